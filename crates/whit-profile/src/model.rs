@@ -1,0 +1,285 @@
+//! The finished profile: what every view draws from.
+//!
+//! It is a set of flat tables joined by index. Nothing in it refers back to the recording, so a
+//! view never needs the file. Names are already symbolized; call chains are paths in one shared
+//! call tree.
+//!
+//! Invariants:
+//! - `nodes[i].parent < i` or is [`NodeId::NONE`]; walking parents always ends at a root.
+//! - A root is the outermost frame (`_start`, `clone3`, the kernel's entry); children are callees.
+//! - Inlined frames stand *below* the physical frame that they were inlined into, outermost first;
+//!   the physical frame of any node is found by walking up while `frames[..].inlined`.
+//! - `rows` are unique in (event, thread, comm, cpu, node) and in no particular order.
+
+use whit_perfdata::ledger::Ledger;
+use whit_types::{BuildId, CpuId, Pid, Svma, Tid, TimestampNs};
+
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into its table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id_type!(
+    /// Index into [`Profile::events`].
+    EventId
+);
+id_type!(
+    /// Index into [`Profile::threads`].
+    ThreadId
+);
+id_type!(
+    /// Index into [`Profile::comms`].
+    CommId
+);
+id_type!(
+    /// Index into [`Profile::dsos`].
+    DsoId
+);
+id_type!(
+    /// Index into [`Profile::functions`].
+    FunctionId
+);
+id_type!(
+    /// Index into [`Profile::files`].
+    FileId
+);
+id_type!(
+    /// Index into [`Profile::frames`].
+    FrameId
+);
+id_type!(
+    /// Index into [`Profile::nodes`].
+    NodeId
+);
+
+impl NodeId {
+    /// No node: the parent of a root.
+    pub const NONE: NodeId = NodeId(u32::MAX);
+}
+
+/// A whole profile.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// What the recording says of itself.
+    pub recording: RecordingInfo,
+    /// The recorded events, in the order of the recording.
+    pub events: Vec<EventInfo>,
+    /// Command names.
+    pub comms: Vec<String>,
+    /// Threads that have samples.
+    pub threads: Vec<ThreadInfo>,
+    /// Binaries and what stands in for them (kernel, vdso, JIT code, unknown).
+    pub dsos: Vec<DsoInfo>,
+    /// Functions, physical and inlined.
+    pub functions: Vec<FunctionInfo>,
+    /// Source file names.
+    pub files: Vec<String>,
+    /// Distinct code locations.
+    pub frames: Vec<Frame>,
+    /// The call tree.
+    pub nodes: Vec<CallNode>,
+    /// Sample weights.
+    pub rows: Vec<SampleRow>,
+    /// Everything that is known to be missing.
+    pub losses: LossReport,
+    /// What the recording cost, where the recorder was whit.
+    pub ledger: Option<Ledger>,
+    /// Records by type.
+    pub stats: RecordStats,
+    /// What went wrong on the way and did not stop the report: a missing binary, a cut file, a
+    /// build id that differs. One line each, already worded for people.
+    pub warnings: Vec<String>,
+}
+
+/// What the recording says of itself; empty strings where it says nothing.
+#[derive(Clone, Debug, Default)]
+pub struct RecordingInfo {
+    /// Path that was opened.
+    pub path: String,
+    /// Size on disk, of all files of a directory.
+    pub size_bytes: u64,
+    /// Host name.
+    pub hostname: String,
+    /// Kernel release.
+    pub os_release: String,
+    /// Version of the tool that recorded.
+    pub version: String,
+    /// Machine, as `uname -m`.
+    pub arch: String,
+    /// CPUs online and available.
+    pub nr_cpus: Option<(u32, u32)>,
+    /// CPU description.
+    pub cpu_desc: String,
+    /// CPU id (`GenuineIntel,6,143,8`).
+    pub cpuid: String,
+    /// Memory of the machine in KiB.
+    pub total_mem_kib: Option<u64>,
+    /// The command line that recorded.
+    pub cmdline: Vec<String>,
+    /// Time stamp of the first sample that was counted.
+    pub first_sample: Option<TimestampNs>,
+    /// Time stamp of the last one.
+    pub last_sample: Option<TimestampNs>,
+    /// Wall-clock time of the recording in seconds since the epoch, where known.
+    pub captured_on_s: Option<u64>,
+    /// True where samples carry call chains, dumped stacks or branch stacks.
+    pub has_callchains: bool,
+}
+
+/// One recorded event.
+#[derive(Clone, Debug, Default)]
+pub struct EventInfo {
+    /// The name as the recording has it.
+    pub name: String,
+    /// Samples counted.
+    pub samples: u64,
+    /// Sum of the samples' periods: the approximate event count.
+    pub period: u64,
+    /// Samples that the kernel says it lost for this event.
+    pub lost_samples: u64,
+}
+
+/// One thread.
+#[derive(Clone, Debug)]
+pub struct ThreadInfo {
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// The thread's last command name.
+    pub comm: CommId,
+}
+
+/// What kind of code a [`DsoInfo`] stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DsoKind {
+    /// An ELF file.
+    Elf,
+    /// The kernel image.
+    Kernel,
+    /// A kernel module.
+    KernelModule,
+    /// The vdso.
+    Vdso,
+    /// Code that a JIT compiler wrote, named by a perf-map or jitdump file.
+    Jit,
+    /// Anonymous or unmapped memory.
+    Unknown,
+}
+
+/// One binary.
+#[derive(Clone, Debug)]
+pub struct DsoInfo {
+    /// Full path, or a bracketed name such as `[kernel.kallsyms]`, `[vdso]`, `[unknown]`.
+    pub path: String,
+    /// Last component of the path, or the bracketed name.
+    pub short_name: String,
+    /// Its build id, where known.
+    pub build_id: Option<BuildId>,
+    /// Kind.
+    pub kind: DsoKind,
+}
+
+/// One function.
+#[derive(Clone, Debug)]
+pub struct FunctionInfo {
+    /// Name as shown: demangled unless that was switched off. For an address without a symbol,
+    /// the address in hexadecimal.
+    pub name: String,
+    /// Binary that it belongs to.
+    pub dso: DsoId,
+    /// False where no symbol was found and the name is an address.
+    pub known: bool,
+}
+
+/// One code location.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Function at this location.
+    pub function: FunctionId,
+    /// Address as the binary states it (of the call site for an outer frame: return address).
+    pub address: Svma,
+    /// Source file and line, where known: of the location inside the function.
+    pub source: Option<(FileId, u32)>,
+    /// True where this frame was inlined into the one above.
+    pub inlined: bool,
+    /// True for code of the kernel.
+    pub kernel: bool,
+}
+
+/// One node of the call tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallNode {
+    /// Caller, or [`NodeId::NONE`].
+    pub parent: NodeId,
+    /// Code location.
+    pub frame: FrameId,
+}
+
+/// Samples that share event, thread, command name, CPU and call chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleRow {
+    /// Event.
+    pub event: EventId,
+    /// Thread.
+    pub thread: ThreadId,
+    /// Command name at the time of the samples.
+    pub comm: CommId,
+    /// CPU, where the report was asked to tell CPUs apart and the recording knows them.
+    pub cpu: Option<CpuId>,
+    /// Leaf of the call chain: the (innermost inlined) frame that was executing.
+    pub node: NodeId,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of periods.
+    pub period: u64,
+}
+
+/// Everything that is known to be missing from the recording.
+#[derive(Clone, Debug, Default)]
+pub struct LossReport {
+    /// Sum over `PERF_RECORD_LOST`: records of any type that found no room in a ring.
+    pub lost_records: u64,
+    /// Number of `PERF_RECORD_LOST` records.
+    pub lost_chunks: u64,
+    /// Sum over `PERF_RECORD_LOST_SAMPLES`.
+    pub lost_samples: u64,
+    /// Time during which rings were full, summed over rings.
+    pub paused_ns: u64,
+    /// Recorded time, summed over rings; `paused_ns / elapsed_ns` is the data loss.
+    pub elapsed_ns: u64,
+    /// Bytes at the end of the recording that hold no whole record (a killed recorder).
+    pub truncated_bytes: u64,
+}
+
+impl LossReport {
+    /// Data loss = paused time / elapsed time, between 0 and 1.
+    pub fn data_loss(&self) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { self.paused_ns as f64 / self.elapsed_ns as f64 }
+    }
+
+    /// True where nothing is known to be missing.
+    pub fn is_empty(&self) -> bool {
+        self.lost_records == 0 && self.lost_samples == 0 && self.truncated_bytes == 0
+    }
+}
+
+/// Records of the recording by type, as `--stats` shows them.
+#[derive(Clone, Debug, Default)]
+pub struct RecordStats {
+    /// Type name as perf prints it (`MMAP2`, `SAMPLE`, `FINISHED_ROUND`) and number of records,
+    /// in the order of the type's number; types without records are absent.
+    pub by_type: Vec<(String, u64)>,
+    /// Samples per event, in the order of [`Profile::events`].
+    pub samples_by_event: Vec<u64>,
+}

@@ -1,0 +1,156 @@
+//! The small vocabulary that every whit crate shares: kinds of address, ids, times and sizes.
+//!
+//! A bare `u64` says nothing about whether it is an address in a running process, an address as
+//! the ELF file states it, or an offset into that file; mixing the three is the classic symbolizer
+//! bug. These types keep them apart and cost nothing at run time.
+//!
+//! Invariants: no dependency, no I/O, no `unsafe`, nothing here knows a file format.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+macro_rules! address_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u64);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x})"), self.0)
+            }
+        }
+
+        impl fmt::LowerHex for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::LowerHex::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+address_type!(
+    /// Actual virtual memory address: where something was in the address space of the process
+    /// (or kernel) that was sampled.
+    Avma
+);
+address_type!(
+    /// Stated virtual memory address: the address that the ELF file itself gives (`p_vaddr`,
+    /// `st_value`), before the loader adds its bias.
+    Svma
+);
+address_type!(
+    /// Offset in bytes from the start of a file on disk, as `mmap` takes it.
+    FileOffset
+);
+
+/// Process id (thread group id). `-1` stands for "none", as in the kernel's records.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Pid(pub i32);
+
+/// Thread id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tid(pub i32);
+
+/// Index of a logical CPU.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct CpuId(pub u32);
+
+/// A time stamp in nanoseconds of whichever clock the recording was made with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TimestampNs(pub u64);
+
+impl TimestampNs {
+    /// Nanoseconds from `earlier` to `self`; zero where the order is reversed.
+    pub fn since(self, earlier: TimestampNs) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Instruction set of the machine that was recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Arch {
+    /// x86-64.
+    X86_64,
+    /// arm64.
+    Aarch64,
+}
+
+impl Arch {
+    /// The architecture that this program was built for, if whit can unwind it.
+    pub const fn native() -> Option<Arch> {
+        if cfg!(target_arch = "x86_64") {
+            Some(Arch::X86_64)
+        } else if cfg!(target_arch = "aarch64") {
+            Some(Arch::Aarch64)
+        } else {
+            None
+        }
+    }
+
+    /// From the machine field of `uname`, as recordings carry it.
+    pub fn from_uname(machine: &str) -> Option<Arch> {
+        match machine {
+            "x86_64" | "amd64" => Some(Arch::X86_64),
+            "aarch64" | "arm64" => Some(Arch::Aarch64),
+            _ => None,
+        }
+    }
+}
+
+/// A GNU build id: up to 20 bytes that name one linked binary.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BuildId {
+    len: u8,
+    bytes: [u8; BuildId::MAX_SIZE_BYTES],
+}
+
+impl BuildId {
+    /// Longest build id that perf recordings can carry.
+    pub const MAX_SIZE_BYTES: usize = 20;
+
+    /// From the note's bytes; longer ids are cut to 20 bytes, as perf does. `None` when empty.
+    pub fn new(id: &[u8]) -> Option<BuildId> {
+        if id.is_empty() {
+            return None;
+        }
+        let len = id.len().min(Self::MAX_SIZE_BYTES);
+        let mut bytes = [0; Self::MAX_SIZE_BYTES];
+        bytes[..len].copy_from_slice(&id[..len]);
+        Some(BuildId { len: len as u8, bytes })
+    }
+
+    /// The id's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_id_prints_as_hex_and_is_cut_at_twenty_bytes() {
+        assert_eq!(BuildId::new(&[0xab, 0x01]).unwrap().to_string(), "ab01");
+        assert_eq!(BuildId::new(&[7; 32]).unwrap().as_bytes().len(), 20);
+        assert!(BuildId::new(&[]).is_none());
+    }
+
+    #[test]
+    fn time_never_runs_backwards() {
+        assert_eq!(TimestampNs(5).since(TimestampNs(9)), 0);
+    }
+}
