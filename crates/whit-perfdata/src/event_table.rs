@@ -1,0 +1,75 @@
+//! Which event a record belongs to.
+
+use crate::attr::SampleType;
+use crate::bytes::u64_at;
+use crate::feature::EventDesc;
+use crate::sample::{SampleId, SampleLayout};
+use std::collections::HashMap;
+
+/// Finds the event, and with it the layout, of a record.
+#[derive(Clone, Debug)]
+pub struct EventTable {
+    layouts: Vec<SampleLayout>,
+    by_id: HashMap<u64, u32>,
+    /// Where samples carry their event's id, if all events agree on it.
+    id_offset: Option<usize>,
+    ids_at_end: bool,
+}
+
+impl EventTable {
+    /// From the events of a recording.
+    pub fn new(events: &[EventDesc]) -> EventTable {
+        let layouts: Vec<_> = events.iter().map(|e| SampleLayout::new(&e.attr)).collect();
+        let by_id = events
+            .iter()
+            .zip(0u32..)
+            .flat_map(|(event, index)| event.ids.iter().map(move |id| (*id, index)))
+            .collect();
+        let id_offset = layouts.first().and_then(SampleLayout::id_offset);
+        let agreed = layouts.iter().all(|layout| layout.id_offset() == id_offset);
+        let ids_at_end =
+            layouts.iter().all(|layout| layout.sample_type.contains(SampleType::IDENTIFIER));
+        EventTable { layouts, by_id, id_offset: id_offset.filter(|_| agreed), ids_at_end }
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.layouts.len()
+    }
+
+    /// True without events.
+    pub fn is_empty(&self) -> bool {
+        self.layouts.is_empty()
+    }
+
+    /// The layout of an event's records.
+    pub fn layout(&self, event: usize) -> Option<&SampleLayout> {
+        self.layouts.get(event)
+    }
+
+    /// The event of a sample. A recording of one event needs no ids; an id that nobody
+    /// announced belongs to no event.
+    #[inline]
+    pub fn event_of_sample(&self, body: &[u8]) -> Option<usize> {
+        if self.layouts.len() <= 1 {
+            return (!self.layouts.is_empty()).then_some(0);
+        }
+        let id = u64_at(body, self.id_offset?)?;
+        self.event_of_id(id)
+    }
+
+    /// The event with this id. Synthesized records carry id 0: the first event.
+    pub fn event_of_id(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).map(|index| *index as usize)
+    }
+
+    /// Decodes the trailer of a record that is not a sample.
+    pub fn parse_id_trailer(&self, body: &[u8]) -> SampleId {
+        let by_identifier = || {
+            let id = u64_at(body, body.len().checked_sub(8)?)?;
+            self.event_of_id(id)
+        };
+        let event = if self.ids_at_end { by_identifier().unwrap_or(0) } else { 0 };
+        self.layouts.get(event).and_then(|layout| layout.parse_id_trailer(body)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,385 @@
+//! Header features: what a recording says about the machine, the command and itself.
+//!
+//! perf numbers features from 1; whit's own start at [`Feature::WHIT_LEDGER`], far above, where
+//! other readers skip what they do not know. Source: `tools/perf/util/header.c`; `docs/format.md`
+//! has the bytes.
+
+use crate::attr::Attr;
+use crate::bytes::{Cursor, pad_to};
+use crate::ledger::Ledger;
+use crate::record::RawRecord;
+use std::collections::BTreeMap;
+use whit_types::{BuildId, Pid, TimestampNs};
+
+/// Number of a feature: the bit in the file header's bit map.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Feature(pub u8);
+
+#[allow(missing_docs)]
+impl Feature {
+    pub const TRACING_DATA: Feature = Feature(1);
+    pub const BUILD_ID: Feature = Feature(2);
+    pub const HOSTNAME: Feature = Feature(3);
+    pub const OSRELEASE: Feature = Feature(4);
+    pub const VERSION: Feature = Feature(5);
+    pub const ARCH: Feature = Feature(6);
+    pub const NRCPUS: Feature = Feature(7);
+    pub const CPUDESC: Feature = Feature(8);
+    pub const CPUID: Feature = Feature(9);
+    pub const TOTAL_MEM: Feature = Feature(10);
+    pub const CMDLINE: Feature = Feature(11);
+    pub const EVENT_DESC: Feature = Feature(12);
+    pub const CPU_TOPOLOGY: Feature = Feature(13);
+    pub const NUMA_TOPOLOGY: Feature = Feature(14);
+    pub const BRANCH_STACK: Feature = Feature(15);
+    pub const PMU_MAPPINGS: Feature = Feature(16);
+    pub const GROUP_DESC: Feature = Feature(17);
+    pub const AUXTRACE: Feature = Feature(18);
+    pub const STAT: Feature = Feature(19);
+    pub const CACHE: Feature = Feature(20);
+    pub const SAMPLE_TIME: Feature = Feature(21);
+    pub const MEM_TOPOLOGY: Feature = Feature(22);
+    pub const CLOCKID: Feature = Feature(23);
+    pub const DIR_FORMAT: Feature = Feature(24);
+    pub const BPF_PROG_INFO: Feature = Feature(25);
+    pub const BPF_BTF: Feature = Feature(26);
+    pub const COMPRESSED: Feature = Feature(27);
+    pub const CPU_PMU_CAPS: Feature = Feature(28);
+    pub const CLOCK_DATA: Feature = Feature(29);
+    pub const HYBRID_TOPOLOGY: Feature = Feature(30);
+    pub const PMU_CAPS: Feature = Feature(31);
+    /// whit's overhead ledger.
+    pub const WHIT_LEDGER: Feature = Feature(224);
+}
+
+/// An event as a recording describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventDesc {
+    /// How it was asked for.
+    pub attr: Attr,
+    /// The kernel's ids of its instances (one per CPU or thread).
+    pub ids: Vec<u64>,
+    /// Name; empty where the recording has none.
+    pub name: String,
+}
+
+/// An entry of the BUILD_ID feature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildIdEntry {
+    /// CPU mode bits: kernel or user.
+    pub misc: u16,
+    /// -1 for the host.
+    pub pid: Pid,
+    /// The id.
+    pub id: BuildId,
+    /// Path.
+    pub path: String,
+}
+
+/// CLOCK_DATA: one moment, on the wall clock and on the recording's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockData {
+    /// Clock of the time stamps.
+    pub clockid: u32,
+    /// Nanoseconds since the epoch.
+    pub wall_clock_ns: u64,
+    /// The same moment on the recording's clock.
+    pub clock_ns: TimestampNs,
+}
+
+/// An event group, by index of its leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDesc {
+    /// Name; perf's default is `{anon_group}`.
+    pub name: String,
+    /// Index of the leader among the events.
+    pub leader_index: u32,
+    /// Members, leader included.
+    pub nr_members: u32,
+}
+
+/// All features of a recording, as bytes, with typed access to those that whit uses. Features
+/// that whit does not know are kept as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    sections: BTreeMap<Feature, Vec<u8>>,
+}
+
+impl Features {
+    /// Puts a feature in as bytes.
+    pub fn set(&mut self, feature: Feature, bytes: Vec<u8>) {
+        self.sections.insert(feature, bytes);
+    }
+
+    /// A feature's bytes.
+    pub fn get(&self, feature: Feature) -> Option<&[u8]> {
+        self.sections.get(&feature).map(Vec::as_slice)
+    }
+
+    /// All features, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (Feature, &[u8])> {
+        self.sections.iter().map(|(feature, bytes)| (*feature, bytes.as_slice()))
+    }
+
+    /// Appends to a feature (perf's pipes repeat BUILD_ID records).
+    pub fn append(&mut self, feature: Feature, bytes: &[u8]) {
+        self.sections.entry(feature).or_default().extend(bytes);
+    }
+
+    fn cursor(&self, feature: Feature) -> Option<Cursor<'_>> {
+        self.get(feature).map(Cursor::new)
+    }
+
+    /// A feature that is one string (HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID).
+    pub fn string(&self, feature: Feature) -> Option<String> {
+        read_string(&mut self.cursor(feature)?)
+    }
+
+    /// Sets a feature that is one string.
+    pub fn set_string(&mut self, feature: Feature, text: &str) {
+        let mut out = Vec::new();
+        push_string(&mut out, text);
+        self.set(feature, out);
+    }
+
+    /// CPUs online and available.
+    pub fn nr_cpus(&self) -> Option<(u32, u32)> {
+        let mut c = self.cursor(Feature::NRCPUS)?;
+        let available = c.u32()?;
+        Some((c.u32()?, available))
+    }
+
+    /// Sets NRCPUS.
+    pub fn set_nr_cpus(&mut self, online: u32, available: u32) {
+        self.set(Feature::NRCPUS, [available.to_le_bytes(), online.to_le_bytes()].concat());
+    }
+
+    /// A feature that is one word (TOTAL_MEM in KiB, CLOCKID resolution in ns, DIR_FORMAT).
+    pub fn word(&self, feature: Feature) -> Option<u64> {
+        self.cursor(feature)?.u64()
+    }
+
+    /// Sets a feature that is one word.
+    pub fn set_word(&mut self, feature: Feature, value: u64) {
+        self.set(feature, value.to_le_bytes().to_vec());
+    }
+
+    /// The command line.
+    pub fn cmdline(&self) -> Option<Vec<String>> {
+        let mut c = self.cursor(Feature::CMDLINE)?;
+        let count = c.u32()?;
+        (0..count).map_while(|_| Some(read_string(&mut c))).collect()
+    }
+
+    /// Sets the command line.
+    pub fn set_cmdline<S: AsRef<str>>(&mut self, args: &[S]) {
+        let mut out = (args.len() as u32).to_le_bytes().to_vec();
+        args.iter().for_each(|arg| push_string(&mut out, arg.as_ref()));
+        self.set(Feature::CMDLINE, out);
+    }
+
+    /// The events with their names.
+    pub fn event_desc(&self) -> Option<Vec<EventDesc>> {
+        let mut c = self.cursor(Feature::EVENT_DESC)?;
+        let (count, attr_size) = (c.u32()?, c.u32()? as usize);
+        let mut events = Vec::new();
+        for _ in 0..count {
+            let attr = Attr::from_bytes(c.take(attr_size)?)?;
+            let nr_ids = c.u32()? as usize;
+            let name = read_string(&mut c)?;
+            let ids = c.take(nr_ids.checked_mul(8)?)?;
+            let ids = ids.as_chunks::<8>().0.iter().map(|id| u64::from_le_bytes(*id)).collect();
+            events.push(EventDesc { attr, ids, name });
+        }
+        Some(events)
+    }
+
+    /// Sets EVENT_DESC.
+    pub fn set_event_desc(&mut self, events: &[EventDesc]) {
+        let mut out = (events.len() as u32).to_le_bytes().to_vec();
+        out.extend((Attr::FILE_SIZE_BYTES as u32).to_le_bytes());
+        for event in events {
+            out.extend(event.attr.to_bytes_sized(Attr::FILE_SIZE_BYTES));
+            out.extend((event.ids.len() as u32).to_le_bytes());
+            push_string(&mut out, &event.name);
+            out.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+        }
+        self.set(Feature::EVENT_DESC, out);
+    }
+
+    /// Sets PMU_MAPPINGS: PMU types and names.
+    pub fn set_pmu_mappings(&mut self, pmus: &[(u32, String)]) {
+        let mut out = (pmus.len() as u32).to_le_bytes().to_vec();
+        for (kind, name) in pmus {
+            out.extend(kind.to_le_bytes());
+            push_string(&mut out, name);
+        }
+        self.set(Feature::PMU_MAPPINGS, out);
+    }
+
+    /// Sets GROUP_DESC.
+    pub fn set_group_desc(&mut self, groups: &[GroupDesc]) {
+        let mut out = (groups.len() as u32).to_le_bytes().to_vec();
+        for group in groups {
+            push_string(&mut out, &group.name);
+            out.extend(group.leader_index.to_le_bytes());
+            out.extend(group.nr_members.to_le_bytes());
+        }
+        self.set(Feature::GROUP_DESC, out);
+    }
+
+    /// Event groups.
+    pub fn group_desc(&self) -> Option<Vec<GroupDesc>> {
+        let mut c = self.cursor(Feature::GROUP_DESC)?;
+        let count = c.u32()?;
+        (0..count)
+            .map_while(|_| {
+                Some(read_string(&mut c).and_then(|name| {
+                    Some(GroupDesc { name, leader_index: c.u32()?, nr_members: c.u32()? })
+                }))
+            })
+            .collect()
+    }
+
+    /// Time stamps of the first and the last sample.
+    pub fn sample_time(&self) -> Option<(TimestampNs, TimestampNs)> {
+        let mut c = self.cursor(Feature::SAMPLE_TIME)?;
+        Some((TimestampNs(c.u64()?), TimestampNs(c.u64()?)))
+    }
+
+    /// Sets SAMPLE_TIME.
+    pub fn set_sample_time(&mut self, first: TimestampNs, last: TimestampNs) {
+        self.set(Feature::SAMPLE_TIME, [first.0.to_le_bytes(), last.0.to_le_bytes()].concat());
+    }
+
+    /// CLOCK_DATA.
+    pub fn clock_data(&self) -> Option<ClockData> {
+        let mut c = self.cursor(Feature::CLOCK_DATA)?;
+        let _version = c.u32()?;
+        Some(ClockData {
+            clockid: c.u32()?,
+            wall_clock_ns: c.u64()?,
+            clock_ns: TimestampNs(c.u64()?),
+        })
+    }
+
+    /// Sets CLOCK_DATA.
+    pub fn set_clock_data(&mut self, data: ClockData) {
+        let mut out = 1u32.to_le_bytes().to_vec();
+        out.extend(data.clockid.to_le_bytes());
+        out.extend(data.wall_clock_ns.to_le_bytes());
+        out.extend(data.clock_ns.0.to_le_bytes());
+        self.set(Feature::CLOCK_DATA, out);
+    }
+
+    /// Build ids of the binaries that the recorder looked at.
+    pub fn build_ids(&self) -> Vec<BuildIdEntry> {
+        let mut rest = self.get(Feature::BUILD_ID).unwrap_or_default();
+        let mut entries = Vec::new();
+        // The type in these records' headers is not kept by all versions: only their order counts.
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            entries.extend(parse_build_id(record));
+            rest = tail;
+        }
+        entries
+    }
+
+    /// Sets BUILD_ID.
+    pub fn set_build_ids(&mut self, entries: &[BuildIdEntry]) {
+        let mut out = Vec::new();
+        for e in entries {
+            crate::encode::build_id(&mut out, e.misc, e.pid, &e.id, e.path.as_bytes());
+        }
+        self.set(Feature::BUILD_ID, out);
+    }
+
+    /// whit's ledger.
+    pub fn ledger(&self) -> Option<Ledger> {
+        Ledger::from_bytes(self.get(Feature::WHIT_LEDGER)?)
+    }
+
+    /// Sets whit's ledger.
+    pub fn set_ledger(&mut self, ledger: &Ledger) {
+        self.set(Feature::WHIT_LEDGER, ledger.to_bytes());
+    }
+}
+
+fn parse_build_id(record: RawRecord<'_>) -> Option<BuildIdEntry> {
+    let mut c = Cursor::new(record.body);
+    let pid = Pid(c.i32()?);
+    let field = c.take(24)?;
+    let has_size = record.header.misc & 1 << 15 != 0;
+    let size = if has_size { usize::from(field[20]).min(20) } else { 20 };
+    Some(BuildIdEntry {
+        misc: record.header.misc,
+        pid,
+        id: BuildId::new(&field[..size])?,
+        path: String::from_utf8_lossy(c.c_str()).into_owned(),
+    })
+}
+
+/// perf pads strings to 64 bytes and counts the padding in the length.
+const STRING_ALIGN_BYTES: usize = 64;
+
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    let padded = (text.len() + 1).next_multiple_of(STRING_ALIGN_BYTES);
+    out.extend((padded as u32).to_le_bytes());
+    let end = out.len() + padded;
+    out.extend(text.as_bytes());
+    out.resize(end, 0);
+}
+
+fn read_string(c: &mut Cursor<'_>) -> Option<String> {
+    let len = c.u32()? as usize;
+    let text = Cursor::new(c.take(len)?).c_str();
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+/// Appends a feature string to a buffer that must itself be aligned to four bytes.
+pub fn encode_string(out: &mut Vec<u8>, text: &str) {
+    pad_to(out, 4);
+    push_string(out, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_round_trip() {
+        let mut f = Features::default();
+        f.set_string(Feature::HOSTNAME, "host");
+        f.set_nr_cpus(2, 4);
+        f.set_cmdline(&["whit", "record", "-g"]);
+        let event = EventDesc { attr: Attr::default(), ids: vec![1, 2], name: "a:b='c'".into() };
+        f.set_event_desc(std::slice::from_ref(&event));
+        f.set_sample_time(TimestampNs(1), TimestampNs(2));
+        let group = GroupDesc { name: "{anon_group}".into(), leader_index: 0, nr_members: 2 };
+        f.set_group_desc(std::slice::from_ref(&group));
+        let entry = BuildIdEntry {
+            misc: 1 | 1 << 15,
+            pid: Pid(-1),
+            id: BuildId::new(&[9; 20]).unwrap(),
+            path: "[kernel.kallsyms]".into(),
+        };
+        f.set_build_ids(&[entry.clone(), entry.clone()]);
+        assert_eq!(f.string(Feature::HOSTNAME).unwrap(), "host");
+        assert_eq!(f.nr_cpus(), Some((2, 4)));
+        assert_eq!(f.cmdline().unwrap(), ["whit", "record", "-g"]);
+        assert_eq!(f.event_desc().unwrap(), [event]);
+        assert_eq!(f.sample_time(), Some((TimestampNs(1), TimestampNs(2))));
+        assert_eq!(f.group_desc().unwrap(), [group]);
+        assert_eq!(f.build_ids(), [entry.clone(), entry]);
+    }
+
+    #[test]
+    fn cut_features_are_absent_not_wrong() {
+        let mut f = Features::default();
+        f.set_cmdline(&["whit", "record"]);
+        let cut = f.get(Feature::CMDLINE).unwrap()[..70].to_vec();
+        f.set(Feature::CMDLINE, cut);
+        assert_eq!(f.cmdline(), None);
+        f.set(Feature::EVENT_DESC, [0xff; 8].to_vec());
+        assert_eq!(f.event_desc(), None);
+    }
+}

@@ -1,0 +1,435 @@
+//! Opening recordings: a file, a directory of streams, or a pipe.
+
+use crate::attr::Attr;
+use crate::bytes::Cursor;
+use crate::feature::{EventDesc, Feature, Features};
+use crate::header::{
+    FILE_HEADER_SIZE_BYTES, FileHeader, MAGIC, MAGIC_SWAPPED, MAGIC_V1, PIPE_HEADER_SIZE_BYTES,
+    Section,
+};
+use crate::record::{HEADER_SIZE_BYTES, RawRecord, record_type};
+use crate::stream::Stream;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Largest feature section that is read; the rest of a longer one is not needed by anything.
+const MAX_FEATURE_SIZE_BYTES: u64 = 64 << 20;
+/// Most events that a recording may have.
+const MAX_EVENTS: u64 = 1 << 16;
+/// Most bytes of event ids that one event may have.
+const MAX_IDS_SIZE_BYTES: u64 = 64 << 20;
+
+/// Why a recording could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The operating system refused.
+    #[error("cannot open {path}: {source}")]
+    Io {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not a recording.
+    #[error("{path} is not a perf.data recording: {found}")]
+    NotARecording {
+        /// File.
+        path: PathBuf,
+        /// What it is instead.
+        found: String,
+    },
+    /// The header says something impossible.
+    #[error("{path} is corrupt: {what}")]
+    Corrupt {
+        /// File.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Fine, but of a kind that whit does not read.
+    #[error("{path} cannot be read: {what}")]
+    Unsupported {
+        /// File.
+        path: PathBuf,
+        /// What kind it is.
+        what: String,
+    },
+}
+
+/// How the recording is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// One perf.data file.
+    File,
+    /// What `perf record -o -` wrote.
+    Pipe,
+    /// A directory with `data` and `data.N`.
+    Directory,
+}
+
+/// An open recording: its events and features are read, its streams are not.
+#[derive(Debug)]
+pub struct Recording {
+    /// Path.
+    pub path: PathBuf,
+    /// Form.
+    pub form: Form,
+    /// Events, named.
+    pub events: Vec<EventDesc>,
+    /// Features; of a pipe, those that stand before its first sample.
+    pub features: Features,
+    /// Streams: one for files and pipes, `data` and each `data.N` for directories.
+    pub streams: Vec<Stream>,
+    /// Size of all files together.
+    pub size_bytes: u64,
+    /// What is odd about the recording, worded for people.
+    pub warnings: Vec<String>,
+}
+
+impl Recording {
+    /// Opens a file or a directory.
+    pub fn open(path: &Path) -> Result<Recording, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let metadata = std::fs::metadata(path).map_err(io)?;
+        if metadata.is_dir() {
+            return open_directory(path);
+        }
+        if !metadata.is_file() {
+            return Err(OpenError::Unsupported {
+                path: path.to_owned(),
+                what: "it is neither a file nor a directory; pipe it into standard input and \
+                       give `-i -`"
+                    .into(),
+            });
+        }
+        Self::from_file(path, File::open(path).map_err(io)?)
+    }
+
+    /// From an open, seekable file; `path` is only for messages.
+    pub fn from_file(path: &Path, file: File) -> Result<Recording, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let size_bytes = file.metadata().map_err(io)?.len();
+        let mut head = [0; FILE_HEADER_SIZE_BYTES];
+        let head_len = read_up_to(&file, &mut head).map_err(io)?;
+        let head = &head[..head_len];
+        check_magic(path, head)?;
+        let header_size = Cursor::new(head.get(MAGIC.len()..).unwrap_or_default()).u64();
+        let opener = Opener { path, file: Arc::new(file), size_bytes };
+        let mut recording = match header_size {
+            Some(size) if size == PIPE_HEADER_SIZE_BYTES as u64 => opener.open_pipe()?,
+            Some(size) if size >= FILE_HEADER_SIZE_BYTES as u64 => opener.open_file(head)?,
+            _ => return Err(opener.corrupt("its header is cut short")),
+        };
+        recording.name_events();
+        Ok(recording)
+    }
+
+    /// Takes up a record that describes the recording itself, as pipes carry them in their
+    /// stream. Other records change nothing.
+    fn absorb(&mut self, record: RawRecord<'_>) {
+        match record.header.kind {
+            record_type::HEADER_ATTR => self.events.extend(parse_header_attr(record.body)),
+            record_type::FEATURE => {
+                let mut c = Cursor::new(record.body);
+                if let Some(feature) = c.u64().and_then(|number| u8::try_from(number).ok()) {
+                    self.features.set(Feature(feature), c.rest().to_vec());
+                }
+            }
+            record_type::BUILD_ID => {
+                let mut whole = record.header.to_bytes().to_vec();
+                whole.extend(record.body);
+                self.features.append(Feature::BUILD_ID, &whole);
+            }
+            record_type::EVENT_UPDATE => self.update_event(record.body),
+            _ => {}
+        }
+    }
+
+    fn update_event(&mut self, body: &[u8]) {
+        const UPDATE_NAME: u64 = 2;
+        let mut c = Cursor::new(body);
+        let (Some(kind), Some(id)) = (c.u64(), c.u64()) else { return };
+        if kind == UPDATE_NAME
+            && let Some(event) = self.events.iter_mut().find(|event| event.ids.contains(&id))
+        {
+            event.name = String::from_utf8_lossy(c.c_str()).into_owned();
+        }
+    }
+
+    /// Gives every event the name that the recording has for it, else one made from its
+    /// attributes.
+    fn name_events(&mut self) {
+        let named = self.features.event_desc().unwrap_or_default();
+        for (index, event) in self.events.iter_mut().enumerate() {
+            let by_id = named.iter().find(|n| !n.ids.is_empty() && n.ids == event.ids);
+            let found =
+                by_id.or_else(|| named.get(index).filter(|n| n.attr.config == event.attr.config));
+            if let Some(found) = found.filter(|found| !found.name.is_empty()) {
+                event.name.clone_from(&found.name);
+            }
+            if event.name.is_empty() {
+                event.name = crate::attr::fallback_event_name(&event.attr);
+            }
+        }
+    }
+}
+
+fn read_up_to(file: &File, out: &mut [u8]) -> std::io::Result<usize> {
+    let mut len = 0;
+    while len < out.len() {
+        match file.read_at(&mut out[len..], len as u64) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}
+
+fn check_magic(path: &Path, head: &[u8]) -> Result<(), OpenError> {
+    let path = path.to_owned();
+    let Some(magic) = head.first_chunk::<8>() else {
+        let found = if head.is_empty() { "it is empty" } else { "it is shorter than a header" };
+        return Err(OpenError::NotARecording { path, found: found.into() });
+    };
+    match magic {
+        MAGIC => Ok(()),
+        MAGIC_SWAPPED => Err(OpenError::Unsupported {
+            path,
+            what: "it was recorded on a big-endian machine".into(),
+        }),
+        MAGIC_V1 => Err(OpenError::Unsupported {
+            path,
+            what: "it was recorded by a perf older than Linux 2.6.33".into(),
+        }),
+        other => Err(OpenError::NotARecording {
+            path,
+            found: format!("it starts with {:?}", String::from_utf8_lossy(other)),
+        }),
+    }
+}
+
+fn open_directory(path: &Path) -> Result<Recording, OpenError> {
+    let data = path.join("data");
+    let io = |path: &Path, source| OpenError::Io { path: path.to_owned(), source };
+    let file = File::open(&data).map_err(|source| io(&data, source))?;
+    let mut recording = Recording::from_file(&data, file)?;
+    recording.path = path.to_owned();
+    recording.form = Form::Directory;
+    for (_, part) in numbered_parts(path)? {
+        let file = File::open(&part).map_err(|source| io(&part, source))?;
+        let end = file.metadata().map_err(|source| io(&part, source))?.len();
+        recording.size_bytes += end;
+        recording.streams.push(Stream { file: Arc::new(file), path: part, start: 0, end });
+    }
+    Ok(recording)
+}
+
+/// The files `data.N` of a directory, by number.
+fn numbered_parts(path: &Path) -> Result<Vec<(u64, PathBuf)>, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|n| n.strip_prefix("data.")).map(str::parse::<u64>);
+        if let Some(Ok(number)) = number {
+            parts.push((number, entry.path()));
+        }
+    }
+    parts.sort();
+    Ok(parts)
+}
+
+struct Opener<'p> {
+    path: &'p Path,
+    file: Arc<File>,
+    size_bytes: u64,
+}
+
+impl Opener<'_> {
+    fn corrupt(&self, what: impl Into<String>) -> OpenError {
+        OpenError::Corrupt { path: self.path.to_owned(), what: what.into() }
+    }
+
+    fn read(&self, section: Section, what: &str) -> Result<Vec<u8>, OpenError> {
+        if section.end().is_none_or(|end| end > self.size_bytes) {
+            return Err(self.corrupt(format!(
+                "{what} is said to be {} bytes at offset {}, past the end of the file ({} bytes)",
+                section.size_bytes, section.offset, self.size_bytes
+            )));
+        }
+        let mut bytes = vec![0; section.size_bytes as usize];
+        self.file
+            .read_exact_at(&mut bytes, section.offset)
+            .map_err(|source| OpenError::Io { path: self.path.to_owned(), source })?;
+        Ok(bytes)
+    }
+
+    fn recording(&self, form: Form, data: Section) -> Recording {
+        Recording {
+            path: self.path.to_owned(),
+            form,
+            events: Vec::new(),
+            features: Features::default(),
+            streams: vec![Stream {
+                file: self.file.clone(),
+                path: self.path.to_owned(),
+                start: data.offset,
+                end: data.offset + data.size_bytes,
+            }],
+            size_bytes: self.size_bytes,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn open_file(&self, head: &[u8]) -> Result<Recording, OpenError> {
+        let header =
+            FileHeader::parse(head).ok_or_else(|| self.corrupt("its header is cut short"))?;
+        let mut warnings = Vec::new();
+        let data = self.data_section(&header, &mut warnings)?;
+        let mut recording = self.recording(Form::File, data);
+        recording.events = self.read_events(&header)?;
+        if header.data.size_bytes != 0 {
+            recording.features = self.read_features(&header, &mut warnings);
+        }
+        recording.warnings = warnings;
+        Ok(recording)
+    }
+
+    /// The data section, mended where the recorder was killed before it could complete the header
+    /// or the file was cut afterwards.
+    fn data_section(
+        &self,
+        header: &FileHeader,
+        warnings: &mut Vec<String>,
+    ) -> Result<Section, OpenError> {
+        let path = self.path.display();
+        let offset = header.data.offset;
+        let Some(available) = self.size_bytes.checked_sub(offset) else {
+            return Err(self.corrupt(format!(
+                "its records are said to start at offset {offset}, past the end of the file \
+                 ({} bytes)",
+                self.size_bytes
+            )));
+        };
+        if header.data.size_bytes == 0 && available > 0 {
+            warnings.push(format!(
+                "{path}: the recorder did not end properly (killed?); what it had written is read"
+            ));
+            return Ok(Section { offset, size_bytes: available });
+        }
+        if header.data.size_bytes > available {
+            warnings.push(format!(
+                "{path}: cut short: {} bytes of records are missing",
+                header.data.size_bytes - available
+            ));
+        }
+        Ok(Section { offset, size_bytes: header.data.size_bytes.min(available) })
+    }
+
+    fn read_events(&self, header: &FileHeader) -> Result<Vec<EventDesc>, OpenError> {
+        let entry = header.attr_entry_size_bytes;
+        let smallest = (Attr::MIN_SIZE_BYTES + Section::SIZE_BYTES) as u64;
+        if entry < smallest || entry > u64::from(u16::MAX) {
+            return Err(self.corrupt(format!("an event attribute of {entry} bytes cannot be")));
+        }
+        if header.attrs.size_bytes / entry > MAX_EVENTS {
+            return Err(self.corrupt("it claims more than 65,536 events"));
+        }
+        let bytes = self.read(header.attrs, "the section of event attributes")?;
+        bytes.chunks_exact(entry as usize).map(|entry| self.read_event(entry)).collect()
+    }
+
+    fn read_event(&self, entry: &[u8]) -> Result<EventDesc, OpenError> {
+        let (attr, ids) = entry.split_at(entry.len() - Section::SIZE_BYTES);
+        let attr =
+            Attr::from_bytes(attr).ok_or_else(|| self.corrupt("an event attribute is cut"))?;
+        let ids = Section::parse(ids).unwrap_or_default();
+        if ids.size_bytes > MAX_IDS_SIZE_BYTES {
+            return Err(self.corrupt("an event claims more than 64 MiB of ids"));
+        }
+        let ids = self.read(ids, "the ids of an event")?;
+        let ids = ids.as_chunks::<8>().0.iter().map(|id| u64::from_le_bytes(*id)).collect();
+        Ok(EventDesc { attr, ids, name: String::new() })
+    }
+
+    /// Reads what can be read: a recording without its features is still worth reporting.
+    fn read_features(&self, header: &FileHeader, warnings: &mut Vec<String>) -> Features {
+        let mut features = Features::default();
+        let present: Vec<_> = header.present_features().collect();
+        let table = Section {
+            offset: header.data.end().unwrap_or(u64::MAX),
+            size_bytes: (present.len() * Section::SIZE_BYTES) as u64,
+        };
+        let table = match self.read(table, "the table of features") {
+            Ok(table) => table,
+            Err(error) => {
+                warnings.push(error.to_string());
+                return features;
+            }
+        };
+        for (feature, section) in present.into_iter().zip(table.chunks(Section::SIZE_BYTES)) {
+            let Some(mut section) = Section::parse(section) else { continue };
+            section.size_bytes = section.size_bytes.min(MAX_FEATURE_SIZE_BYTES);
+            match self.read(section, &format!("feature {}", feature.0)) {
+                Ok(bytes) => features.set(feature, bytes),
+                Err(error) => warnings.push(error.to_string()),
+            }
+        }
+        features
+    }
+
+    /// A pipe has its events and features at the front of the stream.
+    fn open_pipe(&self) -> Result<Recording, OpenError> {
+        let data = Section {
+            offset: PIPE_HEADER_SIZE_BYTES as u64,
+            size_bytes: self.size_bytes - PIPE_HEADER_SIZE_BYTES as u64,
+        };
+        let mut recording = self.recording(Form::Pipe, data);
+        let mut offset = data.offset;
+        let mut buffer = vec![0; usize::from(u16::MAX)];
+        loop {
+            let len = (self.size_bytes - offset).min(buffer.len() as u64) as usize;
+            self.file
+                .read_exact_at(&mut buffer[..len], offset)
+                .map_err(|source| OpenError::Io { path: self.path.to_owned(), source })?;
+            let Some((record, _)) = RawRecord::split(&buffer[..len]) else { break };
+            let mut step = u64::from(record.header.size_bytes);
+            match record.header.kind {
+                record_type::TRACING_DATA => {
+                    let size = u64::from(Cursor::new(record.body).u32().unwrap_or(0));
+                    let section = Section { offset: offset + step, size_bytes: size };
+                    recording
+                        .features
+                        .set(Feature::TRACING_DATA, self.read(section, "the tracepoint formats")?);
+                    step += size;
+                }
+                record_type::HEADER_ATTR
+                | record_type::FEATURE
+                | record_type::EVENT_UPDATE
+                | record_type::BUILD_ID => recording.absorb(record),
+                record_type::SAMPLE | record_type::COMPRESSED | record_type::COMPRESSED2 => break,
+                _ if step < HEADER_SIZE_BYTES as u64 => break,
+                _ => {}
+            }
+            offset += step;
+        }
+        if recording.events.is_empty() {
+            return Err(self.corrupt("the stream announces no event"));
+        }
+        Ok(recording)
+    }
+}
+
+fn parse_header_attr(body: &[u8]) -> Option<EventDesc> {
+    let size = u32::from_le_bytes(*body.get(4..)?.first_chunk()?) as usize;
+    // A size of zero meant the first version.
+    let size = if size == 0 { Attr::MIN_SIZE_BYTES } else { size };
+    let (attr, ids) = body.split_at_checked(size)?;
+    let ids = ids.as_chunks::<8>().0.iter().map(|id| u64::from_le_bytes(*id)).collect();
+    Some(EventDesc { attr: Attr::from_bytes(attr)?, ids, name: String::new() })
+}

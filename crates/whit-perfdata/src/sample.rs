@@ -1,0 +1,444 @@
+//! Samples and sample ids: where each field stands, given the event's `sample_type`.
+//!
+//! Field order is the kernel's: `perf_output_sample` in `kernel/events/core.c`. All slices point
+//! into the record; nothing is copied.
+
+use crate::attr::{Attr, BRANCH_COUNTERS, BRANCH_HW_INDEX, ReadFormat, SampleType};
+use crate::bytes::{Cursor, u64_at};
+use whit_types::{Avma, CpuId, Pid, Tid, TimestampNs};
+
+/// Markers inside a call chain that switch between kernel and user addresses.
+pub mod context {
+    /// Hypervisor addresses follow.
+    pub const HV: u64 = -32i64 as u64;
+    /// Kernel addresses follow.
+    pub const KERNEL: u64 = -128i64 as u64;
+    /// User addresses follow.
+    pub const USER: u64 = -512i64 as u64;
+    /// User addresses follow in a record of their own.
+    pub const USER_DEFERRED: u64 = -640i64 as u64;
+    /// Guest addresses follow.
+    pub const GUEST: u64 = -2048i64 as u64;
+    /// Guest kernel addresses follow.
+    pub const GUEST_KERNEL: u64 = -2176i64 as u64;
+    /// Guest user addresses follow.
+    pub const GUEST_USER: u64 = -2560i64 as u64;
+    /// Every value from here up is a marker.
+    pub const MAX: u64 = -4095i64 as u64;
+}
+
+/// What the layout of an event's records depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleLayout {
+    /// Fields.
+    pub sample_type: SampleType,
+    /// Layout of the READ field.
+    pub read_format: ReadFormat,
+    /// True where every record ends in a sample id.
+    pub sample_id_all: bool,
+    branch_sample_type: u64,
+    user_regs_mask: u64,
+    intr_regs_mask: u64,
+}
+
+/// Dumped registers: values in the order of the set bits of the mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers<'a> {
+    /// Which registers, numbered per architecture (`arch/*/include/uapi/asm/perf_regs.h`).
+    pub mask: u64,
+    /// 1: 32-bit process, 2: 64-bit.
+    pub abi: u64,
+    values: &'a [u8],
+}
+
+impl Registers<'_> {
+    /// The value of register number `index`, if it was dumped.
+    #[inline]
+    pub fn get(&self, index: u32) -> Option<u64> {
+        let bit = 1u64.checked_shl(index)?;
+        if self.mask & bit == 0 {
+            return None;
+        }
+        u64_at(self.values, (self.mask & (bit - 1)).count_ones() as usize * 8)
+    }
+}
+
+/// One entry of a branch stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchEntry {
+    /// Address of the branch.
+    pub from: Avma,
+    /// Its target.
+    pub to: Avma,
+    /// Bits: 0 mispredicted, 1 predicted, 2 in transaction, 3 abort, 4–19 cycles, 20–23 type.
+    pub flags: u64,
+}
+
+/// An array of `u64` inside a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    /// The values.
+    #[inline]
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + use<'a> {
+        self.0.as_chunks::<8>().0.iter().map(|c| u64::from_le_bytes(*c))
+    }
+
+    /// Number of values.
+    pub fn len(self) -> usize {
+        self.0.len() / 8
+    }
+
+    /// True without values.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The branch stack of a sample, most recent branch first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct BranchStack<'a> {
+    /// Index of the newest entry in the hardware's buffer, where recorded.
+    pub hw_index: Option<u64>,
+    entries: Words<'a>,
+}
+
+impl<'a> BranchStack<'a> {
+    /// The entries.
+    pub fn iter(self) -> impl Iterator<Item = BranchEntry> + use<'a> {
+        self.entries.0.as_chunks::<24>().0.iter().map(|entry| {
+            let word = |at: usize| u64_at(entry, at).unwrap_or(0);
+            BranchEntry { from: Avma(word(0)), to: Avma(word(8)), flags: word(16) }
+        })
+    }
+
+    /// Number of entries.
+    pub fn len(self) -> usize {
+        self.entries.0.len() / 24
+    }
+
+    /// True without entries.
+    pub fn is_empty(self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// One sample. A field is `None` (or empty) where the event did not ask for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// Event id (IDENTIFIER or ID).
+    pub id: Option<u64>,
+    /// Instruction pointer.
+    pub ip: Option<Avma>,
+    /// Process and thread.
+    pub pid_tid: Option<(Pid, Tid)>,
+    /// Time.
+    pub time: Option<TimestampNs>,
+    /// Data address.
+    pub addr: Option<u64>,
+    /// Stream id.
+    pub stream_id: Option<u64>,
+    /// CPU.
+    pub cpu: Option<CpuId>,
+    /// Period.
+    pub period: Option<u64>,
+    /// Call chain, innermost first, with [`context`] markers.
+    pub callchain: Words<'a>,
+    /// Raw bytes of the tracepoint.
+    pub raw: Option<&'a [u8]>,
+    /// Branch stack.
+    pub branch_stack: BranchStack<'a>,
+    /// User registers; `None` in kernel threads too.
+    pub user_regs: Option<Registers<'a>>,
+    /// Dump of the user stack, from the stack pointer up, cut to what was really dumped.
+    pub user_stack: &'a [u8],
+    /// Weight.
+    pub weight: Option<u64>,
+    /// Cgroup.
+    pub cgroup: Option<u64>,
+}
+
+/// The trailer of records that are not samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleId {
+    /// Process and thread.
+    pub pid_tid: Option<(Pid, Tid)>,
+    /// Time.
+    pub time: Option<TimestampNs>,
+    /// Event id.
+    pub id: Option<u64>,
+    /// CPU.
+    pub cpu: Option<CpuId>,
+}
+
+impl SampleLayout {
+    /// The layout that an event's attributes ask for.
+    pub fn new(attr: &Attr) -> SampleLayout {
+        SampleLayout {
+            sample_type: attr.sample_type,
+            read_format: attr.read_format,
+            sample_id_all: attr.has(crate::attr::AttrFlags::SAMPLE_ID_ALL),
+            branch_sample_type: attr.branch_sample_type,
+            user_regs_mask: attr.sample_regs_user,
+            intr_regs_mask: attr.sample_regs_intr,
+        }
+    }
+
+    fn has(&self, field: SampleType) -> bool {
+        self.sample_type.contains(field)
+    }
+
+    /// Offset of the event id in a sample's body, if it carries one.
+    pub fn id_offset(&self) -> Option<usize> {
+        if self.has(SampleType::IDENTIFIER) {
+            return Some(0);
+        }
+        let before = [SampleType::IP, SampleType::TID, SampleType::TIME, SampleType::ADDR];
+        self.has(SampleType::ID)
+            .then(|| before.into_iter().filter(|&field| self.has(field)).count() * 8)
+    }
+
+    /// Offset of the time stamp in a sample's body, if it carries one.
+    pub fn time_offset(&self) -> Option<usize> {
+        let before = [SampleType::IDENTIFIER, SampleType::IP, SampleType::TID];
+        self.has(SampleType::TIME)
+            .then(|| before.into_iter().filter(|&field| self.has(field)).count() * 8)
+    }
+
+    /// Size of the sample id trailer; zero without `sample_id_all`.
+    pub fn id_trailer_size_bytes(&self) -> usize {
+        use SampleType as T;
+        let fields = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER];
+        if self.sample_id_all {
+            fields.into_iter().filter(|&field| self.has(field)).count() * 8
+        } else {
+            0
+        }
+    }
+
+    /// Decodes the trailer of a record that is not a sample.
+    pub fn parse_id_trailer(&self, body: &[u8]) -> Option<SampleId> {
+        let size = self.id_trailer_size_bytes();
+        let mut c = Cursor::new(body.get(body.len().checked_sub(size)?..)?);
+        let mut id = SampleId::default();
+        if size == 0 {
+            return Some(id);
+        }
+        if self.has(SampleType::TID) {
+            id.pid_tid = Some((Pid(c.i32()?), Tid(c.i32()?)));
+        }
+        if self.has(SampleType::TIME) {
+            id.time = Some(TimestampNs(c.u64()?));
+        }
+        if self.has(SampleType::ID) {
+            id.id = Some(c.u64()?);
+        }
+        if self.has(SampleType::STREAM_ID) {
+            c.u64()?;
+        }
+        if self.has(SampleType::CPU) {
+            id.cpu = Some(CpuId(c.u64()? as u32));
+        }
+        if self.has(SampleType::IDENTIFIER) {
+            id.id = Some(c.u64()?);
+        }
+        Some(id)
+    }
+
+    /// Decodes the body of a SAMPLE record. `None` where it is shorter than its fields say.
+    pub fn parse<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
+        let mut c = Cursor::new(body);
+        let mut s = Sample::default();
+        self.parse_fixed(&mut c, &mut s)?;
+        self.parse_variable(&mut c, &mut s)?;
+        Some(s)
+    }
+
+    fn parse_fixed(&self, c: &mut Cursor<'_>, s: &mut Sample<'_>) -> Option<()> {
+        if self.has(SampleType::IDENTIFIER) {
+            s.id = Some(c.u64()?);
+        }
+        if self.has(SampleType::IP) {
+            s.ip = Some(Avma(c.u64()?));
+        }
+        if self.has(SampleType::TID) {
+            s.pid_tid = Some((Pid(c.i32()?), Tid(c.i32()?)));
+        }
+        if self.has(SampleType::TIME) {
+            s.time = Some(TimestampNs(c.u64()?));
+        }
+        if self.has(SampleType::ADDR) {
+            s.addr = Some(c.u64()?);
+        }
+        if self.has(SampleType::ID) {
+            s.id = Some(c.u64()?);
+        }
+        if self.has(SampleType::STREAM_ID) {
+            s.stream_id = Some(c.u64()?);
+        }
+        if self.has(SampleType::CPU) {
+            s.cpu = Some(CpuId(c.u64()? as u32));
+        }
+        if self.has(SampleType::PERIOD) {
+            s.period = Some(c.u64()?);
+        }
+        Some(())
+    }
+
+    fn parse_variable<'a>(&self, c: &mut Cursor<'a>, s: &mut Sample<'a>) -> Option<()> {
+        if self.has(SampleType::READ) {
+            self.skip_read(c)?;
+        }
+        if self.has(SampleType::CALLCHAIN) {
+            s.callchain = words(c)?;
+        }
+        if self.has(SampleType::RAW) {
+            // The size word counts what follows it; both together are padded to eight bytes.
+            let size = c.u32()? as usize;
+            s.raw = Some(c.take(size)?);
+        }
+        if self.has(SampleType::BRANCH_STACK) {
+            s.branch_stack = self.parse_branch_stack(c)?;
+        }
+        if self.has(SampleType::REGS_USER) {
+            s.user_regs = parse_regs(c, self.user_regs_mask)?;
+        }
+        if self.has(SampleType::STACK_USER) {
+            s.user_stack = parse_stack(c)?;
+        }
+        if self.has(SampleType::WEIGHT) || self.has(SampleType::WEIGHT_STRUCT) {
+            s.weight = Some(c.u64()?);
+        }
+        for field in [SampleType::DATA_SRC, SampleType::TRANSACTION] {
+            if self.has(field) {
+                c.u64()?;
+            }
+        }
+        if self.has(SampleType::REGS_INTR) {
+            parse_regs(c, self.intr_regs_mask)?;
+        }
+        if self.has(SampleType::PHYS_ADDR) {
+            c.u64()?;
+        }
+        if self.has(SampleType::CGROUP) {
+            s.cgroup = Some(c.u64()?);
+        }
+        Some(())
+    }
+
+    fn skip_read(&self, c: &mut Cursor<'_>) -> Option<()> {
+        let has = |bit| usize::from(self.read_format.contains(bit));
+        let times = has(ReadFormat::TOTAL_TIME_ENABLED) + has(ReadFormat::TOTAL_TIME_RUNNING);
+        let per_value = 1 + has(ReadFormat::ID) + has(ReadFormat::LOST);
+        let words = if has(ReadFormat::GROUP) == 1 {
+            let values = usize::try_from(c.u64()?).ok()?;
+            times.checked_add(values.checked_mul(per_value)?)?
+        } else {
+            times + per_value
+        };
+        c.take(words.checked_mul(8)?).map(|_| ())
+    }
+
+    fn parse_branch_stack<'a>(&self, c: &mut Cursor<'a>) -> Option<BranchStack<'a>> {
+        let entries = usize::try_from(c.u64()?).ok()?;
+        let hw_index =
+            if self.branch_sample_type & BRANCH_HW_INDEX != 0 { Some(c.u64()?) } else { None };
+        let stack = BranchStack { hw_index, entries: Words(c.take(entries.checked_mul(24)?)?) };
+        if self.branch_sample_type & BRANCH_COUNTERS != 0 {
+            c.take(entries.checked_mul(8)?)?;
+        }
+        Some(stack)
+    }
+}
+
+fn words<'a>(c: &mut Cursor<'a>) -> Option<Words<'a>> {
+    let len = usize::try_from(c.u64()?).ok()?;
+    c.take(len.checked_mul(8)?).map(Words)
+}
+
+/// Outer `None`: too short. Inner `None`: no registers (ABI 0, a kernel thread).
+fn parse_regs<'a>(c: &mut Cursor<'a>, mask: u64) -> Option<Option<Registers<'a>>> {
+    let abi = c.u64()?;
+    if abi == 0 {
+        return Some(None);
+    }
+    let values = c.take(mask.count_ones() as usize * 8)?;
+    Some(Some(Registers { mask, abi, values }))
+}
+
+fn parse_stack<'a>(c: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let size = usize::try_from(c.u64()?).ok()?;
+    if size == 0 {
+        return Some(&[]);
+    }
+    let dump = c.take(size)?;
+    let dumped = usize::try_from(c.u64()?).ok()?;
+    Some(&dump[..dumped.min(size)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::AttrFlags;
+
+    fn layout(sample_type: SampleType) -> SampleLayout {
+        SampleLayout::new(&Attr {
+            sample_type,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            sample_regs_user: 0b1100_0001,
+            ..Attr::default()
+        })
+    }
+
+    fn body(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn registers_are_found_by_their_bit() {
+        let layout = layout(SampleType::IP | SampleType::REGS_USER | SampleType::STACK_USER);
+        let bytes = body(&[0x1000, 2, 10, 20, 30, 16, 0xaaaa, 0xbbbb, 8]);
+        let sample = layout.parse(&bytes).unwrap();
+        let regs = sample.user_regs.unwrap();
+        assert_eq!([regs.get(0), regs.get(6), regs.get(7)], [Some(10), Some(20), Some(30)]);
+        assert_eq!([regs.get(1), regs.get(8), regs.get(64)], [None; 3]);
+        assert_eq!(sample.user_stack, 0xaaaau64.to_le_bytes(), "cut to what was dumped");
+    }
+
+    #[test]
+    fn kernel_threads_have_neither_registers_nor_stack() {
+        let layout = layout(SampleType::IP | SampleType::REGS_USER | SampleType::STACK_USER);
+        let bytes = body(&[0x1000, 0, 0]);
+        let sample = layout.parse(&bytes).unwrap();
+        assert!(sample.user_regs.is_none() && sample.user_stack.is_empty());
+    }
+
+    #[test]
+    fn lengths_from_the_file_cannot_reach_past_the_record() {
+        for lie in [1, 1 << 61, u64::MAX] {
+            assert!(layout(SampleType::CALLCHAIN).parse(&body(&[lie])).is_none());
+            assert!(layout(SampleType::BRANCH_STACK).parse(&body(&[lie])).is_none());
+            assert!(layout(SampleType::STACK_USER).parse(&body(&[lie])).is_none());
+        }
+    }
+
+    #[test]
+    fn trailer_stands_at_the_end() {
+        let layout = layout(SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CPU);
+        let bytes = body(&[7, 7, 7, 0x0000_0002_0000_0001, 99, 3]);
+        let id = layout.parse_id_trailer(&bytes).unwrap();
+        assert_eq!(id.pid_tid, Some((Pid(1), Tid(2))));
+        assert_eq!((id.time, id.cpu), (Some(TimestampNs(99)), Some(CpuId(3))));
+        assert!(layout.parse_id_trailer(&bytes[..16]).is_none());
+    }
+
+    #[test]
+    fn id_and_time_offsets() {
+        use SampleType as T;
+        assert_eq!(layout(T::IP | T::TID | T::TIME | T::ID).id_offset(), Some(24));
+        assert_eq!(layout(T::IP | T::IDENTIFIER).id_offset(), Some(0));
+        assert_eq!(layout(T::IP | T::TID | T::TIME | T::IDENTIFIER).time_offset(), Some(24));
+        assert_eq!(layout(T::IP).id_offset(), None);
+    }
+}

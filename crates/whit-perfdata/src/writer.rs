@@ -1,0 +1,145 @@
+//! Writing recordings: a file, or a pipe.
+//!
+//! A file is readable at any moment after [`FileWriter::create`]: until [`FileWriter::finish`]
+//! the header says a data size of zero, which readers take as «up to the end of the file» and
+//! report as a recorder that did not end properly.
+
+use crate::attr::Attr;
+use crate::encode;
+use crate::feature::{EventDesc, Feature, Features};
+use crate::header::{FILE_HEADER_SIZE_BYTES, FileHeader, MAGIC, PIPE_HEADER_SIZE_BYTES, Section};
+use std::io::{self, Seek, SeekFrom, Write};
+
+/// Writes a perf.data file.
+#[derive(Debug)]
+pub struct FileWriter<W> {
+    out: W,
+    header: FileHeader,
+}
+
+impl<W: Write + Seek> FileWriter<W> {
+    /// Writes header, ids and attributes; records follow.
+    pub fn create(mut out: W, events: &[EventDesc]) -> io::Result<Self> {
+        let entry_size = (Attr::FILE_SIZE_BYTES + Section::SIZE_BYTES) as u64;
+        let mut ids = Vec::new();
+        let mut attrs = Vec::new();
+        for event in events {
+            let section = Section {
+                offset: (FILE_HEADER_SIZE_BYTES + ids.len()) as u64,
+                size_bytes: (event.ids.len() * 8) as u64,
+            };
+            ids.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+            attrs.extend(event.attr.to_bytes_sized(Attr::FILE_SIZE_BYTES));
+            attrs.extend(section.to_bytes());
+        }
+        let attrs_offset = (FILE_HEADER_SIZE_BYTES + ids.len()) as u64;
+        let header = FileHeader {
+            attr_entry_size_bytes: entry_size,
+            attrs: Section { offset: attrs_offset, size_bytes: attrs.len() as u64 },
+            data: Section { offset: attrs_offset + attrs.len() as u64, size_bytes: 0 },
+            ..FileHeader::default()
+        };
+        let mut bytes = header.to_bytes();
+        bytes.extend(ids);
+        bytes.extend(attrs);
+        out.write_all(&bytes)?;
+        Ok(FileWriter { out, header })
+    }
+
+    /// Appends whole records.
+    pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        self.out.write_all(records)?;
+        self.header.data.size_bytes += records.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes of records so far.
+    pub fn data_size_bytes(&self) -> u64 {
+        self.header.data.size_bytes
+    }
+
+    /// After a failed [`append`](Self::append): closes the file so that everything that was
+    /// appended before stays readable, with as many features as still find room.
+    pub fn salvage(mut self, features: &Features) -> io::Result<W> {
+        let end = self.header.data.offset + self.header.data.size_bytes;
+        self.out.seek(SeekFrom::Start(end))?;
+        if self.write_features(features).is_err() {
+            self.header.features = [0; 4];
+        }
+        self.write_header()?;
+        Ok(self.out)
+    }
+
+    /// Writes the features and completes the header. Gives back the output.
+    pub fn finish(mut self, features: &Features) -> io::Result<W> {
+        self.write_features(features)?;
+        self.write_header()?;
+        Ok(self.out)
+    }
+
+    fn write_features(&mut self, features: &Features) -> io::Result<()> {
+        let count = features.iter().count();
+        let table_offset = self.header.data.offset + self.header.data.size_bytes;
+        let mut offset = table_offset + (count * Section::SIZE_BYTES) as u64;
+        let mut table = Vec::with_capacity(count * Section::SIZE_BYTES);
+        for (feature, bytes) in features.iter() {
+            self.header.add_feature(feature);
+            let size_bytes = bytes.len() as u64;
+            table.extend(Section { offset, size_bytes }.to_bytes());
+            offset += size_bytes;
+        }
+        self.out.write_all(&table)?;
+        features.iter().try_for_each(|(_, bytes)| self.out.write_all(bytes))
+    }
+
+    fn write_header(&mut self) -> io::Result<()> {
+        self.out.seek(SeekFrom::Start(0))?;
+        self.out.write_all(&self.header.to_bytes())?;
+        self.out.flush()
+    }
+}
+
+/// Writes a recording into a pipe.
+#[derive(Debug)]
+pub struct PipeWriter<W> {
+    out: W,
+}
+
+impl<W: Write> PipeWriter<W> {
+    /// Writes the header, the events and the features that are known beforehand. Gives back the
+    /// features that are too long for a record and were left out.
+    pub fn create(
+        mut out: W,
+        events: &[EventDesc],
+        features: &Features,
+    ) -> io::Result<(Self, Vec<Feature>)> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend((PIPE_HEADER_SIZE_BYTES as u64).to_le_bytes());
+        for event in events {
+            encode::header_attr(&mut bytes, &event.attr, &event.ids);
+        }
+        let mut left_out = Vec::new();
+        for (feature, content) in features.iter() {
+            match feature {
+                Feature::TRACING_DATA => encode::tracing_data(&mut bytes, content),
+                // Its content already is a row of BUILD_ID records.
+                Feature::BUILD_ID => bytes.extend(content),
+                _ if encode::header_feature(&mut bytes, feature.0, content) => {}
+                _ => left_out.push(feature),
+            }
+        }
+        out.write_all(&bytes)?;
+        Ok((PipeWriter { out }, left_out))
+    }
+
+    /// Appends whole records.
+    pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        self.out.write_all(records)
+    }
+
+    /// Flushes and gives back the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
