@@ -1,1 +1,37 @@
-//! whit-sys
+//! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals,
+//! the start of a command, capabilities, limits, affinity, clocks, and read-only file mappings.
+//!
+//! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
+//! the workspace that may hold `unsafe`; every block does one thing and names the contract that
+//! it relies on. Errors keep the kernel's errno.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod affinity;
+pub mod capability;
+pub mod clock;
+pub mod limit;
+mod mapped_file;
+mod perf_event;
+mod poll;
+mod ring;
+mod signal;
+pub mod system;
+pub mod usage;
+mod workload;
+
+pub use mapped_file::MappedFile;
+pub use perf_event::{OpenFlags, PerfEventFd};
+pub use poll::{Poller, Ready, Waker};
+pub use ring::{Ring, RingRead, TimeConversion};
+pub use rustix::io::Errno;
+pub use signal::{Signal, SignalFd};
+pub use workload::{Exit, ExitStatus, Workload, WorkloadError, WorkloadOptions};
+
+/// Turns the `-1` of a libc call into the errno that it left behind.
+fn check(result: i64) -> Result<i64, Errno> {
+    if result >= 0 {
+        return Ok(result);
+    }
+    let error = std::io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

@@ -1,0 +1,74 @@
+//! Read-only mappings of whole files.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+
+use memmap2::{Advice, Mmap};
+
+/// A file's bytes, mapped read-only and private. Derefs to `[u8]`.
+///
+/// A file that is truncated while it is mapped makes later reads of the lost pages raise
+/// `SIGBUS`, which ends the process. That is accepted: files mapped here are recordings and
+/// ELF files that are replaced by rename, not cut, and reading a 200 GiB recording by `read`
+/// into memory is no alternative.
+#[derive(Debug)]
+pub struct MappedFile {
+    /// `None` for an empty file, which the kernel refuses to map.
+    map: Option<Mmap>,
+}
+
+impl MappedFile {
+    /// Maps `path`.
+    pub fn open(path: &Path) -> io::Result<MappedFile> {
+        MappedFile::map(&File::open(path)?)
+    }
+
+    /// Maps `file` from start to end.
+    pub fn map(file: &File) -> io::Result<MappedFile> {
+        if file.metadata()?.len() == 0 {
+            return Ok(MappedFile { map: None });
+        }
+        // SAFETY: the mapping is private and never written through. Another process may change
+        // the file under us: bytes are then garbage that every parser must bear anyway
+        // (outside input), and a truncation raises SIGBUS, accepted as the type's doc says.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(MappedFile { map: Some(map) })
+    }
+
+    /// Tells the kernel that the file will be read from front to back.
+    pub fn advise_sequential(&self) -> io::Result<()> {
+        self.map.as_ref().map_or(Ok(()), |map| map.advise(Advice::Sequential))
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn maps_what_is_in_the_file_and_bears_empty_ones() {
+        let mut file = tempfile::tempfile().unwrap();
+        assert!(MappedFile::map(&file).unwrap().is_empty());
+        file.write_all(b"PERFILE2").unwrap();
+        let map = MappedFile::map(&file).unwrap();
+        map.advise_sequential().unwrap();
+        assert_eq!(&map[..], b"PERFILE2");
+    }
+}

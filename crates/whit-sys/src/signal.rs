@@ -1,0 +1,177 @@
+//! Signals as input to wait for, instead of handlers.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::{Errno, check};
+
+/// The signals that a recorder waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// `SIGINT`.
+    Interrupt,
+    /// `SIGTERM`.
+    Terminate,
+    /// `SIGHUP`.
+    HangUp,
+    /// `SIGCHLD`.
+    Child,
+}
+
+impl Signal {
+    const ALL: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child];
+
+    /// The signal's number on this architecture.
+    pub const fn number(self) -> i32 {
+        match self {
+            Signal::Interrupt => libc::SIGINT,
+            Signal::Terminate => libc::SIGTERM,
+            Signal::HangUp => libc::SIGHUP,
+            Signal::Child => libc::SIGCHLD,
+        }
+    }
+}
+
+/// A descriptor that becomes readable when one of a set of signals has come.
+///
+/// The signals stay blocked in the thread that made this, and in the threads that it starts
+/// afterwards, until it is dropped in that same thread (hence not `Send`).
+pub struct SignalFd {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+    not_send: PhantomData<*const ()>,
+}
+
+impl SignalFd {
+    /// Blocks `signals` in this thread and gives a descriptor that reports them. Call it before
+    /// any other thread is started. `SIGHUP` is left out where it is ignored (`nohup`);
+    /// `SIGCHLD` gets its default disposition, because children vanish unreaped where a parent
+    /// process left it ignored.
+    pub fn block(signals: &[Signal]) -> Result<SignalFd, Errno> {
+        let mut wanted = empty_set();
+        for &signal in signals {
+            if signal == Signal::HangUp && is_ignored(signal)? {
+                continue;
+            }
+            if signal == Signal::Child {
+                set_default(signal.number())?;
+            }
+            // SAFETY: `wanted` is an initialized set and the number is a valid signal.
+            unsafe { libc::sigaddset(&mut wanted, signal.number()) };
+        }
+        let mut before = empty_set();
+        // SAFETY: both sets are live and initialized.
+        let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &wanted, &mut before) };
+        if result != 0 {
+            return Err(Errno::from_raw_os_error(result));
+        }
+        // SAFETY: the set is live; -1 asks for a new descriptor.
+        let fd = unsafe { libc::signalfd(-1, &wanted, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        let fd = check(i64::from(fd))? as i32;
+        // SAFETY: the kernel has just returned this descriptor; nobody else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(SignalFd { fd, before, not_send: PhantomData })
+    }
+
+    /// Takes the next signal that has come, `None` when there is none.
+    pub fn next(&self) -> Result<Option<Signal>, Errno> {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        match rustix::io::read(&self.fd, &mut info) {
+            Ok(size) if size == info.len() => {}
+            Ok(_) | Err(Errno::AGAIN) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        // ssi_signo is the first u32 of signalfd_siginfo.
+        let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32;
+        Ok(Signal::ALL.into_iter().find(|s| s.number() == number))
+    }
+
+    /// The mask that this thread had before, for a child that is to start with it.
+    pub(crate) fn mask_before(&self) -> libc::sigset_t {
+        self.before
+    }
+}
+
+impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for SignalFd {
+    fn drop(&mut self) {
+        // Pending signals are taken first: unblocking them would deliver them now.
+        while let Ok(Some(_)) = self.next() {}
+        // SAFETY: `before` is the set that pthread_sigmask stored; not Send, so this is the
+        // thread whose mask it was.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+impl std::fmt::Debug for SignalFd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SignalFd").field(&self.fd.as_raw_fd()).finish()
+    }
+}
+
+/// The current thread's signal mask.
+pub(crate) fn current_mask() -> Result<libc::sigset_t, Errno> {
+    let mut mask = empty_set();
+    // SAFETY: a null new set only reads the mask into a live set.
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask) };
+    if result == 0 { Ok(mask) } else { Err(Errno::from_raw_os_error(result)) }
+}
+
+fn empty_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initializes the set that it is given.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: initialized by the line above.
+    unsafe { set.assume_init() }
+}
+
+fn is_ignored(signal: Signal) -> Result<bool, Errno> {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a null new action only reads the present one into a live struct.
+    let result = unsafe { libc::sigaction(signal.number(), std::ptr::null(), action.as_mut_ptr()) };
+    check(i64::from(result))?;
+    // SAFETY: all-zero is a valid sigaction, and the call above has filled it.
+    let action = unsafe { action.assume_init() };
+    Ok(action.sa_sigaction == libc::SIG_IGN)
+}
+
+fn set_default(number: i32) -> Result<(), Errno> {
+    // SAFETY: the default disposition runs no code of ours.
+    let previous = unsafe { libc::signal(number, libc::SIG_DFL) };
+    if previous == libc::SIG_ERR { check(-1).map(drop) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_signal_is_read_instead_of_killing() {
+        let signals = SignalFd::block(&[Signal::Interrupt, Signal::Terminate]).unwrap();
+        assert_eq!(signals.next().unwrap(), None);
+        // SAFETY: raising a signal that this thread has blocked.
+        unsafe { libc::raise(libc::SIGTERM) };
+        assert_eq!(signals.next().unwrap(), Some(Signal::Terminate));
+        assert_eq!(signals.next().unwrap(), None);
+    }
+
+    #[test]
+    fn dropping_restores_the_mask() {
+        let member = |mask: &libc::sigset_t| {
+            // SAFETY: an initialized set and a valid signal number.
+            unsafe { libc::sigismember(mask, libc::SIGINT) }
+        };
+        assert_eq!(member(&current_mask().unwrap()), 0);
+        let signals = SignalFd::block(&[Signal::Interrupt]).unwrap();
+        assert_eq!(member(&current_mask().unwrap()), 1);
+        assert_eq!(member(&signals.mask_before()), 0);
+        drop(signals);
+        assert_eq!(member(&current_mask().unwrap()), 0);
+    }
+}

@@ -1,0 +1,48 @@
+//! What this machine calls itself, and how large its pages are.
+
+/// Size of a page in bytes.
+pub fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// The fields of `uname(2)` that recordings carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uname {
+    /// Host name.
+    pub hostname: String,
+    /// Kernel release.
+    pub release: String,
+    /// Architecture.
+    pub machine: String,
+}
+
+/// Asks the kernel for its names.
+pub fn uname() -> Uname {
+    let names = rustix::system::uname();
+    Uname {
+        hostname: names.nodename().to_string_lossy().into_owned(),
+        release: names.release().to_string_lossy().into_owned(),
+        machine: names.machine().to_string_lossy().into_owned(),
+    }
+}
+
+/// This process's id.
+pub fn pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The effective user id.
+pub fn effective_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_machine_has_names_and_pages() {
+        let names = super::uname();
+        assert!(!names.release.is_empty() && !names.machine.is_empty());
+        assert!(super::page_size().is_power_of_two());
+        assert_eq!(super::pid() as u32, std::process::id());
+    }
+}
