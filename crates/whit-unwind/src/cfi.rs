@@ -1,0 +1,185 @@
+//! Finds the row of call frame information for an address.
+
+use std::sync::OnceLock;
+
+use gimli::{
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
+    LittleEndian, UnwindContext, UnwindOffset, UnwindSection, UnwindTableRow, Vendor,
+};
+use whit_types::Arch;
+
+use crate::bytes::Bytes;
+
+/// How gimli reads the sections: both architectures are little-endian.
+pub(crate) type Reader<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Both architectures have 64-bit addresses.
+const ADDRESS_SIZE_BYTES: u8 = 8;
+
+/// Most function entries that an index built here takes in; the largest binaries known (browsers,
+/// databases with everything linked in) have about two million.
+const MAX_INDEX_ENTRIES: usize = 1 << 24;
+
+/// Which of the two sections, which encode the same thing slightly differently.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SectionKind {
+    EhFrame,
+    DebugFrame,
+}
+
+/// Receives the row that was found.
+pub(crate) trait RowVisitor {
+    type Output;
+
+    /// Called at most once per look-up.
+    fn visit<'a, S: UnwindSection<Reader<'a>>>(
+        &mut self,
+        section: &S,
+        fde: &FrameDescriptionEntry<Reader<'a>>,
+        row: &UnwindTableRow<usize>,
+    ) -> Self::Output;
+}
+
+/// One section of call frame information.
+#[derive(Debug)]
+pub(crate) struct CfiTable {
+    kind: SectionKind,
+    arch: Arch,
+    bytes: Bytes,
+    hdr: Option<Bytes>,
+    bases: BaseAddresses,
+    index: OnceLock<FdeIndex>,
+}
+
+impl CfiTable {
+    pub(crate) fn new(
+        kind: SectionKind,
+        arch: Arch,
+        bytes: Bytes,
+        hdr: Option<Bytes>,
+        bases: BaseAddresses,
+    ) -> CfiTable {
+        CfiTable { kind, arch, bytes, hdr, bases, index: OnceLock::new() }
+    }
+
+    /// Shows `visitor` the row for `svma`; `None` where no entry covers it or the entry is corrupt.
+    pub(crate) fn visit_row<V: RowVisitor>(
+        &self,
+        svma: u64,
+        context: &mut UnwindContext<usize>,
+        visitor: &mut V,
+    ) -> Option<V::Output> {
+        let vendor = if self.arch == Arch::Aarch64 { Vendor::AArch64 } else { Vendor::Default };
+        match self.kind {
+            SectionKind::EhFrame => {
+                let mut section = EhFrame::new(&self.bytes, LittleEndian);
+                section.set_address_size(ADDRESS_SIZE_BYTES);
+                section.set_vendor(vendor);
+                let offset = self.fde_offset(svma, &section)?;
+                visit_fde(&section, &self.bases, offset, svma, context, visitor)
+            }
+            SectionKind::DebugFrame => {
+                let mut section = DebugFrame::new(&self.bytes, LittleEndian);
+                section.set_address_size(ADDRESS_SIZE_BYTES);
+                section.set_vendor(vendor);
+                let offset = self.fde_offset(svma, &section)?;
+                visit_fde(&section, &self.bases, offset, svma, context, visitor)
+            }
+        }
+    }
+
+    /// Offset of the last entry that starts at or below `svma`.
+    fn fde_offset<'a, S>(&self, svma: u64, section: &S) -> Option<usize>
+    where
+        S: UnwindSection<Reader<'a>>,
+        S::Offset: UnwindOffset<usize>,
+    {
+        if let Some(hdr) = &self.hdr {
+            let hdr = EhFrameHdr::new(hdr, LittleEndian);
+            if let Ok(parsed) = hdr.parse(&self.bases, ADDRESS_SIZE_BYTES)
+                && let Some(table) = parsed.table()
+            {
+                let pointer = table.lookup(svma, &self.bases).ok()?;
+                return Some(table.pointer_to_offset(pointer).ok()?.0);
+            }
+        }
+        self.index.get_or_init(|| FdeIndex::build(section, &self.bases)).find(svma)
+    }
+}
+
+fn visit_fde<'a, S: UnwindSection<Reader<'a>>, V: RowVisitor>(
+    section: &S,
+    bases: &BaseAddresses,
+    offset: usize,
+    svma: u64,
+    context: &mut UnwindContext<usize>,
+    visitor: &mut V,
+) -> Option<V::Output> {
+    let fde = section.fde_from_offset(bases, S::Offset::from(offset), S::cie_from_offset).ok()?;
+    if !fde.contains(svma) {
+        return None;
+    }
+    let row = fde.unwind_info_for_address(section, bases, context, svma).ok()?;
+    Some(visitor.visit(section, &fde, row))
+}
+
+/// A binary search table for a section that brings none.
+#[derive(Debug, Default)]
+struct FdeIndex {
+    /// First address of each entry, ascending.
+    starts: Vec<u64>,
+    /// Offset of the entry in the section, in the same order.
+    offsets: Vec<u32>,
+}
+
+impl FdeIndex {
+    /// Reads all entries; those that cannot be parsed are left out, and a section that breaks off
+    /// is indexed up to there.
+    fn build<'a, S: UnwindSection<Reader<'a>>>(section: &S, bases: &BaseAddresses) -> FdeIndex {
+        let mut entries = Vec::new();
+        let mut last_cie = None;
+        let mut iter = section.entries(bases);
+        while let Ok(Some(entry)) = iter.next() {
+            let CieOrFde::Fde(partial) = entry else { continue };
+            let fde = partial.parse(|section, bases, offset| {
+                let at = UnwindOffset::into(offset);
+                match &last_cie {
+                    Some((cached, cie)) if *cached == at => Ok(Clone::clone(cie)),
+                    _ => {
+                        let cie = section.cie_from_offset(bases, offset)?;
+                        last_cie = Some((at, Clone::clone(&cie)));
+                        Ok(cie)
+                    }
+                }
+            });
+            if let Ok(fde) = fde
+                && let Ok(offset) = u32::try_from(fde.offset())
+                && entries.len() < MAX_INDEX_ENTRIES
+                && !fde.is_empty_range()
+            {
+                entries.push((fde.initial_address(), offset));
+            }
+        }
+        entries.sort_unstable();
+        FdeIndex {
+            starts: entries.iter().map(|(start, _)| *start).collect(),
+            offsets: entries.iter().map(|(_, offset)| *offset).collect(),
+        }
+    }
+
+    fn find(&self, svma: u64) -> Option<usize> {
+        let after = self.starts.partition_point(|start| *start <= svma);
+        Some(self.offsets[after.checked_sub(1)?] as usize)
+    }
+}
+
+/// Linkers leave entries of removed functions behind, with a start of zero and no length.
+trait EmptyRange {
+    fn is_empty_range(&self) -> bool;
+}
+
+impl EmptyRange for FrameDescriptionEntry<Reader<'_>> {
+    fn is_empty_range(&self) -> bool {
+        self.initial_address() >= self.end_address()
+    }
+}

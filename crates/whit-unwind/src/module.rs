@@ -1,0 +1,131 @@
+//! The unwind information of one binary.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gimli::{BaseAddresses, UnwindContext};
+use whit_types::{Arch, Svma};
+
+use crate::bytes::Bytes;
+use crate::cfi::{CfiTable, RowVisitor, SectionKind};
+
+/// Ids start at one: zero marks an empty entry of the rule cache.
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+/// A section: where it says that it lies, and what is in it.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Stated address.
+    pub start: Svma,
+    /// Contents, already decompressed.
+    pub bytes: Bytes,
+}
+
+/// The parts of an ELF file that unwinding needs; all of them may be absent.
+#[derive(Clone, Debug)]
+pub struct ModuleSections {
+    /// Architecture of the file.
+    pub arch: Arch,
+    /// `.eh_frame`.
+    pub eh_frame: Option<Section>,
+    /// `.eh_frame_hdr`, the binary search table of the former; without it an index is built when
+    /// the first frame of the module is unwound.
+    pub eh_frame_hdr: Option<Section>,
+    /// `.debug_frame`; asked where `.eh_frame` does not cover an address. Its entries are indexed
+    /// when the first such address is unwound.
+    pub debug_frame: Option<Bytes>,
+    /// Start of `.text`, for text-relative pointers.
+    pub text: Option<Svma>,
+    /// Start of `.got`, for data-relative pointers.
+    pub got: Option<Svma>,
+}
+
+impl ModuleSections {
+    /// No section at all.
+    pub fn none(arch: Arch) -> ModuleSections {
+        ModuleSections {
+            arch,
+            eh_frame: None,
+            eh_frame_hdr: None,
+            debug_frame: None,
+            text: None,
+            got: None,
+        }
+    }
+}
+
+/// The unwind information of one binary, shared by all processes that map it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ModuleUnwindInfo(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: u32,
+    tables: Vec<CfiTable>,
+}
+
+impl ModuleUnwindInfo {
+    /// Takes the sections as they are; nothing is parsed yet, and sections that turn out to be
+    /// corrupt later read as if they covered nothing.
+    pub fn new(sections: ModuleSections) -> ModuleUnwindInfo {
+        let bases = base_addresses(&sections);
+        let mut tables = Vec::new();
+        if let Some(eh_frame) = sections.eh_frame {
+            tables.push(CfiTable::new(
+                SectionKind::EhFrame,
+                sections.arch,
+                eh_frame.bytes,
+                sections.eh_frame_hdr.map(|hdr| hdr.bytes),
+                bases.clone(),
+            ));
+        }
+        if let Some(debug_frame) = sections.debug_frame {
+            let kind = SectionKind::DebugFrame;
+            tables.push(CfiTable::new(kind, sections.arch, debug_frame, None, bases));
+        }
+        ModuleUnwindInfo(Arc::new(Inner { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), tables }))
+    }
+
+    /// For executable memory without unwind information: JIT code, a file that cannot be read.
+    /// Such frames are unwound with the frame pointer, if that leads to plausible places.
+    pub fn none(arch: Arch) -> ModuleUnwindInfo {
+        ModuleUnwindInfo::new(ModuleSections::none(arch))
+    }
+
+    /// True where the module has no unwind information at all.
+    pub fn is_none(&self) -> bool {
+        self.0.tables.is_empty()
+    }
+
+    /// Distinguishes the modules of one run.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// Shows `visitor` the row for `svma`; `None` where no table covers it.
+    pub(crate) fn visit_row<V: RowVisitor>(
+        &self,
+        svma: u64,
+        context: &mut UnwindContext<usize>,
+        visitor: &mut V,
+    ) -> Option<V::Output> {
+        self.0.tables.iter().find_map(|table| table.visit_row(svma, context, visitor))
+    }
+}
+
+fn base_addresses(sections: &ModuleSections) -> BaseAddresses {
+    let mut bases = BaseAddresses::default();
+    if let Some(section) = &sections.eh_frame {
+        bases = bases.set_eh_frame(section.start.0);
+    }
+    if let Some(section) = &sections.eh_frame_hdr {
+        bases = bases.set_eh_frame_hdr(section.start.0);
+    }
+    if let Some(text) = sections.text {
+        bases = bases.set_text(text.0);
+    }
+    if let Some(got) = sections.got {
+        bases = bases.set_got(got.0);
+    }
+    bases
+}

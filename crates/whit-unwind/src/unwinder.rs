@@ -1,0 +1,357 @@
+//! Walks a stack dump outwards, frame by frame.
+
+use std::fmt;
+
+use gimli::UnwindContext;
+use whit_types::{Arch, Avma};
+
+use crate::abi::{Aarch64, Abi, X86_64};
+use crate::address_space::AddressSpace;
+use crate::general::{self, Row};
+use crate::regs::UserRegs;
+use crate::rule::{Rule, Saved};
+use crate::rule_cache::{CacheStats, RuleCache};
+use crate::stack::StackDump;
+
+/// Why a chain of frames ended where it did.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StopReason {
+    /// The outermost frame was reached.
+    EndOfStack,
+    /// The next value lies above the bytes that were recorded of the stack.
+    StackDumpExhausted,
+    /// The next value lies below the recorded stack pointer: another stack, or a wrong turn.
+    OutsideStack,
+    /// The address lies in no known mapping, and the frame pointer leads nowhere.
+    NoModule,
+    /// The module does not say how to unwind at this address, and the frame pointer leads nowhere.
+    NoUnwindInfo,
+    /// What the module says of this address cannot be evaluated.
+    BadUnwindInfo,
+    /// The rule needs a register that was not recorded, or that is lost by now.
+    MissingRegister,
+    /// Instruction or stack pointer were not recorded, or belong to an unexpected architecture.
+    BadRegs,
+    /// The caller's limit of frames was reached.
+    FramesLimit,
+    /// The stack pointer would not grow: following on would never end.
+    Loop,
+}
+
+impl StopReason {
+    /// All reasons, in the order of their discriminants, for tables of counts.
+    pub const ALL: [StopReason; 10] = [
+        StopReason::EndOfStack,
+        StopReason::StackDumpExhausted,
+        StopReason::OutsideStack,
+        StopReason::NoModule,
+        StopReason::NoUnwindInfo,
+        StopReason::BadUnwindInfo,
+        StopReason::MissingRegister,
+        StopReason::BadRegs,
+        StopReason::FramesLimit,
+        StopReason::Loop,
+    ];
+
+    /// True where the chain is known to be complete.
+    pub fn is_complete(self) -> bool {
+        self == StopReason::EndOfStack
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StopReason::EndOfStack => "the outermost frame was reached",
+            StopReason::StackDumpExhausted => "the recorded part of the stack ends here",
+            StopReason::OutsideStack => "the next value lies outside the recorded stack",
+            StopReason::NoModule => "the address lies in no known mapping",
+            StopReason::NoUnwindInfo => "no unwind information covers the address",
+            StopReason::BadUnwindInfo => "the unwind information cannot be evaluated",
+            StopReason::MissingRegister => "a register that is needed was not recorded",
+            StopReason::BadRegs => "instruction or stack pointer were not recorded",
+            StopReason::FramesLimit => "the limit of frames was reached",
+            StopReason::Loop => "the stack pointer does not grow",
+        })
+    }
+}
+
+/// What an address of a chain means.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FrameKind {
+    /// The instruction that was executing, or that a signal interrupted.
+    InstructionPointer,
+    /// The instruction after a call.
+    ReturnAddress,
+}
+
+/// One frame of a user stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct UserFrame {
+    /// The address as it was found.
+    pub address: Avma,
+    /// What it means.
+    pub kind: FrameKind,
+}
+
+impl UserFrame {
+    /// The address by which to look up the frame's function: inside the call for a return address,
+    /// which may itself lie behind the end of its function.
+    #[inline]
+    pub fn lookup_address(&self) -> Avma {
+        match self.kind {
+            FrameKind::InstructionPointer => self.address,
+            FrameKind::ReturnAddress => Avma(self.address.0.wrapping_sub(1)),
+        }
+    }
+}
+
+/// Unwinds stacks of any number of processes. One per thread; 300 KiB.
+pub struct Unwinder {
+    cache: RuleCache,
+    context: Box<UnwindContext<usize>>,
+    /// Mapping in which the last look-up ended.
+    hint: usize,
+}
+
+impl Default for Unwinder {
+    fn default() -> Unwinder {
+        Unwinder::new()
+    }
+}
+
+impl Unwinder {
+    /// With an empty cache.
+    pub fn new() -> Unwinder {
+        Unwinder { cache: RuleCache::new(), context: Box::new(UnwindContext::new()), hint: 0 }
+    }
+
+    /// How well the rule cache does.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache.stats
+    }
+
+    /// Appends to `out` the frames of the stack, innermost first, at most `max_frames` of them
+    /// (perf takes 127), and says why it ended there.
+    ///
+    /// The first frame is the recorded instruction pointer, whatever becomes of the rest; without
+    /// one nothing is appended.
+    pub fn unwind(
+        &mut self,
+        space: &AddressSpace,
+        regs: &UserRegs,
+        stack: StackDump<'_>,
+        max_frames: usize,
+        out: &mut Vec<UserFrame>,
+    ) -> StopReason {
+        match regs.arch() {
+            Arch::X86_64 => Walk::<X86_64>::new(self, space, regs, stack).run(max_frames, out),
+            Arch::Aarch64 => Walk::<Aarch64>::new(self, space, regs, stack).run(max_frames, out),
+        }
+    }
+}
+
+/// The walk over one stack.
+struct Walk<'a, A> {
+    unwinder: &'a mut Unwinder,
+    space: &'a AddressSpace,
+    regs: UserRegs,
+    stack: StackDump<'a>,
+    /// Bits of a code address that are the address; the rest may hold a pointer authentication code.
+    code_mask: u64,
+    kind: FrameKind,
+    _abi: std::marker::PhantomData<A>,
+}
+
+impl<'a, A: Abi> Walk<'a, A> {
+    fn new(
+        unwinder: &'a mut Unwinder,
+        space: &'a AddressSpace,
+        regs: &UserRegs,
+        stack: StackDump<'a>,
+    ) -> Self {
+        let code_mask = if A::LR.is_some() { code_mask(space) } else { u64::MAX };
+        let kind = FrameKind::InstructionPointer;
+        let _abi = std::marker::PhantomData;
+        Walk { unwinder, space, regs: *regs, stack, code_mask, kind, _abi }
+    }
+
+    fn run(mut self, max_frames: usize, out: &mut Vec<UserFrame>) -> StopReason {
+        let Some(mut ip) = self.regs.get(A::IP) else {
+            return StopReason::BadRegs;
+        };
+        let limit = out.len().saturating_add(max_frames);
+        loop {
+            if out.len() >= limit {
+                return StopReason::FramesLimit;
+            }
+            out.push(UserFrame { address: Avma(ip), kind: self.kind });
+            ip = match self.step(ip) {
+                Ok(0) => return StopReason::EndOfStack,
+                Ok(ip) => ip,
+                Err(reason) => return reason,
+            };
+        }
+    }
+
+    /// From the frame at `ip` to its caller; the caller's instruction pointer.
+    #[inline]
+    fn step(&mut self, ip: u64) -> Result<u64, StopReason> {
+        let sp = self.regs.get(A::SP).ok_or(StopReason::BadRegs)?;
+        let return_address = self.kind == FrameKind::ReturnAddress;
+        let lookup = if return_address { ip.wrapping_sub(1) } else { ip };
+        let Some(mapping) = self.space.find(lookup, &mut self.unwinder.hint) else {
+            return self.step_by_frame_pointer(sp, StopReason::NoModule);
+        };
+        let module = &mapping.module;
+        let svma = mapping.bias.to_svma(Avma(lookup)).0;
+        let rule = match self.unwinder.cache.get(module.id(), svma) {
+            Some(rule) => rule,
+            None => {
+                let rule = general::find_rule::<A>(module, svma, &mut self.unwinder.context);
+                self.unwinder.cache.insert(module.id(), svma, rule);
+                rule
+            }
+        };
+        match rule {
+            Rule::Frame { from_fp, cfa_offset, ra, fp } => {
+                self.step_by_rule(sp, from_fp, cfa_offset, ra, fp)
+            }
+            Rule::Root => Err(StopReason::EndOfStack),
+            Rule::General => {
+                let row = Row { module, svma };
+                self.step_by_row(sp, row)
+            }
+            Rule::Uncovered if module.is_none() => {
+                self.step_by_frame_pointer(sp, StopReason::NoUnwindInfo)
+            }
+            Rule::Uncovered => self.step_uncovered(sp),
+        }
+    }
+
+    #[inline]
+    fn step_by_rule(
+        &mut self,
+        sp: u64,
+        from_fp: bool,
+        cfa_offset: i32,
+        ra: Saved,
+        fp: Saved,
+    ) -> Result<u64, StopReason> {
+        let base =
+            if from_fp { self.regs.get(A::FP).ok_or(StopReason::MissingRegister)? } else { sp };
+        let cfa = base.wrapping_add_signed(i64::from(cfa_offset));
+        // A leaf function that keeps its return address in the link register may have no frame;
+        // it cannot do so twice in a row, because the link register is forgotten below.
+        if cfa < sp || (cfa == sp && ra != Saved::SAME) {
+            return Err(StopReason::Loop);
+        }
+        let ip = match ra.address(cfa) {
+            Some(address) => self.stack.read_u64(address)?,
+            None => self.link_register()?,
+        };
+        if let Some(address) = fp.address(cfa) {
+            match self.stack.read_u64(address) {
+                Ok(value) => self.regs.set(A::FP, value),
+                // In an epilogue the register was popped already, though the row, to save space,
+                // still says that it lies on the stack, now below the stack pointer.
+                Err(StopReason::OutsideStack) => {}
+                Err(reason) => return Err(reason),
+            }
+        }
+        Ok(self.arrive(ip, cfa))
+    }
+
+    /// Sets the registers of the caller, of which only these three are known from now on.
+    #[inline]
+    fn arrive(&mut self, ip: u64, sp: u64) -> u64 {
+        let ip = ip & self.code_mask;
+        self.regs.set(A::IP, ip);
+        self.regs.set(A::SP, sp);
+        self.regs.keep(1 << A::IP | 1 << A::SP | 1 << A::FP);
+        self.kind = FrameKind::ReturnAddress;
+        ip
+    }
+
+    fn link_register(&self) -> Result<u64, StopReason> {
+        let register = A::LR.ok_or(StopReason::BadUnwindInfo)?;
+        self.regs.get(register).ok_or(StopReason::MissingRegister)
+    }
+
+    /// Evaluates the row of call frame information in full.
+    #[cold]
+    fn step_by_row(&mut self, sp: u64, row: Row<'_>) -> Result<u64, StopReason> {
+        let stepped = general::step::<A>(row, &self.regs, &self.stack, &mut self.unwinder.context);
+        match stepped {
+            Ok(caller) => {
+                let new_sp = caller.regs.get(A::SP).ok_or(StopReason::BadUnwindInfo)?;
+                // A signal handler may run on a stack of its own, in either direction.
+                if new_sp <= sp && !caller.interrupted {
+                    return Err(StopReason::Loop);
+                }
+                self.regs = caller.regs;
+                let ip = caller.ip & self.code_mask;
+                self.regs.set(A::IP, ip);
+                self.kind = if caller.interrupted {
+                    FrameKind::InstructionPointer
+                } else {
+                    FrameKind::ReturnAddress
+                };
+                Ok(ip)
+            }
+            Err(reason @ (StopReason::BadUnwindInfo | StopReason::MissingRegister)) => {
+                self.step_by_frame_pointer(sp, reason)
+            }
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// The module has unwind information, though not for this address: most likely an assembly
+    /// routine, which mostly have no frame. So try a bare return address first.
+    #[cold]
+    fn step_uncovered(&mut self, sp: u64) -> Result<u64, StopReason> {
+        if self.kind == FrameKind::InstructionPointer {
+            let (ip, caller_sp) = match A::LR {
+                Some(register) => (self.regs.get(register), sp),
+                None => (self.stack.read_u64(sp).ok(), sp.wrapping_add(8)),
+            };
+            if let Some(ip) = ip.filter(|ip| self.is_plausible(*ip)) {
+                return Ok(self.arrive(ip, caller_sp));
+            }
+        }
+        self.step_by_frame_pointer(sp, StopReason::NoUnwindInfo)
+    }
+
+    /// Without unwind information: follows the frame pointer if it points to a frame record above
+    /// the stack pointer that holds an address of mapped code. Else stops with `reason`.
+    #[cold]
+    fn step_by_frame_pointer(&mut self, sp: u64, reason: StopReason) -> Result<u64, StopReason> {
+        let fp = self.regs.get(A::FP).ok_or(reason)?;
+        if fp < sp || fp % 8 != 0 {
+            return Err(reason);
+        }
+        // A frame record is the same on both architectures: caller's frame pointer, return address.
+        let caller_fp = self.stack.read_u64(fp)?;
+        let ip = self.stack.read_u64(fp.wrapping_add(8))?;
+        if ip == 0 {
+            return Err(StopReason::EndOfStack);
+        }
+        let caller_sp = fp.checked_add(16).ok_or(reason)?;
+        if !self.is_plausible(ip) {
+            return Err(reason);
+        }
+        self.regs.set(A::FP, caller_fp);
+        Ok(self.arrive(ip, caller_sp))
+    }
+
+    fn is_plausible(&self, ip: u64) -> bool {
+        (ip & self.code_mask).checked_sub(1).is_some_and(|address| self.space.contains(address))
+    }
+}
+
+/// Pointer authentication codes fill the bits above the virtual address, which has 48 bits, or 52
+/// where code is mapped that high.
+fn code_mask(space: &AddressSpace) -> u64 {
+    let address_bits = if space.end() > 1 << 48 { 52 } else { 48 };
+    (1 << address_bits) - 1
+}
