@@ -43,16 +43,22 @@ impl RecordEncoder {
 
     /// FORK.
     pub fn fork(&self, out: &mut Vec<u8>, task: &Task, id: SampleId) {
-        self.task(out, record_type::FORK, task, id);
+        self.task(out, record_type::FORK, 0, task, id);
+    }
+
+    /// FORK of a task that ran before the recording began: readers must not copy its parent's
+    /// maps, its own follow.
+    pub fn existing_task(&self, out: &mut Vec<u8>, task: &Task, id: SampleId) {
+        self.task(out, record_type::FORK, misc::FORK_EXEC, task, id);
     }
 
     /// EXIT.
     pub fn exit(&self, out: &mut Vec<u8>, task: &Task, id: SampleId) {
-        self.task(out, record_type::EXIT, task, id);
+        self.task(out, record_type::EXIT, 0, task, id);
     }
 
-    fn task(&self, out: &mut Vec<u8>, kind: u32, task: &Task, id: SampleId) {
-        self.record(out, kind, 0, id, |body| {
+    fn task(&self, out: &mut Vec<u8>, kind: u32, bits: u16, task: &Task, id: SampleId) {
+        self.record(out, kind, bits, id, |body| {
             push_ids(body, task.pid, Tid(task.parent_pid.0));
             push_ids(body, Pid(task.tid.0), task.parent_tid);
             body.extend(task.time.to_le_bytes());

@@ -293,7 +293,7 @@ impl Opener<'_> {
         let data = self.data_section(&header, &mut warnings)?;
         let mut recording = self.recording(Form::File, data);
         recording.events = self.read_events(&header)?;
-        if header.data.size_bytes != 0 {
+        if data.size_bytes == header.data.size_bytes {
             recording.features = self.read_features(&header, &mut warnings);
         }
         recording.warnings = warnings;
@@ -316,7 +316,7 @@ impl Opener<'_> {
                 self.size_bytes
             )));
         };
-        if header.data.size_bytes == 0 && available > 0 {
+        if header.data.size_bytes == 0 && available > 0 && !self.has_feature_table(header) {
             warnings.push(format!(
                 "{path}: the recorder did not end properly (killed?); what it had written is read"
             ));
@@ -329,6 +329,18 @@ impl Opener<'_> {
             ));
         }
         Ok(Section { offset, size_bytes: header.data.size_bytes.min(available) })
+    }
+
+    /// Tells a finished recording without records from one whose recorder was killed, which has
+    /// the same size of zero in its header (perf sets the feature bits at once): what follows
+    /// the header is a table of features if its first section stands right behind it.
+    fn has_feature_table(&self, header: &FileHeader) -> bool {
+        let count = header.present_features().count();
+        let size_bytes = (count * Section::SIZE_BYTES) as u64;
+        let table = Section { offset: header.data.offset, size_bytes };
+        let Ok(bytes) = self.read(table, "the table of features") else { return false };
+        let mut sections = bytes.chunks(Section::SIZE_BYTES).filter_map(Section::parse);
+        sections.any(|section| Some(section.offset) == table.end())
     }
 
     fn read_events(&self, header: &FileHeader) -> Result<Vec<EventDesc>, OpenError> {

@@ -128,6 +128,8 @@ pub mod misc {
     pub const GUEST_USER: u16 = 5;
     /// COMM: the name comes from an exec.
     pub const COMM_EXEC: u16 = 1 << 13;
+    /// FORK: made up for a process that already ran; its maps are not copies of its parent's.
+    pub const FORK_EXEC: u16 = 1 << 13;
     /// MMAP: a mapping without execute permission.
     pub const MMAP_DATA: u16 = 1 << 13;
     /// SWITCH: the thread leaves the CPU.

@@ -61,6 +61,12 @@ impl Registers<'_> {
         }
         u64_at(self.values, (self.mask & (bit - 1)).count_ones() as usize * 8)
     }
+
+    /// The values, in the order of the set bits of the mask.
+    #[inline]
+    pub fn values(&self) -> impl Iterator<Item = u64> {
+        Words(self.values).iter()
+    }
 }
 
 /// One entry of a branch stack.
@@ -204,6 +210,12 @@ impl SampleLayout {
         let before = [SampleType::IDENTIFIER, SampleType::IP, SampleType::TID];
         self.has(SampleType::TIME)
             .then(|| before.into_iter().filter(|&field| self.has(field)).count() * 8)
+    }
+
+    /// The time stamp of a sample, without decoding the rest.
+    #[inline]
+    pub fn sample_time(&self, body: &[u8]) -> Option<TimestampNs> {
+        u64_at(body, self.time_offset()?).map(TimestampNs)
     }
 
     /// Size of the sample id trailer; zero without `sample_id_all`.

@@ -93,6 +93,17 @@ pub struct BlockInfo {
     pub range: Option<BlockRange>,
 }
 
+impl StreamError {
+    /// Bytes of the stream that cannot be read because of it.
+    pub fn lost_bytes(&self) -> u64 {
+        match self {
+            StreamError::Io { .. } => 0,
+            StreamError::BadRecord { lost_bytes, .. }
+            | StreamError::Decompress { lost_bytes, .. } => *lost_bytes,
+        }
+    }
+}
+
 impl Stream {
     /// The file that holds the stream.
     pub fn path(&self) -> &Path {

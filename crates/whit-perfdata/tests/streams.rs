@@ -1,0 +1,300 @@
+//! What is written is read back: plain, compressed as perf does it, cut, and corrupted.
+
+use proptest::prelude::*;
+use std::io::Cursor;
+use std::path::Path;
+use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
+use whit_perfdata::encode::push_record;
+use whit_perfdata::feature::{EventDesc, Feature, Features};
+use whit_perfdata::reader::{Form, Recording};
+use whit_perfdata::record::{RawRecord, record_type};
+use whit_perfdata::stream::{StreamError, StreamReader};
+use whit_perfdata::writer::{FileWriter, PipeWriter};
+use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
+
+fn event() -> EventDesc {
+    EventDesc {
+        attr: Attr {
+            pmu_type: 1,
+            sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        },
+        ids: vec![11, 12],
+        name: "cpu-clock:u".into(),
+    }
+}
+
+fn features() -> Features {
+    let mut features = Features::default();
+    features.set_string(Feature::HOSTNAME, "host");
+    features.set_event_desc(&[event()]);
+    features
+}
+
+fn write_file(records: &[u8]) -> Vec<u8> {
+    let mut writer = FileWriter::create(Cursor::new(Vec::new()), &[event()]).unwrap();
+    writer.append(records).unwrap();
+    writer.finish(&features()).unwrap().into_inner()
+}
+
+fn open(bytes: &[u8]) -> Result<Recording, whit_perfdata::reader::OpenError> {
+    use std::io::{Seek, Write};
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    Recording::from_file(Path::new("test.data"), file)
+}
+
+/// All blocks in a row, and how the stream ended.
+fn read_all(recording: &Recording) -> (Vec<u8>, Result<u64, StreamError>) {
+    let mut reader = StreamReader::new(recording.streams[0].clone());
+    let (mut all, mut block) = (Vec::new(), Vec::new());
+    loop {
+        match reader.next_block(&mut block) {
+            Ok(Some(info)) => {
+                if let Some(range) = info.range {
+                    let mut again = Vec::new();
+                    recording.streams[0].read_block(range, &mut again).unwrap();
+                    assert_eq!(again, block);
+                }
+                all.extend(&block);
+            }
+            Ok(None) => break (all, Ok(reader.truncated_bytes())),
+            Err(error) => break (all, Err(error)),
+        }
+    }
+}
+
+fn records(spec: &[(u32, u16)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (index, (kind, words)) in spec.iter().enumerate() {
+        let body: Vec<u8> =
+            (0..*words).flat_map(|w| (u64::from(w) + index as u64).to_le_bytes()).collect();
+        push_record(&mut out, *kind, 0, &body);
+    }
+    out
+}
+
+/// As perf compresses: one zstd stream for the whole recording, flushed whenever a ring was
+/// drained, cut into records without regard to what is inside.
+fn compress(stream: &[u8], drains: usize, record_size: usize, kind: u32) -> Vec<u8> {
+    let mut encoder = Encoder::new(1).unwrap();
+    let mut out = Vec::new();
+    for drained in stream.chunks(stream.len().div_ceil(drains).max(1)) {
+        let mut buffer = vec![0; zstd::zstd_safe::compress_bound(drained.len()) + 1024];
+        let mut output = OutBuffer::around(&mut buffer);
+        let mut input = InBuffer::around(drained);
+        while input.pos() < drained.len() {
+            encoder.run(&mut input, &mut output).unwrap();
+        }
+        while encoder.flush(&mut output).unwrap() > 0 {}
+        let produced = output.pos();
+        for payload in buffer[..produced].chunks(record_size) {
+            if kind == record_type::COMPRESSED2 {
+                let mut body = (payload.len() as u64).to_le_bytes().to_vec();
+                body.extend(payload);
+                body.resize(body.len().next_multiple_of(8), 0);
+                push_record(&mut out, kind, 0, &body);
+            } else {
+                push_record(&mut out, kind, 0, payload);
+            }
+        }
+        out.extend(whit_perfdata::encode::finished_round());
+    }
+    out
+}
+
+fn without_rounds(stream: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = stream;
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        if record.header.kind != record_type::FINISHED_ROUND {
+            out.extend(record.header.to_bytes());
+            out.extend(record.body);
+        }
+        rest = tail;
+    }
+    out
+}
+
+fn spec() -> impl Strategy<Value = Vec<(u32, u16)>> {
+    let kinds = prop::sample::select(vec![
+        record_type::SAMPLE,
+        record_type::MMAP2,
+        record_type::COMM,
+        record_type::FINISHED_ROUND,
+        200,
+    ]);
+    prop::collection::vec((kinds, prop_oneof![0u16..20, 900u16..1100]), 0..200)
+}
+
+#[test]
+fn header_and_features_come_back() {
+    let recording = open(&write_file(&[])).unwrap();
+    assert_eq!(recording.form, Form::File);
+    assert_eq!(recording.events, [event()]);
+    assert_eq!(recording.features, features());
+    assert!(recording.warnings.is_empty());
+}
+
+#[test]
+fn a_pipe_carries_the_same() {
+    let (mut writer, left_out) = PipeWriter::create(Vec::new(), &[event()], &features()).unwrap();
+    let stream = records(&[(record_type::COMM, 3), (record_type::SAMPLE, 3)]);
+    writer.append(&stream).unwrap();
+    let recording = open(&writer.finish().unwrap()).unwrap();
+    assert!(left_out.is_empty());
+    assert_eq!(recording.form, Form::Pipe);
+    assert_eq!(recording.events, [event()]);
+    assert_eq!(recording.features.string(Feature::HOSTNAME).unwrap(), "host");
+    let (all, end) = read_all(&recording);
+    assert!(all.ends_with(&stream));
+    assert_eq!(end.unwrap(), 0);
+}
+
+#[test]
+fn streams_longer_than_a_block() {
+    let stream = records(&vec![(record_type::SAMPLE, 1100); 400]);
+    assert!(stream.len() > 3 * whit_perfdata::stream::BLOCK_SIZE_BYTES);
+    let (all, end) = read_all(&open(&write_file(&stream)).unwrap());
+    assert_eq!((all, end.unwrap()), (stream, 0));
+}
+
+#[test]
+fn what_compresses_extremely_well_stays_in_bounded_blocks() {
+    let mut stream = Vec::new();
+    for _ in 0..2000 {
+        push_record(&mut stream, record_type::SAMPLE, 0, &[0; 60_000]);
+    }
+    let recording = open(&write_file(&compress(&stream, 1, 60_000, 81))).unwrap();
+    let mut reader = StreamReader::new(recording.streams[0].clone());
+    let (mut block, mut total) = (Vec::new(), 0);
+    while reader.next_block(&mut block).unwrap().is_some() {
+        assert!(block.len() < 2 * whit_perfdata::stream::BLOCK_SIZE_BYTES);
+        total += without_rounds(&block).len();
+    }
+    assert_eq!(total, stream.len());
+    assert_eq!(reader.record_counts().decompressed_bytes, stream.len() as u64);
+}
+
+#[test]
+fn auxtrace_payloads_are_stepped_over() {
+    let payload = vec![0xff; 3 << 20];
+    let mut stream = records(&[(record_type::COMM, 2)]);
+    let mut body = (payload.len() as u64).to_le_bytes().to_vec();
+    body.resize(40, 0);
+    push_record(&mut stream, record_type::AUXTRACE, 0, &body);
+    stream.extend(&payload);
+    stream.extend(records(&[(record_type::SAMPLE, 2)]));
+    let (all, end) = read_all(&open(&write_file(&stream)).unwrap());
+    assert_eq!(all, records_pair());
+    assert_eq!(end.unwrap(), 0);
+}
+
+fn records_pair() -> Vec<u8> {
+    let mut out = records(&[(record_type::COMM, 2)]);
+    out.extend(records(&[(record_type::SAMPLE, 2)]));
+    out
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_readable_file() {
+    let stream = records(&[(record_type::COMM, 2), (record_type::SAMPLE, 3)]);
+    let mut writer = FileWriter::create(Cursor::new(Vec::new()), &[event()]).unwrap();
+    writer.append(&stream).unwrap();
+    // `finish` is never called: the header still says a size of zero. Cut in mid-record too.
+    let mut out = Cursor::new(Vec::new());
+    std::mem::swap(&mut out, &mut Cursor::new(write_file(&stream)));
+    let mut bytes = out.into_inner();
+    bytes.truncate(bytes.len() - features_size() - 4);
+    bytes[48..56].fill(0);
+    let recording = open(&bytes).unwrap();
+    assert_eq!(recording.warnings.len(), 1);
+    let (all, end) = read_all(&recording);
+    assert_eq!(all, records(&[(record_type::COMM, 2)]));
+    assert_eq!(end.unwrap(), 28);
+}
+
+fn features_size() -> usize {
+    features().iter().map(|(_, bytes)| bytes.len() + 16).sum()
+}
+
+#[test]
+fn what_is_not_a_recording_is_named() {
+    let error = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
+    assert!(error(b"").contains("it is empty"));
+    assert!(error(b"#!/bin/sh\n").contains("it starts with \"#!/bin/s\""));
+    assert!(error(b"2ELIFREP\0\0\0\0\0\0\0\0").contains("big-endian"));
+    assert!(error(b"PERFILE2").contains("cut short"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn plain_round_trip(spec in spec()) {
+        let stream = records(&spec);
+        let (all, end) = read_all(&open(&write_file(&stream)).unwrap());
+        prop_assert_eq!(end.unwrap(), 0);
+        prop_assert!(all == stream);
+    }
+
+    #[test]
+    fn compressed_round_trip(
+        spec in spec(), drains in 1usize..8, record_size in 1usize..5000, second in any::<bool>()
+    ) {
+        let stream = without_rounds(&records(&spec));
+        let kind = if second { record_type::COMPRESSED2 } else { record_type::COMPRESSED };
+        let (all, end) = read_all(&open(&write_file(&compress(&stream, drains, record_size, kind))).unwrap());
+        prop_assert_eq!(end.unwrap(), 0);
+        prop_assert!(without_rounds(&all) == stream);
+    }
+
+    /// A cut anywhere gives all whole records before it and says how much is missing.
+    #[test]
+    fn cut_anywhere(spec in spec(), at in any::<prop::sample::Index>()) {
+        let stream = records(&spec);
+        let bytes = write_file(&stream);
+        let start = bytes.len() - features_size() - stream.len();
+        let keep = start + at.index(stream.len() + 1);
+        let recording = open(&bytes[..keep]).unwrap();
+        let (all, end) = read_all(&recording);
+        prop_assert!(stream.starts_with(&all));
+        prop_assert_eq!(all.len() as u64 + end.unwrap(), (keep - start) as u64);
+        prop_assert!(keep - start == stream.len() || !recording.warnings.is_empty());
+    }
+
+    /// Changed bytes give other records or an error, never a panic or an endless loop.
+    #[test]
+    fn corrupted_anywhere(
+        spec in spec(),
+        compressed in any::<bool>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let mut stream = records(&spec);
+        if compressed {
+            stream = compress(&without_rounds(&stream), 3, 777, record_type::COMPRESSED);
+        }
+        let mut bytes = write_file(&stream);
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Ok(recording) = open(&bytes) {
+            let _ = recording.features.build_ids();
+            let _ = recording.features.event_desc();
+            let (all, _) = read_all(&recording);
+            let events = whit_perfdata::event_table::EventTable::new(&recording.events);
+            let mut rest = &all[..];
+            while let Some((record, tail)) = RawRecord::split(rest) {
+                let _ = whit_perfdata::record::SideBand::parse(record);
+                let _ = events.parse_id_trailer(record.body);
+                if let Some(layout) = events.event_of_sample(record.body).and_then(|e| events.layout(e)) {
+                    let _ = layout.parse(record.body);
+                }
+                rest = tail;
+            }
+        }
+    }
+}
