@@ -39,6 +39,9 @@ pub struct SampleLayout {
     branch_sample_type: u64,
     user_regs_mask: u64,
     intr_regs_mask: u64,
+    id_offset: Option<usize>,
+    time_offset: Option<usize>,
+    id_trailer_size_bytes: usize,
 }
 
 /// Dumped registers: values in the order of the set bits of the mask.
@@ -181,13 +184,26 @@ pub struct SampleId {
 impl SampleLayout {
     /// The layout that an event's attributes ask for.
     pub fn new(attr: &Attr) -> SampleLayout {
+        use SampleType as T;
+        let has = |field| attr.sample_type.contains(field);
+        let size = |fields: &[SampleType]| fields.iter().filter(|field| has(**field)).count() * 8;
+        let sample_id_all = attr.has(crate::attr::AttrFlags::SAMPLE_ID_ALL);
+        let id_offset = match (has(T::IDENTIFIER), has(T::ID)) {
+            (true, _) => Some(0),
+            (false, true) => Some(size(&[T::IP, T::TID, T::TIME, T::ADDR])),
+            (false, false) => None,
+        };
+        let trailer = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER];
         SampleLayout {
             sample_type: attr.sample_type,
             read_format: attr.read_format,
-            sample_id_all: attr.has(crate::attr::AttrFlags::SAMPLE_ID_ALL),
+            sample_id_all,
             branch_sample_type: attr.branch_sample_type,
             user_regs_mask: attr.sample_regs_user,
             intr_regs_mask: attr.sample_regs_intr,
+            id_offset,
+            time_offset: has(T::TIME).then(|| size(&[T::IDENTIFIER, T::IP, T::TID])),
+            id_trailer_size_bytes: if sample_id_all { size(&trailer) } else { 0 },
         }
     }
 
@@ -197,36 +213,23 @@ impl SampleLayout {
 
     /// Offset of the event id in a sample's body, if it carries one.
     pub fn id_offset(&self) -> Option<usize> {
-        if self.has(SampleType::IDENTIFIER) {
-            return Some(0);
-        }
-        let before = [SampleType::IP, SampleType::TID, SampleType::TIME, SampleType::ADDR];
-        self.has(SampleType::ID)
-            .then(|| before.into_iter().filter(|&field| self.has(field)).count() * 8)
+        self.id_offset
     }
 
     /// Offset of the time stamp in a sample's body, if it carries one.
     pub fn time_offset(&self) -> Option<usize> {
-        let before = [SampleType::IDENTIFIER, SampleType::IP, SampleType::TID];
-        self.has(SampleType::TIME)
-            .then(|| before.into_iter().filter(|&field| self.has(field)).count() * 8)
+        self.time_offset
     }
 
     /// The time stamp of a sample, without decoding the rest.
     #[inline]
     pub fn sample_time(&self, body: &[u8]) -> Option<TimestampNs> {
-        u64_at(body, self.time_offset()?).map(TimestampNs)
+        u64_at(body, self.time_offset?).map(TimestampNs)
     }
 
     /// Size of the sample id trailer; zero without `sample_id_all`.
     pub fn id_trailer_size_bytes(&self) -> usize {
-        use SampleType as T;
-        let fields = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER];
-        if self.sample_id_all {
-            fields.into_iter().filter(|&field| self.has(field)).count() * 8
-        } else {
-            0
-        }
+        self.id_trailer_size_bytes
     }
 
     /// Decodes the trailer of a record that is not a sample.

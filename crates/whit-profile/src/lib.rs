@@ -1,4 +1,37 @@
 //! From a recording to a profile: process model over time, sample streams, call trees, losses.
+//!
+//! A recording is read twice. The first pass takes only the side band (mappings, command names,
+//! forks) and the losses; from these the process model of the whole recording is made. In the
+//! second pass samples can then be looked up in any order, so that several threads decode blocks
+//! of the file at once, each with sums of its own. Symbols come last, once per distinct place.
+//!
+//! Invariants:
+//! - Memory is bounded by the number of processes, mappings, distinct places and distinct call
+//!   chains, each with a named bound; not by the size of the recording.
+//! - The result does not depend on the number of threads.
+//! - Nothing is dropped in silence: what could not be read, unwound or named is counted and ends
+//!   up in the profile's losses, stats or warnings.
+//! - This crate prints nothing.
 #![forbid(unsafe_code)]
 
+mod address_map;
+mod aggregate;
+mod binaries;
+mod chain;
+mod describe;
+mod dso_table;
+mod finish;
+pub mod load;
 pub mod model;
+mod ordered;
+mod place_symbols;
+mod process;
+mod progress;
+mod replay;
+mod scan;
+pub mod script;
+mod stops;
+pub mod time_filter;
+mod work;
+
+pub use load::{LoadError, LoadOptions, load};

@@ -282,4 +282,6 @@ pub struct RecordStats {
     pub by_type: Vec<(String, u64)>,
     /// Samples per event, in the order of [`Profile::events`].
     pub samples_by_event: Vec<u64>,
+    /// Why the unwinding of user stacks ended: reason and number of samples.
+    pub unwind_stops: Vec<(String, u64)>,
 }

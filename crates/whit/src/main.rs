@@ -1,2 +1,43 @@
-//! The command line.
-fn main() {}
+//! `whit`, the command line: one file per subcommand, each of which parses arguments, calls the
+//! crates that do the work, and prints.
+#![forbid(unsafe_code)]
+
+mod input;
+mod output;
+mod progress;
+mod report;
+mod script;
+mod symbol_args;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "whit", version, about = "A profiler for Linux servers that costs not a whit")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Report where time went: functions and call chains of a recording
+    Report(report::ReportArgs),
+    /// Print the samples of a recording one by one
+    Script(script::ScriptArgs),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Report(args) => report::run(&args),
+        Command::Script(args) => script::run(&args),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("whit: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
