@@ -1,1 +1,61 @@
-//! whit-symbolize
+//! Names for addresses: functions, inlined functions, files and lines.
+//!
+//! A [`Symbolizer`] opens binaries, each once, and hands out [`DsoSymbols`], which [resolve] one
+//! address at a time. ELF files (with their debug companions), the kernel (`/proc/kallsyms`, copies of
+//! it, an image), the vdso, perf-map and jitdump files are understood. What is absent comes with a
+//! [`Reason`].
+//!
+//! Built on `object`, `gimli`, `addr2line`, `rustc-demangle` and `cpp_demangle`, and not on a whole
+//! symbolizer (blazesym, wholesym), because reports must agree with perf's to the name: which of
+//! several aliases wins, how far a label without a size reaches, `name@plt` for linkage stubs, C++
+//! names without parameters; and because all stays in the files' mappings within a fixed memory
+//! budget.
+//!
+//! # Invariants
+//!
+//! - Nothing here knows samples or the recording's format.
+//! - A file whose build id is not the recorded one is never used.
+//! - Names and debug sections are read where they are mapped. What is owned: 32 bytes a symbol, and
+//!   the parsed units of debug information until [`DsoSymbols::release_debug_info`].
+//! - Nothing is cached per address; callers ask for each distinct address once.
+//! - Hostile files yield wrong or absent names, never a panic.
+//!
+//! # Not covered
+//!
+//! `.gnu_debugdata` (a compressed symbol table of Fedora's), split DWARF (`.dwo`), debuginfod, kernel
+//! modules as files (the kernel's own list names their functions).
+//!
+//! [resolve]: DsoSymbols::resolve
+#![forbid(unsafe_code)]
+
+mod companion;
+mod demangle;
+mod dso;
+mod dwarf;
+mod elf;
+mod elf_symbols;
+mod jitdump;
+mod kallsyms;
+mod kernel;
+mod perf_map;
+mod plt;
+mod read_file;
+mod reason;
+mod resolution;
+mod sections;
+mod symbol_table;
+mod symbolizer;
+mod vdso;
+
+pub use companion::DebugDirs;
+pub use demangle::demangle;
+pub use dso::{DsoKind, DsoSpec, DsoSymbols};
+pub use dwarf::SourceLocation;
+pub use elf::{ElfImage, ElfKind, Segment};
+pub use jitdump::{JitDump, JitLine, JitSymbol};
+pub use kernel::{KernelConfig, running_build_id};
+pub use reason::Reason;
+pub use resolution::{InlinedFrame, Resolution, SymbolRef};
+pub use symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
+pub use symbolizer::{Symbolizer, SymbolizerConfig};
+pub use vdso::own_vdso;

@@ -1,0 +1,294 @@
+//! The symbols of one binary, or of what stands in for one.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use whit_types::{Avma, BuildId, FileOffset, Pid, Svma, TimestampNs};
+use whit_unwind::{Bias, ModuleUnwindInfo};
+
+use crate::companion::has_symtab;
+use crate::demangle::demangle;
+use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
+use crate::elf::ElfImage;
+use crate::jitdump::JitDump;
+use crate::reason::Reason;
+use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
+use crate::symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
+use crate::symbolizer::SymbolizerConfig;
+
+/// What kind of thing holds the code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DsoKind {
+    /// An ELF file. Addresses are as the file states them.
+    Elf,
+    /// The vdso. Addresses are as its image states them.
+    Vdso,
+    /// The kernel. Addresses are actual ones.
+    Kernel,
+    /// A kernel module. Addresses are actual ones.
+    KernelModule,
+    /// Memory that a JIT compiler of process `pid` may have named in a perf-map. Addresses are actual
+    /// ones.
+    PerfMap,
+    /// A jitdump file. Addresses are offsets in the file, as [`DsoSymbols::locate_jit`] gives them.
+    JitDump,
+    /// Memory without a file: heap, stack, anonymous.
+    Unknown,
+}
+
+/// Which binary.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct DsoSpec {
+    /// Kind.
+    pub kind: DsoKind,
+    /// Path as recorded; without meaning for the kernel and for perf-maps.
+    pub path: PathBuf,
+    /// Build id as recorded: a file with another one is not used.
+    pub build_id: Option<BuildId>,
+    /// A process that mapped it: needed for perf-maps, and to find files in its mount namespace.
+    pub pid: Option<Pid>,
+}
+
+/// Where the symbols come from.
+pub(crate) enum Source {
+    Elf(ElfImage),
+    /// A table whose addresses are those of `SymbolTable` plus the bias.
+    Table(Arc<SymbolTable>, Bias),
+    JitDump(JitDump),
+    Absent(Reason),
+}
+
+enum Debug {
+    Unloaded,
+    Absent,
+    Loaded(Box<DebugInfo>),
+}
+
+/// The symbols of one binary. Shared among threads; what is costly is loaded when first asked for.
+pub struct DsoSymbols {
+    spec: DsoSpec,
+    config: Arc<SymbolizerConfig>,
+    source: Source,
+    table: OnceLock<SymbolTable>,
+    debug: Mutex<Debug>,
+}
+
+impl DsoSymbols {
+    pub(crate) fn new(spec: DsoSpec, config: Arc<SymbolizerConfig>, source: Source) -> DsoSymbols {
+        let debug = Mutex::new(Debug::Unloaded);
+        DsoSymbols { spec, config, source, table: OnceLock::new(), debug }
+    }
+
+    /// Which binary this is.
+    pub fn spec(&self) -> &DsoSpec {
+        &self.spec
+    }
+
+    /// Why there is nothing at all; `None` where there is something to look into.
+    pub fn reason(&self) -> Option<&Reason> {
+        match &self.source {
+            Source::Absent(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// The file, for ELF files and the vdso.
+    pub fn elf(&self) -> Option<&ElfImage> {
+        match &self.source {
+            Source::Elf(image) => Some(image),
+            _ => None,
+        }
+    }
+
+    /// The stated address of the byte at `offset` of the file.
+    pub fn svma_of(&self, offset: FileOffset) -> Option<Svma> {
+        self.elf()?.svma_of(offset)
+    }
+
+    /// What the loader added to stated addresses, given one mapping of the file.
+    pub fn bias_of_mapping(
+        &self,
+        start: Avma,
+        offset: FileOffset,
+        size_bytes: u64,
+    ) -> Option<Bias> {
+        let svma = self.elf()?.svma_of_mapping(offset, size_bytes)?;
+        Some(Bias::between(start, svma))
+    }
+
+    /// What the unwinder needs to know of the binary.
+    pub fn unwind_info(&self) -> Option<ModuleUnwindInfo> {
+        Some(ModuleUnwindInfo::new(self.elf()?.unwind_sections()?))
+    }
+
+    /// Where in the jitdump file the code stands that was at `avma` at `time`.
+    pub fn locate_jit(&self, avma: Avma, time: TimestampNs) -> Option<FileOffset> {
+        match &self.source {
+            Source::JitDump(dump) => dump.locate(avma, time),
+            _ => None,
+        }
+    }
+
+    /// What `address` stands for; see [`DsoKind`] for which kind of address that is. For a return
+    /// address ask for the address before it.
+    pub fn resolve(&self, address: Svma) -> Resolution {
+        match &self.source {
+            Source::Elf(image) => self.resolve_in_elf(image, address),
+            Source::Table(table, bias) => {
+                let stated = bias.to_svma(Avma(address.0));
+                match table.find(stated) {
+                    Some(found) => {
+                        let mut function = self.symbol_ref(&found);
+                        function.start = Svma(bias.to_avma(found.start).0);
+                        Resolution { function: Some(function), ..Resolution::default() }
+                    }
+                    None => Resolution::absent(Reason::OutsideSymbols),
+                }
+            }
+            Source::JitDump(dump) => self.resolve_in_jitdump(dump, address),
+            Source::Absent(reason) => Resolution::absent(reason.clone()),
+        }
+    }
+
+    fn resolve_in_elf(&self, image: &ElfImage, address: Svma) -> Resolution {
+        let table = self.symbol_table_of(image);
+        let mut resolution = match table.find(address) {
+            Some(found) => {
+                let function = Some(self.symbol_ref(&found));
+                Resolution { function, ..Resolution::default() }
+            }
+            None if table.is_empty() => {
+                Resolution::absent(Reason::NoSymbols { path: image.path().clone() })
+            }
+            None => Resolution::absent(Reason::OutsideSymbols),
+        };
+        if self.config.inlines || self.config.lines {
+            self.add_frames(&mut resolution, self.debug_frames(image, address));
+        }
+        resolution
+    }
+
+    fn resolve_in_jitdump(&self, dump: &JitDump, address: Svma) -> Resolution {
+        let Some(symbol) = dump.resolve(FileOffset(address.0)) else {
+            return Resolution::absent(Reason::OutsideSymbols);
+        };
+        let location = symbol.line.filter(|_| self.config.lines);
+        let name: Arc<str> = Arc::from(symbol.name);
+        Resolution {
+            function: Some(SymbolRef {
+                name: name.clone(),
+                raw: name,
+                start: Svma(symbol.start.0),
+                size_bytes: symbol.size_bytes,
+                source: SymbolSource::JitDump,
+                module: None,
+            }),
+            location: location
+                .map(|line| SourceLocation { file: Arc::from(line.file), line: line.line }),
+            ..Resolution::default()
+        }
+    }
+
+    /// The table of symbols, for tools that list or search it.
+    pub fn symbol_table(&self) -> Option<&SymbolTable> {
+        match &self.source {
+            Source::Elf(image) => Some(self.symbol_table_of(image)),
+            Source::Table(table, _) => Some(table),
+            Source::JitDump(_) | Source::Absent(_) => None,
+        }
+    }
+
+    fn symbol_table_of(&self, image: &ElfImage) -> &SymbolTable {
+        self.table.get_or_init(|| {
+            let companion = (!has_symtab(image))
+                .then(|| {
+                    self.config.debug_dirs.open_companions(&self.spec.path, image).find(has_symtab)
+                })
+                .flatten();
+            SymbolTable::from_elf(companion.as_ref().unwrap_or(image), image)
+        })
+    }
+
+    fn debug_frames(&self, image: &ElfImage, address: Svma) -> Vec<DwarfFrame> {
+        // A panic of another thread inside a look-up leaves a cache that is merely incomplete.
+        let mut debug = self.debug.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Debug::Unloaded = *debug {
+            *debug = match self.load_debug(image) {
+                Some(info) => Debug::Loaded(Box::new(info)),
+                None => Debug::Absent,
+            };
+        }
+        match &mut *debug {
+            Debug::Loaded(info) => info.frames(address),
+            _ => Vec::new(),
+        }
+    }
+
+    fn load_debug(&self, image: &ElfImage) -> Option<DebugInfo> {
+        let dirs = &self.config.debug_dirs;
+        let image = if DebugInfo::is_in(image) {
+            image.clone()
+        } else {
+            dirs.open_companions(&self.spec.path, image).find(DebugInfo::is_in)?
+        };
+        DebugInfo::load(&image, dirs.open_supplement(&image).as_ref())
+    }
+
+    /// Frees the parsed debug information. It grows with the number of compilation units that were
+    /// looked into; a report that is done with a binary calls this.
+    pub fn release_debug_info(&self) {
+        *self.debug.lock().unwrap_or_else(PoisonError::into_inner) = Debug::Unloaded;
+    }
+
+    fn add_frames(&self, resolution: &mut Resolution, frames: Vec<DwarfFrame>) {
+        let mut frames = frames.into_iter();
+        let Some(outermost) = frames.next() else { return };
+        let mut call_site = outermost.location;
+        if self.config.lines {
+            resolution.location = call_site.clone();
+        }
+        if !self.config.inlines {
+            // The line is that of the address, wherever the code came from.
+            if let (true, Some(innermost)) = (self.config.lines, frames.next_back()) {
+                resolution.location = innermost.location;
+            }
+            return;
+        }
+        for frame in frames {
+            let location = frame.location.clone();
+            let (name, raw) = self.names(frame.raw_name.as_deref().unwrap_or("??").as_bytes());
+            let kept = |location: Option<SourceLocation>| location.filter(|_| self.config.lines);
+            resolution.inlined.push(InlinedFrame {
+                name,
+                raw,
+                location: kept(frame.location),
+                call_site: kept(call_site),
+            });
+            call_site = location;
+        }
+    }
+
+    fn symbol_ref(&self, found: &FoundSymbol<'_>) -> SymbolRef {
+        let (name, raw) = self.names(found.name);
+        SymbolRef {
+            name,
+            raw,
+            start: found.start,
+            size_bytes: found.size_bytes,
+            source: found.source,
+            module: found.module.map(Arc::from),
+        }
+    }
+
+    /// The name as shown, and as it stands in the file.
+    fn names(&self, raw: &[u8]) -> (Arc<str>, Arc<str>) {
+        let text: Arc<str> = Arc::from(String::from_utf8_lossy(raw));
+        if !self.config.demangle {
+            return (text.clone(), text);
+        }
+        match demangle(raw) {
+            readable if *readable == *text => (text.clone(), text),
+            readable => (Arc::from(readable), text),
+        }
+    }
+}

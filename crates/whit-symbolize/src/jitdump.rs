@@ -1,0 +1,423 @@
+//! jitdump files: code that a JIT compiler wrote, with names and lines, over time.
+//!
+//! Format: `tools/perf/Documentation/jitdump-specification.txt`, version 1.
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+use whit_sys::MappedFile;
+use whit_types::{Avma, FileOffset, TimestampNs};
+use whit_unwind::Bytes;
+
+use crate::reason::Reason;
+
+/// "JiTD" as the writer's byte order has it.
+const MAGIC_LITTLE: [u8; 4] = *b"DTiJ";
+const MAGIC_BIG: [u8; 4] = *b"JiTD";
+
+/// Smallest header and record prefix.
+const MIN_HEADER_BYTES: usize = 40;
+const RECORD_PREFIX_BYTES: usize = 16;
+
+/// Record types.
+const JIT_CODE_LOAD: u32 = 0;
+const JIT_CODE_MOVE: u32 = 1;
+const JIT_CODE_DEBUG_INFO: u32 = 2;
+const JIT_CODE_CLOSE: u32 = 3;
+
+/// Code is found by the 64 KiB blocks that it lies in.
+const BLOCK_SHIFT: u32 = 16;
+
+/// Blocks that one piece of code may cover; interpreters write some, of a few MiB.
+const MAX_BLOCKS_PER_CODE: u64 = 1 << 14;
+
+/// Records that are taken in.
+const MAX_RECORDS: usize = 1 << 24;
+
+/// One piece of code.
+#[derive(Debug)]
+struct Code {
+    /// Where its bytes stand in the file; ascending, so that it identifies the code.
+    offset: u64,
+    size: u64,
+    /// Where its name stands in the file.
+    name: u64,
+    /// Address that the debug entries refer to, and where those stand in the file.
+    address: u64,
+    lines: Option<u64>,
+}
+
+/// Code at an address from some time on.
+#[derive(Clone, Copy, Debug)]
+struct Placement {
+    from: TimestampNs,
+    start: u64,
+    size: u64,
+    code: u32,
+}
+
+/// A line of the program that was compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitLine {
+    /// Source file.
+    pub file: String,
+    /// Line.
+    pub line: u32,
+}
+
+/// What a place in a jitdump file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitSymbol {
+    /// Name of the function.
+    pub name: String,
+    /// Where its code starts in the file.
+    pub start: FileOffset,
+    /// Size of its code.
+    pub size_bytes: u64,
+    /// Source line, if the compiler wrote lines.
+    pub line: Option<JitLine>,
+}
+
+/// An indexed jitdump file.
+#[derive(Debug)]
+pub struct JitDump {
+    bytes: Bytes,
+    codes: Vec<Code>,
+    /// Per block, the code in it, in the order of the file, which is that of time.
+    blocks: FxHashMap<u64, Vec<Placement>>,
+}
+
+impl JitDump {
+    /// Maps and indexes the file at `path`.
+    pub fn open(path: &Path) -> Result<JitDump, Reason> {
+        let mapped = MappedFile::open(path).map_err(|error| Reason::from_io(path, &error))?;
+        JitDump::from_bytes(path, Bytes::new(mapped))
+    }
+
+    /// Indexes a file in memory; `path` serves messages only. A file that breaks off, as the process
+    /// died while writing, is taken up to there.
+    pub fn from_bytes(path: &Path, bytes: Bytes) -> Result<JitDump, Reason> {
+        let header = Fields(&bytes);
+        let magic = bytes.first_chunk::<4>().copied();
+        if magic == Some(MAGIC_BIG) {
+            return Err(Reason::corrupt(path, "jitdump of a big-endian machine"));
+        }
+        let (Some(MAGIC_LITTLE), Some(version), Some(size)) = (magic, header.u32(4), header.u32(8))
+        else {
+            return Err(Reason::corrupt(path, "no jitdump header"));
+        };
+        if version != 1 || (size as usize) < MIN_HEADER_BYTES {
+            return Err(Reason::corrupt(path, format!("jitdump version {version}")));
+        }
+        let mut dump =
+            JitDump { bytes: bytes.clone(), codes: Vec::new(), blocks: FxHashMap::default() };
+        dump.index(&bytes, size as usize);
+        Ok(dump)
+    }
+
+    fn index(&mut self, bytes: &[u8], mut at: usize) {
+        // Debug entries come before the code that they describe.
+        let mut pending_lines = FxHashMap::default();
+        let mut by_index: FxHashMap<u64, u32> = FxHashMap::default();
+        for _ in 0..MAX_RECORDS {
+            let Some(rest) = bytes.get(at..) else { break };
+            let fields = Fields(rest);
+            let (Some(id), Some(size), Some(time)) = (fields.u32(0), fields.u32(4), fields.u64(8))
+            else {
+                break;
+            };
+            let size = size as usize;
+            if size < RECORD_PREFIX_BYTES || size > rest.len() {
+                break;
+            }
+            let record = Record { at, fields: Fields(&rest[..size]), time: TimestampNs(time) };
+            match id {
+                // A record that is too short for its kind is passed over.
+                JIT_CODE_LOAD => {
+                    let _ = self.load(&record, &mut pending_lines, &mut by_index);
+                }
+                JIT_CODE_MOVE => {
+                    let _ = self.relocate(&record, &by_index);
+                }
+                JIT_CODE_DEBUG_INFO => {
+                    if let Some(address) = record.fields.u64(16) {
+                        pending_lines.insert(address, at as u64);
+                    }
+                }
+                JIT_CODE_CLOSE => break,
+                _ => {}
+            }
+            at += size;
+        }
+    }
+
+    fn load(
+        &mut self,
+        record: &Record<'_>,
+        pending_lines: &mut FxHashMap<u64, u64>,
+        by_index: &mut FxHashMap<u64, u32>,
+    ) -> Option<()> {
+        let fields = &record.fields;
+        let (vma, address) = (fields.u64(24)?, fields.u64(32)?);
+        let (size, index) = (fields.u64(40)?, fields.u64(48)?);
+        let name = fields.text(56)?;
+        let code_at = 56 + name.len() + 1;
+        let available = fields.0.len().checked_sub(code_at)?;
+        let code = u32::try_from(self.codes.len()).ok()?;
+        self.codes.push(Code {
+            offset: (record.at + code_at) as u64,
+            // Some writers leave the code itself out; the addresses count all the same.
+            size: size.min(available as u64),
+            name: (record.at + 56) as u64,
+            address,
+            lines: pending_lines.remove(&address),
+        });
+        by_index.insert(index, code);
+        // A writer that knows no address apart from the code's gives zero.
+        let start = if vma == 0 { address } else { vma };
+        self.place(Placement { from: record.time, start, size: size.min(available as u64), code });
+        Some(())
+    }
+
+    fn relocate(&mut self, record: &Record<'_>, by_index: &FxHashMap<u64, u32>) -> Option<()> {
+        let fields = &record.fields;
+        let (start, index) = (fields.u64(40)?, fields.u64(56)?);
+        let code = *by_index.get(&index)?;
+        let size = fields.u64(48)?.min(self.codes[code as usize].size);
+        self.place(Placement { from: record.time, start, size, code });
+        Some(())
+    }
+
+    fn place(&mut self, placement: Placement) {
+        let Some(last) = placement.size.checked_sub(1) else { return };
+        let Some(last) = placement.start.checked_add(last) else { return };
+        let (first, last) = (placement.start >> BLOCK_SHIFT, last >> BLOCK_SHIFT);
+        for block in first..=last.min(first + MAX_BLOCKS_PER_CODE) {
+            self.blocks.entry(block).or_default().push(placement);
+        }
+    }
+
+    /// Where in the file the instruction stands that was at `avma` at `time`: the code that was
+    /// written there last before. Code that was written without a time counts from the start.
+    pub fn locate(&self, avma: Avma, time: TimestampNs) -> Option<FileOffset> {
+        let placements = self.blocks.get(&(avma.0 >> BLOCK_SHIFT))?;
+        let (placement, at) = placements.iter().rev().find_map(|placement| {
+            let at = avma.0.checked_sub(placement.start)?;
+            (placement.from <= time && at < placement.size).then_some((placement, at))
+        })?;
+        Some(FileOffset(self.codes[placement.code as usize].offset + at))
+    }
+
+    /// Name and line of the instruction that stands at `offset` of the file.
+    pub fn resolve(&self, offset: FileOffset) -> Option<JitSymbol> {
+        let after = self.codes.partition_point(|code| code.offset <= offset.0);
+        let code = &self.codes[after.checked_sub(1)?];
+        let at = offset.0 - code.offset;
+        if at >= code.size {
+            return None;
+        }
+        let name = Fields(&self.bytes).text(usize::try_from(code.name).ok()?)?;
+        Some(JitSymbol {
+            name: String::from_utf8_lossy(name).into_owned(),
+            start: FileOffset(code.offset),
+            size_bytes: code.size,
+            line: code.lines.and_then(|lines| self.line(lines, code.address.wrapping_add(at))),
+        })
+    }
+
+    /// Number of pieces of code.
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// True where the file holds no code.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// The last debug entry at or before `address`, of the record at `record`.
+    fn line(&self, record: u64, address: u64) -> Option<JitLine> {
+        let bytes = self.bytes.get(usize::try_from(record).ok()?..)?;
+        let fields = Fields(bytes.get(..Fields(bytes).u32(4)? as usize)?);
+        let count = fields.u64(24)?;
+        let (mut at, mut file): (usize, &[u8]) = (32, &[]);
+        let mut found = None;
+        for _ in 0..count {
+            let (entry, line) = (fields.u64(at), fields.u32(at + 8));
+            let (Some(entry), Some(line), Some(name)) = (entry, line, fields.text(at + 16)) else {
+                break;
+            };
+            // This name stands for the one before.
+            if name != b"\xff" {
+                file = name;
+            }
+            if entry > address {
+                break;
+            }
+            found = Some(JitLine { file: String::from_utf8_lossy(file).into_owned(), line });
+            at += 16 + name.len() + 1;
+        }
+        found
+    }
+}
+
+struct Record<'a> {
+    at: usize,
+    fields: Fields<'a>,
+    time: TimestampNs,
+}
+
+/// Little-endian fields at byte offsets.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn u32(&self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
+    fn u64(&self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
+    /// Up to the next zero byte.
+    fn text(&self, at: usize) -> Option<&'a [u8]> {
+        let rest = self.0.get(at..)?;
+        Some(&rest[..rest.iter().position(|byte| *byte == 0)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn header() -> Vec<u8> {
+        let mut bytes = MAGIC_LITTLE.to_vec();
+        [1u32, 40, 62, 0, 77].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        bytes.extend([0; 16]);
+        bytes
+    }
+
+    fn record(id: u32, time: u64, body: &[u8]) -> Vec<u8> {
+        let mut bytes = id.to_le_bytes().to_vec();
+        bytes.extend((16 + body.len() as u32).to_le_bytes());
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    fn load(time: u64, address: u64, index: u64, name: &str, size: usize) -> Vec<u8> {
+        let mut body = [77u32.to_le_bytes(), 78u32.to_le_bytes()].concat();
+        for value in [address, address, size as u64, index] {
+            body.extend(value.to_le_bytes());
+        }
+        body.extend(name.as_bytes());
+        body.push(0);
+        body.resize(body.len() + size, 0x90);
+        record(JIT_CODE_LOAD, time, &body)
+    }
+
+    fn relocation(time: u64, old: u64, new: u64, size: u64, index: u64) -> Vec<u8> {
+        let mut body = [77u32.to_le_bytes(), 78u32.to_le_bytes()].concat();
+        for value in [old, old, new, size, index] {
+            body.extend(value.to_le_bytes());
+        }
+        record(JIT_CODE_MOVE, time, &body)
+    }
+
+    fn lines(address: u64, lines: &[(u64, u32, &[u8])]) -> Vec<u8> {
+        let mut body = address.to_le_bytes().to_vec();
+        body.extend((lines.len() as u64).to_le_bytes());
+        for (address, line, file) in lines {
+            body.extend(address.to_le_bytes());
+            body.extend(line.to_le_bytes());
+            body.extend([0; 4]);
+            body.extend(*file);
+            body.push(0);
+        }
+        record(JIT_CODE_DEBUG_INFO, 0, &body)
+    }
+
+    fn parse(bytes: Vec<u8>) -> JitDump {
+        JitDump::from_bytes(Path::new("jit-1.dump"), bytes.into()).unwrap()
+    }
+
+    fn name(dump: &JitDump, address: u64, time: u64) -> Option<String> {
+        Some(dump.resolve(dump.locate(Avma(address), TimestampNs(time))?)?.name)
+    }
+
+    #[test]
+    fn code_is_found_by_address_and_time() {
+        let mut bytes = header();
+        bytes.extend(load(10, 0x1_fff0, 1, "first", 0x40));
+        bytes.extend(load(20, 0x2_0000, 2, "second", 0x10));
+        bytes.extend(relocation(30, 0x1_fff0, 0x9_0000, 0x40, 1));
+        bytes.extend(record(JIT_CODE_CLOSE, 40, &[]));
+        bytes.extend(load(50, 0x5_0000, 3, "behind the end", 0x10));
+        let dump = parse(bytes);
+        assert_eq!(name(&dump, 0x2_0008, 9), None);
+        assert_eq!(name(&dump, 0x2_0008, 15).as_deref(), Some("first"));
+        assert_eq!(name(&dump, 0x2_0008, 25).as_deref(), Some("second"));
+        assert_eq!(name(&dump, 0x2_0018, 25).as_deref(), Some("first"));
+        assert_eq!(name(&dump, 0x9_003f, 29), None);
+        assert_eq!(name(&dump, 0x9_003f, 30).as_deref(), Some("first"));
+        assert_eq!(name(&dump, 0x9_0040, 30), None);
+        assert_eq!(name(&dump, 0x5_0000, 99), None);
+        assert_eq!(dump.len(), 2);
+    }
+
+    #[test]
+    fn lines_belong_to_the_code_behind_them() {
+        let mut bytes = header();
+        let entries: [(u64, u32, &[u8]); 3] =
+            [(0x1000, 5, b"a.js"), (0x1010, 7, b"\xff"), (0x1020, 9, b"b.js")];
+        bytes.extend(lines(0x1000, &entries));
+        bytes.extend(load(1, 0x1000, 1, "f", 0x30));
+        let dump = parse(bytes);
+        let line = |address| {
+            let line = dump.resolve(dump.locate(Avma(address), TimestampNs(1))?)?.line?;
+            Some((line.file, line.line))
+        };
+        assert_eq!(line(0x100f), Some(("a.js".into(), 5)));
+        assert_eq!(line(0x1010), Some(("a.js".into(), 7)));
+        assert_eq!(line(0x102f), Some(("b.js".into(), 9)));
+    }
+
+    #[test]
+    fn foreign_files_are_refused() {
+        let refused = |bytes: Vec<u8>| JitDump::from_bytes(Path::new("x"), bytes.into()).is_err();
+        assert!(refused(b"JiTD\0\0\0\x01\0\0\0\x28".to_vec()));
+        assert!(refused(b"\x7fELF".to_vec()));
+        assert!(refused(Vec::new()));
+        let mut newer = header();
+        newer[4] = 2;
+        assert!(refused(newer));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_survived(
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = header();
+            bytes.extend(lines(0x1000, &[(0x1000, 5, b"a.js"), (0x1010, 7, b"\xff")]));
+            bytes.extend(load(1, 0x1000, 1, "f", 0x30));
+            bytes.extend(relocation(2, 0x1000, 0x3000, 0x30, 1));
+            bytes.extend(load(3, 0x1000, 2, "g", 0x20));
+            for (at, byte) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            bytes.truncate(cut.index(bytes.len() * 2));
+            if let Ok(dump) = JitDump::from_bytes(Path::new("x"), bytes.into()) {
+                for address in [0x1000, 0x1020, 0x3001] {
+                    name(&dump, address, u64::MAX);
+                }
+                (0..300).for_each(|offset| { dump.resolve(FileOffset(offset)); });
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Finding the symbols of the kernel that was recorded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use whit_types::{Avma, BuildId, Svma};
+use whit_unwind::Bias;
+
+use crate::companion::DebugDirs;
+use crate::dso::Source;
+use crate::elf::ElfImage;
+use crate::read_file::read_limited;
+use crate::reason::Reason;
+use crate::symbol_table::SymbolTable;
+
+/// Largest `/sys/kernel/notes` that is read.
+const MAX_NOTES_BYTES: u64 = 1 << 20;
+
+/// What is known of the kernel that was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelConfig {
+    /// An image with symbols, to be used before anything else.
+    pub vmlinux: Option<PathBuf>,
+    /// A list of symbols, to be used before the running kernel's.
+    pub kallsyms: Option<PathBuf>,
+    /// Build id as recorded.
+    pub build_id: Option<BuildId>,
+    /// A symbol (`_text` or `_stext`) and where it was, as the recording's kernel mapping says: tells
+    /// how far the kernel was moved from the addresses that its image states.
+    pub reference: Option<(String, Avma)>,
+}
+
+/// The symbols of the recorded kernel: those named by the user; the running kernel's, if it is the
+/// same; perf's copy; an image that has the build id.
+pub(crate) fn load(config: &KernelConfig, dirs: &DebugDirs) -> Source {
+    if let Some(path) = &config.vmlinux {
+        return from_image(path, config);
+    }
+    if let Some(path) = &config.kallsyms {
+        return from_list(path);
+    }
+    let running = Path::new("/proc/kallsyms");
+    let Some(recorded) = config.build_id else { return from_list(running) };
+    let mut failure = Reason::OtherKernel { recorded };
+    if running_build_id() == Some(recorded) {
+        match from_list(running) {
+            Source::Absent(reason) => failure = reason,
+            found => return found,
+        }
+    }
+    let copies = copies_of_list(dirs, recorded);
+    if let Some(found) = copies.iter().map(|path| from_list(path)).find(is_present) {
+        return found;
+    }
+    match dirs.open_binary(Path::new("/boot/vmlinux"), Some(recorded), None) {
+        Ok(image) => from_opened_image(&image, config),
+        Err(_) => Source::Absent(failure),
+    }
+}
+
+fn is_present(source: &Source) -> bool {
+    !matches!(source, Source::Absent(_))
+}
+
+fn copies_of_list(dirs: &DebugDirs, recorded: BuildId) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = dirs.cached(recorded, "kallsyms").into_iter().collect();
+    if let Some(cache) = &dirs.perf_cache {
+        paths.push(cache.join("[kernel.kallsyms]").join(recorded.to_string()).join("kallsyms"));
+    }
+    paths
+}
+
+fn from_list(path: &Path) -> Source {
+    match SymbolTable::from_kallsyms(path) {
+        Ok(table) => Source::Table(Arc::new(table), Bias(0)),
+        Err(reason) => Source::Absent(reason),
+    }
+}
+
+fn from_image(path: &Path, config: &KernelConfig) -> Source {
+    match ElfImage::open(path) {
+        Ok(image) => from_opened_image(&image, config),
+        Err(reason) => Source::Absent(reason),
+    }
+}
+
+fn from_opened_image(image: &ElfImage, config: &KernelConfig) -> Source {
+    if let (Some(recorded), found) = (config.build_id, image.build_id())
+        && found != Some(recorded)
+    {
+        let path = image.path().clone();
+        return Source::Absent(Reason::BuildIdDiffers { path, recorded, found });
+    }
+    let table = SymbolTable::from_elf(image, image);
+    if table.is_empty() {
+        return Source::Absent(Reason::NoSymbols { path: image.path().clone() });
+    }
+    let bias = config.reference.as_ref().and_then(|(name, actual)| {
+        let stated = address_of(&table, name)?;
+        Some(Bias::between(*actual, stated))
+    });
+    Source::Table(Arc::new(table), bias.unwrap_or_default())
+}
+
+/// `_text` and `_stext` lie at the same address, so only one of them is left in a table.
+fn address_of(table: &SymbolTable, name: &str) -> Option<Svma> {
+    let aliases: &[&str] =
+        if matches!(name, "_text" | "_stext") { &["_text", "_stext"] } else { &[] };
+    let matches = |found: &[u8]| {
+        found == name.as_bytes() || aliases.iter().any(|alias| found == alias.as_bytes())
+    };
+    table.iter().find(|symbol| matches(symbol.name)).map(|symbol| symbol.start)
+}
+
+/// The build id of the running kernel, from the notes in `/sys/kernel/notes`.
+pub fn running_build_id() -> Option<BuildId> {
+    find_build_id(&read_limited(Path::new("/sys/kernel/notes"), MAX_NOTES_BYTES).ok()?)
+}
+
+/// ELF notes: sizes of name and contents, type, name, contents, each padded to four bytes.
+fn find_build_id(mut notes: &[u8]) -> Option<BuildId> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    let word = |bytes: &[u8], at: usize| -> Option<u32> {
+        Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+    };
+    loop {
+        let (name_size, size) = (word(notes, 0)? as usize, word(notes, 4)? as usize);
+        let kind = word(notes, 8)?;
+        let name = notes.get(12..12usize.checked_add(name_size)?)?;
+        let start = 12 + name_size.checked_next_multiple_of(4)?;
+        let contents = notes.get(start..start.checked_add(size)?)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            return BuildId::new(contents);
+        }
+        notes = notes.get(start + size.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn notes_name_the_kernel() {
+        let mut notes = Vec::new();
+        for (name, kind, contents) in
+            [(&b"Xen\0"[..], 6u32, &b"abcde"[..]), (b"GNU\0", 3, b"\x01\x02")]
+        {
+            for word in [name.len() as u32, contents.len() as u32, kind] {
+                notes.extend(word.to_ne_bytes());
+            }
+            notes.extend(name);
+            notes.extend(contents);
+            notes.resize(notes.len().next_multiple_of(4), 0);
+        }
+        assert_eq!(find_build_id(&notes), BuildId::new(&[1, 2]));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_notes_are_survived(notes in prop::collection::vec(any::<u8>(), 0..100)) {
+            find_build_id(&notes);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `perf-PID.map`: names that a JIT compiler gives to its code, one line each: start and size in
+//! hexadecimal, and the name (`tools/perf/Documentation/jit-interface.txt`).
+
+use std::path::{Path, PathBuf};
+
+use whit_types::Pid;
+use whit_unwind::Bytes;
+
+use crate::kallsyms::parse_hex;
+use crate::read_file::read_limited;
+use crate::reason::Reason;
+use crate::symbol_table::{Names, Symbol, SymbolSource, SymbolTable};
+
+/// Largest file that is read. Node.js and the JVM write up to some tens of MiB.
+const MAX_MAP_BYTES: u64 = 512 << 20;
+
+impl SymbolTable {
+    /// Reads a perf-map. Addresses in it are actual ones.
+    pub fn from_perf_map(path: &Path) -> Result<SymbolTable, Reason> {
+        Ok(SymbolTable::parse_perf_map(read_limited(path, MAX_MAP_BYTES)?.into()))
+    }
+
+    /// From the text of a perf-map. Lines that cannot be understood are passed over; where code was
+    /// replaced, the later line counts.
+    pub fn parse_perf_map(text: Bytes) -> SymbolTable {
+        let mut symbols = Vec::new();
+        let mut line_start = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            if let Some((start, size, name_offset)) = parse_line(line) {
+                let name = (line_start + name_offset) as u64;
+                symbols.push(Symbol::new(start, size, name, SymbolSource::PerfMap));
+            }
+            line_start += line.len();
+        }
+        SymbolTable::from_list(symbols, Names { list: text, ..Names::default() })
+    }
+}
+
+/// Start, size, and where the name starts in the line.
+fn parse_line(line: &[u8]) -> Option<(u64, u64, usize)> {
+    let mut at = 0;
+    let mut number = || {
+        at += line[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        // Some writers put 0x in front.
+        if line[at..].starts_with(b"0x") {
+            at += 2;
+        }
+        let (value, digits) = parse_hex(&line[at..])?;
+        at += digits;
+        matches!(line.get(at), Some(b' ' | b'\t')).then_some(value)
+    };
+    let (start, size) = (number()?, number()?);
+    at += line[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let named = !line[at..].trim_ascii().is_empty();
+    (named && size > 0).then_some((start, size, at))
+}
+
+/// Where the perf-map of a process may lie, the likeliest first: in `dirs`, under the process's id
+/// there; and in the `/tmp` that the process itself sees, under the id that it has there.
+pub(crate) fn candidates(pid: Pid, dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        dirs.iter().map(|dir| dir.join(format!("perf-{}.map", pid.0))).collect();
+    let inner = inner_pid(pid).unwrap_or(pid);
+    paths.push(PathBuf::from(format!("/proc/{}/root/tmp/perf-{}.map", pid.0, inner.0)));
+    paths
+}
+
+/// The id of a process in its own (innermost) namespace.
+fn inner_pid(pid: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    Some(Pid(ids.split_whitespace().next_back()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use whit_types::Svma;
+
+    use super::*;
+
+    fn name_at(table: &SymbolTable, address: u64) -> Option<String> {
+        let found = table.find(Svma(address))?;
+        Some(String::from_utf8(found.name.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn names_keep_their_spaces_and_later_lines_win() {
+        let text = b"1000 20 LazyCompile:*a b file.js:1\n0x2000 0x10 hex\nnonsense\n3000 10\n\
+            1000 30 new code\r\n4000 0 empty\n5000 8 last";
+        let table = SymbolTable::parse_perf_map(text.to_vec().into());
+        assert_eq!(name_at(&table, 0x102f).as_deref(), Some("new code"));
+        assert_eq!(name_at(&table, 0x2008).as_deref(), Some("hex"));
+        assert_eq!(name_at(&table, 0x5007).as_deref(), Some("last"));
+        assert_eq!(name_at(&table, 0x5008), None);
+        assert_eq!(table.len(), 3);
+    }
+
+    #[test]
+    fn own_process_has_candidates() {
+        let pid = Pid(std::process::id() as i32);
+        let paths = candidates(pid, &[PathBuf::from("/tmp")]);
+        assert_eq!(paths[0], PathBuf::from(format!("/tmp/perf-{}.map", pid.0)));
+        assert!(paths[1].starts_with(format!("/proc/{}/root/tmp", pid.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_is_survived(
+            text in "((0x)?[0-9a-f]{0,17}[ \t]{0,2}[0-9a-f]{0,17} .{0,9}\n|.{0,9}\n){0,9}",
+            address: u64,
+        ) {
+            let table = SymbolTable::parse_perf_map(text.into_bytes().into());
+            table.find(Svma(address));
+            table.iter().for_each(|symbol| { table.find(symbol.start); });
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Reading whole files of bounded size.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::reason::Reason;
+
+/// The contents of a regular file (or one below `/proc`, which states no size) up to `limit_bytes`.
+pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Reason> {
+    let failed = |error: std::io::Error| Reason::from_io(path, &error);
+    // A pipe or a device would block or never end.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(Reason::Unreadable { path: path.into(), error: "not a regular file".into() });
+    }
+    let file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    let size = file.take(limit_bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if size as u64 > limit_bytes {
+        let error = format!("larger than {limit_bytes} bytes");
+        return Err(Reason::Unreadable { path: path.into(), error: error.into() });
+    }
+    Ok(bytes)
+}

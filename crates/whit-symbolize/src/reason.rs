@@ -1,0 +1,150 @@
+//! Why there is no symbol.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use whit_types::{BuildId, Pid};
+
+/// Why an address, or a whole binary, has no symbols. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The file does not exist here.
+    FileMissing {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// The file may not be read.
+    PermissionDenied {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// Reading failed otherwise.
+    Unreadable {
+        /// The file.
+        path: Arc<Path>,
+        /// What the system said.
+        error: Arc<str>,
+    },
+    /// The file is no ELF file.
+    NotElf {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// The file's structure contradicts itself, or it was cut off.
+    Corrupt {
+        /// The file.
+        path: Arc<Path>,
+        /// What was being read.
+        what: Arc<str>,
+    },
+    /// The file is not the one that was recorded. It is not used.
+    BuildIdDiffers {
+        /// The file.
+        path: Arc<Path>,
+        /// The recording's build id.
+        recorded: BuildId,
+        /// The file's build id, if it has one.
+        found: Option<BuildId>,
+    },
+    /// The file has no symbols for code, and no companion file has any.
+    NoSymbols {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// There are symbols; none of them covers the address.
+    OutsideSymbols,
+    /// The kernel hides its addresses from this user (`kernel.kptr_restrict`).
+    KallsymsHidden {
+        /// The list of symbols.
+        path: Arc<Path>,
+    },
+    /// The recording was made under another kernel, and no copy of its symbols is at hand.
+    OtherKernel {
+        /// Build id of the recorded kernel.
+        recorded: BuildId,
+    },
+    /// No perf-map and no jitdump file names the JIT code of this process.
+    NoJitNames {
+        /// The process.
+        pid: Pid,
+    },
+    /// The image of the vdso that was recorded is not at hand.
+    VdsoUnknown,
+    /// Memory that no file or JIT compiler stands behind.
+    NotCode,
+}
+
+impl Reason {
+    /// What an I/O error on `path` means.
+    pub(crate) fn from_io(path: &Path, error: &io::Error) -> Reason {
+        let path = Arc::from(path);
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Reason::FileMissing { path },
+            io::ErrorKind::PermissionDenied => Reason::PermissionDenied { path },
+            _ => Reason::Unreadable { path, error: Arc::from(error.to_string()) },
+        }
+    }
+
+    /// `path` is broken at `what`.
+    pub(crate) fn corrupt(path: &Path, what: impl fmt::Display) -> Reason {
+        Reason::Corrupt { path: Arc::from(path), what: Arc::from(what.to_string()) }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::FileMissing { path } => write!(
+                f,
+                "{}: no such file (if it lies elsewhere, name the root with --symfs)",
+                path.display()
+            ),
+            Reason::PermissionDenied { path } => {
+                write!(f, "{}: permission denied (read it as its owner or root)", path.display())
+            }
+            Reason::Unreadable { path, error } => {
+                write!(f, "{}: cannot be read: {error}", path.display())
+            }
+            Reason::NotElf { path } => write!(f, "{}: not an ELF file", path.display()),
+            Reason::Corrupt { path, what } => {
+                write!(f, "{}: corrupt ELF file: {what}", path.display())
+            }
+            Reason::BuildIdDiffers { path, recorded, found: Some(found) } => write!(
+                f,
+                "{}: is another build ({found}) than the recorded one ({recorded})",
+                path.display()
+            ),
+            Reason::BuildIdDiffers { path, recorded, found: None } => write!(
+                f,
+                "{}: has no build id, so it is not known to be the recorded one ({recorded})",
+                path.display()
+            ),
+            Reason::NoSymbols { path } => write!(
+                f,
+                "{}: no symbols (install its debug symbols, or build without strip)",
+                path.display()
+            ),
+            Reason::OutsideSymbols => f.write_str("no symbol covers the address"),
+            Reason::KallsymsHidden { path } => write!(
+                f,
+                "{}: the kernel hides its addresses (sysctl kernel.kptr_restrict=0, or as root)",
+                path.display()
+            ),
+            Reason::OtherKernel { recorded } => write!(
+                f,
+                "the recording was made under another kernel ({recorded}); name its symbols with \
+                 --vmlinux or --kallsyms"
+            ),
+            Reason::NoJitNames { pid } => write!(
+                f,
+                "process {} wrote neither a perf-map nor a jitdump file (Java: a perf-map agent; \
+                 Node.js: --perf-basic-prof)",
+                pid.0
+            ),
+            Reason::VdsoUnknown => f.write_str("the recorded vdso is not this kernel's"),
+            Reason::NotCode => f.write_str("memory without a file"),
+        }
+    }
+}

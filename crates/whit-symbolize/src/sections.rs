@@ -1,0 +1,120 @@
+//! Contents of sections, decompressed where needed, and what the unwinder needs of them.
+
+use object::read::{CompressedData, CompressionFormat};
+use whit_types::Svma;
+use whit_unwind::{Bytes, ModuleSections, Section};
+
+use crate::elf::{ElfImage, SectionHeader};
+
+/// Largest section that is decompressed; a larger one counts as absent. Sections that are not
+/// compressed stay in the file's mapping and have no limit.
+const MAX_DECOMPRESSED_BYTES: u64 = 256 << 20;
+
+/// Compression header sizes of the 64-bit and 32-bit formats.
+const CHDR64_BYTES: usize = 24;
+const CHDR32_BYTES: usize = 12;
+
+/// `ch_type` values.
+const ELFCOMPRESS_ZLIB: u32 = 1;
+const ELFCOMPRESS_ZSTD: u32 = 2;
+
+impl ElfImage {
+    /// The contents of the section of that name; `.zdebug_…` stands in for `.debug_…`. `None` where
+    /// there is no such section, or it is corrupt or too large.
+    pub fn section_contents(&self, name: &str) -> Option<Bytes> {
+        if let Some(section) = self.section(name) {
+            let bytes = self.section_bytes(section)?;
+            return if section.compressed { self.decompress(&bytes) } else { Some(bytes) };
+        }
+        let legacy = format!(".z{}", name.strip_prefix('.')?);
+        decompress_legacy(&self.section_bytes(self.section(&legacy)?)?)
+    }
+
+    fn decompress(&self, bytes: &[u8]) -> Option<Bytes> {
+        let is_64 = self.is_64();
+        let header = if is_64 { CHDR64_BYTES } else { CHDR32_BYTES };
+        let data = bytes.get(header..)?;
+        let word = |at: usize| -> Option<u32> {
+            let word = *bytes.get(at..)?.first_chunk::<4>()?;
+            Some(match self.endian() {
+                object::Endianness::Little => u32::from_le_bytes(word),
+                object::Endianness::Big => u32::from_be_bytes(word),
+            })
+        };
+        let format = match word(0)? {
+            ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+            ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+            _ => return None,
+        };
+        let size = match (is_64, self.endian()) {
+            (false, _) => u64::from(word(4)?),
+            (true, object::Endianness::Little) => u64::from(word(12)?) << 32 | u64::from(word(8)?),
+            (true, object::Endianness::Big) => u64::from(word(8)?) << 32 | u64::from(word(12)?),
+        };
+        decompress(format, data, size)
+    }
+
+    /// What [`whit_unwind::ModuleUnwindInfo`] is made from. `None` for architectures that cannot be
+    /// unwound. `.gnu_debugdata` is not read: it holds symbols, not unwind information.
+    pub fn unwind_sections(&self) -> Option<ModuleSections> {
+        let mut sections = ModuleSections::none(self.arch()?);
+        let placed = |name: &str| {
+            let header = self.section(name).filter(|header| header.allocated)?;
+            let bytes = self.section_contents(name)?;
+            Some(Section { start: Svma(header.svma), bytes })
+        };
+        sections.eh_frame = placed(".eh_frame");
+        sections.eh_frame_hdr = placed(".eh_frame_hdr");
+        if sections.eh_frame.is_none() && sections.eh_frame_hdr.is_none() {
+            self.unwind_from_segment(&mut sections);
+        }
+        sections.debug_frame = self.section_contents(".debug_frame");
+        let start = |name: &str| self.section(name).map(|section| Svma(section.svma));
+        sections.text = start(".text");
+        sections.got = start(".got");
+        Some(sections)
+    }
+
+    /// Without section headers the program headers still lead to `.eh_frame_hdr`, whose first
+    /// pointer leads to `.eh_frame`; that ends somewhere before its segment does.
+    fn unwind_from_segment(&self, sections: &mut ModuleSections) {
+        let Some((start, bytes)) = self.eh_frame_hdr_segment() else { return };
+        // Version 1, pointer to .eh_frame as a signed 32-bit distance (DW_EH_PE_pcrel | sdata4): the
+        // only form that linkers write.
+        let Some([1, 0x1b, _, _, a, b, c, d]) = bytes.first_chunk::<8>().copied() else { return };
+        let distance = i64::from(i32::from_le_bytes([a, b, c, d]));
+        let eh_frame = Svma(start.0.wrapping_add(4).wrapping_add_signed(distance));
+        let Some(offset) = self.file_offset_of(eh_frame) else { return };
+        let end = self.segments().iter().find_map(|segment| {
+            let end = segment.offset.0.checked_add(segment.file_size_bytes)?;
+            (segment.offset <= offset && offset.0 < end).then_some(end)
+        });
+        let Some(eh_frame_bytes) = end.and_then(|end| self.bytes().slice(offset.0..end)) else {
+            return;
+        };
+        sections.eh_frame = Some(Section { start: eh_frame, bytes: eh_frame_bytes });
+        sections.eh_frame_hdr = Some(Section { start, bytes });
+    }
+
+    /// Sections that hold procedure linkage tables.
+    pub(crate) fn plt_sections(&self) -> impl Iterator<Item = &SectionHeader> {
+        self.sections()
+            .iter()
+            .filter(|section| matches!(&*section.name, ".plt" | ".plt.sec" | ".plt.got"))
+    }
+}
+
+/// The GNU format from before compression headers: "ZLIB" and the size, big-endian.
+fn decompress_legacy(bytes: &[u8]) -> Option<Bytes> {
+    let rest = bytes.strip_prefix(b"ZLIB")?;
+    let (size, data) = rest.split_first_chunk::<8>()?;
+    decompress(CompressionFormat::Zlib, data, u64::from_be_bytes(*size))
+}
+
+fn decompress(format: CompressionFormat, data: &[u8], uncompressed_size: u64) -> Option<Bytes> {
+    if uncompressed_size > MAX_DECOMPRESSED_BYTES {
+        return None;
+    }
+    let contents = CompressedData { format, data, uncompressed_size }.decompress().ok()?;
+    Some(Bytes::from(contents.into_owned()))
+}

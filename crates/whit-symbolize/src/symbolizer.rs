@@ -1,0 +1,159 @@
+//! Hands out the symbols of binaries, each loaded once.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+use whit_types::Pid;
+use whit_unwind::{Bias, Bytes};
+
+use crate::companion::DebugDirs;
+use crate::dso::{DsoKind, DsoSpec, DsoSymbols, Source};
+use crate::elf::ElfImage;
+use crate::jitdump::JitDump;
+use crate::kernel::{self, KernelConfig};
+use crate::perf_map;
+use crate::reason::Reason;
+use crate::symbol_table::SymbolTable;
+
+/// Where to look, and how much to look for.
+#[derive(Clone, Debug)]
+pub struct SymbolizerConfig {
+    /// Debug companions, perf's cache, symfs.
+    pub debug_dirs: DebugDirs,
+    /// The kernel that was recorded.
+    pub kernel: KernelConfig,
+    /// Directories of perf-map files.
+    pub perf_map_dirs: Vec<PathBuf>,
+    /// The vdso that was recorded, for example [`own_vdso`](crate::own_vdso) where the recording was
+    /// made under the running kernel.
+    pub vdso: Option<Bytes>,
+    /// Look for inlined functions.
+    pub inlines: bool,
+    /// Look for files and lines.
+    pub lines: bool,
+    /// Make names readable.
+    pub demangle: bool,
+}
+
+impl SymbolizerConfig {
+    /// Everything on, in the places of `debug_dirs` and `/tmp`.
+    pub fn new(debug_dirs: DebugDirs) -> SymbolizerConfig {
+        SymbolizerConfig {
+            debug_dirs,
+            kernel: KernelConfig::default(),
+            perf_map_dirs: vec![PathBuf::from("/tmp")],
+            vdso: None,
+            inlines: true,
+            lines: true,
+            demangle: true,
+        }
+    }
+}
+
+type Slot = Arc<OnceLock<Arc<DsoSymbols>>>;
+
+/// Hands out the symbols of binaries. Shared among threads, which can load and look into different
+/// binaries at the same time.
+pub struct Symbolizer {
+    config: Arc<SymbolizerConfig>,
+    opened: Mutex<FxHashMap<DsoSpec, Slot>>,
+}
+
+impl Symbolizer {
+    /// With nothing loaded yet.
+    pub fn new(config: SymbolizerConfig) -> Symbolizer {
+        Symbolizer { config: Arc::new(config), opened: Mutex::default() }
+    }
+
+    /// The symbols of a binary; the same ones each time. Never fails: what is missing is said by
+    /// [`DsoSymbols::reason`] and by each resolution.
+    pub fn open(&self, spec: &DsoSpec) -> Arc<DsoSymbols> {
+        let key = self.key(spec);
+        let slot = {
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.entry(key.clone()).or_default().clone()
+        };
+        let load = || {
+            let source = self.load(&key);
+            Arc::new(DsoSymbols::new(key.clone(), self.config.clone(), source))
+        };
+        slot.get_or_init(load).clone()
+    }
+
+    /// The kernel and its modules share one list; a path means the same file in all processes but
+    /// those in a mount namespace of their own.
+    fn key(&self, spec: &DsoSpec) -> DsoSpec {
+        let mut key = spec.clone();
+        match spec.kind {
+            DsoKind::Kernel | DsoKind::KernelModule => {
+                key.kind = DsoKind::Kernel;
+                key.path = PathBuf::new();
+                key.pid = None;
+                key.build_id = self
+                    .config
+                    .kernel
+                    .build_id
+                    .or(spec.build_id.filter(|_| spec.kind == DsoKind::Kernel));
+            }
+            DsoKind::Vdso => (key.path, key.pid) = (PathBuf::from("[vdso]"), None),
+            DsoKind::PerfMap => (key.path, key.build_id) = (PathBuf::new(), None),
+            DsoKind::Elf => key.pid = spec.pid.filter(|pid| sees_other_files(*pid)),
+            DsoKind::JitDump | DsoKind::Unknown => key.pid = None,
+        }
+        key
+    }
+
+    fn load(&self, spec: &DsoSpec) -> Source {
+        let config = &self.config;
+        let result = match spec.kind {
+            DsoKind::Elf => {
+                config.debug_dirs.open_binary(&spec.path, spec.build_id, spec.pid).map(Source::Elf)
+            }
+            DsoKind::Vdso => self.load_vdso(spec).map(Source::Elf),
+            DsoKind::Kernel | DsoKind::KernelModule => {
+                let kernel = KernelConfig { build_id: spec.build_id, ..config.kernel.clone() };
+                Ok(kernel::load(&kernel, &config.debug_dirs))
+            }
+            DsoKind::PerfMap => self.load_perf_map(spec.pid.unwrap_or(Pid(-1))),
+            DsoKind::JitDump => {
+                JitDump::open(&config.debug_dirs.in_symfs(&spec.path)).map(Source::JitDump)
+            }
+            DsoKind::Unknown => Err(Reason::NotCode),
+        };
+        result.unwrap_or_else(Source::Absent)
+    }
+
+    fn load_vdso(&self, spec: &DsoSpec) -> Result<ElfImage, Reason> {
+        let given = self.config.vdso.clone().map(|image| ElfImage::from_bytes(&spec.path, image));
+        match (given, spec.build_id) {
+            (Some(Ok(image)), Some(recorded)) if image.build_id() == Some(recorded) => Ok(image),
+            (Some(image), None) => image,
+            (_, Some(recorded)) => {
+                let cached = self.config.debug_dirs.cached(recorded, "vdso");
+                let image = cached.and_then(|path| ElfImage::open(&path).ok());
+                image.ok_or(Reason::VdsoUnknown)
+            }
+            (None, None) => Err(Reason::VdsoUnknown),
+        }
+    }
+
+    fn load_perf_map(&self, pid: Pid) -> Result<Source, Reason> {
+        let mut failure = Reason::NoJitNames { pid };
+        for path in perf_map::candidates(pid, &self.config.perf_map_dirs) {
+            match SymbolTable::from_perf_map(&path) {
+                Ok(table) => return Ok(Source::Table(Arc::new(table), Bias(0))),
+                Err(Reason::FileMissing { .. }) => {}
+                Err(reason) => failure = reason,
+            }
+        }
+        Err(failure)
+    }
+}
+
+/// True where the process still runs and has a mount namespace of its own.
+fn sees_other_files(pid: Pid) -> bool {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let theirs = namespace(&pid.0.to_string());
+    theirs.is_some() && theirs != namespace("self")
+}
