@@ -1,1 +1,63 @@
-//! whit-events
+//! The event language: what stands behind `-e`.
+//!
+//! [`parse`] turns text into a syntax tree without looking at the machine; [`PmuTable`] holds
+//! what sysfs says of the PMUs; [`resolve`] joins the two into what `perf_event_open` wants.
+//! Printing a parsed event gives text that parses to an equal event.
+//!
+//! # Names
+//!
+//! An event is shown by the name that perf 6.1 gives it:
+//!
+//! - `name=` wins. Its value may be unquoted (up to `,` or `/`), in `'…'` or in `"…"`; inside
+//!   quotes every character is allowed and a backslash takes the next one as it is. The quotes
+//!   are not part of the name, nor is a second pair directly inside the first (`'"NAME"'`), nor
+//!   quotes that still carry a shell's backslash (`\'NAME\'`, or `\ 'NAME\ '` as documents typeset
+//!   it), nor blanks around an unquoted value: perf drops all of these too. What remains is kept
+//!   exactly; modifiers are not appended.
+//! - A tracepoint is `system:event`, without modifiers.
+//! - A hardware-cache event is the word as it was written, without modifiers.
+//! - Everything else is the event as it was written, with its terms and its own modifiers, but
+//!   not its group's (`cycles:u`, `cpu/event=0x3c/k`). perf 6.1 cuts `mem:0x1000/4:rw` to
+//!   `mem:0x1000`; here it stays whole.
+//!
+//! # Invariants
+//!
+//! Nothing here opens an event. Parsing and resolving read no files: [`PmuTable::from_sysfs`] and
+//! [`TracefsIds`] are the only parts that do, and tests put values in their place. Text of any
+//! kind gives an event list or an error, never a panic.
+#![forbid(unsafe_code)]
+
+mod ast;
+mod cache;
+mod cursor;
+mod display;
+mod error;
+mod format;
+mod glob;
+mod modifiers;
+mod names;
+mod parse_term;
+mod parser;
+mod pmu;
+mod resolve;
+mod term;
+mod tracepoint;
+
+pub use ast::{Access, Breakpoint, Event, EventKind, EventList, Group, Item};
+pub use cache::{Cache, CacheEvent, CacheOp, CacheResult, cache_event_names};
+pub use error::{Excerpt, ParseError};
+pub use format::{CONFIG_WORDS, FormatError, FormatSpec};
+pub use modifiers::{Exclude, MODIFIER_LETTERS, Modifiers};
+pub use names::{HardwareEvent, SoftwareEvent, ToolEvent, known_event_names, nearest};
+pub use parse_term::MAX_TERMS;
+pub use parser::{MAX_TEXT_BYTES, parse};
+pub use pmu::{
+    MAX_CPUS, Pmu, PmuEvent, PmuProblem, PmuTable, PmuTableError, SYSFS_PMUS, TYPE_BREAKPOINT,
+    TYPE_HARDWARE, TYPE_HW_CACHE, TYPE_RAW, TYPE_SOFTWARE, TYPE_TRACEPOINT, parse_cpu_list,
+};
+pub use resolve::{
+    BreakpointAttr, EventTerms, MAX_RESOLVED_EVENTS, PreciseIp, ResolveError, ResolveErrorKind,
+    ResolvedEvent, ResolvedGroup, Sampling, resolve,
+};
+pub use term::{CallGraph, Term, TermValue, common_term_names};
+pub use tracepoint::{TRACEFS_PATHS, TracefsIds, TracepointError, TracepointIds};

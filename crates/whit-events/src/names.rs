@@ -1,0 +1,162 @@
+//! The names that perf builds in: generic hardware and software events, tool events.
+//!
+//! Numbers are the kernel's ABI (`enum perf_hw_id` and `enum perf_sw_ids` in
+//! `include/uapi/linux/perf_event.h`); names and aliases are perf's
+//! (`tools/perf/util/parse-events.l`).
+
+/// Edits (insertions, deletions, substitutions, swaps) up to which a name counts as a misspelling.
+const NEAREST_MAX_EDITS: usize = 3;
+
+macro_rules! named_events {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $config:literal: $canonical:literal $(| $alias:literal)*;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every event of this kind.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The kernel's number for the event.
+            pub const fn config(self) -> u64 {
+                match self {
+                    $($name::$variant => $config,)*
+                }
+            }
+
+            /// Every spelling, the one that `Display` prints first.
+            pub const fn names(self) -> &'static [&'static str] {
+                match self {
+                    $($name::$variant => &[$canonical $(, $alias)*],)*
+                }
+            }
+
+            /// The spelling that `Display` prints.
+            pub const fn name(self) -> &'static str {
+                self.names()[0]
+            }
+
+            /// The event with this spelling.
+            pub fn from_name(name: &str) -> Option<$name> {
+                Self::ALL.iter().copied().find(|event| event.names().contains(&name))
+            }
+        }
+    };
+}
+
+named_events!(
+    /// A generic hardware event (`PERF_TYPE_HARDWARE`).
+    HardwareEvent {
+        /// Core clock cycles.
+        CpuCycles = 0: "cycles" | "cpu-cycles";
+        /// Retired instructions.
+        Instructions = 1: "instructions";
+        /// Last-level cache accesses, mostly.
+        CacheReferences = 2: "cache-references";
+        /// Last-level cache misses, mostly.
+        CacheMisses = 3: "cache-misses";
+        /// Retired branches.
+        BranchInstructions = 4: "branches" | "branch-instructions";
+        /// Mispredicted branches.
+        BranchMisses = 5: "branch-misses";
+        /// Bus cycles.
+        BusCycles = 6: "bus-cycles";
+        /// Cycles in which the front end delivered nothing.
+        StalledCyclesFrontend = 7: "stalled-cycles-frontend" | "idle-cycles-frontend";
+        /// Cycles in which the back end retired nothing.
+        StalledCyclesBackend = 8: "stalled-cycles-backend" | "idle-cycles-backend";
+        /// Cycles at the reference frequency.
+        RefCpuCycles = 9: "ref-cycles";
+    }
+);
+
+named_events!(
+    /// A kernel software event (`PERF_TYPE_SOFTWARE`).
+    SoftwareEvent {
+        /// High-resolution timer of the CPU.
+        CpuClock = 0: "cpu-clock";
+        /// Clock that runs while the task runs.
+        TaskClock = 1: "task-clock";
+        /// Page faults.
+        PageFaults = 2: "page-faults" | "faults";
+        /// Context switches.
+        ContextSwitches = 3: "context-switches" | "cs";
+        /// Moves of a task to another CPU.
+        CpuMigrations = 4: "cpu-migrations" | "migrations";
+        /// Page faults that needed no I/O.
+        MinorFaults = 5: "minor-faults";
+        /// Page faults that needed I/O.
+        MajorFaults = 6: "major-faults";
+        /// Unaligned accesses that the kernel handled.
+        AlignmentFaults = 7: "alignment-faults";
+        /// Instructions that the kernel emulated.
+        EmulationFaults = 8: "emulation-faults";
+        /// Counts nothing; carries side-band records.
+        Dummy = 9: "dummy";
+        /// Records that BPF programs emit.
+        BpfOutput = 10: "bpf-output";
+        /// Switches between tasks of different cgroups.
+        CgroupSwitches = 11: "cgroup-switches";
+    }
+);
+
+named_events!(
+    /// A value that the tool measures itself, in nanoseconds; the kernel counts nothing for it.
+    ToolEvent {
+        /// Wall-clock time.
+        DurationTime = 1: "duration_time";
+        /// User time of the children.
+        UserTime = 2: "user_time";
+        /// System time of the children.
+        SystemTime = 3: "system_time";
+    }
+);
+
+/// Every built-in event name with its aliases: hardware, software, tool and hardware-cache
+/// events. For completion and for suggestions.
+pub fn known_event_names() -> Vec<&'static str> {
+    let hardware = HardwareEvent::ALL.iter().flat_map(|event| event.names());
+    let software = SoftwareEvent::ALL.iter().flat_map(|event| event.names());
+    let tool = ToolEvent::ALL.iter().flat_map(|event| event.names());
+    let mut names: Vec<&'static str> = hardware.chain(software).chain(tool).copied().collect();
+    names.extend(crate::cache::cache_event_names());
+    names
+}
+
+/// The name of `known` with the fewest edits from `written`, if a slip of the keyboard explains
+/// the difference. Long names may differ more than short ones. The first of equals wins.
+pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let lowered = written.to_lowercase();
+    let limit = NEAREST_MAX_EDITS.min(written.chars().count().div_ceil(3));
+    known
+        .into_iter()
+        .map(|name| (strsim::osa_distance(&lowered, &name.to_lowercase()), name))
+        .filter(|(edits, _)| *edits <= limit)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_name_the_same_event() {
+        assert_eq!(HardwareEvent::from_name("cpu-cycles"), Some(HardwareEvent::CpuCycles));
+        assert_eq!(SoftwareEvent::from_name("cs"), Some(SoftwareEvent::ContextSwitches));
+        assert_eq!(SoftwareEvent::from_name("CS"), None);
+    }
+
+    #[test]
+    fn a_slip_finds_its_name_and_noise_finds_none() {
+        let known = known_event_names();
+        assert_eq!(nearest("cycels", known.iter().copied()), Some("cycles"));
+        assert_eq!(
+            nearest("L1-dcache-lod-misses", known.iter().copied()),
+            Some("L1-dcache-load-misses")
+        );
+        assert_eq!(nearest("zzzzzz", known.iter().copied()), None);
+    }
+}

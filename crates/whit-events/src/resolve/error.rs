@@ -1,0 +1,201 @@
+//! Why an event cannot be resolved, with what there is instead.
+
+use std::fmt;
+
+use crate::ast::{Event, EventList};
+use crate::error::Excerpt;
+use crate::format::FormatSpec;
+use crate::tracepoint::TracepointError;
+
+/// Most names that a message lists.
+const MAX_LISTED_NAMES: usize = 40;
+
+/// Why a parsed event cannot be resolved on this machine.
+#[derive(Debug)]
+pub struct ResolveError {
+    /// The event as it was written.
+    pub event: String,
+    /// Its place in the list, where the list was parsed from text.
+    pub excerpt: Option<Excerpt>,
+    /// What is wrong.
+    pub kind: Box<ResolveErrorKind>,
+}
+
+/// What is wrong with an event.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveErrorKind {
+    /// No PMU has an event of this name.
+    #[error("no PMU of this machine has an event {name}{}{}",
+        if *is_pmu { format!("; events of the PMU {name} are written {name}/…/") } else { String::new() },
+        suggestion(nearest))]
+    UnknownEvent {
+        /// The name.
+        name: String,
+        /// Whether a PMU is called so.
+        is_pmu: bool,
+        /// A known event with a similar name.
+        nearest: Option<String>,
+    },
+    /// There is no such PMU.
+    #[error("this machine has no PMU {name}; it has {}{}", listed(known), suggestion(nearest))]
+    UnknownPmu {
+        /// The name or pattern.
+        name: String,
+        /// The PMUs that there are.
+        known: Vec<String>,
+        /// One with a similar name.
+        nearest: Option<String>,
+    },
+    /// The PMU has no such term.
+    #[error(
+        "PMU {pmu} has no term {term}; its fields are {}; its events are {}{}",
+        listed(fields),
+        listed(events),
+        suggestion(nearest)
+    )]
+    UnknownTerm {
+        /// The PMU.
+        pmu: String,
+        /// The term.
+        term: String,
+        /// The PMU's `format/` fields.
+        fields: Vec<String>,
+        /// The PMU's named events.
+        events: Vec<String>,
+        /// A term with a similar name.
+        nearest: Option<String>,
+    },
+    /// A value has more bits than its field.
+    #[error("{value:#x} is too big for term {term} of PMU {pmu}: at most {max:#x} ({spec})")]
+    ValueTooBig {
+        /// The PMU.
+        pmu: String,
+        /// The term.
+        term: String,
+        /// The value.
+        value: u64,
+        /// The largest value that fits.
+        max: u64,
+        /// The field's bits.
+        spec: FormatSpec,
+    },
+    /// A field of several bits was given no value.
+    #[error("term {term} of PMU {pmu} has {bits} bits and needs a value: {term}=…")]
+    ValueMissing {
+        /// The PMU.
+        pmu: String,
+        /// The term.
+        term: String,
+        /// The field's width.
+        bits: u32,
+    },
+    /// A field was given text that is no event of the PMU either.
+    #[error("term {term} of PMU {pmu} takes a number, not `{value}`")]
+    NotANumber {
+        /// The PMU.
+        pmu: String,
+        /// The term.
+        term: String,
+        /// What was given.
+        value: String,
+    },
+    /// A named event needs a parameter.
+    #[error("event {event} of PMU {pmu} needs {parameter}=…")]
+    MissingParameter {
+        /// The PMU.
+        pmu: String,
+        /// The event.
+        event: String,
+        /// The parameter.
+        parameter: String,
+    },
+    /// Two named events in one.
+    #[error(
+        "{first} and {second} are both events of PMU {pmu}: separate them with a comma outside the slashes"
+    )]
+    TwoEvents {
+        /// The PMU.
+        pmu: String,
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A common term's value is out of its range.
+    #[error("{term}={value} is out of range: {min} to {max}")]
+    OutOfRange {
+        /// The term.
+        term: &'static str,
+        /// The value.
+        value: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// There is no such tracepoint.
+    #[error("there is no tracepoint {system}:{name}{}", suggestion(nearest))]
+    UnknownTracepoint {
+        /// The subsystem.
+        system: String,
+        /// The event.
+        name: String,
+        /// A tracepoint with a similar name.
+        nearest: Option<String>,
+    },
+    /// Tracepoints cannot be looked up.
+    #[error(transparent)]
+    Tracepoints(#[from] TracepointError),
+    /// `D` or `e` on a member of a group.
+    #[error("only the first event of a group may be pinned (D) or exclusive (e)")]
+    PinnedMember,
+    /// The modifiers of event and group together have too many `p`.
+    #[error("with its group's, the event has more than 3 modifiers p")]
+    TooPrecise,
+    /// Patterns matched too much.
+    #[error("the list stands for more than {} events", super::MAX_RESOLVED_EVENTS)]
+    TooManyEvents,
+}
+
+impl ResolveError {
+    pub(super) fn new(list: &EventList, event: &Event, kind: ResolveErrorKind) -> ResolveError {
+        let before = list.text.get(..event.offset).filter(|_| !event.typed.is_empty());
+        ResolveError {
+            event: event.to_string(),
+            excerpt: before.map(|text| Excerpt::new(&list.text, text.chars().count())),
+            kind: Box::new(kind),
+        }
+    }
+}
+
+impl fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event {}: {}", self.event, self.kind)?;
+        match &self.excerpt {
+            Some(excerpt) => write!(f, "\n{excerpt}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ResolveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.kind.source()
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let shown = names.iter().take(MAX_LISTED_NAMES).map(String::as_str).collect::<Vec<_>>();
+    let more = names.len() - shown.len();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}

@@ -1,0 +1,141 @@
+//! Tracepoint ids, which only tracefs knows.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where tracefs is mounted since Linux 4.1, and where it was before.
+pub const TRACEFS_PATHS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// Files beside the systems and events in tracefs' `events` directory.
+const NOT_EVENTS: [&str; 5] = ["enable", "filter", "header_event", "header_page", "format"];
+
+/// Gives the ids of tracepoints.
+pub trait TracepointIds {
+    /// Names of all subsystems.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    fn systems(&mut self) -> Result<Vec<String>, TracepointError>;
+
+    /// Names of the tracepoints of a subsystem; empty for an unknown one.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be listed.
+    fn names(&mut self, system: &str) -> Result<Vec<String>, TracepointError>;
+
+    /// The id of a tracepoint (`perf_event_attr.config`); `None` where there is no such one.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read.
+    fn id(&mut self, system: &str, name: &str) -> Result<Option<u64>, TracepointError>;
+}
+
+/// Why tracepoints could not be looked up.
+#[derive(Debug, thiserror::Error)]
+pub enum TracepointError {
+    /// tracefs is not there.
+    #[error(
+        "there is no tracefs at {path}; mount it: sudo mount -t tracefs tracefs /sys/kernel/tracing"
+    )]
+    NotMounted {
+        /// The path looked at.
+        path: PathBuf,
+    },
+    /// A file or directory was refused.
+    #[error(
+        "cannot read {path}: {source}; tracefs belongs to root: \
+         sudo mount -o remount,mode=755 /sys/kernel/tracing lets everybody read it"
+    )]
+    Refused {
+        /// The path looked at.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An id file did not hold a number.
+    #[error("{path} holds no tracepoint id")]
+    BadId {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Reads tracefs when asked.
+#[derive(Clone, Debug)]
+pub struct TracefsIds {
+    root: PathBuf,
+}
+
+impl TracefsIds {
+    /// Reads the tracefs that is mounted at `root`.
+    pub fn new(root: impl Into<PathBuf>) -> TracefsIds {
+        TracefsIds { root: root.into() }
+    }
+
+    /// Reads the first of [`TRACEFS_PATHS`] that holds events, or is at least refused rather than
+    /// absent.
+    pub fn system() -> TracefsIds {
+        let present = |path: &&str| match fs::metadata(Path::new(path).join("events")) {
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        };
+        let found = TRACEFS_PATHS.iter().find(|path| present(path));
+        TracefsIds::new(*found.unwrap_or(&TRACEFS_PATHS[0]))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Option<Vec<String>>, TracepointError> {
+        let refused = |source| TracepointError::Refused { path: dir.to_owned(), source };
+        let entries = match fs::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(refused(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(refused)?.file_name().to_string_lossy().into_owned();
+            if !NOT_EVENTS.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(Some(names))
+    }
+}
+
+impl TracepointIds for TracefsIds {
+    fn systems(&mut self) -> Result<Vec<String>, TracepointError> {
+        let path = self.root.join("events");
+        self.list(&path)?.ok_or(TracepointError::NotMounted { path: self.root.clone() })
+    }
+
+    fn names(&mut self, system: &str) -> Result<Vec<String>, TracepointError> {
+        if !is_file_name(system) {
+            return Ok(Vec::new());
+        }
+        Ok(self.list(&self.root.join("events").join(system))?.unwrap_or_default())
+    }
+
+    fn id(&mut self, system: &str, name: &str) -> Result<Option<u64>, TracepointError> {
+        if !is_file_name(system) || !is_file_name(name) {
+            return Ok(None);
+        }
+        let path = self.root.join("events").join(system).join(name).join("id");
+        match fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse().map(Some).map_err(|_| TracepointError::BadId { path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Tells an unknown tracepoint from a tracefs that is not there.
+                self.systems().map(|_| None)
+            }
+            Err(source) => Err(TracepointError::Refused { path, source }),
+        }
+    }
+}
+
+/// Whether the name stays inside its directory.
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains('/')
+}
