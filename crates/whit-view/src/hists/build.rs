@@ -1,0 +1,246 @@
+//! From samples to rows: one pass per context.
+
+use whit_profile::model::{EventId, Profile};
+
+use super::chain_tree::{KeyOrder, Pruning};
+use super::chains::{self, RowLists, Weights};
+use super::context::{self, ContextRows, SampleFilter, listed};
+use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
+use super::place::{Place, Places};
+use super::row_order;
+use super::tree::{NONE, Tree};
+use super::{ChainTree, HistRow, Hists, percent};
+
+/// Computes the rows of `event`.
+///
+/// Call chains are built for the rows that pass the filters and the percent limit, and only there
+/// can they hold a branch.
+pub fn hists(profile: &Profile, event: EventId, options: &HistsOptions) -> Hists {
+    let keys = options.sort_keys();
+    let mut places = Places::new(profile, keys);
+    let tree = Tree::new(profile, &mut places, options.inline);
+    let of_event = || profile.rows.iter().filter(|r| r.event == event);
+    let total_period = of_event().map(|r| r.period).sum();
+    let order = KeyOrder::new(profile);
+    let pruning = Pruning::new(&order, &options.chains, total_period);
+    let with_chains = profile.recording.has_callchains;
+    let mut hists = Hists {
+        event,
+        total_period,
+        total_samples: of_event().map(|r| r.samples).sum(),
+        children: options.children && with_chains,
+        chain_min_hit: pruning.min_hit,
+        rows: Vec::new(),
+    };
+    let filter = SampleFilter::new(&options.filters, keys);
+    let groups = context::group(profile, event, keys, &filter);
+    let mut pass = Pass {
+        profile,
+        tree: &tree,
+        places: &places,
+        options,
+        pruning,
+        total_period,
+        children: hists.children,
+        draw: with_chains && options.chains.mode != ChainMode::None,
+        order: options.chain_order(),
+        weights: Weights::new(tree.len()),
+        lists: RowLists::new(tree.len()),
+        row_of_place: vec![NONE; places.len()],
+    };
+    for group in &groups {
+        pass.add_context(group, &mut hists.rows);
+    }
+    row_order::sort(profile, &pass.row_order(), &mut hists.rows);
+    hists
+}
+
+/// What all contexts share; the tables have an entry for each node and are used again.
+struct Pass<'a> {
+    profile: &'a Profile,
+    tree: &'a Tree,
+    places: &'a Places,
+    options: &'a HistsOptions,
+    pruning: Pruning<'a>,
+    total_period: u64,
+    children: bool,
+    draw: bool,
+    order: ChainOrder,
+    weights: Weights,
+    lists: RowLists,
+    row_of_place: Vec<u32>,
+}
+
+impl<'a> Pass<'a> {
+    fn row_order(&self) -> row_order::RowOrder<'a> {
+        row_order::RowOrder {
+            keys: self.options.sort_keys(),
+            children: self.children,
+            by_depth: self.children && self.draw,
+            order: self.order,
+        }
+    }
+
+    fn add_context(&mut self, group: &ContextRows<'_>, out: &mut Vec<HistRow>) {
+        self.weights.load(self.tree, &group.rows);
+        let first = out.len();
+        self.add_self(group, first, out);
+        if self.children {
+            self.add_children(group, first, out);
+        }
+        for row in &mut out[first..] {
+            if !self.children {
+                row.children_period = row.self_period;
+                row.children_samples = row.self_samples;
+            }
+        }
+        self.link_rows();
+        for (i, row) in out[first..].iter_mut().enumerate() {
+            if self.draw && self.is_drawn(row) {
+                row.chains = self.draw_chains(i);
+            }
+        }
+        self.forget_rows();
+        let mut at = first;
+        for i in first..out.len() {
+            if self.passes(&out[i].place) {
+                out.swap(at, i);
+                at += 1;
+            }
+        }
+        out.truncate(at);
+    }
+
+    fn add_self(&mut self, group: &ContextRows<'_>, first: usize, out: &mut Vec<HistRow>) {
+        for &node in &self.weights.touched {
+            let i = node as usize;
+            if self.weights.own_samples[i] == 0 {
+                continue;
+            }
+            let slot = row_slot(
+                &mut self.row_of_place,
+                self.tree.self_place[i],
+                group,
+                self.places,
+                first,
+                out,
+            );
+            let row = &mut out[slot];
+            row.self_period += self.weights.own[i];
+            row.self_samples += self.weights.own_samples[i];
+            row.max_depth = row.max_depth.max(self.tree.depth[i]);
+            row.first_thread = row.first_thread.min(self.weights.own_thread[i]);
+            if self.tree.self_at[i] == NONE {
+                row.children_period += self.weights.own[i];
+                row.children_samples += self.weights.own_samples[i];
+            }
+        }
+    }
+
+    /// Adds each subtree's weight to the row of its top frame, unless the same row stands further
+    /// up: then the samples count there already.
+    fn add_children(&mut self, group: &ContextRows<'_>, first: usize, out: &mut Vec<HistRow>) {
+        for &node in &self.weights.touched {
+            let i = node as usize;
+            let slot = row_slot(
+                &mut self.row_of_place,
+                self.tree.place[i],
+                group,
+                self.places,
+                first,
+                out,
+            );
+            let row = &mut out[slot];
+            row.first_thread = row.first_thread.min(self.weights.thread[i]);
+            let outermost = self.tree.same_above[i] == NONE;
+            let chain_length = match self.order {
+                ChainOrder::Callee => self.tree.depth[i],
+                ChainOrder::Caller if outermost => self.weights.deepest[i] - self.tree.depth[i] + 1,
+                ChainOrder::Caller => 0,
+            };
+            row.max_depth = row.max_depth.max(chain_length);
+            if outermost {
+                row.children_period += self.weights.below[i];
+                row.children_samples += self.weights.below_samples[i];
+            }
+        }
+    }
+
+    /// Lists the nodes of each row, for drawing.
+    fn link_rows(&mut self) {
+        if self.draw {
+            let rows_of = |place: u32| self.row_of_place[place as usize];
+            self.lists.link(self.tree, &self.weights, self.children, rows_of);
+        }
+    }
+
+    fn forget_rows(&mut self) {
+        for node in &self.weights.touched {
+            let i = *node as usize;
+            self.row_of_place[self.tree.place[i] as usize] = NONE;
+            self.row_of_place[self.tree.self_place[i] as usize] = NONE;
+        }
+        self.lists.clear();
+    }
+
+    fn is_drawn(&self, row: &HistRow) -> bool {
+        let weight = if self.children { row.children_period } else { row.self_period };
+        let heavy =
+            self.options.chains.mode == ChainMode::Fractal || weight >= self.pruning.min_hit;
+        heavy
+            && percent(weight, self.total_period) >= self.options.percent_limit
+            && self.passes(&row.place)
+    }
+
+    fn draw_chains(&mut self, row: usize) -> ChainTree {
+        let input = chains::Input {
+            tree: self.tree,
+            weights: &mut self.weights,
+            lists: &self.lists,
+            row,
+            children: self.children,
+        };
+        match self.order {
+            ChainOrder::Caller => chains::from_callers(input, &self.pruning),
+            ChainOrder::Callee => chains::from_callees(input, &self.pruning),
+        }
+    }
+
+    fn passes(&self, place: &Place) -> bool {
+        let Filters { dsos, symbols, .. } = &self.options.filters;
+        let dso_passes = place.dso.is_none_or(|d| {
+            let dso = &self.profile.dsos[d.index()];
+            listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
+        });
+        let name = |f: whit_profile::model::FunctionId| &self.profile.functions[f.index()].name;
+        dso_passes && place.function.is_none_or(|f| listed(symbols, name(f)))
+    }
+}
+
+/// The index in `out` of the row for a place, made on first sight. `row_of_place` counts rows from
+/// the context's `first`.
+fn row_slot(
+    row_of_place: &mut [u32],
+    place: u32,
+    group: &ContextRows<'_>,
+    places: &Places,
+    first: usize,
+    out: &mut Vec<HistRow>,
+) -> usize {
+    let slot = &mut row_of_place[place as usize];
+    if *slot == NONE {
+        *slot = (out.len() - first) as u32;
+        out.push(HistRow {
+            context: group.context,
+            place: places.get(place),
+            self_period: 0,
+            self_samples: 0,
+            children_period: 0,
+            children_samples: 0,
+            max_depth: 0,
+            first_thread: u32::MAX,
+            chains: ChainTree::default(),
+        });
+    }
+    first + *slot as usize
+}

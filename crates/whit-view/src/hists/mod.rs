@@ -1,0 +1,105 @@
+//! Rows of a report: samples grouped by sort keys, with self and children weights and call chains.
+//!
+//! The rules are perf's (`perf-report(1)`; tools/perf/util/hist.c and callchain.c):
+//! - A sample's own row names the physical function, as the symbol table has it; functions that
+//!   were inlined appear in call chains, and get rows of their own only as children.
+//! - With children, a sample adds its period once to each distinct row of its call chain, however
+//!   often recursion brings the row up.
+//! - Percentages are of the event's total period, whatever is filtered.
+//! - Filters look at the row where a sort key says what they ask for, else at the sample.
+//!
+//! Where perf's result depends on heap addresses or on which sample came first, whit's does not:
+//! see `row_order` and `chain_tree::KeyOrder`.
+//!
+//! Cost: linear in nodes, plus for each context (command, thread or CPU that the sort keys tell
+//! apart) linear in the nodes that its samples reach.
+
+mod build;
+mod chain_tree;
+mod chains;
+mod context;
+mod options;
+mod place;
+mod row_order;
+mod sort_key;
+mod tree;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+pub use build::hists;
+pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
+pub use context::Context;
+pub use options::{
+    BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
+    HistsOptions,
+};
+pub use place::{Place, SourceKey};
+pub use sort_key::{SortKey, UnknownSortKey};
+
+use whit_profile::model::EventId;
+
+/// The rows of one event.
+#[derive(Clone, Debug)]
+pub struct Hists {
+    /// The event.
+    pub event: EventId,
+    /// Sum of periods of all its samples, filtered or not: what percentages refer to.
+    pub total_period: u64,
+    /// Number of all its samples, filtered or not.
+    pub total_samples: u64,
+    /// True where rows carry children weights: they were asked for and there are call chains.
+    pub children: bool,
+    /// Smallest period of a branch in the call chains.
+    pub chain_min_hit: u64,
+    /// Rows that passed the filters, heaviest first.
+    pub rows: Vec<HistRow>,
+}
+
+/// One row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HistRow {
+    /// The part of the key that the sample brings: command, thread, CPU.
+    pub context: Context,
+    /// The part of the key that the code location brings.
+    pub place: Place,
+    /// Period of samples in this row itself.
+    pub self_period: u64,
+    /// Number of samples in this row itself.
+    pub self_samples: u64,
+    /// Period of samples with this row anywhere in their call chain; equals `self_period` without
+    /// children.
+    pub children_period: u64,
+    /// Number of samples with this row anywhere in their call chain.
+    pub children_samples: u64,
+    /// Longest chain in frames among those drawn for this row.
+    pub max_depth: u32,
+    /// First thread, in the profile's order, that has a sample in this row.
+    pub first_thread: u32,
+    /// Call chains; empty where none are asked for or all are below the threshold.
+    pub chains: ChainTree,
+}
+
+impl Hists {
+    /// What rows are ordered and limited by: the children weight where there is one.
+    pub fn weight(&self, row: &HistRow) -> u64 {
+        if self.children { row.children_period } else { row.self_period }
+    }
+
+    /// Share of the event's total in percent.
+    pub fn percent(&self, period: u64) -> f64 {
+        percent(period, self.total_period)
+    }
+
+    /// The rows at or above the percent limit.
+    pub fn shown(&self, percent_limit: f64) -> impl Iterator<Item = &HistRow> {
+        self.rows.iter().filter(move |r| self.percent(self.weight(r)) >= percent_limit)
+    }
+}
+
+/// `part` of `total` in percent; 0 of nothing.
+pub fn percent(part: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { 100.0 * part as f64 / total as f64 }
+}

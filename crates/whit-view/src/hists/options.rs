@@ -1,0 +1,201 @@
+//! What to compute: sort keys, children, call chains, filters, limits.
+
+use super::sort_key::SortKey;
+
+/// How call chains are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChainMode {
+    /// No call chains.
+    None,
+    /// A tree whose percentages are of the event's total (perf: `graph`).
+    Graph,
+    /// A tree whose percentages are of the parent (perf: `fractal`).
+    Fractal,
+    /// One list of functions per distinct chain.
+    Flat,
+    /// One line per distinct chain.
+    Folded,
+}
+
+/// Where call chains begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChainOrder {
+    /// At the outermost caller.
+    Caller,
+    /// At the function that was executing.
+    Callee,
+}
+
+/// perf's default threshold for call chains, in percent.
+pub const DEFAULT_CHAIN_PERCENT: f64 = 0.5;
+
+/// Everything that `-g` says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ChainOptions {
+    /// How to draw.
+    pub mode: ChainMode,
+    /// Where to begin; `None` takes perf's default: callers first with children, else callees.
+    pub order: Option<ChainOrder>,
+    /// Branches below this share of the event (with [`ChainMode::Fractal`], of their parent) are
+    /// left out. In percent.
+    pub min_percent: f64,
+    /// At most so many branches of one parent are printed; 0 prints all.
+    pub print_limit: u32,
+}
+
+impl Default for ChainOptions {
+    fn default() -> Self {
+        ChainOptions {
+            mode: ChainMode::Graph,
+            order: None,
+            min_percent: DEFAULT_CHAIN_PERCENT,
+            print_limit: 0,
+        }
+    }
+}
+
+/// A word in a `-g` list that means nothing.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "cannot draw call graphs as `{word}`: give a type (none, graph, fractal, flat, folded), an \
+     order (caller, callee), a threshold in percent and a print limit, separated by commas, for \
+     example `graph,0.5,caller`"
+)]
+pub struct BadChainOption {
+    /// The word.
+    pub word: String,
+}
+
+impl ChainOptions {
+    /// Parses the argument of `-g`: a comma-separated list of type, order, threshold in percent
+    /// and print limit in any order, as perf takes it. The first number is the threshold, the
+    /// second the limit. `function` and `percent` name what whit does anyway.
+    ///
+    /// # Errors
+    /// [`BadChainOption`] for anything else.
+    pub fn parse(list: &str) -> Result<ChainOptions, BadChainOption> {
+        let mut options = ChainOptions::default();
+        let mut numbers = 0;
+        for word in list.split(',').filter(|w| !w.is_empty()) {
+            match word {
+                "none" => options.mode = ChainMode::None,
+                "graph" => options.mode = ChainMode::Graph,
+                "fractal" => options.mode = ChainMode::Fractal,
+                "flat" => options.mode = ChainMode::Flat,
+                "folded" => options.mode = ChainMode::Folded,
+                "caller" => options.order = Some(ChainOrder::Caller),
+                "callee" => options.order = Some(ChainOrder::Callee),
+                "function" | "percent" => {}
+                _ => {
+                    let bad = || BadChainOption { word: word.to_owned() };
+                    match numbers {
+                        0 => options.min_percent = parse_percent(word).ok_or_else(bad)?,
+                        1 => options.print_limit = word.parse().map_err(|_| bad())?,
+                        _ => return Err(bad()),
+                    }
+                    numbers += 1;
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn parse_percent(word: &str) -> Option<f64> {
+    word.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p))
+}
+
+/// Which rows to show. An empty list lets everything pass.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Filters {
+    /// Command names.
+    pub comms: Vec<String>,
+    /// Binaries, by short name or full path.
+    pub dsos: Vec<String>,
+    /// Function names.
+    pub symbols: Vec<String>,
+}
+
+/// What to compute.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HistsOptions {
+    /// What makes a row; empty stands for perf's default.
+    pub sort: Vec<SortKey>,
+    /// Weigh each function with its callees; has no effect on a recording without call chains.
+    pub children: bool,
+    /// Call chains.
+    pub chains: ChainOptions,
+    /// Show inlined functions in call chains.
+    pub inline: bool,
+    /// Which rows to show.
+    pub filters: Filters,
+    /// Leave out rows below this share of the event, in percent.
+    pub percent_limit: f64,
+}
+
+impl Default for HistsOptions {
+    fn default() -> Self {
+        HistsOptions {
+            sort: SortKey::DEFAULT.to_vec(),
+            children: true,
+            chains: ChainOptions::default(),
+            inline: true,
+            filters: Filters::default(),
+            percent_limit: 0.0,
+        }
+    }
+}
+
+impl HistsOptions {
+    /// Sets the limit of rows and, as perf's `--percent-limit` does, of call chains with it.
+    pub fn set_percent_limit(&mut self, percent: f64) {
+        self.percent_limit = percent;
+        self.chains.min_percent = percent;
+    }
+
+    /// The order of call chains that is in force.
+    pub fn chain_order(&self) -> ChainOrder {
+        self.chains.order.unwrap_or(if self.children {
+            ChainOrder::Caller
+        } else {
+            ChainOrder::Callee
+        })
+    }
+
+    /// The sort keys that are in force.
+    pub fn sort_keys(&self) -> &[SortKey] {
+        if self.sort.is_empty() { &SortKey::DEFAULT } else { &self.sort }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chain_options_come_in_any_order() {
+        let options = ChainOptions::parse("caller,fractal,2.5,7").unwrap();
+        assert_eq!(options.mode, ChainMode::Fractal);
+        assert_eq!(options.order, Some(ChainOrder::Caller));
+        assert_eq!((options.min_percent, options.print_limit), (2.5, 7));
+        assert_eq!(ChainOptions::parse("").unwrap(), ChainOptions::default());
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_word() {
+        for bad in ["tree", "graph,-1", "0.5,x", "1,2,3", "101"] {
+            assert!(ChainOptions::parse(bad).is_err(), "{bad}");
+        }
+        assert!(ChainOptions::parse("tree").unwrap_err().to_string().contains("`tree`"));
+    }
+
+    #[test]
+    fn the_order_follows_children_unless_given() {
+        let mut options = HistsOptions::default();
+        assert_eq!(options.chain_order(), ChainOrder::Caller);
+        options.children = false;
+        assert_eq!(options.chain_order(), ChainOrder::Callee);
+        options.chains.order = Some(ChainOrder::Caller);
+        assert_eq!(options.chain_order(), ChainOrder::Caller);
+    }
+}

@@ -1,0 +1,139 @@
+//! Places: the part of a row's key that comes from a code location.
+
+use rustc_hash::FxHashMap;
+use whit_profile::model::{DsoId, FileId, Frame, FunctionId, Profile};
+use whit_types::Svma;
+
+use super::sort_key::SortKey;
+
+/// The source position in a row's key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SourceKey {
+    /// No key asks for it.
+    Unused,
+    /// File and line.
+    Line(FileId, u32),
+    /// File.
+    File(FileId),
+    /// No line is known: the function stands for it.
+    Function(FunctionId),
+    /// Neither line nor function is known: the address stands for them.
+    Address(DsoId, Svma),
+    /// No file is known.
+    NoFile,
+}
+
+/// The part of a row's key that comes from a code location; what no sort key asks for is blank.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// Binary, where `dso` or `symbol` is a key. Of several with one short name, the first.
+    pub dso: Option<DsoId>,
+    /// Function, where `symbol` is a key.
+    pub function: Option<FunctionId>,
+    /// True for a function that was inlined, where `symbol` is a key.
+    pub inlined: bool,
+    /// True for kernel code, where `symbol` is a key.
+    pub kernel: bool,
+    /// Source position, where `srcline` or `srcfile` is a key.
+    pub source: SourceKey,
+}
+
+/// Index into [`Places`].
+pub(super) type PlaceIndex = u32;
+
+/// The distinct places of a profile under one list of sort keys.
+pub(super) struct Places {
+    list: Vec<Place>,
+    index: FxHashMap<Place, PlaceIndex>,
+    first_dso_of_name: Vec<DsoId>,
+    by_dso: bool,
+    by_symbol: bool,
+    by_line: bool,
+    by_file: bool,
+}
+
+impl Places {
+    pub(super) fn new(profile: &Profile, keys: &[SortKey]) -> Places {
+        Places {
+            list: Vec::new(),
+            index: FxHashMap::default(),
+            first_dso_of_name: first_dso_of_name(profile),
+            by_dso: keys.contains(&SortKey::Dso),
+            by_symbol: keys.contains(&SortKey::Symbol),
+            by_line: keys.contains(&SortKey::SrcLine),
+            by_file: keys.contains(&SortKey::SrcFile),
+        }
+    }
+
+    /// True where the key depends on more than the function.
+    pub(super) fn uses_source(&self) -> bool {
+        self.by_line || self.by_file
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn get(&self, index: PlaceIndex) -> Place {
+        self.list[index as usize]
+    }
+
+    /// The place of a frame of a call chain.
+    pub(super) fn of_frame(&mut self, profile: &Profile, frame: &Frame) -> PlaceIndex {
+        self.intern(profile, frame, frame)
+    }
+
+    /// The place that a sample itself counts for: the physical function, since that is what the
+    /// symbol table says, at the line of the innermost frame, since that is what the line table
+    /// says of the address.
+    pub(super) fn of_self(
+        &mut self,
+        profile: &Profile,
+        physical: &Frame,
+        leaf: &Frame,
+    ) -> PlaceIndex {
+        self.intern(profile, physical, leaf)
+    }
+
+    fn intern(&mut self, profile: &Profile, code: &Frame, line: &Frame) -> PlaceIndex {
+        let function = &profile.functions[code.function.index()];
+        let with_dso = self.by_dso || self.by_symbol;
+        let place = Place {
+            dso: with_dso.then(|| self.first_dso_of_name[function.dso.index()]),
+            function: self.by_symbol.then_some(code.function),
+            inlined: self.by_symbol && code.inlined,
+            kernel: self.by_symbol && code.kernel,
+            source: self.source(profile, code, line),
+        };
+        let next = self.list.len() as PlaceIndex;
+        *self.index.entry(place).or_insert_with(|| {
+            self.list.push(place);
+            next
+        })
+    }
+
+    fn source(&self, profile: &Profile, code: &Frame, line: &Frame) -> SourceKey {
+        if !self.uses_source() {
+            return SourceKey::Unused;
+        }
+        match line.source {
+            Some((file, line)) if self.by_line => SourceKey::Line(file, line),
+            Some((file, _)) => SourceKey::File(file),
+            None if !self.by_line => SourceKey::NoFile,
+            None if profile.functions[code.function.index()].known => {
+                SourceKey::Function(code.function)
+            }
+            None => SourceKey::Address(profile.functions[code.function.index()].dso, code.address),
+        }
+    }
+}
+
+/// perf joins binaries of one short name (the same library at two paths) in a row.
+fn first_dso_of_name(profile: &Profile) -> Vec<DsoId> {
+    let mut first = FxHashMap::default();
+    let ids = profile.dsos.iter().enumerate().map(|(i, dso)| {
+        let id = DsoId(i as u32);
+        *first.entry(dso.short_name.as_str()).or_insert(id)
+    });
+    ids.collect()
+}

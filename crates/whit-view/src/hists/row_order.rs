@@ -1,0 +1,106 @@
+//! The order of rows.
+//!
+//! perf compares the children weight, then, for rows of one thread, the length of the chains
+//! (callers above callees), then self weight, command, binary and symbol. Between rows of
+//! different threads the chain length does not count, which is no total order, and perf's result
+//! hangs on the order of insertion. Here equally heavy rows stand by command and thread first, so
+//! that within a thread the order is perf's and the whole is the same on every run.
+
+use std::cmp::Ordering;
+
+use whit_profile::model::{DsoKind, Profile};
+
+use super::HistRow;
+use super::options::ChainOrder;
+use super::place::SourceKey;
+use super::sort_key::SortKey;
+
+pub(super) struct RowOrder<'a> {
+    pub(super) keys: &'a [SortKey],
+    pub(super) children: bool,
+    /// True where chains are drawn, so that their length breaks ties.
+    pub(super) by_depth: bool,
+    pub(super) order: ChainOrder,
+}
+
+/// Sorts rows, heaviest first.
+pub(super) fn sort(profile: &Profile, order: &RowOrder<'_>, rows: &mut [HistRow]) {
+    rows.sort_by(|a, b| order.compare(profile, a, b));
+}
+
+impl RowOrder<'_> {
+    fn compare(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
+        let mut ordering = Ordering::Equal;
+        if self.children {
+            ordering = b.children_period.cmp(&a.children_period);
+        }
+        if self.by_depth {
+            ordering = ordering
+                .then_with(|| comm(profile, a).cmp(comm(profile, b)))
+                .then(a.first_thread.cmp(&b.first_thread))
+                .then_with(|| match self.order {
+                    ChainOrder::Caller => b.max_depth.cmp(&a.max_depth),
+                    ChainOrder::Callee => a.max_depth.cmp(&b.max_depth),
+                });
+        }
+        ordering
+            .then_with(|| b.self_period.cmp(&a.self_period))
+            .then_with(|| self.by_keys(profile, a, b))
+            .then_with(|| same_name(a, b))
+    }
+
+    fn by_keys(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
+        let mut orders = self.keys.iter().map(|key| by_key(*key, profile, a, b));
+        orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    }
+}
+
+fn comm<'p>(profile: &'p Profile, row: &HistRow) -> &'p str {
+    row.context.comm.map_or("", |c| &profile.comms[c.index()])
+}
+
+fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
+    match key {
+        SortKey::Pid | SortKey::Tid => a.context.tid.cmp(&b.context.tid),
+        SortKey::Tgid => a.context.pid.cmp(&b.context.pid),
+        SortKey::Comm => comm(profile, a).cmp(comm(profile, b)),
+        SortKey::Cpu => a.context.cpu.cmp(&b.context.cpu),
+        SortKey::Dso => dso(profile, a).cmp(&dso(profile, b)),
+        SortKey::Symbol => symbol(profile, a).cmp(&symbol(profile, b)),
+        SortKey::SrcLine | SortKey::SrcFile => source(profile, a).cmp(&source(profile, b)),
+    }
+}
+
+/// Unknown binaries stand last.
+fn dso<'p>(profile: &'p Profile, row: &HistRow) -> (bool, &'p str) {
+    row.place.dso.map_or((true, ""), |d| {
+        let dso = &profile.dsos[d.index()];
+        (dso.kind == DsoKind::Unknown, dso.short_name.as_str())
+    })
+}
+
+/// Addresses without a symbol stand last, by address.
+fn symbol<'p>(profile: &'p Profile, row: &HistRow) -> (bool, usize, &'p str) {
+    row.place.function.map_or((true, 0, ""), |f| {
+        let function = &profile.functions[f.index()];
+        // Hexadecimal numbers of one length order as their text does.
+        let length = if function.known { 0 } else { function.name.len() };
+        (!function.known, length, function.name.as_str())
+    })
+}
+
+fn source<'p>(profile: &'p Profile, row: &HistRow) -> (&'p str, u64) {
+    match row.place.source {
+        SourceKey::Line(file, line) => (&profile.files[file.index()], u64::from(line)),
+        SourceKey::File(file) => (&profile.files[file.index()], 0),
+        SourceKey::Function(f) => (&profile.functions[f.index()].name, 0),
+        SourceKey::Address(_, address) => ("", address.0),
+        SourceKey::Unused | SourceKey::NoFile => ("", 0),
+    }
+}
+
+/// Rows that look alike: functions of one name in one binary.
+fn same_name(a: &HistRow, b: &HistRow) -> Ordering {
+    let key = |r: &HistRow| (r.place.inlined, r.place.function, r.place.dso);
+    key(a).cmp(&key(b))
+}

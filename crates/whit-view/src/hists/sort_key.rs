@@ -1,0 +1,126 @@
+//! Sort keys: what makes two samples fall into the same row.
+
+/// One key of `--sort`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SortKey {
+    /// Task: thread id and command name (perf's `pid`, whose man page says "tid of the task").
+    Pid,
+    /// The same rows as [`SortKey::Pid`] under the heading that says what the number is.
+    Tid,
+    /// Process: thread group id and command name.
+    Tgid,
+    /// Command name.
+    Comm,
+    /// Binary.
+    Dso,
+    /// Function.
+    Symbol,
+    /// CPU.
+    Cpu,
+    /// Source file and line.
+    SrcLine,
+    /// Source file.
+    SrcFile,
+}
+
+/// A word in a `--sort` list that names no key.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "cannot sort by `{word}`: no such key; the keys are {}",
+    SortKey::ALL.map(SortKey::name).join(", ")
+)]
+pub struct UnknownSortKey {
+    /// The word.
+    pub word: String,
+}
+
+impl SortKey {
+    /// Every key, in the order in which an abbreviation is looked up.
+    pub const ALL: [SortKey; 9] = [
+        SortKey::Pid,
+        SortKey::Tid,
+        SortKey::Tgid,
+        SortKey::Comm,
+        SortKey::Dso,
+        SortKey::Symbol,
+        SortKey::Cpu,
+        SortKey::SrcLine,
+        SortKey::SrcFile,
+    ];
+
+    /// perf's default: `comm,dso,symbol`.
+    pub const DEFAULT: [SortKey; 3] = [SortKey::Comm, SortKey::Dso, SortKey::Symbol];
+
+    /// The key's name in `--sort`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SortKey::Pid => "pid",
+            SortKey::Tid => "tid",
+            SortKey::Tgid => "tgid",
+            SortKey::Comm => "comm",
+            SortKey::Dso => "dso",
+            SortKey::Symbol => "symbol",
+            SortKey::Cpu => "cpu",
+            SortKey::SrcLine => "srcline",
+            SortKey::SrcFile => "srcfile",
+        }
+    }
+
+    /// Column heading, as perf has it.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            SortKey::Pid | SortKey::Tgid => "    Pid:Command",
+            SortKey::Tid => "    Tid:Command",
+            SortKey::Comm => "Command",
+            SortKey::Dso => "Shared Object",
+            SortKey::Symbol => "Symbol",
+            SortKey::Cpu => "CPU",
+            SortKey::SrcLine => "Source:Line",
+            SortKey::SrcFile => "Source File",
+        }
+    }
+
+    /// Parses a comma-separated list. As in perf, a key may be abbreviated to any prefix and case
+    /// does not matter; a key that is named twice counts once.
+    ///
+    /// # Errors
+    /// [`UnknownSortKey`] for a word that is no prefix of a key.
+    pub fn parse_list(list: &str) -> Result<Vec<SortKey>, UnknownSortKey> {
+        let mut keys = Vec::new();
+        for word in list.split([',', ' ']).filter(|w| !w.is_empty()) {
+            let key = SortKey::parse(word)?;
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    fn parse(word: &str) -> Result<SortKey, UnknownSortKey> {
+        let lower = word.to_ascii_lowercase();
+        SortKey::ALL
+            .into_iter()
+            .find(|k| k.name().starts_with(&lower))
+            .ok_or_else(|| UnknownSortKey { word: word.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_take_abbreviations_and_drop_repetitions() {
+        assert_eq!(
+            SortKey::parse_list("sym,Comm,dso,sym,srcl").unwrap(),
+            [SortKey::Symbol, SortKey::Comm, SortKey::Dso, SortKey::SrcLine]
+        );
+        assert_eq!(SortKey::parse_list("").unwrap(), []);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_the_known_ones() {
+        let error = SortKey::parse_list("comm,weather").unwrap_err().to_string();
+        assert!(error.contains("`weather`") && error.contains("srcline"), "{error}");
+    }
+}

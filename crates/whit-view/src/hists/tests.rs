@@ -1,0 +1,164 @@
+//! Rows of hand-built profiles: recursion, inlining, contexts, filters.
+
+use whit_profile::model::{EventId, Profile};
+
+use super::*;
+use crate::builder::{At, Builder, Who, at};
+
+const MAIN: Who<'static> = Who { comm: "app", pid: 7, tid: 7, cpu: Some(0) };
+const WORKER: Who<'static> = Who { comm: "worker", pid: 7, tid: 8, cpu: Some(1) };
+
+fn user(name: &str, address: u64) -> At {
+    at(name, "/bin/app", address)
+}
+
+/// `comm self/children dso function` by row.
+fn lines(profile: &Profile, hists: &Hists) -> Vec<String> {
+    let line = |r: &HistRow| {
+        let mut words = vec![format!("{}/{}", r.self_period, r.children_period)];
+        words.extend(r.context.comm.map(|c| profile.comms[c.index()].clone()));
+        words.extend(r.context.tid.map(|t| t.0.to_string()));
+        words.extend(r.context.cpu.map(|c| format!("cpu{}", c.0)));
+        words.extend(r.place.dso.map(|d| profile.dsos[d.index()].short_name.clone()));
+        let function = r.place.function.map(|f| profile.functions[f.index()].name.clone());
+        words.extend(function.map(|f| if r.place.inlined { f + " (inlined)" } else { f }));
+        words.join(" ")
+    };
+    hists.rows.iter().map(line).collect()
+}
+
+fn rows(profile: &Profile, options: &HistsOptions) -> Vec<String> {
+    lines(profile, &hists(profile, EventId(0), options))
+}
+
+fn by(sort: &str) -> HistsOptions {
+    HistsOptions { sort: SortKey::parse_list(sort).unwrap(), ..HistsOptions::default() }
+}
+
+#[test]
+fn recursion_counts_once() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    let (main, rec, leaf) = (user("main", 1), user("rec", 0x10), user("leaf", 0x20));
+    builder.sample(event, MAIN, &[main.clone(), rec.clone(), rec.clone(), leaf.clone()], 10);
+    builder.sample(event, MAIN, &[main.clone(), rec.clone(), rec], 5);
+    assert_eq!(
+        rows(&builder.profile, &by("sym")),
+        ["0/15 app main", "5/15 app rec", "10/10 app leaf"]
+    );
+}
+
+#[test]
+fn a_sample_in_inlined_code_is_the_physical_functions_own() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    let inner = user("inner", 0x12).inlined().line("app.c", 3);
+    let chain = [user("main", 1), user("outer", 0x12).line("app.c", 9), inner];
+    builder.sample(event, MAIN, &chain, 10);
+    let all = ["10/10 app outer", "0/10 app main", "0/10 app inner (inlined)"];
+    assert_eq!(rows(&builder.profile, &by("sym")), all);
+    let without = HistsOptions { inline: false, ..by("sym") };
+    assert_eq!(rows(&builder.profile, &without), ["10/10 app outer", "0/10 app main"]);
+}
+
+#[test]
+fn the_own_line_is_the_innermost_one() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    let inner = user("inner", 0x12).inlined().line("src/app.c", 3);
+    let chain = [user("main", 1), user("outer", 0x12).line("src/app.c", 9), inner];
+    builder.sample(event, MAIN, &chain, 10);
+    let hists =
+        hists(&builder.profile, EventId(0), &HistsOptions { children: false, ..by("sym,srcline") });
+    assert_eq!(hists.rows.len(), 1);
+    assert!(matches!(hists.rows[0].place.source, SourceKey::Line(_, 3)));
+    assert_eq!(lines(&builder.profile, &hists), ["10/10 app outer"]);
+}
+
+#[test]
+fn contexts_keep_commands_threads_and_cpus_apart() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    builder.sample(event, MAIN, &[user("main", 1)], 10);
+    builder.sample(event, WORKER, &[user("main", 1)], 20);
+    builder.sample(event, Who { cpu: Some(0), ..WORKER }, &[user("main", 1)], 3);
+    let profile = &builder.profile;
+    assert_eq!(rows(profile, &by("comm")), ["23/23 worker", "10/10 app"]);
+    assert_eq!(rows(profile, &by("pid")), ["23/23 8", "10/10 7"]);
+    assert_eq!(rows(profile, &by("cpu")), ["20/20 cpu1", "13/13 cpu0"]);
+    assert_eq!(rows(profile, &by("tgid")).len(), 1);
+    assert_eq!(
+        rows(profile, &by("comm,cpu")),
+        ["20/20 worker cpu1", "10/10 app cpu0", "3/3 worker cpu0"]
+    );
+}
+
+#[test]
+fn binaries_of_one_short_name_share_a_row() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    builder.sample(event, MAIN, &[at("f", "/a/libx.so", 1)], 1);
+    builder.sample(event, MAIN, &[at("f", "/b/libx.so", 1)], 2);
+    assert_eq!(rows(&builder.profile, &by("dso")), ["3/3 libx.so"]);
+}
+
+#[test]
+fn filters_take_rows_and_leave_percentages() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    builder.sample(event, MAIN, &[user("main", 1), at("memcpy", "/lib/libc.so.6", 2)], 60);
+    builder.sample(event, WORKER, &[user("main", 1), user("leaf", 3)], 40);
+    let profile = &builder.profile;
+    let filtered = |comms: &[&str], dsos: &[&str], symbols: &[&str], sort: &str| {
+        let list = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect();
+        let filters = Filters { comms: list(comms), dsos: list(dsos), symbols: list(symbols) };
+        let hists = hists(profile, EventId(0), &HistsOptions { filters, ..by(sort) });
+        assert_eq!((hists.total_period, hists.total_samples), (100, 2));
+        lines(profile, &hists)
+    };
+    let dso_rows = filtered(&[], &["libc.so.6"], &[], "comm,dso,sym");
+    assert_eq!(dso_rows, ["60/60 app libc.so.6 memcpy"]);
+    assert_eq!(filtered(&[], &["/lib/libc.so.6"], &[], "dso"), ["60/60 libc.so.6"]);
+    assert_eq!(filtered(&["worker"], &[], &[], "sym").len(), 2);
+    assert_eq!(filtered(&[], &[], &["main"], "sym"), ["0/100 app main"]);
+    // No key names the function: samples are taken by their own.
+    assert_eq!(filtered(&[], &[], &["leaf"], "comm"), ["40/40 worker"]);
+    assert_eq!(filtered(&["nobody"], &[], &[], "sym"), [""; 0]);
+}
+
+#[test]
+fn a_recording_without_call_chains_has_no_children() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    builder.sample(event, MAIN, &[user("main", 1)], 10);
+    let hists = hists(&builder.profile, EventId(0), &HistsOptions::default());
+    assert!(!hists.children);
+    assert!(hists.rows[0].chains.nodes.is_empty());
+}
+
+#[test]
+fn events_do_not_mix() {
+    let mut builder = Builder::default();
+    let (first, second) = (builder.event("cycles"), builder.event("faults"));
+    builder.sample(first, MAIN, &[user("main", 1)], 10);
+    builder.sample(second, MAIN, &[user("other", 2)], 1);
+    let second = hists(&builder.profile, second, &by("sym"));
+    assert_eq!(lines(&builder.profile, &second), ["1/1 app other"]);
+}
+
+#[test]
+fn very_deep_chains_need_no_stack() {
+    const DEPTH: usize = 100_000;
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    let chain: Vec<At> = (0..DEPTH).map(|i| user(["even", "odd"][i % 2], i as u64 % 2)).collect();
+    builder.sample(event, MAIN, &chain, 1);
+    for order in [ChainOrder::Caller, ChainOrder::Callee] {
+        let mut options = by("sym");
+        options.chains.order = Some(order);
+        let hists = hists(&builder.profile, EventId(0), &options);
+        assert_eq!(hists.rows.len(), 2);
+        assert!(hists.rows.iter().all(|r| r.children_period == 1));
+        assert!(hists.rows.iter().any(|r| r.chains.nodes[0].entries.len() == DEPTH));
+    }
+}
