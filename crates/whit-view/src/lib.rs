@@ -9,6 +9,9 @@
 #![forbid(unsafe_code)]
 
 pub mod hists;
+pub mod stdio;
+
+mod units;
 
 #[cfg(test)]
 #[path = "../tests/support/builder.rs"]

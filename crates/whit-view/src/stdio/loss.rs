@@ -1,0 +1,69 @@
+//! Losses and the ledger, each in one line.
+
+use whit_perfdata::ledger::Ledger;
+use whit_profile::model::LossReport;
+
+use crate::units::{bytes, counted, duration};
+
+/// Everything that is known to be missing, in one line without end; `None` where nothing is.
+pub fn loss_line(losses: &LossReport) -> Option<String> {
+    let mut parts = Vec::new();
+    if losses.lost_records > 0 {
+        let chunks = counted(losses.lost_chunks, "chunk");
+        parts.push(format!("{} in {chunks}", counted(losses.lost_records, "record")));
+    }
+    if losses.lost_samples > 0 {
+        parts.push(counted(losses.lost_samples, "sample"));
+    }
+    if losses.paused_ns > 0 {
+        let (paused, elapsed) = (duration(losses.paused_ns), duration(losses.elapsed_ns));
+        let share = 100.0 * losses.data_loss();
+        parts.push(format!("data loss {share:.2}% (rings full for {paused} of {elapsed})"));
+    }
+    if losses.truncated_bytes > 0 {
+        let cut = bytes(losses.truncated_bytes);
+        parts.push(format!("the recording is cut off, its last {cut} hold no whole record"));
+    }
+    (!parts.is_empty()).then(|| format!("Lost: {}", parts.join(", ")))
+}
+
+/// What the recording cost, in one line without end.
+pub fn ledger_line(ledger: &Ledger) -> String {
+    let cpu = ledger.user_cpu_ns.saturating_add(ledger.system_cpu_ns);
+    let share = crate::hists::percent(cpu, ledger.wall_ns);
+    format!(
+        "Ledger: recorded for {}; the recorder took {} CPU ({share:.2}% of one CPU), wrote {} in {}, \
+         lost {}",
+        duration(ledger.wall_ns),
+        duration(cpu),
+        bytes(ledger.written_bytes),
+        counted(ledger.writes, "write"),
+        counted(ledger.lost_records, "record"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_loss_no_line() {
+        assert_eq!(loss_line(&LossReport { elapsed_ns: 5, ..LossReport::default() }), None);
+    }
+
+    #[test]
+    fn every_kind_of_loss_is_named() {
+        let losses = LossReport {
+            lost_records: 12,
+            lost_chunks: 1,
+            lost_samples: 1,
+            paused_ns: 1_000_000,
+            elapsed_ns: 50_000_000,
+            truncated_bytes: 2048,
+        };
+        insta::assert_snapshot!(
+            loss_line(&losses).unwrap(),
+            @"Lost: 12 records in 1 chunk, 1 sample, data loss 2.00% (rings full for 1.0 ms of 50.0 ms), the recording is cut off, its last 2.0 KiB hold no whole record"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! The report as text, as `perf report --stdio` users know it.
+//!
+//! [`write_report`] prints the header lines and one table per event; [`write_header`] what the
+//! recording says of itself; [`write_stats`] records by type; [`write_ledger`] what recording
+//! cost. Lines that perf does not have stand among the `#` comments and name the losses: no
+//! table is printed without what is known to be missing from it.
+
+mod colour;
+mod columns;
+mod header;
+mod ledger;
+mod loss;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use colour::Colour;
+pub(crate) use columns::write_key;
+pub use header::write_header;
+pub use ledger::write_ledger;
+pub use loss::{ledger_line, loss_line};
+pub use stats::write_stats;
+
+use std::io::{self, Write};
+
+use whit_profile::model::{EventId, FunctionInfo, Profile};
+
+use crate::hists::{self, HistsOptions, SortKey};
+use crate::units;
+use columns::Columns;
+use tree::TreeStyle;
+
+/// At most so many warnings are printed; the rest is counted.
+const MAX_WARNINGS: usize = 20;
+
+/// How to print a report.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StdioOptions {
+    /// What to compute.
+    pub hists: HistsOptions,
+    /// Add a column with the number of samples.
+    pub show_samples: bool,
+    /// Add a column with the sum of periods.
+    pub show_period: bool,
+    /// Leave out all lines that begin with `#`, except losses.
+    pub quiet: bool,
+    /// Colours.
+    pub colour: Colour,
+}
+
+impl StdioOptions {
+    /// Keys whose column is left out since a filter lets one value pass, which stands in the
+    /// header instead; unless that would leave no column.
+    fn elided_keys(&self) -> Vec<SortKey> {
+        let keys = self.hists.sort_keys();
+        let filtered = self.single_filters();
+        let elided: Vec<_> =
+            filtered.iter().map(|&(key, _)| key).filter(|k| keys.contains(k)).collect();
+        if elided.len() == keys.len() { Vec::new() } else { elided }
+    }
+
+    fn single_filters(&self) -> Vec<(SortKey, &str)> {
+        let filters = &self.hists.filters;
+        let lists = [
+            (SortKey::Dso, &filters.dsos),
+            (SortKey::Comm, &filters.comms),
+            (SortKey::Symbol, &filters.symbols),
+        ];
+        let single = lists.into_iter().filter_map(|(key, list)| match list.as_slice() {
+            [one] => Some((key, one.as_str())),
+            _ => None,
+        });
+        single.collect()
+    }
+}
+
+/// Prints the whole report: the leading comment lines, then each event that has samples.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_report(
+    out: &mut impl Write,
+    profile: &Profile,
+    options: &StdioOptions,
+) -> io::Result<()> {
+    if !options.quiet {
+        write_preamble(out, profile, options)?;
+    }
+    for (i, event) in profile.events.iter().enumerate() {
+        if event.samples > 0 {
+            write_event(out, profile, EventId(i as u32), options)?;
+        }
+    }
+    if profile.events.iter().all(|e| e.samples == 0) {
+        writeln!(out, "# The recording {} has no samples.", profile.recording.path)?;
+        write_loss(out, profile)?;
+    }
+    Ok(())
+}
+
+fn write_preamble(
+    out: &mut impl Write,
+    profile: &Profile,
+    options: &StdioOptions,
+) -> io::Result<()> {
+    let hint = "# To display the perf.data header info, please use --header/--header-only options.";
+    writeln!(out, "{hint}\n#")?;
+    for (key, value) in options.single_filters() {
+        if options.elided_keys().contains(&key) {
+            writeln!(out, "# {}: {value}", key.name())?;
+        }
+    }
+    writeln!(out, "#\n# Total Lost Samples: {}", profile.losses.lost_samples)?;
+    if let Some(ledger) = &profile.ledger {
+        writeln!(out, "# {}", ledger_line(ledger))?;
+    }
+    for warning in profile.warnings.iter().take(MAX_WARNINGS) {
+        writeln!(out, "# Warning: {warning}")?;
+    }
+    if let more @ 1.. = profile.warnings.len().saturating_sub(MAX_WARNINGS) {
+        writeln!(out, "# and {} more", units::counted(more as u64, "warning"))?;
+    }
+    writeln!(out, "#")
+}
+
+fn write_loss(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
+    match loss_line(&profile.losses) {
+        Some(line) => writeln!(out, "# {line}"),
+        None => Ok(()),
+    }
+}
+
+/// Prints one event's table.
+fn write_event(
+    out: &mut impl Write,
+    profile: &Profile,
+    event: EventId,
+    options: &StdioOptions,
+) -> io::Result<()> {
+    let hists = hists::hists(profile, event, &options.hists);
+    let info = &profile.events[event.index()];
+    if !options.quiet {
+        let (samples, unit) = units::thousands(hists.total_samples);
+        writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
+        writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+    }
+    write_loss(out, profile)?;
+    if info.lost_samples > 0 {
+        let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
+        let lost = units::counted(info.lost_samples, "sample");
+        writeln!(out, "# Lost of this event: {lost} ({share:.2}% of those taken)")?;
+    }
+    let columns = Columns::new(profile, &hists, options);
+    if !options.quiet {
+        writeln!(out, "#\n# {}\n# {}\n#", columns.heading(), columns.underline())?;
+    }
+    write_rows(out, profile, &hists, &columns, options)?;
+    out.write_all(b"\n\n")
+}
+
+fn write_rows(
+    out: &mut impl Write,
+    profile: &Profile,
+    hists: &hists::Hists,
+    columns: &Columns,
+    options: &StdioOptions,
+) -> io::Result<()> {
+    let style = TreeStyle {
+        profile,
+        chains: &options.hists.chains,
+        colour: options.colour,
+        total: hists.total_period,
+        min_hit: hists.chain_min_hit,
+        skip_first: options.hists.sort_keys().first() == Some(&SortKey::Symbol),
+    };
+    let (mut text, mut cell) = (String::new(), String::new());
+    for row in hists.shown(options.hists.percent_limit) {
+        text.clear();
+        columns.write_row(profile, hists, row, options, &mut cell, &mut text);
+        style.write(&row.chains, hists.weight(row), &mut text);
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The address of a function without a symbol, so that it can be printed as perf does; `None`
+/// for a function with a name.
+fn symbol_address(function: &FunctionInfo) -> Option<u64> {
+    if function.known {
+        return None;
+    }
+    let digits = function.name.strip_prefix("0x").unwrap_or(&function.name);
+    u64::from_str_radix(digits, 16).ok()
+}

@@ -1,0 +1,244 @@
+//! Reports of hand-built profiles, as text.
+
+use whit_perfdata::ledger::Ledger;
+use whit_profile::model::{LossReport, Profile, RecordingInfo};
+use whit_types::TimestampNs;
+
+use super::*;
+use crate::builder::{At, Builder, Who, at};
+use crate::hists::{ChainOptions, Filters};
+
+const MAIN: Who<'static> = Who { comm: "app", pid: 7, tid: 7, cpu: Some(0) };
+const WORKER: Who<'static> = Who { comm: "worker thread", pid: 7, tid: 8, cpu: Some(1) };
+
+fn user(name: &str, address: u64) -> At {
+    at(name, "/bin/app", address)
+}
+
+fn kernel(name: &str, address: u64) -> At {
+    at(name, "[kernel.kallsyms]", address).kernel()
+}
+
+/// User and kernel code, an inlined function, recursion, an address without a symbol, two
+/// threads, two events.
+fn rich() -> Profile {
+    let mut builder = Builder::default();
+    let (cycles, faults) = (builder.event("cpu-clock"), builder.event("page-faults"));
+    let (start, main) = (at("_start", "/lib/ld.so", 0x10), user("main", 0x1000));
+    let rec = user("rec", 0x1100).line("src/app.c", 20);
+    let inner = user("inner", 0x1200).inlined().line("src/app.c", 5);
+    let leaf = user("leaf", 0x1200).line("src/app.c", 12);
+    let base = [start, main];
+    let chain = |rest: &[&At]| -> Vec<At> {
+        base.iter().cloned().chain(rest.iter().map(|a| (*a).clone())).collect()
+    };
+    for _ in 0..4 {
+        builder.sample(cycles, MAIN, &chain(&[&rec, &rec, &leaf, &inner]), 250);
+    }
+    builder.sample(cycles, MAIN, &chain(&[&rec, &leaf, &inner]), 250);
+    builder.sample(cycles, MAIN, &chain(&[&leaf]), 250);
+    let (entry, read) = (kernel("entry_64", 0xffff_8000), kernel("vfs_read", 0xffff_9000));
+    builder.sample(cycles, MAIN, &chain(&[&entry, &read]), 500);
+    let unknown = at("0x7f0012", "[unknown]", 0x7f_0012).unknown();
+    builder.sample(cycles, WORKER, &[user("thread", 0x1300), unknown], 100);
+    builder.sample(faults, MAIN, &chain(&[&entry]), 3);
+    builder.profile
+}
+
+fn losses() -> LossReport {
+    LossReport {
+        lost_records: 40,
+        lost_chunks: 2,
+        lost_samples: 3,
+        paused_ns: 20_000_000,
+        elapsed_ns: 1_000_000_000,
+        truncated_bytes: 100,
+    }
+}
+
+fn ledger() -> Ledger {
+    Ledger {
+        wall_ns: 1_000_000_000,
+        setup_ns: 2_000_000,
+        teardown_ns: 1_000_000,
+        user_cpu_ns: 3_000_000,
+        system_cpu_ns: 7_000_000,
+        ring_bytes: 1_000_000,
+        written_bytes: 250_000,
+        writes: 12,
+        write_ns: 800_000,
+        wakeups: 20,
+        samples: 1000,
+        lost_records: 40,
+        paused_ns: 20_000_000,
+        elapsed_ns: 1_000_000_000,
+        rings: 2,
+        ring_size_bytes: 524_288,
+    }
+}
+
+fn report(profile: &Profile, options: &StdioOptions) -> String {
+    let mut out = Vec::new();
+    write_report(&mut out, profile, options).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn with(hists: HistsOptions) -> StdioOptions {
+    StdioOptions { hists, ..StdioOptions::default() }
+}
+
+fn chains(text: &str) -> HistsOptions {
+    HistsOptions { chains: ChainOptions::parse(text).unwrap(), ..HistsOptions::default() }
+}
+
+#[test]
+fn children_with_callers() {
+    insta::assert_snapshot!(report(&rich(), &StdioOptions::default()));
+}
+
+#[test]
+fn no_children_with_callees() {
+    let hists = HistsOptions { children: false, ..HistsOptions::default() };
+    insta::assert_snapshot!(report(&rich(), &with(hists)));
+}
+
+#[test]
+fn fractal_chains_show_the_rest() {
+    insta::assert_snapshot!(report(&rich(), &with(chains("fractal,30,caller"))));
+}
+
+#[test]
+fn flat_and_folded_chains() {
+    let flat = HistsOptions { children: false, ..chains("flat") };
+    let folded = HistsOptions { children: false, ..chains("folded") };
+    let both = report(&rich(), &with(flat)) + &report(&rich(), &with(folded));
+    insta::assert_snapshot!(both);
+}
+
+#[test]
+fn no_chains_and_all_columns() {
+    let sort = SortKey::parse_list("comm,pid,tgid,cpu,dso,sym,srcline,srcfile").unwrap();
+    let hists = HistsOptions { sort, children: false, ..chains("none") };
+    let options = StdioOptions { show_samples: true, show_period: true, ..with(hists) };
+    insta::assert_snapshot!(report(&rich(), &options));
+}
+
+#[test]
+fn a_single_filter_takes_its_column() {
+    let filters = Filters { comms: vec!["app".into()], ..Filters::default() };
+    let hists = HistsOptions { filters, ..chains("none") };
+    insta::assert_snapshot!(report(&rich(), &with(hists)));
+}
+
+#[test]
+fn no_inline_and_percent_limit() {
+    let mut hists = HistsOptions { inline: false, ..HistsOptions::default() };
+    hists.set_percent_limit(30.0);
+    insta::assert_snapshot!(report(&rich(), &with(hists)));
+}
+
+#[test]
+fn a_symbol_that_is_the_first_column_does_not_head_its_own_chain() {
+    let sort = SortKey::parse_list("sym,dso").unwrap();
+    let hists = HistsOptions { sort, ..HistsOptions::default() };
+    insta::assert_snapshot!(report(&rich(), &with(hists)));
+}
+
+#[test]
+fn losses_stand_beside_every_event() {
+    let mut profile = rich();
+    profile.losses = losses();
+    profile.ledger = Some(ledger());
+    profile.events[0].lost_samples = 3;
+    profile.warnings = (0..25).map(|i| format!("cannot find /lib/lib{i}.so")).collect();
+    let text = report(&profile, &with(chains("none")));
+    assert_eq!(text.matches("# Lost: 40 records in 2 chunks").count(), 2);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_quiet_report_still_names_losses() {
+    let mut profile = rich();
+    profile.losses = losses();
+    let options = StdioOptions { quiet: true, ..with(chains("none")) };
+    let text = report(&profile, &options);
+    let comments: Vec<_> = text.lines().filter(|l| l.starts_with('#')).collect();
+    assert_eq!(comments.len(), 2);
+    assert!(comments.iter().all(|l| l.starts_with("# Lost: 40 records")));
+}
+
+#[test]
+fn an_empty_profile_says_so_and_names_losses() {
+    let mut profile = Profile { losses: losses(), ..Profile::default() };
+    profile.recording.path = "perf.data".into();
+    insta::assert_snapshot!(report(&profile, &StdioOptions::default()), @r"
+    # To display the perf.data header info, please use --header/--header-only options.
+    #
+    #
+    # Total Lost Samples: 3
+    #
+    # The recording perf.data has no samples.
+    # Lost: 40 records in 2 chunks, 3 samples, data loss 2.00% (rings full for 20.0 ms of 1.00 s), the recording is cut off, its last 100 B hold no whole record
+    ");
+}
+
+#[test]
+fn colours_mark_shares() {
+    let hists = HistsOptions { children: false, ..chains("graph,callee") };
+    let options = StdioOptions { colour: Colour::Ansi, ..with(hists) };
+    let coloured = report(&rich(), &options);
+    assert!(coloured.contains("  \u{1b}[31m  71.43%\u{1b}[0m  app"), "{coloured}");
+    assert!(coloured.contains("--\u{1b}[31m59.52%\u{1b}[0m--"), "{coloured}");
+    let plain = report(&rich(), &StdioOptions { colour: Colour::Never, ..options });
+    let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[32m", "");
+    assert_eq!(stripped.replace("\u{1b}[0m", ""), plain);
+}
+
+#[test]
+fn statistics() {
+    let mut profile = rich();
+    profile.stats.by_type =
+        [("MMAP2", 4), ("SAMPLE", 9), ("LOST", 2)].map(|(n, c)| (n.to_owned(), c)).to_vec();
+    profile.losses = losses();
+    profile.events[1].lost_samples = 3;
+    let mut out = Vec::new();
+    write_stats(&mut out, &profile).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn header_with_all_and_with_nothing() {
+    let mut profile = rich();
+    profile.recording = RecordingInfo {
+        path: "perf.data".into(),
+        size_bytes: 28_504,
+        hostname: "host".into(),
+        os_release: "6.18.0".into(),
+        version: "0.1.0".into(),
+        arch: "x86_64".into(),
+        nr_cpus: Some((2, 4)),
+        cpu_desc: "A CPU".into(),
+        cpuid: "GenuineIntel,6,143,8".into(),
+        total_mem_kib: Some(1024),
+        cmdline: vec!["whit".into(), "record".into()],
+        first_sample: Some(TimestampNs(748_150_131_999)),
+        last_sample: Some(TimestampNs(748_508_673_000)),
+        captured_on_s: Some(1_795_291_532),
+        has_callchains: true,
+    };
+    let mut out = Vec::new();
+    write_header(&mut out, &profile).unwrap();
+    write_header(&mut out, &Profile::default()).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn ledger_block_with_and_without_a_ledger() {
+    let mut profile = Profile { ledger: Some(ledger()), losses: losses(), ..Profile::default() };
+    profile.recording.path = "perf.data".into();
+    let mut out = Vec::new();
+    write_ledger(&mut out, &profile).unwrap();
+    write_ledger(&mut out, &Profile { ledger: None, losses: LossReport::default(), ..profile })
+        .unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
