@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod hists;
+pub mod json;
 pub mod stdio;
 
 mod units;

@@ -1,0 +1,402 @@
+//! The report as JSON: a stable form for programs.
+//!
+//! One object. `version` grows when a member changes its meaning or goes away; new members may
+//! appear without that. Periods, counts, nanoseconds and bytes are whole numbers; percentages and
+//! `data_loss` (0 to 1) are fractions. What is not known is `null`.
+//!
+//! ```text
+//! {
+//!   "format": "whit-report", "version": 1,
+//!   "recording": { "path", "size_bytes", "hostname", "os_release", "version", "arch",
+//!                  "nr_cpus_online", "nr_cpus_available", "cpu_desc", "cpuid", "total_mem_kib",
+//!                  "cmdline": [..], "first_sample_ns", "last_sample_ns", "captured_on_s",
+//!                  "has_callchains" },
+//!   "sort": ["comm", ..],
+//!   "events": [ {
+//!     "name", "samples", "period", "lost_samples", "children": true|false,
+//!     "rows": [ {                      // heaviest first
+//!       "comm", "pid", "tid", "cpu",   // only those that `sort` asks for; `pid` and `tid` as
+//!                                      // numbers, `pid` for the key `tgid`
+//!       "dso": { "name", "path", "build_id" },
+//!       "symbol": { "name", "known", "inlined", "kernel" },
+//!       "source": "file:line" | "file",
+//!       "self": { "period", "samples", "percent" },
+//!       "children": { "period", "samples", "percent" },   // null without children
+//!       "chains": [ {                  // a node of the call graph: a run of functions
+//!         "parent": index in this list or null,
+//!         "functions": [ { "name", "inlined" }, .. ],
+//!         "period",                    // of all chains through this node
+//!         "self_period"                // of the chains that end here
+//!       } ]
+//!     } ]
+//!   } ],
+//!   "losses": { "lost_records", "lost_chunks", "lost_samples", "paused_ns", "elapsed_ns",
+//!               "truncated_bytes", "data_loss" },
+//!   "ledger": { .. as the ledger's fields .. } | null,
+//!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..] },
+//!   "warnings": [ "..", .. ]
+//! }
+//! ```
+
+use std::io::{self, Write};
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use whit_perfdata::ledger::Ledger;
+use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
+
+use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
+use crate::stdio::write_key;
+
+/// Version of the form; see the module's documentation.
+pub const VERSION: u32 = 1;
+
+/// Writes the report, without a line end after it.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_json(
+    out: &mut impl Write,
+    profile: &Profile,
+    options: &HistsOptions,
+) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::new(out);
+    let result = write_report(&mut serializer, profile, options);
+    result.map_err(io::Error::from)
+}
+
+fn write_report<W: Write>(
+    serializer: &mut serde_json::Serializer<W>,
+    profile: &Profile,
+    options: &HistsOptions,
+) -> serde_json::Result<()> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("format", "whit-report")?;
+    map.serialize_entry("version", &VERSION)?;
+    map.serialize_entry("recording", &recording(profile))?;
+    let keys: Vec<_> = options.sort_keys().iter().map(|k| k.name()).collect();
+    map.serialize_entry("sort", &keys)?;
+    map.serialize_entry("events", &Events { profile, options })?;
+    map.serialize_entry("losses", &losses(&profile.losses))?;
+    map.serialize_entry("ledger", &profile.ledger.as_ref().map(ledger))?;
+    map.serialize_entry("stats", &Stats(&profile.stats))?;
+    map.serialize_entry("warnings", &profile.warnings)?;
+    map.end()
+}
+
+fn recording(profile: &Profile) -> serde_json::Value {
+    let info = &profile.recording;
+    serde_json::json!({
+        "path": info.path,
+        "size_bytes": info.size_bytes,
+        "hostname": info.hostname,
+        "os_release": info.os_release,
+        "version": info.version,
+        "arch": info.arch,
+        "nr_cpus_online": info.nr_cpus.map(|n| n.0),
+        "nr_cpus_available": info.nr_cpus.map(|n| n.1),
+        "cpu_desc": info.cpu_desc,
+        "cpuid": info.cpuid,
+        "total_mem_kib": info.total_mem_kib,
+        "cmdline": info.cmdline,
+        "first_sample_ns": info.first_sample.map(|t| t.0),
+        "last_sample_ns": info.last_sample.map(|t| t.0),
+        "captured_on_s": info.captured_on_s,
+        "has_callchains": info.has_callchains,
+    })
+}
+
+fn losses(losses: &LossReport) -> serde_json::Value {
+    serde_json::json!({
+        "lost_records": losses.lost_records,
+        "lost_chunks": losses.lost_chunks,
+        "lost_samples": losses.lost_samples,
+        "paused_ns": losses.paused_ns,
+        "elapsed_ns": losses.elapsed_ns,
+        "truncated_bytes": losses.truncated_bytes,
+        "data_loss": losses.data_loss(),
+    })
+}
+
+fn ledger(ledger: &Ledger) -> serde_json::Value {
+    serde_json::json!({
+        "wall_ns": ledger.wall_ns,
+        "setup_ns": ledger.setup_ns,
+        "teardown_ns": ledger.teardown_ns,
+        "user_cpu_ns": ledger.user_cpu_ns,
+        "system_cpu_ns": ledger.system_cpu_ns,
+        "ring_bytes": ledger.ring_bytes,
+        "written_bytes": ledger.written_bytes,
+        "writes": ledger.writes,
+        "write_ns": ledger.write_ns,
+        "wakeups": ledger.wakeups,
+        "samples": ledger.samples,
+        "lost_records": ledger.lost_records,
+        "paused_ns": ledger.paused_ns,
+        "elapsed_ns": ledger.elapsed_ns,
+        "rings": ledger.rings,
+        "ring_size_bytes": ledger.ring_size_bytes,
+    })
+}
+
+struct Stats<'a>(&'a RecordStats);
+
+impl Serialize for Stats<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct ByType<'a>(&'a [(String, u64)]);
+        impl Serialize for ByType<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
+            }
+        }
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("by_type", &ByType(&self.0.by_type))?;
+        map.serialize_entry("samples_by_event", &self.0.samples_by_event)?;
+        map.end()
+    }
+}
+
+struct Events<'a> {
+    profile: &'a Profile,
+    options: &'a HistsOptions,
+}
+
+impl Serialize for Events<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ids = (0..self.profile.events.len()).map(|i| EventId(i as u32));
+        serializer.collect_seq(ids.map(|id| Event { report: self, id }))
+    }
+}
+
+struct Event<'a> {
+    report: &'a Events<'a>,
+    id: EventId,
+}
+
+impl Serialize for Event<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Events { profile, options } = *self.report;
+        let info = &profile.events[self.id.index()];
+        let hists = hists::hists(profile, self.id, options);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &info.name)?;
+        map.serialize_entry("samples", &hists.total_samples)?;
+        map.serialize_entry("period", &hists.total_period)?;
+        map.serialize_entry("lost_samples", &info.lost_samples)?;
+        map.serialize_entry("children", &hists.children)?;
+        map.serialize_entry("rows", &Rows { profile, options, hists: &hists })?;
+        map.end()
+    }
+}
+
+struct Rows<'a> {
+    profile: &'a Profile,
+    options: &'a HistsOptions,
+    hists: &'a Hists,
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = self.hists.shown(self.options.percent_limit);
+        serializer.collect_seq(shown.map(|row| Row { rows: self, row }))
+    }
+}
+
+struct Row<'a> {
+    rows: &'a Rows<'a>,
+    row: &'a HistRow,
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Row { rows, row } = *self;
+        let profile = rows.profile;
+        let mut map = serializer.serialize_map(None)?;
+        for &key in rows.options.sort_keys() {
+            match key {
+                SortKey::Comm => {
+                    map.serialize_entry("comm", &text(profile, key, row))?;
+                }
+                SortKey::Pid | SortKey::Tid => {
+                    map.serialize_entry("tid", &row.context.tid.map(|t| t.0))?;
+                }
+                SortKey::Tgid => map.serialize_entry("pid", &row.context.pid.map(|p| p.0))?,
+                SortKey::Cpu => map.serialize_entry("cpu", &row.context.cpu.map(|c| c.0))?,
+                SortKey::Dso => {
+                    map.serialize_entry("dso", &row.place.dso.map(|d| dso(profile, d)))?
+                }
+                SortKey::Symbol => {
+                    let symbol = row.place.function.map(|f| symbol(profile, f, row));
+                    map.serialize_entry("symbol", &symbol)?;
+                }
+                SortKey::SrcLine | SortKey::SrcFile => {
+                    map.serialize_entry("source", &text(profile, key, row))?;
+                }
+            }
+        }
+        let hists = rows.hists;
+        let weight = |period, samples| Weight { period, samples, percent: hists.percent(period) };
+        map.serialize_entry("self", &weight(row.self_period, row.self_samples))?;
+        let children = weight(row.children_period, row.children_samples);
+        map.serialize_entry("children", &hists.children.then_some(children))?;
+        map.serialize_entry("chains", &Chains { profile, nodes: &row.chains.nodes })?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Weight {
+    period: u64,
+    samples: u64,
+    percent: f64,
+}
+
+fn text(profile: &Profile, key: SortKey, row: &HistRow) -> String {
+    let mut text = String::new();
+    write_key(profile, key, row, &mut text);
+    text
+}
+
+fn dso(profile: &Profile, id: DsoId) -> serde_json::Value {
+    let dso = &profile.dsos[id.index()];
+    serde_json::json!({
+        "name": dso.short_name,
+        "path": dso.path,
+        "build_id": dso.build_id.map(|id| id.to_string()),
+    })
+}
+
+fn symbol(profile: &Profile, id: FunctionId, row: &HistRow) -> serde_json::Value {
+    let function = &profile.functions[id.index()];
+    serde_json::json!({
+        "name": function.name,
+        "known": function.known,
+        "inlined": row.place.inlined,
+        "kernel": row.place.kernel,
+    })
+}
+
+struct Chains<'a> {
+    profile: &'a Profile,
+    nodes: &'a [ChainNode],
+}
+
+impl Serialize for Chains<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.nodes.iter().map(|node| {
+            let functions = node.entries.iter().map(|e| Function {
+                name: &self.profile.functions[e.function.index()].name,
+                inlined: e.inlined,
+            });
+            Chain {
+                parent: node.parent,
+                functions: functions.collect(),
+                period: node.cumulative(),
+                self_period: node.hit,
+            }
+        }))
+    }
+}
+
+#[derive(Serialize)]
+struct Chain<'a> {
+    parent: Option<u32>,
+    functions: Vec<Function<'a>>,
+    period: u64,
+    self_period: u64,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    inlined: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::{Builder, Who, at};
+    use serde_json::Value;
+
+    const MAIN: Who<'static> = Who { comm: "a \"b\"", pid: 7, tid: 8, cpu: Some(3) };
+
+    fn json(profile: &Profile, options: &HistsOptions) -> Value {
+        let mut out = Vec::new();
+        write_json(&mut out, profile, options).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    fn profile() -> Profile {
+        let mut builder = Builder::default();
+        let event = builder.event("cycles");
+        let main = at("main", "/bin/app", 1).line("src/a.c", 4);
+        let leaf = at("leaf", "/bin/app", 2);
+        let inner = at("inner", "/bin/app", 2).inlined().line("src/a.c", 9);
+        builder.sample(event, MAIN, &[main.clone(), leaf, inner], 30);
+        builder.sample(event, MAIN, &[main], 10);
+        builder.profile.losses.lost_records = 5;
+        builder.profile.ledger = Some(Ledger { samples: 2, ..Ledger::default() });
+        builder.profile.stats.by_type = vec![("SAMPLE".into(), 2)];
+        builder.profile.warnings = vec!["careful".into()];
+        builder.profile
+    }
+
+    #[test]
+    fn rows_carry_keys_weights_and_chains() {
+        let report = json(&profile(), &HistsOptions::default());
+        assert_eq!((&report["format"], &report["version"]), (&"whit-report".into(), &1.into()));
+        assert_eq!(report["sort"], serde_json::json!(["comm", "dso", "symbol"]));
+        let event = &report["events"][0];
+        assert_eq!((&event["samples"], &event["period"]), (&2.into(), &40.into()));
+        let rows = event["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0]["comm"], "a \"b\"");
+        assert_eq!(rows[0]["symbol"]["name"], "main");
+        assert_eq!(rows[0]["dso"]["path"], "/bin/app");
+        let weight = |p: u64, s: u64, percent: f64| serde_json::json!({"period": p, "samples": s, "percent": percent});
+        assert_eq!(rows[0]["self"], weight(10, 1, 25.0));
+        assert_eq!(rows[0]["children"], weight(40, 2, 100.0));
+        let chains = rows[0]["chains"].as_array().unwrap();
+        assert_eq!(chains[0]["functions"][0]["name"], "main");
+        assert_eq!((&chains[0]["period"], &chains[0]["self_period"]), (&40.into(), &10.into()));
+        assert_eq!(chains[1]["parent"], 0);
+        assert_eq!(
+            chains[1]["functions"][1],
+            serde_json::json!({"name": "inner", "inlined": true})
+        );
+    }
+
+    #[test]
+    fn losses_ledger_statistics_and_warnings_are_there() {
+        let report = json(&profile(), &HistsOptions::default());
+        assert_eq!(report["losses"]["lost_records"], 5);
+        assert_eq!(report["losses"]["data_loss"], 0.0);
+        assert_eq!(report["ledger"]["samples"], 2);
+        assert_eq!(report["stats"]["by_type"]["SAMPLE"], 2);
+        assert_eq!(report["warnings"][0], "careful");
+    }
+
+    #[test]
+    fn other_keys_and_limits() {
+        let mut options = HistsOptions {
+            sort: SortKey::parse_list("tid,tgid,cpu,srcline").unwrap(),
+            children: false,
+            ..HistsOptions::default()
+        };
+        options.set_percent_limit(30.0);
+        let report = json(&profile(), &options);
+        let rows = report["events"][0]["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        assert_eq!((&row["tid"], &row["pid"], &row["cpu"]), (&8.into(), &7.into(), &3.into()));
+        assert_eq!((&row["source"], &row["children"]), (&"a.c:9".into(), &Value::Null));
+    }
+
+    #[test]
+    fn an_empty_profile_is_a_whole_report() {
+        let report = json(&Profile::default(), &HistsOptions::default());
+        assert_eq!(report["events"], serde_json::json!([]));
+        assert_eq!(report["ledger"], Value::Null);
+        assert_eq!(report["recording"]["total_mem_kib"], Value::Null);
+    }
+}
