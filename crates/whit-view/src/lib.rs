@@ -8,6 +8,7 @@
 //! is printed with the loss beside it.
 #![forbid(unsafe_code)]
 
+pub mod folded;
 pub mod hists;
 pub mod json;
 pub mod stdio;
