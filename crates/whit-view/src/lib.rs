@@ -11,6 +11,7 @@
 pub mod folded;
 pub mod hists;
 pub mod json;
+pub mod script;
 pub mod stdio;
 
 mod units;

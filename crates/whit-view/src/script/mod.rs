@@ -1,0 +1,13 @@
+//! Single samples as text, as `perf script` prints them.
+//!
+//! A caller resolves each sample into a [`ScriptSample`] that borrows its strings, and
+//! [`append_sample`] adds its text to a buffer. Nothing is allocated per sample, so threads can
+//! each format a part of a recording into a buffer of their own.
+
+mod fields;
+mod sample;
+mod write;
+
+pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};
+pub use sample::{ScriptFrame, ScriptSample};
+pub use write::{Layout, append_sample, write_sample};

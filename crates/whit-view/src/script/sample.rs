@@ -1,0 +1,57 @@
+//! One sample with everything that can be printed of it.
+
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+/// A code or data location.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScriptFrame<'a> {
+    /// The address as it is to be printed: in the process (as most versions of perf do it) or in
+    /// the binary (perf 6.0 to 6.3, for frames of call chains).
+    pub ip: u64,
+    /// Function or variable, where known.
+    pub symbol: Option<&'a str>,
+    /// Distance of the address from the symbol's start.
+    pub symbol_offset: u64,
+    /// Path of the binary, or a bracketed name; `None` prints `[unknown]`.
+    pub dso: Option<&'a str>,
+    /// Source file and line, where known. Only the file's name is printed, not its folder.
+    pub source: Option<(&'a str, u32)>,
+    /// True where the function was inlined into that of the next frame.
+    pub inlined: bool,
+}
+
+/// One sample. Strings are borrowed; what no selected field asks for may be left empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScriptSample<'a> {
+    /// Command name at the time of the sample.
+    pub comm: &'a str,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// CPU, where recorded.
+    pub cpu: Option<CpuId>,
+    /// Time stamp.
+    pub time: TimestampNs,
+    /// Period.
+    pub period: u64,
+    /// Event name.
+    pub event: &'a str,
+    /// A tracepoint's fields, already in text.
+    pub trace: &'a str,
+    /// Flags of a synthesized branch, in text.
+    pub flags: &'a str,
+    /// Data address.
+    pub addr: u64,
+    /// What stands at the data address, for the events (page faults, breakpoints, branches) whose
+    /// address perf resolves.
+    pub addr_frame: Option<ScriptFrame<'a>>,
+    /// Weight.
+    pub weight: u64,
+    /// Physical data address.
+    pub phys_addr: u64,
+    /// True where the event is recorded with call chains: frames then stand in lines of their own.
+    pub has_callchain: bool,
+    /// The call chain, executing function first; without call chains the one executing location.
+    pub frames: &'a [ScriptFrame<'a>],
+}

@@ -1,0 +1,379 @@
+//! The text of one sample.
+
+use std::io::{self, Write};
+
+use super::fields::Fields;
+use super::sample::{ScriptFrame, ScriptSample};
+
+/// Digits of a decimal `u64`, at most.
+const MAX_DECIMAL: usize = 20;
+/// Digits of a hexadecimal `u64`, at most.
+const MAX_HEX: usize = 16;
+
+/// How samples of one event are laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// What to print.
+    pub fields: Fields,
+    /// Width of the event's name: that of the longest of the recording.
+    pub event_width: usize,
+    /// Print time stamps to the nanosecond.
+    pub nanoseconds: bool,
+}
+
+/// Appends the sample's text, with the line end, to `out`.
+pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
+    let fields = layout.fields;
+    append_start(out, sample, layout);
+    if fields.has(Fields::PERIOD) {
+        decimal(out, sample.period, 10);
+        out.push(b' ');
+    }
+    if fields.has(Fields::EVENT) {
+        right(out, sample.event, layout.event_width);
+        out.extend_from_slice(b": ");
+    }
+    if fields.has(Fields::FLAGS) {
+        out.extend_from_slice(b"  ");
+        left(out, sample.flags, 21);
+        out.push(b' ');
+    }
+    if fields.has(Fields::TRACE) {
+        out.extend_from_slice(sample.trace.as_bytes());
+    }
+    if fields.has(Fields::ADDR) {
+        hex(out, sample.addr, 16);
+        if let Some(frame) = &sample.addr_frame {
+            append_symbol(out, frame, fields);
+            append_dso(out, frame, fields);
+        }
+    }
+    if fields.has(Fields::WEIGHT) {
+        decimal(out, sample.weight, 16);
+    }
+    if fields.has(Fields::IP) {
+        append_code(out, sample, fields);
+    }
+    if fields.has(Fields::PHYS_ADDR) {
+        hex(out, sample.phys_addr, 16);
+    }
+    out.push(b'\n');
+}
+
+/// Writes the sample's text to `out`, by way of `buffer`, whose room is used again.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_sample(
+    out: &mut impl Write,
+    sample: &ScriptSample<'_>,
+    layout: &Layout,
+    buffer: &mut Vec<u8>,
+) -> io::Result<()> {
+    buffer.clear();
+    append_sample(buffer, sample, layout);
+    out.write_all(buffer)
+}
+
+fn append_start(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
+    let fields = layout.fields;
+    if fields.has(Fields::COMM) {
+        let width = if fields.has(Fields::IP) && sample.has_callchain { 0 } else { 16 };
+        right(out, sample.comm, width);
+        out.push(b' ');
+    }
+    if fields.has(Fields::PID) {
+        signed(out, sample.pid.0, 5);
+        if fields.has(Fields::TID) {
+            out.push(b'/');
+            let start = out.len();
+            signed(out, sample.tid.0, 0);
+            pad(out, 5usize.saturating_sub(out.len() - start));
+        }
+        out.push(b' ');
+    } else if fields.has(Fields::TID) {
+        signed(out, sample.tid.0, 5);
+        out.push(b' ');
+    }
+    if fields.has(Fields::CPU) {
+        out.push(b'[');
+        match sample.cpu {
+            Some(cpu) => zero_padded(out, u64::from(cpu.0), 3),
+            None => out.extend_from_slice(b"-01"),
+        }
+        out.extend_from_slice(b"] ");
+    }
+    if fields.has(Fields::TIME) {
+        append_time(out, sample.time.0, layout.nanoseconds);
+    }
+}
+
+fn append_time(out: &mut Vec<u8>, time_ns: u64, nanoseconds: bool) {
+    let (seconds, rest) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    decimal(out, seconds, 5);
+    out.push(b'.');
+    if nanoseconds {
+        zero_padded(out, rest, 9);
+    } else {
+        zero_padded(out, rest / 1000, 6);
+    }
+    out.extend_from_slice(b": ");
+}
+
+fn append_code(out: &mut Vec<u8>, sample: &ScriptSample<'_>, fields: Fields) {
+    if !sample.has_callchain {
+        out.push(b' ');
+        if let Some(frame) = sample.frames.first() {
+            hex(out, frame.ip, 16);
+            append_symbol(out, frame, fields);
+            append_dso(out, frame, fields);
+            append_source(out, frame, fields);
+        }
+        return;
+    }
+    out.push(b'\n');
+    for frame in sample.frames {
+        out.push(b'\t');
+        hex(out, frame.ip, 16);
+        append_symbol(out, frame, fields);
+        if !frame.inlined {
+            append_dso(out, frame, fields);
+        }
+        append_source(out, frame, fields);
+        if frame.inlined {
+            out.extend_from_slice(b" (inlined)");
+        }
+        out.push(b'\n');
+    }
+}
+
+fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+    if !fields.has(Fields::SYM) {
+        return;
+    }
+    out.push(b' ');
+    let Some(symbol) = frame.symbol else {
+        out.extend_from_slice(b"[unknown]");
+        return;
+    };
+    out.extend_from_slice(symbol.as_bytes());
+    if fields.has(Fields::SYMOFF) {
+        out.extend_from_slice(b"+0x");
+        hex(out, frame.symbol_offset, 0);
+    }
+}
+
+fn append_dso(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+    if fields.has(Fields::DSO) {
+        out.extend_from_slice(b" (");
+        out.extend_from_slice(frame.dso.unwrap_or("[unknown]").as_bytes());
+        out.push(b')');
+    }
+}
+
+/// File and line in a line of their own; without them binary and address.
+fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+    if !fields.has(Fields::SRCLINE) {
+        return;
+    }
+    match (frame.source, frame.dso) {
+        (Some((file, line)), _) => {
+            out.extend_from_slice(b"\n  ");
+            out.extend_from_slice(base_name(file).as_bytes());
+            out.push(b':');
+            decimal(out, u64::from(line), 0);
+        }
+        (None, Some(dso)) => {
+            out.extend_from_slice(b"\n  ");
+            out.extend_from_slice(base_name(dso).as_bytes());
+            out.push(b'[');
+            hex(out, frame.ip, 0);
+            out.push(b']');
+        }
+        (None, None) => {}
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn pad(out: &mut Vec<u8>, count: usize) {
+    out.resize(out.len() + count, b' ');
+}
+
+fn right(out: &mut Vec<u8>, text: &str, width: usize) {
+    pad(out, width.saturating_sub(text.len()));
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn left(out: &mut Vec<u8>, text: &str, width: usize) {
+    out.extend_from_slice(text.as_bytes());
+    pad(out, width.saturating_sub(text.len()));
+}
+
+/// The digits of `value` in `base`, in the end of `digits`.
+fn digits(mut value: u64, base: u64, digits: &mut [u8]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b"0123456789abcdef"[(value % base) as usize];
+        value /= base;
+        if value == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+fn decimal(out: &mut Vec<u8>, value: u64, width: usize) {
+    let mut room = [0; MAX_DECIMAL];
+    let text = digits(value, 10, &mut room);
+    pad(out, width.saturating_sub(text.len()));
+    out.extend_from_slice(text);
+}
+
+fn zero_padded(out: &mut Vec<u8>, value: u64, width: usize) {
+    let mut room = [0; MAX_DECIMAL];
+    let text = digits(value, 10, &mut room);
+    out.resize(out.len() + width.saturating_sub(text.len()), b'0');
+    out.extend_from_slice(text);
+}
+
+fn signed(out: &mut Vec<u8>, value: i32, width: usize) {
+    let mut room = [0; MAX_DECIMAL + 1];
+    let count = digits(u64::from(value.unsigned_abs()), 10, &mut room).len();
+    let mut at = room.len() - count;
+    if value < 0 {
+        at -= 1;
+        room[at] = b'-';
+    }
+    pad(out, width.saturating_sub(room.len() - at));
+    out.extend_from_slice(&room[at..]);
+}
+
+fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
+    let mut room = [0; MAX_HEX];
+    let text = digits(value, 16, &mut room);
+    pad(out, width.saturating_sub(text.len()));
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+    const FRAME: ScriptFrame<'static> = ScriptFrame {
+        ip: 0x55aa,
+        symbol: Some("leaf"),
+        symbol_offset: 0x2b,
+        dso: Some("/bin/app"),
+        source: Some(("src/app.c", 7)),
+        inlined: false,
+    };
+    const UNKNOWN: ScriptFrame<'static> =
+        ScriptFrame { symbol: None, dso: None, source: None, ..FRAME };
+    const CHAIN: [ScriptFrame<'static>; 4] = [
+        ScriptFrame { symbol: Some("inner"), source: Some(("app.c", 3)), inlined: true, ..FRAME },
+        FRAME,
+        ScriptFrame { source: None, symbol: Some("main"), ..FRAME },
+        UNKNOWN,
+    ];
+
+    fn sample(frames: &'static [ScriptFrame<'static>]) -> ScriptSample<'static> {
+        ScriptSample {
+            comm: "app",
+            pid: Pid(7),
+            tid: Tid(-1),
+            cpu: Some(CpuId(1)),
+            time: TimestampNs(943_886_252_999),
+            period: 250_000,
+            event: "page-faults",
+            trace: "nr=3 ret=0",
+            flags: "call",
+            addr: 0x1234,
+            addr_frame: Some(UNKNOWN),
+            weight: 9,
+            phys_addr: 0xfff,
+            has_callchain: frames.len() > 1,
+            frames,
+        }
+    }
+
+    fn print(sample: &ScriptSample<'_>, fields: Fields) -> String {
+        let layout = Layout { fields, event_width: 14, nanoseconds: false };
+        let (mut out, mut buffer) = (Vec::new(), b"old".to_vec());
+        write_sample(&mut out, sample, &layout, &mut buffer).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn chains_show_inlined_frames_lines_and_unknown_code() {
+        let fields = Fields::COMM
+            | Fields::TID
+            | Fields::TIME
+            | Fields::PERIOD
+            | Fields::EVENT
+            | Fields::IP
+            | Fields::SYM
+            | Fields::SYMOFF
+            | Fields::DSO
+            | Fields::SRCLINE;
+        assert_eq!(
+            print(&sample(&CHAIN), fields),
+            "app    -1   943.886252:     250000    page-faults: \n\
+             \t            55aa inner+0x2b\n  app.c:3 (inlined)\n\
+             \t            55aa leaf+0x2b (/bin/app)\n  app.c:7\n\
+             \t            55aa main+0x2b (/bin/app)\n  app[55aa]\n\
+             \t            55aa [unknown] ([unknown])\n\n"
+        );
+    }
+
+    #[test]
+    fn single_samples_show_address_flags_and_all() {
+        let fields = Fields::COMM
+            | Fields::PID
+            | Fields::TID
+            | Fields::CPU
+            | Fields::EVENT
+            | Fields::FLAGS
+            | Fields::TRACE
+            | Fields::ADDR
+            | Fields::SYM
+            | Fields::DSO
+            | Fields::WEIGHT
+            | Fields::IP
+            | Fields::PHYS_ADDR;
+        assert_eq!(
+            print(&sample(&CHAIN[1..2]), fields),
+            "             app     7/-1    [001]    page-faults:   call                  \
+             nr=3 ret=0            1234 [unknown] ([unknown])               9 \
+             \x20           55aa leaf (/bin/app)             fff\n"
+        );
+    }
+
+    #[test]
+    fn numbers_of_every_length_fit() {
+        let mut out = Vec::new();
+        decimal(&mut out, u64::MAX, 0);
+        hex(&mut out, u64::MAX, 0);
+        signed(&mut out, i32::MIN, 0);
+        zero_padded(&mut out, 0, 3);
+        let text = format!("{}{:x}{}000", u64::MAX, u64::MAX, i32::MIN);
+        assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn numbers_are_those_of_the_standard_library(value: u64, id: i32, width in 0..25usize) {
+            let mut out = Vec::new();
+            decimal(&mut out, value, width);
+            hex(&mut out, value, width);
+            signed(&mut out, id, width);
+            zero_padded(&mut out, value, width);
+            let expected =
+                format!("{value:width$}{value:width$x}{id:width$}{value:0width$}");
+            proptest::prop_assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+}
