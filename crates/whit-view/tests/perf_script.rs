@@ -1,0 +1,171 @@
+//! Compares printed samples with those of the installed `perf script` on the same recording.
+//!
+//! `perf script` with every field gives the samples' contents; each selection of fields is then
+//! printed from them and compared, byte by byte, with what `perf script -F` prints.
+
+#![allow(unreachable_pub, dead_code, reason = "the helpers are shared by path")]
+
+#[path = "support/builder.rs"]
+mod builder;
+#[path = "support/perf.rs"]
+mod perf;
+
+use perf::Recording;
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+use whit_view::script::{
+    EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_sample,
+};
+
+/// One sample as read from perf's text.
+struct Parsed<'t> {
+    comm: &'t str,
+    pid: i32,
+    tid: i32,
+    cpu: Option<u32>,
+    time_ns: u64,
+    period: u64,
+    event: &'t str,
+    has_callchain: bool,
+    frames: Vec<ScriptFrame<'t>>,
+}
+
+/// `comm pid/tid [cpu] seconds.nanoseconds: period event: ` and then one frame, or a line each.
+fn parse(text: &str) -> Vec<Parsed<'_>> {
+    let mut samples: Vec<Parsed<'_>> = Vec::new();
+    for line in text.lines().filter(|l| !l.is_empty()) {
+        if let Some(line) = line.strip_prefix('\t') {
+            let frame = frame(line);
+            samples.last_mut().unwrap().frames.push(frame);
+            continue;
+        }
+        let (head, tail) = line.split_once(": ").unwrap();
+        let (event, code) = tail.rsplit_once(": ").unwrap();
+        let (rest, time) = head.trim_end().rsplit_once(' ').unwrap();
+        let (rest, cpu) = match rest.trim_end().rsplit_once(" [") {
+            Some((rest, cpu)) => (rest, Some(cpu.trim_end_matches(']').parse().unwrap())),
+            None => (rest, None),
+        };
+        let (comm, ids) = rest.trim().rsplit_once(' ').unwrap();
+        let (pid, tid) = ids.split_once('/').unwrap();
+        let (seconds, nanoseconds) = time.split_once('.').unwrap();
+        let (period, event) = event.trim().split_once(' ').unwrap();
+        samples.push(Parsed {
+            comm: comm.trim(),
+            pid: pid.parse().unwrap(),
+            tid: tid.parse().unwrap(),
+            cpu,
+            time_ns: seconds.parse::<u64>().unwrap() * 1_000_000_000
+                + nanoseconds.parse::<u64>().unwrap(),
+            period: period.parse().unwrap(),
+            event: event.trim(),
+            has_callchain: code.trim().is_empty(),
+            frames: if code.trim().is_empty() { Vec::new() } else { vec![frame(code)] },
+        });
+    }
+    samples
+}
+
+/// `address symbol+0xoffset (dso)` or `address symbol+0xoffset (inlined)`.
+fn frame(text: &str) -> ScriptFrame<'_> {
+    let (ip, rest) = text.trim().split_once(' ').unwrap();
+    let (symbol, dso) = rest.rsplit_once(" (").unwrap();
+    let dso = dso.trim_end_matches(')');
+    let known = symbol.rsplit_once("+0x");
+    ScriptFrame {
+        ip: u64::from_str_radix(ip, 16).unwrap(),
+        symbol: known.map(|k| k.0),
+        symbol_offset: known.map_or(0, |k| u64::from_str_radix(k.1, 16).unwrap()),
+        dso: Some(dso).filter(|d| *d != "inlined" && *d != "[unknown]"),
+        source: None,
+        inlined: dso == "inlined",
+    }
+}
+
+fn print(
+    samples: &[Parsed<'_>],
+    list: Option<&str>,
+    recorded: Fields,
+    nanoseconds: bool,
+) -> String {
+    let specs: Vec<FieldSpec> = list.iter().map(|l| FieldSpec::parse(l).unwrap()).collect();
+    let event_width = samples.iter().map(|s| s.event.len()).max().unwrap();
+    let mut out = Vec::new();
+    for sample in samples {
+        let traits = EventTraits {
+            name: sample.event,
+            kind: EventKind::Software,
+            recorded,
+            has_callchain: sample.has_callchain,
+        };
+        let fields = FieldSpec::resolve(&specs, &traits).unwrap();
+        let layout = Layout { fields, event_width, nanoseconds };
+        append_sample(&mut out, &script_sample(sample), &layout);
+    }
+    String::from_utf8(out).unwrap()
+}
+
+fn script_sample<'t>(sample: &'t Parsed<'t>) -> ScriptSample<'t> {
+    ScriptSample {
+        comm: sample.comm,
+        pid: Pid(sample.pid),
+        tid: Tid(sample.tid),
+        cpu: sample.cpu.map(CpuId),
+        time: TimestampNs(sample.time_ns),
+        period: sample.period,
+        event: sample.event,
+        trace: "",
+        flags: "",
+        addr: 0,
+        addr_frame: None,
+        weight: 0,
+        phys_addr: 0,
+        has_callchain: sample.has_callchain,
+        frames: &sample.frames,
+    }
+}
+
+fn compare(test: &str, record: &[&str], recorded: Fields, every: &str, lists: &[&str]) {
+    let Some(recording) = Recording::with(test, "threads", record) else { return };
+    let everything = recording.script(&["--ns", "-F", every]);
+    let samples = parse(&everything);
+    assert!(samples.len() > 50, "{test}: only {} samples", samples.len());
+    let same = |name: &str, mine: &str, theirs: &str| {
+        for (i, (mine, theirs)) in mine.lines().zip(theirs.lines()).enumerate() {
+            assert_eq!(mine, theirs, "{test}: {name}: line {i}");
+        }
+        assert_eq!(mine.len(), theirs.len(), "{test}: {name}");
+    };
+    same("default", &print(&samples, None, recorded, false), &recording.script(&[]));
+    same("--ns", &print(&samples, None, recorded, true), &recording.script(&["--ns"]));
+    for list in lists {
+        let mine = print(&samples, Some(list), recorded, false);
+        same(list, &mine, &recording.script(&["-F", list]));
+    }
+}
+
+const LISTS: [&str; 8] = [
+    "comm,tid,ip,sym",
+    "ip,sym",
+    "comm,pid",
+    "pid,tid,time,event",
+    "ip,sym,symoff,dso",
+    "+pid,-period",
+    "-ip,-sym,-symoff,-dso",
+    "comm,tid,period,event",
+];
+
+#[test]
+fn call_chains_are_printed_as_perf_prints_them() {
+    let recorded = Fields::IP | Fields::TID | Fields::TIME;
+    let every = "comm,pid,tid,time,period,event,ip,sym,symoff,dso";
+    compare("chains", &["-g", "-e", "cpu-clock,page-faults"], recorded, every, &LISTS);
+}
+
+#[test]
+fn single_addresses_are_printed_as_perf_prints_them() {
+    let recorded = Fields::IP | Fields::TID | Fields::TIME | Fields::CPU;
+    let every = "comm,pid,tid,cpu,time,period,event,ip,sym,symoff,dso";
+    compare("all cpus", &["-a", "-e", "cpu-clock"], recorded, every, &LISTS);
+    let lists = ["comm,cpu,time", "cpu,ip,sym", "-cpu"];
+    compare("with cpu", &["--sample-cpu", "-e", "cpu-clock,page-faults"], recorded, every, &lists);
+}

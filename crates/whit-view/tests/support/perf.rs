@@ -1,0 +1,186 @@
+//! Recordings of a small program by the installed `perf`, and what `perf` says of them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+use whit_profile::model::{EventId, Profile};
+
+use crate::builder::{At, Builder, Who, at};
+
+const WORKLOAD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/workload.c");
+
+/// A recording in a folder of its own.
+pub struct Recording {
+    _folder: TempDir,
+    pub path: PathBuf,
+}
+
+impl Recording {
+    /// Compiles and records the workload; `None`, said aloud, where `perf` or a C compiler is
+    /// missing or the kernel allows no recording.
+    pub fn make(test: &str, mode: &str) -> Option<Recording> {
+        Recording::with(test, mode, &["-g", "-e", "cpu-clock,page-faults"])
+    }
+
+    /// As [`Recording::make`], with the options of `perf record` that the test wants.
+    pub fn with(test: &str, mode: &str, options: &[&str]) -> Option<Recording> {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, path) = (folder.path().join("workload"), folder.path().join("perf.data"));
+        let mut compile = Command::new("cc");
+        compile.args(["-O2", "-g", "-fno-omit-frame-pointer", "-D_GNU_SOURCE", "-pthread", "-o"]);
+        compile.arg(&program).arg(WORKLOAD);
+        let mut record = Command::new("perf");
+        record.args(["record", "-q", "-F", "999"]).args(options).arg("-o").arg(&path);
+        record.arg("--").arg(&program).arg(mode);
+        for mut command in [compile, record] {
+            match command.output() {
+                Ok(output) if output.status.success() => {}
+                Ok(output) => {
+                    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+                    println!("SKIPPED {test}: {command:?} failed: {why}");
+                    return None;
+                }
+                Err(error) => {
+                    println!("SKIPPED {test}: cannot run {:?}: {error}", command.get_program());
+                    return None;
+                }
+            }
+        }
+        Some(Recording { _folder: folder, path })
+    }
+
+    fn run(&self, subcommand: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new("perf");
+        command.arg(subcommand).arg("-i").arg(&self.path).args(arguments);
+        let output = command.env("PERF_CONFIG", "/dev/null").output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn report(&self, arguments: &[&str]) -> String {
+        self.run("report", &[&["--stdio"], arguments].concat())
+    }
+
+    pub fn script(&self, arguments: &[&str]) -> String {
+        self.run("script", arguments)
+    }
+}
+
+/// Builds the profile that `perf script` describes.
+pub fn profile_of(recording: &Recording) -> Profile {
+    let text = recording.script(&["-F", "comm,pid,tid,period,event,ip,sym,dso"]);
+    let mut builder = Builder::default();
+    let mut events: Vec<(String, EventId)> = Vec::new();
+    for event in ["cpu-clock", "page-faults"] {
+        events.push((event.to_owned(), builder.event(event)));
+    }
+    for block in text.split("\n\n").filter(|b| !b.trim().is_empty()) {
+        add_sample(&mut builder, &events, block.trim_start_matches('\n'));
+    }
+    builder.profile.recording.has_callchains = true;
+    builder.profile
+}
+
+/// `comm pid/tid period event: ` and one frame a line, innermost first.
+fn add_sample(builder: &mut Builder, events: &[(String, EventId)], block: &str) {
+    let (head, frames) = block.split_once('\n').unwrap();
+    let mut words = head.split_whitespace().rev();
+    let event = words.next().unwrap().trim_end_matches(':');
+    let period: u64 = words.next().unwrap().parse().unwrap();
+    let (pid, tid) = words.next().unwrap().split_once('/').unwrap();
+    let comm = words.rev().collect::<Vec<_>>().join(" ");
+    let who = Who { comm: &comm, pid: pid.parse().unwrap(), tid: tid.parse().unwrap(), cpu: None };
+    let event = events.iter().find(|(name, _)| name == event).unwrap().1;
+    let mut chain: Vec<At> = Vec::new();
+    for line in frames.lines() {
+        chain.push(frame(line.trim()));
+    }
+    // Inlined frames are printed without a binary: it is that of the frame they were inlined into.
+    for i in (0..chain.len().saturating_sub(1)).rev() {
+        if chain[i].inlined {
+            (chain[i].dso, chain[i].kernel) = (chain[i + 1].dso.clone(), chain[i + 1].kernel);
+        }
+    }
+    chain.reverse();
+    builder.sample(event, who, &chain, period);
+}
+
+/// `address symbol (dso)` or `address symbol (inlined)`.
+fn frame(line: &str) -> At {
+    let (address, rest) = line.split_once(' ').unwrap();
+    let (symbol, dso) = rest.rsplit_once(" (").unwrap();
+    let dso = dso.trim_end_matches(')');
+    let ip = u64::from_str_radix(address, 16).unwrap();
+    let mut frame = match symbol {
+        "[unknown]" => at(&format!("{ip:#x}"), dso, ip).unknown(),
+        symbol => at(symbol, dso, ip),
+    };
+    if dso == "inlined" {
+        frame = frame.inlined();
+    } else if dso == "[kernel.kallsyms]" {
+        frame = frame.kernel();
+    }
+    frame
+}
+
+/// The lines of a report that both tools must print alike: perf's tip and the lines that only
+/// whit has are taken out. perf marks the rest of a branching by an uninitialized byte as inlined
+/// or not, and gives a frame outside of all mappings the level of whichever
+/// frame it looked at before; here the one is never marked and the other always `[.]`.
+pub fn table(report: &str) -> Vec<String> {
+    let skipped = ["# (Tip", "# (Cannot", "# Ledger", "# Lost"];
+    let lines = report.lines().filter(|l| !skipped.iter().any(|s| l.starts_with(s)));
+    let level = |l: &str| {
+        if l.contains("[unknown]") || l.contains("[k] 0") {
+            l.replacen("[k] ", "[.] ", 1)
+        } else {
+            l.to_owned()
+        }
+    };
+    let mut lines: Vec<String> =
+        lines.map(|l| level(&l.replace("[...] (inlined)", "[...]"))).collect();
+    while lines.last().is_some_and(|l| l.is_empty() || l == "#") {
+        lines.pop();
+    }
+    lines
+}
+
+/// Sorts runs of equally heavy rows, each with its call graph.
+pub fn sort_ties(lines: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut run: Vec<Vec<String>> = Vec::new();
+    let mut weight: Option<String> = None;
+    let flush = |run: &mut Vec<Vec<String>>, out: &mut Vec<String>| {
+        run.sort();
+        out.extend(run.drain(..).flatten());
+    };
+    for line in lines {
+        match row_weight(line) {
+            Some(w) => {
+                if weight.as_ref() != Some(&w) {
+                    flush(&mut run, &mut out);
+                    weight = Some(w);
+                }
+                run.push(vec![line.clone()]);
+            }
+            None if line.starts_with('#') || run.is_empty() => {
+                flush(&mut run, &mut out);
+                weight = None;
+                out.push(line.clone());
+            }
+            None => run.last_mut().unwrap().push(line.clone()),
+        }
+    }
+    flush(&mut run, &mut out);
+    out
+}
+
+/// The first percentage of a table row: rows begin with it after blanks, and two or more words
+/// follow.
+fn row_weight(line: &str) -> Option<String> {
+    let (share, rest) = line.get(2..).filter(|_| line.starts_with("  "))?.split_once('%')?;
+    share.trim().parse::<f64>().ok()?;
+    rest.starts_with("  ").then(|| share.trim().to_owned())
+}
