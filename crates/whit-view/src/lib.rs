@@ -10,6 +10,7 @@
 
 pub mod folded;
 pub mod hists;
+pub mod html;
 pub mod json;
 pub mod script;
 pub mod stdio;

@@ -1,0 +1,302 @@
+//! The JSON block of a page. `web/src/decode.js` reads what this writes; change them together.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use serde::Serialize;
+use whit_perfdata::ledger::Ledger;
+use whit_profile::model::{Profile, RecordingInfo};
+
+use super::escape::ScriptJson;
+use super::merge::NO_NODE;
+use super::tables::{Tables, bounded_name};
+use super::{HtmlError, MAX_WARNINGS, columns};
+
+/// Version of the block's layout.
+const LAYOUT: u32 = 1;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    layout: u32,
+    title: &'a str,
+    generator: &'static str,
+    recording: Recording<'a>,
+    events: Vec<Event<'a>>,
+    comms: &'a [Cow<'a, str>],
+    /// Process, thread, comm.
+    threads: Vec<(i32, i32, u32)>,
+    /// Path, short name, build id, kind.
+    dsos: Vec<(&'a str, &'a str, Option<&'a str>, &'static str)>,
+    functions: Functions<'a>,
+    files: &'a [Cow<'a, str>],
+    frames: Frames,
+    nodes: Nodes,
+    rows: Rows,
+    losses: Losses,
+    ledger: Option<LedgerLine>,
+    records: &'a [(String, u64)],
+    warnings: Vec<Cow<'a, str>>,
+    warnings_left_off: usize,
+    bounds: Bounds,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Recording<'a> {
+    path: &'a str,
+    size_bytes: u64,
+    hostname: &'a str,
+    os_release: &'a str,
+    version: &'a str,
+    arch: &'a str,
+    cpus_online: Option<u32>,
+    cpus_available: Option<u32>,
+    cpu_desc: &'a str,
+    cpuid: &'a str,
+    total_mem_kib: Option<u64>,
+    cmdline: &'a [String],
+    /// From the first to the last sample; time stamps themselves do not fit a double.
+    span_ns: Option<u64>,
+    captured_on_s: Option<u64>,
+    has_callchains: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Event<'a> {
+    name: &'a str,
+    samples: u64,
+    period: u64,
+    lost_samples: u64,
+}
+
+#[derive(Serialize)]
+struct Functions<'a> {
+    names: Vec<&'a str>,
+    dso: String,
+    known: String,
+}
+
+/// Columns, see [`columns`]: `function` as differences, the others plain; `file` 0 is none.
+#[derive(Serialize)]
+struct Frames {
+    function: String,
+    file: String,
+    line: String,
+    flags: String,
+}
+
+/// `up` is the distance to the parent, 0 for a root; `frame` as differences.
+#[derive(Serialize)]
+struct Nodes {
+    up: String,
+    frame: String,
+}
+
+/// `event`, `thread`, `comm` and `node` as differences; `node` 0 is none, others are one more.
+#[derive(Serialize)]
+struct Rows {
+    event: String,
+    thread: String,
+    comm: String,
+    node: String,
+    samples: String,
+    period: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Losses {
+    lost_records: u64,
+    lost_chunks: u64,
+    lost_samples: u64,
+    paused_ns: u64,
+    elapsed_ns: u64,
+    data_loss: f64,
+    truncated_bytes: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LedgerLine {
+    wall_ns: u64,
+    setup_ns: u64,
+    teardown_ns: u64,
+    user_cpu_ns: u64,
+    system_cpu_ns: u64,
+    ring_bytes: u64,
+    written_bytes: u64,
+    writes: u64,
+    write_ns: u64,
+    wakeups: u64,
+    samples: u64,
+    lost_records: u64,
+    paused_ns: u64,
+    elapsed_ns: u64,
+    rings: u64,
+    ring_size_bytes: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bounds {
+    nodes_before: usize,
+    fold_threshold: Option<f64>,
+    threads_merged: usize,
+}
+
+/// Writes the block, safe to stand in a `<script type="application/json">`.
+pub(super) fn write(
+    profile: &Profile,
+    tables: &Tables<'_>,
+    title: &str,
+    out: &mut dyn Write,
+) -> Result<(), HtmlError> {
+    let page = page(profile, tables, title);
+    let mut escape = ScriptJson::new(out);
+    serde_json::to_writer(&mut escape, &page)?;
+    Ok(escape.finish()?)
+}
+
+fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, title: &'a str) -> Page<'a> {
+    let dso = |d: &'a super::tables::PageDso<'_>| {
+        (&*d.path, &*d.short_name, d.build_id.as_deref(), d.kind)
+    };
+    let summary = tables.summary();
+    Page {
+        layout: LAYOUT,
+        title,
+        generator: concat!("whit ", env!("CARGO_PKG_VERSION")),
+        recording: recording(&profile.recording),
+        events: events(profile),
+        comms: &tables.comms,
+        threads: tables.threads.iter().map(|t| (t.pid, t.tid, t.comm)).collect(),
+        dsos: tables.dsos.iter().map(dso).collect(),
+        functions: functions(tables),
+        files: &tables.files,
+        frames: frames(tables),
+        nodes: nodes(tables),
+        rows: rows(tables),
+        losses: losses(profile),
+        ledger: profile.ledger.as_ref().map(ledger_line),
+        records: &profile.stats.by_type,
+        warnings: profile.warnings.iter().take(MAX_WARNINGS).map(|w| bounded_name(w)).collect(),
+        warnings_left_off: profile.warnings.len().saturating_sub(MAX_WARNINGS),
+        bounds: Bounds {
+            nodes_before: summary.nodes_before,
+            fold_threshold: summary.fold_threshold,
+            threads_merged: summary.threads_merged,
+        },
+    }
+}
+
+fn recording(info: &RecordingInfo) -> Recording<'_> {
+    Recording {
+        path: &info.path,
+        size_bytes: info.size_bytes,
+        hostname: &info.hostname,
+        os_release: &info.os_release,
+        version: &info.version,
+        arch: &info.arch,
+        cpus_online: info.nr_cpus.map(|(online, _)| online),
+        cpus_available: info.nr_cpus.map(|(_, available)| available),
+        cpu_desc: &info.cpu_desc,
+        cpuid: &info.cpuid,
+        total_mem_kib: info.total_mem_kib,
+        cmdline: &info.cmdline,
+        span_ns: info.first_sample.zip(info.last_sample).map(|(first, last)| last.since(first)),
+        captured_on_s: info.captured_on_s,
+        has_callchains: info.has_callchains,
+    }
+}
+
+fn events(profile: &Profile) -> Vec<Event<'_>> {
+    let event = |e: &'_ whit_profile::model::EventInfo| (e.samples, e.period, e.lost_samples);
+    let named = profile.events.iter().map(|e| (e.name.as_str(), event(e)));
+    named
+        .map(|(name, (samples, period, lost_samples))| Event {
+            name,
+            samples,
+            period,
+            lost_samples,
+        })
+        .collect()
+}
+
+fn functions<'a>(tables: &'a Tables<'_>) -> Functions<'a> {
+    let functions = &tables.functions;
+    Functions {
+        names: functions.iter().map(|f| &*f.name).collect(),
+        dso: columns::plain(functions.iter().map(|f| u64::from(f.dso))),
+        known: columns::plain(functions.iter().map(|f| u64::from(f.known))),
+    }
+}
+
+fn frames(tables: &Tables<'_>) -> Frames {
+    let frames = &tables.frames;
+    let line = |f: &super::tables::FrameColumns| f.source.map_or(f.folded, |(_, line)| line);
+    Frames {
+        function: columns::deltas(frames.iter().map(|f| f.function)),
+        file: columns::plain(
+            frames.iter().map(|f| f.source.map_or(0, |(file, _)| u64::from(file) + 1)),
+        ),
+        line: columns::plain(frames.iter().map(|f| u64::from(line(f)))),
+        flags: columns::plain(frames.iter().map(|f| f.flags)),
+    }
+}
+
+fn nodes(tables: &Tables<'_>) -> Nodes {
+    let up = tables.nodes.iter().enumerate().map(|(index, node)| match node.parent {
+        NO_NODE => 0,
+        parent => (index - parent as usize) as u64,
+    });
+    Nodes { up: columns::plain(up), frame: columns::deltas(tables.nodes.iter().map(|n| n.frame)) }
+}
+
+fn rows(tables: &Tables<'_>) -> Rows {
+    let rows = &tables.rows;
+    Rows {
+        event: columns::deltas(rows.iter().map(|r| r.event)),
+        thread: columns::deltas(rows.iter().map(|r| r.thread)),
+        comm: columns::deltas(rows.iter().map(|r| r.comm)),
+        // NO_NODE wraps to 0.
+        node: columns::deltas(rows.iter().map(|r| r.node.wrapping_add(1))),
+        samples: columns::plain(rows.iter().map(|r| r.samples)),
+        period: columns::plain(rows.iter().map(|r| r.period)),
+    }
+}
+
+fn losses(profile: &Profile) -> Losses {
+    let losses = &profile.losses;
+    Losses {
+        lost_records: losses.lost_records,
+        lost_chunks: losses.lost_chunks,
+        lost_samples: losses.lost_samples,
+        paused_ns: losses.paused_ns,
+        elapsed_ns: losses.elapsed_ns,
+        data_loss: losses.data_loss(),
+        truncated_bytes: losses.truncated_bytes,
+    }
+}
+
+fn ledger_line(ledger: &Ledger) -> LedgerLine {
+    LedgerLine {
+        wall_ns: ledger.wall_ns,
+        setup_ns: ledger.setup_ns,
+        teardown_ns: ledger.teardown_ns,
+        user_cpu_ns: ledger.user_cpu_ns,
+        system_cpu_ns: ledger.system_cpu_ns,
+        ring_bytes: ledger.ring_bytes,
+        written_bytes: ledger.written_bytes,
+        writes: ledger.writes,
+        write_ns: ledger.write_ns,
+        wakeups: ledger.wakeups,
+        samples: ledger.samples,
+        lost_records: ledger.lost_records,
+        paused_ns: ledger.paused_ns,
+        elapsed_ns: ledger.elapsed_ns,
+        rings: ledger.rings,
+        ring_size_bytes: ledger.ring_size_bytes,
+    }
+}

@@ -1,0 +1,134 @@
+//! Brings a profile down to what the page tells apart.
+//!
+//! Frames lose their address (function, file and line remain), nodes that then are the same call
+//! are merged, CPUs are merged, and the lightest threads beyond the bound become one.
+
+use rustc_hash::FxHashMap;
+use whit_profile::model::{CallNode, FileId, Frame, FunctionId, NodeId, Profile};
+
+/// What a node of the page stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum PageFrame {
+    /// A place in a function.
+    Code { function: FunctionId, source: Option<(FileId, u32)>, inlined: bool, kernel: bool },
+    /// This many nodes that were too small to embed one by one.
+    Folded { nodes: u32 },
+}
+
+impl From<&Frame> for PageFrame {
+    fn from(frame: &Frame) -> Self {
+        let &Frame { function, source, inlined, kernel, address: _ } = frame;
+        PageFrame::Code { function, source, inlined, kernel }
+    }
+}
+
+/// Parent of a root, node of a row without frames.
+pub(super) const NO_NODE: u32 = u32::MAX;
+
+/// A node of the page's call tree; `parent` is [`NO_NODE`] or stands before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct PageNode {
+    pub(super) parent: u32,
+    pub(super) frame: u32,
+}
+
+/// Samples that share all that the page tells apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PageRow {
+    pub(super) event: u32,
+    pub(super) thread: u32,
+    pub(super) comm: u32,
+    pub(super) node: u32,
+    pub(super) samples: u64,
+    pub(super) period: u64,
+}
+
+impl PageRow {
+    fn key(&self) -> (u32, u32, u32, u32) {
+        (self.event, self.thread, self.comm, self.node)
+    }
+}
+
+/// Frames, call tree and rows of the page, still with the profile's functions and files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Merged {
+    pub(super) frames: Vec<PageFrame>,
+    pub(super) nodes: Vec<PageNode>,
+    pub(super) rows: Vec<PageRow>,
+}
+
+/// Numbers things in the order of their first appearance.
+#[derive(Debug)]
+pub(super) struct Interner<T> {
+    ids: FxHashMap<T, u32>,
+    pub(super) items: Vec<T>,
+}
+
+impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
+    pub(super) fn new() -> Self {
+        Interner { ids: FxHashMap::default(), items: Vec::new() }
+    }
+
+    pub(super) fn id(&mut self, item: T) -> u32 {
+        *self.ids.entry(item).or_insert_with(|| {
+            self.items.push(item);
+            (self.items.len() - 1) as u32
+        })
+    }
+}
+
+/// Merges frames, nodes and rows of a checked profile.
+pub(super) fn merge(profile: &Profile) -> Merged {
+    let mut frames = Interner::new();
+    let frame_ids: Vec<u32> = profile.frames.iter().map(|f| frames.id(f.into())).collect();
+    let mut nodes = Interner::new();
+    let mut node_ids: Vec<u32> = Vec::with_capacity(profile.nodes.len());
+    for &CallNode { parent, frame } in &profile.nodes {
+        let parent = if parent == NodeId::NONE { NO_NODE } else { node_ids[parent.index()] };
+        node_ids.push(nodes.id(PageNode { parent, frame: frame_ids[frame.index()] }));
+    }
+    let rows = profile.rows.iter().map(|row| PageRow {
+        event: row.event.0,
+        thread: row.thread.0,
+        comm: row.comm.0,
+        node: if row.node == NodeId::NONE { NO_NODE } else { node_ids[row.node.index()] },
+        samples: row.samples,
+        period: row.period,
+    });
+    Merged { frames: frames.items, nodes: nodes.items, rows: coalesce(rows.collect()) }
+}
+
+/// Sorts rows by event, thread, comm and node, and adds up those that are the same in all four.
+pub(super) fn coalesce(mut rows: Vec<PageRow>) -> Vec<PageRow> {
+    rows.sort_unstable_by_key(PageRow::key);
+    rows.dedup_by(|row, kept| {
+        let same = row.key() == kept.key();
+        if same {
+            kept.samples = kept.samples.saturating_add(row.samples);
+            kept.period = kept.period.saturating_add(row.period);
+        }
+        same
+    });
+    rows
+}
+
+/// For each thread of the profile its index in the page, where at most `max` threads are told
+/// apart. The others share the index after the last; their number is returned as well.
+pub(super) fn bound_threads(rows: &[PageRow], threads: usize, max: usize) -> (Vec<u32>, usize) {
+    if threads <= max {
+        return ((0..threads as u32).collect(), 0);
+    }
+    let mut samples = vec![0u64; threads];
+    for row in rows {
+        let sum = &mut samples[row.thread as usize];
+        *sum = sum.saturating_add(row.samples);
+    }
+    let mut heaviest: Vec<usize> = (0..threads).collect();
+    heaviest.sort_by_key(|&thread| std::cmp::Reverse(samples[thread]));
+    let kept = max.saturating_sub(1);
+    let mut index = vec![kept as u32; threads];
+    for (new, &thread) in heaviest[..kept].iter().enumerate() {
+        index[thread] = new as u32;
+    }
+    (index, threads - kept)
+}

@@ -1,0 +1,132 @@
+//! The profile as one self-contained HTML page.
+//!
+//! The page holds its own style, script and data, loads nothing and sends nothing: it opens from
+//! `file://`, as an attachment or from a build's artifacts, and works the same in five years. What
+//! the page shows is recomputed in the page from the sample rows, so that one file serves every
+//! event, process and thread.
+//!
+//! Invariants:
+//! - No name out of the recording can become markup or script: all of it stands inside one JSON
+//!   block in which `<`, `>` and `&` are escaped, the page's script only ever writes text nodes,
+//!   and its content security policy admits the page's own script by hash alone.
+//! - The sums of samples and periods per event equal those of the profile, whatever was folded.
+//! - Everything embedded is bounded ([`HtmlOptions`]); what a bound took is said on the page.
+
+mod check;
+mod columns;
+mod data;
+mod escape;
+mod fold;
+mod merge;
+mod page;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use whit_profile::model::Profile;
+
+/// Call tree nodes that a page holds at most; above it, small subtrees are folded.
+pub const MAX_NODES: usize = 200_000;
+/// Sample rows that a page holds at most; above it, small subtrees are folded.
+pub const MAX_ROWS: usize = 1_000_000;
+/// Threads that a page tells apart at most; the lightest beyond it are merged into one.
+pub const MAX_THREADS: usize = 20_000;
+/// Longest function, file, binary or command name embedded, in bytes; longer ones end in `…`.
+pub const MAX_NAME_BYTES: usize = 4096;
+/// Warnings that a page lists at most.
+pub const MAX_WARNINGS: usize = 1000;
+
+/// How to write a page.
+#[derive(Clone, Debug)]
+pub struct HtmlOptions {
+    /// Title of the page; the recording's path where empty.
+    pub title: String,
+    /// Bound on call tree nodes, [`MAX_NODES`] by default.
+    pub max_nodes: usize,
+    /// Bound on sample rows, [`MAX_ROWS`] by default.
+    pub max_rows: usize,
+    /// Bound on threads, [`MAX_THREADS`] by default.
+    pub max_threads: usize,
+}
+
+impl Default for HtmlOptions {
+    fn default() -> Self {
+        HtmlOptions {
+            title: String::new(),
+            max_nodes: MAX_NODES,
+            max_rows: MAX_ROWS,
+            max_threads: MAX_THREADS,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PageSummary {
+    /// Call tree nodes embedded.
+    pub nodes: usize,
+    /// Nodes of the merged call tree before folding.
+    pub nodes_before: usize,
+    /// Share of an event below which subtrees were folded (0.0001 is 0.01 %); `None` where all
+    /// are embedded.
+    pub fold_threshold: Option<f64>,
+    /// Threads that were merged into one for being too many.
+    pub threads_merged: usize,
+    /// Sample rows embedded.
+    pub rows: usize,
+}
+
+/// Why no page was written.
+#[derive(Debug, thiserror::Error)]
+pub enum HtmlError {
+    /// The output refused bytes.
+    #[error("writing the HTML page: {0}")]
+    Write(#[from] io::Error),
+    /// The data could not be turned into JSON.
+    #[error("encoding the profile for the HTML page: {0}")]
+    Encode(#[from] serde_json::Error),
+    /// A table of the profile points outside of another one.
+    #[error(
+        "the profile contradicts itself: {table}[{index}] refers to {target} {value}, of which \
+         there are {len}; this is a defect of the reader, not of the recording"
+    )]
+    Inconsistent {
+        /// Table that holds the reference.
+        table: &'static str,
+        /// Entry of that table.
+        index: usize,
+        /// Table referred to.
+        target: &'static str,
+        /// The reference.
+        value: u32,
+        /// Entries of the table referred to.
+        len: usize,
+    },
+}
+
+/// Writes `profile` as one HTML page (UTF-8) to `out`.
+///
+/// `out` receives many small writes; give it a buffer. Counts above 2^53 lose their last digits in
+/// the page, because JavaScript's numbers are doubles.
+///
+/// # Errors
+/// [`HtmlError::Write`] where `out` fails, [`HtmlError::Inconsistent`] where an index of the
+/// profile is out of range.
+pub fn write_html(
+    profile: &Profile,
+    options: &HtmlOptions,
+    out: &mut dyn Write,
+) -> Result<PageSummary, HtmlError> {
+    check::check_indices(profile)?;
+    let tables = tables::build(profile, options);
+    let title = page_title(profile, options);
+    page::write(&title, out, |out| data::write(profile, &tables, &title, out))?;
+    Ok(tables.summary())
+}
+
+fn page_title(profile: &Profile, options: &HtmlOptions) -> String {
+    let title = [&options.title, &profile.recording.path].into_iter().find(|t| !t.is_empty());
+    tables::bounded_name(title.map_or("profile", |t| t.as_str())).into_owned()
+}

@@ -1,0 +1,165 @@
+//! Puts template, style, script and data together.
+
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::HtmlError;
+use super::escape::html_text;
+
+const TEMPLATE: &str = include_str!("../../../../web/index.html");
+const STYLE: &str = include_str!("../../../../web/style.css");
+
+/// The page's modules, each after those that it imports from.
+const MODULES: &[(&str, &str)] = &[
+    ("format.js", include_str!("../../../../web/src/format.js")),
+    ("names.js", include_str!("../../../../web/src/names.js")),
+    ("decode.js", include_str!("../../../../web/src/decode.js")),
+    ("tree.js", include_str!("../../../../web/src/tree.js")),
+    ("invert.js", include_str!("../../../../web/src/invert.js")),
+    ("functions.js", include_str!("../../../../web/src/functions.js")),
+    ("layout.js", include_str!("../../../../web/src/layout.js")),
+    ("search.js", include_str!("../../../../web/src/search.js")),
+    ("colors.js", include_str!("../../../../web/src/colors.js")),
+    ("state.js", include_str!("../../../../web/src/state.js")),
+    ("model.js", include_str!("../../../../web/src/model.js")),
+    ("dom.js", include_str!("../../../../web/src/dom.js")),
+    ("flame.js", include_str!("../../../../web/src/flame.js")),
+    ("popups.js", include_str!("../../../../web/src/popups.js")),
+    ("table.js", include_str!("../../../../web/src/table.js")),
+    ("facts.js", include_str!("../../../../web/src/facts.js")),
+    ("controls.js", include_str!("../../../../web/src/controls.js")),
+    ("app.js", include_str!("../../../../web/src/app.js")),
+    ("main.js", include_str!("../../../../web/src/main.js")),
+];
+
+/// Joins ES modules into one: `import` statements go, `export` before a declaration goes.
+///
+/// A page that opens from `file://` cannot import other files. The modules share one scope then, so
+/// their top-level names must differ; a name that is declared twice is a syntax error that the
+/// browser test sees. Imports stand at the head of a module, each with its `;`.
+fn join_modules(modules: &[(&str, &str)]) -> String {
+    let mut script = String::from("\n\"use strict\";\n");
+    for (name, source) in modules {
+        script.push_str(&format!("// {name}\n"));
+        let mut in_import = false;
+        for line in source.lines() {
+            in_import |= line.starts_with("import ");
+            if in_import {
+                in_import = !line.ends_with(';');
+                continue;
+            }
+            script.push_str(line.strip_prefix("export ").unwrap_or(line));
+            script.push('\n');
+        }
+    }
+    script
+}
+
+fn csp_hash(content: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(content.as_bytes())))
+}
+
+/// No network, no plugins, no frames, no inline handlers; style and script by hash alone.
+fn content_security_policy(style: &str, script: &str) -> String {
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; \
+         form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        csp_hash(script),
+        csp_hash(style)
+    )
+}
+
+/// Writes the page; `data` writes the JSON block.
+pub(super) fn write(
+    title: &str,
+    out: &mut dyn Write,
+    data: impl FnOnce(&mut dyn Write) -> Result<(), HtmlError>,
+) -> Result<(), HtmlError> {
+    let script = join_modules(MODULES);
+    let mut data = Some(data);
+    let mut rest = TEMPLATE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        out.write_all(before.as_bytes())?;
+        match (name, data.take()) {
+            ("data", Some(data)) => data(out)?,
+            (name, kept) => {
+                data = kept;
+                out.write_all(fill(name, title, &script).as_bytes())?;
+            }
+        }
+        rest = after;
+    }
+    Ok(out.write_all(rest.as_bytes())?)
+}
+
+fn fill(name: &str, title: &str, script: &str) -> String {
+    match name {
+        "title" => html_text(title),
+        "csp" => content_security_policy(STYLE, script),
+        "style" => STYLE.to_owned(),
+        "script" => script.to_owned(),
+        // The template's placeholders are fixed at build time; a test names them all.
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_become_one_script() {
+        let modules = [
+            ("a.js", "export const A = 1;\nexport function f() {}\n"),
+            ("b.js", "import { A } from './a.js';\nimport {\n  f,\n} from './a.js';\nf(A);\n"),
+        ];
+        let script = join_modules(&modules);
+        assert_eq!(
+            script,
+            "\n\"use strict\";\n// a.js\nconst A = 1;\nfunction f() {}\n// b.js\nf(A);\n"
+        );
+    }
+
+    #[test]
+    fn the_script_has_no_imports_and_cannot_end_its_element() {
+        let script = join_modules(MODULES);
+        let statement = |line: &&str| line.starts_with("import") || line.starts_with("export");
+        assert_eq!(script.lines().find(statement), None);
+        let lower = script.to_lowercase();
+        assert!(!lower.contains("</script") && !lower.contains("<!--"));
+        assert!(!STYLE.to_lowercase().contains("</style"));
+    }
+
+    #[test]
+    fn modules_are_listed_after_what_they_import() {
+        for (index, (name, source)) in MODULES.iter().enumerate() {
+            for from in source.lines().filter_map(|line| line.split_once(" from './")) {
+                let import = from.1.trim_end_matches("';");
+                let earlier = MODULES[..index].iter().any(|(earlier, _)| *earlier == import);
+                assert!(earlier, "{name} imports {import}, which is not listed before it");
+            }
+        }
+    }
+
+    #[test]
+    fn the_template_has_each_placeholder_and_no_other() {
+        let placeholders = TEMPLATE.split("{{").skip(1);
+        let names = placeholders.map(|rest| rest.split_once("}}").expect("closed").0);
+        let names: Vec<_> = names.collect();
+        assert_eq!(names, ["csp", "title", "style", "data", "script"]);
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_elsewhere() {
+        let mut page = Vec::new();
+        write("t", &mut page, |_| Ok(())).expect("a Vec takes all");
+        let page = String::from_utf8(page).expect("the page is UTF-8");
+        for reference in ["http://", "https://", "src=", "@import", "url(", "fetch(", "import("] {
+            assert!(!page.contains(reference), "the page contains {reference}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// Colours: by kind of code or by binary, in a light and a dark theme.
+//
+// Frames of one category vary a little in hue and lightness by function, so that neighbours stand
+// apart; the text colours keep a contrast of 4.5 and more on all of them.
+
+/** Kinds in the order of the legend: label and hue, saturation, lightness for light and dark. */
+export const KINDS = [
+  { id: 'user', label: 'User', light: [27, 92, 72], dark: [21, 58, 36] },
+  { id: 'inlined', label: 'User, inlined', light: [49, 88, 72], dark: [43, 58, 30] },
+  { id: 'kernel', label: 'Kernel', light: [211, 72, 77], dark: [212, 46, 39] },
+  { id: 'module', label: 'Kernel module', light: [246, 66, 82], dark: [250, 34, 45] },
+  { id: 'vdso', label: 'vDSO', light: [184, 46, 70], dark: [186, 46, 28] },
+  { id: 'jit', label: 'JIT', light: [130, 42, 71], dark: [138, 36, 29] },
+  { id: 'unknown', label: 'Unknown', light: [30, 6, 79], dark: [220, 5, 38] },
+  { id: 'folded', label: 'Small frames', light: [30, 4, 88], dark: [220, 4, 28] },
+];
+
+/** Hues of the heaviest binaries; the others share a grey. */
+const BINARY_HUES = [27, 211, 130, 276, 49, 184, 340, 96, 232, 310];
+
+/** Binaries that have a colour of their own. */
+export const MAX_COLOURED_BINARIES = BINARY_HUES.length;
+
+const THEMES = {
+  light: {
+    text: '#1d1a16', fadedFill: 'hsl(36 14% 91%)', fadedText: '#6f6a63', match: 'hsl(312 78% 78%)',
+    root: 'hsl(36 12% 84%)', mark: 'rgba(60,35,0,.42)', outline: '#1d1a16', focus: '#0b62d6',
+    binary: [62, 76], other: [36, 5, 82], gap: '#ffffff',
+  },
+  dark: {
+    text: '#f6f3ee', fadedFill: 'hsl(220 7% 20%)', fadedText: '#9a9da3', match: 'hsl(312 62% 40%)',
+    root: 'hsl(220 7% 30%)', mark: 'rgba(255,235,200,.5)', outline: '#ffffff', focus: '#6db3ff',
+    binary: [40, 33], other: [220, 4, 35], gap: '#1b1d21',
+  },
+};
+
+/** The fixed colours of a theme. */
+export function themePaint(theme) {
+  return THEMES[theme];
+}
+
+function hashName(name) {
+  let hash = 2166136261;
+  for (let i = 0; i < name.length; i++) {
+    hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
+  }
+  return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+function hsl([hue, saturation, lightness]) {
+  return `hsl(${hue.toFixed(1)} ${saturation.toFixed(1)}% ${lightness.toFixed(1)}%)`;
+}
+
+/** The colour of one function within its category's colour. */
+export function vary([hue, saturation, lightness], name) {
+  const hash = hashName(name);
+  const spread = (bits, size) => (((hash >>> bits) & 0xff) / 255 - 0.5) * size;
+  return hsl([hue + spread(0, 12), saturation + spread(8, 8), lightness + spread(16, 6)]);
+}
+
+/** Index into KINDS of a function's key. */
+export function kindIndex(dsoKind, { inlined, kernel, folded }) {
+  const kind = folded ? 'folded'
+    : dsoKind === 'module' ? 'module'
+      : kernel || dsoKind === 'kernel' ? 'kernel'
+        : dsoKind === 'elf' ? (inlined ? 'inlined' : 'user') : dsoKind;
+  const index = KINDS.findIndex(({ id }) => id === kind);
+  return index < 0 ? KINDS.findIndex(({ id }) => id === 'unknown') : index;
+}
+
+/** Base colour of a kind. */
+export function kindColour(index, theme) {
+  return KINDS[index][theme];
+}
+
+/** Base colour of the binary of this rank by weight. */
+export function binaryColour(rank, theme) {
+  const paint = THEMES[theme];
+  return rank < BINARY_HUES.length ? [BINARY_HUES[rank], ...paint.binary] : paint.other;
+}
+
+/** A base colour as CSS. */
+export function cssColour(base) {
+  return hsl(base);
+}

@@ -1,0 +1,89 @@
+// The selectors and the legend.
+
+import { button, el } from './dom.js';
+import { formatCount, formatPercent } from './format.js';
+import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
+
+/** Entries that a selector lists at most; what is chosen is listed in any case. */
+const MAX_OPTIONS = 2000;
+
+function fillSelect(select, all, options, chosen) {
+  const listed = options.slice(0, MAX_OPTIONS);
+  const beyond = options.slice(MAX_OPTIONS).filter(({ value }) => value === chosen);
+  const known = [...listed, ...beyond];
+  const left = options.length - known.length;
+  select.replaceChildren(
+    ...(all === null ? [] : [el('option', { value: '' }, all)]),
+    ...known.map(({ value, text }) => el('option', { value }, text)),
+    ...(left > 0 ? [el('option', { disabled: true }, `… ${formatCount(left)} more with fewer samples`)] : []),
+  );
+  // What a link chose and this page does not have is said, not swallowed.
+  if (chosen !== '' && !known.some(({ value }) => value === chosen)) {
+    select.append(el('option', { value: chosen }, `${chosen} (not in this recording)`));
+  }
+  select.value = chosen;
+  select.disabled = known.length === 0 || (all === null && known.length < 2);
+}
+
+const idText = ({ id, name }) => (id < 0 ? name : `${name} (${id})`);
+
+/** Fills the selectors of event, process, thread and comm for a state. */
+export function renderSelectors(selects, model, state) {
+  const { events } = model.profile;
+  const event = (e, i) => ({ value: String(i), text: `${e.name} · ${formatCount(e.samples)} samples` });
+  fillSelect(selects.event, null, events.map(event), events.length > 0 ? String(state.event) : '');
+  const choices = model.choices(state);
+  const total = choices.processes.reduce((sum, { weight }) => sum + weight, 0);
+  const share = ({ weight }) => (total > 0 ? ` · ${formatPercent(weight / total)}` : '');
+  const option = (text) => (choice) => ({ value: String(choice.id), text: `${text(choice)}${share(choice)}` });
+  const chosen = (value) => (value === null ? '' : String(value));
+  fillSelect(selects.process, `All processes (${choices.processes.length})`, choices.processes.map(option(idText)), chosen(state.pid));
+  fillSelect(selects.thread, `All threads (${choices.threads.length})`, choices.threads.map(option(idText)), chosen(state.tid));
+  fillSelect(selects.comm, 'All commands', choices.comms.map(option(({ name }) => name)), chosen(state.comm));
+}
+
+/** Weight of each category that appears, as [category, weight]. */
+function categoryWeights(model, colour) {
+  const sums = new Map();
+  const byKey = model.selfByKey();
+  const used = new Set(model.tree.key.subarray(1));
+  for (const key of used) {
+    const category = model.category(key, colour);
+    sums.set(category, (sums.get(category) ?? 0) + byKey[key]);
+  }
+  return [...sums].sort((a, b) => a[0] - b[0]);
+}
+
+function categoryLabel(model, category, colour) {
+  if (colour === 'kind') {
+    return [KINDS[category].label, ''];
+  }
+  if (category >= MAX_COLOURED_BINARIES) {
+    return ['Other binaries', ''];
+  }
+  const dso = model.profile.dsos[model.binaryOrder[category]];
+  return [dso.name, dso.path];
+}
+
+/** Base colour of a category. */
+export function categoryColour(category, colour, theme) {
+  return colour === 'kind' ? kindColour(category, theme) : binaryColour(category, theme);
+}
+
+/** Fills the legend; a click on an entry mutes its frames. */
+export function renderLegend(container, model, { colour, theme, muted, toggle }) {
+  const entries = categoryWeights(model, colour).map(([category, weight]) => {
+    const [label, title] = categoryLabel(model, category, colour);
+    const swatch = el('span', { class: 'swatch' });
+    swatch.style.background = cssColour(categoryColour(category, colour, theme));
+    const share = model.total > 0 ? formatPercent(weight / model.total) : '';
+    const entry = button('', () => toggle(category), {
+      class: 'legend-entry',
+      'aria-pressed': String(!muted.has(category)),
+      title: `${title === '' ? label : title}: ${share} of the samples are in this code itself. Click to fade it in or out.`,
+    });
+    entry.append(swatch, label, el('small', {}, share));
+    return entry;
+  });
+  container.replaceChildren(...entries);
+}

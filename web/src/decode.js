@@ -1,0 +1,106 @@
+// The page's data block (written by crates/whit-view/src/html/data.rs) as typed arrays.
+
+import { cleanName } from './names.js';
+
+/** Layout that this page reads. */
+const LAYOUT = 1;
+
+export const FRAME_INLINED = 1;
+export const FRAME_KERNEL = 2;
+export const FRAME_FOLDED = 4;
+
+function base64Bytes(text) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) {
+    bytes[i] = binary.charCodeAt(i);
+  }
+  return bytes;
+}
+
+/** Numbers of a column of LEB128 bytes in base64, into an array of `Type`. */
+export function plainColumn(text, Type) {
+  const bytes = base64Bytes(text);
+  let count = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    count += bytes[i] < 0x80 ? 1 : 0;
+  }
+  const values = new Type(count);
+  for (let i = 0, at = 0; i < count; i++) {
+    let value = 0;
+    let factor = 1;
+    // Not with shifts: counts reach beyond 32 bits.
+    while (bytes[at] >= 0x80) {
+      value += (bytes[at++] & 0x7f) * factor;
+      factor *= 128;
+    }
+    values[i] = value + bytes[at++] * factor;
+  }
+  return values;
+}
+
+/** Numbers of a column of zigzag differences. */
+export function deltaColumn(text) {
+  const zigzag = plainColumn(text, Float64Array);
+  const values = new Int32Array(zigzag.length);
+  let value = 0;
+  for (let i = 0; i < zigzag.length; i++) {
+    value += zigzag[i] % 2 === 0 ? zigzag[i] / 2 : -(zigzag[i] + 1) / 2;
+    values[i] = value;
+  }
+  return values;
+}
+
+function decodeFrames(frames) {
+  const file = plainColumn(frames.file, Int32Array);
+  return {
+    function: deltaColumn(frames.function),
+    file: file.map((f) => f - 1),
+    line: plainColumn(frames.line, Uint32Array),
+    flags: plainColumn(frames.flags, Uint8Array),
+  };
+}
+
+function decodeNodes(nodes) {
+  const parent = plainColumn(nodes.up, Int32Array);
+  for (let i = 0; i < parent.length; i++) {
+    parent[i] = parent[i] === 0 ? -1 : i - parent[i];
+  }
+  return { parent, frame: deltaColumn(nodes.frame) };
+}
+
+function decodeRows(rows) {
+  return {
+    event: deltaColumn(rows.event),
+    thread: deltaColumn(rows.thread),
+    comm: deltaColumn(rows.comm),
+    // -1 where the samples have no frame at all.
+    node: deltaColumn(rows.node).map((node) => node - 1),
+    samples: plainColumn(rows.samples, Float64Array),
+    period: plainColumn(rows.period, Float64Array),
+  };
+}
+
+/** The profile out of the parsed JSON block. */
+export function decodeProfile(page) {
+  if (page.layout !== LAYOUT) {
+    throw new Error(`the page's data have layout ${page.layout}, its script reads ${LAYOUT}`);
+  }
+  return {
+    ...page,
+    comms: page.comms.map(cleanName),
+    events: page.events.map((event) => ({ ...event, name: cleanName(event.name) })),
+    threads: page.threads.map(([pid, tid, comm]) => ({ pid, tid, comm })),
+    dsos: page.dsos.map(([path, name, buildId, kind]) => (
+      { path: cleanName(path), name: cleanName(name), buildId, kind })),
+    files: page.files.map(cleanName),
+    functions: {
+      names: page.functions.names.map(cleanName),
+      dso: plainColumn(page.functions.dso, Int32Array),
+      known: plainColumn(page.functions.known, Uint8Array),
+    },
+    frames: decodeFrames(page.frames),
+    nodes: decodeNodes(page.nodes),
+    rows: decodeRows(page.rows),
+  };
+}

@@ -1,0 +1,175 @@
+// What a reader must know before believing the picture: what is missing, what the recording cost,
+// what went wrong; and the recording's own description.
+
+import { el } from './dom.js';
+import {
+  formatBytes, formatCount, formatDate, formatDuration, formatPercent, formatPeriod, plural,
+} from './format.js';
+
+/** The loss figures: label, value, true where something is missing, explanation. */
+export function lossFigures(profile) {
+  const { losses, events } = profile;
+  const byEvent = events.reduce((sum, event) => sum + event.lostSamples, 0);
+  const lostSamples = Math.max(losses.lostSamples, byEvent);
+  return [
+    ['lost records', formatCount(losses.lostRecords), losses.lostRecords > 0,
+      `Records that found no room in a ring, reported ${losses.lostChunks === 1 ? 'once' : `${formatCount(losses.lostChunks)} times`}`],
+    ['lost samples', formatCount(lostSamples), lostSamples > 0, 'Samples that the kernel says it lost'],
+    ['data loss', losses.elapsedNs > 0 ? formatPercent(losses.dataLoss) : 'not known', losses.dataLoss > 0,
+      losses.elapsedNs > 0
+        ? `Rings were full for ${formatDuration(losses.pausedNs)} of ${formatDuration(losses.elapsedNs)} recorded, summed over rings`
+        : 'The recording does not say for how long its rings were full'],
+    ['cut off', formatBytes(losses.truncatedBytes), losses.truncatedBytes > 0,
+      'Bytes at the end of the file that hold no whole record'],
+  ];
+}
+
+/** The cost figures: label, value, explanation; empty where the recorder kept no ledger. */
+export function costFigures(ledger) {
+  if (ledger === null) {
+    return [];
+  }
+  const cpu = ledger.userCpuNs + ledger.systemCpuNs;
+  const share = ledger.wallNs > 0 ? ` (${formatPercent(cpu / ledger.wallNs)} of one CPU)` : '';
+  return [
+    ['recorder CPU', `${formatDuration(cpu)}${share}`,
+      `${formatDuration(ledger.userCpuNs)} in user mode, ${formatDuration(ledger.systemCpuNs)} in kernel mode`],
+    ['written', formatBytes(ledger.writtenBytes),
+      `${formatBytes(ledger.ringBytes)} taken out of ${plural(ledger.rings, 'ring')}, ${plural(ledger.writes, 'write')} in ${formatDuration(ledger.writeNs)}`],
+    ['wake-ups', formatCount(ledger.wakeups), 'Times that a reader was woken'],
+  ];
+}
+
+function figure(label, value, title, state) {
+  return el('span', { class: `figure ${state}`, title }, el('b', {}, value), ` ${label}`);
+}
+
+/** Fills the strip that stays in view. */
+export function renderStrip(profile, { losses, cost, warnings }) {
+  const figures = lossFigures(profile);
+  const clean = figures.every(([, , missing]) => !missing);
+  losses.classList.toggle('bad', !clean);
+  losses.replaceChildren(
+    el('span', { class: 'strip-label' }, clean ? 'Loss: none known' : 'Loss'),
+    ...figures.map(([label, value, missing, title]) => figure(label, value, title, missing ? 'missing' : 'fine')),
+  );
+  const costs = costFigures(profile.ledger);
+  cost.replaceChildren(
+    el('span', { class: 'strip-label' }, 'Cost'),
+    ...costs.map(([label, value, title]) => figure(label, value, title, 'plain')),
+    ...(costs.length === 0 ? [figure('', 'not in the recording', 'Only whit record keeps a ledger of what recording cost', 'plain')] : []),
+  );
+  renderWarnings(profile, warnings);
+}
+
+/** What the page itself left out, as warnings. */
+export function boundWarnings({ bounds, nodes, warningsLeftOff }) {
+  const said = [];
+  if (bounds.foldThreshold !== null) {
+    said.push(`This page holds ${formatCount(nodes.parent.length)} of ${formatCount(bounds.nodesBefore)} call tree nodes: subtrees below ${formatPercent(bounds.foldThreshold)} of every event are folded into “(N small frames)”. Sums are complete.`);
+  }
+  if (bounds.threadsMerged > 0) {
+    said.push(`The ${formatCount(bounds.threadsMerged)} threads with the fewest samples are shown as one.`);
+  }
+  if (warningsLeftOff > 0) {
+    said.push(`${plural(warningsLeftOff, 'further warning')} left off this page.`);
+  }
+  return said;
+}
+
+function renderWarnings(profile, details) {
+  const lines = [...boundWarnings(profile), ...profile.warnings];
+  details.hidden = lines.length === 0;
+  if (lines.length === 0) {
+    return;
+  }
+  details.replaceChildren(
+    el('summary', {}, el('b', {}, plural(lines.length, 'warning')), el('span', { class: 'first' }, lines[0])),
+    el('ul', {}, ...lines.map((line) => el('li', {}, line))),
+  );
+}
+
+function facts(title, pairs, cls = '') {
+  const shown = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined);
+  if (shown.length === 0) {
+    return null;
+  }
+  const rows = shown.flatMap(([label, value]) => [el('dt', {}, label), el('dd', {}, value)]);
+  return el('section', { class: `card ${cls}` }, el('h2', {}, title), el('dl', {}, ...rows));
+}
+
+function grid(title, head, rows, cls = '') {
+  const cells = (tag, row) => row.map((text, i) => el(tag, { class: i === 0 ? '' : 'number' }, text));
+  return rows.length === 0 ? null : el(
+    'section',
+    { class: `card ${cls}` },
+    el('h2', {}, title),
+    el('table', {}, el('thead', {}, el('tr', {}, ...cells('th', head))), el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells('td', row))))),
+  );
+}
+
+/** A command line as a shell would take it. */
+export function shellLine(words) {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+}
+
+function recordingFacts(recording) {
+  const { cpusOnline, cpusAvailable, totalMemKib, spanNs, capturedOnS } = recording;
+  const cpus = cpusOnline === null ? '' : `${cpusOnline} online of ${cpusAvailable}`;
+  return [
+    ['Command', recording.cmdline.length > 0 ? el('code', {}, shellLine(recording.cmdline)) : ''],
+    ['Recorded on', capturedOnS === null ? '' : formatDate(capturedOnS)],
+    ['First to last sample', spanNs === null ? '' : formatDuration(spanNs)],
+    ['Host', recording.hostname],
+    ['Kernel', recording.osRelease],
+    ['Architecture', recording.arch],
+    ['CPUs', cpus],
+    ['CPU', [recording.cpuDesc, recording.cpuid].filter((text) => text !== '').join(' · ')],
+    ['Memory', totalMemKib === null ? '' : formatBytes(totalMemKib * 1024)],
+    ['File', recording.path],
+    ['Size', recording.sizeBytes > 0 ? formatBytes(recording.sizeBytes) : ''],
+    ['Recorded by', recording.version],
+    ['Call chains', recording.hasCallchains ? 'yes' : 'no: each stack is its leaf alone'],
+  ];
+}
+
+function ledgerFacts(ledger) {
+  return ledger === null ? [] : [
+    ['Wall time', formatDuration(ledger.wallNs)],
+    ['Set-up', formatDuration(ledger.setupNs)],
+    ['Tear-down', formatDuration(ledger.teardownNs)],
+    ['CPU, user mode', formatDuration(ledger.userCpuNs)],
+    ['CPU, kernel mode', formatDuration(ledger.systemCpuNs)],
+    ['Taken out of rings', formatBytes(ledger.ringBytes)],
+    ['Written', formatBytes(ledger.writtenBytes)],
+    ['Writes', `${formatCount(ledger.writes)} in ${formatDuration(ledger.writeNs)}`],
+    ['Wake-ups', formatCount(ledger.wakeups)],
+    ['Samples', formatCount(ledger.samples)],
+    ['Lost records', formatCount(ledger.lostRecords)],
+    ['Rings full', `${formatDuration(ledger.pausedNs)} of ${formatDuration(ledger.elapsedNs)}`],
+    ['Rings', `${formatCount(ledger.rings)} of ${formatBytes(ledger.ringSizeBytes)}`],
+  ];
+}
+
+/** Fills the view of the recording. */
+export function renderRecording(profile, container) {
+  const { losses } = profile;
+  const events = profile.events.map((event) => [
+    event.name, formatCount(event.samples), formatPeriod(event.name, event.period), formatCount(event.lostSamples),
+  ]);
+  const lossPairs = lossFigures(profile).map(([label, value, , title]) => [
+    `${label[0].toUpperCase()}${label.slice(1)}`, el('span', {}, value, el('small', {}, title)),
+  ]);
+  container.replaceChildren(...[
+    facts('Recording', recordingFacts(profile.recording), 'wide'),
+    grid('Events', ['Event', 'Samples', 'Sum of periods', 'Lost samples'], events),
+    facts('Loss', [...lossPairs, ['Paused', losses.elapsedNs > 0 ? formatDuration(losses.pausedNs) : '']]),
+    facts('Cost of recording', ledgerFacts(profile.ledger)),
+    grid('Records', ['Type', 'Count'], profile.records.map(([type, count]) => [type, formatCount(count)])),
+    facts('Page', [
+      ['Call tree', `${formatCount(profile.nodes.parent.length)} nodes, ${formatCount(profile.rows.node.length)} rows`],
+      ['Complete', boundWarnings(profile).join(' ') || 'yes: nothing was left out'],
+      ['Written by', profile.generator],
+    ]),
+  ].filter((card) => card !== null));
+}

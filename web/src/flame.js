@@ -1,0 +1,385 @@
+// A flame graph on a canvas: draws what is in view, answers pointer and keys.
+//
+// The canvas is as large as the visible part and stays in place while its scroller moves; only
+// frames in view are visited. Frames narrower than a pixel are drawn together as one.
+
+import { findInRow, heaviestChild, neighbour, nodeAt, rowCount } from './layout.js';
+import { isInlined } from './tree.js';
+import { shortenName } from './names.js';
+import { el } from './dom.js';
+
+const ROW_PX = 19;
+const FONT = '12px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const PADDING_PX = 5;
+/** Narrower frames bear no name. */
+const MIN_TEXT_PX = 26;
+/** Narrower frames are drawn together with their neighbours. */
+const MIN_FRAME_PX = 0.75;
+const ZOOM_MS = 160;
+/** Rows kept in view around what is zoomed to. */
+const CONTEXT_ROWS = 4;
+
+export class FlameGraph {
+  /** `scroller` is the element that scrolls; `on` has zoom(node), hover(node, event), menu(node,
+   *  x, y), current(node), open(node), key(event). */
+  constructor(scroller, on) {
+    this.scroller = scroller;
+    this.on = on;
+    this.canvas = el('canvas', { 'aria-hidden': 'true' });
+    this.spacer = el('div', { class: 'spacer' }, this.canvas);
+    scroller.append(this.spacer);
+    this.context = this.canvas.getContext('2d', { alpha: false });
+    this.data = null;
+    this.hovered = -1;
+    this.current = -1;
+    this.frame = 0;
+    this.#listen();
+  }
+
+  #listen() {
+    new ResizeObserver(() => this.#resize()).observe(this.scroller);
+    this.scroller.addEventListener('scroll', () => {
+      this.#hover(-1, null);
+      this.repaint();
+    }, { passive: true });
+    const at = (event) => this.#nodeUnder(event);
+    this.canvas.addEventListener('pointermove', (event) => this.#hover(at(event), event));
+    this.canvas.addEventListener('pointerleave', () => this.#hover(-1, null));
+    this.canvas.addEventListener('click', (event) => {
+      const node = at(event);
+      if (node >= 0) {
+        this.setCurrent(node);
+        this.on.zoom(node);
+      }
+    });
+    this.canvas.addEventListener('dblclick', (event) => at(event) > 0 && this.on.open(at(event)));
+    this.canvas.addEventListener('contextmenu', (event) => {
+      const node = at(event);
+      if (node >= 0) {
+        event.preventDefault();
+        this.setCurrent(node);
+        this.on.menu(node, event.clientX, event.clientY);
+      }
+    });
+    this.scroller.addEventListener('keydown', (event) => this.#key(event));
+    this.scroller.addEventListener('focus', () => this.repaint());
+    this.scroller.addEventListener('blur', () => this.repaint());
+  }
+
+  /** Shows a graph: `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
+   *  (theme), fill(key), name(node), match(key) or null, muted(key). */
+  show(data, { animate = false } = {}) {
+    const same = this.data !== null && this.data.graph === data.graph;
+    const before = this.data === null ? null : this.#range();
+    const movedZoom = this.data === null || !same || this.data.zoom !== data.zoom || this.data.up !== data.up;
+    this.data = data;
+    if (!same) {
+      this.current = -1;
+      this.hovered = -1;
+    }
+    const to = this.#target();
+    const still = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
+    this.motion = animate && before !== null && !still
+      ? { from: before, to, start: performance.now() } : { from: to, to, start: 0 };
+    this.#resize();
+    if (movedZoom) {
+      this.#scrollToZoom();
+    }
+    this.repaint();
+  }
+
+  #target() {
+    const { layout, weight, zoom } = this.data;
+    return [layout.x[zoom], layout.x[zoom] + weight[zoom]];
+  }
+
+  /** The range of weights in view at this moment. */
+  #range() {
+    const { from, to, start } = this.motion;
+    const t = Math.min(1, (performance.now() - start) / ZOOM_MS);
+    const ease = 1 - (1 - t) ** 3;
+    return [from[0] + (to[0] - from[0]) * ease, from[1] + (to[1] - from[1]) * ease];
+  }
+
+  /** Rows below which nothing of what is zoomed to stands. */
+  #rows() {
+    const { graph, layout, zoom } = this.data;
+    return Math.min(rowCount(layout), graph.depth[zoom] + layout.height[zoom] + 1);
+  }
+
+  #resize() {
+    if (this.data === null || this.scroller.clientWidth === 0) {
+      return;
+    }
+    this.width = this.scroller.clientWidth;
+    this.viewHeight = this.scroller.clientHeight;
+    this.height = Math.max(this.viewHeight, this.#rows() * ROW_PX);
+    this.spacer.style.height = `${this.height}px`;
+    const ratio = window.devicePixelRatio || 1;
+    const [w, h] = [Math.round(this.width * ratio), Math.round(this.viewHeight * ratio)];
+    if (this.canvas.width !== w || this.canvas.height !== h) {
+      this.canvas.width = w;
+      this.canvas.height = h;
+      this.canvas.style.width = `${this.width}px`;
+      this.canvas.style.height = `${this.viewHeight}px`;
+      // A canvas that changes size is empty: paint at once, or it flickers.
+      this.#paint();
+    }
+  }
+
+  #rowTop(row) {
+    return this.data.up ? this.height - (row + 1) * ROW_PX : row * ROW_PX;
+  }
+
+  #scrollToZoom() {
+    const row = Math.max(0, this.data.graph.depth[this.data.zoom] - CONTEXT_ROWS);
+    const top = this.#rowTop(row);
+    this.scroller.scrollTop = this.data.up ? top + ROW_PX - this.viewHeight : top;
+  }
+
+  #scrollInto(row) {
+    const top = this.#rowTop(row);
+    if (top < this.scroller.scrollTop) {
+      this.scroller.scrollTop = top;
+    } else if (top + ROW_PX > this.scroller.scrollTop + this.viewHeight) {
+      this.scroller.scrollTop = top + ROW_PX - this.viewHeight;
+    }
+  }
+
+  /** Paints soon; many calls in a row paint once. */
+  repaint() {
+    if (this.frame === 0) {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.#paint();
+      });
+    }
+  }
+
+  #paint() {
+    if (this.data === null || this.canvas.width === 0) {
+      return;
+    }
+    const { context } = this;
+    const ratio = window.devicePixelRatio || 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = this.data.paint.gap;
+    context.fillRect(0, 0, this.width, this.viewHeight);
+    const [from, to] = this.#range();
+    const scale = to > from ? this.width / (to - from) : 0;
+    const labels = [];
+    for (let row = 0; row < this.#rows(); row++) {
+      const top = this.#rowTop(row) - this.scroller.scrollTop;
+      if (top < this.viewHeight && top + ROW_PX > 0 && scale > 0) {
+        this.#paintRow(row, top, from, to, scale, labels);
+      }
+    }
+    this.#paintLabels(labels);
+    this.#paintOutlines(from, scale);
+    if (performance.now() - this.motion.start < ZOOM_MS) {
+      this.repaint();
+    }
+  }
+
+  #paintRow(row, top, from, to, scale, labels) {
+    const { layout, weight } = this.data;
+    const end = layout.rowStart[row + 1];
+    let run = null;
+    for (let at = findInRow(layout, row, from); at < end; at++) {
+      const node = layout.order[at];
+      if (layout.x[node] >= to) {
+        break;
+      }
+      const left = Math.max(0, (layout.x[node] - from) * scale);
+      const right = Math.min(this.width, (layout.x[node] + weight[node] - from) * scale);
+      if (right - left >= MIN_FRAME_PX) {
+        run = this.#endRun(run, top);
+        this.#paintFrame(node, left, right, top, labels);
+      } else if (right > 0) {
+        run = this.#extendRun(run, node, left, right, top);
+      }
+    }
+    this.#endRun(run, top);
+  }
+
+  /** Adds a frame below a pixel to the run that it adjoins; a match colours the whole run. */
+  #extendRun(run, node, left, right, top) {
+    const style = this.#style(node);
+    if (run !== null && left - run.right < 0.5 && run.right - run.left < 3) {
+      run.right = Math.max(run.right, right);
+      run.style = style.match ? style : run.style;
+      return run;
+    }
+    this.#endRun(run, top);
+    return { left, right, style };
+  }
+
+  #endRun(run, top) {
+    if (run !== null) {
+      this.context.fillStyle = run.style.fill;
+      this.context.globalAlpha = Math.min(1, Math.max(0.25, run.right - run.left));
+      this.context.fillRect(run.left, top, Math.max(0.75, run.right - run.left - 0.25), ROW_PX - 1);
+      this.context.globalAlpha = 1;
+    }
+    return null;
+  }
+
+  #style(node) {
+    const { graph, paint, fill, match, muted } = this.data;
+    const key = graph.key[node];
+    if (match !== null && key >= 0 && match(key)) {
+      return { fill: paint.match, text: paint.text, match: true };
+    }
+    if (key < 0) {
+      return { fill: paint.root, text: paint.text, match: false };
+    }
+    return match !== null || muted(key)
+      ? { fill: paint.fadedFill, text: paint.fadedText, match: false }
+      : { fill: fill(key), text: paint.text, match: false };
+  }
+
+  #paintFrame(node, left, right, top, labels) {
+    const { context } = this;
+    const { graph, paint, zoom } = this.data;
+    const width = right - left;
+    const style = this.#style(node);
+    // Callers of what is zoomed to are context, not part of the picture.
+    context.globalAlpha = graph.depth[node] < graph.depth[zoom] ? 0.62 : 1;
+    context.fillStyle = style.fill;
+    context.fillRect(left, top, width > 2 ? width - 1 : width, ROW_PX - 1);
+    context.globalAlpha = 1;
+    const inlined = isInlined(graph.key[node]);
+    if (inlined && width > 6) {
+      // A dog-eared corner: inlined into the frame that it stands on.
+      context.fillStyle = paint.mark;
+      context.beginPath();
+      context.moveTo(left, top);
+      context.lineTo(left + 6, top);
+      context.lineTo(left, top + 6);
+      context.fill();
+    }
+    if (width >= MIN_TEXT_PX) {
+      labels.push({ node, left, width, top, colour: style.text, inlined });
+    }
+  }
+
+  #paintLabels(labels) {
+    const { context } = this;
+    context.textBaseline = 'middle';
+    for (const inlined of [false, true]) {
+      context.font = inlined ? `italic ${FONT}` : FONT;
+      const charPx = context.measureText('0000000000').width / 10;
+      for (const label of labels) {
+        if (label.inlined === inlined) {
+          const space = label.width - 2 * PADDING_PX;
+          const text = shortenName(this.data.name(label.node), Math.floor(space / charPx));
+          context.fillStyle = label.colour;
+          // The last argument squeezes what is wider than a character's usual width.
+          context.fillText(text, label.left + PADDING_PX, label.top + ROW_PX / 2 - 0.5, Math.max(1, space + 1));
+        }
+      }
+    }
+  }
+
+  #paintOutlines(from, scale) {
+    const { paint } = this.data;
+    if (this.hovered >= 0) {
+      this.#outline(this.hovered, from, scale, paint.outline, 1);
+    }
+    if (this.current >= 0 && document.activeElement === this.scroller) {
+      this.#outline(this.current, from, scale, paint.focus, 2);
+    }
+  }
+
+  #outline(node, from, scale, colour, thickness) {
+    const { graph, layout, weight } = this.data;
+    const left = Math.max(0, (layout.x[node] - from) * scale);
+    const right = Math.min(this.width, (layout.x[node] + weight[node] - from) * scale);
+    if (right > left) {
+      const top = this.#rowTop(graph.depth[node]) - this.scroller.scrollTop;
+      this.context.strokeStyle = colour;
+      this.context.lineWidth = thickness;
+      const inset = thickness / 2;
+      const width = Math.max(1, right - left - 1 - thickness);
+      this.context.strokeRect(left + inset, top + inset, width, ROW_PX - 1 - thickness);
+    }
+  }
+
+  #nodeUnder(event) {
+    if (this.data === null) {
+      return -1;
+    }
+    const box = this.canvas.getBoundingClientRect();
+    const y = event.clientY - box.top + this.scroller.scrollTop;
+    const row = Math.floor((this.data.up ? this.height - y : y) / ROW_PX);
+    const [from, to] = this.#target();
+    const x = from + ((event.clientX - box.left) / this.width) * (to - from);
+    return row < this.#rows() ? nodeAt(this.data.layout, this.data.weight, row, x) : -1;
+  }
+
+  #hover(node, event) {
+    if (node !== this.hovered) {
+      this.hovered = node;
+      this.canvas.style.cursor = node >= 0 ? 'pointer' : 'default';
+      this.repaint();
+    }
+    this.on.hover(node, event);
+  }
+
+  /** Puts the keyboard's mark on a node. */
+  setCurrent(node) {
+    this.current = node;
+    this.#scrollInto(this.data.graph.depth[node]);
+    this.on.current(node);
+    this.repaint();
+  }
+
+  /** Where a node stands on the screen, for a menu opened by key. */
+  place(node) {
+    const box = this.canvas.getBoundingClientRect();
+    const [from, to] = this.#target();
+    const x = ((this.data.layout.x[node] - from) / (to - from)) * this.width;
+    const y = this.#rowTop(this.data.graph.depth[node]) - this.scroller.scrollTop + ROW_PX;
+    return [box.left + Math.min(Math.max(0, x), this.width - 40), box.top + y];
+  }
+
+  /** The node that an arrow key leads to from `node`, or -1. */
+  #step(key, node) {
+    const { graph, layout, weight, up } = this.data;
+    switch (key) {
+      case up ? 'ArrowUp' : 'ArrowDown': return heaviestChild(graph, layout, weight, node);
+      case up ? 'ArrowDown' : 'ArrowUp': return graph.parent[node];
+      case 'ArrowLeft': return this.#inView(neighbour(graph, layout, node, -1));
+      case 'ArrowRight': return this.#inView(neighbour(graph, layout, node, 1));
+      default: return -1;
+    }
+  }
+
+  #inView(node) {
+    const [from, to] = this.#target();
+    const { layout, weight } = this.data;
+    return node >= 0 && layout.x[node] < to && layout.x[node] + weight[node] > from ? node : -1;
+  }
+
+  #key(event) {
+    if (this.data === null || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const node = this.current >= 0 ? this.current : this.data.zoom;
+    if (event.key.startsWith('Arrow')) {
+      event.preventDefault();
+      const next = this.current < 0 ? node : this.#step(event.key, node);
+      if (next >= 0) {
+        this.setCurrent(next);
+      }
+    } else if (event.key === 'Enter') {
+      event.preventDefault();
+      this.on.zoom(node);
+    } else if (event.key === 'ContextMenu' || event.key === 'm') {
+      event.preventDefault();
+      this.on.menu(node, ...this.place(node));
+    } else {
+      this.on.key(event, node);
+    }
+  }
+}

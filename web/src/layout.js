@@ -1,0 +1,120 @@
+// Where each frame of a graph stands: x in units of weight, rows by depth.
+
+/** Lays a graph out. Children stand side by side from their parent's left edge, heaviest first,
+ *  folded ones last.
+ *
+ *  `order` has the nodes with weight row by row, from left to right; row d is
+ *  `order[rowStart[d] .. rowStart[d + 1]]`. `height` is the number of rows below a node. */
+export function layoutGraph(graph, weight, foldedKey = -2) {
+  const { count, parent, key } = graph;
+  const childStart = childRanges(graph, weight);
+  const children = new Int32Array(childStart[count]);
+  const fill = childStart.slice(0, count);
+  for (let node = 1; node < count; node++) {
+    if (weight[node] > 0) {
+      children[fill[parent[node]]++] = node;
+    }
+  }
+  const isFolded = (node) => (key[node] === foldedKey ? 1 : 0);
+  const before = (a, b) => isFolded(a) - isFolded(b) || weight[b] - weight[a] || key[a] - key[b];
+  const x = new Float64Array(count);
+  const order = new Int32Array(children.length + 1);
+  const rowStart = [0];
+  let filled = 1;
+  for (let at = 0, rowEnd = 0; at < filled; at++) {
+    if (at === rowEnd) {
+      rowEnd = filled;
+      rowStart.push(filled);
+    }
+    const node = order[at];
+    const range = children.subarray(childStart[node], childStart[node + 1]);
+    if (range.length > 1) {
+      range.sort(before);
+    }
+    let left = x[node];
+    for (const child of range) {
+      x[child] = left;
+      left += weight[child];
+      order[filled++] = child;
+    }
+  }
+  return { x, order, rowStart: Int32Array.from(rowStart), height: heights(graph, order) };
+}
+
+function childRanges({ count, parent }, weight) {
+  const start = new Int32Array(count + 1);
+  for (let node = 1; node < count; node++) {
+    if (weight[node] > 0) {
+      start[parent[node] + 1] += 1;
+    }
+  }
+  for (let node = 0; node < count; node++) {
+    start[node + 1] += start[node];
+  }
+  return start;
+}
+
+function heights({ count, parent }, order) {
+  const height = new Int32Array(count);
+  for (let i = order.length - 1; i > 0; i--) {
+    const above = parent[order[i]];
+    height[above] = Math.max(height[above], height[order[i]] + 1);
+  }
+  return height;
+}
+
+/** Rows of a layout. */
+export function rowCount(layout) {
+  return layout.rowStart.length - 1;
+}
+
+/** Index into `order` of the last frame in the row that begins at or before `x`; the row's first
+ *  where none does. */
+export function findInRow(layout, row, x) {
+  let [low, high] = [layout.rowStart[row], layout.rowStart[row + 1]];
+  const first = low;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (layout.x[layout.order[middle]] <= x) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return Math.max(first, low - 1);
+}
+
+/** The node at depth `row` and position `x`, or -1. */
+export function nodeAt(layout, weight, row, x) {
+  if (row < 0 || row >= rowCount(layout)) {
+    return -1;
+  }
+  const node = layout.order[findInRow(layout, row, x)];
+  return x >= layout.x[node] && x < layout.x[node] + weight[node] ? node : -1;
+}
+
+/** The neighbour of a node: `step` -1 or 1 within its row, or -1 where the row ends. */
+export function neighbour(graph, layout, node, step) {
+  const row = graph.depth[node];
+  const at = findInRow(layout, row, layout.x[node]) + step;
+  return at >= layout.rowStart[row] && at < layout.rowStart[row + 1] ? layout.order[at] : -1;
+}
+
+/** The heaviest child, or -1. */
+export function heaviestChild(graph, layout, weight, node) {
+  const row = graph.depth[node] + 1;
+  if (row >= rowCount(layout)) {
+    return -1;
+  }
+  let best = -1;
+  for (let at = findInRow(layout, row, layout.x[node]); at < layout.rowStart[row + 1]; at++) {
+    const child = layout.order[at];
+    if (layout.x[child] >= layout.x[node] + weight[node]) {
+      break;
+    }
+    if (graph.parent[child] === node && (best < 0 || weight[child] > weight[best])) {
+      best = child;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,67 @@
+// Function names: made safe to look at, and made short enough for a frame.
+
+// C0 and C1 controls, and the controls that reorder text: a name must not look like another.
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** The name with invisible characters made visible. */
+export function cleanName(name) {
+  return name.replace(INVISIBLE, '\ufffd');
+}
+
+const CLOSING = { '<': '>', '(': ')' };
+
+/** True where the bracket at `i` is part of the name: operators, Go's `(*Receiver)`. */
+function belongsToName(name, i) {
+  const before = name.slice(Math.max(0, i - 9), i);
+  return name[i] === '(' ? /(operator|\.)$/.test(before) : /operator<?$/.test(before);
+}
+
+/** The name with each outermost `open…close` group replaced by `filler`. */
+function collapse(name, open, filler) {
+  const close = CLOSING[open];
+  let short = '';
+  let depth = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (c === open && (depth > 0 || !belongsToName(name, i))) {
+      short += depth === 0 ? filler : '';
+      depth += 1;
+    } else if (c === close && depth > 0 && name[i - 1] !== '-') {
+      depth -= 1;
+    } else if (depth === 0) {
+      short += c;
+    }
+  }
+  // Brackets that do not pair up belong to no group; the name stays as it is.
+  return depth === 0 && short !== '' ? short : name;
+}
+
+/** The name itself, without parameters, without template arguments, then without more and more of
+ *  its scopes. */
+function shorterForms(name) {
+  const plain = collapse(name.replaceAll('(anonymous namespace)', '{anon}'), '(', '');
+  const bare = collapse(plain, '<', '<…>');
+  const forms = [name, plain, bare];
+  for (const scope of bare.matchAll(/(::|\/)(?=[^:/])/g)) {
+    forms.push(`…${bare.slice(scope.index + scope[0].length)}`);
+  }
+  return forms;
+}
+
+/** `name` in at most `max` characters: parameters go first, then template arguments, then scopes,
+ *  then the end. */
+export function shortenName(name, max) {
+  if (name.length <= max) {
+    return name;
+  }
+  if (max < 2) {
+    return '';
+  }
+  const forms = shorterForms(name);
+  const fitting = forms.find((form) => form.length <= max);
+  if (fitting !== undefined) {
+    return fitting;
+  }
+  const shortest = forms.at(-1).replace(/^…/, '');
+  return `${shortest.slice(0, max - 1)}…`;
+}

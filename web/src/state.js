@@ -1,0 +1,81 @@
+// The view as a URL fragment, so that a link shows what its sender saw.
+
+export const DEFAULT_STATE = Object.freeze({
+  event: 0,
+  pid: null,
+  tid: null,
+  comm: null,
+  weight: 'period',
+  view: 'graph',
+  stacks: 'top-down',
+  shape: 'flame',
+  colour: 'kind',
+  search: '',
+  regex: false,
+  zoom: Object.freeze([]),
+  fn: null,
+  callers: Object.freeze([]),
+  callees: Object.freeze([]),
+  sort: 'self',
+  ascending: false,
+  filter: '',
+});
+
+const CHOICES = {
+  weight: ['period', 'samples'],
+  view: ['graph', 'functions', 'sandwich', 'recording'],
+  stacks: ['top-down', 'bottom-up'],
+  shape: ['flame', 'icicle'],
+  colour: ['kind', 'binary'],
+  sort: ['self', 'total', 'name', 'binary'],
+};
+const NUMBERS = ['event', 'pid', 'tid', 'fn'];
+const TEXTS = ['comm', 'search', 'filter'];
+const FLAGS = ['regex', 'ascending'];
+const PATHS = ['zoom', 'callers', 'callees'];
+
+/** Frames that a path in a fragment has at most. */
+const MAX_PATH = 4096;
+
+/** The fragment, without `#`; what is as by default is left out. */
+export function encodeState(state) {
+  const parameters = new URLSearchParams();
+  const put = (names, encode) => names.forEach((name) => {
+    const value = state[name];
+    if (value !== null && encode(value) !== encode(DEFAULT_STATE[name] ?? '')) {
+      parameters.set(name, encode(value));
+    }
+  });
+  put(NUMBERS, String);
+  put(Object.keys(CHOICES), String);
+  put(TEXTS, String);
+  put(FLAGS, (flag) => (flag ? '1' : '0'));
+  put(PATHS, (path) => [...path].map((key) => key.toString(36)).join('.'));
+  return parameters.toString();
+}
+
+function parsePath(text) {
+  const keys = text.split('.').slice(0, MAX_PATH).map((key) => Number.parseInt(key, 36));
+  const end = keys.findIndex((key) => !(key >= 0));
+  return end < 0 ? keys : keys.slice(0, end);
+}
+
+/** The state of a fragment; what is missing or makes no sense is as by default. */
+export function decodeState(fragment) {
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ''));
+  const state = { ...DEFAULT_STATE };
+  for (const [name, value] of parameters) {
+    if (NUMBERS.includes(name) && /^-?\d{1,10}$/.test(value)) {
+      state[name] = Number(value);
+    } else if (CHOICES[name]?.includes(value)) {
+      state[name] = value;
+    } else if (TEXTS.includes(name)) {
+      state[name] = value;
+    } else if (FLAGS.includes(name)) {
+      state[name] = value === '1';
+    } else if (PATHS.includes(name)) {
+      state[name] = parsePath(value);
+    }
+  }
+  return state;
+}

@@ -1,0 +1,144 @@
+// The table of functions: only the rows in view are elements.
+
+import { button, el } from './dom.js';
+import { compileQuery } from './search.js';
+import { formatPercent } from './format.js';
+
+const TABLE_ROW_PX = 28;
+const OVERSCAN_ROWS = 8;
+
+const COLUMNS = [
+  { id: 'self', label: 'Self', title: 'Samples whose innermost frame is this function' },
+  { id: 'total', label: 'Children', title: 'Samples with this function anywhere on the stack: self and callees' },
+  { id: 'name', label: 'Function', title: 'Function name' },
+  { id: 'binary', label: 'Binary', title: 'Binary that holds the function' },
+];
+
+/** Compares rows by a column; ties go by weight, then by name. */
+export function compareRows(sort, ascending) {
+  const text = (a, b, of) => of(a).localeCompare(of(b));
+  const by = {
+    self: (a, b) => a.self - b.self || a.total - b.total,
+    total: (a, b) => a.total - b.total || a.self - b.self,
+    name: (a, b) => text(a, b, (row) => row.name),
+    binary: (a, b) => text(a, b, (row) => row.binary),
+  }[sort];
+  const sign = ascending ? 1 : -1;
+  return (a, b) => sign * by(a, b) || b.total - a.total || a.name.localeCompare(b.name);
+}
+
+export class FunctionTable {
+  /** `on` has sort(id), find(fn), open(fn), menu(fn, x, y). */
+  constructor(container, on) {
+    this.on = on;
+    this.rows = [];
+    this.current = 0;
+    this.headers = Object.fromEntries(COLUMNS.map(({ id, label, title }) => (
+      [id, el('div', { role: 'columnheader', class: `cell ${id}`, title }, button(label, () => on.sort(id)))])));
+    this.body = el('div', { class: 'table-body', role: 'presentation' });
+    this.scroller = el('div', { class: 'table-scroller', tabindex: '0', role: 'rowgroup', 'aria-label': 'Functions' }, this.body);
+    this.element = el(
+      'div',
+      { class: 'table', role: 'table', 'aria-label': 'Functions by weight' },
+      el('div', { role: 'row', class: 'table-head' }, ...Object.values(this.headers), el('div', { class: 'cell act' })),
+      this.scroller,
+    );
+    container.append(this.element);
+    this.scroller.addEventListener('scroll', () => this.#render(), { passive: true });
+    this.scroller.addEventListener('keydown', (event) => this.#key(event));
+    new ResizeObserver(() => this.#render()).observe(this.scroller);
+  }
+
+  /** Shows `rows` of {fn, name, binary, known, self, total, colour}, weights as shares and as text
+   *  by `format`. */
+  show(rows, { sort, ascending, filter, format }) {
+    const query = compileQuery(filter, false);
+    const passes = (row) => query === null || query.test(row.name) || query.test(row.binary);
+    this.rows = rows.filter(passes).sort(compareRows(sort, ascending));
+    this.format = format;
+    this.current = 0;
+    for (const [id, header] of Object.entries(this.headers)) {
+      header.setAttribute('aria-sort', id !== sort ? 'none' : ascending ? 'ascending' : 'descending');
+    }
+    this.element.setAttribute('aria-rowcount', String(this.rows.length + 1));
+    this.body.style.height = `${this.rows.length * TABLE_ROW_PX}px`;
+    this.scroller.scrollTop = 0;
+    this.#render();
+    return this.rows.length;
+  }
+
+  #render() {
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / TABLE_ROW_PX) - OVERSCAN_ROWS);
+    const visible = Math.ceil(this.scroller.clientHeight / TABLE_ROW_PX) + 2 * OVERSCAN_ROWS;
+    const rows = this.rows.slice(first, first + visible);
+    // A focused button must not vanish under the keyboard.
+    const focused = this.body.contains(document.activeElement);
+    this.body.replaceChildren(...rows.map((row, i) => this.#row(row, first + i)));
+    if (focused) {
+      this.scroller.focus({ preventScroll: true });
+    }
+  }
+
+  #row(row, index) {
+    const weight = (id) => el(
+      'div',
+      { role: 'cell', class: `cell ${id}`, title: this.format(row[id]) },
+      el('span', { class: 'percent' }, formatPercent(row[`${id}Share`])),
+      this.#bar(row[`${id}Share`]),
+    );
+    const element = el(
+      'div',
+      { role: 'row', class: `table-row${index === this.current ? ' current' : ''}`, 'aria-rowindex': String(index + 2), 'data-fn': String(row.fn), oncontextmenu: (event) => {
+        event.preventDefault();
+        this.on.menu(row.fn, event.clientX, event.clientY);
+      } },
+      weight('self'),
+      weight('total'),
+      el(
+        'div',
+        { role: 'cell', class: 'cell name' },
+        this.#swatch(row.colour),
+        button(row.name, () => this.on.find(row.fn), { class: `link${row.known ? '' : ' unknown'}`, title: `${row.name}\nShow in the graph`, tabindex: '-1' }),
+      ),
+      el('div', { role: 'cell', class: 'cell binary', title: row.binaryPath }, row.binary),
+      el('div', { role: 'cell', class: 'cell act' }, button('⇅', () => this.on.open(row.fn), {
+        class: 'icon', title: 'Callers and callees', 'aria-label': `Callers and callees of ${row.name}`, tabindex: '-1',
+      })),
+    );
+    element.style.top = `${index * TABLE_ROW_PX}px`;
+    return element;
+  }
+
+  #bar(share) {
+    const fill = el('span', { class: 'fill' });
+    fill.style.width = `${Math.min(100, share * 100)}%`;
+    return el('span', { class: 'bar', 'aria-hidden': 'true' }, fill);
+  }
+
+  #swatch(colour) {
+    const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
+    swatch.style.background = colour;
+    return swatch;
+  }
+
+  #key(event) {
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / TABLE_ROW_PX) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    const row = this.rows[this.current];
+    if (step !== undefined) {
+      event.preventDefault();
+      this.current = Math.max(0, Math.min(this.rows.length - 1, this.current + step));
+      const top = this.current * TABLE_ROW_PX;
+      const bottom = top + TABLE_ROW_PX - this.scroller.clientHeight;
+      this.scroller.scrollTop = Math.min(top, Math.max(bottom, this.scroller.scrollTop));
+      this.#render();
+    } else if (row && event.key === 'Enter') {
+      event.preventDefault();
+      this.on.find(row.fn);
+    } else if (row && event.key === 's') {
+      event.preventDefault();
+      this.on.open(row.fn);
+    }
+  }
+}

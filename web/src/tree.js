@@ -1,0 +1,164 @@
+// The call tree by function: what the flame graph from the root down shows.
+//
+// A tree's node 0 stands for all samples and has key -1. A key is one function, as called or as
+// inlined: function * 2 + inlined. A parent stands before its children. Trees can be 100,000s of
+// nodes and 1000s of frames deep: typed arrays, and no recursion.
+
+import { FRAME_FOLDED, FRAME_INLINED } from './decode.js';
+
+export const ALL = -1;
+
+/** Function of a key. */
+export function functionOf(key) {
+  return key >> 1;
+}
+
+/** True for the key of an inlined function. */
+export function isInlined(key) {
+  return key >= 0 && (key & 1) === 1;
+}
+
+/** Key of each frame of the profile. */
+export function frameKeys(frames) {
+  return frames.function.map((f, i) => f * 2 + (frames.flags[i] & FRAME_INLINED ? 1 : 0));
+}
+
+/** Merges the profile's nodes by function; `nodeOf` says where each node of the profile went,
+ *  `folded` how many folded nodes a node stands for. */
+export function mergeTree(profile) {
+  const { nodes, frames } = profile;
+  const keys = frameKeys(frames);
+  const keyCount = profile.functions.names.length * 2;
+  const size = nodes.parent.length + 1;
+  const [parent, key, depth] = [new Int32Array(size), new Int32Array(size), new Int32Array(size)];
+  const folded = new Uint32Array(size);
+  const nodeOf = new Int32Array(size - 1);
+  parent[0] = -1;
+  key[0] = ALL;
+  let count = 1;
+  const known = new Map();
+  for (let i = 0; i < nodeOf.length; i++) {
+    const above = nodes.parent[i] < 0 ? 0 : nodeOf[nodes.parent[i]];
+    const frame = nodes.frame[i];
+    const slot = above * keyCount + keys[frame];
+    let node = known.get(slot);
+    if (node === undefined) {
+      node = count++;
+      known.set(slot, node);
+      parent[node] = above;
+      key[node] = keys[frame];
+      depth[node] = depth[above] + 1;
+    }
+    folded[node] += frames.flags[frame] & FRAME_FOLDED ? frames.line[frame] : 0;
+    nodeOf[i] = node;
+  }
+  const tree = {
+    count,
+    parent: parent.slice(0, count),
+    key: key.slice(0, count),
+    depth: depth.slice(0, count),
+    folded: folded.slice(0, count),
+    nodeOf,
+  };
+  tree.outermost = findOutermost(tree, keyCount / 2);
+  return tree;
+}
+
+/** 1 for nodes whose function has no other frame further out: each stack counts once for a
+ *  function that calls itself. */
+function findOutermost({ count, parent, key }, functionCount) {
+  const [firstChild, nextSibling] = [new Int32Array(count).fill(-1), new Int32Array(count).fill(-1)];
+  for (let node = count - 1; node > 0; node--) {
+    nextSibling[node] = firstChild[parent[node]];
+    firstChild[parent[node]] = node;
+  }
+  const onStack = new Int32Array(functionCount);
+  const outermost = new Uint8Array(count);
+  let node = firstChild[0] ?? -1;
+  while (node > 0) {
+    outermost[node] = onStack[functionOf(key[node])]++ === 0 ? 1 : 0;
+    if (firstChild[node] >= 0) {
+      node = firstChild[node];
+      continue;
+    }
+    while (node > 0) {
+      onStack[functionOf(key[node])]--;
+      if (nextSibling[node] >= 0) {
+        node = nextSibling[node];
+        break;
+      }
+      node = parent[node];
+    }
+  }
+  return outermost;
+}
+
+/** Adds each node's weight to its parent's, children before parents. */
+export function addUp(parent, weights) {
+  for (let node = parent.length - 1; node > 0; node--) {
+    weights[parent[node]] += weights[node];
+  }
+  return weights;
+}
+
+/** Tests rows against a selection: an event, and masks of threads and comms or null for all. */
+export function rowFilter(rows, { event, threads, comms }) {
+  return (row) => rows.event[row] === event
+    && (threads === null || threads[rows.thread[row]] === 1)
+    && (comms === null || comms[rows.comm[row]] === 1);
+}
+
+/** Self and total weights of the tree's nodes for a selection. */
+export function weighTree(tree, rows, selection) {
+  const [selfSamples, selfPeriod] = [new Float64Array(tree.count), new Float64Array(tree.count)];
+  const selected = rowFilter(rows, selection);
+  for (let row = 0; row < rows.node.length; row++) {
+    if (selected(row)) {
+      const node = rows.node[row] < 0 ? 0 : tree.nodeOf[rows.node[row]];
+      selfSamples[node] += rows.samples[row];
+      selfPeriod[node] += rows.period[row];
+    }
+  }
+  return {
+    selfSamples,
+    selfPeriod,
+    totalSamples: addUp(tree.parent, selfSamples.slice()),
+    totalPeriod: addUp(tree.parent, selfPeriod.slice()),
+  };
+}
+
+/** The tree from the root down as a graph to lay out. */
+export function topDownGraph(tree, weights) {
+  const { count, parent, key, depth } = tree;
+  return { count, parent, key, depth, ...weights };
+}
+
+/** Keys from below the root down to `node`. */
+export function pathTo(graph, node) {
+  const path = [];
+  for (let at = node; at > 0; at = graph.parent[at]) {
+    path.push(graph.key[at]);
+  }
+  return path.reverse();
+}
+
+/** The deepest node with samples along `path`; 0 where the path does not even begin. */
+export function findPath(graph, path) {
+  let at = 0;
+  let from = 1;
+  for (const key of path) {
+    let next = -1;
+    for (let node = Math.max(from, at + 1); node < graph.count && next < 0; node++) {
+      if (graph.parent[node] === at && graph.key[node] === key
+        && (graph.totalSamples[node] > 0 || graph.totalPeriod[node] > 0)) {
+        next = node;
+      }
+    }
+    if (next < 0) {
+      break;
+    }
+    at = next;
+    from = next + 1;
+  }
+  return at;
+}
