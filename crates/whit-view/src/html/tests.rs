@@ -216,7 +216,7 @@ fn recording_losses_and_ledger_are_embedded() {
             ..LossReport::default()
         },
         ledger: Some(Ledger { wakeups: 99, ..Ledger::default() }),
-        stats: RecordStats { by_type: vec![("SAMPLE".into(), 5)], samples_by_event: vec![] },
+        stats: RecordStats { by_type: vec![("SAMPLE".into(), 5)], ..RecordStats::default() },
         warnings: (0..MAX_WARNINGS + 2).map(|i| format!("w{i}")).collect(),
         ..Profile::default()
     };

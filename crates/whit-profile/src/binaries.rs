@@ -1,0 +1,92 @@
+//! The binaries that a recording names, opened when they are first needed.
+
+use crate::address_map::Mapping;
+use crate::dso_table::{DsoIndex, DsoTable, RecordedDso, RecordedKind};
+use crate::process::ProcessModel;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock};
+use whit_symbolize::{DsoKind, DsoSpec, DsoSymbols, Symbolizer, SymbolizerConfig};
+use whit_types::{Arch, Avma, FileOffset, Pid, TimestampNs};
+use whit_unwind::{Bias, ModuleUnwindInfo};
+
+/// One opened binary.
+pub(crate) struct Binary {
+    /// Its symbols.
+    pub(crate) symbols: Arc<DsoSymbols>,
+    unwind: OnceLock<ModuleUnwindInfo>,
+}
+
+/// All binaries of a recording.
+pub(crate) struct Binaries {
+    symbolizer: Symbolizer,
+    specs: Vec<DsoSpec>,
+    opened: Vec<OnceLock<Binary>>,
+    jitdump_of: FxHashMap<Pid, DsoIndex>,
+}
+
+impl Binaries {
+    /// Opens nothing yet.
+    pub(crate) fn new(dsos: &DsoTable, model: &ProcessModel, config: SymbolizerConfig) -> Binaries {
+        let specs: Vec<_> = dsos.iter().map(|(_, dso)| spec(dso)).collect();
+        let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
+        let jitdump_of = jitdumps
+            .flat_map(|(index, _)| model.processes_mapping(index).map(move |pid| (pid, index)))
+            .collect();
+        let opened = specs.iter().map(|_| OnceLock::new()).collect();
+        Binaries { symbolizer: Symbolizer::new(config), specs, opened, jitdump_of }
+    }
+
+    /// The binary, opened.
+    pub(crate) fn get(&self, dso: DsoIndex) -> Option<&Binary> {
+        let (spec, slot) = (self.specs.get(dso.index())?, self.opened.get(dso.index())?);
+        Some(slot.get_or_init(|| Binary {
+            symbols: self.symbolizer.open(spec),
+            unwind: OnceLock::new(),
+        }))
+    }
+
+    /// True for processes that wrote a jitdump file.
+    pub(crate) fn has_jitdump(&self, pid: Pid) -> bool {
+        self.jitdump_of.contains_key(&pid)
+    }
+
+    /// The jitdump file that describes the code at an address, and where in it.
+    pub(crate) fn locate_jitted(
+        &self,
+        pid: Pid,
+        address: Avma,
+        time: TimestampNs,
+    ) -> Option<(DsoIndex, FileOffset)> {
+        let dso = *self.jitdump_of.get(&pid)?;
+        Some((dso, self.get(dso)?.symbols.locate_jit(address, time)?))
+    }
+}
+
+fn spec(dso: &RecordedDso) -> DsoSpec {
+    let (kind, pid) = match dso.kind {
+        RecordedKind::Kernel => (DsoKind::Kernel, None),
+        RecordedKind::KernelModule => (DsoKind::KernelModule, None),
+        RecordedKind::Vdso => (DsoKind::Vdso, None),
+        RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),
+        RecordedKind::JitDump => (DsoKind::JitDump, None),
+        RecordedKind::File => (DsoKind::Elf, None),
+        RecordedKind::Unknown | RecordedKind::KernelSymbol => (DsoKind::Unknown, None),
+    };
+    DsoSpec { kind, path: dso.path.as_ref().into(), build_id: dso.build_id, pid }
+}
+
+/// What unwinding needs to know of a mapping. A mapping without unwind information is mapped too:
+/// it is code that frame pointers may lead through.
+pub(crate) fn unwind_info(
+    binary: Option<&Binary>,
+    mapping: &Mapping,
+    arch: Option<Arch>,
+) -> (Bias, ModuleUnwindInfo) {
+    let nothing = || ModuleUnwindInfo::none(arch.unwrap_or(Arch::X86_64));
+    let offset = FileOffset(mapping.file_offset);
+    let size_bytes = mapping.end.0 - mapping.start.0;
+    let bias = binary.and_then(|b| b.symbols.bias_of_mapping(mapping.start, offset, size_bytes));
+    let (Some(binary), Some(bias)) = (binary, bias) else { return (Bias(0), nothing()) };
+    let info = binary.unwind.get_or_init(|| binary.symbols.unwind_info().unwrap_or_else(nothing));
+    (bias, info.clone())
+}

@@ -1,0 +1,285 @@
+//! From a sample to its call chain: addresses, innermost first.
+
+use crate::binaries::Binaries;
+use crate::dso_table::{DsoIndex, DsoTable, RecordedKind};
+use crate::process::{Epoch, ProcessModel, SpaceId};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use whit_perfdata::attr::Attr;
+use whit_perfdata::record::misc;
+use whit_perfdata::sample::{Sample, context};
+use whit_types::{Arch, Avma, Pid, TimestampNs};
+use whit_unwind::{AddressSpace, FrameKind, StackDump, StopReason, Unwinder, UserFrame, UserRegs};
+
+/// Frames that a call chain may have, as `perf report --max-stack` has it by default.
+pub(crate) const DEFAULT_MAX_STACK: usize = 127;
+
+/// Address spaces that one thread keeps ready for unwinding.
+const MAX_PREPARED_SPACES: usize = 512;
+
+/// `PERF_SAMPLE_BRANCH_CALL_STACK`.
+const BRANCH_CALL_STACK: u64 = 1 << 11;
+
+/// `PERF_SAMPLE_REGS_ABI_64`: the process was a 64-bit one, which is what whit unwinds.
+const ABI_64: u64 = 2;
+
+/// In whose code an address lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Side {
+    /// The sampled process.
+    User,
+    /// The kernel.
+    Kernel,
+    /// A virtual machine's guest, of which nothing is known.
+    Guest,
+}
+
+/// One address of a call chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ChainEntry {
+    /// As recorded or unwound.
+    pub address: Avma,
+    /// True for the address behind a call; the call itself is just before it.
+    pub is_return_address: bool,
+    /// Side.
+    pub side: Side,
+}
+
+impl ChainEntry {
+    fn exact(address: Avma, side: Side) -> ChainEntry {
+        ChainEntry { address, is_return_address: false, side }
+    }
+
+    /// The address by which function and line are looked up.
+    pub(crate) fn lookup_address(self) -> Avma {
+        Avma(self.address.0.wrapping_sub(u64::from(self.is_return_address)))
+    }
+}
+
+/// A call chain and what it needs to be looked up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    /// Innermost first; never empty for a sample that has an instruction pointer.
+    pub entries: Vec<ChainEntry>,
+    /// Why unwinding ended, where the stack was unwound.
+    pub stop: Option<StopReason>,
+}
+
+/// Where code lies: a binary and a place in it. The place is an offset into the file for files, a
+/// stated address for the vdso, and an address in memory for everything else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct CodePlace {
+    /// Binary.
+    pub dso: DsoIndex,
+    /// Place.
+    pub place: u64,
+    /// True for code of the kernel.
+    pub kernel: bool,
+}
+
+/// What the chains of all samples have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct ChainContext<'a> {
+    /// Processes.
+    pub model: &'a ProcessModel,
+    /// Binaries' names.
+    pub dsos: &'a DsoTable,
+    /// Binaries' contents.
+    pub binaries: &'a Binaries,
+    /// Instruction set of the recorded machine, where whit can unwind it.
+    pub arch: Option<Arch>,
+    /// Longest chain.
+    pub max_stack: usize,
+}
+
+/// Makes call chains. One per thread.
+pub(crate) struct ChainMaker<'a> {
+    context: ChainContext<'a>,
+    unwinder: Unwinder,
+    prepared: FxHashMap<SpaceId, Arc<AddressSpace>>,
+    unwound: Vec<UserFrame>,
+}
+
+impl<'a> ChainMaker<'a> {
+    /// With empty caches.
+    pub(crate) fn new(context: ChainContext<'a>) -> Self {
+        ChainMaker {
+            context,
+            unwinder: Unwinder::new(),
+            prepared: FxHashMap::default(),
+            unwound: Vec::new(),
+        }
+    }
+
+    /// Fills `chain` with the call chain of a sample.
+    pub(crate) fn make(
+        &mut self,
+        sample: &Sample<'_>,
+        cpu_mode: u16,
+        attr: &Attr,
+        epoch: Option<&Epoch>,
+        chain: &mut Chain,
+    ) {
+        chain.entries.clear();
+        chain.stop = None;
+        let side = side_of(cpu_mode);
+        let from_branches =
+            attr.branch_sample_type & BRANCH_CALL_STACK != 0 && !sample.branch_stack.is_empty();
+        self.add_recorded(sample, side, from_branches, &mut chain.entries);
+        if from_branches {
+            add_branch_call_stack(sample, side, &mut chain.entries);
+        } else if let Some(epoch) = epoch {
+            self.add_unwound(sample, epoch, chain);
+        }
+        if let Some(ip) = sample.ip {
+            match chain.entries.first_mut() {
+                // With precise sampling the recorded chain starts where the interrupt arrived.
+                Some(first) if first.side == side => first.address = ip,
+                Some(_) => chain.entries.insert(0, ChainEntry::exact(ip, side)),
+                None => chain.entries.push(ChainEntry::exact(ip, side)),
+            }
+        }
+        chain.entries.truncate(self.context.max_stack);
+    }
+
+    /// Takes the chain that the kernel recorded.
+    fn add_recorded(
+        &self,
+        sample: &Sample<'_>,
+        first_side: Side,
+        kernel_only: bool,
+        out: &mut Vec<ChainEntry>,
+    ) {
+        let mut side = first_side;
+        // The first address on each side is where execution stood, not a return address.
+        let mut exact = true;
+        for word in sample.callchain.iter() {
+            if word >= context::MAX {
+                side = match word {
+                    context::KERNEL => Side::Kernel,
+                    context::USER => Side::User,
+                    context::USER_DEFERRED => break,
+                    context::GUEST | context::GUEST_KERNEL | context::GUEST_USER => Side::Guest,
+                    // The hypervisor's, or a marker that this version does not know.
+                    _ => side,
+                };
+                exact = true;
+                continue;
+            }
+            if (kernel_only && side != Side::Kernel) || out.len() >= self.context.max_stack {
+                continue;
+            }
+            out.push(ChainEntry { address: Avma(word), is_return_address: !exact, side });
+            exact = false;
+        }
+    }
+
+    fn add_unwound(&mut self, sample: &Sample<'_>, epoch: &Epoch, chain: &mut Chain) {
+        let (Some(regs), Some(arch)) = (sample.user_regs, self.context.arch) else { return };
+        if sample.user_stack.is_empty() || regs.abi != ABI_64 {
+            return;
+        }
+        let regs = UserRegs::from_perf(arch, regs.mask, regs.values());
+        let Some(sp) = regs.sp() else { return };
+        let space = self.prepare(epoch);
+        let stack = StackDump { sp: Avma(sp), bytes: sample.user_stack };
+        let room = self.context.max_stack.saturating_sub(chain.entries.len());
+        self.unwound.clear();
+        chain.stop = Some(self.unwinder.unwind(&space, &regs, stack, room, &mut self.unwound));
+        // What the kernel recorded of the user side by frame pointers is replaced.
+        chain.entries.retain(|entry| entry.side != Side::User);
+        chain.entries.extend(self.unwound.iter().map(|frame| ChainEntry {
+            address: frame.address,
+            is_return_address: frame.kind == FrameKind::ReturnAddress,
+            side: Side::User,
+        }));
+    }
+
+    fn prepare(&mut self, epoch: &Epoch) -> Arc<AddressSpace> {
+        if let Some(space) = self.prepared.get(&epoch.id) {
+            return space.clone();
+        }
+        if self.prepared.len() >= MAX_PREPARED_SPACES {
+            self.prepared.clear();
+        }
+        let mut space = AddressSpace::new();
+        for mapping in epoch.map.iter() {
+            let dso = self.context.dsos.get(mapping.dso);
+            let unwinds = matches!(dso.kind, RecordedKind::File | RecordedKind::Vdso);
+            let binary = unwinds.then(|| self.context.binaries.get(mapping.dso)).flatten();
+            let (bias, info) = crate::binaries::unwind_info(binary, mapping, self.context.arch);
+            space.map(mapping.start..mapping.end, bias, info);
+        }
+        let space = Arc::new(space);
+        self.prepared.insert(epoch.id, space.clone());
+        space
+    }
+
+    /// Where an address of a chain lies.
+    pub(crate) fn locate(
+        &self,
+        entry: ChainEntry,
+        pid: Pid,
+        epoch: Option<&Epoch>,
+        time: TimestampNs,
+    ) -> CodePlace {
+        let address = entry.lookup_address();
+        match entry.side {
+            Side::Kernel => {
+                let dso = self.context.model.kernel_at(address);
+                CodePlace { dso, place: address.0, kernel: true }
+            }
+            Side::Guest => unknown(address),
+            Side::User => self.locate_user(address, pid, epoch, time),
+        }
+    }
+
+    fn locate_user(
+        &self,
+        address: Avma,
+        pid: Pid,
+        epoch: Option<&Epoch>,
+        time: TimestampNs,
+    ) -> CodePlace {
+        let jit = |dso, place| CodePlace { dso, place, kernel: false };
+        let mapping = epoch.and_then(|epoch| epoch.map.find(address));
+        let kind = mapping.map(|m| self.context.dsos.get(m.dso).kind);
+        match (mapping, kind) {
+            (Some(m), Some(RecordedKind::File | RecordedKind::Vdso)) => CodePlace {
+                dso: m.dso,
+                place: (address.0 - m.start.0).wrapping_add(m.file_offset),
+                kernel: false,
+            },
+            (Some(m), Some(RecordedKind::Anonymous(_))) => {
+                match self.context.binaries.locate_jitted(pid, address, time) {
+                    Some((dso, offset)) => jit(dso, offset.0),
+                    None => jit(m.dso, address.0),
+                }
+            }
+            _ => unknown(address),
+        }
+    }
+}
+
+fn unknown(address: Avma) -> CodePlace {
+    CodePlace { dso: DsoIndex::UNKNOWN, place: address.0, kernel: false }
+}
+
+fn side_of(cpu_mode: u16) -> Side {
+    match cpu_mode {
+        misc::KERNEL | misc::HYPERVISOR => Side::Kernel,
+        misc::GUEST_KERNEL | misc::GUEST_USER => Side::Guest,
+        _ => Side::User,
+    }
+}
+
+/// The user side of a chain from the LBR in call-stack mode: where execution stood, then the
+/// calls that led there, innermost first.
+fn add_branch_call_stack(sample: &Sample<'_>, side: Side, out: &mut Vec<ChainEntry>) {
+    let innermost = match side {
+        Side::User => sample.ip,
+        _ => sample.branch_stack.iter().next().map(|entry| entry.to),
+    };
+    out.extend(innermost.map(|address| ChainEntry::exact(address, Side::User)));
+    out.extend(sample.branch_stack.iter().map(|entry| ChainEntry::exact(entry.from, Side::User)));
+}

@@ -1,0 +1,170 @@
+//! What the recording says of itself, what it lost, and what to warn of.
+
+use crate::aggregate::{Aggregate, MAX_TREE_NODES};
+use crate::dso_table::RecordedKind;
+use crate::load::Prepared;
+use crate::model::{LossReport, Profile, RecordStats, RecordingInfo};
+use crate::process::MAX_EPOCHS_PER_PROCESS;
+use crate::stops::StopCounts;
+use std::collections::BTreeSet;
+use whit_perfdata::attr::SampleType;
+use whit_perfdata::feature::Feature;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::record_type_name;
+use whit_types::TimestampNs;
+
+/// Binaries without symbols that are named in the warnings; the rest is only counted.
+const MAX_NAMED_BINARIES: usize = 8;
+
+pub(crate) fn describe(
+    profile: &mut Profile,
+    recording: &Recording,
+    prepared: &Prepared,
+    sums: &Aggregate,
+    stops: &StopCounts,
+) {
+    profile.ledger = recording.features.ledger();
+    profile.stats = stats(prepared, stops);
+    profile.losses = losses(profile, recording, prepared, sums);
+    profile.recording = info(recording, sums);
+    profile.warnings = warnings(profile, recording, prepared, sums, stops);
+}
+
+fn stats(prepared: &Prepared, stops: &StopCounts) -> RecordStats {
+    let mut by_type = Vec::new();
+    let mut unknown = 0;
+    for (kind, count) in prepared.scan.counts.iter() {
+        match kind.and_then(record_type_name) {
+            Some(name) => by_type.push((name.to_owned(), count)),
+            None => unknown += count,
+        }
+    }
+    if unknown > 0 {
+        by_type.push(("UNKNOWN".to_owned(), unknown));
+    }
+    RecordStats {
+        by_type,
+        samples_by_event: prepared.scan.samples_by_event.clone(),
+        unwind_stops: stops.iter().map(|(reason, count)| (reason.to_string(), count)).collect(),
+    }
+}
+
+fn losses(
+    profile: &Profile,
+    recording: &Recording,
+    prepared: &Prepared,
+    sums: &Aggregate,
+) -> LossReport {
+    let loss = &prepared.scan.loss;
+    let rings = recording.events.first().map_or(1, |event| event.ids.len().max(1)) as u64;
+    let sampled_ns = match (sums.first_time, sums.last_time) {
+        (Some(first), Some(last)) => last.since(first),
+        _ => 0,
+    };
+    // The recorder measured these at the rings; from a foreign file they are worked out.
+    let (paused_ns, elapsed_ns) = match &profile.ledger {
+        Some(ledger) if ledger.elapsed_ns > 0 => (ledger.paused_ns, ledger.elapsed_ns),
+        _ => (loss.paused_ns, sampled_ns * rings),
+    };
+    LossReport {
+        lost_records: loss.lost_records,
+        lost_chunks: loss.lost_chunks,
+        lost_samples: loss.lost_samples,
+        paused_ns,
+        elapsed_ns,
+        truncated_bytes: loss.truncated_bytes,
+    }
+}
+
+fn info(recording: &Recording, sums: &Aggregate) -> RecordingInfo {
+    let features = &recording.features;
+    let string = |feature| features.string(feature).unwrap_or_default();
+    let chains = SampleType::CALLCHAIN;
+    let stacks = SampleType::STACK_USER | SampleType::REGS_USER;
+    RecordingInfo {
+        path: recording.path.display().to_string(),
+        size_bytes: recording.size_bytes,
+        hostname: string(Feature::HOSTNAME),
+        os_release: string(Feature::OSRELEASE),
+        version: string(Feature::VERSION),
+        arch: string(Feature::ARCH),
+        nr_cpus: features.nr_cpus(),
+        cpu_desc: string(Feature::CPUDESC),
+        cpuid: string(Feature::CPUID),
+        total_mem_kib: features.word(Feature::TOTAL_MEM),
+        cmdline: features.cmdline().unwrap_or_default(),
+        first_sample: sums.first_time,
+        last_sample: sums.last_time,
+        captured_on_s: captured_on_s(recording, sums.first_time),
+        has_callchains: recording.events.iter().any(|event| {
+            event.attr.sample_type.contains(chains) || event.attr.sample_type.contains(stacks)
+        }),
+    }
+}
+
+/// From the clock reference in the recording; perf itself shows the file's modification time.
+fn captured_on_s(recording: &Recording, first: Option<TimestampNs>) -> Option<u64> {
+    if let (Some(clock), Some(first)) = (recording.features.clock_data(), first) {
+        let since_reference = first.0 as i64 - clock.clock_ns.0 as i64;
+        let at_ns = clock.wall_clock_ns.checked_add_signed(since_reference)?;
+        return Some(at_ns / 1_000_000_000);
+    }
+    let modified = std::fs::metadata(&recording.path).ok()?.modified().ok()?;
+    Some(modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())
+}
+
+fn warnings(
+    profile: &Profile,
+    recording: &Recording,
+    prepared: &Prepared,
+    sums: &Aggregate,
+    stops: &StopCounts,
+) -> Vec<String> {
+    let mut warnings = recording.warnings.clone();
+    warnings.extend(prepared.scan.warnings.iter().cloned());
+    let mut counted = |count: u64, text: &str| {
+        if count > 0 {
+            warnings.push(format!("{count} {text}"));
+        }
+    };
+    counted(prepared.scan.orphan_samples, "samples belong to no event of the recording");
+    counted(
+        stops.unreadable_samples,
+        "samples are shorter than their fields say and were left out",
+    );
+    counted(
+        sums.cut_chains,
+        &format!("call chains were cut: the call tree has reached {MAX_TREE_NODES} nodes"),
+    );
+    counted(
+        prepared.model.epochs_cut(),
+        &format!(
+            "changes of address spaces were not told apart by time: a process changed its \
+             mappings more than {MAX_EPOCHS_PER_PROCESS} times"
+        ),
+    );
+    warnings.extend(missing_symbols(profile, prepared, sums));
+    warnings
+}
+
+/// Binaries that have samples and no symbols, each with the reason.
+fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> Vec<String> {
+    let used: BTreeSet<_> = sums.places.values.iter().map(|place| place.dso).collect();
+    let mut missing = Vec::new();
+    for dso in used {
+        let kind = prepared.dsos.get(dso).kind;
+        if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol) {
+            continue;
+        }
+        let problem = prepared.binaries.get(dso).and_then(|binary| binary.symbols.reason());
+        missing.extend(problem.map(|reason| {
+            format!("no symbols for {}: {reason}", profile.dsos[dso.index()].short_name)
+        }));
+    }
+    if missing.len() > MAX_NAMED_BINARIES {
+        let more = missing.len() - MAX_NAMED_BINARIES;
+        missing.truncate(MAX_NAMED_BINARIES);
+        missing.push(format!("no symbols for {more} more binaries"));
+    }
+    missing
+}

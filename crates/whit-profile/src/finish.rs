@@ -1,0 +1,255 @@
+//! From sums over places to the finished profile: symbols, inlined frames, losses.
+
+use crate::aggregate::{Aggregate, NO_NODE};
+use crate::chain::CodePlace;
+use crate::dso_table::{DsoIndex, RecordedDso, RecordedKind};
+use crate::load::{LoadOptions, Prepared};
+use crate::model::{
+    CallNode, CommId, DsoId, DsoInfo, DsoKind, EventId, EventInfo, FileId, Frame, FrameId,
+    FunctionId, FunctionInfo, NodeId, Profile, SampleRow, ThreadId, ThreadInfo,
+};
+use crate::place_symbols::{NamedCode, PlaceNamer};
+use crate::stops::StopCounts;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use whit_perfdata::reader::Recording;
+use whit_types::{Pid, Svma, Tid};
+
+/// Places that one thread names before it takes the next ones.
+const PLACES_PER_TASK: usize = 256;
+
+/// Names everything and builds the profile.
+pub(crate) fn finish(
+    recording: &Recording,
+    options: &LoadOptions,
+    prepared: Prepared,
+    sums: Aggregate,
+    stops: &StopCounts,
+) -> Profile {
+    let named = name_places(&prepared, &sums.places.values, options.threads);
+    let mut builder = Builder::new(&prepared);
+    builder.add_frames(&sums.places.values, named);
+    builder.add_nodes(&sums);
+    builder.add_rows(&sums);
+    let mut profile = builder.profile;
+    profile.events = events(recording, &prepared, &profile);
+    crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
+    profile
+}
+
+fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<EventInfo> {
+    let mut events: Vec<_> = recording
+        .events
+        .iter()
+        .zip(&prepared.scan.lost_samples_by_event)
+        .map(|(event, lost)| EventInfo {
+            name: event.name.clone(),
+            lost_samples: *lost,
+            ..EventInfo::default()
+        })
+        .collect();
+    for row in &profile.rows {
+        let event = &mut events[row.event.index()];
+        event.samples += row.samples;
+        event.period += row.period;
+    }
+    events
+}
+
+/// Names all places, several threads at once; neighbours in a binary go to the same thread.
+fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec<NamedCode> {
+    let mut order: Vec<u32> = (0..places.len() as u32).collect();
+    order.sort_unstable_by_key(|index| {
+        let place = places[*index as usize];
+        (place.dso, place.place)
+    });
+    let tasks: Vec<_> = order.chunks(PLACES_PER_TASK).collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let namer = PlaceNamer::new(&prepared.dsos, &prepared.binaries);
+        let mut done = Vec::new();
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.extend(task.iter().map(|i| (*i, namer.name(&places[*i as usize]))));
+        }
+        done
+    };
+    let mut named = vec![NamedCode::default(); places.len()];
+    std::thread::scope(|scope| {
+        let workers = threads.min(tasks.len()).max(1);
+        let handles: Vec<_> = (1..workers).map(|_| scope.spawn(worker)).collect();
+        let own = worker();
+        // A namer that panicked leaves its places without names; they show as addresses.
+        let others = handles.into_iter().filter_map(|handle| handle.join().ok()).flatten();
+        for (index, name) in own.into_iter().chain(others) {
+            named[index as usize] = name;
+        }
+    });
+    named
+}
+
+struct Builder {
+    profile: Profile,
+    functions: FxHashMap<(DsoId, Arc<str>), FunctionId>,
+    files: FxHashMap<Arc<str>, FileId>,
+    /// Per place: its frames, the physical one first, then what was inlined there.
+    frames_of_place: Vec<Vec<FrameId>>,
+    node_of: Vec<NodeId>,
+    comm_of_model: FxHashMap<u32, CommId>,
+    comm_names: Vec<Arc<str>>,
+    last_comms: FxHashMap<(Pid, Tid), u32>,
+}
+
+impl Builder {
+    fn new(prepared: &Prepared) -> Builder {
+        let dsos = prepared.dsos.iter().map(|(index, dso)| dso_info(prepared, index, dso));
+        Builder {
+            profile: Profile { dsos: dsos.collect(), ..Profile::default() },
+            functions: FxHashMap::default(),
+            files: FxHashMap::default(),
+            frames_of_place: Vec::new(),
+            node_of: Vec::new(),
+            comm_of_model: FxHashMap::default(),
+            comm_names: prepared.model.comm_names().to_vec(),
+            last_comms: FxHashMap::default(),
+        }
+        .with_last_comms(prepared)
+    }
+
+    fn with_last_comms(mut self, prepared: &Prepared) -> Builder {
+        let all = prepared.model.last_comms();
+        self.last_comms.extend(all.map(|(thread, comm)| (thread, comm.0)));
+        self
+    }
+
+    fn add_frames(&mut self, places: &[CodePlace], named: Vec<NamedCode>) {
+        for (place, name) in places.iter().zip(named) {
+            let dso = DsoId(place.dso.0);
+            let (text, known) = match name.function {
+                Some(text) => (text, true),
+                None => (format!("{:#018x}", name.address.0).into(), false),
+            };
+            let function = self.function(dso, text, known);
+            let mut source = self.source(name.source);
+            let mut frames = vec![self.frame(place, name.address, function, source, false)];
+            for inlined in name.inlined {
+                // The location inside an inlined function; that of its caller is the call.
+                let function = self.function(dso, inlined.name, true);
+                source = self.source(inlined.source);
+                frames.push(self.frame(place, name.address, function, source, true));
+            }
+            self.frames_of_place.push(frames);
+        }
+    }
+
+    fn frame(
+        &mut self,
+        place: &CodePlace,
+        address: Svma,
+        function: FunctionId,
+        source: Option<(FileId, u32)>,
+        inlined: bool,
+    ) -> FrameId {
+        let frames = &mut self.profile.frames;
+        frames.push(Frame { function, address, source, inlined, kernel: place.kernel });
+        FrameId((frames.len() - 1) as u32)
+    }
+
+    fn function(&mut self, dso: DsoId, name: Arc<str>, known: bool) -> FunctionId {
+        let functions = &mut self.profile.functions;
+        *self.functions.entry((dso, name)).or_insert_with_key(|(_, name)| {
+            functions.push(FunctionInfo { name: name.to_string(), dso, known });
+            FunctionId((functions.len() - 1) as u32)
+        })
+    }
+
+    fn source(&mut self, source: Option<(Arc<str>, u32)>) -> Option<(FileId, u32)> {
+        let (file, line) = source?;
+        let files = &mut self.profile.files;
+        let id = *self.files.entry(file).or_insert_with_key(|file| {
+            files.push(file.to_string());
+            FileId((files.len() - 1) as u32)
+        });
+        Some((id, line))
+    }
+
+    /// Parents come before their children in the sums' tree, and so they do in the profile's.
+    fn add_nodes(&mut self, sums: &Aggregate) {
+        for node in &sums.nodes.values {
+            let mut parent = match node.parent {
+                NO_NODE => NodeId::NONE,
+                parent => self.node_of[parent as usize],
+            };
+            for frame in &self.frames_of_place[node.place as usize] {
+                self.profile.nodes.push(CallNode { parent, frame: *frame });
+                parent = NodeId((self.profile.nodes.len() - 1) as u32);
+            }
+            self.node_of.push(parent);
+        }
+    }
+
+    fn add_rows(&mut self, sums: &Aggregate) {
+        for (pid, tid) in &sums.threads.values {
+            let comm = self.last_comms.get(&(*pid, *tid)).copied();
+            let comm = self.comm(comm.unwrap_or(u32::MAX), *tid);
+            self.profile.threads.push(ThreadInfo { pid: *pid, tid: *tid, comm });
+        }
+        let mut rows: Vec<_> = sums.rows.iter().filter(|(key, _)| key.node != NO_NODE).collect();
+        rows.sort_unstable_by_key(|(key, _)| (key.event, key.thread, key.comm, key.cpu, key.node));
+        for (key, weight) in rows {
+            let (_, tid) = sums.threads.values[key.thread as usize];
+            let row = SampleRow {
+                event: EventId(key.event),
+                thread: ThreadId(key.thread),
+                comm: self.comm(key.comm, tid),
+                cpu: key.cpu,
+                node: self.node_of[key.node as usize],
+                samples: weight.samples,
+                period: weight.period,
+            };
+            self.profile.rows.push(row);
+        }
+    }
+
+    /// The command name of the process model; a thread without one goes by its number, as `:TID`.
+    fn comm(&mut self, model_comm: u32, tid: Tid) -> CommId {
+        if let Some(comm) = self.comm_of_model.get(&model_comm) {
+            return *comm;
+        }
+        let known = self.comm_names.get(model_comm as usize).map(|name| name.to_string());
+        let is_known = known.is_some();
+        let name = known.unwrap_or_else(|| format!(":{}", tid.0));
+        let comms = &mut self.profile.comms;
+        let id = match comms.iter().position(|comm| *comm == name) {
+            Some(at) => CommId(at as u32),
+            None => {
+                comms.push(name);
+                CommId((comms.len() - 1) as u32)
+            }
+        };
+        if is_known {
+            self.comm_of_model.insert(model_comm, id);
+        }
+        id
+    }
+}
+
+fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo {
+    let kind = match dso.kind {
+        RecordedKind::Unknown => DsoKind::Unknown,
+        RecordedKind::Kernel => DsoKind::Kernel,
+        RecordedKind::KernelModule => DsoKind::KernelModule,
+        RecordedKind::Vdso => DsoKind::Vdso,
+        RecordedKind::File => DsoKind::Elf,
+        RecordedKind::Anonymous(_) | RecordedKind::JitDump | RecordedKind::KernelSymbol => {
+            DsoKind::Jit
+        }
+    };
+    debug_assert_eq!(prepared.dsos.get(index), dso);
+    let path = dso.path.to_string();
+    let short_name = match path.rsplit_once('/') {
+        Some((_, name)) if !path.starts_with('[') => name.to_owned(),
+        _ => path.clone(),
+    };
+    DsoInfo { path, short_name, build_id: dso.build_id, kind }
+}

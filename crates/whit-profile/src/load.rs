@@ -1,0 +1,248 @@
+//! Loading a recording: first pass, process model, second pass, symbols.
+
+use crate::aggregate::{Aggregate, SampleFacts};
+use crate::binaries::Binaries;
+use crate::chain::{Chain, ChainContext, ChainMaker, DEFAULT_MAX_STACK};
+use crate::dso_table::DsoTable;
+use crate::model::Profile;
+use crate::process::ProcessModel;
+use crate::progress::Progress;
+use crate::replay::{kernel_reference, replay};
+use crate::scan::{BlockTimes, Scan, scan};
+use crate::stops::StopCounts;
+use crate::time_filter::{TimeFilter, TimeRange};
+use crate::work::WorkQueue;
+use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::feature::{Feature, Features};
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, record_type};
+use whit_perfdata::stream::StreamError;
+use whit_symbolize::SymbolizerConfig;
+use whit_types::{Arch, BuildId, Pid, Tid, TimestampNs};
+
+/// Why a recording could not be loaded at all. What only spoils a part of it is a warning.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A stream that was readable in the first pass no longer is.
+    #[error("the recording changed while it was read: {0}")]
+    Changed(#[from] StreamError),
+    /// A decoding thread panicked.
+    #[error("a decoding thread ended unexpectedly; please report this with the recording")]
+    WorkerDied,
+}
+
+/// What to load and how.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Decoding threads; at least one.
+    pub threads: usize,
+    /// Tell samples on different CPUs apart.
+    pub by_cpu: bool,
+    /// Part of the time.
+    pub time: Option<TimeFilter>,
+    /// Only these processes; all where empty.
+    pub pids: Vec<Pid>,
+    /// Only these threads; all where empty.
+    pub tids: Vec<Tid>,
+    /// Longest call chain.
+    pub max_stack: usize,
+    /// Where symbols come from.
+    pub symbols: SymbolizerConfig,
+}
+
+impl LoadOptions {
+    /// Everything, with perf's bounds.
+    pub fn new(threads: usize, symbols: SymbolizerConfig) -> LoadOptions {
+        LoadOptions {
+            threads: threads.max(1),
+            by_cpu: false,
+            time: None,
+            pids: Vec::new(),
+            tids: Vec::new(),
+            max_stack: DEFAULT_MAX_STACK,
+            symbols,
+        }
+    }
+
+    pub(crate) fn wants(&self, pid: Pid, tid: Tid) -> bool {
+        (self.pids.is_empty() || self.pids.contains(&pid))
+            && (self.tids.is_empty() || self.tids.contains(&tid))
+    }
+}
+
+/// What the first pass found, made ready for looking samples up.
+pub(crate) struct Prepared {
+    pub(crate) events: EventTable,
+    pub(crate) scan: Scan,
+    pub(crate) model: ProcessModel,
+    pub(crate) dsos: DsoTable,
+    pub(crate) binaries: Binaries,
+    pub(crate) arch: Option<Arch>,
+    pub(crate) time: Option<TimeRange>,
+}
+
+impl Prepared {
+    pub(crate) fn chain_context(&self, max_stack: usize) -> ChainContext<'_> {
+        ChainContext {
+            model: &self.model,
+            dsos: &self.dsos,
+            binaries: &self.binaries,
+            arch: self.arch,
+            max_stack,
+        }
+    }
+}
+
+/// First pass and process model.
+pub(crate) fn prepare(
+    recording: &Recording,
+    options: &LoadOptions,
+    block_times: BlockTimes,
+    progress: &Progress<'_>,
+) -> Result<Prepared, LoadError> {
+    let events = EventTable::new(&recording.events);
+    let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
+    let block_times = if relative_time { BlockTimes::Note } else { block_times };
+    let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
+    let mut symbols = options.symbols.clone();
+    symbols.kernel.reference = kernel_reference(&scan.changes);
+    symbols.kernel.build_id = kernel_build_id(&recording.features).or(symbols.kernel.build_id);
+    let (model, dsos) = replay(std::mem::take(&mut scan.changes), &recording.features);
+    let binaries = Binaries::new(&dsos, &model, symbols);
+    let time = options.time.as_ref().map(|filter| {
+        let times = scan.plans.iter().flat_map(|plan| &plan.blocks).filter_map(|b| b.times);
+        let (first, last) = times
+            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            .unwrap_or((TimestampNs(0), TimestampNs(u64::MAX)));
+        filter.resolve(first, last)
+    });
+    let arch = recorded_arch(&recording.features);
+    Ok(Prepared { events, scan, model, dsos, binaries, arch, time })
+}
+
+fn kernel_build_id(features: &Features) -> Option<BuildId> {
+    let entries = features.build_ids();
+    entries.into_iter().find(|entry| entry.path.starts_with("[kernel")).map(|entry| entry.id)
+}
+
+fn recorded_arch(features: &Features) -> Option<Arch> {
+    match features.string(Feature::ARCH) {
+        Some(machine) => Arch::from_uname(&machine),
+        None => Arch::native(),
+    }
+}
+
+/// Loads a whole recording into a profile.
+pub fn load(
+    recording: &Recording,
+    options: &LoadOptions,
+    report_progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Profile, LoadError> {
+    let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
+    let progress = Progress::new(2 * stream_bytes, report_progress);
+    let prepared = prepare(recording, options, BlockTimes::Skip, &progress)?;
+    let (sums, stops) = second_pass(recording, options, &prepared, &progress)?;
+    Ok(crate::finish::finish(recording, options, prepared, sums, &stops))
+}
+
+fn second_pass(
+    recording: &Recording,
+    options: &LoadOptions,
+    prepared: &Prepared,
+    progress: &Progress<'_>,
+) -> Result<(Aggregate, StopCounts), LoadError> {
+    let queue = WorkQueue::new(&prepared.scan.plans);
+    let worker = || Worker::new(recording, options, prepared).run(&queue, progress);
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (1..options.threads).map(|_| scope.spawn(worker)).collect();
+        let (mut sums, mut stops) = worker()?;
+        for handle in handles {
+            let (other, other_stops) = handle.join().map_err(|_| LoadError::WorkerDied)??;
+            sums.merge(other);
+            stops.add(&other_stops);
+        }
+        Ok((sums, stops))
+    })
+}
+
+/// One thread of the second pass.
+struct Worker<'a> {
+    recording: &'a Recording,
+    options: &'a LoadOptions,
+    prepared: &'a Prepared,
+    maker: ChainMaker<'a>,
+    chain: Chain,
+    sums: Aggregate,
+    stops: StopCounts,
+}
+
+impl<'a> Worker<'a> {
+    fn new(recording: &'a Recording, options: &'a LoadOptions, prepared: &'a Prepared) -> Self {
+        Worker {
+            recording,
+            options,
+            prepared,
+            maker: ChainMaker::new(prepared.chain_context(options.max_stack)),
+            chain: Chain::default(),
+            sums: Aggregate::default(),
+            stops: StopCounts::default(),
+        }
+    }
+
+    fn run(
+        mut self,
+        queue: &WorkQueue<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<(Aggregate, StopCounts), LoadError> {
+        let mut block = Vec::new();
+        while let Some(position) = queue.next(&mut block, progress)? {
+            let mut rest = &block[..];
+            while let Some((record, tail)) = RawRecord::split(rest) {
+                if record.header.kind == record_type::SAMPLE {
+                    self.sample(record, position + (block.len() - rest.len()) as u64);
+                }
+                rest = tail;
+            }
+        }
+        Ok((self.sums, self.stops))
+    }
+
+    fn sample(&mut self, record: RawRecord<'_>, position: u64) {
+        let prepared = self.prepared;
+        let Some(event) = prepared.events.event_of_sample(record.body) else { return };
+        let Some(layout) = prepared.events.layout(event) else { return };
+        let Some(sample) = layout.parse(record.body) else {
+            self.stops.unreadable_samples += 1;
+            return;
+        };
+        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        let time = sample.time.unwrap_or(TimestampNs(position));
+        if !self.options.wants(pid, tid) || prepared.time.is_some_and(|range| !range.contains(time))
+        {
+            return;
+        }
+        let attr = &self.recording.events[event].attr;
+        let epoch = prepared.model.space_at(pid, time);
+        self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
+        self.stops.count(self.chain.stop);
+        let is_jitted = prepared.binaries.has_jitdump(pid);
+        let fixed_period = !attr.has(AttrFlags::FREQ);
+        let facts = SampleFacts {
+            event: event as u32,
+            pid,
+            tid,
+            comm: prepared.model.comm_at(pid, tid, time),
+            cpu: sample.cpu.filter(|_| self.options.by_cpu),
+            period: sample.period.unwrap_or(if fixed_period {
+                attr.sample_period_or_freq
+            } else {
+                1
+            }),
+            time: sample.time,
+            space: epoch.map(|epoch| epoch.id).filter(|_| !is_jitted),
+        };
+        let maker = &self.maker;
+        self.sums.add(&facts, &self.chain.entries, |entry| maker.locate(entry, pid, epoch, time));
+    }
+}

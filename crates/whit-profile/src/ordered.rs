@@ -1,0 +1,166 @@
+//! Samples in order of time, as `whit script` prints them.
+//!
+//! Rings are drained one after the other, so a recording is ordered only roughly. The first pass
+//! notes the time span of each block; here blocks are read in the order of their streams, and a
+//! sample is given out once every block that could hold an earlier one has been read. Memory is
+//! bounded by how far blocks overlap in time: about what all rings hold together.
+
+use crate::load::{LoadError, LoadOptions, Prepared, prepare};
+use crate::progress::Progress;
+use crate::scan::{BlockTimes, StreamPlan};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
+use whit_perfdata::stream::StreamReader;
+use whit_types::TimestampNs;
+
+/// Samples that are given out together.
+pub(crate) const BATCH_SAMPLES: usize = 2048;
+
+/// A sample's record, alive as long as its block is.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingSample {
+    pub(crate) time: TimestampNs,
+    order: u64,
+    pub(crate) header: RecordHeader,
+    block: Arc<Vec<u8>>,
+    body: std::ops::Range<usize>,
+}
+
+impl PendingSample {
+    pub(crate) fn record(&self) -> RawRecord<'_> {
+        RawRecord { header: self.header, body: &self.block[self.body.clone()] }
+    }
+}
+
+impl PartialEq for PendingSample {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for PendingSample {}
+
+impl PartialOrd for PendingSample {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for PendingSample {
+    /// The earliest is the greatest: the heap gives out its greatest first.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.time, other.order).cmp(&(self.time, self.order))
+    }
+}
+
+/// One stream, read in order.
+struct Source {
+    reader: StreamReader,
+    /// Per block still to be read: no sample in it or behind it is earlier than this.
+    earliest: std::vec::IntoIter<TimestampNs>,
+    next_earliest: Option<TimestampNs>,
+    consumed_bytes: u64,
+}
+
+impl Source {
+    fn new(plan: &StreamPlan) -> Source {
+        let mut earliest: Vec<_> = plan
+            .blocks
+            .iter()
+            .map(|block| block.times.map_or(TimestampNs(u64::MAX), |(first, _)| first))
+            .collect();
+        for at in (1..earliest.len()).rev() {
+            earliest[at - 1] = earliest[at - 1].min(earliest[at]);
+        }
+        let mut earliest = earliest.into_iter();
+        let next_earliest = earliest.next();
+        let reader = StreamReader::new(plan.stream.clone());
+        Source { reader, earliest, next_earliest, consumed_bytes: 0 }
+    }
+}
+
+/// Gives out samples in order of time.
+pub(crate) struct OrderedSamples<'p> {
+    prepared: &'p Prepared,
+    progress: &'p Progress<'p>,
+    sources: Vec<Source>,
+    pending: BinaryHeap<PendingSample>,
+    order: u64,
+}
+
+impl<'p> OrderedSamples<'p> {
+    pub(crate) fn new(prepared: &'p Prepared, progress: &'p Progress<'p>) -> Self {
+        let sources = prepared.scan.plans.iter().map(Source::new).collect();
+        OrderedSamples { prepared, progress, sources, pending: BinaryHeap::new(), order: 0 }
+    }
+
+    /// The next samples, at most [`BATCH_SAMPLES`]; empty at the end.
+    pub(crate) fn next_batch(&mut self) -> Result<Vec<PendingSample>, LoadError> {
+        let mut batch = Vec::with_capacity(BATCH_SAMPLES);
+        while batch.len() < BATCH_SAMPLES {
+            let unread = self.sources.iter().filter_map(|source| source.next_earliest).min();
+            let ready = self.pending.peek().is_some_and(|sample| {
+                // Of the same time, the one that stands earlier in the recording goes first.
+                unread.is_none_or(|unread| sample.time < unread)
+            });
+            if ready {
+                batch.extend(self.pending.pop());
+            } else if unread.is_some() {
+                self.read_block(unread)?;
+            } else {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+
+    fn read_block(&mut self, earliest: Option<TimestampNs>) -> Result<(), LoadError> {
+        let Some(source) = self.sources.iter_mut().find(|s| s.next_earliest == earliest) else {
+            return Ok(());
+        };
+        let mut block = Vec::new();
+        let info = source.reader.next_block(&mut block).ok().flatten();
+        self.progress.advance(source.reader.consumed_bytes() - source.consumed_bytes);
+        source.consumed_bytes = source.reader.consumed_bytes();
+        source.next_earliest = source.earliest.next();
+        if let Some(info) = info {
+            self.take_samples(info.position, Arc::new(block));
+        }
+        Ok(())
+    }
+
+    fn take_samples(&mut self, position: u64, block: Arc<Vec<u8>>) {
+        let mut at = 0;
+        while let Some((record, tail)) = RawRecord::split(&block[at..]) {
+            let end = block.len() - tail.len();
+            if record.header.kind == record_type::SAMPLE {
+                let events = &self.prepared.events;
+                let layout = events.event_of_sample(record.body).and_then(|e| events.layout(e));
+                let time = layout.and_then(|layout| layout.sample_time(record.body));
+                let time = time.unwrap_or(TimestampNs(position + at as u64));
+                if self.prepared.time.is_none_or(|range| range.contains(time)) {
+                    self.order += 1;
+                    self.pending.push(PendingSample {
+                        time,
+                        order: self.order,
+                        header: record.header,
+                        block: block.clone(),
+                        body: end - record.body.len()..end,
+                    });
+                }
+            }
+            at = end;
+        }
+    }
+}
+
+/// First pass for reading in order.
+pub(crate) fn prepare_ordered(
+    recording: &Recording,
+    options: &LoadOptions,
+    progress: &Progress<'_>,
+) -> Result<Prepared, LoadError> {
+    prepare(recording, options, BlockTimes::Note, progress)
+}

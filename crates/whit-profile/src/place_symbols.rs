@@ -1,0 +1,84 @@
+//! Naming one place in the code.
+
+use crate::binaries::Binaries;
+use crate::chain::CodePlace;
+use crate::dso_table::{DsoTable, RecordedKind};
+use std::sync::Arc;
+use whit_symbolize::Resolution;
+use whit_types::{FileOffset, Svma};
+
+/// A function that was inlined at a place.
+#[derive(Clone, Debug)]
+pub(crate) struct InlinedCode {
+    pub(crate) name: Arc<str>,
+    /// Where in it execution was.
+    pub(crate) source: Option<(Arc<str>, u32)>,
+}
+
+/// What is known of a place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedCode {
+    /// Address as the binary states it.
+    pub(crate) address: Svma,
+    /// Physical function and the start of its code.
+    pub(crate) function: Option<Arc<str>>,
+    pub(crate) function_start: Svma,
+    /// Source line in the physical function.
+    pub(crate) source: Option<(Arc<str>, u32)>,
+    /// Inlined functions, the outermost first.
+    pub(crate) inlined: Vec<InlinedCode>,
+}
+
+/// Names places.
+pub(crate) struct PlaceNamer<'a> {
+    dsos: &'a DsoTable,
+    binaries: &'a Binaries,
+}
+
+impl<'a> PlaceNamer<'a> {
+    pub(crate) fn new(dsos: &'a DsoTable, binaries: &'a Binaries) -> Self {
+        PlaceNamer { dsos, binaries }
+    }
+
+    pub(crate) fn name(&self, place: &CodePlace) -> NamedCode {
+        let dso = self.dsos.get(place.dso);
+        let unnamed = NamedCode { address: Svma(place.place), ..NamedCode::default() };
+        let binary = self.binaries.get(place.dso);
+        let resolve = |address| {
+            binary.map_or(unnamed.clone(), |b| named(address, b.symbols.resolve(address)))
+        };
+        match dso.kind {
+            RecordedKind::Unknown => unnamed,
+            RecordedKind::KernelSymbol => NamedCode { function: Some(dso.path.clone()), ..unnamed },
+            RecordedKind::File | RecordedKind::Vdso => {
+                let offset = FileOffset(place.place);
+                match binary.and_then(|binary| binary.symbols.svma_of(offset)) {
+                    Some(svma) => resolve(svma),
+                    None => unnamed,
+                }
+            }
+            RecordedKind::Kernel
+            | RecordedKind::KernelModule
+            | RecordedKind::Anonymous(_)
+            | RecordedKind::JitDump => resolve(Svma(place.place)),
+        }
+    }
+}
+
+fn named(address: Svma, resolution: Resolution) -> NamedCode {
+    let function_start = resolution.function.as_ref().map_or(address, |f| f.start);
+    NamedCode {
+        address,
+        function: resolution.function.map(|function| function.name),
+        function_start,
+        source: resolution.location.map(|location| (location.file, location.line)),
+        inlined: resolution
+            .inlined
+            .into_iter()
+            .map(|frame| InlinedCode {
+                name: frame.name,
+                source: frame.location.map(|location| (location.file, location.line)),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,78 @@
+//! From the side band, in order of time, to the process model.
+
+use crate::address_map::Mapping;
+use crate::dso_table::{DsoIndex, DsoTable, RecordedDso, RecordedKind};
+use crate::process::ProcessModel;
+use crate::scan::{Change, TimedChange};
+use rustc_hash::FxHashMap;
+use whit_perfdata::feature::Features;
+use whit_types::{Avma, BuildId, Tid, TimestampNs};
+
+/// Applies all changes; they are sorted by time.
+pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features) -> (ProcessModel, DsoTable) {
+    let mut model = ProcessModel::default();
+    let mut dsos = DsoTable::default();
+    for TimedChange { time, change } in changes {
+        apply(&mut model, &mut dsos, time, change);
+    }
+    let build_ids: FxHashMap<String, BuildId> =
+        features.build_ids().into_iter().map(|entry| (entry.path, entry.id)).collect();
+    dsos.apply_build_ids(&build_ids);
+    (model, dsos)
+}
+
+fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, change: Change) {
+    match change {
+        Change::Comm { pid, tid, exec, name } => model.comm(pid, tid, &name, exec, time),
+        Change::Fork { task, copies_maps: true } => {
+            model.fork(task.pid, task.tid, task.parent_pid, task.parent_tid, time);
+        }
+        Change::Fork { task, copies_maps: false } => {
+            let is_process = task.tid == Tid(task.pid.0);
+            model.existing(task.pid, is_process, time);
+        }
+        Change::KernelSymbol { start, len_bytes, name } => {
+            let dso = dsos.intern(RecordedDso {
+                path: String::from_utf8_lossy(&name).into(),
+                kind: RecordedKind::KernelSymbol,
+                build_id: None,
+            });
+            model.map_kernel(mapping(start, u64::from(len_bytes), start.0, dso));
+        }
+        Change::Map { kernel: true, start, len_bytes, build_id, path, .. } => {
+            let dso = kernel_dso(dsos, &path, build_id);
+            model.map_kernel(mapping(start, len_bytes, start.0, dso));
+        }
+        Change::Map { pid, start, len_bytes, file_offset, build_id, path, .. } => {
+            let dso = dsos.intern_user(&path, pid, build_id);
+            model.map(pid, mapping(start, len_bytes, file_offset, dso), time);
+        }
+    }
+}
+
+/// Where the kernel lay: the recorder names its first mapping `[kernel.kallsyms]` and a symbol, and
+/// gives that symbol's address as the offset.
+pub(crate) fn kernel_reference(changes: &[TimedChange]) -> Option<(String, Avma)> {
+    changes.iter().find_map(|TimedChange { change, .. }| match change {
+        Change::Map { kernel: true, path, file_offset, .. } => {
+            let symbol = path.strip_prefix(b"[kernel.kallsyms]").filter(|s| !s.is_empty())?;
+            Some((String::from_utf8_lossy(symbol).into_owned(), Avma(*file_offset)))
+        }
+        _ => None,
+    })
+}
+
+fn mapping(start: Avma, len_bytes: u64, file_offset: u64, dso: DsoIndex) -> Mapping {
+    Mapping { start, end: Avma(start.0.saturating_add(len_bytes)), file_offset, dso }
+}
+
+fn kernel_dso(dsos: &mut DsoTable, path: &[u8], build_id: Option<BuildId>) -> DsoIndex {
+    if path.starts_with(b"[kernel") || path.starts_with(b"[guest.kernel") {
+        return DsoIndex::KERNEL;
+    }
+    dsos.intern(RecordedDso {
+        path: String::from_utf8_lossy(path).into(),
+        kind: RecordedKind::KernelModule,
+        build_id,
+    })
+}

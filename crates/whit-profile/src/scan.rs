@@ -1,0 +1,424 @@
+//! The first pass over a recording: counts, losses, and the side band.
+//!
+//! Samples are stepped over here. What is kept grows with the number of processes, mappings and
+//! command names, not with the number of samples.
+
+use crate::load::LoadError;
+use crate::progress::Progress;
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
+use whit_perfdata::stream::{BlockInfo, BlockRange, RecordCounts, Stream, StreamReader};
+use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
+
+/// Record types that have a counter of their own; all others are counted together.
+const COUNTED_TYPES: usize = 128;
+
+/// A change of the process model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Map {
+        pid: Pid,
+        start: Avma,
+        len_bytes: u64,
+        file_offset: u64,
+        build_id: Option<BuildId>,
+        kernel: bool,
+        path: Box<[u8]>,
+    },
+    Comm {
+        pid: Pid,
+        tid: Tid,
+        exec: bool,
+        name: Box<[u8]>,
+    },
+    Fork {
+        task: Task,
+        /// False for processes that existed before the recording: their maps follow.
+        copies_maps: bool,
+    },
+    KernelSymbol {
+        start: Avma,
+        len_bytes: u32,
+        name: Box<[u8]>,
+    },
+}
+
+/// A change and when it happened.
+#[derive(Clone, Debug)]
+pub(crate) struct TimedChange {
+    pub(crate) time: TimestampNs,
+    pub(crate) change: Change,
+}
+
+/// One block of a stream, to be read again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlannedBlock {
+    pub(crate) info: BlockInfo,
+    /// Earliest and latest sample; absent without samples.
+    pub(crate) times: Option<(TimestampNs, TimestampNs)>,
+    pub(crate) has_samples: bool,
+}
+
+/// How to read one stream again.
+#[derive(Debug)]
+pub(crate) struct StreamPlan {
+    pub(crate) stream: Stream,
+    pub(crate) blocks: Vec<PlannedBlock>,
+}
+
+impl StreamPlan {
+    /// True where blocks can be read in any order.
+    pub(crate) fn is_random_access(&self) -> bool {
+        self.blocks.iter().all(|block| block.info.range.is_some())
+    }
+
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, u64)> + '_ {
+        self.blocks
+            .iter()
+            .filter(|block| block.has_samples)
+            .filter_map(|block| Some((block.info.range?, block.info.position)))
+    }
+}
+
+/// What LOST and LOST_SAMPLES records say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ScannedLoss {
+    pub(crate) lost_records: u64,
+    pub(crate) lost_chunks: u64,
+    pub(crate) lost_samples: u64,
+    pub(crate) paused_ns: u64,
+    pub(crate) truncated_bytes: u64,
+}
+
+/// The result of the first pass.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) changes: Vec<TimedChange>,
+    pub(crate) plans: Vec<StreamPlan>,
+    pub(crate) loss: ScannedLoss,
+    pub(crate) samples_by_event: Vec<u64>,
+    pub(crate) lost_samples_by_event: Vec<u64>,
+    pub(crate) counts: TypeCounts,
+    pub(crate) wrapped: RecordCounts,
+    pub(crate) orphan_samples: u64,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Records by type.
+#[derive(Clone, Debug)]
+pub(crate) struct TypeCounts {
+    by_type: Vec<u64>,
+    unknown: u64,
+}
+
+impl Default for TypeCounts {
+    fn default() -> Self {
+        TypeCounts { by_type: vec![0; COUNTED_TYPES], unknown: 0 }
+    }
+}
+
+impl TypeCounts {
+    #[inline]
+    fn count(&mut self, kind: u32) {
+        match self.by_type.get_mut(kind as usize) {
+            Some(count) => *count += 1,
+            None => self.unknown += 1,
+        }
+    }
+
+    fn add(&mut self, other: &TypeCounts) {
+        self.by_type.iter_mut().zip(&other.by_type).for_each(|(a, b)| *a += b);
+        self.unknown += other.unknown;
+    }
+
+    /// Type number (or `None` for those beyond every table) and count, without zeros.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Option<u32>, u64)> + '_ {
+        let known = (0u32..).zip(&self.by_type).map(|(kind, count)| (Some(kind), *count));
+        known.chain([(None, self.unknown)]).filter(|(_, count)| *count > 0)
+    }
+
+    pub(crate) fn set(&mut self, kind: u32, count: u64) {
+        self.by_type[kind as usize] = count;
+    }
+}
+
+/// Whether to note the times of each block's samples, which reading in order of time needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BlockTimes {
+    Skip,
+    Note,
+}
+
+/// Reads all streams once; several streams in parallel.
+pub(crate) fn scan(
+    recording: &Recording,
+    events: &EventTable,
+    block_times: BlockTimes,
+    threads: usize,
+    progress: &Progress<'_>,
+) -> Result<Scan, LoadError> {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(stream) = recording.streams.get(index) else { break done };
+            let scanner = StreamScanner::new(events, block_times, index == 0);
+            done.push((index, scanner.run(stream, progress)));
+        }
+    };
+    let mut parts = std::thread::scope(|scope| {
+        let workers = threads.min(recording.streams.len()).max(1);
+        let handles: Vec<_> = (1..workers).map(|_| scope.spawn(worker)).collect();
+        let mut parts = worker();
+        for handle in handles {
+            parts.extend(handle.join().map_err(|_| LoadError::WorkerDied)?);
+        }
+        Ok::<_, LoadError>(parts)
+    })?;
+    parts.sort_by_key(|(index, _)| *index);
+    Ok(merge(parts.into_iter().map(|(_, part)| part), events.len()))
+}
+
+fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
+    let mut scan = Scan {
+        changes: Vec::new(),
+        plans: Vec::new(),
+        loss: ScannedLoss::default(),
+        samples_by_event: vec![0; events],
+        lost_samples_by_event: vec![0; events],
+        counts: TypeCounts::default(),
+        wrapped: RecordCounts::default(),
+        orphan_samples: 0,
+        warnings: Vec::new(),
+    };
+    for part in parts {
+        scan.changes.extend(part.changes);
+        scan.plans.push(part.plan);
+        scan.counts.add(&part.counts);
+        scan.warnings.extend(part.warnings);
+        scan.orphan_samples += part.orphan_samples;
+        add_all(&mut scan.samples_by_event, &part.samples_by_event);
+        add_all(&mut scan.lost_samples_by_event, &part.lost_samples_by_event);
+        let (loss, new) = (&mut scan.loss, part.loss);
+        loss.lost_records += new.lost_records;
+        loss.lost_chunks += new.lost_chunks;
+        loss.lost_samples += new.lost_samples;
+        loss.paused_ns += new.paused_ns;
+        loss.truncated_bytes += new.truncated_bytes;
+        scan.wrapped.compressed += part.wrapped.compressed;
+        scan.wrapped.compressed2 += part.wrapped.compressed2;
+        scan.wrapped.compressed_bytes += part.wrapped.compressed_bytes;
+        scan.wrapped.decompressed_bytes += part.wrapped.decompressed_bytes;
+    }
+    scan.counts.set(record_type::COMPRESSED, scan.wrapped.compressed);
+    scan.counts.set(record_type::COMPRESSED2, scan.wrapped.compressed2);
+    // Stable: records of one moment stay in the order in which they were recorded.
+    scan.changes.sort_by_key(|change| change.time);
+    scan
+}
+
+fn add_all(to: &mut [u64], from: &[u64]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+struct StreamScan {
+    changes: Vec<TimedChange>,
+    plan: StreamPlan,
+    counts: TypeCounts,
+    loss: ScannedLoss,
+    samples_by_event: Vec<u64>,
+    lost_samples_by_event: Vec<u64>,
+    orphan_samples: u64,
+    wrapped: RecordCounts,
+    warnings: Vec<String>,
+}
+
+struct StreamScanner<'e> {
+    events: &'e EventTable,
+    block_times: BlockTimes,
+    changes: Vec<TimedChange>,
+    blocks: Vec<PlannedBlock>,
+    counts: TypeCounts,
+    loss: ScannedLoss,
+    samples_by_event: Vec<u64>,
+    lost_samples_by_event: Vec<u64>,
+    orphan_samples: u64,
+    warnings: Vec<String>,
+    /// Time of the last record that had one, for the length of a loss.
+    last_time: Option<TimestampNs>,
+    is_first_stream: bool,
+}
+
+impl<'e> StreamScanner<'e> {
+    fn new(events: &'e EventTable, block_times: BlockTimes, is_first_stream: bool) -> Self {
+        StreamScanner {
+            events,
+            block_times,
+            changes: Vec::new(),
+            blocks: Vec::new(),
+            counts: TypeCounts::default(),
+            loss: ScannedLoss::default(),
+            samples_by_event: vec![0; events.len()],
+            lost_samples_by_event: vec![0; events.len()],
+            orphan_samples: 0,
+            warnings: Vec::new(),
+            last_time: None,
+            is_first_stream,
+        }
+    }
+
+    fn run(mut self, stream: &Stream, progress: &Progress<'_>) -> StreamScan {
+        let mut reader = StreamReader::new(stream.clone());
+        let mut block = Vec::new();
+        let mut consumed = 0;
+        loop {
+            match reader.next_block(&mut block) {
+                Ok(Some(info)) => self.scan_block(info, &block),
+                Ok(None) => break,
+                Err(error) => {
+                    self.loss.truncated_bytes += error.lost_bytes();
+                    self.warnings.push(error.to_string());
+                    break;
+                }
+            }
+            progress.advance(reader.consumed_bytes() - consumed);
+            consumed = reader.consumed_bytes();
+        }
+        if reader.truncated_bytes() > 0 {
+            self.loss.truncated_bytes += reader.truncated_bytes();
+            self.warnings.push(format!(
+                "{}: the last {} bytes hold no whole record (cut short)",
+                stream.path().display(),
+                reader.truncated_bytes()
+            ));
+        }
+        StreamScan {
+            changes: self.changes,
+            plan: StreamPlan { stream: stream.clone(), blocks: self.blocks },
+            counts: self.counts,
+            loss: self.loss,
+            samples_by_event: self.samples_by_event,
+            lost_samples_by_event: self.lost_samples_by_event,
+            orphan_samples: self.orphan_samples,
+            wrapped: reader.record_counts(),
+            warnings: self.warnings,
+        }
+    }
+
+    fn scan_block(&mut self, info: BlockInfo, block: &[u8]) {
+        let mut planned = PlannedBlock { info, times: None, has_samples: false };
+        let mut rest = block;
+        let mut previous: Option<RawRecord<'_>> = None;
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            self.counts.count(record.header.kind);
+            match record.header.kind {
+                record_type::SAMPLE => self.sample(record, &mut planned),
+                record_type::LOST => {
+                    let before = previous.and_then(|p| self.time_of(p)).or(self.last_time);
+                    self.lost(record, before);
+                }
+                kind if kind < record_type::USER_START => {
+                    let position = info.position + (block.len() - rest.len()) as u64;
+                    self.side_band(record, position);
+                }
+                _ => {}
+            }
+            if record.header.kind < record_type::USER_START {
+                previous = Some(record);
+            }
+            rest = tail;
+        }
+        self.last_time = previous.and_then(|p| self.time_of(p)).or(self.last_time);
+        self.blocks.push(planned);
+    }
+
+    #[inline]
+    fn sample(&mut self, record: RawRecord<'_>, planned: &mut PlannedBlock) {
+        planned.has_samples = true;
+        let event = self.events.event_of_sample(record.body);
+        match event.and_then(|event| self.samples_by_event.get_mut(event)) {
+            Some(count) => *count += 1,
+            None => self.orphan_samples += 1,
+        }
+        if self.block_times == BlockTimes::Note
+            && let Some(time) = self.sample_time(record)
+        {
+            let (first, last) = planned.times.unwrap_or((time, time));
+            planned.times = Some((first.min(time), last.max(time)));
+        }
+    }
+
+    fn sample_time(&self, record: RawRecord<'_>) -> Option<TimestampNs> {
+        let event = self.events.event_of_sample(record.body)?;
+        self.events.layout(event)?.sample_time(record.body)
+    }
+
+    fn time_of(&self, record: RawRecord<'_>) -> Option<TimestampNs> {
+        if record.header.kind == record_type::SAMPLE {
+            self.sample_time(record)
+        } else {
+            self.events.parse_id_trailer(record.body).time
+        }
+    }
+
+    fn lost(&mut self, record: RawRecord<'_>, before: Option<TimestampNs>) {
+        let Some(SideBand::Lost { lost, .. }) = SideBand::parse(record) else { return };
+        self.loss.lost_records += lost;
+        self.loss.lost_chunks += 1;
+        let at = self.events.parse_id_trailer(record.body).time;
+        if let (Some(at), Some(before)) = (at, before) {
+            self.loss.paused_ns += at.since(before);
+        }
+    }
+
+    fn side_band(&mut self, record: RawRecord<'_>, position: u64) {
+        let Some(side_band) = SideBand::parse(record) else { return };
+        let id = self.events.parse_id_trailer(record.body);
+        if let SideBand::LostSamples { lost } = side_band {
+            self.loss.lost_samples += lost;
+            let event = id.id.and_then(|id| self.events.event_of_id(id)).unwrap_or(0);
+            if let Some(count) = self.lost_samples_by_event.get_mut(event) {
+                *count += lost;
+            }
+            return;
+        }
+        // Without time stamps, the order of the file is the order of events.
+        let in_order = || TimestampNs(if self.is_first_stream { position } else { u64::MAX });
+        let time = id.time.unwrap_or_else(in_order);
+        let copies_maps = record.header.misc & misc::FORK_EXEC == 0;
+        if let Some(change) = to_change(side_band, record, copies_maps) {
+            self.changes.push(TimedChange { time, change });
+        }
+    }
+}
+
+fn to_change(side_band: SideBand<'_>, record: RawRecord<'_>, copies_maps: bool) -> Option<Change> {
+    Some(match side_band {
+        SideBand::Mmap(map) if map.is_executable() => map_change(&map, record),
+        SideBand::Comm { pid, tid, name, exec } => {
+            Change::Comm { pid, tid, exec, name: name.into() }
+        }
+        SideBand::Fork(task) => Change::Fork { task, copies_maps },
+        SideBand::Ksymbol { start, len_bytes, flags, name, .. } if flags & 1 == 0 => {
+            Change::KernelSymbol { start, len_bytes, name: name.into() }
+        }
+        _ => return None,
+    })
+}
+
+fn map_change(map: &Mmap<'_>, record: RawRecord<'_>) -> Change {
+    Change::Map {
+        pid: map.pid,
+        start: map.start,
+        len_bytes: map.len_bytes,
+        file_offset: map.page_offset,
+        build_id: match map.file_id {
+            MappedFileId::BuildId(id) => Some(id),
+            _ => None,
+        },
+        kernel: record.header.cpu_mode() == misc::KERNEL || map.pid.0 == -1,
+        path: map.path.into(),
+    }
+}

@@ -1,0 +1,31 @@
+//! Counting why unwinding ended.
+
+use whit_unwind::StopReason;
+
+/// How many chains ended for which reason.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopCounts {
+    by_reason: [u64; StopReason::ALL.len()],
+    /// Samples that are shorter than their fields say.
+    pub(crate) unreadable_samples: u64,
+}
+
+impl StopCounts {
+    pub(crate) fn count(&mut self, stop: Option<StopReason>) {
+        let index = stop.and_then(|stop| StopReason::ALL.iter().position(|r| *r == stop));
+        if let Some(index) = index {
+            self.by_reason[index] += 1;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &StopCounts) {
+        self.by_reason.iter_mut().zip(&other.by_reason).for_each(|(a, b)| *a += b);
+        self.unreadable_samples += other.unreadable_samples;
+    }
+
+    /// Reasons that occurred, with their counts.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StopReason, u64)> + '_ {
+        let all = StopReason::ALL.into_iter().zip(self.by_reason);
+        all.filter(|(_, count)| *count > 0)
+    }
+}

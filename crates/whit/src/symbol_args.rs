@@ -1,0 +1,82 @@
+//! Options on symbols that `report` and `script` share.
+
+use std::path::PathBuf;
+use whit_perfdata::feature::Feature;
+use whit_perfdata::reader::Recording;
+use whit_profile::LoadOptions;
+use whit_profile::time_filter::TimeFilter;
+use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_types::{Pid, Tid};
+
+/// Which samples, and where symbols come from.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LoadArgs {
+    /// Only samples of these processes
+    #[arg(long, value_name = "PID,..", value_delimiter = ',')]
+    pid: Vec<i32>,
+    /// Only samples of these threads
+    #[arg(long, value_name = "TID,..", value_delimiter = ',')]
+    tid: Vec<i32>,
+    /// Only this part of the time: `START,STOP` in seconds, `10%-20%`, or `10%/2`
+    #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true)]
+    time: Option<TimeFilter>,
+    /// Longest call chain
+    #[arg(long, value_name = "FRAMES", default_value_t = 127)]
+    max_stack: usize,
+    /// Show inlined functions (the default)
+    #[arg(long, overrides_with = "no_inline")]
+    inline: bool,
+    /// Do not show inlined functions
+    #[arg(long)]
+    no_inline: bool,
+    /// Show C++ and Rust names readably (the default)
+    #[arg(long, overrides_with = "no_demangle")]
+    demangle: bool,
+    /// Show names as the linker has them
+    #[arg(long)]
+    no_demangle: bool,
+    /// Look for binaries below this folder
+    #[arg(long, value_name = "FOLDER")]
+    symfs: Option<PathBuf>,
+    /// Kernel image with symbols
+    #[arg(short = 'k', long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
+    /// List of kernel symbols [default: /proc/kallsyms]
+    #[arg(long, value_name = "FILE")]
+    kallsyms: Option<PathBuf>,
+    /// Decoding threads [default: one per CPU]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl LoadArgs {
+    /// True unless switched off.
+    pub(crate) fn inline(&self) -> bool {
+        !self.no_inline
+    }
+
+    /// As the loader takes them.
+    pub(crate) fn options(&self, recording: &Recording) -> LoadOptions {
+        let home = std::env::home_dir();
+        let mut debug_dirs = DebugDirs::standard(home.as_deref());
+        debug_dirs.symfs.clone_from(&self.symfs);
+        let mut symbols = SymbolizerConfig::new(debug_dirs);
+        symbols.inlines = self.inline();
+        symbols.demangle = !self.no_demangle;
+        symbols.kernel.vmlinux.clone_from(&self.vmlinux);
+        symbols.kernel.kallsyms.clone_from(&self.kallsyms);
+        // Our own vdso is the recorded one if the kernel is.
+        let recorded = recording.features.string(Feature::OSRELEASE);
+        if recorded.is_none_or(|release| release == whit_sys::system::uname().release) {
+            symbols.vdso = whit_symbolize::own_vdso().ok();
+        }
+        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+        LoadOptions {
+            time: self.time.clone(),
+            pids: self.pid.iter().copied().map(Pid).collect(),
+            tids: self.tid.iter().copied().map(Tid).collect(),
+            max_stack: self.max_stack,
+            ..LoadOptions::new(self.threads.unwrap_or_else(cpus), symbols)
+        }
+    }
+}
