@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use whit_profile::model::{Frame, FunctionId, Profile};
+use whit_profile::model::{DsoKind, Frame, FunctionId, Profile};
 
 use super::options::{ChainMode, ChainOptions};
 use super::tree::ChainKey;
@@ -221,7 +221,7 @@ fn merge(members: &mut Vec<Member>) {
 /// The order of equally heavy branches.
 ///
 /// perf takes the order of symbol addresses, highest first, and for different binaries the order
-/// of heap pointers. Here binaries stand by name; within one, the lowest sampled address of a
+/// of heap pointers, code outside of all binaries last. Here binaries stand by name; within one, the lowest sampled address of a
 /// function stands for its start, which orders functions alike, since they do not overlap.
 pub(super) struct KeyOrder {
     /// By function: rank of the binary's name, and lowest address.
@@ -236,7 +236,10 @@ impl KeyOrder {
             *slot = (*slot).min(address.0);
         }
         let mut by_name: Vec<u32> = (0..profile.dsos.len() as u32).collect();
-        by_name.sort_by_key(|&d| (&profile.dsos[d as usize].short_name, d));
+        by_name.sort_by_key(|&d| {
+            let dso = &profile.dsos[d as usize];
+            (dso.kind == DsoKind::Unknown, &dso.short_name, d)
+        });
         let mut dso_rank = vec![0; profile.dsos.len()];
         for (rank, &dso) in by_name.iter().enumerate() {
             dso_rank[dso as usize] = rank as u32;
