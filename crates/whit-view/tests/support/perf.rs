@@ -1,5 +1,6 @@
 //! Recordings of a small program by the installed `perf`, and what `perf` says of them.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -9,6 +10,11 @@ use whit_profile::model::{EventId, Profile};
 use crate::builder::{At, Builder, Who, at};
 
 const WORKLOAD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/workload.c");
+
+/// Says that a test proves nothing here, past the test harness, which keeps what is printed.
+fn skipped(test: &str, why: &str) {
+    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
+}
 
 /// A recording in a folder of its own.
 pub struct Recording {
@@ -38,11 +44,11 @@ impl Recording {
                 Ok(output) if output.status.success() => {}
                 Ok(output) => {
                     let why = String::from_utf8_lossy(&output.stderr).into_owned();
-                    println!("SKIPPED {test}: {command:?} failed: {why}");
+                    skipped(test, &format!("{command:?} failed: {why}"));
                     return None;
                 }
                 Err(error) => {
-                    println!("SKIPPED {test}: cannot run {:?}: {error}", command.get_program());
+                    skipped(test, &format!("cannot run {:?}: {error}", command.get_program()));
                     return None;
                 }
             }
@@ -73,7 +79,7 @@ pub fn profile_of(recording: &Recording) -> Profile {
     let text = recording.script(&["-F", "comm,pid,tid,period,event,ip,sym,dso"]);
     let mut builder = Builder::default();
     let mut events: Vec<(String, EventId)> = Vec::new();
-    for event in ["cpu-clock", "page-faults"] {
+    for event in ["cpu-clock", "page-faults", "cpu-clock:u"] {
         events.push((event.to_owned(), builder.event(event)));
     }
     for block in text.split("\n\n").filter(|b| !b.trim().is_empty()) {
@@ -97,11 +103,13 @@ fn add_sample(builder: &mut Builder, events: &[(String, EventId)], block: &str) 
     for line in frames.lines() {
         chain.push(frame(line.trim()));
     }
-    // Inlined frames are printed without a binary: it is that of the frame they were inlined into.
-    for i in (0..chain.len().saturating_sub(1)).rev() {
-        if chain[i].inlined {
-            (chain[i].dso, chain[i].kernel) = (chain[i + 1].dso.clone(), chain[i + 1].kernel);
-        }
+    for i in (0..chain.len()).rev().filter(|&i| chain[i].inlined).collect::<Vec<_>>() {
+        // Inlined frames are printed without a binary: it is that of the frame of the same address
+        // that they were inlined into. Where the symbol table and the debug information name a
+        // function differently, perf takes it for an inlined one; then it is a neighbour's.
+        let outer = chain.get(i + 1).filter(|outer| outer.address == chain[i].address);
+        let near = outer.or_else(|| chain.get(i.wrapping_sub(1))).or(chain.get(i + 1)).unwrap();
+        (chain[i].dso, chain[i].kernel) = (near.dso.clone(), near.kernel);
     }
     chain.reverse();
     builder.sample(event, who, &chain, period);
@@ -145,6 +153,29 @@ pub fn table(report: &str) -> Vec<String> {
         lines.pop();
     }
     lines
+}
+
+/// Cuts a report into rows with their call graphs, and single other lines.
+pub fn blocks(lines: &[String]) -> Vec<Vec<&str>> {
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    for line in lines {
+        match blocks.last_mut() {
+            Some(row) if row_weight(row[0]).is_some() && !starts_block(line) => row.push(line),
+            _ => blocks.push(vec![line]),
+        }
+    }
+    blocks
+}
+
+fn starts_block(line: &str) -> bool {
+    line.starts_with('#') || row_weight(line).is_some()
+}
+
+/// The functions and percentages of a call graph, without the drawing around them, in order.
+pub fn branches<'l>(block: &[&'l str]) -> Vec<&'l str> {
+    let mut branches: Vec<&str> = block.iter().map(|l| l.trim_matches([' ', '|', '-'])).collect();
+    branches.sort_unstable();
+    branches
 }
 
 /// Sorts runs of equally heavy rows, each with its call graph.

@@ -27,8 +27,12 @@ __attribute__((noinline)) void system_calls(void) {
     while (fread(text, 1, sizeof text, f) > 0) {}
     fclose(f);
 }
+static int pure;
 static void work(int rounds, int modulus) {
-    for (int i = 0; i < rounds; i++) { recurse(i % modulus); system_calls(); }
+    for (int i = 0; i < rounds; i++) {
+        recurse(i % modulus);
+        if (!pure) system_calls();
+    }
 }
 static void *thread(void *name) {
     pthread_setname_np(pthread_self(), name);
@@ -37,6 +41,7 @@ static void *thread(void *name) {
 }
 int main(int argc, char **argv) {
     pthread_t t[2];
+    pure = argc > 1 && strcmp(argv[1], "pure") == 0;
     int threads = argc > 1 && strcmp(argv[1], "threads") == 0;
     for (int i = 0; threads && i < 2; i++) pthread_create(&t[i], 0, thread, i ? "worker-b" : "worker-a");
     work(1500, 5);
