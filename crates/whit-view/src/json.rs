@@ -33,7 +33,8 @@
 //!   "losses": { "lost_records", "lost_chunks", "lost_samples", "paused_ns", "elapsed_ns",
 //!               "truncated_bytes", "data_loss" },
 //!   "ledger": { .. as the ledger's fields .. } | null,
-//!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..] },
+//!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..],
+//!              "unwind_stops": { "reason": samples, .. } },
 //!   "warnings": [ "..", .. ]
 //! }
 //! ```
@@ -143,15 +144,16 @@ struct Stats<'a>(&'a RecordStats);
 
 impl Serialize for Stats<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct ByType<'a>(&'a [(String, u64)]);
-        impl Serialize for ByType<'_> {
+        struct Counts<'a>(&'a [(String, u64)]);
+        impl Serialize for Counts<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
             }
         }
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("by_type", &ByType(&self.0.by_type))?;
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("by_type", &Counts(&self.0.by_type))?;
         map.serialize_entry("samples_by_event", &self.0.samples_by_event)?;
+        map.serialize_entry("unwind_stops", &Counts(&self.0.unwind_stops))?;
         map.end()
     }
 }
@@ -337,6 +339,7 @@ mod tests {
         builder.profile.losses.lost_records = 5;
         builder.profile.ledger = Some(Ledger { samples: 2, ..Ledger::default() });
         builder.profile.stats.by_type = vec![("SAMPLE".into(), 2)];
+        builder.profile.stats.unwind_stops = vec![("end of stack".into(), 2)];
         builder.profile.warnings = vec!["careful".into()];
         builder.profile
     }
@@ -373,6 +376,7 @@ mod tests {
         assert_eq!(report["losses"]["data_loss"], 0.0);
         assert_eq!(report["ledger"]["samples"], 2);
         assert_eq!(report["stats"]["by_type"]["SAMPLE"], 2);
+        assert_eq!(report["stats"]["unwind_stops"]["end of stack"], 2);
         assert_eq!(report["warnings"][0], "careful");
     }
 

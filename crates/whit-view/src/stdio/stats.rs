@@ -7,7 +7,8 @@ use whit_profile::model::Profile;
 use super::loss::loss_line;
 use crate::hists::percent;
 
-/// Prints `Aggregated stats:` as perf does, samples by event, and what was lost.
+/// Prints `Aggregated stats:` as perf does, samples by event, why unwinding ended, and what was
+/// lost.
 ///
 /// # Errors
 /// What `out` returns.
@@ -31,6 +32,12 @@ pub fn write_stats(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
         if event.lost_samples > 0 {
             writeln!(out, "{:>16} events: {:>10}", "LOST_SAMPLES", event.lost_samples)?;
         }
+    }
+    if !stats.unwind_stops.is_empty() {
+        writeln!(out, "Unwinding ended:")?;
+    }
+    for (reason, samples) in &stats.unwind_stops {
+        writeln!(out, "{samples:>10}  {reason}")?;
     }
     match loss_line(&profile.losses) {
         Some(line) => writeln!(out, "{line}"),

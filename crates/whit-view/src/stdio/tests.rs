@@ -199,6 +199,7 @@ fn statistics() {
     let mut profile = rich();
     profile.stats.by_type =
         [("MMAP2", 4), ("SAMPLE", 9), ("LOST", 2)].map(|(n, c)| (n.to_owned(), c)).to_vec();
+    profile.stats.unwind_stops = vec![("end of stack".into(), 8), ("no unwind table".into(), 1)];
     profile.losses = losses();
     profile.events[1].lost_samples = 3;
     let mut out = Vec::new();
