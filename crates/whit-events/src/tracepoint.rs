@@ -38,19 +38,16 @@ pub trait TracepointIds {
 #[derive(Debug, thiserror::Error)]
 pub enum TracepointError {
     /// tracefs is not there.
-    #[error(
-        "there is no tracefs at {path}; mount it: sudo mount -t tracefs tracefs /sys/kernel/tracing"
-    )]
+    #[error("there is no tracefs at {root}; mount it: {}", mount_command())]
     NotMounted {
-        /// The path looked at.
-        path: PathBuf,
+        /// Where it was looked for.
+        root: PathBuf,
     },
     /// A file or directory was refused.
-    #[error(
-        "cannot read {path}: {source}; tracefs belongs to root: \
-         sudo mount -o remount,mode=755 /sys/kernel/tracing lets everybody read it"
-    )]
+    #[error("cannot read {path}: {source}; let your group read it: {}", share_command(root))]
     Refused {
+        /// Where tracefs is mounted.
+        root: PathBuf,
         /// The path looked at.
         path: PathBuf,
         /// What the system said.
@@ -62,6 +59,27 @@ pub enum TracepointError {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl TracepointError {
+    /// The command that helps, where there is one.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            TracepointError::NotMounted { .. } => Some(mount_command()),
+            TracepointError::Refused { root, .. } => Some(share_command(root)),
+            TracepointError::BadId { .. } => None,
+        }
+    }
+}
+
+fn mount_command() -> String {
+    format!("sudo mount -t tracefs tracefs {}", TRACEFS_PATHS[0])
+}
+
+/// The group has to be given too: files below are readable for owner and group only, whatever
+/// the mode of the mount.
+fn share_command(root: &Path) -> String {
+    format!("sudo mount -o remount,mode=750,gid=$(id -g) {}", root.display())
 }
 
 /// Reads tracefs when asked.
@@ -88,7 +106,10 @@ impl TracefsIds {
     }
 
     fn list(&self, dir: &Path) -> Result<Option<Vec<String>>, TracepointError> {
-        let refused = |source| TracepointError::Refused { path: dir.to_owned(), source };
+        let refused = |source| {
+            let (root, path) = (self.root.clone(), dir.to_owned());
+            TracepointError::Refused { root, path, source }
+        };
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -109,7 +130,7 @@ impl TracefsIds {
 impl TracepointIds for TracefsIds {
     fn systems(&mut self) -> Result<Vec<String>, TracepointError> {
         let path = self.root.join("events");
-        self.list(&path)?.ok_or(TracepointError::NotMounted { path: self.root.clone() })
+        self.list(&path)?.ok_or(TracepointError::NotMounted { root: self.root.clone() })
     }
 
     fn names(&mut self, system: &str) -> Result<Vec<String>, TracepointError> {
@@ -130,7 +151,7 @@ impl TracepointIds for TracefsIds {
                 // Tells an unknown tracepoint from a tracefs that is not there.
                 self.systems().map(|_| None)
             }
-            Err(source) => Err(TracepointError::Refused { path, source }),
+            Err(source) => Err(TracepointError::Refused { root: self.root.clone(), path, source }),
         }
     }
 }
