@@ -1,0 +1,98 @@
+//! tracefs, BTF and BPF.
+
+use std::fs::{self, File};
+use std::io;
+
+use whit_events::{TRACEFS_PATHS, TYPE_TRACEPOINT, TracefsIds, TracepointError, TracepointIds};
+use whit_perfdata::attr::SampleType;
+use whit_sys::capability::Capability;
+
+use crate::checks::{counting, mounts, usual_side};
+use crate::finding::{Area, Finding, Status};
+use crate::machine::{Machine, Privileges};
+use crate::probe::Target;
+use crate::refusal::{Needs, explain, grant};
+
+pub(super) fn check(machine: &mut Machine, privileges: &Privileges) -> Vec<Finding> {
+    let mut findings = tracepoints(machine, privileges);
+    findings.push(btf(machine));
+    findings.push(bpf(machine, privileges));
+    findings
+}
+
+fn finding(what: &str, status: Status, detail: impl Into<String>) -> Finding {
+    Finding::new(Area::Tracing, what, status, detail)
+}
+
+fn tracepoints(machine: &mut Machine, privileges: &Privileges) -> Vec<Finding> {
+    let mounted = mounts::read(machine).into_iter().find(|mount| mount.kind == "tracefs");
+    let Some(mount) = mounted else {
+        let remedy = TracepointError::NotMounted { root: TRACEFS_PATHS[0].into() }.remedy();
+        let detail = "not mounted: no tracepoints";
+        return vec![finding("tracefs", Status::Absent, detail).with_remedy(remedy)];
+    };
+    let point = mount.point.display().to_string();
+    let mut ids = TracefsIds::new(&mount.point);
+    let id = match ids.id("sched", "sched_switch") {
+        Ok(Some(id)) => id,
+        Ok(None) => {
+            let detail = format!("at {point}, but without sched:sched_switch");
+            return vec![finding("tracefs", Status::Degraded, detail)];
+        }
+        Err(error) => {
+            let detail = format!("at {point}, but this user cannot read it");
+            return vec![finding("tracefs", Status::Refused, detail).with_remedy(error.remedy())];
+        }
+    };
+    let systems = ids.systems().map_or(0, |systems| systems.len());
+    let readable = finding("tracefs", Status::Ok, format!("at {point}, {systems} subsystems"));
+    vec![readable, contents(machine, privileges, id)]
+}
+
+/// Samples of a tracepoint carry the memory of the kernel, and need more than counting does.
+fn contents(machine: &mut Machine, privileges: &Privileges, id: u64) -> Finding {
+    let what = "tracepoint samples";
+    let mut attr = counting(TYPE_TRACEPOINT, id, usual_side(privileges));
+    attr.sample_type = SampleType::RAW | SampleType::TIME;
+    attr.sample_period_or_freq = 1;
+    match machine.probe.open(&attr, Target::ThisThread) {
+        Ok(()) => finding(what, Status::Ok, "recorded with their contents"),
+        Err(error) => {
+            let refusal = explain(error, Needs::RawTracepoints, privileges);
+            finding(what, refusal.status, refusal.detail).with_remedy(refusal.remedy)
+        }
+    }
+}
+
+fn btf(machine: &Machine) -> Finding {
+    let path = machine.sys("kernel/btf/vmlinux");
+    match File::open(&path) {
+        Ok(_) => finding("BTF", Status::Ok, "BPF programs fit themselves to this kernel"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => finding(
+            "BTF",
+            Status::Absent,
+            "the kernel describes no types: the bpf engine cannot load",
+        )
+        .with_remedy("run a kernel that was built with CONFIG_DEBUG_INFO_BTF".to_owned()),
+        Err(error) => finding("BTF", Status::Refused, format!("{}: {error}", path.display())),
+    }
+}
+
+fn bpf(machine: &Machine, privileges: &Privileges) -> Finding {
+    let what = "BPF programs";
+    let held = |capability| privileges.effective.has(capability);
+    let tracing = [Capability::Bpf, Capability::PerfMon];
+    if held(Capability::SysAdmin) || tracing.into_iter().all(held) {
+        let jit =
+            fs::read_to_string(machine.proc("sys/net/core/bpf_jit_enable")).unwrap_or_default();
+        let jit =
+            if jit.trim() == "0" { ", interpreted: net.core.bpf_jit_enable is 0" } else { "" };
+        return finding(what, Status::Ok, format!("may be loaded{jit}"));
+    }
+    let needed = if privileges.knows_perfmon { &tracing[..] } else { &[Capability::SysAdmin] };
+    let remedy = grant(privileges)
+        .unwrap_or_else(|| "run whit as root of the host, or start the container with --cap-add=BPF --cap-add=PERFMON".to_owned());
+    let names: Vec<&str> = needed.iter().map(|capability| capability.name()).collect();
+    let detail = format!("the bpf engine needs {}", names.join(" and "));
+    finding(what, Status::Refused, detail).with_remedy(remedy)
+}

@@ -1,0 +1,34 @@
+//! What this machine and this user can record, what is refused, and the command that lifts each
+//! refusal.
+//!
+//! ```no_run
+//! let mut machine = whit_doctor::Machine::this();
+//! let report = whit_doctor::run(&mut machine);
+//! print!("{}", whit_doctor::render_text(&report));
+//! ```
+//!
+//! Nothing is concluded from settings alone where it can be tried: events are opened, made to
+//! count and made to sample. Settings explain the outcome and name the way out.
+//!
+//! # Invariants
+//!
+//! Nothing on the machine is changed. The checks read files below [`Roots`] and ask the kernel
+//! through [`Probe`] only, so that a tree of files and a scripted probe stand in for a machine;
+//! [`Machine::this`] is the only place that names the real ones.
+#![forbid(unsafe_code)]
+
+mod checks;
+mod finding;
+mod machine;
+mod probe;
+mod refusal;
+mod render;
+mod system_probe;
+mod work;
+
+pub use checks::run;
+pub use finding::{Area, Cost, Finding, Report, Status};
+pub use machine::{Machine, Privileges, Roots};
+pub use probe::{Count, Probe, Target};
+pub use render::{render_json, render_text};
+pub use system_probe::SystemProbe;

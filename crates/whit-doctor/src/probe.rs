@@ -1,0 +1,65 @@
+//! What the checks ask of the kernel.
+
+use whit_perfdata::attr::Attr;
+use whit_sys::Errno;
+
+/// On what an event is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// The calling thread, on any CPU.
+    ThisThread,
+    /// Another process.
+    Process(i32),
+    /// Everything on one CPU.
+    Cpu(i32),
+}
+
+/// What an event counted while the probe worked for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    /// The count.
+    pub value: u64,
+    /// Nanoseconds for which the event was enabled.
+    pub enabled_ns: u64,
+    /// Nanoseconds for which it was on the PMU.
+    pub running_ns: u64,
+}
+
+/// Asks the kernel. Each call opens what it needs and closes it again.
+pub trait Probe {
+    /// Counts the event on the calling thread over a little work that causes every generic
+    /// event: computation, branches, memory, page faults, context switches.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the call that failed.
+    fn count(&mut self, attr: &Attr) -> Result<Count, Errno>;
+
+    /// Samples the calling thread over the same work; gives the number of samples.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the call that failed.
+    fn sample(&mut self, attr: &Attr) -> Result<u64, Errno>;
+
+    /// Opens the event and closes it.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the opening.
+    fn open(&mut self, attr: &Attr, target: Target) -> Result<(), Errno>;
+
+    /// Nanoseconds of each of `rounds` readings of the event's count.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the call that failed.
+    fn time_reads(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno>;
+
+    /// Nanoseconds of each of `rounds` openings and closings of the event.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the call that failed.
+    fn time_opens(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno>;
+}

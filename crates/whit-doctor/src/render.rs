@@ -1,0 +1,88 @@
+//! The report as text and as JSON.
+
+use std::fmt::Write;
+
+use crate::finding::{Area, Cost, Finding, Report, Status};
+
+/// Column at which details start.
+const DETAIL_COLUMN: usize = 48;
+
+/// The report for a terminal: areas in the order of interest, what is not as it should be with the
+/// command that changes it, and a summary. Every line is at most as wide as its content needs.
+pub fn render_text(report: &Report) -> String {
+    let mut text = String::new();
+    for area in Area::ALL {
+        let findings: Vec<&Finding> = report.of(area).collect();
+        if findings.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "{}", area.title());
+        findings.iter().for_each(|finding| line(&mut text, finding));
+        text.push('\n');
+    }
+    if !report.costs.is_empty() {
+        text.push_str("Cost of measuring (median, fastest to slowest)\n");
+        report.costs.iter().for_each(|cost| cost_line(&mut text, cost));
+        text.push('\n');
+    }
+    remedies(&mut text, report);
+    text
+}
+
+fn line(text: &mut String, finding: &Finding) {
+    let Finding { what, status, detail, .. } = finding;
+    let width = DETAIL_COLUMN.saturating_sub(12);
+    let _ = writeln!(text, "  {status:<8}  {what:<width$}  {detail}");
+}
+
+fn cost_line(text: &mut String, cost: &Cost) {
+    let Cost { what, median_ns, min_ns, max_ns, rounds } = cost;
+    let width = DETAIL_COLUMN.saturating_sub(2);
+    let (median, min, max) = (duration(*median_ns), duration(*min_ns), duration(*max_ns));
+    let _ = writeln!(text, "  {what:<width$}  {median} ({min} to {max}, {rounds} times)");
+}
+
+fn duration(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        _ => format!("{:.1} ms", ns as f64 / 1e6),
+    }
+}
+
+/// Each remedy once, with what it is for.
+fn remedies(text: &mut String, report: &Report) {
+    let count = |status| report.count(status);
+    let _ = writeln!(
+        text,
+        "{} ok, {} degraded, {} refused, {} absent",
+        count(Status::Ok),
+        count(Status::Degraded),
+        count(Status::Refused),
+        count(Status::Absent)
+    );
+    let mut listed: Vec<(&str, Vec<&str>)> = Vec::new();
+    for finding in &report.findings {
+        let Some(remedy) = finding.remedy.as_deref() else { continue };
+        match listed.iter_mut().find(|(known, _)| *known == remedy) {
+            Some((_, whats)) => whats.push(&finding.what),
+            None => listed.push((remedy, vec![&finding.what])),
+        }
+    }
+    if !listed.is_empty() {
+        text.push_str("\nTo change that\n");
+    }
+    for (remedy, whats) in listed {
+        let _ = writeln!(text, "  {}\n      {remedy}", whats.join(", "));
+    }
+}
+
+/// The report as one JSON object: `findings`, each with `area`, `what`, `status`, `detail` and
+/// `remedy` (a text or null), and `costs` in nanoseconds.
+///
+/// # Errors
+///
+/// None in practice: every field can be written as JSON.
+pub fn render_json(report: &Report) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(report).map(|json| json + "\n")
+}

@@ -1,0 +1,105 @@
+//! The real kernel.
+
+use std::time::Instant;
+
+use whit_perfdata::attr::Attr;
+use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
+
+use crate::probe::{Count, Probe, Target};
+use crate::work::work;
+
+/// Data pages of the ring that a sampling probe maps: small enough for any user's allowance.
+const RING_PAGES: usize = 16;
+/// `PERF_RECORD_SAMPLE`
+const RECORD_SAMPLE: u32 = 9;
+/// `struct perf_event_header`: type, misc, size.
+const HEADER_SIZE_BYTES: usize = 8;
+
+/// Asks the kernel that this process runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemProbe;
+
+impl Probe for SystemProbe {
+    fn count(&mut self, attr: &Attr) -> Result<Count, Errno> {
+        let event = open(attr, Target::ThisThread)?;
+        event.enable()?;
+        work();
+        event.disable()?;
+        let mut words = [0; 3];
+        event.read(&mut words)?;
+        let [value, enabled_ns, running_ns] = words;
+        Ok(Count { value, enabled_ns, running_ns })
+    }
+
+    fn sample(&mut self, attr: &Attr) -> Result<u64, Errno> {
+        let event = open(attr, Target::ThisThread)?;
+        let mut ring = Ring::map(&event, RING_PAGES)?;
+        event.enable()?;
+        work();
+        event.disable()?;
+        Ok(ring.drain(|slices| count_samples(&slices.concat())).unwrap_or(0))
+    }
+
+    fn open(&mut self, attr: &Attr, target: Target) -> Result<(), Errno> {
+        open(attr, target).map(drop)
+    }
+
+    fn time_reads(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno> {
+        let event = open(attr, Target::ThisThread)?;
+        event.enable()?;
+        let mut words = [0; 3];
+        (0..rounds).map(|_| timed(|| event.read(&mut words).map(drop))).collect()
+    }
+
+    fn time_opens(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno> {
+        // The first of its kind pays for setting the PMU up.
+        open(attr, Target::ThisThread)?;
+        (0..rounds).map(|_| timed(|| open(attr, Target::ThisThread).map(drop))).collect()
+    }
+}
+
+fn timed(operation: impl FnOnce() -> Result<(), Errno>) -> Result<u64, Errno> {
+    let start = Instant::now();
+    operation()?;
+    Ok(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn open(attr: &Attr, target: Target) -> Result<PerfEventFd, Errno> {
+    let (pid, cpu) = match target {
+        Target::ThisThread => (0, -1),
+        Target::Process(pid) => (pid, -1),
+        Target::Cpu(cpu) => (-1, cpu),
+    };
+    PerfEventFd::open(&attr.to_bytes(), pid, cpu, None, OpenFlags::default())
+}
+
+/// Counts the samples among whole records.
+fn count_samples(mut records: &[u8]) -> u64 {
+    let mut samples = 0;
+    while let Some(header) = records.first_chunk::<HEADER_SIZE_BYTES>() {
+        let [t0, t1, t2, t3, _, _, s0, s1] = *header;
+        samples += u64::from(u32::from_ne_bytes([t0, t1, t2, t3]) == RECORD_SAMPLE);
+        let size = usize::from(u16::from_ne_bytes([s0, s1])).max(HEADER_SIZE_BYTES);
+        records = records.get(size..).unwrap_or_default();
+    }
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_told_from_other_records() {
+        let record = |kind: u32, size: u16| {
+            let mut bytes = kind.to_ne_bytes().to_vec();
+            bytes.extend([0, 0]);
+            bytes.extend(size.to_ne_bytes());
+            bytes.resize(usize::from(size.max(8)), 0);
+            bytes
+        };
+        let records = [record(9, 16), record(2, 24), record(9, 8), record(1, 0)].concat();
+        assert_eq!(count_samples(&records), 2);
+        assert_eq!(count_samples(&records[..10]), 1);
+    }
+}
