@@ -2,8 +2,8 @@
 
 import { button, byId, copyText, el, press } from './dom.js';
 import { formatCount, formatPercent, formatPeriod, isClockEvent, plural } from './format.js';
-import { cssColour, KINDS, themePaint, vary } from './colors.js';
-import { findPath, functionOf, isInlined, pathTo } from './tree.js';
+import { cssColour, themePaint, vary } from './colors.js';
+import { findPath, functionOf, pathTo } from './tree.js';
 import { exactly } from './search.js';
 import { decodeState, encodeState } from './state.js';
 import { Model } from './model.js';
@@ -11,21 +11,13 @@ import { FlameGraph } from './flame.js';
 import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
+import { frameTip } from './frametip.js';
+import { Theme } from './theme.js';
 import { categoryColour, renderLegend, renderSelectors } from './controls.js';
 
 const TYPING_MS = 120;
-const THEME_KEY = 'whit-theme';
 /** What a change of these does to a view is worth a step of the browser's history. */
 const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees'];
-
-function storedTheme() {
-  try {
-    return localStorage.getItem(THEME_KEY) ?? 'auto';
-  } catch {
-    // Storage may be closed to local files; the theme then follows the system.
-    return 'auto';
-  }
-}
 
 export class App {
   constructor(profile) {
@@ -34,9 +26,11 @@ export class App {
     this.muted = new Set();
     this.notice = new Notice();
     this.menu = new Menu();
-    this.tooltip = new Tooltip(({ side, node }) => this.#tooltipContent(side, node));
-    this.darkQuery = window.matchMedia('(prefers-color-scheme: dark)');
-    this.#applyTheme(storedTheme());
+    this.theme = new Theme(byId('theme'), () => this.render({}));
+    this.tooltip = new Tooltip(({ side, node }) => frameTip(this.model, this.graphs[side].data, node, {
+      theme: this.theme.name,
+      topDown: side === 'graph' && this.state.stacks === 'top-down',
+    }));
     this.graphs = {
       graph: new FlameGraph(byId('flame'), this.#graphEvents('graph')),
       callers: new FlameGraph(byId('callers'), this.#graphEvents('callers')),
@@ -75,7 +69,6 @@ export class App {
     if (fragment === (location.hash || '#')) {
       return;
     }
-    this.written = fragment;
     if (step) {
       location.hash = fragment;
     } else {
@@ -99,12 +92,9 @@ export class App {
     on('comm', (value) => ({ comm: value === '' ? null : value }));
     this.#listenToButtons();
     this.#typing(byId('search'), (search) => this.go({ search }));
+    byId('search').addEventListener('keydown', (event) => event.key === 'Enter' && this.#pickFound());
     this.#typing(byId('filter'), (filter) => this.go({ filter }));
     document.addEventListener('keydown', (event) => this.#key(event));
-    this.darkQuery.addEventListener('change', () => {
-      this.#applyTheme(this.themeChoice);
-      this.render({});
-    });
   }
 
   #listenToButtons() {
@@ -126,7 +116,6 @@ export class App {
     click('search-clear', () => this.#clearSearch());
     click('reset', () => this.#reset());
     click('back', () => history.back());
-    click('theme', () => this.#nextTheme());
     click('link', () => this.#copy(location.href, 'Link copied'));
     click('help', () => byId('help-dialog').showModal());
     click('help-close', () => byId('help-dialog').close());
@@ -176,35 +165,16 @@ export class App {
     this.go({ view: 'graph', search: exactly(this.model.functionName(fn)), regex: true });
   }
 
-  // ---- theme
-
-  #applyTheme(choice) {
-    this.themeChoice = ['light', 'dark'].includes(choice) ? choice : 'auto';
-    this.theme = this.themeChoice === 'auto' ? (this.darkQuery.matches ? 'dark' : 'light') : this.themeChoice;
-    document.documentElement.dataset.theme = this.theme;
-    byId('theme').textContent = { auto: '◐', light: '☀', dark: '☾' }[this.themeChoice];
-    byId('theme').title = `Theme: ${this.themeChoice}. Click for the next.`;
-    this.fills = null;
-  }
-
-  #nextTheme() {
-    this.#applyTheme({ auto: 'light', light: 'dark', dark: 'auto' }[this.themeChoice]);
-    try {
-      localStorage.setItem(THEME_KEY, this.themeChoice);
-    } catch {
-      this.notice.show('The browser does not keep the theme for this file');
-    }
-    this.render({});
-  }
+  // ---- colours
 
   /** Colour of each key in the present theme and colouring. */
   #fill(key) {
-    const scheme = `${this.theme} ${this.state.colour}`;
+    const scheme = `${this.theme.name} ${this.state.colour}`;
     if (this.fills?.scheme !== scheme) {
       this.fills = { scheme, colours: [] };
     }
     this.fills.colours[key] ??= vary(
-      categoryColour(this.model.category(key, this.state.colour), this.state.colour, this.theme),
+      categoryColour(this.model.category(key, this.state.colour), this.state.colour, this.theme.name),
       this.model.functionName(functionOf(key)),
     );
     return this.fills.colours[key];
@@ -248,11 +218,15 @@ export class App {
 
   #renderChoices() {
     const { state } = this;
-    for (const name of ['view', 'stacks', 'shape', 'weight', 'colour']) {
+    for (const name of ['view', 'stacks', 'shape', 'colour']) {
       const buttons = [...document.querySelectorAll(`[data-${name}]`)];
       press(Object.fromEntries(buttons.map((b) => [b.dataset[name], b])), state[name]);
     }
     byId('regex').setAttribute('aria-pressed', String(state.regex));
+    // Where samples have no period there is nothing to choose.
+    const [byPeriod, bySamples] = ['period', 'samples'].map((weight) => document.querySelector(`[data-weight=${weight}]`));
+    byPeriod.disabled = this.model.weights.totalPeriod[0] === 0;
+    press({ period: byPeriod, samples: bySamples }, this.model.byPeriod ? 'period' : 'samples');
     const { weights, event } = this.model;
     const [samples, period] = [weights.totalSamples[0], weights.totalPeriod[0]];
     const word = isClockEvent(event.name) ? '' : ` ${event.name}`;
@@ -271,18 +245,20 @@ export class App {
     input.setAttribute('aria-invalid', String(invalid));
     byId('search-clear').hidden = this.found === null;
     byId('matched').textContent = this.found === null ? ''
-      : invalid ? 'not a regular expression' : `matched ${formatPercent(this.found.share)} of total`;
+      : invalid ? 'no regular expression' : `matched ${formatPercent(this.found.share)} of total`;
     byId('matched').title = invalid ? this.found.error : '';
   }
 
-  #drawing(laidOut, zoom, up) {
+  #drawing(laidOut, zoom, up, { base = 0, nothing = '' } = {}) {
     const { found, model } = this;
     const matches = found === null || found.error !== '' ? null : found.functions;
     return {
       ...laidOut,
       zoom,
       up,
-      paint: themePaint(this.theme),
+      base,
+      nothing,
+      paint: themePaint(this.theme.name),
       fill: (key) => this.#fill(key),
       name: (node) => model.nodeName(laidOut.graph, node),
       match: matches === null ? null : (key) => matches[functionOf(key)] === 1,
@@ -338,10 +314,10 @@ export class App {
   }
 
   #renderLegend() {
-    const { state, theme, muted } = this;
+    const { state, muted } = this;
     renderLegend(byId('legend'), this.model, {
       colour: state.colour,
-      theme,
+      theme: this.theme.name,
       muted,
       toggle: (category) => {
         if (!muted.delete(category)) {
@@ -384,7 +360,7 @@ export class App {
       total,
       selfShare: self / model.total,
       totalShare: total / model.total,
-      colour: cssColour(categoryColour(this.#categoryOf(fn), this.state.colour, this.theme)),
+      colour: cssColour(categoryColour(this.#categoryOf(fn), this.state.colour, this.theme.name)),
     };
   }
 
@@ -409,22 +385,41 @@ export class App {
     byId('center').replaceChildren(
       el('span', { class: 'center-name', title: model.functionName(fn) }, model.functionName(fn)),
       el('span', { class: 'center-facts' }, `${dso.name} · self ${share(self)} · with callees ${share(total)}`),
+      ...(state.callers.length + state.callees.length > 0
+        ? [button('reset zoom', () => this.go({ callers: [], callees: [] }, { animate: true }))] : []),
     );
     const callers = model.callers(fn, state.callers);
     const callees = model.callees(fn);
     const zoomOf = (laidOut, path) => findPath(laidOut.graph, path);
-    this.graphs.callers.show(this.#drawing(callers, zoomOf(callers, state.callers), true), { animate });
-    this.graphs.callees.show(this.#drawing(callees, zoomOf(callees, state.callees), false), { animate });
+    this.graphs.callers.show(this.#drawing(callers, zoomOf(callers, state.callers), true, { base: 1, nothing: 'no callers: it is the outermost frame' }), { animate });
+    this.graphs.callees.show(this.#drawing(callees, zoomOf(callees, state.callees), false, { base: 1, nothing: 'no callees: all of its samples are its own' }), { animate });
   }
 
   /** The function with the most samples of its own: what the sandwich shows unasked. */
   #hottest() {
-    const self = this.model.selfOf(this.model.functionSums());
+    return this.#heaviest(this.model.selfOf(this.model.functionSums()), () => true);
+  }
+
+  #heaviest(weights, test) {
     let best = null;
-    self.forEach((weight, fn) => {
-      best = weight > (best === null ? 0 : self[best]) ? fn : best;
+    weights.forEach((weight, fn) => {
+      best = test(fn) && weight > (best === null ? 0 : weights[best]) ? fn : best;
     });
     return best;
+  }
+
+  /** Enter in the search box, in the view of callers and callees: the heaviest match is shown. */
+  #pickFound() {
+    const { found, model } = this;
+    if (this.state.view === 'sandwich' && found !== null) {
+      const fn = this.#heaviest(model.weightsOf(model.functionSums()), (f) => found.functions[f] === 1);
+      if (fn === null) {
+        this.notice.show('No function of this selection matches');
+      } else {
+        byId('search').value = '';
+        this.go({ fn, callers: [], callees: [], search: '', regex: false });
+      }
+    }
   }
 
   // ---- frames
@@ -551,61 +546,5 @@ export class App {
     const { graph, weight } = this.graphs[side].data;
     const share = formatPercent(this.model.total > 0 ? weight[node] / this.model.total : 0);
     return `${this.model.nodeName(graph, node)}: ${share}, ${plural(graph.totalSamples[node], 'sample')}`;
-  }
-
-  #tooltipContent(side, node) {
-    const { graph, weight, zoom } = this.graphs[side].data;
-    const { model } = this;
-    const key = graph.key[node];
-    const head = el('div', { class: 'tip-name' }, model.nodeName(graph, node));
-    const shares = [`${formatPercent(weight[node] / model.total)} of all`];
-    if (zoom > 0 && weight[zoom] > 0 && graph.depth[node] >= graph.depth[zoom]) {
-      shares.push(`${formatPercent(weight[node] / weight[zoom])} of zoomed`);
-    }
-    if (graph.parent[node] >= 0 && graph.parent[node] !== zoom) {
-      shares.push(`${formatPercent(weight[node] / weight[graph.parent[node]])} of frame below`.replace('below', this.graphs[side].data.up ? 'below' : 'above'));
-    }
-    const parts = [head];
-    if (key >= 0) {
-      parts.push(this.#tooltipCode(side, node, key));
-    }
-    parts.push(el('div', { class: 'tip-shares' }, el('b', {}, shares[0]), ` ${shares.slice(1).map((s) => `· ${s}`).join(' ')}`));
-    parts.push(this.#tooltipWeights(graph, node));
-    return parts;
-  }
-
-  #tooltipCode(side, node, key) {
-    const { model } = this;
-    const dso = model.functionDso(functionOf(key));
-    const kind = KINDS[model.keyKind[key]];
-    const badge = el('span', { class: 'badge' }, isInlined(key) ? 'inlined' : kind.label.toLowerCase());
-    badge.style.background = cssColour(kind[this.theme]);
-    const topDown = side === 'graph' && this.state.stacks === 'top-down';
-    const lines = key === model.foldedKey ? [] : model.sourceLines(key, topDown ? node : null);
-    return el(
-      'div',
-      { class: 'tip-code' },
-      el('div', {}, badge, ` ${dso.path}`),
-      ...lines.map(({ line, share }) => el('div', { class: 'tip-line' }, line, share < 1 ? el('small', {}, ` ${formatPercent(share)}`) : null)),
-    );
-  }
-
-  #tooltipWeights(graph, node) {
-    const { model } = this;
-    const clock = isClockEvent(model.event.name);
-    const row = (label, samples, period) => [
-      el('span', { class: 'tip-label' }, label),
-      el('span', {}, formatCount(samples)),
-      el('span', {}, period > 0 ? formatPeriod(model.event.name, period) : '–'),
-      el('span', {}, formatPercent((model.byPeriod ? period : samples) / model.total)),
-    ];
-    const self = graph.selfSamples === null ? [] : row('self', graph.selfSamples[node], graph.selfPeriod[node]);
-    return el(
-      'div',
-      { class: 'tip-weights' },
-      ...['', 'samples', clock ? 'time' : 'period', '%'].map((text) => el('span', { class: 'tip-head' }, text)),
-      ...self,
-      ...row(graph.selfSamples === null ? 'weight' : 'total', graph.totalSamples[node], graph.totalPeriod[node]),
-    );
   }
 }

@@ -6,7 +6,7 @@
 /** Kinds in the order of the legend: label and hue, saturation, lightness for light and dark. */
 export const KINDS = [
   { id: 'user', label: 'User', light: [27, 92, 72], dark: [21, 58, 36] },
-  { id: 'inlined', label: 'User, inlined', light: [49, 88, 72], dark: [43, 58, 30] },
+  { id: 'inlined', label: 'User, inlined', light: [49, 88, 72], dark: [43, 58, 27] },
   { id: 'kernel', label: 'Kernel', light: [211, 72, 77], dark: [212, 46, 39] },
   { id: 'module', label: 'Kernel module', light: [246, 66, 82], dark: [250, 34, 45] },
   { id: 'vdso', label: 'vDSO', light: [184, 46, 70], dark: [186, 46, 28] },
@@ -15,8 +15,11 @@ export const KINDS = [
   { id: 'folded', label: 'Small frames', light: [30, 4, 88], dark: [220, 4, 28] },
 ];
 
-/** Hues of the heaviest binaries; the others share a grey. */
-const BINARY_HUES = [27, 211, 130, 276, 49, 184, 340, 96, 232, 310];
+/** Hues of the heaviest binaries and how light each may be under light text; the others share a
+ *  grey. */
+const BINARY_HUES = [
+  [27, 33], [211, 35], [130, 29], [276, 40], [49, 27], [184, 28], [340, 38], [96, 28], [232, 42], [310, 37],
+];
 
 /** Binaries that have a colour of their own. */
 export const MAX_COLOURED_BINARIES = BINARY_HUES.length;
@@ -24,13 +27,13 @@ export const MAX_COLOURED_BINARIES = BINARY_HUES.length;
 const THEMES = {
   light: {
     text: '#1d1a16', fadedFill: 'hsl(36 14% 91%)', fadedText: '#6f6a63', match: 'hsl(312 78% 78%)',
-    root: 'hsl(36 12% 84%)', mark: 'rgba(60,35,0,.42)', outline: '#1d1a16', focus: '#0b62d6',
-    binary: [62, 76], other: [36, 5, 82], gap: '#ffffff',
+    root: 'hsl(36 12% 84%)', mark: 'rgba(60,35,0,.42)',
+    binarySaturation: 62, binaryLightness: 76, other: [36, 5, 82], gap: '#ffffff',
   },
   dark: {
     text: '#f6f3ee', fadedFill: 'hsl(220 7% 20%)', fadedText: '#9a9da3', match: 'hsl(312 62% 40%)',
-    root: 'hsl(220 7% 30%)', mark: 'rgba(255,235,200,.5)', outline: '#ffffff', focus: '#6db3ff',
-    binary: [40, 33], other: [220, 4, 35], gap: '#1b1d21',
+    root: 'hsl(220 7% 30%)', mark: 'rgba(255,235,200,.5)',
+    binarySaturation: 40, binaryLightness: null, other: [220, 4, 35], gap: '#1b1d21',
   },
 };
 
@@ -76,7 +79,11 @@ export function kindColour(index, theme) {
 /** Base colour of the binary of this rank by weight. */
 export function binaryColour(rank, theme) {
   const paint = THEMES[theme];
-  return rank < BINARY_HUES.length ? [BINARY_HUES[rank], ...paint.binary] : paint.other;
+  if (rank >= BINARY_HUES.length) {
+    return paint.other;
+  }
+  const [hue, darkLightness] = BINARY_HUES[rank];
+  return [hue, paint.binarySaturation, paint.binaryLightness ?? darkLightness];
 }
 
 /** A base colour as CSS. */

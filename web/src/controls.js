@@ -1,7 +1,7 @@
 // The selectors and the legend.
 
 import { button, el } from './dom.js';
-import { formatCount, formatPercent } from './format.js';
+import { formatCount, formatPercent, plural } from './format.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
 
 /** Entries that a selector lists at most; what is chosen is listed in any case. */
@@ -30,7 +30,7 @@ const idText = ({ id, name }) => (id < 0 ? name : `${name} (${id})`);
 /** Fills the selectors of event, process, thread and comm for a state. */
 export function renderSelectors(selects, model, state) {
   const { events } = model.profile;
-  const event = (e, i) => ({ value: String(i), text: `${e.name} · ${formatCount(e.samples)} samples` });
+  const event = (e, i) => ({ value: String(i), text: `${e.name} · ${plural(e.samples, 'sample')}` });
   fillSelect(selects.event, null, events.map(event), events.length > 0 ? String(state.event) : '');
   const choices = model.choices(state);
   const total = choices.processes.reduce((sum, { weight }) => sum + weight, 0);

@@ -15,11 +15,11 @@ export function lossFigures(profile) {
     ['lost records', formatCount(losses.lostRecords), losses.lostRecords > 0,
       `Records that found no room in a ring, reported ${losses.lostChunks === 1 ? 'once' : `${formatCount(losses.lostChunks)} times`}`],
     ['lost samples', formatCount(lostSamples), lostSamples > 0, 'Samples that the kernel says it lost'],
-    ['data loss', losses.elapsedNs > 0 ? formatPercent(losses.dataLoss) : 'not known', losses.dataLoss > 0,
+    ['data loss', losses.elapsedNs > 0 ? formatPercent(losses.dataLoss) : 'unknown', losses.dataLoss > 0,
       losses.elapsedNs > 0
         ? `Rings were full for ${formatDuration(losses.pausedNs)} of ${formatDuration(losses.elapsedNs)} recorded, summed over rings`
         : 'The recording does not say for how long its rings were full'],
-    ['cut off', formatBytes(losses.truncatedBytes), losses.truncatedBytes > 0,
+    ['truncated', formatBytes(losses.truncatedBytes), losses.truncatedBytes > 0,
       'Bytes at the end of the file that hold no whole record'],
   ];
 }
@@ -41,7 +41,9 @@ export function costFigures(ledger) {
 }
 
 function figure(label, value, title, state) {
-  return el('span', { class: `figure ${state}`, title }, el('b', {}, value), ` ${label}`);
+  // Numbers stand before what they count, words after what they are about.
+  const parts = /^[\d<]/.test(value) ? [el('b', {}, value), ` ${label}`] : [`${label} `, el('b', {}, value)];
+  return el('span', { class: `figure ${state}`, title }, ...parts);
 }
 
 /** Fills the strip that stays in view. */

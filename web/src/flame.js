@@ -26,7 +26,9 @@ export class FlameGraph {
     this.scroller = scroller;
     this.on = on;
     this.canvas = el('canvas', { 'aria-hidden': 'true' });
-    this.spacer = el('div', { class: 'spacer' }, this.canvas);
+    this.hoverOutline = el('div', { class: 'outline hover', hidden: true });
+    this.currentOutline = el('div', { class: 'outline current', hidden: true });
+    this.spacer = el('div', { class: 'spacer' }, this.canvas, this.hoverOutline, this.currentOutline);
     scroller.append(this.spacer);
     this.context = this.canvas.getContext('2d', { alpha: false });
     this.data = null;
@@ -62,12 +64,11 @@ export class FlameGraph {
       }
     });
     this.scroller.addEventListener('keydown', (event) => this.#key(event));
-    this.scroller.addEventListener('focus', () => this.repaint());
-    this.scroller.addEventListener('blur', () => this.repaint());
   }
 
   /** Shows a graph: `data` has graph, layout, weight, zoom (node), up (roots at the bottom), paint
-   *  (theme), fill(key), name(node), match(key) or null, muted(key). */
+   *  (theme), fill(key), name(node), match(key) or null, muted(key), base (rows at the root that are
+   *  left out), nothing (said where no row is left). */
   show(data, { animate = false } = {}) {
     const same = this.data !== null && this.data.graph === data.graph;
     const before = this.data === null ? null : this.#range();
@@ -113,7 +114,7 @@ export class FlameGraph {
     }
     this.width = this.scroller.clientWidth;
     this.viewHeight = this.scroller.clientHeight;
-    this.height = Math.max(this.viewHeight, this.#rows() * ROW_PX);
+    this.height = Math.max(this.viewHeight, (this.#rows() - this.data.base) * ROW_PX);
     this.spacer.style.height = `${this.height}px`;
     const ratio = window.devicePixelRatio || 1;
     const [w, h] = [Math.round(this.width * ratio), Math.round(this.viewHeight * ratio)];
@@ -128,11 +129,12 @@ export class FlameGraph {
   }
 
   #rowTop(row) {
-    return this.data.up ? this.height - (row + 1) * ROW_PX : row * ROW_PX;
+    const shown = row - this.data.base;
+    return this.data.up ? this.height - (shown + 1) * ROW_PX : shown * ROW_PX;
   }
 
   #scrollToZoom() {
-    const row = Math.max(0, this.data.graph.depth[this.data.zoom] - CONTEXT_ROWS);
+    const row = Math.max(this.data.base, this.data.graph.depth[this.data.zoom] - CONTEXT_ROWS);
     const top = this.#rowTop(row);
     this.scroller.scrollTop = this.data.up ? top + ROW_PX - this.viewHeight : top;
   }
@@ -168,14 +170,17 @@ export class FlameGraph {
     const [from, to] = this.#range();
     const scale = to > from ? this.width / (to - from) : 0;
     const labels = [];
-    for (let row = 0; row < this.#rows(); row++) {
+    for (let row = this.data.base; row < this.#rows(); row++) {
       const top = this.#rowTop(row) - this.scroller.scrollTop;
       if (top < this.viewHeight && top + ROW_PX > 0 && scale > 0) {
         this.#paintRow(row, top, from, to, scale, labels);
       }
     }
     this.#paintLabels(labels);
-    this.#paintOutlines(from, scale);
+    if (this.#rows() <= this.data.base) {
+      this.#paintNothing();
+    }
+    this.#placeOutlines();
     if (performance.now() - this.motion.start < ZOOM_MS) {
       this.repaint();
     }
@@ -281,27 +286,34 @@ export class FlameGraph {
     }
   }
 
-  #paintOutlines(from, scale) {
-    const { paint } = this.data;
-    if (this.hovered >= 0) {
-      this.#outline(this.hovered, from, scale, paint.outline, 1);
-    }
-    if (this.current >= 0 && document.activeElement === this.scroller) {
-      this.#outline(this.current, from, scale, paint.focus, 2);
-    }
+  #paintNothing() {
+    const { context } = this;
+    context.font = FONT;
+    context.fillStyle = this.data.paint.fadedText;
+    context.textAlign = 'center';
+    context.fillText(this.data.nothing, this.width / 2, this.viewHeight / 2);
+    context.textAlign = 'start';
   }
 
-  #outline(node, from, scale, colour, thickness) {
+  /** Puts the outlines around their frames. They are elements over the canvas, so that moving the
+   *  pointer paints nothing. */
+  #placeOutlines() {
+    this.#placeOutline(this.hoverOutline, this.hovered);
+    this.#placeOutline(this.currentOutline, this.current);
+  }
+
+  #placeOutline(outline, node) {
+    const shown = node >= 0 && this.data.graph.depth[node] >= this.data.base;
+    const [from, to] = this.#range();
     const { graph, layout, weight } = this.data;
-    const left = Math.max(0, (layout.x[node] - from) * scale);
-    const right = Math.min(this.width, (layout.x[node] + weight[node] - from) * scale);
-    if (right > left) {
-      const top = this.#rowTop(graph.depth[node]) - this.scroller.scrollTop;
-      this.context.strokeStyle = colour;
-      this.context.lineWidth = thickness;
-      const inset = thickness / 2;
-      const width = Math.max(1, right - left - 1 - thickness);
-      this.context.strokeRect(left + inset, top + inset, width, ROW_PX - 1 - thickness);
+    const place = (x) => Math.min(this.width, Math.max(0, ((x - from) / (to - from)) * this.width));
+    const [left, right] = shown ? [place(layout.x[node]), place(layout.x[node] + weight[node])] : [0, 0];
+    outline.hidden = right <= left;
+    if (!outline.hidden) {
+      outline.style.left = `${left}px`;
+      outline.style.width = `${Math.max(2, right - left - (right - left > 2 ? 1 : 0))}px`;
+      outline.style.top = `${this.#rowTop(graph.depth[node])}px`;
+      outline.style.height = `${ROW_PX - 1}px`;
     }
   }
 
@@ -311,7 +323,7 @@ export class FlameGraph {
     }
     const box = this.canvas.getBoundingClientRect();
     const y = event.clientY - box.top + this.scroller.scrollTop;
-    const row = Math.floor((this.data.up ? this.height - y : y) / ROW_PX);
+    const row = Math.floor((this.data.up ? this.height - y : y) / ROW_PX) + this.data.base;
     const [from, to] = this.#target();
     const x = from + ((event.clientX - box.left) / this.width) * (to - from);
     return row < this.#rows() ? nodeAt(this.data.layout, this.data.weight, row, x) : -1;
@@ -321,7 +333,7 @@ export class FlameGraph {
     if (node !== this.hovered) {
       this.hovered = node;
       this.canvas.style.cursor = node >= 0 ? 'pointer' : 'default';
-      this.repaint();
+      this.#placeOutline(this.hoverOutline, node);
     }
     this.on.hover(node, event);
   }
@@ -331,7 +343,7 @@ export class FlameGraph {
     this.current = node;
     this.#scrollInto(this.data.graph.depth[node]);
     this.on.current(node);
-    this.repaint();
+    this.#placeOutline(this.currentOutline, node);
   }
 
   /** Where a node stands on the screen, for a menu opened by key. */
@@ -345,10 +357,10 @@ export class FlameGraph {
 
   /** The node that an arrow key leads to from `node`, or -1. */
   #step(key, node) {
-    const { graph, layout, weight, up } = this.data;
+    const { graph, layout, weight, up, base } = this.data;
     switch (key) {
       case up ? 'ArrowUp' : 'ArrowDown': return heaviestChild(graph, layout, weight, node);
-      case up ? 'ArrowDown' : 'ArrowUp': return graph.parent[node];
+      case up ? 'ArrowDown' : 'ArrowUp': return graph.depth[node] > base ? graph.parent[node] : -1;
       case 'ArrowLeft': return this.#inView(neighbour(graph, layout, node, -1));
       case 'ArrowRight': return this.#inView(neighbour(graph, layout, node, 1));
       default: return -1;
@@ -368,7 +380,8 @@ export class FlameGraph {
     const node = this.current >= 0 ? this.current : this.data.zoom;
     if (event.key.startsWith('Arrow')) {
       event.preventDefault();
-      const next = this.current < 0 ? node : this.#step(event.key, node);
+      const first = Math.max(node, this.data.base > 0 ? heaviestChild(this.data.graph, this.data.layout, this.data.weight, 0) : 0);
+      const next = this.current < 0 ? first : this.#step(event.key, node);
       if (next >= 0) {
         this.setCurrent(next);
       }

@@ -45,6 +45,9 @@ class Stacks {
    *  left in front, outside of all parts. */
   part(from, to) {
     const { tree, cursor, samples, period, slotOf } = this;
+    if (to - from === 1) {
+      return this.#step(from);
+    }
     const parts = [];
     let ended = 0;
     slotOf.clear();
@@ -73,6 +76,16 @@ class Stacks {
     }
     this.#distribute(from, to, parts);
     return parts;
+  }
+
+  /** A stack alone has nothing to part with. */
+  #step(at) {
+    const node = this.cursor[at];
+    if (node <= 0) {
+      return [];
+    }
+    this.cursor[at] = this.tree.parent[node];
+    return [{ key: this.tree.key[node], from: at, to: at + 1, samples: this.samples[at], period: this.period[at] }];
   }
 
   #distribute(from, to, parts) {

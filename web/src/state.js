@@ -50,7 +50,7 @@ export function encodeState(state) {
   put(Object.keys(CHOICES), String);
   put(TEXTS, String);
   put(FLAGS, (flag) => (flag ? '1' : '0'));
-  put(PATHS, (path) => [...path].map((key) => key.toString(36)).join('.'));
+  put(PATHS, (path) => path.slice(0, MAX_PATH).map((key) => key.toString(36)).join('.'));
   return parameters.toString();
 }
 
@@ -67,7 +67,7 @@ export function decodeState(fragment) {
   for (const [name, value] of parameters) {
     if (NUMBERS.includes(name) && /^-?\d{1,10}$/.test(value)) {
       state[name] = Number(value);
-    } else if (CHOICES[name]?.includes(value)) {
+    } else if (Object.hasOwn(CHOICES, name) && CHOICES[name].includes(value)) {
       state[name] = value;
     } else if (TEXTS.includes(name)) {
       state[name] = value;

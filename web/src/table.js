@@ -5,6 +5,7 @@ import { compileQuery } from './search.js';
 import { formatPercent } from './format.js';
 
 const TABLE_ROW_PX = 28;
+const HEAD_PX = 32;
 const OVERSCAN_ROWS = 8;
 
 const COLUMNS = [
@@ -35,14 +36,10 @@ export class FunctionTable {
     this.current = 0;
     this.headers = Object.fromEntries(COLUMNS.map(({ id, label, title }) => (
       [id, el('div', { role: 'columnheader', class: `cell ${id}`, title }, button(label, () => on.sort(id)))])));
-    this.body = el('div', { class: 'table-body', role: 'presentation' });
-    this.scroller = el('div', { class: 'table-scroller', tabindex: '0', role: 'rowgroup', 'aria-label': 'Functions' }, this.body);
-    this.element = el(
-      'div',
-      { class: 'table', role: 'table', 'aria-label': 'Functions by weight' },
-      el('div', { role: 'row', class: 'table-head' }, ...Object.values(this.headers), el('div', { class: 'cell act' })),
-      this.scroller,
-    );
+    this.body = el('div', { class: 'table-body', role: 'rowgroup' });
+    const head = el('div', { role: 'row', class: 'table-head' }, ...Object.values(this.headers), el('div', { class: 'cell act' }));
+    this.scroller = el('div', { class: 'table-scroller', tabindex: '0', role: 'presentation' }, head, this.body);
+    this.element = el('div', { class: 'table', role: 'table', 'aria-label': 'Functions by weight' }, this.scroller);
     container.append(this.element);
     this.scroller.addEventListener('scroll', () => this.#render(), { passive: true });
     this.scroller.addEventListener('keydown', (event) => this.#key(event));
@@ -82,9 +79,10 @@ export class FunctionTable {
   #row(row, index) {
     const weight = (id) => el(
       'div',
-      { role: 'cell', class: `cell ${id}`, title: this.format(row[id]) },
+      { role: 'cell', class: `cell ${id}` },
       el('span', { class: 'percent' }, formatPercent(row[`${id}Share`])),
       this.#bar(row[`${id}Share`]),
+      el('small', {}, this.format(row[id])),
     );
     const element = el(
       'div',
@@ -130,7 +128,7 @@ export class FunctionTable {
       event.preventDefault();
       this.current = Math.max(0, Math.min(this.rows.length - 1, this.current + step));
       const top = this.current * TABLE_ROW_PX;
-      const bottom = top + TABLE_ROW_PX - this.scroller.clientHeight;
+      const bottom = top + TABLE_ROW_PX + HEAD_PX - this.scroller.clientHeight;
       this.scroller.scrollTop = Math.min(top, Math.max(bottom, this.scroller.scrollTop));
       this.#render();
     } else if (row && event.key === 'Enter') {

@@ -27,10 +27,12 @@ const MODULES: &[(&str, &str)] = &[
     ("model.js", include_str!("../../../../web/src/model.js")),
     ("dom.js", include_str!("../../../../web/src/dom.js")),
     ("flame.js", include_str!("../../../../web/src/flame.js")),
+    ("theme.js", include_str!("../../../../web/src/theme.js")),
     ("popups.js", include_str!("../../../../web/src/popups.js")),
     ("table.js", include_str!("../../../../web/src/table.js")),
     ("facts.js", include_str!("../../../../web/src/facts.js")),
     ("controls.js", include_str!("../../../../web/src/controls.js")),
+    ("frametip.js", include_str!("../../../../web/src/frametip.js")),
     ("app.js", include_str!("../../../../web/src/app.js")),
     ("main.js", include_str!("../../../../web/src/main.js")),
 ];

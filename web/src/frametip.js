@@ -1,0 +1,67 @@
+// What the tooltip says of a frame.
+
+import { el } from './dom.js';
+import { KINDS, cssColour } from './colors.js';
+import { formatCount, formatPercent, formatPeriod, isClockEvent } from './format.js';
+import { functionOf, isInlined } from './tree.js';
+
+/** Elements that describe a node of a drawn graph; `drawing` is what FlameGraph shows, `topDown`
+ *  whether it is the tree from the root down. */
+export function frameTip(model, drawing, node, { theme, topDown }) {
+  const { graph } = drawing;
+  const key = graph.key[node];
+  return [
+    el('div', { class: 'tip-name' }, model.nodeName(graph, node)),
+    ...(key >= 0 ? [tipCode(model, key, topDown ? node : null, theme)] : []),
+    tipShares(model, drawing, node),
+    tipWeights(model, graph, node),
+  ];
+}
+
+function tipCode(model, key, node, theme) {
+  const dso = model.functionDso(functionOf(key));
+  const kind = KINDS[model.keyKind[key]];
+  const badge = el('span', { class: 'badge' }, isInlined(key) ? 'inlined' : kind.label.toLowerCase());
+  badge.style.background = cssColour(kind[theme]);
+  const lines = key === model.foldedKey ? [] : model.sourceLines(key, node);
+  const line = (place) => el(
+    'div',
+    { class: 'tip-line' },
+    place.line,
+    place.share < 1 ? el('small', {}, ` ${formatPercent(place.share)}`) : null,
+  );
+  return el('div', { class: 'tip-code' }, el('div', {}, badge, ` ${dso.path}`), ...lines.map(line));
+}
+
+function tipShares(model, { graph, weight, zoom, up }, node) {
+  const shares = [];
+  if (zoom > 0 && weight[zoom] > 0 && graph.depth[node] >= graph.depth[zoom]) {
+    shares.push(`${formatPercent(weight[node] / weight[zoom])} of zoomed`);
+  }
+  const parent = graph.parent[node];
+  if (parent >= 0 && parent !== zoom && weight[parent] > 0) {
+    shares.push(`${formatPercent(weight[node] / weight[parent])} of frame ${up ? 'below' : 'above'}`);
+  }
+  const all = `${formatPercent(model.total > 0 ? weight[node] / model.total : 0)} of all`;
+  return el('div', { class: 'tip-shares' }, el('b', {}, all), ...shares.map((share) => ` · ${share}`));
+}
+
+function tipWeights(model, graph, node) {
+  const event = model.event.name;
+  const row = (label, samples, period) => [
+    el('span', { class: 'tip-label' }, label),
+    el('span', {}, formatCount(samples)),
+    el('span', {}, formatPeriod(event, period)),
+    el('span', {}, formatPercent((model.byPeriod ? period : samples) / model.total)),
+  ];
+  // From the leaf up, a frame has the weight of the stacks through it; none is its own.
+  const self = graph.selfSamples === null ? [] : row('self', graph.selfSamples[node], graph.selfPeriod[node]);
+  const head = ['', 'samples', isClockEvent(event) ? 'time' : 'period', '%'];
+  return el(
+    'div',
+    { class: 'tip-weights' },
+    ...head.map((text) => el('span', { class: 'tip-head' }, text)),
+    ...self,
+    ...row(graph.selfSamples === null ? 'weight' : 'total', graph.totalSamples[node], graph.totalPeriod[node]),
+  );
+}

@@ -1,0 +1,115 @@
+// Starts Chromium and opens generated pages; a page with an error, or that asks for anything but
+// itself, fails its test.
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const CANDIDATES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const ARGUMENTS = [
+  '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync',
+];
+
+/** Path of Chromium ($CHROMIUM, else the usual ones), or undefined where there is none. */
+export function findChromium() {
+  const { CHROMIUM } = process.env;
+  return (CHROMIUM ? [CHROMIUM] : CANDIDATES).find((path) => existsSync(path));
+}
+
+export class Browser {
+  static async start(executablePath) {
+    assert.ok(process.env.WHIT_TEST_PAGES, 'WHIT_TEST_PAGES names no folder of generated pages: run web/test/run.sh');
+    // Only here, so that the tests can say what they skip where nothing is installed.
+    const { chromium } = await import('playwright-core');
+    const browser = new Browser();
+    browser.folder = mkdtempSync(join(tmpdir(), 'whit-browser-'));
+    browser.context = await chromium.launchPersistentContext(browser.folder, {
+      executablePath, headless: true, args: ARGUMENTS, viewport: { width: 1280, height: 800 },
+    });
+    return browser;
+  }
+
+  async close() {
+    await this.context.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Runs `check` with a new page that has opened the generated page `name` at `fragment`. */
+  async with(name, fragment, check, { allow = null, ...options } = {}) {
+    const page = await this.context.newPage();
+    const complaints = [];
+    page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) {
+        complaints.push(`console: ${message.text()}`);
+      }
+    });
+    page.on('dialog', (dialog) => {
+      complaints.push(`dialog: ${dialog.message()}`);
+      dialog.dismiss();
+    });
+    page.on('request', (request) => {
+      if (!/^(file|data):/.test(request.url())) {
+        complaints.push(`request: ${request.url()}`);
+      }
+    });
+    await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce', ...options });
+    await page.goto(`${pathToFileURL(join(process.env.WHIT_TEST_PAGES, `${name}.html`))}${fragment}`);
+    try {
+      await check(page);
+      const left = complaints.filter((complaint) => allow === null || !allow.test(complaint));
+      assert.deepEqual(left, [], 'the page complains of nothing');
+    } finally {
+      await page.close();
+    }
+  }
+}
+
+/** Text of an element. */
+export async function textOf(page, selector) {
+  return (await page.locator(selector).innerText()).trim();
+}
+
+/** Waits until an element's text passes `test`; fails with the text that it had. */
+export async function untilText(page, selector, pattern) {
+  const deadline = Date.now() + 5000;
+  let text = await textOf(page, selector);
+  while (!pattern.test(text) && Date.now() < deadline) {
+    await page.waitForTimeout(20);
+    text = await textOf(page, selector);
+  }
+  assert.match(text, pattern, selector);
+  return text;
+}
+
+/** Counts the pixels of a canvas by colour; colours as `r,g,b`. */
+export async function pixelsOf(page, selector) {
+  return page.evaluate(async (canvasSelector) => {
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const canvas = document.querySelector(canvasSelector);
+    // Read from a copy: reading back makes a canvas slow, and the browser says so.
+    const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
+    const context = copy.getContext('2d', { willReadFrequently: true });
+    context.drawImage(canvas, 0, 0);
+    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+    const counts = {};
+    for (let i = 0; i < data.length; i += 4) {
+      const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
+      counts[colour] = (counts[colour] ?? 0) + 1;
+    }
+    return counts;
+  }, selector);
+}
+
+/** What CSS makes of a colour, as `r,g,b`. */
+export async function rgbOf(page, colour) {
+  return page.evaluate((css) => {
+    const context = document.createElement('canvas').getContext('2d');
+    context.fillStyle = css;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).join();
+  }, colour);
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Tests of the HTML page: the modules under node, then the page in Chromium.
+# Where there is no Chromium, its tests are skipped by name.
+set -eu
+cd "$(dirname "$0")"
+pages=$(mktemp -d "${TMPDIR:-/tmp}/whit-pages-XXXXXX")
+trap 'rm -rf "$pages"' EXIT INT TERM
+export WHIT_TEST_PAGES="$pages"
+
+cargo build --quiet --manifest-path ../../Cargo.toml -p whit-view --example sample_page
+for kind in server hostile large one empty; do
+  cargo run --quiet --manifest-path ../../Cargo.toml -p whit-view --example sample_page -- \
+    "$kind" "$pages/$kind.html" >/dev/null
+done
+
+node --test --test-reporter=spec unit/
+PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent
+node --test --test-reporter=spec browser/

@@ -1,0 +1,171 @@
+// Names, numbers, colours, state, column encoding, facts.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { cleanName, shortenName } from '../../src/names.js';
+import * as format from '../../src/format.js';
+import { KINDS, MAX_COLOURED_BINARIES, binaryColour, kindColour, kindIndex, themePaint } from '../../src/colors.js';
+import { DEFAULT_STATE, decodeState, encodeState } from '../../src/state.js';
+import { decodeProfile, deltaColumn, plainColumn } from '../../src/decode.js';
+import { boundWarnings, costFigures, lossFigures, shellLine } from '../../src/facts.js';
+import { compareRows } from '../../src/table.js';
+
+test('names lose parameters, then template arguments, then scopes, then their end', () => {
+  const name = 'std::vector<kv::Slot, std::allocator<kv::Slot>>::operator[](unsigned long) const';
+  assert.equal(shortenName(name, 100), name);
+  assert.equal(shortenName(name, 70), 'std::vector<kv::Slot, std::allocator<kv::Slot>>::operator[] const');
+  assert.equal(shortenName(name, 35), 'std::vector<…>::operator[] const');
+  assert.equal(shortenName(name, 28), '…vector<…>::operator[] const');
+  assert.equal(shortenName(name, 18), '…operator[] const');
+  assert.equal(shortenName(name, 8), 'operato…');
+  assert.equal(shortenName(name, 1), '');
+});
+
+test('operators, receivers and anonymous namespaces stay readable', () => {
+  assert.equal(shortenName('a::operator<<(std::ostream&, int)', 15), 'a::operator<<');
+  assert.equal(shortenName('a::operator()(int, int, int)', 15), 'a::operator()');
+  assert.equal(shortenName('a::operator->(int, int)', 15), 'a::operator->');
+  assert.equal(shortenName('net/http.(*conn).serve', 19), '…http.(*conn).serve');
+  assert.equal(shortenName('a::(anonymous namespace)::run(int)', 16), 'a::{anon}::run');
+  assert.equal(shortenName('<alloc::vec::Vec<T> as core::iter::Extend>::extend', 14), '<…>::extend');
+  assert.equal(shortenName('less<<<than', 6), 'less<…');
+});
+
+test('a shortened name is never longer than asked for', () => {
+  const names = ['f(((', '<<<<>', 'a::b::c::d::e::f<g<h>>(i)', '::::', '/', 'x'.repeat(300), '(anonymous namespace)', '()', '<>'];
+  for (const name of names) {
+    for (let max = 0; max < 40; max++) {
+      assert.ok(shortenName(name, max).length <= max, `${name} in ${max}`);
+    }
+  }
+});
+
+test('invisible characters of names become visible', () => {
+  assert.equal(cleanName('a\u202eb\u0000c\u200bd\n'), 'a\ufffdb\ufffdc\ufffdd\ufffd');
+  assert.equal(cleanName('größe<T>'), 'größe<T>');
+});
+
+test('numbers, sizes and times', () => {
+  assert.equal(format.formatCount(1234567), '1,234,567');
+  assert.equal(format.formatShort(987), '987');
+  assert.equal(format.formatShort(1234), '1.23 k');
+  assert.equal(format.formatShort(999_999), '1.00 M');
+  assert.equal(format.formatBytes(48_213_004), '46.0 MiB');
+  assert.equal(format.formatDuration(1_500_000), '1.50 ms');
+  assert.equal(format.formatDuration(3_725e9), '1 h 2 min 5 s');
+  assert.equal(format.formatPercent(0), '0 %');
+  assert.equal(format.formatPercent(1), '100 %');
+  assert.equal(format.formatPercent(0.99999), '99.99 %');
+  assert.equal(format.formatPercent(0.0000001), '<0.001 %');
+  assert.equal(format.formatPeriod('cpu-clock:u', 2e9), '2.00 s');
+  assert.equal(format.formatPeriod('cycles', 2e9), '2.00 G');
+  assert.equal(format.formatDate(1_795_270_812), '2026-11-21 14:20:12 UTC');
+  assert.equal(format.plural(1, 'sample'), '1 sample');
+});
+
+function luminance([hue, saturation, lightness]) {
+  const [s, l] = [saturation / 100, lightness / 100];
+  const channel = (n) => {
+    const k = (n + hue / 30) % 12;
+    const c = l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * channel(0) + 0.7152 * channel(8) + 0.0722 * channel(4);
+}
+
+function hexLuminance(hex) {
+  const [r, g, b] = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+test('frames can be read: contrast of 4.5 and more in both themes', () => {
+  for (const theme of ['light', 'dark']) {
+    const text = hexLuminance(themePaint(theme).text);
+    const kinds = KINDS.map((kind, index) => [kind.id, kindColour(index, theme)]);
+    const binaries = Array.from({ length: MAX_COLOURED_BINARIES + 1 }, (_, rank) => [rank, binaryColour(rank, theme)]);
+    for (const [name, [hue, saturation, lightness]] of [...kinds, ...binaries]) {
+      // The corners of what `vary` does.
+      for (const [dh, ds, dl] of [[0, 0, 0], [6, 4, 3], [-6, 4, 3], [6, -4, -3], [-6, 4, -3], [6, 4, -3]]) {
+        const fill = luminance([(hue + dh + 360) % 360, saturation + ds, lightness + dl]);
+        const contrast = (Math.max(text, fill) + 0.05) / (Math.min(text, fill) + 0.05);
+        assert.ok(contrast >= 4.5, `${theme} ${name}: ${contrast.toFixed(2)}`);
+      }
+    }
+  }
+});
+
+test('kinds of code', () => {
+  const kind = (dso, flags) => KINDS[kindIndex(dso, { inlined: false, kernel: false, folded: false, ...flags })].id;
+  assert.equal(kind('elf', {}), 'user');
+  assert.equal(kind('elf', { inlined: true }), 'inlined');
+  assert.equal(kind('kernel', { inlined: true, kernel: true }), 'kernel');
+  assert.equal(kind('module', { kernel: true }), 'module');
+  assert.equal(kind('jit', {}), 'jit');
+  assert.equal(kind('no such kind', {}), 'unknown');
+  assert.equal(kind('folded', { folded: true }), 'folded');
+});
+
+test('a state comes back from its fragment', () => {
+  const state = {
+    ...DEFAULT_STATE, event: 2, pid: 7, tid: -1, comm: 'a&b=#c', weight: 'samples', view: 'sandwich',
+    stacks: 'bottom-up', shape: 'icicle', colour: 'binary', search: '^std::<.*>%\u2028', regex: true,
+    zoom: [0, 35, 36, 123456], fn: 4, callers: [1], callees: [2, 3], sort: 'name', ascending: true, filter: 'x y',
+  };
+  assert.deepEqual(decodeState(`#${encodeState(state)}`), state);
+  assert.equal(encodeState(DEFAULT_STATE), '');
+  assert.deepEqual(decodeState(''), { ...DEFAULT_STATE });
+});
+
+test('a fragment that makes no sense is as if it were not there', () => {
+  const fragment = '#event=x&pid=1e9&view=__proto__&zoom=a.!.b&sort=&regex=yes&__proto__=1&constructor=2&fn=-';
+  assert.deepEqual(decodeState(fragment), { ...DEFAULT_STATE, zoom: [10] });
+});
+
+test('columns as the page has them', () => {
+  const base64 = (...bytes) => Buffer.from(bytes).toString('base64');
+  assert.deepEqual([...plainColumn(base64(0, 127, 0x80, 1), Int32Array)], [0, 127, 128]);
+  const large = base64(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f);
+  assert.deepEqual([...plainColumn(large, Float64Array)], [2 ** 53 - 1]);
+  assert.deepEqual([...deltaColumn(base64(2, 1, 4))], [1, 0, 2]);
+  assert.throws(() => decodeProfile({ layout: 99 }), /layout 99/);
+});
+
+test('what is missing is said, and what is not known is not said to be fine', () => {
+  const losses = { lostRecords: 0, lostChunks: 0, lostSamples: 0, pausedNs: 0, elapsedNs: 0, dataLoss: 0, truncatedBytes: 0 };
+  const values = (profile) => Object.fromEntries(lossFigures(profile).map(([label, value, missing]) => [label, [value, missing]]));
+  assert.deepEqual(values({ losses, events: [] })['data loss'], ['unknown', false]);
+  const lossy = values({
+    losses: { ...losses, lostRecords: 1200, elapsedNs: 100, pausedNs: 5, dataLoss: 0.05, truncatedBytes: 10 },
+    events: [{ lostSamples: 3 }, { lostSamples: 4 }],
+  });
+  assert.deepEqual(lossy, {
+    'lost records': ['1,200', true], 'lost samples': ['7', true], 'data loss': ['5.00 %', true], truncated: ['10 B', true],
+  });
+  assert.deepEqual(costFigures(null), []);
+});
+
+test('the bounds of the page are among its warnings', () => {
+  const nodes = { parent: { length: 5 } };
+  const none = { bounds: { nodesBefore: 5, foldThreshold: null, threadsMerged: 0 }, nodes, warningsLeftOff: 0 };
+  assert.deepEqual(boundWarnings(none), []);
+  const said = boundWarnings({ bounds: { nodesBefore: 90, foldThreshold: 0.0001, threadsMerged: 3 }, nodes, warningsLeftOff: 2 });
+  assert.match(said[0], /5 of 90 call tree nodes: subtrees below 0.010 %/);
+  assert.match(said[1], /^The 3 threads/);
+  assert.match(said[2], /^2 further warnings/);
+});
+
+test('a command line is quoted where a shell needs it', () => {
+  assert.equal(shellLine(['whit', 'record', '-e', 'cycles:u', "it's"]), "whit record -e cycles:u 'it'\\''s'");
+});
+
+test('rows sort by any column, ties by weight', () => {
+  const row = (name, self, total, binary = 'a') => ({ name, self, total, binary });
+  const rows = [row('b', 1, 5), row('a', 1, 9), row('c', 3, 3, 'A')];
+  const names = (sort, ascending) => [...rows].sort(compareRows(sort, ascending)).map((r) => r.name).join('');
+  assert.equal(names('self', false), 'cab');
+  assert.equal(names('total', false), 'abc');
+  assert.equal(names('total', true), 'cba');
+  assert.equal(names('name', true), 'abc');
+});
