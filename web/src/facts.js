@@ -68,7 +68,7 @@ export function renderStrip(profile, { losses, cost, warnings }) {
 export function boundWarnings({ bounds, nodes, warningsLeftOff }) {
   const said = [];
   if (bounds.foldThreshold !== null) {
-    said.push(`This page holds ${formatCount(nodes.parent.length)} of ${formatCount(bounds.nodesBefore)} call tree nodes: subtrees below ${formatPercent(bounds.foldThreshold)} of every event are folded into “(N small frames)”. Sums are complete.`);
+    said.push(`This page holds ${formatCount(nodes.parent.length)} of ${formatCount(bounds.nodesBefore)} call tree nodes: subtrees below ${formatPercent(bounds.foldThreshold)} of every event are folded into “(N small frames)”. Totals are complete; a function’s own sums leave out what was folded.`);
   }
   if (bounds.threadsMerged > 0) {
     said.push(`The ${formatCount(bounds.threadsMerged)} threads with the fewest samples are shown as one.`);
