@@ -2,7 +2,8 @@
 //!
 //! Everything here draws from a [`Profile`](whit_profile::model::Profile) alone: no view opens a
 //! recording, resolves a symbol or reads a clock. [`hists`] turns the profile into rows as perf's
-//! `report` does; [`stdio`], [`json`] and [`folded`] print them; [`script`] prints single samples.
+//! `report` does; [`stdio`], [`json`] and [`folded`] print them; [`script`] prints single samples;
+//! [`html`] writes the whole profile as one page.
 //!
 //! Invariants: no file is opened here and nothing is lost silently: a result that a loss touches
 //! is printed with the loss beside it.
