@@ -129,6 +129,9 @@ impl ElfImage {
         let parsed = match object::FileKind::parse(&*bytes) {
             Ok(object::FileKind::Elf64) => parse::<FileHeader64<Endianness>>(&bytes),
             Ok(object::FileKind::Elf32) => parse::<FileHeader32<Endianness>>(&bytes),
+            _ if bytes.starts_with(&elf::ELFMAG) => {
+                return Err(Reason::corrupt(path, "its header"));
+            }
             _ => return Err(Reason::NotElf { path: Arc::from(path) }),
         };
         let parts = parsed.map_err(|error| Reason::corrupt(path, error))?;
