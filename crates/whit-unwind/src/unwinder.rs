@@ -6,7 +6,7 @@ use gimli::UnwindContext;
 use whit_types::{Arch, Avma};
 
 use crate::abi::{Aarch64, Abi, X86_64};
-use crate::address_space::AddressSpace;
+use crate::address_space::{AddressSpace, Mapping};
 use crate::general::{self, Row};
 use crate::regs::UserRegs;
 use crate::rule::{Rule, Saved};
@@ -22,7 +22,8 @@ pub enum StopReason {
     StackDumpExhausted,
     /// The next value lies below the recorded stack pointer: another stack, or a wrong turn.
     OutsideStack,
-    /// The address lies in no known mapping, and the frame pointer leads nowhere.
+    /// The return address lies in no known mapping (and is left out), or the instruction pointer
+    /// does and the frame pointer leads nowhere.
     NoModule,
     /// The module does not say how to unwind at this address, and the frame pointer leads nowhere.
     NoUnwindInfo,
@@ -185,8 +186,15 @@ impl<'a, A: Abi> Walk<'a, A> {
             if out.len() >= limit {
                 return StopReason::FramesLimit;
             }
-            out.push(UserFrame { address: Avma(ip), kind: self.kind });
-            ip = match self.step(ip) {
+            let frame = UserFrame { address: Avma(ip), kind: self.kind };
+            let lookup = frame.lookup_address();
+            let mapping = self.space.find(lookup.0, &mut self.unwinder.hint);
+            // Every executable mapping is known, so what lies in none is no return address.
+            if mapping.is_none() && self.kind == FrameKind::ReturnAddress {
+                return StopReason::NoModule;
+            }
+            out.push(frame);
+            ip = match self.step(lookup, mapping) {
                 Ok(0) => return StopReason::EndOfStack,
                 Ok(ip) => ip,
                 Err(reason) => return reason,
@@ -194,17 +202,15 @@ impl<'a, A: Abi> Walk<'a, A> {
         }
     }
 
-    /// From the frame at `ip` to its caller; the caller's instruction pointer.
+    /// From the frame whose code is at `lookup` to its caller; the caller's instruction pointer.
     #[inline]
-    fn step(&mut self, ip: u64) -> Result<u64, StopReason> {
+    fn step(&mut self, lookup: Avma, mapping: Option<&Mapping>) -> Result<u64, StopReason> {
         let sp = self.regs.get(A::SP).ok_or(StopReason::BadRegs)?;
-        let return_address = self.kind == FrameKind::ReturnAddress;
-        let lookup = if return_address { ip.wrapping_sub(1) } else { ip };
-        let Some(mapping) = self.space.find(lookup, &mut self.unwinder.hint) else {
+        let Some(mapping) = mapping else {
             return self.step_by_frame_pointer(sp, StopReason::NoModule);
         };
         let module = &mapping.module;
-        let svma = mapping.bias.to_svma(Avma(lookup)).0;
+        let svma = mapping.bias.to_svma(lookup).0;
         let rule = match self.unwinder.cache.get(module.id(), svma) {
             Some(rule) => rule,
             None => {
@@ -318,6 +324,9 @@ impl<'a, A: Abi> Walk<'a, A> {
             if let Some(ip) = ip.filter(|ip| self.is_plausible(*ip)) {
                 return Ok(self.arrive(ip, caller_sp));
             }
+        } else if self.regs.get(A::FP) == Some(0) {
+            // Processes start with a frame pointer of zero, in assembly that rarely describes itself.
+            return Err(StopReason::EndOfStack);
         }
         self.step_by_frame_pointer(sp, StopReason::NoUnwindInfo)
     }

@@ -218,6 +218,42 @@ fn code_without_information_is_unwound_by_frame_pointer() {
 }
 
 #[test]
+fn code_that_does_not_describe_itself() {
+    let functions = [Function { shape: Shape::SpOnly, frame_by_16: 3 }; 4];
+    // Functions 2 and 3 are mapped, but not described.
+    let space = space(module(Arch::X86_64, &functions[..2], false), 4);
+
+    // A leaf without a frame: its return address is on top of the stack.
+    let mut stopped = stop_in(Arch::X86_64, &functions, &[1, 1]);
+    stopped.sp -= 8;
+    stopped.bytes.splice(0..0, stopped.expected[0].to_le_bytes());
+    stopped.expected.insert(0, common::return_address(3));
+    stopped.regs = stopped.regs.with_ip(common::return_address(3)).with_sp(stopped.sp);
+    let found = unwind(&mut Unwinder::new(), &space, &stopped, 127);
+    assert_eq!(found, (stopped.expected, StopReason::EndOfStack));
+
+    // The start of the process: nothing above it, and a frame pointer of zero.
+    let mut started = stop_in(Arch::X86_64, &functions, &[1]);
+    let root = common::return_address(2);
+    let at = started.bytes.len() - 72;
+    started.bytes[at..at + 8].copy_from_slice(&root.to_le_bytes());
+    started.regs = started.regs.with_fp(0);
+    let found = unwind(&mut Unwinder::new(), &space, &started, 127);
+    assert_eq!(found, (vec![started.expected[0], root], StopReason::EndOfStack));
+}
+
+#[test]
+fn a_return_address_outside_all_mappings_is_left_out() {
+    let functions = [Function { shape: Shape::SpOnly, frame_by_16: 3 }; 2];
+    let space = space(module(Arch::X86_64, &functions, false), 2);
+    let mut stopped = stop_in(Arch::X86_64, &functions, &[1]);
+    let at = stopped.bytes.len() - 72;
+    stopped.bytes[at..at + 8].copy_from_slice(&0x1234u64.to_le_bytes());
+    let found = unwind(&mut Unwinder::new(), &space, &stopped, 127);
+    assert_eq!(found, (vec![stopped.expected[0]], StopReason::NoModule));
+}
+
+#[test]
 fn a_leaf_of_arm64_returns_through_its_link_register_once() {
     let functions = [Function { shape: Shape::SpOnly, frame_by_16: 3 }; 4];
     let space = space(module(Arch::Aarch64, &functions, false), 4);
