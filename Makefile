@@ -1,0 +1,23 @@
+# What each target does stands in its help line; the work is in scripts/.
+# Every target does its own set-up and needs no terminal.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench fmt setup-demo setup-test setup-bench
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: setup-demo ## build whit, record a real program, print its report, write its page
+	@scripts/demo.sh
+
+test: setup-test ## everything that is checked: format, lints, tests, fuzz smoke runs, licences
+	@scripts/test.sh
+
+bench: setup-bench ## compare whit with its peers on the same recordings (SIZES=50M,500M,2G)
+	@scripts/bench.sh
+
+fmt: ## format the sources
+	@cargo fmt --all
+
+setup-%:
+	@scripts/setup.sh $*

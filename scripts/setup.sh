@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Installs what `make demo`, `make test` or `make bench` needs and this machine lacks:
+# Debian's or Ubuntu's packages through apt-get, Rust through the official rustup installer.
+#
+#   scripts/setup.sh demo|test|bench
+#
+# What is there already, from wherever it came, stays untouched.
+set -euo pipefail
+# Decided anew each time, so it must be gone before env.sh reads it.
+rm -f "$(dirname "$0")/../target/setup/env"
+. "$(dirname "$0")/env.sh"
+
+GOAL=${1:-}
+LOG=target/setup/log
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif ! have sudo; then
+        warn "not root, and there is no sudo: cannot run: $*"
+        return 1
+    elif [ -t 0 ]; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+apt_updated=no
+
+apt_install() {
+    have apt-get || return 1
+    if [ "$apt_updated" = no ]; then
+        say "setup: apt-get update"
+        quietly "$LOG" as_root apt-get -q update || warn "apt-get update failed; trying with the lists as they are"
+        apt_updated=yes
+    fi
+    say "setup: apt-get install $*"
+    quietly "$LOG" as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends "$@"
+}
+
+# The build cannot do without these. required PROBE PACKAGE [PROBE PACKAGE]...
+required() {
+    local missing=()
+    while [ $# -gt 0 ]; do
+        eval "$1" || missing+=("$2")
+        shift 2
+    done
+    [ ${#missing[@]} = 0 ] && return
+    apt_install "${missing[@]}" || fail "cannot install ${missing[*]}; install them by hand and try again"
+}
+
+# Without these a few checks are skipped, and say so. optional PROBE WHAT-IS-LOST PACKAGE...
+optional() {
+    local probe=$1 lost=$2
+    shift 2
+    eval "$probe" && return
+    apt_install "$@" && eval "$probe" && return
+    warn "cannot install $*: $lost"
+}
+
+c_library_present() { printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1; }
+cxx_library_present() { printf '#include <vector>\n' | c++ -x c++ -E - >/dev/null 2>&1; }
+
+compilers() {
+    required 'have cc' gcc 'have c++' g++ 'c_library_present' libc6-dev 'cxx_library_present' g++
+    if ! have rustup; then required 'have curl' curl '[ -d /etc/ssl/certs ]' ca-certificates; fi
+}
+
+# Ubuntu's /usr/bin/perf is a wrapper that insists on the version of the running kernel; any
+# version of perf does here, so the newest one that is installed is taken.
+perf_works() { [ -n "${PERF:-}" ] && "$PERF" --version >/dev/null 2>&1 || perf --version >/dev/null 2>&1; }
+perf_packages() {
+    if apt-cache show linux-perf >/dev/null 2>&1; then echo linux-perf; else echo linux-tools-generic linux-tools-common; fi
+}
+perf_tool() {
+    perf_works && return
+    # shellcheck disable=SC2046
+    apt_install $(perf_packages) || true
+    perf_works && return
+    local binary
+    binary=$(find /usr/lib -maxdepth 3 -path '*linux-tools*' -name perf 2>/dev/null | sort -V | tail -n 1)
+    if [ -n "$binary" ] && "$binary" --version >/dev/null 2>&1; then
+        remember PERF "$binary"
+    else
+        warn "there is no perf here: comparisons with it are skipped"
+    fi
+}
+
+wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
+rust_version() { rustc --version 2>/dev/null | cut -d ' ' -f 2; }
+not_older() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+rust_is_new_enough() {
+    local version
+    version=$(rust_version) && [ -n "$version" ] && not_older "$(wanted_rust)" "$version" && have cargo
+}
+
+# An environment variable for the scripts that run after this one.
+remember() {
+    export "$1=$2"
+    mkdir -p target/setup
+    printf 'export %s=%q\n' "$1" "$2" >>target/setup/env
+}
+
+rust() {
+    if ! rust_is_new_enough && have rustup; then
+        say "setup: rustup toolchain install stable ($(rust_version) is older than $(wanted_rust))"
+        quietly "$LOG" rustup toolchain install stable --profile minimal -c clippy -c rustfmt
+        remember RUSTUP_TOOLCHAIN stable
+    elif ! rust_is_new_enough; then
+        say "setup: installing Rust with rustup into ${CARGO_HOME:-$HOME/.cargo}"
+        mkdir -p target/setup
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o target/setup/rustup-init.sh ||
+            fail "cannot fetch the rustup installer; install Rust $(wanted_rust) or newer and try again"
+        RUSTUP_INIT_SKIP_PATH_CHECK=yes quietly "$LOG" \
+            sh target/setup/rustup-init.sh -y --no-modify-path --profile minimal -c clippy -c rustfmt
+    fi
+    hash -r
+    rust_is_new_enough || fail "rustc is $(rust_version) after the installation; whit needs $(wanted_rust)"
+}
+
+rust_component() {
+    cargo "$1" --version >/dev/null 2>&1 && return
+    have rustup || fail "cargo $1 is missing, and this Rust does not come from rustup: install $2"
+    say "setup: rustup component add $2"
+    quietly "$LOG" rustup component add "$2"
+}
+
+case $GOAL in
+    demo)
+        compilers
+        rust
+        ;;
+    test)
+        compilers
+        rust
+        rust_component fmt rustfmt
+        rust_component clippy clippy
+        perf_tool
+        optional 'have go' 'what concerns Go programs is skipped' golang-go
+        if [ -d web ]; then
+            optional 'have node' 'the tests of the page are skipped' nodejs
+            optional 'have npm' 'the tests of the page are skipped' npm
+            optional 'have chromium || have chromium-browser || have google-chrome' \
+                'the tests of the page in a browser are skipped' chromium
+        fi
+        ;;
+    bench)
+        compilers
+        rust
+        perf_tool
+        ;;
+    *) fail "usage: scripts/setup.sh demo|test|bench" ;;
+esac

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Runs every check of the repository and closes with one line of counts. A failed step prints
+# its log and the others still run. `make test` installs what this needs first.
+#
+#   FUZZ_ITERATIONS=N   inputs per fuzz target (default 20000)
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+LOGS=target/test
+FUZZ_ITERATIONS=${FUZZ_ITERATIONS:-20000}
+# Lines that a failed step shows of its log.
+SHOWN_LINES=200
+# Tests append `name: reason` here when this machine lacks something that they need.
+export WHIT_SKIP_LOG=$ROOT/$LOGS/skipped
+
+mkdir -p "$LOGS"
+rm -f "$LOGS"/*.log "$WHIT_SKIP_LOG"
+: >"$WHIT_SKIP_LOG"
+
+passed=0
+failed=0
+failed_steps=()
+
+skip() {
+    printf '%s\n' "$1" >>"$WHIT_SKIP_LOG"
+    printf '%-28s skipped: %s\n' "${1%%: *}" "${1#*: }"
+}
+
+# Counts the tests of cargo's test runner; a step without one is one check.
+count() {
+    local log=$1 status=$2 sums
+    sums=$(awk '/^test result: / { p += $4; f += $6; n = 1 } END { if (n) print p + 0, f + 0 }' "$log")
+    if [ -z "$sums" ]; then
+        [ "$status" = 0 ] && sums="1 0" || sums="0 1"
+    elif [ "$status" != 0 ] && [ "${sums#* }" = 0 ]; then
+        sums="${sums% *} 1"
+    fi
+    passed=$((passed + ${sums% *}))
+    failed=$((failed + ${sums#* }))
+    [ "$status" = 0 ] && printf 'ok' || printf 'FAILED'
+    [ "${sums% *}" -gt 1 ] && printf ', %s passed' "${sums% *}"
+    return 0
+}
+
+# step NAME COMMAND...
+step() {
+    local name=$1 log status=0 start=$SECONDS
+    shift
+    log=$LOGS/$(printf '%s' "$name" | tr ' /' '--').log
+    printf '%-28s ' "$name"
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    # Not in a subshell: it adds to the counts.
+    count "$log" "$status"
+    printf ' (%s s)\n' $((SECONDS - start))
+    if [ "$status" != 0 ]; then
+        failed_steps+=("$name")
+        printf -- '--- %s, exit code %s: %s\n' "$log" "$status" "$*"
+        tail -n "$SHOWN_LINES" "$log"
+        printf -- '---\n'
+    fi
+}
+
+documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet; }
+
+# Every target in the folder, whether or not it is declared: one that is not fails here.
+fuzz_smoke_runs() {
+    local source
+    for source in fuzz/fuzz_targets/*.rs; do
+        [ -e "$source" ] || continue
+        step "fuzz $(basename "$source" .rs)" cargo run --quiet --manifest-path fuzz/Cargo.toml \
+            --bin "$(basename "$source" .rs)" -- --iterations "$FUZZ_ITERATIONS"
+    done
+}
+
+browser_tests() {
+    if [ ! -x web/test/run.sh ]; then
+        return
+    elif ! have node; then
+        skip "page in a browser: there is no node here"
+    elif ! have chromium && ! have chromium-browser && ! have google-chrome; then
+        skip "page in a browser: there is no Chromium here"
+    else
+        step "page in a browser" web/test/run.sh
+    fi
+}
+
+# cargo-deny takes several minutes to build, so it is used where it is and not installed.
+licences() {
+    if ! have cargo-deny; then
+        skip "licences: cargo-deny is not installed (cargo install --locked cargo-deny)"
+        return
+    fi
+    step "licences and sources" cargo deny check licenses bans sources
+    # The list of known vulnerabilities has to come over the network.
+    if cargo deny fetch db >"$LOGS/advisory-fetch.log" 2>&1 </dev/null; then
+        step "advisories" cargo deny check advisories
+    else
+        skip "advisories: the advisory database cannot be fetched from here ($LOGS/advisory-fetch.log)"
+    fi
+}
+
+step "format" cargo fmt --all --check
+step "workloads" make -C bench/workloads
+step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet
+step "documentation tests" cargo test --workspace --doc --locked --quiet
+step "whole-program tests" cargo test --workspace --test '*' --locked --quiet
+step "documentation" documentation
+fuzz_smoke_runs
+browser_tests
+licences
+
+skipped=$(wc -l <"$WHIT_SKIP_LOG")
+if [ "$skipped" != 0 ]; then
+    say "skipped here:"
+    sort "$WHIT_SKIP_LOG" | sed 's/^/  /'
+fi
+[ ${#failed_steps[@]} = 0 ] || printf 'failed: %s\n' "${failed_steps[@]}"
+say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
+say "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
