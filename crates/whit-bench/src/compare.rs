@@ -1,0 +1,158 @@
+//! Interleaved runs of peers on one file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::Error;
+use crate::measure::{self, Measurement, Outcome};
+use crate::peer::{Peer, PeerKind};
+use crate::summary::Summary;
+
+/// How often, and how long at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// Runs of each peer.
+    pub count: usize,
+    /// Limit for one run.
+    pub limit: Duration,
+}
+
+/// All runs of one peer on one file.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PeerResult {
+    /// Which peer.
+    pub peer: PeerKind,
+    /// What the runs came to.
+    pub summary: Summary,
+    /// The runs, in order.
+    pub runs: Vec<Measurement>,
+}
+
+/// A peer with the reason for which it is to be left out.
+pub type LeftOut<'a> = &'a dyn Fn(PeerKind) -> Option<String>;
+
+/// Runs every peer once per round on `recording`, beginning each round with another one. A peer
+/// that fails or exceeds the limit is not run again. `scratch` is a directory for what peers
+/// write; `on_run` is told of each run.
+///
+/// # Errors
+/// Where a program cannot be started or waited for.
+pub fn interleave(
+    peers: &[Peer],
+    recording: &Path,
+    scratch: &Path,
+    rounds: Rounds,
+    left_out: LeftOut<'_>,
+    on_run: &mut dyn FnMut(usize, PeerKind, &Measurement),
+) -> Result<Vec<PeerResult>, Error> {
+    let mut runs: Vec<Vec<Measurement>> = vec![Vec::new(); peers.len()];
+    let reasons: Vec<Option<String>> = peers.iter().map(|peer| left_out(peer.kind)).collect();
+    for round in 0..rounds.count {
+        for turn in 0..peers.len() {
+            let index = (round + turn) % peers.len();
+            let out = |run: &Measurement| run.outcome != Outcome::Success;
+            if reasons[index].is_some() || runs[index].last().is_some_and(out) {
+                continue;
+            }
+            let run = run_once(&peers[index], recording, scratch, rounds.limit)?;
+            on_run(round, peers[index].kind, &run);
+            runs[index].push(run);
+        }
+    }
+    let results = peers.iter().zip(runs).zip(reasons).map(|((peer, runs), reason)| PeerResult {
+        peer: peer.kind,
+        summary: match reason {
+            Some(reason) => Summary::NotRun { reason },
+            None => Summary::of(&runs),
+        },
+        runs,
+    });
+    Ok(results.collect())
+}
+
+fn run_once(
+    peer: &Peer,
+    recording: &Path,
+    scratch: &Path,
+    limit: Duration,
+) -> Result<Measurement, Error> {
+    let output = scratch.join(format!("{}.out", peer.kind));
+    let run = measure::run(peer.command(recording, &output), limit)
+        .map_err(|source| Error::Run { program: peer.program.clone(), source })?;
+    crate::recording::remove_files_that_begin_with(scratch, &format!("{}.", peer.kind))?;
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A peer whose program is a script that gets the usual arguments.
+    fn peer(directory: &Path, kind: PeerKind, script: &str) -> Peer {
+        let program = directory.join(kind.name());
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Peer { kind, program, version: "1".into(), command: "script".into() }
+    }
+
+    #[test]
+    fn rounds_rotate_and_bad_peers_stop() {
+        let directory = tempfile::tempdir().unwrap();
+        let peers = [
+            peer(directory.path(), PeerKind::Whit, "exit 0"),
+            peer(directory.path(), PeerKind::PerfReport, "exit 1"),
+            // The fourth argument is the output file.
+            peer(directory.path(), PeerKind::Samply, "echo profile > \"$4\""),
+            peer(directory.path(), PeerKind::PerfScript, "exit 0"),
+        ];
+        let rounds = Rounds { count: 3, limit: Duration::from_secs(600) };
+        let left_out = |kind| (kind == PeerKind::PerfScript).then(|| "too slow before".to_owned());
+        let mut order = Vec::new();
+        let results = interleave(
+            &peers,
+            Path::new("FILE"),
+            directory.path(),
+            rounds,
+            &left_out,
+            &mut |round, kind, _| order.push((round, kind)),
+        )
+        .unwrap();
+        use PeerKind::{PerfReport, Samply, Whit};
+        let expected = [
+            (0, Whit),
+            (0, PerfReport),
+            (0, Samply),
+            (1, Samply),
+            (1, Whit),
+            (2, Samply),
+            (2, Whit),
+        ];
+        assert_eq!(order, expected);
+        assert!(matches!(results[0].summary, Summary::Measured { runs: 3, .. }));
+        assert!(matches!(results[1].summary, Summary::Failed { .. }));
+        assert!(
+            matches!(&results[3].summary, Summary::NotRun { reason } if reason == "too slow before")
+        );
+        assert!(!directory.path().join("samply.out").exists(), "outputs are removed");
+    }
+
+    #[test]
+    fn a_peer_that_vanished_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut peer = peer(directory.path(), PeerKind::Whit, "exit 0");
+        peer.program = "/nonexistent/whit".into();
+        let rounds = Rounds { count: 1, limit: Duration::from_secs(600) };
+        let error = interleave(
+            &[peer],
+            Path::new("FILE"),
+            directory.path(),
+            rounds,
+            &|_| None,
+            &mut |_, _, _| {},
+        );
+        assert!(error.unwrap_err().to_string().contains("/nonexistent/whit"));
+    }
+}

@@ -1,0 +1,76 @@
+//! What can keep a benchmark from running.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::size::ByteSize;
+
+/// Why a benchmark could not be run. A peer that fails is a result, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or directory could not be used.
+    #[error("cannot {action} {path}: {source}")]
+    File {
+        /// What was attempted: `create`, `read`, …
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program could not be run or waited for.
+    #[error("cannot run {program}: {source}")]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The recordings would not fit.
+    #[error(
+        "{path} has {available} free and the benchmark needs {needed}: \
+         free some space, choose smaller --sizes, or another --cache"
+    )]
+    DiskSpace {
+        /// The directory for recordings.
+        path: PathBuf,
+        /// Free bytes.
+        available: ByteSize,
+        /// Bytes that would be written.
+        needed: ByteSize,
+    },
+    /// Recording the workload did not work.
+    #[error("cannot record the workload: `{command}` {outcome}\n{stderr}")]
+    Recording {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        outcome: String,
+        /// The end of what it printed.
+        stderr: String,
+    },
+    /// The recording came out far too small.
+    #[error(
+        "recording the workload gave {actual} instead of {wanted} (`{command}`): \
+         is the sampling rate limited (/proc/sys/kernel/perf_event_max_sample_rate)?"
+    )]
+    RecordingSize {
+        /// The command line.
+        command: String,
+        /// Size of the file.
+        actual: ByteSize,
+        /// Size that was asked for.
+        wanted: ByteSize,
+    },
+}
+
+impl Error {
+    /// For `map_err` on a file operation.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::File { action, path, source }
+    }
+}

@@ -1,0 +1,215 @@
+//! The programs that are compared.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::measure::command_line;
+
+/// A reader of recordings, in one of the ways it is used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PeerKind {
+    /// `perf report --stdio --no-inline`.
+    PerfReport,
+    /// `perf script`, as it comes: inlined frames included.
+    PerfScript,
+    /// `perf script --no-inline`.
+    PerfScriptNoInline,
+    /// `samply import`, which unwinds and leaves symbols to the browser.
+    Samply,
+    /// `whit report --stdio`, inlined frames included.
+    Whit,
+}
+
+impl PeerKind {
+    /// All, in the order in which they are shown.
+    pub const ALL: [PeerKind; 5] = [
+        PeerKind::Whit,
+        PeerKind::PerfReport,
+        PeerKind::PerfScript,
+        PeerKind::PerfScriptNoInline,
+        PeerKind::Samply,
+    ];
+
+    /// Its name on the command line and in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            PeerKind::PerfReport => "perf-report",
+            PeerKind::PerfScript => "perf-script",
+            PeerKind::PerfScriptNoInline => "perf-script-no-inline",
+            PeerKind::Samply => "samply",
+            PeerKind::Whit => "whit",
+        }
+    }
+
+    fn arguments(self) -> Vec<Argument> {
+        use Argument::{Output, Recording, Text};
+        match self {
+            PeerKind::PerfReport => {
+                vec![Text("report"), Text("--stdio"), Text("--no-inline"), Text("-i"), Recording]
+            }
+            PeerKind::PerfScript => vec![Text("script"), Text("-i"), Recording],
+            PeerKind::PerfScriptNoInline => {
+                vec![Text("script"), Text("--no-inline"), Text("-i"), Recording]
+            }
+            PeerKind::Samply => {
+                vec![Text("import"), Text("--save-only"), Text("--output"), Output, Recording]
+            }
+            PeerKind::Whit => vec![Text("report"), Text("--stdio"), Text("-i"), Recording],
+        }
+    }
+
+    fn program(self, whit: &Path) -> PathBuf {
+        match self {
+            PeerKind::PerfReport | PeerKind::PerfScript | PeerKind::PerfScriptNoInline => perf(),
+            PeerKind::Samply => "samply".into(),
+            PeerKind::Whit => whit.to_owned(),
+        }
+    }
+}
+
+/// The perf to use: that of the environment variable `PERF`, else the one in `PATH`.
+pub fn perf() -> PathBuf {
+    std::env::var_os("PERF").map_or_else(|| "perf".into(), PathBuf::from)
+}
+
+impl fmt::Display for PeerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for PeerKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The text names no peer.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("'{text}' is no peer; there are {}", PeerKind::ALL.map(PeerKind::name).join(", "))]
+pub struct ParsePeerError {
+    text: String,
+}
+
+impl FromStr for PeerKind {
+    type Err = ParsePeerError;
+
+    fn from_str(text: &str) -> Result<PeerKind, ParsePeerError> {
+        let found = PeerKind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| ParsePeerError { text: text.to_owned() })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Argument {
+    Text(&'static str),
+    Recording,
+    Output,
+}
+
+/// A peer that is installed here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Peer {
+    /// Which.
+    pub kind: PeerKind,
+    /// What is run.
+    pub program: PathBuf,
+    /// What it says of itself.
+    pub version: String,
+    /// The command line, for people.
+    pub command: String,
+}
+
+/// A peer that is not installed here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct AbsentPeer {
+    /// Which.
+    pub kind: PeerKind,
+    /// Why it cannot be used.
+    pub reason: String,
+}
+
+impl Peer {
+    /// Looks for the program and asks for its version. `whit` is the whit to compare.
+    pub fn detect(kind: PeerKind, whit: &Path) -> Result<Peer, AbsentPeer> {
+        let program = kind.program(whit);
+        let version = version(&program).map_err(|reason| AbsentPeer { kind, reason })?;
+        let words = fill(kind, Path::new("FILE"), Path::new("OUT"));
+        let name = program.file_name().map_or(program.clone(), PathBuf::from);
+        Ok(Peer { kind, command: command_line(&name, &words), program, version })
+    }
+
+    /// The command that reads `recording`; what it writes to a file goes to `output`.
+    ///
+    /// Nothing of the user's set-up plays in: no perf configuration, no debuginfod server.
+    pub fn command(&self, recording: &Path, output: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(fill(self.kind, recording, output))
+            .env("DEBUGINFOD_URLS", "")
+            .env("PERF_CONFIG", "/dev/null");
+        command
+    }
+}
+
+fn fill(kind: PeerKind, recording: &Path, output: &Path) -> Vec<String> {
+    let word = |argument| match argument {
+        Argument::Text(text) => text.to_owned(),
+        Argument::Recording => recording.display().to_string(),
+        Argument::Output => output.display().to_string(),
+    };
+    kind.arguments().into_iter().map(word).collect()
+}
+
+fn version(program: &Path) -> Result<String, String> {
+    let output = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    if !output.status.success() {
+        return Err(format!("`{} --version` fails: {}", program.display(), output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_back_and_others_are_refused() {
+        for kind in PeerKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
+        let error = "gprof".parse::<PeerKind>().unwrap_err().to_string();
+        assert!(error.contains("gprof") && error.contains("perf-report"), "{error}");
+    }
+
+    #[test]
+    fn every_command_reads_the_recording_once() {
+        for kind in PeerKind::ALL {
+            let words = fill(kind, Path::new("FILE"), Path::new("OUT"));
+            assert_eq!(words.iter().filter(|w| *w == "FILE").count(), 1, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_an_absent_peer() {
+        let absent = Peer::detect(PeerKind::Whit, Path::new("/nonexistent/whit")).unwrap_err();
+        assert!(absent.reason.contains("/nonexistent/whit"), "{absent:?}");
+    }
+
+    #[test]
+    fn a_present_program_has_a_version_and_a_short_command() {
+        // Any program that knows --version stands in for whit here.
+        let peer = Peer::detect(PeerKind::Whit, Path::new("/bin/bash")).unwrap();
+        assert!(peer.version.contains("bash"), "{peer:?}");
+        assert_eq!(peer.command, "bash report --stdio -i FILE");
+    }
+}

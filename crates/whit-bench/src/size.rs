@@ -1,0 +1,92 @@
+//! Sizes in bytes as people write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes; reads and prints `50M`, `2G`: powers of 1024, as perf's options use them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(transparent)]
+pub struct ByteSize(pub u64);
+
+/// Units with their letters, largest first.
+const UNITS: [(u64, char); 4] = [(1 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
+
+/// The text is no size.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("'{text}' is no size: write a number with K, M, G or T, such as 500M")]
+pub struct ParseByteSizeError {
+    text: String,
+}
+
+impl FromStr for ByteSize {
+    type Err = ParseByteSizeError;
+
+    fn from_str(text: &str) -> Result<ByteSize, ParseByteSizeError> {
+        let error = || ParseByteSizeError { text: text.to_owned() };
+        let number = text.strip_suffix(['B', 'b']).unwrap_or(text);
+        let letter = number.chars().next_back().map(|c| c.to_ascii_uppercase());
+        let (digits, factor) = match UNITS.iter().find(|(_, unit)| Some(*unit) == letter) {
+            Some((factor, _)) => (&number[..number.len() - 1], *factor),
+            None => (number, 1),
+        };
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(error());
+        }
+        let count: u64 = digits.parse().map_err(|_| error())?;
+        count.checked_mul(factor).map(ByteSize).ok_or_else(error)
+    }
+}
+
+impl fmt::Display for ByteSize {
+    /// Exact where a unit divides the size, else with one decimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (factor, letter) in UNITS {
+            if self.0 >= factor {
+                if self.0.is_multiple_of(factor) {
+                    return write!(f, "{}{letter}", self.0 / factor);
+                }
+                return write!(f, "{:.1}{letter}", self.0 as f64 / factor as f64);
+            }
+        }
+        write!(f, "{}B", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        for (text, bytes) in
+            [("0", 0), ("17", 17), ("50M", 50 << 20), ("2G", 2 << 30), ("1k", 1024), ("3KB", 3072)]
+        {
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_size() {
+        for text in ["", "M", "B", "-1M", "+1M", "1.5G", "5 M", "5X", "99999999999999999999", "é"]
+        {
+            assert!(text.parse::<ByteSize>().is_err(), "{text}");
+        }
+        assert!("99999999T".parse::<ByteSize>().is_err(), "overflow");
+    }
+
+    #[test]
+    fn prints_briefly() {
+        assert_eq!(ByteSize(1536).to_string(), "1.5K");
+        assert_eq!(ByteSize(500 << 20).to_string(), "500M");
+        assert_eq!(ByteSize(12).to_string(), "12B");
+    }
+
+    proptest! {
+        #[test]
+        fn whole_units_survive_printing_and_reading(count in 1u64..1024, unit in 0usize..4) {
+            let size = ByteSize(count * UNITS[unit].0);
+            prop_assert_eq!(size.to_string().parse(), Ok(size));
+        }
+    }
+}
