@@ -201,12 +201,9 @@ fn records_pair() -> Vec<u8> {
 #[test]
 fn a_killed_recorder_leaves_a_readable_file() {
     let stream = records(&[(record_type::COMM, 2), (record_type::SAMPLE, 3)]);
-    let mut writer = FileWriter::create(Cursor::new(Vec::new()), &[event()]).unwrap();
-    writer.append(&stream).unwrap();
-    // `finish` is never called: the header still says a size of zero. Cut in mid-record too.
-    let mut out = Cursor::new(Vec::new());
-    std::mem::swap(&mut out, &mut Cursor::new(write_file(&stream)));
-    let mut bytes = out.into_inner();
+    // As if `finish` had never been called: the header still says a size of zero. Cut in the
+    // middle of a record too.
+    let mut bytes = write_file(&stream);
     bytes.truncate(bytes.len() - features_size() - 4);
     bytes[48..56].fill(0);
     let recording = open(&bytes).unwrap();

@@ -2,6 +2,8 @@
 //! crates that do the work, and prints.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod doctor;
 mod input;
 mod output;
 mod progress;
@@ -25,12 +27,18 @@ enum Command {
     Report(report::ReportArgs),
     /// Print the samples of a recording one by one
     Script(script::ScriptArgs),
+    /// Say what can be recorded here, and what lifts each refusal
+    Doctor(doctor::DoctorArgs),
+    /// Compare whit with its peers
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(args).map(exit_byte),
     };
     match result {
         Ok(code) => ExitCode::from(code),
@@ -40,4 +48,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What the parent sees of an exit code.
+fn exit_byte(code: i32) -> u8 {
+    (code & 0xff) as u8
 }

@@ -11,7 +11,6 @@ use whit_perfdata::feature::EventDesc;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::EventId;
 use whit_profile::script::{ScriptedFrame, ScriptedSample};
-use whit_types::CpuId;
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::script::{
     EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_sample,
@@ -121,7 +120,7 @@ fn append(scripted: &ScriptedSample<'_>, layout: &Layout, out: &mut Vec<u8>) {
         comm: if scripted.comm.is_empty() { &unnamed } else { scripted.comm },
         pid: scripted.pid,
         tid: scripted.tid,
-        cpu: scripted.sample.cpu.map(|CpuId(cpu)| CpuId(cpu)),
+        cpu: scripted.sample.cpu,
         time: scripted.time,
         period: scripted.period,
         event: &scripted.event_desc.name,
