@@ -1,0 +1,11 @@
+//! Whole-program tests: the built `whit`, real programs, real recordings, and the installed
+//! `perf` as the yardstick.
+//!
+//! A test that needs something that this machine lacks (perf, a compiler, the right to record)
+//! says so by name on standard error, and in the file that `WHIT_SKIP_LOG` names.
+//! `WHIT=program` tests another whit than the one just built, `PERF=program` another perf.
+
+mod chains;
+mod parity;
+mod recorded;
+mod support;

@@ -1,0 +1,107 @@
+//! What `whit record` writes, read by the stock perf: the same samples, the same functions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::support::script::{self, Sample};
+use crate::support::stats::Stats;
+use crate::support::tools::{perf, record, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// About a third of a second of the deep programs.
+const ITERATIONS: &str = "40000";
+
+fn scripted(tool: &mut std::process::Command, path: &Path) -> Vec<Sample> {
+    let fields = "comm,tid,time,event,ip,sym";
+    let arguments = ["script", "--no-inline", "--no-demangle", "-F", fields, "-i"];
+    script::parse(&text(tool.args(arguments).arg(path)))
+}
+
+/// Number of samples by their innermost function.
+fn leaves(samples: &[Sample]) -> BTreeMap<String, u64> {
+    let mut leaves = BTreeMap::new();
+    for sample in samples {
+        *leaves.entry(sample.physical_leaf().to_owned()).or_default() += 1;
+    }
+    leaves
+}
+
+fn stock_perf_agrees(name: &str, options: &[&str], program: &str, arguments: &[&str]) {
+    check(name, || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("perf.data");
+        let program = workload(program)?;
+        let mut perf_tool = perf()?;
+        let mut whit_record = whit();
+        whit_record.args(["record", "-F", "1999"]).args(options).arg("-o").arg(&path);
+        record(whit_record.arg("--").arg(program).args(arguments))?;
+        agree(&mut perf_tool, &path)
+    });
+}
+
+fn agree(perf_tool: &mut std::process::Command, path: &Path) -> Result<(), Skip> {
+    let stats = |tool: &mut std::process::Command| {
+        Stats::parse(&text(tool.args(["report", "--stats", "-i"]).arg(path)))
+    };
+    let (ours, theirs) = (stats(&mut whit()), stats(&mut perf()?));
+    assert!(ours.samples() > 0, "whit recorded no samples: {ours:?}");
+    assert_eq!(ours.samples(), theirs.samples());
+    assert_eq!(ours.samples_by_event, theirs.samples_by_event);
+
+    let (ours, theirs) = (scripted(&mut whit(), path), scripted(perf_tool, path));
+    assert_eq!(ours.len() as u64, stats(&mut whit()).samples(), "one entry per sample");
+    assert_eq!(ours.len(), theirs.len());
+    assert_eq!(leaves(&ours), leaves(&theirs));
+    Ok(())
+}
+
+#[test]
+fn a_cpp_program_with_dumped_stacks() {
+    let (options, arguments) = (["--call-graph", "dwarf"], ["--iterations", ITERATIONS]);
+    stock_perf_agrees("a_cpp_program_with_dumped_stacks", &options, "deep", &arguments);
+}
+
+#[test]
+fn a_cpp_program_with_frame_pointers() {
+    let arguments = ["--iterations", ITERATIONS];
+    stock_perf_agrees("a_cpp_program_with_frame_pointers", &["-g"], "deep-fp", &arguments);
+}
+
+#[test]
+fn a_rust_program_with_dumped_stacks() {
+    let (options, arguments) = (["--call-graph", "dwarf"], ["--iterations", ITERATIONS]);
+    stock_perf_agrees("a_rust_program_with_dumped_stacks", &options, "deep-rs", &arguments);
+}
+
+#[test]
+fn a_go_program_with_dumped_stacks() {
+    let (options, arguments) = (["--call-graph", "dwarf"], ["-iterations", ITERATIONS]);
+    stock_perf_agrees("a_go_program_with_dumped_stacks", &options, "deep-go", &arguments);
+}
+
+#[test]
+fn threads_and_several_events() {
+    let options = ["-e", "cpu-clock,context-switches", "-g"];
+    stock_perf_agrees("threads_and_several_events", &options, "threads", &["--seconds", "0.3"]);
+}
+
+#[test]
+fn the_whole_machine_recorded_by_whit() {
+    let name = "the_whole_machine_recorded_by_whit";
+    stock_perf_agrees(name, &["-a", "-g"], "forks", &["--count", "60"]);
+}
+
+#[test]
+fn the_exit_code_of_the_command_is_passed_on() {
+    check("the_exit_code_of_the_command_is_passed_on", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("perf.data");
+        let mut probe = whit();
+        record(probe.args(["record", "-o"]).arg(&path).args(["--", "true"]))?;
+        let mut recorder = whit();
+        recorder.args(["record", "-o"]).arg(&path).args(["--", "sh", "-c", "exit 42"]);
+        let status = recorder.output().expect("run whit record").status;
+        assert_eq!(status.code(), Some(42));
+        Ok(())
+    });
+}

@@ -1,0 +1,63 @@
+//! What `report --stats` prints.
+
+use std::collections::BTreeMap;
+
+/// Numbers of records.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Stats {
+    /// By type, `TOTAL` included.
+    pub(crate) by_type: BTreeMap<String, u64>,
+    /// Samples by event.
+    pub(crate) samples_by_event: BTreeMap<String, u64>,
+}
+
+impl Stats {
+    /// Reads `Aggregated stats:` and `EVENT stats:` sections of `  TYPE events:  N` lines.
+    pub(crate) fn parse(text: &str) -> Stats {
+        let mut stats = Stats::default();
+        let mut event = None;
+        for line in text.lines() {
+            if let Some(title) = line.strip_suffix(" stats:") {
+                event = Some(title.trim().to_owned()).filter(|title| title != "Aggregated");
+            } else if let Some((name, rest)) = line.split_once(" events:") {
+                let number = rest.split_whitespace().next().unwrap_or_default();
+                let number = number.parse().unwrap_or_else(|_| panic!("no number in {line:?}"));
+                match &event {
+                    Some(event) => {
+                        assert_eq!(name.trim(), "SAMPLE", "of one event: {line:?}");
+                        stats.samples_by_event.insert(event.clone(), number);
+                    }
+                    None => {
+                        stats.by_type.insert(name.trim().to_owned(), number);
+                    }
+                }
+            }
+        }
+        assert!(stats.by_type.contains_key("TOTAL"), "these are no statistics:\n{text}");
+        stats
+    }
+
+    /// Samples of all events.
+    pub(crate) fn samples(&self) -> u64 {
+        self.by_type.get("SAMPLE").copied().unwrap_or(0)
+    }
+}
+
+#[test]
+fn reads_statistics() {
+    let text = "
+Aggregated stats:
+           TOTAL events:         47
+          SAMPLE events:         37  (78.7%)
+           MMAP2 events:         10  (21.3%)
+cpu-clock:pppH stats:
+          SAMPLE events:         30
+page-faults stats:
+          SAMPLE events:          7
+";
+    let stats = Stats::parse(text);
+    assert_eq!(stats.samples(), 37);
+    assert_eq!(stats.by_type["MMAP2"], 10);
+    assert_eq!(stats.samples_by_event["cpu-clock:pppH"], 30);
+    assert_eq!(stats.samples_by_event["page-faults"], 7);
+}
