@@ -9,6 +9,8 @@ pub(crate) struct Stats {
     pub(crate) by_type: BTreeMap<String, u64>,
     /// Samples by event.
     pub(crate) samples_by_event: BTreeMap<String, u64>,
+    /// Samples that the kernel lost, by event, where it lost any.
+    pub(crate) lost_by_event: BTreeMap<String, u64>,
 }
 
 impl Stats {
@@ -22,15 +24,13 @@ impl Stats {
             } else if let Some((name, rest)) = line.split_once(" events:") {
                 let number = rest.split_whitespace().next().unwrap_or_default();
                 let number = number.parse().unwrap_or_else(|_| panic!("no number in {line:?}"));
-                match &event {
-                    Some(event) => {
-                        assert_eq!(name.trim(), "SAMPLE", "of one event: {line:?}");
-                        stats.samples_by_event.insert(event.clone(), number);
-                    }
-                    None => {
-                        stats.by_type.insert(name.trim().to_owned(), number);
-                    }
-                }
+                let (table, key) = match (&event, name.trim()) {
+                    (None, name) => (&mut stats.by_type, name.to_owned()),
+                    (Some(event), "SAMPLE") => (&mut stats.samples_by_event, event.clone()),
+                    (Some(event), "LOST_SAMPLES") => (&mut stats.lost_by_event, event.clone()),
+                    (Some(_), _) => panic!("of one event: {line:?}"),
+                };
+                table.insert(key, number);
             }
         }
         assert!(stats.by_type.contains_key("TOTAL"), "these are no statistics:\n{text}");
@@ -54,10 +54,12 @@ cpu-clock:pppH stats:
           SAMPLE events:         30
 page-faults stats:
           SAMPLE events:          7
+    LOST_SAMPLES events:          3
 ";
     let stats = Stats::parse(text);
     assert_eq!(stats.samples(), 37);
     assert_eq!(stats.by_type["MMAP2"], 10);
     assert_eq!(stats.samples_by_event["cpu-clock:pppH"], 30);
     assert_eq!(stats.samples_by_event["page-faults"], 7);
+    assert_eq!(stats.lost_by_event["page-faults"], 3);
 }
