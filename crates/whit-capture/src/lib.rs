@@ -1,1 +1,41 @@
-//! whit-capture
+//! A capture session: which events on which CPUs and threads, the readers that drain the rings,
+//! the records that stand for what was there before, losses, and the ledger.
+//!
+//! Layout: [`session`] holds the order of things. [`target`] says whom to record, [`configure`]
+//! turns events and options into attributes, [`open`] opens them and bears refusals, [`ring_set`]
+//! maps rings and redirects, [`reader`] drains them into a [`sink`], [`loss`] looks at what
+//! passes by, [`synthesize`] writes what existed before, [`machine`] fills the header.
+//!
+//! Invariants:
+//! - Nothing here knows symbols, prints, or reads the environment; what a user should hear is a
+//!   [`notice::Notice`].
+//! - `/proc` and `/sys` are values ([`roots::Roots`]), so that all that reads them is testable.
+//! - Bytes go from the ring to the sink without a copy in between.
+//! - What is not recorded is counted: no loss is silent.
+#![forbid(unsafe_code)]
+
+pub mod build_id;
+pub mod configure;
+pub mod cpus;
+pub mod error;
+pub mod event;
+pub mod features;
+pub mod kernel;
+pub mod loss;
+pub mod machine;
+pub mod maps;
+pub mod notice;
+pub mod open;
+pub mod options;
+pub mod output;
+pub mod processes;
+pub mod reader;
+pub mod registers;
+pub mod ring_set;
+pub mod roots;
+pub mod session;
+pub mod sink;
+pub mod summary;
+pub mod synthesize;
+pub mod target;
+pub mod tracing_data;

@@ -1,0 +1,314 @@
+//! Events and options turned into attributes, with perf's choices.
+//!
+//! The rules are those of `evsel__config` and `evlist__config` in `tools/perf/util`. whit differs
+//! in three points, each for the sake of exact losses and complete process models: every event
+//! carries the time and all agree on the CPU field, so that one look finds the time of any record
+//! in a ring; existing processes get a side-band event that runs while they are being
+//! synthesized; rings wake the reader at a quarter instead of a half.
+
+use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType};
+use whit_types::Arch;
+
+use crate::error::CaptureError;
+use crate::event::{EventSpec, Precision, Rate};
+use crate::features::KernelFeatures;
+use crate::notice::{Listener, Notice};
+use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, RecordOptions, Start};
+use crate::registers;
+use crate::roots::Roots;
+use crate::target::Target;
+
+/// The highest `precise_ip`.
+pub const MAX_PRECISION: u8 = 3;
+
+/// An event with the attributes that it is opened with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredEvent {
+    /// The event.
+    pub spec: EventSpec,
+    /// Its attributes.
+    pub attr: Attr,
+}
+
+/// The rate that events without one of their own get, checked against the kernel's limit.
+/// `None` where the user gave none.
+pub fn checked_rate(
+    options: &RecordOptions,
+    roots: &Roots,
+    listener: &mut dyn Listener,
+) -> Result<(Rate, bool), CaptureError> {
+    let by_user = options.rate.is_some();
+    let asked_hz = match options.rate.unwrap_or(Rate::FrequencyHz(DEFAULT_FREQUENCY_HZ)) {
+        Rate::Period(0) => return Err(CaptureError::ZeroRate("period")),
+        Rate::FrequencyHz(0) => return Err(CaptureError::ZeroRate("frequency")),
+        period @ Rate::Period(_) => return Ok((period, by_user)),
+        Rate::FrequencyHz(hz) => hz,
+    };
+    let limit = max_frequency_hz(roots).unwrap_or(u64::MAX);
+    if asked_hz <= limit {
+        return Ok((Rate::FrequencyHz(asked_hz), by_user));
+    }
+    if by_user && options.strict_frequency {
+        return Err(CaptureError::FrequencyTooHigh { asked_hz, limit_hz: limit });
+    }
+    listener.notice(Notice::FrequencyLowered { asked_hz, limit_hz: limit });
+    Ok((Rate::FrequencyHz(limit), by_user))
+}
+
+/// The highest frequency that the kernel takes now (`perf_event_max_sample_rate`).
+pub fn max_frequency_hz(roots: &Roots) -> Option<u64> {
+    roots.kernel_setting("perf_event_max_sample_rate").and_then(|hz| u64::try_from(hz).ok())
+}
+
+/// Whether a side-band event of its own is needed: whenever recording does not begin with an
+/// exec, mappings and names must be recorded before the samples start.
+fn needs_side_band(options: &RecordOptions) -> bool {
+    options.target != Target::Command || options.start != Start::AtOnce
+}
+
+/// Turns the events into attributes. A side-band event is appended where one is needed.
+pub fn configure(
+    options: &RecordOptions,
+    inherit: bool,
+    rate: (Rate, bool),
+    kernel: &KernelFeatures,
+    arch: Option<Arch>,
+    listener: &mut dyn Listener,
+) -> Result<Vec<ConfiguredEvent>, CaptureError> {
+    if options.events.is_empty() {
+        return Err(CaptureError::NoEvents);
+    }
+    let mut specs = options.events.clone();
+    let side_band = needs_side_band(options).then_some(specs.len());
+    specs.extend(side_band.map(|_| EventSpec::side_band()));
+    let context = Context { options, inherit, rate, arch, side_band };
+    let mut events: Vec<_> = (0..specs.len())
+        .map(|index| ConfiguredEvent {
+            attr: context.attr(&specs, index),
+            spec: specs[index].clone(),
+        })
+        .collect();
+    context.warn_of_registers(listener);
+    unify(&mut events);
+    events.iter_mut().for_each(|event| kernel.limit(&mut event.attr));
+    Ok(events)
+}
+
+struct Context<'a> {
+    options: &'a RecordOptions,
+    inherit: bool,
+    rate: (Rate, bool),
+    arch: Option<Arch>,
+    /// Index of the appended side-band event; without one the first event tracks.
+    side_band: Option<usize>,
+}
+
+impl Context<'_> {
+    fn attr(&self, specs: &[EventSpec], index: usize) -> Attr {
+        let spec = &specs[index];
+        let is_side_band = self.side_band == Some(index);
+        let mut attr = Attr {
+            pmu_type: spec.pmu_type,
+            config: spec.config,
+            config1: spec.config1,
+            config2: spec.config2,
+            config3: spec.config3,
+            bp_type: spec.bp_type,
+            sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
+            read_format: ReadFormat::ID | ReadFormat::LOST,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        attr.set_precise_ip(match spec.precision {
+            Precision::Level(level) => level.min(MAX_PRECISION),
+            Precision::Max => MAX_PRECISION,
+        });
+        self.set_exclusions(&mut attr, spec);
+        self.set_start(&mut attr, spec.is_member(index), is_side_band);
+        self.set_rate(&mut attr, spec);
+        self.set_group(&mut attr, specs, index);
+        if index == self.side_band.unwrap_or(0) {
+            self.set_tracking(&mut attr);
+        }
+        if !is_side_band {
+            self.set_sample_fields(&mut attr, spec);
+        }
+        if let Some(clock) = self.options.clock {
+            attr.flags |= AttrFlags::USE_CLOCKID;
+            attr.clockid = clock.0;
+        }
+        attr
+    }
+
+    fn set_exclusions(&self, attr: &mut Attr, spec: &EventSpec) {
+        let exclude = &spec.exclude;
+        for (flag, on) in [
+            (AttrFlags::EXCLUDE_USER, exclude.user),
+            (AttrFlags::EXCLUDE_KERNEL, exclude.kernel),
+            (AttrFlags::EXCLUDE_HV, exclude.hypervisor),
+            (AttrFlags::EXCLUDE_GUEST, exclude.guest),
+            (AttrFlags::EXCLUDE_HOST, exclude.host),
+            (AttrFlags::EXCLUDE_IDLE, exclude.idle),
+            (AttrFlags::PINNED, spec.is_pinned),
+            (AttrFlags::EXCLUSIVE, spec.is_exclusive),
+            (AttrFlags::INHERIT, self.inherit && spec.inherit.unwrap_or(true)),
+        ] {
+            attr.flags = attr.flags.with(flag, on);
+        }
+    }
+
+    /// Leaders start switched off: a command's exec switches them on, or we do. Members follow
+    /// their leader. The side-band event waits for nothing but the exec.
+    fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool) {
+        let is_command = self.options.target == Target::Command;
+        if is_member || (is_side_band && !is_command) {
+            return;
+        }
+        attr.flags |= AttrFlags::DISABLED;
+        if is_command && (is_side_band || self.options.start == Start::AtOnce) {
+            attr.flags |= AttrFlags::ENABLE_ON_EXEC;
+        }
+    }
+
+    fn set_rate(&self, attr: &mut Attr, spec: &EventSpec) {
+        let (rate, by_user) = self.rate;
+        let default = match spec.default_period {
+            Some(period) if !by_user => Rate::Period(period),
+            _ => rate,
+        };
+        match spec.rate.unwrap_or(default) {
+            Rate::Period(period) => attr.sample_period_or_freq = period,
+            Rate::FrequencyHz(hz) => {
+                attr.sample_period_or_freq = hz;
+                attr.flags |= AttrFlags::FREQ;
+                attr.sample_type |= SampleType::PERIOD;
+            }
+        }
+    }
+
+    /// With `:S` the leader alone samples, and each sample carries the counts of all members.
+    fn set_group(&self, attr: &mut Attr, specs: &[EventSpec], index: usize) {
+        let Some(leader) = specs[index].leader else { return };
+        let members = specs.iter().filter(|spec| spec.leader == Some(leader)).count();
+        if !specs[leader].reads_group || members < 2 {
+            return;
+        }
+        attr.sample_type |= SampleType::READ;
+        attr.read_format |= ReadFormat::GROUP;
+        // Kernels before 6.12 cannot read a group that is inherited.
+        attr.flags = attr.flags.with(AttrFlags::INHERIT, false);
+        if index != leader {
+            attr.flags = attr.flags.with(AttrFlags::FREQ, false);
+            attr.sample_period_or_freq = 0;
+        }
+    }
+
+    fn set_tracking(&self, attr: &mut Attr) {
+        let options = self.options;
+        attr.flags |= AttrFlags::MMAP
+            | AttrFlags::MMAP2
+            | AttrFlags::COMM
+            | AttrFlags::COMM_EXEC
+            | AttrFlags::TASK
+            | AttrFlags::KSYMBOL;
+        for (flag, on) in [
+            (AttrFlags::MMAP_DATA, self.records_addresses()),
+            (AttrFlags::BUILD_ID, options.build_ids),
+            (AttrFlags::BPF_EVENT, options.bpf_events),
+            (AttrFlags::CONTEXT_SWITCH, options.switch_events),
+        ] {
+            attr.flags = attr.flags.with(flag, on);
+        }
+    }
+
+    /// Unwinding reads the data segments of binaries, so dwarf wants data mappings as well.
+    fn records_addresses(&self) -> bool {
+        self.options.data_addresses || matches!(self.options.call_graph, CallGraph::Dwarf { .. })
+    }
+
+    fn set_sample_fields(&self, attr: &mut Attr, spec: &EventSpec) {
+        let options = self.options;
+        if self.records_addresses() {
+            attr.sample_type |= SampleType::ADDR | SampleType::DATA_SRC;
+        }
+        if options.periods || spec.is_tracepoint() {
+            attr.sample_type |= SampleType::PERIOD;
+        }
+        if options.raw || spec.is_tracepoint() {
+            attr.sample_type |= SampleType::RAW | SampleType::CPU;
+        }
+        if options.cpus || matches!(options.target, Target::SystemWide(_)) {
+            attr.sample_type |= SampleType::CPU;
+        }
+        self.set_call_graph(attr, spec);
+        if options.user_registers != 0 {
+            attr.sample_type |= SampleType::REGS_USER;
+            attr.sample_regs_user |= options.user_registers;
+        }
+        if options.interrupt_registers != 0 {
+            attr.sample_type |= SampleType::REGS_INTR;
+            attr.sample_regs_intr = options.interrupt_registers;
+        }
+    }
+
+    fn set_call_graph(&self, attr: &mut Attr, spec: &EventSpec) {
+        let call_graph = spec.call_graph.unwrap_or(self.options.call_graph);
+        if call_graph == CallGraph::None {
+            return;
+        }
+        attr.sample_max_stack = spec.max_stack.unwrap_or(0);
+        attr.sample_type |= SampleType::CALLCHAIN;
+        if self.options.kernel_callchains_only {
+            attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
+        }
+        if self.options.user_callchains_only {
+            attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
+        }
+        if let CallGraph::Dwarf { stack_dump_bytes } = call_graph {
+            attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
+            attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
+            attr.sample_stack_user_bytes = spec.stack_dump_bytes.unwrap_or(stack_dump_bytes);
+            attr.sample_regs_user |= match (self.arch, self.options.user_registers) {
+                (Some(arch), 0) => registers::all(arch),
+                (Some(arch), _) => registers::minimal(arch),
+                (None, _) => 0,
+            };
+        }
+    }
+
+    fn warn_of_registers(&self, listener: &mut dyn Listener) {
+        let asked = self.options.user_registers;
+        let minimal = self.arch.map_or(0, registers::minimal);
+        let is_dwarf = matches!(self.options.call_graph, CallGraph::Dwarf { .. });
+        if is_dwarf && asked != 0 && asked & minimal != minimal {
+            listener.notice(Notice::RegistersAdded);
+        }
+    }
+}
+
+/// Makes the layouts of all events agree where they must: on the CPU field, and on where the
+/// event's id stands.
+fn unify(events: &mut [ConfiguredEvent]) {
+    if events.iter().any(|e| e.attr.sample_type.contains(SampleType::CPU)) {
+        events.iter_mut().for_each(|e| e.attr.sample_type |= SampleType::CPU);
+    }
+    if events.len() < 2 {
+        return;
+    }
+    let first = events[0].attr.sample_type;
+    let id = if events.iter().all(|e| e.attr.sample_type == first) {
+        SampleType::ID
+    } else {
+        SampleType::IDENTIFIER
+    };
+    events.iter_mut().for_each(|e| e.attr.sample_type |= id);
+}
+
+/// Wakes the reader when a ring of this size is a quarter full.
+pub fn set_watermark(attr: &mut Attr, ring_size_bytes: usize) {
+    attr.flags |= AttrFlags::WATERMARK;
+    attr.wakeup = u32::try_from(ring_size_bytes / 4).unwrap_or(u32::MAX);
+}
+
+#[cfg(test)]
+mod tests;

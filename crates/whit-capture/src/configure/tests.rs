@@ -1,0 +1,178 @@
+//! The expected values are those of `perf record -vv` 6.1 for the same options, less the
+//! differences that the module's documentation names.
+
+use super::*;
+use crate::options::Output;
+use whit_perfdata::attr::pmu_type;
+
+const TRACKING: AttrFlags = AttrFlags(
+    AttrFlags::MMAP.0
+        | AttrFlags::MMAP2.0
+        | AttrFlags::COMM.0
+        | AttrFlags::COMM_EXEC.0
+        | AttrFlags::TASK.0
+        | AttrFlags::KSYMBOL.0
+        | AttrFlags::BPF_EVENT.0
+        | AttrFlags::BUILD_ID.0,
+);
+
+fn event(config: u64) -> EventSpec {
+    EventSpec::new("event", pmu_type::SOFTWARE, config)
+}
+
+fn options(events: Vec<EventSpec>) -> RecordOptions {
+    RecordOptions::for_command(events, vec!["true".into()], Output::Stdout)
+}
+
+fn attrs(options: &RecordOptions) -> Vec<Attr> {
+    let rate = options.rate.unwrap_or(Rate::FrequencyHz(4000));
+    let events = configure(
+        options,
+        options.inherit,
+        (rate, options.rate.is_some()),
+        &KernelFeatures::ALL,
+        Some(Arch::X86_64),
+        &mut |_| (),
+    );
+    events.unwrap().into_iter().map(|event| event.attr).collect()
+}
+
+#[test]
+fn one_event_of_a_command() {
+    let attr = &attrs(&options(vec![event(0)]))[0];
+    let wanted = AttrFlags::DISABLED
+        | AttrFlags::INHERIT
+        | AttrFlags::FREQ
+        | AttrFlags::ENABLE_ON_EXEC
+        | AttrFlags::SAMPLE_ID_ALL
+        | AttrFlags::EXCLUDE_GUEST
+        | TRACKING;
+    assert_eq!(attr.flags, wanted);
+    let fields = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD;
+    assert_eq!(attr.sample_type, fields);
+    assert_eq!(attr.read_format, ReadFormat::ID | ReadFormat::LOST);
+    assert_eq!(attr.sample_period_or_freq, 4000);
+}
+
+#[test]
+fn two_events_carry_ids_and_only_the_first_tracks() {
+    let all = attrs(&options(vec![event(0), event(2)]));
+    assert!(all.iter().all(|a| a.sample_type.contains(SampleType::ID)));
+    assert!(all.iter().all(|a| !a.sample_type.contains(SampleType::IDENTIFIER)));
+    assert!(all[0].has(AttrFlags::MMAP) && !all[1].has(AttrFlags::MMAP));
+    assert!(all[1].has(AttrFlags::ENABLE_ON_EXEC | AttrFlags::DISABLED));
+}
+
+#[test]
+fn members_of_a_group_follow_their_leader() {
+    let member = |config| EventSpec { leader: Some(0), ..event(config) };
+    let all = attrs(&options(vec![member(0), member(2)]));
+    assert!(all[0].has(AttrFlags::ENABLE_ON_EXEC | AttrFlags::DISABLED | AttrFlags::FREQ));
+    assert!(!all[1].has(AttrFlags::ENABLE_ON_EXEC) && !all[1].has(AttrFlags::DISABLED));
+    assert_eq!(all[1].sample_period_or_freq, 4000);
+    let leader = EventSpec { reads_group: true, ..member(0) };
+    let all = attrs(&options(vec![leader, member(2)]));
+    for attr in &all {
+        assert!(attr.sample_type.contains(SampleType::READ));
+        assert!(attr.read_format.contains(ReadFormat::GROUP));
+        assert!(!attr.has(AttrFlags::INHERIT));
+    }
+    assert_eq!((all[0].sample_period_or_freq, all[1].sample_period_or_freq), (4000, 0));
+}
+
+#[test]
+fn system_wide_has_a_side_band_event_that_runs_at_once() {
+    let all = attrs(&RecordOptions {
+        target: Target::SystemWide(None),
+        switch_events: true,
+        ..options(vec![event(0)])
+    });
+    let [event, side_band] = &all[..] else { panic!("{all:?}") };
+    let common = SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CPU
+        | SampleType::IDENTIFIER;
+    assert_eq!(event.sample_type, common | SampleType::PERIOD);
+    assert_eq!(side_band.sample_type, common);
+    assert!(event.has(AttrFlags::DISABLED) && !event.has(AttrFlags::ENABLE_ON_EXEC));
+    assert!(!event.has(AttrFlags::MMAP) && !side_band.has(AttrFlags::DISABLED));
+    assert!(side_band.has(TRACKING | AttrFlags::CONTEXT_SWITCH | AttrFlags::EXCLUDE_KERNEL));
+    assert_eq!((side_band.config, side_band.sample_period_or_freq), (9, 1));
+}
+
+#[test]
+fn a_delay_leaves_only_the_side_band_to_the_exec() {
+    let all = attrs(&RecordOptions { start: Start::AfterMs(10), ..options(vec![event(0)]) });
+    assert!(all[0].has(AttrFlags::DISABLED) && !all[0].has(AttrFlags::ENABLE_ON_EXEC));
+    assert!(all[1].has(AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC));
+}
+
+#[test]
+fn dwarf_takes_registers_stack_and_data_mappings() {
+    let dwarf = RecordOptions {
+        call_graph: CallGraph::Dwarf { stack_dump_bytes: 8192 },
+        ..options(vec![event(0)])
+    };
+    let attr = &attrs(&dwarf)[0];
+    let wanted = SampleType::CALLCHAIN
+        | SampleType::REGS_USER
+        | SampleType::STACK_USER
+        | SampleType::ADDR
+        | SampleType::DATA_SRC;
+    assert!(attr.sample_type.contains(wanted));
+    assert!(attr.has(AttrFlags::EXCLUDE_CALLCHAIN_USER | AttrFlags::MMAP_DATA));
+    assert_eq!((attr.sample_regs_user, attr.sample_stack_user_bytes), (0xff_0fff, 8192));
+    let few = RecordOptions { user_registers: 1 << 8, ..dwarf };
+    assert_eq!(attrs(&few)[0].sample_regs_user, 0x1c0);
+}
+
+#[test]
+fn rates_tracepoints_and_the_fields_that_options_add() {
+    let tracepoint = EventSpec {
+        tracepoint: Some("sched:sched_switch".into()),
+        pmu_type: pmu_type::TRACEPOINT,
+        default_period: Some(1),
+        ..event(314)
+    };
+    let all = attrs(&options(vec![tracepoint, event(0)]));
+    assert_eq!((all[0].sample_period_or_freq, all[0].has(AttrFlags::FREQ)), (1, false));
+    let fields = SampleType::RAW | SampleType::CPU | SampleType::PERIOD;
+    assert!(all[0].sample_type.contains(fields));
+    assert!(all[1].sample_type.contains(SampleType::CPU | SampleType::IDENTIFIER));
+    let counted = RecordOptions {
+        rate: Some(Rate::Period(1_000_000)),
+        inherit: false,
+        clock: Some(whit_sys::clock::ClockId::MONOTONIC_RAW),
+        ..options(vec![event(0)])
+    };
+    let attr = &attrs(&counted)[0];
+    assert!(!attr.sample_type.contains(SampleType::PERIOD) && !attr.has(AttrFlags::INHERIT));
+    assert_eq!((attr.sample_period_or_freq, attr.clockid), (1_000_000, 4));
+    assert!(attr.has(AttrFlags::USE_CLOCKID));
+}
+
+#[test]
+fn frequencies_are_held_against_the_kernels_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+    std::fs::create_dir_all(dir.path().join("sys/kernel")).unwrap();
+    std::fs::write(dir.path().join("sys/kernel/perf_event_max_sample_rate"), "1000\n").unwrap();
+    let mut notices = Vec::new();
+    let asked = |rate, strict_frequency| RecordOptions {
+        rate,
+        strict_frequency,
+        ..options(vec![event(0)])
+    };
+    let mut check = |o: &RecordOptions| checked_rate(o, &roots, &mut |n| notices.push(n));
+    assert_eq!(check(&asked(None, false)).unwrap(), (Rate::FrequencyHz(1000), false));
+    let high = Some(Rate::FrequencyHz(5000));
+    assert_eq!(check(&asked(high, false)).unwrap(), (Rate::FrequencyHz(1000), true));
+    assert!(matches!(
+        check(&asked(high, true)),
+        Err(CaptureError::FrequencyTooHigh { asked_hz: 5000, limit_hz: 1000 })
+    ));
+    let zero = Some(Rate::Period(0));
+    assert!(matches!(check(&asked(zero, false)), Err(CaptureError::ZeroRate(_))));
+    assert_eq!(notices.len(), 2);
+}

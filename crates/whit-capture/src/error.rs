@@ -1,0 +1,86 @@
+//! Why a recording could not be made, and what would make it possible.
+
+use std::io;
+use std::path::PathBuf;
+
+use whit_sys::{Errno, WorkloadError};
+
+/// Why a recording could not be made.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum CaptureError {
+    /// Neither a command nor a target.
+    #[error("nothing to record: give a command, or -a, -p, -t or -C")]
+    NothingToRecord,
+    /// No events.
+    #[error("no events to record")]
+    NoEvents,
+    /// `-p` or `-t` names nobody.
+    #[error("there is no {kind} {id}")]
+    NoSuchProcess { id: i32, kind: &'static str },
+    /// Every thread ended before events could be opened.
+    #[error("every thread to record ended before its events were open")]
+    TargetGone,
+    /// `-C` names CPUs that do not run.
+    #[error("CPU {wanted} is not online; online are {online}")]
+    CpusNotOnline { wanted: String, online: String },
+    /// A file of the kernel cannot be read.
+    #[error("cannot read {what} from {}", path.display())]
+    Read { what: &'static str, path: PathBuf, source: io::Error },
+    /// A frequency above the limit with `--strict-freq`.
+    #[error(
+        "frequency {asked_hz} Hz is above the kernel's limit of {limit_hz} Hz (raise it: sysctl \
+         kernel.perf_event_max_sample_rate={asked_hz})"
+    )]
+    FrequencyTooHigh { asked_hz: u64, limit_hz: u64 },
+    /// Frequency or period of zero.
+    #[error("a sampling {0} of zero records nothing")]
+    ZeroRate(&'static str),
+    /// The kernel does not let events be stamped with that clock.
+    #[error("the kernel takes no time stamps from clock {clock} for this event")]
+    Clock { clock: String, source: Errno },
+    /// An event was refused.
+    #[error("cannot open event '{event}' {place}: {errno}\n  {advice}")]
+    Open { event: String, place: String, errno: Errno, advice: String },
+    /// A filter was refused.
+    #[error("cannot set the filter '{filter}' on event '{event}'")]
+    Filter { event: String, filter: String, source: Errno },
+    /// A ring was refused.
+    #[error(
+        "cannot map a ring of {size_bytes} bytes for event '{event}': {errno}\n  locked memory is \
+         used up or forbidden: allow more with sysctl kernel.perf_event_mlock_kb={mlock_kb}, \
+         ulimit -l unlimited, or grant cap_ipc_lock; or ask for less with -m"
+    )]
+    Ring { event: String, size_bytes: usize, errno: Errno, mlock_kb: usize },
+    /// Too many descriptors.
+    #[error(
+        "{needed} open files are needed, {limit} are allowed (raise it: ulimit -n {needed}; or \
+         record fewer threads or events, or everything with -a)"
+    )]
+    OpenFiles { needed: usize, limit: u64 },
+    /// A step in setting up that should never fail.
+    #[error("cannot {attempt}")]
+    System { attempt: &'static str, source: Errno },
+    /// The command.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The output.
+    #[error("cannot {attempt} {output}")]
+    Output { attempt: &'static str, output: String, source: io::Error },
+    /// Standard output is a terminal.
+    #[error("refusing to write a recording to a terminal: redirect it, or name a file with -o")]
+    OutputIsTerminal,
+    /// A tracepoint's format cannot be read.
+    #[error(
+        "cannot read the format of tracepoint '{tracepoint}' (mount tracefs: mount -t tracefs \
+         tracefs /sys/kernel/tracing; let this user read it: chmod -R a+rX /sys/kernel/tracing)"
+    )]
+    Tracepoint { tracepoint: String, source: io::Error },
+}
+
+impl CaptureError {
+    /// For `map_err` on steps that have no better story.
+    pub(crate) fn system(attempt: &'static str) -> impl FnOnce(Errno) -> CaptureError {
+        move |source| CaptureError::System { attempt, source }
+    }
+}

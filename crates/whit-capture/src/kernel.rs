@@ -1,0 +1,210 @@
+//! The kernel's own address space: where its text and its modules lie.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use whit_types::BuildId;
+
+use crate::roots::Roots;
+
+/// The kernel's text. With `kptr_restrict` addresses read as zero: there is no range then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelText {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Address of the reference symbol, by which readers find the relocation.
+    pub reference: u64,
+    /// Name of the reference symbol.
+    pub reference_name: &'static str,
+}
+
+/// One loaded module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Name as `/proc/modules` has it.
+    pub name: String,
+    /// Where it is loaded.
+    pub start: u64,
+    /// Its size in memory.
+    pub size_bytes: u64,
+    /// Its file, or its name in brackets where that is not known.
+    pub path: String,
+}
+
+/// Reads the range of the kernel's text from `/proc/kallsyms`; `None` where addresses are hidden.
+///
+/// It starts at `_text` (or `_stext`) and ends at `_etext`. Reading stops there: the kernel makes
+/// the text of this file as it is read, and the rest would cost as much again.
+pub fn text(roots: &Roots) -> io::Result<Option<KernelText>> {
+    let file = File::open(roots.proc.join("kallsyms"))?;
+    text_of(BufReader::with_capacity(KALLSYMS_BUFFER_BYTES, file))
+}
+
+/// How much of `/proc/kallsyms` is read at once.
+const KALLSYMS_BUFFER_BYTES: usize = 64 * 1024;
+
+fn text_of(mut kallsyms: impl BufRead) -> io::Result<Option<KernelText>> {
+    let (mut text, mut stext, mut line) = (None, None, Vec::new());
+    loop {
+        line.clear();
+        // Lines of modules name the module behind a tab; the kernel's own come first.
+        if kallsyms.read_until(b'\n', &mut line)? == 0 || line.contains(&b'\t') {
+            return Ok(None);
+        }
+        let end = if line.ends_with(b" _text\n") {
+            text = text.or(address(&line));
+            continue;
+        } else if line.ends_with(b" _stext\n") {
+            stext = stext.or(address(&line));
+            continue;
+        } else if line.ends_with(b" _etext\n") {
+            address(&line)
+        } else {
+            continue;
+        };
+        let start = text.map(|a| (a, "_text")).or(stext.map(|a| (a, "_stext")));
+        return Ok(start.zip(end).and_then(|((start, reference_name), end)| {
+            let known = start != 0 && end > start;
+            known.then_some(KernelText { start, end, reference: start, reference_name })
+        }));
+    }
+}
+
+fn address(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|b| *b == b' ').next()?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// The loaded modules by address; empty where there are none or addresses are hidden.
+pub fn modules(roots: &Roots, release: &str) -> Vec<Module> {
+    let Ok(text) = std::fs::read_to_string(roots.proc.join("modules")) else {
+        return Vec::new();
+    };
+    let directory = roots.modules.join(release);
+    let depends = std::fs::read_to_string(directory.join("modules.dep")).unwrap_or_default();
+    let mut modules: Vec<_> = text
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<_> = line.split_ascii_whitespace().collect();
+            let (name, size) = (*words.first()?, words.get(1)?.parse().ok()?);
+            let start = u64::from_str_radix(words.get(5)?.strip_prefix("0x")?, 16).ok()?;
+            let path = module_file(&depends, name).map_or_else(
+                || format!("[{name}]"),
+                |file| directory.join(file).to_string_lossy().into_owned(),
+            );
+            (start != 0).then(|| Module { name: name.to_owned(), start, size_bytes: size, path })
+        })
+        .collect();
+    modules.sort_by_key(|module| module.start);
+    modules
+}
+
+/// Finds a module in `modules.dep`; file names write `-` where module names have `_`.
+fn module_file<'a>(depends: &'a str, name: &str) -> Option<&'a str> {
+    depends.lines().find_map(|line| {
+        let file = line.split(':').next()?;
+        let stem = file.rsplit('/').next()?.split(".ko").next()?;
+        (stem.replace('-', "_") == name.replace('-', "_")).then_some(file)
+    })
+}
+
+/// The running kernel's build id, from its notes.
+pub fn build_id(roots: &Roots) -> Option<BuildId> {
+    build_id_in_notes(&std::fs::read(roots.sys.join("kernel/notes")).ok()?)
+}
+
+/// A loaded module's build id.
+pub fn module_build_id(roots: &Roots, name: &str) -> Option<BuildId> {
+    let notes = roots.sys.join("module").join(name).join("notes/.note.gnu.build-id");
+    build_id_in_notes(&std::fs::read(notes).ok()?)
+}
+
+fn build_id_in_notes(notes: &[u8]) -> Option<BuildId> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    let word = |at: usize| Some(u32::from_ne_bytes(*notes.get(at..)?.first_chunk()?));
+    let mut at = 0usize;
+    loop {
+        let (name_size, desc_size) = (word(at)? as usize, word(at + 4)? as usize);
+        let name_at = at + 12;
+        let desc_at = name_at.checked_add(name_size.checked_next_multiple_of(4)?)?;
+        let is_gnu = notes.get(name_at..name_at.checked_add(name_size)?)? == b"GNU\0";
+        if word(at + 8)? == NT_GNU_BUILD_ID && is_gnu {
+            return BuildId::new(notes.get(desc_at..desc_at.checked_add(desc_size)?)?);
+        }
+        at = desc_at.checked_add(desc_size.checked_next_multiple_of(4)?)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_runs_from_text_to_etext() {
+        let kallsyms = b"0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000001 T startup
+ffffffff8220bb08 T _etext
+ffffffffc0000000 t _text\t[mod]
+" as &[u8];
+        let text = text_of(kallsyms).unwrap().unwrap();
+        assert_eq!((text.start, text.end), (0xffff_ffff_8100_0000, 0xffff_ffff_8220_bb08));
+        assert_eq!(text.reference_name, "_text");
+    }
+
+    #[test]
+    fn hidden_addresses_give_no_range() {
+        let hidden = b"0000000000000000 T _text\n0000000000000000 T _etext\n" as &[u8];
+        assert_eq!(text_of(hidden).unwrap(), None);
+        assert_eq!(text_of(b"" as &[u8]).unwrap(), None);
+    }
+
+    #[test]
+    fn modules_are_found_with_their_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots {
+            proc: dir.path().join("proc"),
+            sys: dir.path().join("sys"),
+            modules: dir.path().join("modules"),
+        };
+        std::fs::create_dir_all(roots.modules.join("6.1")).unwrap();
+        std::fs::create_dir_all(&roots.proc).unwrap();
+        std::fs::write(roots.modules.join("6.1/modules.dep"), "kernel/sound/snd-pcm.ko.xz: a b\n")
+            .unwrap();
+        std::fs::write(
+            roots.proc.join("modules"),
+            "snd_pcm 100 1 - Live 0xffffffffc0002000\n\
+             xfs 4096 0 - Live 0xffffffffc0001000 (O)\n\
+             hidden 1 0 - Live 0x0000000000000000\n",
+        )
+        .unwrap();
+        let modules = modules(&roots, "6.1");
+        let names: Vec<_> = modules.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(names, ["xfs", "snd_pcm"]);
+        assert_eq!(modules[0].path, "[xfs]");
+        assert!(modules[1].path.ends_with("6.1/kernel/sound/snd-pcm.ko.xz"));
+    }
+
+    #[test]
+    fn build_ids_are_found_among_other_notes() {
+        let mut notes = Vec::new();
+        for (name, kind, desc) in [(&b"Xen\0"[..], 6u32, &[1u8, 2, 3][..]), (b"GNU\0", 3, &[9; 20])]
+        {
+            notes.extend((name.len() as u32).to_ne_bytes());
+            notes.extend((desc.len() as u32).to_ne_bytes());
+            notes.extend(kind.to_ne_bytes());
+            notes.extend(name);
+            notes.extend(desc);
+            notes.resize(notes.len().next_multiple_of(4), 0);
+        }
+        assert_eq!(build_id_in_notes(&notes).unwrap().as_bytes(), [9; 20]);
+        for cut in 0..notes.len() {
+            assert_eq!(build_id_in_notes(&notes[..cut]), None, "{cut}");
+        }
+        let lying = [u32::MAX.to_ne_bytes(); 3].concat();
+        assert_eq!(build_id_in_notes(&lying), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! What a user should hear while recording: everything that was asked for and could not be had.
+
+use std::fmt;
+
+use whit_sys::Errno;
+
+/// How loud a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Shown with `-v`.
+    Verbose,
+    /// Shown unless `-q` is given.
+    Warning,
+    /// Always shown: data was lost, or the recording is not what was asked for.
+    Error,
+}
+
+/// One notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Notice {
+    /// The kernel allows no such frequency.
+    FrequencyLowered { asked_hz: u64, limit_hz: u64 },
+    /// The kernel does not know a field of the attributes.
+    FeatureMissing { feature: &'static str, since: &'static str },
+    /// There is no hardware counter for cycles.
+    CyclesReplaced { event: String, errno: Errno },
+    /// Only user mode may be sampled.
+    UserModeOnly { event: String, paranoid: i64 },
+    /// The PMU refused a level of precision.
+    PrecisionLowered { event: String, level: u8 },
+    /// The PMU cannot leave guests out.
+    GuestsIncluded { event: String },
+    /// A weak group does not fit onto the PMU.
+    GroupBroken { leader: String },
+    /// More descriptors were needed.
+    OpenFilesRaised { from: Option<u64>, to: Option<u64> },
+    /// There are not enough descriptors for every thread on every CPU.
+    PerThreadRings { needed: usize, limit: u64 },
+    /// The ring size is no power of two pages.
+    RingRounded { pages: usize, size_bytes: usize },
+    /// Locked memory did not suffice.
+    RingsShrunk { asked_bytes: usize, size_bytes: usize, cause: Errno },
+    /// A thread ended before its events were open.
+    ThreadGone { tid: i32 },
+    /// A CPU went offline before its events were open.
+    CpuGone { cpu: i32 },
+    /// Kernel addresses are hidden.
+    KernelAddressesHidden,
+    /// Unwinding needs more registers than were asked for.
+    RegistersAdded,
+    /// The old output was kept.
+    OutputRenamed { from: String, to: String },
+    /// Events start switched off and nothing will switch them on.
+    StartsDisabled,
+    /// Measuring begins after the delay.
+    Enabled { after_ms: u64 },
+    /// Writing failed; recording has stopped.
+    WriteFailed { output: String, errno: String },
+    /// Reading an event's lost count, or another part that only adds to the picture.
+    Skipped { what: String, why: String },
+    /// A feature is too long for the format of pipes.
+    FeatureLeftOut { feature: u8 },
+}
+
+impl Notice {
+    /// How loud it is.
+    pub fn level(&self) -> Level {
+        match self {
+            Notice::FeatureMissing { .. }
+            | Notice::PrecisionLowered { .. }
+            | Notice::GuestsIncluded { .. }
+            | Notice::OpenFilesRaised { .. }
+            | Notice::ThreadGone { .. }
+            | Notice::OutputRenamed { .. }
+            | Notice::Enabled { .. }
+            | Notice::FeatureLeftOut { .. }
+            | Notice::Skipped { .. } => Level::Verbose,
+            Notice::WriteFailed { .. } => Level::Error,
+            _ => Level::Warning,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::FrequencyLowered { asked_hz, limit_hz } => write!(
+                f,
+                "frequency lowered from {asked_hz} Hz to the kernel's limit of {limit_hz} Hz \
+                 (raise it: sysctl kernel.perf_event_max_sample_rate={asked_hz}; refuse instead: \
+                 --strict-freq)"
+            ),
+            Notice::FeatureMissing { feature, since } => {
+                write!(f, "{feature} left out: this kernel does not know it (Linux {since} does)")
+            }
+            Notice::CyclesReplaced { event, errno } => write!(
+                f,
+                "'{event}' cannot be counted here ({errno}); using 'cpu-clock' instead: samples \
+                 come from a timer, not from the PMU"
+            ),
+            Notice::UserModeOnly { event, paranoid } => write!(
+                f,
+                "'{event}': kernel mode left out, kernel.perf_event_paranoid is {paranoid} (allow \
+                 it: sysctl kernel.perf_event_paranoid=1, or grant cap_perfmon)"
+            ),
+            Notice::PrecisionLowered { event, level } => {
+                write!(f, "'{event}': precise_ip lowered to {level}")
+            }
+            Notice::GuestsIncluded { event } => {
+                write!(f, "'{event}': this PMU cannot leave guests out")
+            }
+            Notice::GroupBroken { leader } => {
+                write!(f, "the group of '{leader}' does not fit onto the PMU and was broken up")
+            }
+            Notice::OpenFilesRaised { from, to } => {
+                write!(f, "limit of open files raised from {} to {}", limit(*from), limit(*to))
+            }
+            Notice::PerThreadRings { needed, limit } => write!(
+                f,
+                "{needed} open files needed, {limit} allowed: one event per thread instead of one \
+                 per thread and CPU; threads that start later are not recorded (raise it: \
+                 ulimit -n {needed})"
+            ),
+            Notice::RingRounded { pages, size_bytes } => {
+                write!(f, "ring size rounded up to {} KiB ({pages} pages)", size_bytes / 1024)
+            }
+            Notice::RingsShrunk { asked_bytes, size_bytes, cause } => write!(
+                f,
+                "rings of {} KiB instead of {} KiB: {cause} (allow more: sysctl \
+                 kernel.perf_event_mlock_kb={}, or ulimit -l unlimited)",
+                size_bytes / 1024,
+                asked_bytes / 1024,
+                asked_bytes / 1024 + 4
+            ),
+            Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),
+            Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not recorded"),
+            Notice::KernelAddressesHidden => write!(
+                f,
+                "kernel addresses are hidden: kernel samples will have no symbols (show them: \
+                 sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1, or run as root)"
+            ),
+            Notice::RegistersAdded => write!(
+                f,
+                "unwinding needs the instruction, stack and frame pointers: added to --user-regs"
+            ),
+            Notice::OutputRenamed { from, to } => write!(f, "kept the old {from} as {to}"),
+            Notice::StartsDisabled => write!(f, "events start switched off"),
+            Notice::Enabled { after_ms } => write!(f, "events switched on after {after_ms} ms"),
+            Notice::WriteFailed { output, errno } => write!(
+                f,
+                "cannot write {output}: {errno}; recording has stopped, what was written is kept"
+            ),
+            Notice::Skipped { what, why } => write!(f, "{what} left out: {why}"),
+            Notice::FeatureLeftOut { feature } => {
+                write!(f, "header feature {feature} left out: too long for a pipe")
+            }
+        }
+    }
+}
+
+fn limit(value: Option<u64>) -> String {
+    value.map_or_else(|| "unlimited".to_owned(), |value| value.to_string())
+}
+
+/// Takes notices as they come.
+pub trait Listener {
+    /// One notice.
+    fn notice(&mut self, notice: Notice);
+}
+
+impl<F: FnMut(Notice)> Listener for F {
+    fn notice(&mut self, notice: Notice) {
+        self(notice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_the_result_is_said_aloud_and_details_only_when_asked() {
+        let aloud = Notice::CyclesReplaced { event: "cycles:P".into(), errno: Errno::NOENT };
+        assert_eq!(aloud.level(), Level::Warning);
+        assert!(aloud.to_string().contains("cpu-clock"));
+        assert_eq!(Notice::ThreadGone { tid: 1 }.level(), Level::Verbose);
+        let failed = Notice::WriteFailed { output: "perf.data".into(), errno: "x".into() };
+        assert!(failed.level() > Level::Warning);
+    }
+}

@@ -1,0 +1,118 @@
+use super::*;
+use crate::event::EventSpec;
+use crate::event::Rate;
+use crate::features::KernelFeatures;
+use crate::options::{Output, RecordOptions};
+
+fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
+    let options = RecordOptions::for_command(specs, vec!["true".into()], Output::Stdout);
+    let rate = (Rate::FrequencyHz(100), false);
+    let kernel = KernelFeatures::probe(&mut |_| ()).unwrap();
+    crate::configure::configure(&options, true, rate, &kernel, None, &mut |_| ()).unwrap()
+}
+
+fn own_plan() -> Plan {
+    let roots = Roots::default();
+    let online = crate::cpus::online(&roots).unwrap();
+    let cpus = online.into_iter().map(|cpu| cpu as i32).collect();
+    Plan { cpus, threads: vec![whit_sys::system::pid()], inherit: true }
+}
+
+fn open(
+    plan: &Plan,
+    events: Vec<ConfiguredEvent>,
+) -> (Result<Vec<OpenEvent>, CaptureError>, Vec<Notice>) {
+    let roots = Roots::default();
+    let mut notices = Vec::new();
+    let result = Opener {
+        plan,
+        rights: Rights::of_process(&roots),
+        roots: &roots,
+        listener: &mut |n| notices.push(n),
+    }
+    .open_all(events);
+    (result, notices)
+}
+
+fn software(name: &str, config: u64) -> EventSpec {
+    let exclude = crate::event::Exclude { kernel: true, hypervisor: true, ..Default::default() };
+    EventSpec { exclude, ..EventSpec::new(name, pmu_type::SOFTWARE, config) }
+}
+
+#[test]
+fn groups_are_open_on_every_cpu_with_ids_of_their_own() {
+    let member = |name, config| EventSpec { leader: Some(0), ..software(name, config) };
+    let plan = own_plan();
+    let events = configured(vec![member("cpu-clock:u", 0), member("page-faults:u", 2)]);
+    let open = open(&plan, events).0.unwrap();
+    let mut ids: Vec<_> = open.iter().flat_map(|event| &event.instances).map(|i| i.id).collect();
+    assert_eq!(ids.len(), 2 * plan.cpus.len());
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 2 * plan.cpus.len());
+}
+
+#[test]
+fn threads_that_are_gone_are_left_out_and_none_left_is_an_error() {
+    let mut plan = own_plan();
+    plan.threads.push(i32::MAX);
+    let (result, notices) = open(&plan, configured(vec![software("cpu-clock:u", 0)]));
+    assert_eq!(result.unwrap()[0].instances.len(), plan.cpus.len());
+    assert!(notices.contains(&Notice::ThreadGone { tid: i32::MAX }));
+    plan.threads = vec![i32::MAX];
+    let (result, _) = open(&plan, configured(vec![software("cpu-clock:u", 0)]));
+    assert!(matches!(result, Err(CaptureError::TargetGone)));
+}
+
+#[test]
+fn an_unknown_software_event_is_refused_with_its_name() {
+    let (result, _) = open(&own_plan(), configured(vec![software("nonsense", 12_345)]));
+    let error = result.unwrap_err();
+    assert!(matches!(&error, CaptureError::Open { event, .. } if event == "nonsense"), "{error}");
+}
+
+#[test]
+fn cycles_give_samples_or_become_the_cpu_clock() {
+    let cycles = EventSpec {
+        precision: Precision::Max,
+        ..EventSpec { pmu_type: pmu_type::HARDWARE, ..software("cycles:P", 0) }
+    };
+    let (result, notices) = open(&own_plan(), configured(vec![cycles]));
+    let event = &result.unwrap()[0].event;
+    let replaced = notices.iter().any(|n| matches!(n, Notice::CyclesReplaced { .. }));
+    if replaced {
+        assert_eq!((event.spec.name.as_str(), event.attr.pmu_type), ("cpu-clock:u", 1));
+        assert_eq!(event.attr.precise_ip(), 0);
+    } else {
+        assert_eq!(event.spec.name, "cycles:P");
+    }
+}
+
+#[test]
+fn a_broken_group_starts_as_its_leader_would() {
+    let member = |name, config| EventSpec { leader: Some(1), ..software(name, config) };
+    let mut events = configured(vec![software("a", 0), member("b", 2), member("c", 3)]);
+    assert_eq!(break_group(&mut events, 2), 1);
+    assert!(events.iter().all(|event| event.spec.leader.is_none()));
+    assert!(events[2].attr.has(AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC));
+}
+
+#[test]
+fn few_descriptors_mean_fewer_events_per_thread() {
+    let plan = Plan { cpus: vec![0, 1], threads: vec![1, 2, 3], inherit: true };
+    assert_eq!(fit_descriptors(plan.clone(), 2, &mut |_| ()).unwrap(), plan);
+    let hard = Limit::OpenFiles.get().hard;
+    if let Some(limit) = hard.filter(|limit| *limit < 1 << 22) {
+        let cpus = (0..limit as i32).collect();
+        let huge = Plan { cpus, threads: vec![1], inherit: true };
+        let mut notices = Vec::new();
+        let fewer = fit_descriptors(huge.clone(), 1, &mut |n| notices.push(n)).unwrap();
+        assert_eq!((fewer.cpus, fewer.inherit), (vec![ANY], false));
+        assert!(notices.iter().any(|n| matches!(n, Notice::PerThreadRings { .. })));
+        let all = Plan { threads: vec![ANY], ..huge };
+        assert!(matches!(
+            fit_descriptors(all, 1, &mut |_| ()),
+            Err(CaptureError::OpenFiles { .. })
+        ));
+    }
+}

@@ -1,0 +1,152 @@
+//! What to record and how, as values: the command line without its spelling.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use whit_sys::clock::ClockId;
+
+use crate::event::{EventSpec, Rate};
+use crate::target::Target;
+
+/// Default frequency of samples.
+pub const DEFAULT_FREQUENCY_HZ: u64 = 4000;
+/// Default size of a dump of the user's stack.
+pub const DEFAULT_STACK_DUMP_BYTES: u32 = 8192;
+/// Largest dump: what a 16-bit size holds, in whole words.
+pub const MAX_STACK_DUMP_BYTES: u32 = 65_528;
+
+/// How call chains are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallGraph {
+    /// Not at all.
+    #[default]
+    None,
+    /// The kernel follows frame pointers.
+    FramePointer,
+    /// The kernel copies this much of the user's stack and its registers, to be unwound later.
+    Dwarf {
+        /// Multiple of 8, at most [`MAX_STACK_DUMP_BYTES`].
+        stack_dump_bytes: u32,
+    },
+}
+
+/// When measuring starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At once; with a command, at its exec.
+    #[default]
+    AtOnce,
+    /// After this many milliseconds.
+    AfterMs(u64),
+    /// Not before it is asked for.
+    Disabled,
+}
+
+/// Where the recording goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Into a file.
+    File(PathBuf),
+    /// To standard output, in the format for pipes.
+    Stdout,
+}
+
+/// Size of a ring's data area.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RingSize {
+    /// As much as `perf_event_mlock_kb` allows every user per CPU.
+    #[default]
+    Default,
+    /// This many pages, rounded up to a power of two.
+    Pages(usize),
+    /// This many bytes, rounded up to a power of two pages.
+    Bytes(usize),
+}
+
+/// Everything that a recording can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// The events, in order.
+    pub events: Vec<EventSpec>,
+    /// Whom to record.
+    pub target: Target,
+    /// The command to run: recorded itself, or the measure of how long to record.
+    pub command: Vec<OsString>,
+    /// Where to.
+    pub output: Output,
+    /// `-F` or `-c`; `None` is [`DEFAULT_FREQUENCY_HZ`], and one for tracepoints.
+    pub rate: Option<Rate>,
+    /// Refuse instead of lowering a frequency that is above the kernel's limit.
+    pub strict_frequency: bool,
+    /// Call chains.
+    pub call_graph: CallGraph,
+    /// Leave the user's part out of call chains.
+    pub kernel_callchains_only: bool,
+    /// Leave the kernel's part out of call chains.
+    pub user_callchains_only: bool,
+    /// Registers of user mode to sample, as a mask; 0 for what the call graph needs.
+    pub user_registers: u64,
+    /// Registers at the interrupt to sample, as a mask.
+    pub interrupt_registers: u64,
+    /// Addresses of data and data mappings.
+    pub data_addresses: bool,
+    /// The period in each sample.
+    pub periods: bool,
+    /// The CPU in each sample.
+    pub cpus: bool,
+    /// Raw bytes in each sample.
+    pub raw: bool,
+    /// Context switches.
+    pub switch_events: bool,
+    /// Children inherit the events.
+    pub inherit: bool,
+    /// One ring per thread, on whatever CPU it runs.
+    pub per_thread: bool,
+    /// When measuring starts.
+    pub start: Start,
+    /// Clock of the time stamps; `None` is the kernel's own.
+    pub clock: Option<ClockId>,
+    /// Ring size.
+    pub ring_size: RingSize,
+    /// Build ids in mappings and in the header.
+    pub build_ids: bool,
+    /// BPF programs and other kernel symbols that come and go.
+    pub bpf_events: bool,
+    /// The command line, for the header.
+    pub command_line: Vec<String>,
+    /// whit's version, for the header.
+    pub version: String,
+}
+
+impl RecordOptions {
+    /// A recording of `command` with every default.
+    pub fn for_command(events: Vec<EventSpec>, command: Vec<OsString>, output: Output) -> Self {
+        RecordOptions {
+            events,
+            target: Target::Command,
+            command,
+            output,
+            rate: None,
+            strict_frequency: false,
+            call_graph: CallGraph::None,
+            kernel_callchains_only: false,
+            user_callchains_only: false,
+            user_registers: 0,
+            interrupt_registers: 0,
+            data_addresses: false,
+            periods: false,
+            cpus: false,
+            raw: false,
+            switch_events: false,
+            inherit: true,
+            per_thread: false,
+            start: Start::AtOnce,
+            clock: None,
+            ring_size: RingSize::Default,
+            build_ids: true,
+            bpf_events: true,
+            command_line: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Rings for open events: one per CPU, or one per thread for events on any CPU. All other events
+//! of the same place are redirected into it.
+
+use std::collections::HashMap;
+
+use whit_sys::{Errno, Ring, system};
+
+use crate::error::CaptureError;
+use crate::notice::{Listener, Notice};
+use crate::open::{Instance, OpenEvent};
+use crate::options::RingSize;
+use crate::roots::Roots;
+use crate::target::ANY;
+
+/// `perf_event_mlock_kb` where the kernel does not say: 512 KiB and a page.
+const DEFAULT_MLOCK_KB: usize = 516;
+/// Largest ring that can be asked for.
+pub const MAX_RING_BYTES: usize = 1 << 30;
+
+/// A ring with the events that write into it.
+#[derive(Debug)]
+pub struct MappedRing {
+    /// The ring.
+    pub ring: Ring,
+    /// The CPU, or [`ANY`].
+    pub cpu: i32,
+    /// Which instances write into it: index of the event, index among its instances. The first
+    /// one owns the ring.
+    pub members: Vec<(usize, usize)>,
+}
+
+/// Number of data pages for a wish, a power of two.
+pub fn data_pages(wish: RingSize, roots: &Roots, listener: &mut dyn Listener) -> usize {
+    let page = system::page_size();
+    let largest = MAX_RING_BYTES / page;
+    let wanted = match wish {
+        RingSize::Default => {
+            let kb = roots.kernel_setting("perf_event_mlock_kb");
+            let kb = kb.and_then(|kb| usize::try_from(kb).ok()).unwrap_or(DEFAULT_MLOCK_KB);
+            // One page of the allowance is the control page; the rest is rounded down.
+            let pages = (kb * 1024 / page).saturating_sub(1).clamp(1, largest);
+            return if pages.is_power_of_two() { pages } else { pages.next_power_of_two() / 2 };
+        }
+        RingSize::Pages(pages) => pages,
+        RingSize::Bytes(bytes) => bytes.div_ceil(page),
+    };
+    let pages = wanted.clamp(1, largest).next_power_of_two();
+    if pages != wanted {
+        listener.notice(Notice::RingRounded { pages, size_bytes: pages * page });
+    }
+    pages
+}
+
+/// Maps a ring for every place that has events and redirects the others into it. Where locked
+/// memory does not suffice for `pages`, all rings are mapped smaller.
+pub fn map_rings(
+    events: &[OpenEvent],
+    pages: usize,
+    listener: &mut dyn Listener,
+) -> Result<Vec<MappedRing>, CaptureError> {
+    let groups = places(events);
+    let page = system::page_size();
+    let mut size = pages;
+    let mut cause = None;
+    loop {
+        match try_map(events, &groups, size) {
+            Ok(rings) => {
+                if let Some(cause) = cause {
+                    let (asked_bytes, size_bytes) = (pages * page, size * page);
+                    listener.notice(Notice::RingsShrunk { asked_bytes, size_bytes, cause });
+                }
+                return Ok(rings);
+            }
+            Err(Failure { errno: errno @ (Errno::PERM | Errno::NOMEM), .. }) if size > 1 => {
+                cause = Some(errno);
+                size /= 2;
+            }
+            Err(Failure { event, errno }) => {
+                return Err(CaptureError::Ring {
+                    event: events[event].event.spec.name.clone(),
+                    size_bytes: size * page,
+                    errno,
+                    mlock_kb: (groups.len() * (pages + 1) * page).div_ceil(1024),
+                });
+            }
+        }
+    }
+}
+
+/// The instances of each place, in the order in which they were opened.
+fn places(events: &[OpenEvent]) -> Vec<(i32, Vec<(usize, usize)>)> {
+    let mut index_of = HashMap::new();
+    let mut places: Vec<(i32, Vec<(usize, usize)>)> = Vec::new();
+    for (e, event) in events.iter().enumerate() {
+        for (i, instance) in event.instances.iter().enumerate() {
+            let place = place_of(instance);
+            let index = *index_of.entry(place).or_insert_with(|| {
+                places.push((instance.cpu, Vec::new()));
+                places.len() - 1
+            });
+            places[index].1.push((e, i));
+        }
+    }
+    places
+}
+
+/// Events share a ring on the same CPU; on any CPU, only those of the same thread do.
+fn place_of(instance: &Instance) -> (i32, i32) {
+    if instance.cpu == ANY { (ANY, instance.tid) } else { (instance.cpu, ANY) }
+}
+
+struct Failure {
+    event: usize,
+    errno: Errno,
+}
+
+fn try_map(
+    events: &[OpenEvent],
+    places: &[(i32, Vec<(usize, usize)>)],
+    pages: usize,
+) -> Result<Vec<MappedRing>, Failure> {
+    places
+        .iter()
+        .map(|(cpu, members)| {
+            let (first_event, first) = members[0];
+            let owner = &events[first_event].instances[first].fd;
+            let failure = |event| move |errno| Failure { event, errno };
+            let ring = Ring::map(owner, pages).map_err(failure(first_event))?;
+            for &(event, instance) in &members[1..] {
+                events[event].instances[instance].fd.set_output(owner).map_err(failure(event))?;
+            }
+            Ok(MappedRing { ring, cpu: *cpu, members: members.clone() })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_two_pages_and_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        let page = system::page_size();
+        let mut notices = Vec::new();
+        let mut pages = |wish| data_pages(wish, &roots, &mut |n| notices.push(n));
+        let default = pages(RingSize::Default);
+        assert!(default.is_power_of_two() && default * page <= 512 * 1024);
+        assert_eq!(pages(RingSize::Pages(128)), 128);
+        assert_eq!(pages(RingSize::Pages(100)), 128);
+        assert_eq!(pages(RingSize::Pages(0)), 1);
+        assert_eq!(pages(RingSize::Bytes(page + 1)), 2);
+        assert_eq!(pages(RingSize::Bytes(usize::MAX)) * page, MAX_RING_BYTES);
+        assert_eq!(notices.len(), 3);
+    }
+
+    #[test]
+    fn the_default_leaves_room_for_the_control_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        std::fs::create_dir_all(dir.path().join("sys/kernel")).unwrap();
+        let page = system::page_size();
+        for (kb, bytes) in [(516, 512 * 1024), (512, 256 * 1024), (0, page)] {
+            std::fs::write(dir.path().join("sys/kernel/perf_event_mlock_kb"), format!("{kb}"))
+                .unwrap();
+            let pages = data_pages(RingSize::Default, &roots, &mut |_| ());
+            if page == 4096 {
+                assert_eq!(pages * page, bytes, "{kb} KiB");
+            }
+        }
+    }
+}

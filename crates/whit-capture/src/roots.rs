@@ -1,0 +1,67 @@
+//! Where the kernel's file systems are, as a value.
+
+use std::path::{Path, PathBuf};
+
+/// The mount points that the recorder reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roots {
+    /// `/proc`.
+    pub proc: PathBuf,
+    /// `/sys`.
+    pub sys: PathBuf,
+    /// Where kernel modules are installed, `/lib/modules`.
+    pub modules: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Roots { proc: "/proc".into(), sys: "/sys".into(), modules: "/lib/modules".into() }
+    }
+}
+
+impl Roots {
+    /// A file of one process.
+    pub fn process(&self, pid: i32, file: &str) -> PathBuf {
+        self.proc.join(pid.to_string()).join(file)
+    }
+
+    /// A kernel setting under `/proc/sys/kernel`, as a number.
+    pub fn kernel_setting(&self, name: &str) -> Option<i64> {
+        read_number(&self.proc.join("sys/kernel").join(name))
+    }
+
+    /// The tracing file system, where it is mounted.
+    pub fn tracefs(&self) -> Option<PathBuf> {
+        ["kernel/tracing", "kernel/debug/tracing"]
+            .iter()
+            .map(|path| self.sys.join(path))
+            .find(|path| path.join("events").is_dir())
+    }
+}
+
+/// The number that a one-line file holds.
+pub(crate) fn read_number(path: &Path) -> Option<i64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_tracefs_are_read_where_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots {
+            proc: dir.path().join("proc"),
+            sys: dir.path().join("sys"),
+            modules: dir.path().join("modules"),
+        };
+        assert_eq!(roots.kernel_setting("perf_event_paranoid"), None);
+        assert_eq!(roots.tracefs(), None);
+        std::fs::create_dir_all(roots.proc.join("sys/kernel")).unwrap();
+        std::fs::write(roots.proc.join("sys/kernel/perf_event_paranoid"), "-1\n").unwrap();
+        std::fs::create_dir_all(roots.sys.join("kernel/debug/tracing/events")).unwrap();
+        assert_eq!(roots.kernel_setting("perf_event_paranoid"), Some(-1));
+        assert!(roots.tracefs().unwrap().ends_with("kernel/debug/tracing"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The header: what is known before the first record, and what only the end tells.
+
+use whit_perfdata::feature::{ClockData, EventDesc, Feature, Features, GroupDesc};
+use whit_sys::clock::ClockId;
+use whit_types::TimestampNs;
+
+use crate::error::CaptureError;
+use crate::event::EventSpec;
+use crate::kernel;
+use crate::machine;
+use crate::open::OpenEvent;
+use crate::options::RecordOptions;
+use crate::roots::Roots;
+use crate::tracing_data;
+
+/// perf's name for groups without one.
+const UNNAMED_GROUP: &str = "{anon_group}";
+
+/// An event as the file describes it.
+pub(super) fn description(event: &OpenEvent) -> EventDesc {
+    EventDesc {
+        attr: event.event.attr.clone(),
+        ids: event.instances.iter().map(|instance| instance.id).collect(),
+        name: event.event.spec.name.clone(),
+    }
+}
+
+/// Everything but what only the end tells.
+pub(super) fn known_beforehand(
+    options: &RecordOptions,
+    roots: &Roots,
+    events: &[OpenEvent],
+    descriptions: &[EventDesc],
+) -> Result<Features, CaptureError> {
+    let mut features = Features::default();
+    machine::describe(&mut features, roots);
+    features.set_string(Feature::VERSION, &options.version);
+    features.set_cmdline(&options.command_line);
+    features.set_event_desc(descriptions);
+    if options.build_ids {
+        let modules = kernel::modules(roots, &whit_sys::system::uname().release);
+        let ids = machine::kernel_build_ids(roots, &modules);
+        if !ids.is_empty() {
+            features.set_build_ids(&ids);
+        }
+    }
+    let groups = groups(events);
+    if !groups.is_empty() {
+        features.set_group_desc(&groups);
+    }
+    if let Some(clock) = options.clock {
+        set_clock(&mut features, clock)?;
+    }
+    if events.iter().any(|event| event.event.spec.is_tracepoint()) {
+        features.set(Feature::TRACING_DATA, tracing_data(roots, events)?);
+    }
+    Ok(features)
+}
+
+fn tracing_data(roots: &Roots, events: &[OpenEvent]) -> Result<Vec<u8>, CaptureError> {
+    let specs = || events.iter().map(|event| &event.event.spec).filter(|s| s.is_tracepoint());
+    let absent = |why: &'static str| CaptureError::Tracepoint {
+        tracepoint: specs().next().map_or_else(String::new, |spec| spec.name.clone()),
+        source: std::io::Error::new(std::io::ErrorKind::NotFound, why),
+    };
+    let tracefs = roots.tracefs().ok_or_else(|| absent("tracefs is not mounted"))?;
+    let name = |spec: &EventSpec| {
+        spec.tracepoint.clone().or_else(|| tracing_data::name_of(&tracefs, spec.config))
+    };
+    let names = specs().map(name).collect::<Option<Vec<_>>>();
+    let names = names.ok_or_else(|| absent("no tracepoint has this id"))?;
+    tracing_data::collect(&tracefs, &names)
+}
+
+fn groups(events: &[OpenEvent]) -> Vec<GroupDesc> {
+    let leader = |event: &OpenEvent| event.event.spec.leader;
+    let members = |index| events.iter().filter(|event| leader(event) == Some(index)).count();
+    (0..events.len())
+        .filter(|&index| leader(&events[index]) == Some(index) && members(index) > 1)
+        .map(|index| GroupDesc {
+            name: UNNAMED_GROUP.to_owned(),
+            leader_index: index as u32,
+            nr_members: members(index) as u32,
+        })
+        .collect()
+}
+
+/// The clock's resolution, and one moment on it and on the wall clock.
+fn set_clock(features: &mut Features, clock: ClockId) -> Result<(), CaptureError> {
+    let error = || CaptureError::system("read the clock of the time stamps");
+    features.set_word(Feature::CLOCKID, clock.resolution_ns().map_err(error())?);
+    let wall_clock_ns = ClockId::REALTIME.now_ns().map_err(error())?;
+    features.set_clock_data(ClockData {
+        clockid: clock.0 as u32,
+        wall_clock_ns,
+        clock_ns: TimestampNs(clock.now_ns().map_err(error())?),
+    });
+    Ok(())
+}

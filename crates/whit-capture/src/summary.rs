@@ -1,0 +1,112 @@
+//! The line after a recording: what was recorded, what was lost, and what it cost.
+
+use std::fmt;
+
+use whit_perfdata::ledger::Ledger;
+
+/// The outcome in numbers; prints as one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Where the recording went.
+    pub output: String,
+    /// Size of the recording, header included, as far as it is known.
+    pub size_bytes: u64,
+    /// The ledger.
+    pub ledger: Ledger,
+}
+
+impl Summary {
+    /// Paused time over recorded time, in percent.
+    pub fn data_loss_percent(&self) -> f64 {
+        percent(self.ledger.paused_ns, self.ledger.elapsed_ns)
+    }
+
+    /// The recorder's CPU time over the wall time, in percent of one CPU.
+    pub fn cpu_percent(&self) -> f64 {
+        percent(self.ledger.user_cpu_ns + self.ledger.system_cpu_ns, self.ledger.wall_ns)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ledger = &self.ledger;
+        write!(
+            f,
+            "[ whit record: {} samples, {} in {}; lost {} (data loss {:.2}%); recorder CPU {} user \
+             + {} sys, {:.2}% of {}; {} written ]",
+            ledger.samples,
+            Bytes(self.size_bytes),
+            self.output,
+            ledger.lost_records,
+            self.data_loss_percent(),
+            Seconds(ledger.user_cpu_ns),
+            Seconds(ledger.system_cpu_ns),
+            self.cpu_percent(),
+            Seconds(ledger.wall_ns),
+            Bytes(ledger.written_bytes),
+        )
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+        if self.0 < 1024 {
+            return write!(f, "{} B", self.0);
+        }
+        let (mut value, mut unit) = (self.0 as f64 / 1024.0, 0);
+        while value >= 1024.0 && unit + 1 < UNITS.len() {
+            (value, unit) = (value / 1024.0, unit + 1);
+        }
+        write!(f, "{value:.1} {}", UNITS[unit])
+    }
+}
+
+struct Seconds(u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0 as f64 / 1e9;
+        if seconds < 1.0 {
+            write!(f, "{:.1} ms", seconds * 1e3)
+        } else {
+            write!(f, "{seconds:.2} s")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_samples_losses_and_cost() {
+        let summary = Summary {
+            output: "perf.data".into(),
+            size_bytes: 3 * 1024 * 1024 / 2,
+            ledger: Ledger {
+                samples: 1000,
+                lost_records: 7,
+                paused_ns: 1,
+                elapsed_ns: 50,
+                user_cpu_ns: 10_000_000,
+                system_cpu_ns: 30_000_000,
+                wall_ns: 2_000_000_000,
+                written_bytes: 512,
+                ..Ledger::default()
+            },
+        };
+        assert_eq!(
+            summary.to_string(),
+            "[ whit record: 1000 samples, 1.5 MiB in perf.data; lost 7 (data loss 2.00%); recorder \
+             CPU 10.0 ms user + 30.0 ms sys, 2.00% of 2.00 s; 512 B written ]"
+        );
+        assert_eq!(percent(1, 0), 0.0);
+    }
+}

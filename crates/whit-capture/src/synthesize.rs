@@ -1,0 +1,291 @@
+//! Records for what existed before the recording: the kernel's text and modules, and the names,
+//! threads and mappings of running processes.
+//!
+//! They carry no time (zero), so that readers put them before everything else. A process that
+//! ends while it is being read is left out as far as it was not read; that is no error.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use whit_perfdata::encode::RecordEncoder;
+use whit_perfdata::record::{MappedFileId, Mmap, Task, misc};
+use whit_perfdata::sample::SampleId;
+use whit_types::{Avma, Pid, Tid};
+
+use crate::build_id::BuildIdCache;
+use crate::kernel::{KernelText, Module};
+use crate::maps::{MapsLine, flag};
+use crate::processes::{self, Status};
+use crate::roots::Roots;
+use crate::sink::Sink;
+
+/// Most threads that read `/proc` at once.
+const WORKERS_MAX: usize = 8;
+/// Processes below which one thread is enough.
+const PROCESSES_PER_WORKER: usize = 64;
+/// A worker hands over its records when it has this much.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// Chunks that may wait to be written.
+const CHUNKS_WAITING: usize = 16;
+/// The kernel's process id in records.
+const KERNEL_PID: i32 = -1;
+
+/// Writes synthesized records.
+#[derive(Clone, Copy, Debug)]
+pub struct Synthesizer<'a> {
+    /// `/proc`.
+    pub roots: &'a Roots,
+    /// How records are written.
+    pub encoder: RecordEncoder,
+    /// Build ids of mapped files; `None` writes device and inode.
+    pub build_ids: Option<&'a BuildIdCache>,
+    /// Mappings without code as well.
+    pub data_mappings: bool,
+}
+
+impl Synthesizer<'_> {
+    /// The kernel's text: a mapping named for the reference symbol, whose page offset is that
+    /// symbol's address, as perf writes it.
+    pub fn kernel(&self, out: &mut Vec<u8>, text: &KernelText) {
+        let path = format!("[kernel.kallsyms]{}", text.reference_name);
+        self.kernel_mapping(out, text.start, text.end - text.start, text.reference, &path);
+    }
+
+    /// A kernel module.
+    pub fn module(&self, out: &mut Vec<u8>, module: &Module) {
+        self.kernel_mapping(out, module.start, module.size_bytes, 0, &module.path);
+    }
+
+    fn kernel_mapping(
+        &self,
+        out: &mut Vec<u8>,
+        start: u64,
+        len_bytes: u64,
+        offset: u64,
+        path: &str,
+    ) {
+        let map = Mmap {
+            pid: Pid(KERNEL_PID),
+            tid: Tid(0),
+            start: Avma(start),
+            len_bytes,
+            page_offset: offset,
+            file_id: MappedFileId::None,
+            protection: flag::PROT_EXEC,
+            flags: 0,
+            path: path.as_bytes(),
+        };
+        self.encoder.mmap(out, misc::KERNEL, &map, SampleId::default());
+    }
+
+    /// One process with all its threads and mappings. Nothing when it is gone.
+    pub fn process(&self, out: &mut Vec<u8>, pid: i32) {
+        for tid in processes::threads(self.roots, pid) {
+            self.thread(out, pid, tid);
+        }
+        self.mappings(out, pid);
+    }
+
+    /// A thread: that it was forked, and its name.
+    fn thread(&self, out: &mut Vec<u8>, pid: i32, tid: i32) {
+        let Some(status) = Status::read(self.roots, pid, tid) else { return };
+        // A thread's parent is its process; a process's parent is in its status.
+        let parent = if tid == pid { status.parent } else { pid };
+        let task = Task {
+            pid: Pid(status.tgid),
+            parent_pid: Pid(parent),
+            tid: Tid(tid),
+            parent_tid: Tid(parent),
+            time: 0,
+        };
+        self.encoder.fork(out, &task, SampleId::default());
+        self.comm(out, status.tgid, tid, &status.name);
+    }
+
+    /// A thread's name.
+    pub fn comm(&self, out: &mut Vec<u8>, pid: i32, tid: i32, name: &[u8]) {
+        self.encoder.comm(out, Pid(pid), Tid(tid), name, false, SampleId::default());
+    }
+
+    fn mappings(&self, out: &mut Vec<u8>, pid: i32) {
+        // Unreadable for kernel threads, processes that are gone, and those of others.
+        let Ok(text) = std::fs::read(self.roots.process(pid, "maps")) else { return };
+        for map in text.split(|b| *b == b'\n').filter_map(MapsLine::parse) {
+            let readable = map.protection & flag::PROT_READ != 0;
+            if map.is_executable() || (self.data_mappings && readable) {
+                self.mapping(out, pid, &map);
+            }
+        }
+    }
+
+    fn mapping(&self, out: &mut Vec<u8>, pid: i32, map: &MapsLine<'_>) {
+        let id = self.build_ids.and_then(|cache| cache.of_mapping(self.roots, pid, map));
+        let inode = MappedFileId::Inode {
+            major: map.major,
+            minor: map.minor,
+            inode: map.inode,
+            generation: 0,
+        };
+        let record = Mmap {
+            pid: Pid(pid),
+            tid: Tid(pid),
+            start: Avma(map.start),
+            len_bytes: map.end - map.start,
+            page_offset: map.file_offset,
+            file_id: id.map_or(inode, MappedFileId::BuildId),
+            protection: map.protection,
+            flags: map.flags,
+            path: map.record_path(),
+        };
+        self.encoder.mmap2(out, misc::USER, &record, SampleId::default());
+    }
+
+    /// Many processes, by several threads; `sink` is written by this one.
+    pub fn processes(&self, pids: &[i32], sink: &mut dyn Sink) -> io::Result<()> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = pids.len().div_ceil(PROCESSES_PER_WORKER).clamp(1, cpus.min(WORKERS_MAX));
+        let next = AtomicUsize::new(0);
+        let (sender, receiver) = mpsc::sync_channel(CHUNKS_WAITING);
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || self.work(pids, next, &sender));
+            }
+            drop(sender);
+            // On a failed write the receiver goes and the workers end at their next chunk.
+            receiver.into_iter().try_for_each(|chunk: Vec<u8>| sink.records(&chunk))
+        })
+    }
+
+    fn work(&self, pids: &[i32], next: &AtomicUsize, sender: &mpsc::SyncSender<Vec<u8>>) {
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+        while let Some(pid) = pids.get(next.fetch_add(1, Ordering::Relaxed)) {
+            self.process(&mut chunk, *pid);
+            if chunk.len() >= CHUNK_BYTES && sender.send(std::mem::take(&mut chunk)).is_err() {
+                return;
+            }
+        }
+        // An error means that the receiver has gone after a failed write, which it reports.
+        let _ = sender.send(chunk);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
+    use whit_perfdata::record::{RawRecord, SideBand};
+    use whit_perfdata::sample::SampleLayout;
+
+    struct Collected(Vec<u8>);
+
+    impl Sink for Collected {
+        fn records(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.0.extend(bytes);
+            Ok(())
+        }
+    }
+
+    fn encoder() -> RecordEncoder {
+        RecordEncoder::new(SampleLayout::new(&Attr {
+            sample_type: SampleType::TID | SampleType::TIME,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        }))
+    }
+
+    /// A tree of two processes: 10 with two threads and maps, and 11 that is half gone.
+    fn tree() -> (tempfile::TempDir, Roots) {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        for (pid, tid, name) in [(10, 10, "main"), (10, 12, "worker"), (11, 11, "dying")] {
+            let task = dir.path().join(format!("{pid}/task/{tid}"));
+            std::fs::create_dir_all(&task).unwrap();
+            let status = format!("Name:\t{name}\nTgid:\t{pid}\nPPid:\t1\nVmSize:\t1 kB\n");
+            std::fs::write(task.join("status"), status).unwrap();
+        }
+        std::fs::write(
+            dir.path().join("10/maps"),
+            "1000-2000 r-xp 00000000 fe:00 7 /bin/main\n\
+             2000-3000 rw-p 00001000 fe:00 7 /bin/main\n\
+             3000-4000 ---p 00000000 00:00 0 \n\
+             5000-6000 rwxp 00000000 00:00 0 \n",
+        )
+        .unwrap();
+        std::fs::remove_file(dir.path().join("11/task/11/status")).unwrap();
+        (dir, roots)
+    }
+
+    fn parse(bytes: &[u8]) -> Vec<SideBand<'_>> {
+        let mut rest = bytes;
+        std::iter::from_fn(|| {
+            let (record, tail) = RawRecord::split(rest)?;
+            rest = tail;
+            SideBand::parse(record)
+        })
+        .collect()
+    }
+
+    fn synthesized(data_mappings: bool) -> Vec<u8> {
+        let (_dir, roots) = tree();
+        let encoder = encoder();
+        let synthesizer = Synthesizer { roots: &roots, encoder, build_ids: None, data_mappings };
+        let mut sink = Collected(Vec::new());
+        synthesizer.processes(&[10, 11, 99], &mut sink).unwrap();
+        sink.0
+    }
+
+    #[test]
+    fn threads_names_and_code_of_running_processes() {
+        let bytes = synthesized(false);
+        let records = parse(&bytes);
+        let names: Vec<_> = records
+            .iter()
+            .filter_map(|r| match r {
+                SideBand::Comm { pid, tid, name, .. } => Some((pid.0, tid.0, *name)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(names, [(10, 10, &b"main"[..]), (10, 12, b"worker")]);
+        let maps: Vec<_> = records
+            .iter()
+            .filter_map(|r| match r {
+                SideBand::Mmap(map) => Some((map.start.0, map.path)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(maps, [(0x1000, &b"/bin/main"[..]), (0x5000, b"//anon")]);
+        let forks = records.iter().filter(|r| matches!(r, SideBand::Fork(_))).count();
+        assert_eq!((forks, records.len()), (2, 6));
+    }
+
+    #[test]
+    fn data_mappings_come_when_they_are_asked_for() {
+        let bytes = synthesized(true);
+        let maps = parse(&bytes).iter().filter(|r| matches!(r, SideBand::Mmap(_))).count();
+        assert_eq!(maps, 3, "the unreadable mapping stays out");
+    }
+
+    #[test]
+    fn the_kernels_mapping_names_its_reference_symbol() {
+        let (_dir, roots) = tree();
+        let synthesizer = Synthesizer {
+            roots: &roots,
+            encoder: encoder(),
+            build_ids: None,
+            data_mappings: false,
+        };
+        let text =
+            KernelText { start: 0x1000, end: 0x9000, reference: 0x1000, reference_name: "_text" };
+        let mut out = Vec::new();
+        synthesizer.kernel(&mut out, &text);
+        let records = parse(&out);
+        let [SideBand::Mmap(map)] = records[..] else { panic!("{records:?}") };
+        assert_eq!(map.path, b"[kernel.kallsyms]_text");
+        assert_eq!(
+            (map.pid.0, map.start.0, map.len_bytes, map.page_offset),
+            (-1, 0x1000, 0x8000, 0x1000)
+        );
+    }
+}
