@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use whit_sys::{Errno, WorkloadError};
 
+use crate::open::meaning;
+
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -40,16 +42,17 @@ pub enum CaptureError {
     #[error("the kernel takes no time stamps from clock {clock} for this event")]
     Clock { clock: String, source: Errno },
     /// An event was refused.
-    #[error("cannot open event '{event}' {place}: {errno}\n  {advice}")]
+    #[error("cannot open event '{event}' {place}: {}\n  {advice}", meaning(*.errno))]
     Open { event: String, place: String, errno: Errno, advice: String },
     /// A filter was refused.
     #[error("cannot set the filter '{filter}' on event '{event}'")]
     Filter { event: String, filter: String, source: Errno },
     /// A ring was refused.
     #[error(
-        "cannot map a ring of {size_bytes} bytes for event '{event}': {errno}\n  locked memory is \
+        "cannot map a ring of {size_bytes} bytes for event '{event}': {}\n  locked memory is \
          used up or forbidden: allow more with sysctl kernel.perf_event_mlock_kb={mlock_kb}, \
-         ulimit -l unlimited, or grant cap_ipc_lock; or ask for less with -m"
+         ulimit -l unlimited, or grant cap_ipc_lock; or ask for less with -m",
+        meaning(*.errno)
     )]
     Ring { event: String, size_bytes: usize, errno: Errno, mlock_kb: usize },
     /// Too many descriptors.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use whit_sys::Errno;
 
+use crate::open::meaning;
+
 /// How loud a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -96,8 +98,9 @@ impl fmt::Display for Notice {
             }
             Notice::CyclesReplaced { event, errno } => write!(
                 f,
-                "'{event}' cannot be counted here ({errno}); using 'cpu-clock' instead: samples \
-                 come from a timer, not from the PMU"
+                "'{event}' is {}; using 'cpu-clock' instead: samples come from a timer, not from \
+                 the PMU",
+                meaning(*errno)
             ),
             Notice::UserModeOnly { event, paranoid } => write!(
                 f,
@@ -127,10 +130,11 @@ impl fmt::Display for Notice {
             }
             Notice::RingsShrunk { asked_bytes, size_bytes, cause } => write!(
                 f,
-                "rings of {} KiB instead of {} KiB: {cause} (allow more: sysctl \
+                "rings of {} KiB instead of {} KiB: {} (allow more: sysctl \
                  kernel.perf_event_mlock_kb={}, or ulimit -l unlimited)",
                 size_bytes / 1024,
                 asked_bytes / 1024,
+                meaning(*cause),
                 asked_bytes / 1024 + 4
             ),
             Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),

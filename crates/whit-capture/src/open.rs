@@ -19,10 +19,10 @@ use crate::target::{ANY, Plan};
 
 mod advice;
 
-pub use advice::{Refusal, advice};
+pub use advice::{Refusal, advice, meaning};
 
 /// Descriptors that the recorder needs besides events: standard streams, output, epoll, pipes.
-const SPARE_DESCRIPTORS: usize = 64;
+const SPARE_DESCRIPTORS: usize = 24;
 
 /// One open instance of an event.
 #[derive(Debug)]
@@ -101,7 +101,9 @@ pub fn fit_descriptors(
     }
     let to =
         Limit::OpenFiles.raise().map_err(CaptureError::system("raise the limit of open files"))?;
-    listener.notice(Notice::OpenFilesRaised { from, to });
+    if to != from {
+        listener.notice(Notice::OpenFilesRaised { from, to });
+    }
     let limit = to.unwrap_or(u64::MAX);
     if fits(needed, to) {
         return Ok(plan);

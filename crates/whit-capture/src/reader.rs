@@ -3,13 +3,11 @@
 //! There is one reader now, on the calling thread. Several, each with its own rings and sink, are
 //! a matter of moving them to threads: a reader shares nothing.
 
-use std::io;
-
 use whit_sys::RingRead;
 
 use crate::loss::{CutRecord, RingCounts, RingWatch, TimeLayout};
 use crate::ring_set::MappedRing;
-use crate::sink::Sink;
+use crate::sink::{Sink, SinkError};
 
 /// Drains a set of rings.
 #[derive(Debug)]
@@ -28,7 +26,7 @@ impl Reader {
 
     /// Drains every ring once, then ends the round. Gives the number of bytes taken; without any
     /// there is no round to end.
-    pub fn pass(&mut self, sink: &mut dyn Sink) -> io::Result<u64> {
+    pub fn pass(&mut self, sink: &mut dyn Sink) -> Result<u64, SinkError> {
         let mut bytes = 0;
         for (ring, watch) in &mut self.rings {
             let read = ring.ring.read();
@@ -41,6 +39,7 @@ impl Reader {
             if let Err(error) = write_out(&read, cut, &mut self.scratch, sink) {
                 // What was not written is not counted as recorded.
                 watch.counts = before;
+                watch.observe(first(read.slices(), error.kept));
                 return Err(error);
             }
             read.release();
@@ -63,23 +62,32 @@ impl Reader {
 }
 
 /// Writes from the ring itself. The sink wants whole records, so that a failed write never leaves
-/// half of one behind; the one that the end of the data area cuts is copied.
+/// half of one behind; the one that the end of the data area cuts is copied. An error says how
+/// many bytes of the whole are kept.
 fn write_out(
     read: &RingRead<'_>,
     cut: Option<CutRecord>,
     scratch: &mut Vec<u8>,
     sink: &mut dyn Sink,
-) -> io::Result<()> {
+) -> Result<(), SinkError> {
     let [front, back] = read.slices();
-    let Some(cut) = cut else {
-        sink.records(front)?;
-        return sink.records(back);
+    let (start, behind) = match cut {
+        None => (front.len(), 0),
+        Some(cut) => (cut.start, cut.end - front.len()),
     };
-    let behind = cut.end - front.len();
-    sink.records(&front[..cut.start])?;
     scratch.clear();
-    scratch.extend_from_slice(&front[cut.start..]);
+    scratch.extend_from_slice(&front[start..]);
     scratch.extend_from_slice(&back[..behind]);
-    sink.records(scratch)?;
-    sink.records(&back[behind..])
+    let mut written = 0;
+    for piece in [&front[..start], scratch, &back[behind..]] {
+        sink.records(piece).map_err(|error| SinkError { kept: written + error.kept, ..error })?;
+        written += piece.len();
+    }
+    Ok(())
+}
+
+/// The first `size` bytes of two slices.
+fn first([front, back]: [&[u8]; 2], size: usize) -> [&[u8]; 2] {
+    let in_front = size.min(front.len());
+    [&front[..in_front], &back[..size - in_front]]
 }

@@ -31,7 +31,7 @@ use crate::processes::{self, Status};
 use crate::reader::Reader;
 use crate::ring_set::{self, MappedRing};
 use crate::roots::Roots;
-use crate::sink::{RecordingSink, Sink};
+use crate::sink::{RecordingSink, Sink, SinkError};
 use crate::summary::Summary;
 use crate::synthesize::Synthesizer;
 use crate::target::{Plan, Target};
@@ -225,7 +225,7 @@ struct Session<'a> {
     reader: Reader,
     waiter: Waiter,
     workload: Option<Workload>,
-    sink: RecordingSink<File>,
+    sink: RecordingSink,
     output: OutputName,
     descriptions: Vec<EventDesc>,
     features: Features,
@@ -252,6 +252,7 @@ impl<'a> Session<'a> {
         let OpenOutput { file, name, is_pipe } = output::open(&options.output, listener)?;
         let sink =
             create_sink(file, is_pipe, &descriptions, &features, listener).map_err(|source| {
+                name.undo();
                 CaptureError::Output { attempt: "write", output: name.to_string(), source }
             })?;
         let layout = TimeLayout::new(&events[0].event.attr);
@@ -282,7 +283,7 @@ impl<'a> Session<'a> {
         if let Err(error) = self.synthesize() {
             // The command has not begun: let it run all the same.
             self.start_workload()?;
-            return Ok(End::WriteFailed(error));
+            return Ok(End::WriteFailed(error.source));
         }
         self.set_up_ns = self.bill.begin.elapsed().as_nanos() as u64;
         let mut enable_at = None;
@@ -305,7 +306,7 @@ impl<'a> Session<'a> {
             let woken = self.waiter.wait(timeout, &self.events)?;
             self.wakeups += 1;
             if let Err(error) = self.pass() {
-                return Ok(End::WriteFailed(error));
+                return Ok(End::WriteFailed(error.source));
             }
             if let Some(end) = self.ended(&woken)? {
                 return Ok(end);
@@ -325,7 +326,7 @@ impl<'a> Session<'a> {
         Ok(woken.all_gone.then_some(End::TargetEnded))
     }
 
-    fn pass(&mut self) -> io::Result<u64> {
+    fn pass(&mut self) -> Result<u64, SinkError> {
         let bytes = self.reader.pass(&mut self.sink)?;
         self.last_pass = Instant::now();
         Ok(bytes)
@@ -358,7 +359,7 @@ impl<'a> Session<'a> {
     }
 
     /// Writes records for what exists already.
-    fn synthesize(&mut self) -> io::Result<()> {
+    fn synthesize(&mut self) -> Result<(), SinkError> {
         let cache = BuildIdCache::default();
         let synthesizer = Synthesizer {
             roots: self.roots,
@@ -388,21 +389,31 @@ impl<'a> Session<'a> {
             synthesizer.comm(&mut out, workload.pid(), workload.pid(), COMMAND_BEFORE_EXEC);
         }
         self.sink.records(&out)?;
-        synthesizer.processes(&self.existing()?, &mut self.sink)
+        let existing = existing(self.options, self.roots, &self.plan, self.listener);
+        synthesizer.processes(&existing, &mut self.sink)
     }
+}
 
-    /// The processes that ran before the recording.
-    fn existing(&self) -> io::Result<Vec<i32>> {
-        match &self.options.target {
-            Target::Command => Ok(Vec::new()),
-            Target::SystemWide(_) => processes::all(self.roots),
-            Target::Processes(_) | Target::Threads(_) => {
-                let process = |tid: &i32| Some(Status::of_thread(self.roots, *tid)?.tgid);
-                let mut pids: Vec<_> = self.plan.threads.iter().filter_map(process).collect();
-                pids.sort_unstable();
-                pids.dedup();
-                Ok(pids)
-            }
+/// The processes that ran before the recording.
+fn existing(
+    options: &RecordOptions,
+    roots: &Roots,
+    plan: &Plan,
+    listener: &mut dyn Listener,
+) -> Vec<i32> {
+    match &options.target {
+        Target::Command => Vec::new(),
+        Target::SystemWide(_) => processes::all(roots).unwrap_or_else(|error| {
+            let what = "processes that ran before".to_owned();
+            listener.notice(Notice::Skipped { what, why: error.to_string() });
+            Vec::new()
+        }),
+        Target::Processes(_) | Target::Threads(_) => {
+            let process = |tid: &i32| Some(Status::of_thread(roots, *tid)?.tgid);
+            let mut pids: Vec<_> = plan.threads.iter().filter_map(process).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
         }
     }
 }
@@ -416,9 +427,9 @@ fn create_sink(
     events: &[EventDesc],
     features: &Features,
     listener: &mut dyn Listener,
-) -> io::Result<RecordingSink<File>> {
+) -> io::Result<RecordingSink> {
     if !is_pipe {
-        return RecordingSink::file(file, events);
+        return RecordingSink::file(file, events, features);
     }
     let (sink, left_out) = RecordingSink::pipe(file, events, features)?;
     for feature in left_out {

@@ -4,7 +4,6 @@
 //! They carry no time (zero), so that readers put them before everything else. A process that
 //! ends while it is being read is left out as far as it was not read; that is no error.
 
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -18,7 +17,7 @@ use crate::kernel::{KernelText, Module};
 use crate::maps::{MapsLine, flag};
 use crate::processes::{self, Status};
 use crate::roots::Roots;
-use crate::sink::Sink;
+use crate::sink::{Sink, SinkError};
 
 /// Most threads that read `/proc` at once.
 const WORKERS_MAX: usize = 8;
@@ -142,7 +141,7 @@ impl Synthesizer<'_> {
     }
 
     /// Many processes, by several threads; `sink` is written by this one.
-    pub fn processes(&self, pids: &[i32], sink: &mut dyn Sink) -> io::Result<()> {
+    pub fn processes(&self, pids: &[i32], sink: &mut dyn Sink) -> Result<(), SinkError> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = pids.len().div_ceil(PROCESSES_PER_WORKER).clamp(1, cpus.min(WORKERS_MAX));
         let next = AtomicUsize::new(0);
@@ -181,7 +180,7 @@ mod tests {
     struct Collected(Vec<u8>);
 
     impl Sink for Collected {
-        fn records(&mut self, bytes: &[u8]) -> io::Result<()> {
+        fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
             self.0.extend(bytes);
             Ok(())
         }

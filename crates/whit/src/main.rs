@@ -7,6 +7,7 @@ mod doctor;
 mod input;
 mod output;
 mod progress;
+mod record;
 mod report;
 mod script;
 mod symbol_args;
@@ -23,6 +24,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Record a command, running processes, or the whole system
+    Record(record::RecordArgs),
     /// Report where time went: functions and call chains of a recording
     Report(report::ReportArgs),
     /// Print the samples of a recording one by one
@@ -35,6 +38,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -22,6 +22,24 @@ pub struct Refusal {
     pub pmu_type: u32,
 }
 
+/// What an errno says of an event, with its name.
+pub fn meaning(errno: Errno) -> String {
+    match errno {
+        Errno::NOENT => "not supported here (ENOENT)".to_owned(),
+        Errno::OPNOTSUPP => "not supported here (EOPNOTSUPP)".to_owned(),
+        Errno::NODEV => "no such device (ENODEV)".to_owned(),
+        Errno::NXIO => "no such device (ENXIO)".to_owned(),
+        Errno::ACCESS => "permission denied (EACCES)".to_owned(),
+        Errno::PERM => "not permitted (EPERM)".to_owned(),
+        Errno::INVAL => "not a valid combination (EINVAL)".to_owned(),
+        Errno::NOSPC => "no counter left (ENOSPC)".to_owned(),
+        Errno::BUSY => "in use (EBUSY)".to_owned(),
+        Errno::MFILE => "too many open files (EMFILE)".to_owned(),
+        Errno::NOMEM => "out of memory (ENOMEM)".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// What the refusal means, and the command that would allow what was refused.
 pub fn advice(refusal: &Refusal) -> String {
     match refusal.errno {

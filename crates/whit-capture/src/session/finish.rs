@@ -20,7 +20,7 @@ use crate::notice::Listener;
 use crate::notice::Notice;
 use crate::open::OpenEvent;
 use crate::output::OutputName;
-use crate::sink::{RecordingSink, Sink};
+use crate::sink::{RecordingSink, Sink, SinkError};
 use crate::summary::Summary;
 
 /// Rounds in which the rings are emptied after the events have stopped. One would do; a task on
@@ -47,7 +47,7 @@ impl Session<'_> {
         if !matches!(end, End::WriteFailed(_)) {
             match self.drain(stopped) {
                 Ok(found) => residue = found,
-                Err(error) => end = End::WriteFailed(error),
+                Err(error) => end = End::WriteFailed(error.source),
             }
         }
         self.terminate_workload(&end);
@@ -75,7 +75,7 @@ impl Session<'_> {
     }
 
     /// Empties the rings, and writes down what was lost without a record of it.
-    fn drain(&mut self, stopped: Instant) -> io::Result<Residue> {
+    fn drain(&mut self, stopped: Instant) -> Result<Residue, SinkError> {
         let since_pass = stopped.saturating_duration_since(self.last_pass).as_nanos() as u64;
         for _ in 0..LAST_ROUNDS_MAX {
             if self.pass()? == 0 {
@@ -215,7 +215,7 @@ fn read_lost(event: &OpenEvent, all: &mut HashMap<u64, u64>) {
 
 /// Completes the file, or saves what a failed write left. Gives its size.
 fn close(
-    sink: RecordingSink<File>,
+    sink: RecordingSink,
     features: &Features,
     end: End,
     output: &OutputName,
