@@ -5,7 +5,7 @@ use crate::dso_table::{DsoIndex, DsoTable, RecordedDso, RecordedKind};
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
-use whit_symbolize::{DsoKind, DsoSpec, DsoSymbols, Symbolizer, SymbolizerConfig};
+use whit_symbolize::{DsoKind, DsoSpec, DsoSymbols, Symbolizer};
 use whit_types::{Arch, Avma, FileOffset, Pid, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
 
@@ -26,14 +26,14 @@ pub(crate) struct Binaries {
 
 impl Binaries {
     /// Opens nothing yet.
-    pub(crate) fn new(dsos: &DsoTable, model: &ProcessModel, config: SymbolizerConfig) -> Binaries {
+    pub(crate) fn new(dsos: &DsoTable, model: &ProcessModel, symbolizer: Symbolizer) -> Binaries {
         let specs: Vec<_> = dsos.iter().map(|(_, dso)| spec(dso)).collect();
         let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
         let jitdump_of = jitdumps
             .flat_map(|(index, _)| model.processes_mapping(index).map(move |pid| (pid, index)))
             .collect();
         let opened = specs.iter().map(|_| OnceLock::new()).collect();
-        Binaries { symbolizer: Symbolizer::new(config), specs, opened, jitdump_of }
+        Binaries { symbolizer, specs, opened, jitdump_of }
     }
 
     /// The binary, opened.
@@ -64,7 +64,7 @@ impl Binaries {
 
 fn spec(dso: &RecordedDso) -> DsoSpec {
     let (kind, pid) = match dso.kind {
-        RecordedKind::Kernel => (DsoKind::Kernel, None),
+        RecordedKind::Kernel => return DsoSpec::kernel(),
         RecordedKind::KernelModule => (DsoKind::KernelModule, None),
         RecordedKind::Vdso => (DsoKind::Vdso, None),
         RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),

@@ -21,6 +21,7 @@ mod chain;
 mod describe;
 mod dso_table;
 mod finish;
+mod kernel_reference;
 pub mod load;
 pub mod model;
 mod ordered;

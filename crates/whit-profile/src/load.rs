@@ -4,10 +4,11 @@ use crate::aggregate::{Aggregate, SampleFacts};
 use crate::binaries::Binaries;
 use crate::chain::{Chain, ChainContext, ChainMaker, DEFAULT_MAX_STACK};
 use crate::dso_table::DsoTable;
+use crate::kernel_reference::kernel_reference;
 use crate::model::Profile;
 use crate::process::ProcessModel;
 use crate::progress::Progress;
-use crate::replay::{kernel_reference, replay};
+use crate::replay::replay;
 use crate::scan::{BlockTimes, Scan, scan};
 use crate::stops::StopCounts;
 use crate::time_filter::{TimeFilter, TimeRange};
@@ -18,7 +19,7 @@ use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::StreamError;
-use whit_symbolize::SymbolizerConfig;
+use whit_symbolize::{DsoSpec, Symbolizer, SymbolizerConfig};
 use whit_types::{Arch, BuildId, Pid, Tid, TimestampNs};
 
 /// Why a recording could not be loaded at all. What only spoils a part of it is a warning.
@@ -104,12 +105,20 @@ pub(crate) fn prepare(
     let events = EventTable::new(&recording.events);
     let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
     let block_times = if relative_time { BlockTimes::Note } else { block_times };
-    let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
-    let mut symbols = options.symbols.clone();
-    symbols.kernel.reference = kernel_reference(&scan.changes);
-    symbols.kernel.build_id = kernel_build_id(&recording.features).or(symbols.kernel.build_id);
+    let mut config = options.symbols.clone();
+    config.kernel.reference = kernel_reference(recording);
+    config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
+    let symbolizer = Symbolizer::new(config);
+    let mut scan = std::thread::scope(|scope| {
+        if options.threads > 1 && has_kernel_samples(recording) {
+            // The kernel's list of symbols takes longer to read than a small recording, and the
+            // first pass over one file leaves the other CPUs idle.
+            scope.spawn(|| symbolizer.open(&DsoSpec::kernel()));
+        }
+        scan(recording, &events, block_times, options.threads, progress)
+    })?;
     let (model, dsos) = replay(std::mem::take(&mut scan.changes), &recording.features);
-    let binaries = Binaries::new(&dsos, &model, symbols);
+    let binaries = Binaries::new(&dsos, &model, symbolizer);
     let time = options.time.as_ref().map(|filter| {
         let times = scan.plans.iter().flat_map(|plan| &plan.blocks).filter_map(|b| b.times);
         let (first, last) = times
@@ -119,6 +128,10 @@ pub(crate) fn prepare(
     });
     let arch = recorded_arch(&recording.features);
     Ok(Prepared { events, scan, model, dsos, binaries, arch, time })
+}
+
+fn has_kernel_samples(recording: &Recording) -> bool {
+    recording.events.iter().any(|event| !event.attr.has(AttrFlags::EXCLUDE_KERNEL))
 }
 
 fn kernel_build_id(features: &Features) -> Option<BuildId> {

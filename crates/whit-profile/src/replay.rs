@@ -50,18 +50,6 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
     }
 }
 
-/// Where the kernel lay: the recorder names its first mapping `[kernel.kallsyms]` and a symbol, and
-/// gives that symbol's address as the offset.
-pub(crate) fn kernel_reference(changes: &[TimedChange]) -> Option<(String, Avma)> {
-    changes.iter().find_map(|TimedChange { change, .. }| match change {
-        Change::Map { kernel: true, path, file_offset, .. } => {
-            let symbol = path.strip_prefix(b"[kernel.kallsyms]").filter(|s| !s.is_empty())?;
-            Some((String::from_utf8_lossy(symbol).into_owned(), Avma(*file_offset)))
-        }
-        _ => None,
-    })
-}
-
 fn mapping(start: Avma, len_bytes: u64, file_offset: u64, dso: DsoIndex) -> Mapping {
     Mapping { start, end: Avma(start.0.saturating_add(len_bytes)), file_offset, dso }
 }

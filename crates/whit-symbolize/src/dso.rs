@@ -49,6 +49,13 @@ pub struct DsoSpec {
     pub pid: Option<Pid>,
 }
 
+impl DsoSpec {
+    /// The recorded kernel, which the symbolizer's configuration describes.
+    pub fn kernel() -> DsoSpec {
+        DsoSpec { kind: DsoKind::Kernel, path: PathBuf::new(), build_id: None, pid: None }
+    }
+}
+
 /// Where the symbols come from.
 pub(crate) enum Source {
     Elf(ElfImage),

@@ -150,7 +150,8 @@ fn intern(files: &mut FxHashMap<Box<str>, Arc<str>>, file: &str) -> Arc<str> {
 }
 
 fn section_map(image: &ElfImage) -> SectionMap {
-    const WANTED: [SectionId; 12] = [
+    // What functions, inlining and lines need: locations of variables are left where they are.
+    const WANTED: [SectionId; 10] = [
         SectionId::DebugAbbrev,
         SectionId::DebugAddr,
         SectionId::DebugAranges,
@@ -161,8 +162,6 @@ fn section_map(image: &ElfImage) -> SectionMap {
         SectionId::DebugRngLists,
         SectionId::DebugStr,
         SectionId::DebugStrOffsets,
-        SectionId::DebugLoc,
-        SectionId::DebugLocLists,
     ];
     let sections = WANTED.into_iter().map(SectionId::name);
     sections.filter_map(|name| Some((name, image.section_contents(name)?))).collect()

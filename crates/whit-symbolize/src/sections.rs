@@ -1,6 +1,7 @@
 //! Contents of sections, decompressed where needed, and what the unwinder needs of them.
 
-use object::read::{CompressedData, CompressionFormat};
+use flate2::bufread::ZlibDecoder;
+use std::io::Read;
 use whit_types::Svma;
 use whit_unwind::{Bytes, ModuleSections, Section};
 
@@ -42,8 +43,8 @@ impl ElfImage {
             })
         };
         let format = match word(0)? {
-            ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
-            ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+            ELFCOMPRESS_ZLIB => Compression::Zlib,
+            ELFCOMPRESS_ZSTD => Compression::Zstd,
             _ => return None,
         };
         let size = match (is_64, self.endian()) {
@@ -108,13 +109,33 @@ impl ElfImage {
 fn decompress_legacy(bytes: &[u8]) -> Option<Bytes> {
     let rest = bytes.strip_prefix(b"ZLIB")?;
     let (size, data) = rest.split_first_chunk::<8>()?;
-    decompress(CompressionFormat::Zlib, data, u64::from_be_bytes(*size))
+    decompress(Compression::Zlib, data, u64::from_be_bytes(*size))
 }
 
-fn decompress(format: CompressionFormat, data: &[u8], uncompressed_size: u64) -> Option<Bytes> {
+/// How a section is compressed. The formats are decoded by zlib-rs and zstd rather than by what
+/// `object` brings, because debug sections of distributions are compressed, and large: this is
+/// where a short report spends its time.
+#[derive(Clone, Copy)]
+enum Compression {
+    Zlib,
+    Zstd,
+}
+
+fn decompress(format: Compression, data: &[u8], uncompressed_size: u64) -> Option<Bytes> {
     if uncompressed_size > MAX_DECOMPRESSED_BYTES {
         return None;
     }
-    let contents = CompressedData { format, data, uncompressed_size }.decompress().ok()?;
-    Some(Bytes::from(contents.into_owned()))
+    let mut contents = Vec::with_capacity(usize::try_from(uncompressed_size).ok()?);
+    // One byte more than stated would show that the statement is wrong.
+    let limit = uncompressed_size + 1;
+    match format {
+        Compression::Zlib => {
+            ZlibDecoder::new(data).take(limit).read_to_end(&mut contents).ok()?;
+        }
+        Compression::Zstd => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(data).ok()?;
+            decoder.take(limit).read_to_end(&mut contents).ok()?;
+        }
+    }
+    (contents.len() as u64 == uncompressed_size).then(|| Bytes::from(contents))
 }
