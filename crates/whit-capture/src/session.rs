@@ -431,7 +431,8 @@ fn create_sink(
     if !is_pipe {
         return RecordingSink::file(file, events, features);
     }
-    let (sink, left_out) = RecordingSink::pipe(file, events, features)?;
+    let (mut sink, left_out) = RecordingSink::pipe(file, events, features)?;
+    sink.records(&header::names(events)).map_err(|error| error.source)?;
     for feature in left_out {
         listener.notice(Notice::FeatureLeftOut { feature: feature.0 });
     }

@@ -1,6 +1,8 @@
 //! The header: what is known before the first record, and what only the end tells.
 
+use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{ClockData, EventDesc, Feature, Features, GroupDesc};
+use whit_perfdata::record::record_type;
 use whit_sys::clock::ClockId;
 use whit_types::TimestampNs;
 
@@ -57,6 +59,22 @@ pub(super) fn known_beforehand(
     Ok(features)
 }
 
+/// The names of events for readers of pipes: perf takes them from EVENT_UPDATE records only.
+pub(super) fn names(events: &[EventDesc]) -> Vec<u8> {
+    /// `PERF_EVENT_UPDATE__NAME`.
+    const UPDATE_NAME: u64 = 2;
+    let mut out = Vec::new();
+    for event in events {
+        let Some(id) = event.ids.first() else { continue };
+        let mut body = [UPDATE_NAME.to_le_bytes(), id.to_le_bytes()].concat();
+        body.extend(event.name.as_bytes());
+        body.push(0);
+        body.resize(body.len().next_multiple_of(8), 0);
+        push_record(&mut out, record_type::EVENT_UPDATE, 0, &body);
+    }
+    out
+}
+
 fn tracing_data(roots: &Roots, events: &[OpenEvent]) -> Result<Vec<u8>, CaptureError> {
     let specs = || events.iter().map(|event| &event.event.spec).filter(|s| s.is_tracepoint());
     let absent = |why: &'static str| CaptureError::Tracepoint {
@@ -96,4 +114,25 @@ fn set_clock(features: &mut Features, clock: ClockId) -> Result<(), CaptureError
         clock_ns: TimestampNs(clock.now_ns().map_err(error())?),
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::record::RawRecord;
+
+    #[test]
+    fn names_are_told_by_the_events_first_id() {
+        let event = |name: &str, ids: &[u64]| EventDesc {
+            name: name.to_owned(),
+            ids: ids.to_vec(),
+            ..EventDesc::default()
+        };
+        let bytes = names(&[event("cycles:u", &[7, 8]), event("gone", &[])]);
+        let (record, rest) = RawRecord::split(&bytes).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!(record.header.kind, record_type::EVENT_UPDATE);
+        assert_eq!(record.body[..16], [2u64.to_le_bytes(), 7u64.to_le_bytes()].concat());
+        assert_eq!(&record.body[16..], b"cycles:u\0\0\0\0\0\0\0\0");
+    }
 }
