@@ -41,6 +41,8 @@ pub enum Notice {
     PerThreadRings { needed: usize, limit: u64 },
     /// The ring size is no power of two pages.
     RingRounded { pages: usize, size_bytes: usize },
+    /// So many rings of the usual size would take too much memory.
+    RingsShared { rings: usize, size_bytes: usize },
     /// Locked memory did not suffice.
     RingsShrunk { asked_bytes: usize, size_bytes: usize, cause: Errno },
     /// A thread ended before its events were open.
@@ -128,6 +130,11 @@ impl fmt::Display for Notice {
             Notice::RingRounded { pages, size_bytes } => {
                 write!(f, "ring size rounded up to {} KiB ({pages} pages)", size_bytes / 1024)
             }
+            Notice::RingsShared { rings, size_bytes } => write!(
+                f,
+                "{rings} rings of {} KiB each, to bound memory (choose with -m)",
+                size_bytes / 1024
+            ),
             Notice::RingsShrunk { asked_bytes, size_bytes, cause } => write!(
                 f,
                 "rings of {} KiB instead of {} KiB: {} (allow more: sysctl \

@@ -29,8 +29,17 @@ pub struct MappedRing {
     pub members: Vec<(usize, usize)>,
 }
 
-/// Number of data pages for a wish, a power of two.
-pub fn data_pages(wish: RingSize, roots: &Roots, listener: &mut dyn Listener) -> usize {
+/// What all rings together take unless their size was asked for: thousands of threads, each with
+/// a ring of its own, must not use up the machine.
+pub const RINGS_TOTAL_BYTES: usize = 256 << 20;
+
+/// Number of data pages of each of `rings` rings for a wish, a power of two.
+pub fn data_pages(
+    wish: RingSize,
+    rings: usize,
+    roots: &Roots,
+    listener: &mut dyn Listener,
+) -> usize {
     let page = system::page_size();
     let largest = MAX_RING_BYTES / page;
     let wanted = match wish {
@@ -38,8 +47,13 @@ pub fn data_pages(wish: RingSize, roots: &Roots, listener: &mut dyn Listener) ->
             let kb = roots.kernel_setting("perf_event_mlock_kb");
             let kb = kb.and_then(|kb| usize::try_from(kb).ok()).unwrap_or(DEFAULT_MLOCK_KB);
             // One page of the allowance is the control page; the rest is rounded down.
-            let pages = (kb * 1024 / page).saturating_sub(1).clamp(1, largest);
-            return if pages.is_power_of_two() { pages } else { pages.next_power_of_two() / 2 };
+            let allowed = (kb * 1024 / page).saturating_sub(1).clamp(1, largest);
+            let share = (RINGS_TOTAL_BYTES / rings.max(1) / page).clamp(1, largest);
+            if share < allowed {
+                let size_bytes = power_of_two_below(share) * page;
+                listener.notice(Notice::RingsShared { rings, size_bytes });
+            }
+            return power_of_two_below(allowed.min(share));
         }
         RingSize::Pages(pages) => pages,
         RingSize::Bytes(bytes) => bytes.div_ceil(page),
@@ -49,6 +63,10 @@ pub fn data_pages(wish: RingSize, roots: &Roots, listener: &mut dyn Listener) ->
         listener.notice(Notice::RingRounded { pages, size_bytes: pages * page });
     }
     pages
+}
+
+fn power_of_two_below(pages: usize) -> usize {
+    1 << pages.max(1).ilog2()
 }
 
 /// Maps a ring for every place that has events and redirects the others into it. Where locked
@@ -144,7 +162,7 @@ mod tests {
         let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
         let page = system::page_size();
         let mut notices = Vec::new();
-        let mut pages = |wish| data_pages(wish, &roots, &mut |n| notices.push(n));
+        let mut pages = |wish| data_pages(wish, 2, &roots, &mut |n| notices.push(n));
         let default = pages(RingSize::Default);
         assert!(default.is_power_of_two() && default * page <= 512 * 1024);
         assert_eq!(pages(RingSize::Pages(128)), 128);
@@ -156,6 +174,19 @@ mod tests {
     }
 
     #[test]
+    fn thousands_of_rings_share_a_bounded_amount() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        let page = system::page_size();
+        for rings in [1, 512, 5000, 10_000_000] {
+            let mut notices = Vec::new();
+            let pages = data_pages(RingSize::Default, rings, &roots, &mut |n| notices.push(n));
+            assert!(pages == 1 || pages * page * rings <= RINGS_TOTAL_BYTES, "{rings}");
+            assert_eq!(notices.len(), usize::from(rings > 512), "{rings}");
+        }
+    }
+
+    #[test]
     fn the_default_leaves_room_for_the_control_page() {
         let dir = tempfile::tempdir().unwrap();
         let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
@@ -164,7 +195,7 @@ mod tests {
         for (kb, bytes) in [(516, 512 * 1024), (512, 256 * 1024), (0, page)] {
             std::fs::write(dir.path().join("sys/kernel/perf_event_mlock_kb"), format!("{kb}"))
                 .unwrap();
-            let pages = data_pages(RingSize::Default, &roots, &mut |_| ());
+            let pages = data_pages(RingSize::Default, 2, &roots, &mut |_| ());
             if page == 4096 {
                 assert_eq!(pages * page, bytes, "{kb} KiB");
             }

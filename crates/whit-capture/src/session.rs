@@ -159,7 +159,8 @@ impl SetUp<'_> {
         let arch = Arch::native();
         let events =
             configure::configure(options, plan.inherit, rate, &kernel, arch, self.listener)?;
-        let pages = ring_set::data_pages(options.ring_size, roots, self.listener);
+        let rings = plan.nr_rings();
+        let pages = ring_set::data_pages(options.ring_size, rings, roots, self.listener);
         let (events, rings) = self.open_and_map(&plan, rights, events, pages)?;
         Ok(Ready { plan, events, rings })
     }

@@ -72,6 +72,11 @@ impl Plan {
         self.threads == [ANY]
     }
 
+    /// Number of rings: one per CPU, or one per thread where events are on any CPU.
+    pub fn nr_rings(&self) -> usize {
+        if self.cpus == [ANY] { self.threads.len() } else { self.cpus.len() }
+    }
+
     /// Number of descriptors that `events` events take.
     pub fn nr_descriptors(&self, events: usize) -> usize {
         self.cpus.len() * self.threads.len() * events
@@ -149,7 +154,8 @@ mod tests {
     fn a_command_is_opened_on_every_cpu_and_inherited() {
         let plan = resolve(Target::Command).unwrap();
         assert_eq!(plan, Plan { cpus: vec![0, 1, 2, 5], threads: vec![42], inherit: true });
-        assert_eq!(plan.nr_descriptors(3), 12);
+        assert_eq!((plan.nr_descriptors(3), plan.nr_rings()), (12, 4));
+        assert_eq!(plan.without_cpus().nr_rings(), 1);
     }
 
     #[test]
