@@ -18,7 +18,7 @@ pub(crate) struct Binary {
 
 /// All binaries of a recording.
 pub(crate) struct Binaries {
-    symbolizer: Symbolizer,
+    symbolizer: Arc<Symbolizer>,
     specs: Vec<DsoSpec>,
     opened: Vec<OnceLock<Binary>>,
     jitdump_of: FxHashMap<Pid, DsoIndex>,
@@ -26,7 +26,11 @@ pub(crate) struct Binaries {
 
 impl Binaries {
     /// Opens nothing yet.
-    pub(crate) fn new(dsos: &DsoTable, model: &ProcessModel, symbolizer: Symbolizer) -> Binaries {
+    pub(crate) fn new(
+        dsos: &DsoTable,
+        model: &ProcessModel,
+        symbolizer: Arc<Symbolizer>,
+    ) -> Binaries {
         let specs: Vec<_> = dsos.iter().map(|(_, dso)| spec(dso)).collect();
         let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
         let jitdump_of = jitdumps

@@ -62,7 +62,8 @@ fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec
     let mut order: Vec<u32> = (0..places.len() as u32).collect();
     order.sort_unstable_by_key(|index| {
         let place = places[*index as usize];
-        (place.dso, place.place)
+        // The kernel last: its symbols are still being loaded.
+        (place.kernel, place.dso, place.place)
     });
     let tasks: Vec<_> = order.chunks(PLACES_PER_TASK).collect();
     let next = AtomicUsize::new(0);

@@ -13,6 +13,7 @@ use crate::scan::{BlockTimes, Scan, scan};
 use crate::stops::StopCounts;
 use crate::time_filter::{TimeFilter, TimeRange};
 use crate::work::WorkQueue;
+use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::{Feature, Features};
@@ -108,15 +109,14 @@ pub(crate) fn prepare(
     let mut config = options.symbols.clone();
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
-    let symbolizer = Symbolizer::new(config);
-    let mut scan = std::thread::scope(|scope| {
-        if options.threads > 1 && has_kernel_samples(recording) {
-            // The kernel's list of symbols takes longer to read than a small recording, and the
-            // first pass over one file leaves the other CPUs idle.
-            scope.spawn(|| symbolizer.open(&DsoSpec::kernel()));
-        }
-        scan(recording, &events, block_times, options.threads, progress)
-    })?;
+    let symbolizer = Arc::new(Symbolizer::new(config));
+    if options.threads > 1 && has_kernel_samples(recording) {
+        // The kernel's list of symbols takes longer to read than a small recording. Nobody waits
+        // for this thread: whoever needs the symbols first waits for them.
+        let symbolizer = symbolizer.clone();
+        std::thread::spawn(move || symbolizer.open(&DsoSpec::kernel()));
+    }
+    let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
     let (model, dsos) = replay(std::mem::take(&mut scan.changes), &recording.features);
     let binaries = Binaries::new(&dsos, &model, symbolizer);
     let time = options.time.as_ref().map(|filter| {
