@@ -6,6 +6,7 @@
 //! `WHIT=program` tests another whit than the one just built, `PERF=program` another perf.
 
 mod chains;
+mod golden;
 mod parity;
 mod recorded;
 mod support;

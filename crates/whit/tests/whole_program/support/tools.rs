@@ -15,7 +15,7 @@ const REFUSALS: [&str; 5] = [
     "not supported",
 ];
 
-fn repository() -> &'static Path {
+pub(crate) fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
