@@ -10,6 +10,8 @@ LOGS=target/test
 FUZZ_ITERATIONS=${FUZZ_ITERATIONS:-20000}
 # Lines that a failed step shows of its log.
 SHOWN_LINES=200
+# The oldest node whose test runner knows the options that web/test/run.sh gives.
+NODE_MAJOR_MIN=18
 # Tests append `name: reason` here when this machine lacks something that they need.
 export WHIT_SKIP_LOG=$ROOT/$LOGS/skipped
 
@@ -26,10 +28,13 @@ skip() {
     printf '%-28s skipped: %s\n' "${1%%: *}" "${1#*: }"
 }
 
-# Counts the tests of cargo's test runner; a step without one is one check.
+# Counts the tests of cargo's and node's test runners; a step without one is one check.
 count() {
     local log=$1 status=$2 sums
-    sums=$(awk '/^test result: / { p += $4; f += $6; n = 1 } END { if (n) print p + 0, f + 0 }' "$log")
+    sums=$(awk '/^test result: / { p += $4; f += $6; n = 1 }
+        $2 == "pass" && NF == 3 { p += $3; n = 1 }
+        $2 == "fail" && NF == 3 { f += $3; n = 1 }
+        END { if (n) print p + 0, f + 0 }' "$log")
     if [ -z "$sums" ]; then
         [ "$status" = 0 ] && sums="1 0" || sums="0 1"
     elif [ "$status" != 0 ] && [ "${sums#* }" = 0 ]; then
@@ -65,6 +70,8 @@ documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --l
 # Every target in the folder, whether or not it is declared: one that is not fails here.
 fuzz_smoke_runs() {
     local source
+    step "fuzz lints" cargo clippy --quiet --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings
+    step "fuzz driver" cargo test --quiet --manifest-path fuzz/Cargo.toml --lib
     for source in fuzz/fuzz_targets/*.rs; do
         [ -e "$source" ] || continue
         step "fuzz $(basename "$source" .rs)" cargo run --quiet --manifest-path fuzz/Cargo.toml \
@@ -72,16 +79,25 @@ fuzz_smoke_runs() {
     done
 }
 
-browser_tests() {
+# run.sh runs the page's modules under node and the page in Chromium, and leaves the latter out
+# where there is no Chromium.
+page_tests() {
+    local node_major
     if [ ! -x web/test/run.sh ]; then
         return
-    elif ! have node; then
-        skip "page in a browser: there is no node here"
-    elif ! have chromium && ! have chromium-browser && ! have google-chrome; then
-        skip "page in a browser: there is no Chromium here"
-    else
-        step "page in a browser" web/test/run.sh
+    elif ! have node || ! have npm; then
+        skip "page: there is no node or no npm here"
+        return
     fi
+    node_major=$(node -p 'process.versions.node.split(".")[0]')
+    if [ "$node_major" -lt "$NODE_MAJOR_MIN" ]; then
+        skip "page: node is version $node_major, the tests need $NODE_MAJOR_MIN"
+        return
+    fi
+    if ! have chromium && ! have chromium-browser && ! have google-chrome; then
+        skip "page in a browser: there is no Chromium here"
+    fi
+    step "page" web/test/run.sh
 }
 
 # cargo-deny takes several minutes to build, so it is used where it is and not installed.
@@ -100,14 +116,15 @@ licences() {
 }
 
 step "format" cargo fmt --all --check
+step "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
 step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet
-step "documentation tests" cargo test --workspace --doc --locked --quiet
-step "whole-program tests" cargo test --workspace --test '*' --locked --quiet
+step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet --no-fail-fast
+step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
+step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast
 step "documentation" documentation
 fuzz_smoke_runs
-browser_tests
+page_tests
 licences
 
 skipped=$(wc -l <"$WHIT_SKIP_LOG")
