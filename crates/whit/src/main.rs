@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("whit: {error:#}");
+            eprintln!("whit: {}", output::describe(&error));
             ExitCode::FAILURE
         }
     }

@@ -13,3 +13,27 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
 }
+
+/// An error with its causes, each said once: many errors already quote their cause.
+pub(crate) fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_is_quoted_is_not_repeated() {
+        let error = anyhow::anyhow!("gone").context("cannot read x: gone").context("no report");
+        assert_eq!(describe(&error), "no report: cannot read x: gone");
+    }
+}
