@@ -219,7 +219,7 @@ impl<'a> Scripter<'a> {
             self.frames.push(frame(Some(inlined.name.clone()), 0, inlined.source.clone(), true));
         }
         let from_start = named.address.0.wrapping_sub(named.function_start.0);
-        let offset = from_start + u64::from(entry.is_return_address);
+        let offset = from_start.wrapping_add(u64::from(entry.is_return_address));
         self.frames.push(frame(named.function.clone(), offset, named.source.clone(), false));
     }
 
