@@ -19,5 +19,6 @@ bench: setup-bench ## compare whit with its peers on the same recordings (SIZES=
 fmt: ## format the sources
 	@cargo fmt --all
 
-setup-%:
+# A static pattern: make looks for no implicit rule of a phony target.
+setup-demo setup-test setup-bench: setup-%:
 	@scripts/setup.sh $*
