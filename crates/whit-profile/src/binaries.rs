@@ -31,7 +31,8 @@ impl Binaries {
         model: &ProcessModel,
         symbolizer: Arc<Symbolizer>,
     ) -> Binaries {
-        let specs: Vec<_> = dsos.iter().map(|(_, dso)| spec(dso)).collect();
+        let specs: Vec<_> =
+            dsos.iter().map(|(index, dso)| spec(dso, dsos.mapped_by(index))).collect();
         let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
         let jitdump_of = jitdumps
             .flat_map(|(index, _)| model.processes_mapping(index).map(move |pid| (pid, index)))
@@ -66,14 +67,14 @@ impl Binaries {
     }
 }
 
-fn spec(dso: &RecordedDso) -> DsoSpec {
+fn spec(dso: &RecordedDso, mapped_by: Option<Pid>) -> DsoSpec {
     let (kind, pid) = match dso.kind {
         RecordedKind::Kernel => return DsoSpec::kernel(),
         RecordedKind::KernelModule => (DsoKind::KernelModule, None),
         RecordedKind::Vdso => (DsoKind::Vdso, None),
         RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),
         RecordedKind::JitDump => (DsoKind::JitDump, None),
-        RecordedKind::File => (DsoKind::Elf, None),
+        RecordedKind::File => (DsoKind::Elf, mapped_by),
         RecordedKind::Unknown | RecordedKind::KernelSymbol => (DsoKind::Unknown, None),
     };
     DsoSpec { kind, path: dso.path.as_ref().into(), build_id: dso.build_id, pid }

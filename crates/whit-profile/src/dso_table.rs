@@ -56,12 +56,15 @@ pub(crate) struct RecordedDso {
 #[derive(Clone, Debug)]
 pub(crate) struct DsoTable {
     dsos: Vec<RecordedDso>,
+    /// A process that maps the binary: the way to files of another mount namespace.
+    mapped_by: Vec<Option<Pid>>,
     by_identity: FxHashMap<RecordedDso, DsoIndex>,
 }
 
 impl Default for DsoTable {
     fn default() -> Self {
-        let mut table = DsoTable { dsos: Vec::new(), by_identity: FxHashMap::default() };
+        let mut table =
+            DsoTable { dsos: Vec::new(), mapped_by: Vec::new(), by_identity: FxHashMap::default() };
         table.intern(RecordedDso {
             path: "[unknown]".into(),
             kind: RecordedKind::Unknown,
@@ -85,6 +88,7 @@ impl DsoTable {
         let index = DsoIndex(self.dsos.len() as u32);
         self.by_identity.insert(dso.clone(), index);
         self.dsos.push(dso);
+        self.mapped_by.push(None);
         index
     }
 
@@ -101,7 +105,15 @@ impl DsoTable {
             RecordedKind::Anonymous(pid) => format!("/tmp/perf-{}.map", pid.0).into(),
             _ => path.as_ref().into(),
         };
-        self.intern(RecordedDso { path, kind, build_id })
+        let index = self.intern(RecordedDso { path, kind, build_id });
+        // The last one that was recorded is the likeliest to be still alive.
+        self.mapped_by[index.index()] = Some(pid);
+        index
+    }
+
+    /// A process that maps a user-space binary.
+    pub(crate) fn mapped_by(&self, index: DsoIndex) -> Option<Pid> {
+        self.mapped_by[index.index()]
     }
 
     /// The binaries.

@@ -6,11 +6,13 @@ use crate::process::ProcessModel;
 use crate::scan::{Change, TimedChange};
 use rustc_hash::FxHashMap;
 use whit_perfdata::feature::Features;
-use whit_types::{Avma, BuildId, Tid, TimestampNs};
+use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
 
 /// Applies all changes; they are sorted by time.
 pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features) -> (ProcessModel, DsoTable) {
     let mut model = ProcessModel::default();
+    // No record names the idle task.
+    model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
     let mut dsos = DsoTable::default();
     for TimedChange { time, change } in changes {
         apply(&mut model, &mut dsos, time, change);
