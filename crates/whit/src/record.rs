@@ -25,7 +25,7 @@ const DEFAULT_OUTPUT: &str = "perf.data";
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {
-    /// Events to record, as `whit list` shows them; may be given several times
+    /// Events to record: names, `cpu/event=0x3c/`, `sched:sched_switch`, {groups}; may be given several times
     #[arg(short, long, value_name = "EVENT,..")]
     event: Vec<String>,
     /// Samples a second, or 'max' (default: 4000)
