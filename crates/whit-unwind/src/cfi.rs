@@ -99,8 +99,10 @@ impl CfiTable {
             if let Ok(parsed) = hdr.parse(&self.bases, ADDRESS_SIZE_BYTES)
                 && let Some(table) = parsed.table()
             {
-                let pointer = table.lookup(svma, &self.bases).ok()?;
-                return Some(table.pointer_to_offset(pointer).ok()?.0);
+                let fde = table.lookup(svma, &self.bases).ok()?.direct().ok()?;
+                // Not `pointer_to_offset`, which overflows where the entry lies below the section.
+                let section = parsed.eh_frame_ptr().direct().ok()?;
+                return usize::try_from(fde.checked_sub(section)?).ok();
             }
         }
         self.index.get_or_init(|| FdeIndex::build(section, &self.bases)).find(svma)
