@@ -25,6 +25,9 @@ pub struct KernelConfig {
     pub kallsyms: Option<PathBuf>,
     /// Build id as recorded.
     pub build_id: Option<BuildId>,
+    /// Release of the recorded kernel, as `uname -r` prints it, where that is not the running one's:
+    /// without a build id, the running kernel's symbols are then not used.
+    pub other_release: Option<String>,
     /// A symbol (`_text` or `_stext`) and where it was, as the recording's kernel mapping says: tells
     /// how far the kernel was moved from the addresses that its image states.
     pub reference: Option<(String, Avma)>,
@@ -40,7 +43,14 @@ pub(crate) fn load(config: &KernelConfig, dirs: &DebugDirs) -> Source {
         return from_list(path);
     }
     let running = Path::new("/proc/kallsyms");
-    let Some(recorded) = config.build_id else { return from_list(running) };
+    let Some(recorded) = config.build_id else {
+        return match &config.other_release {
+            Some(release) => {
+                Source::Absent(Reason::OtherRelease { release: release.as_str().into() })
+            }
+            None => from_list(running),
+        };
+    };
     let mut failure = Reason::OtherKernel { recorded };
     if running_build_id() == Some(recorded) {
         match from_list(running) {
@@ -156,6 +166,15 @@ mod tests {
             notes.resize(notes.len().next_multiple_of(4), 0);
         }
         assert_eq!(find_build_id(&notes), BuildId::new(&[1, 2]));
+    }
+
+    #[test]
+    fn another_release_is_not_named_by_the_running_kernel() {
+        let other_release = Some("2.6.32-golden".to_owned());
+        let config = KernelConfig { other_release, ..KernelConfig::default() };
+        let Source::Absent(reason) = load(&config, &DebugDirs::none()) else { panic!() };
+        assert_eq!(reason, Reason::OtherRelease { release: "2.6.32-golden".into() });
+        assert!(reason.to_string().contains("--kallsyms"));
     }
 
     proptest! {

@@ -65,6 +65,11 @@ pub enum Reason {
         /// Build id of the recorded kernel.
         recorded: BuildId,
     },
+    /// The recording was made under a kernel of another release, and does not name its build id.
+    OtherRelease {
+        /// Release of the recorded kernel.
+        release: Arc<str>,
+    },
     /// No perf-map and no jitdump file names the JIT code of this process.
     NoJitNames {
         /// The process.
@@ -136,6 +141,11 @@ impl fmt::Display for Reason {
                 f,
                 "the recording was made under another kernel ({recorded}); name its symbols with \
                  --vmlinux or --kallsyms"
+            ),
+            Reason::OtherRelease { release } => write!(
+                f,
+                "the recording was made under another kernel (release {release}); name its symbols \
+                 with --vmlinux or --kallsyms"
             ),
             Reason::NoJitNames { pid } => write!(
                 f,

@@ -65,9 +65,13 @@ impl LoadArgs {
         symbols.demangle = !self.no_demangle;
         symbols.kernel.vmlinux.clone_from(&self.vmlinux);
         symbols.kernel.kallsyms.clone_from(&self.kallsyms);
-        // Our own vdso is the recorded one if the kernel is.
+        // The running kernel's symbols and our own vdso are the recorded ones if the kernel is;
+        // where the recording does not say which it was, it may be.
         let recorded = recording.features.string(Feature::OSRELEASE);
-        if recorded.is_none_or(|release| release == whit_sys::system::uname().release) {
+        let running = whit_sys::system::uname().release;
+        symbols.kernel.other_release =
+            recorded.filter(|release| !release.is_empty() && *release != running);
+        if symbols.kernel.other_release.is_none() {
             symbols.vdso = whit_symbolize::own_vdso().ok();
         }
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
