@@ -75,7 +75,7 @@ fn spec(dso: &RecordedDso, mapped_by: Option<Pid>) -> DsoSpec {
         RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),
         RecordedKind::JitDump => (DsoKind::JitDump, None),
         RecordedKind::File => (DsoKind::Elf, mapped_by),
-        RecordedKind::Unknown | RecordedKind::KernelSymbol => (DsoKind::Unknown, None),
+        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) => (DsoKind::Unknown, None),
     };
     DsoSpec { kind, path: dso.path.as_ref().into(), build_id: dso.build_id, pid }
 }

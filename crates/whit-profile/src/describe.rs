@@ -153,7 +153,7 @@ fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> 
     let mut missing = Vec::new();
     for dso in used {
         let kind = prepared.dsos.get(dso).kind;
-        if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol) {
+        if matches!(kind, RecordedKind::Unknown | RecordedKind::KernelSymbol(_)) {
             continue;
         }
         let problem = prepared.binaries.get(dso).and_then(|binary| binary.symbols.reason());

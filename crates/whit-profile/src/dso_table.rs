@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use whit_types::{BuildId, Pid};
+use whit_types::{Avma, BuildId, Pid};
 
 /// Index into a [`DsoTable`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,8 +29,8 @@ pub(crate) enum RecordedKind {
     Kernel,
     /// A kernel module, or code that the kernel made (BPF programs).
     KernelModule,
-    /// BPF program or other code named by a KSYMBOL record.
-    KernelSymbol,
+    /// BPF program or other code named by a KSYMBOL record, and where it starts.
+    KernelSymbol(Avma),
     /// The vdso.
     Vdso,
     /// A file.

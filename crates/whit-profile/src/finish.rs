@@ -242,7 +242,7 @@ fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo 
         RecordedKind::KernelModule => DsoKind::KernelModule,
         RecordedKind::Vdso => DsoKind::Vdso,
         RecordedKind::File => DsoKind::Elf,
-        RecordedKind::Anonymous(_) | RecordedKind::JitDump | RecordedKind::KernelSymbol => {
+        RecordedKind::Anonymous(_) | RecordedKind::JitDump | RecordedKind::KernelSymbol(_) => {
             DsoKind::Jit
         }
     };

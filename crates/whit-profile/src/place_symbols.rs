@@ -49,7 +49,11 @@ impl<'a> PlaceNamer<'a> {
         };
         match dso.kind {
             RecordedKind::Unknown => unnamed,
-            RecordedKind::KernelSymbol => NamedCode { function: Some(dso.path.clone()), ..unnamed },
+            RecordedKind::KernelSymbol(start) => NamedCode {
+                function: Some(dso.path.clone()),
+                function_start: Svma(start.0),
+                ..unnamed
+            },
             RecordedKind::File | RecordedKind::Vdso => {
                 let offset = FileOffset(place.place);
                 match binary.and_then(|binary| binary.symbols.svma_of(offset)) {

@@ -36,7 +36,7 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
         Change::KernelSymbol { start, len_bytes, name } => {
             let dso = dsos.intern(RecordedDso {
                 path: String::from_utf8_lossy(&name).into(),
-                kind: RecordedKind::KernelSymbol,
+                kind: RecordedKind::KernelSymbol(start),
                 build_id: None,
             });
             model.map_kernel(mapping(start, u64::from(len_bytes), start.0, dso));
