@@ -60,7 +60,10 @@ impl EventTable {
 
     /// The event with this id. Synthesized records carry id 0: the first event.
     pub fn event_of_id(&self, id: u64) -> Option<usize> {
-        self.by_id.get(&id).map(|index| *index as usize)
+        match self.by_id.get(&id) {
+            Some(index) => Some(*index as usize),
+            None => (id == 0 && !self.is_empty()).then_some(0),
+        }
     }
 
     /// Decodes the trailer of a record that is not a sample.

@@ -167,8 +167,8 @@ impl Features {
     /// The command line.
     pub fn cmdline(&self) -> Option<Vec<String>> {
         let mut c = self.cursor(Feature::CMDLINE)?;
-        let count = c.u32()?;
-        (0..count).map_while(|_| Some(read_string(&mut c))).collect()
+        let count = c.u32()?.min(MAX_STRINGS);
+        (0..count).map(|_| read_string(&mut c)).collect()
     }
 
     /// Sets the command line.
@@ -231,12 +231,11 @@ impl Features {
     /// Event groups.
     pub fn group_desc(&self) -> Option<Vec<GroupDesc>> {
         let mut c = self.cursor(Feature::GROUP_DESC)?;
-        let count = c.u32()?;
+        let count = c.u32()?.min(MAX_STRINGS);
         (0..count)
-            .map_while(|_| {
-                Some(read_string(&mut c).and_then(|name| {
-                    Some(GroupDesc { name, leader_index: c.u32()?, nr_members: c.u32()? })
-                }))
+            .map(|_| {
+                let name = read_string(&mut c)?;
+                Some(GroupDesc { name, leader_index: c.u32()?, nr_members: c.u32()? })
             })
             .collect()
     }
@@ -317,6 +316,9 @@ fn parse_build_id(record: RawRecord<'_>) -> Option<BuildIdEntry> {
         path: String::from_utf8_lossy(c.c_str()).into_owned(),
     })
 }
+
+/// Most arguments of a command line, or groups of events, that are taken up.
+const MAX_STRINGS: u32 = 1 << 16;
 
 /// perf pads strings to 64 bytes and counts the padding in the length.
 const STRING_ALIGN_BYTES: usize = 64;

@@ -1,24 +1,26 @@
 //! Opening recordings: a file, a directory of streams, or a pipe.
 
+mod pipe;
+
 use crate::attr::Attr;
 use crate::bytes::Cursor;
-use crate::feature::{EventDesc, Feature, Features};
+use crate::feature::{EventDesc, Features};
 use crate::header::{
     FILE_HEADER_SIZE_BYTES, FileHeader, MAGIC, MAGIC_SWAPPED, MAGIC_V1, PIPE_HEADER_SIZE_BYTES,
     Section,
 };
-use crate::record::{HEADER_SIZE_BYTES, RawRecord, record_type};
 use crate::stream::Stream;
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Largest feature section that is read; the rest of a longer one is not needed by anything.
-const MAX_FEATURE_SIZE_BYTES: u64 = 64 << 20;
+/// Most bytes of features that are read, all together.
+const MAX_FEATURES_SIZE_BYTES: u64 = 128 << 20;
 /// Most events that a recording may have.
 const MAX_EVENTS: u64 = 1 << 16;
-/// Most bytes of event ids that one event may have.
+/// Most bytes of event ids that all events together may have.
 const MAX_IDS_SIZE_BYTES: u64 = 64 << 20;
 
 /// Why a recording could not be opened.
@@ -120,52 +122,26 @@ impl Recording {
         let mut recording = match header_size {
             Some(size) if size == PIPE_HEADER_SIZE_BYTES as u64 => opener.open_pipe()?,
             Some(size) if size >= FILE_HEADER_SIZE_BYTES as u64 => opener.open_file(head)?,
-            _ => return Err(opener.corrupt("its header is cut short")),
+            Some(size) => {
+                return Err(opener.corrupt(format!("its header says a size of {size} bytes")));
+            }
+            None => return Err(opener.corrupt("its header is cut short")),
         };
         recording.name_events();
         Ok(recording)
-    }
-
-    /// Takes up a record that describes the recording itself, as pipes carry them in their
-    /// stream. Other records change nothing.
-    fn absorb(&mut self, record: RawRecord<'_>) {
-        match record.header.kind {
-            record_type::HEADER_ATTR => self.events.extend(parse_header_attr(record.body)),
-            record_type::FEATURE => {
-                let mut c = Cursor::new(record.body);
-                if let Some(feature) = c.u64().and_then(|number| u8::try_from(number).ok()) {
-                    self.features.set(Feature(feature), c.rest().to_vec());
-                }
-            }
-            record_type::BUILD_ID => {
-                let mut whole = record.header.to_bytes().to_vec();
-                whole.extend(record.body);
-                self.features.append(Feature::BUILD_ID, &whole);
-            }
-            record_type::EVENT_UPDATE => self.update_event(record.body),
-            _ => {}
-        }
-    }
-
-    fn update_event(&mut self, body: &[u8]) {
-        const UPDATE_NAME: u64 = 2;
-        let mut c = Cursor::new(body);
-        let (Some(kind), Some(id)) = (c.u64(), c.u64()) else { return };
-        if kind == UPDATE_NAME
-            && let Some(event) = self.events.iter_mut().find(|event| event.ids.contains(&id))
-        {
-            event.name = String::from_utf8_lossy(c.c_str()).into_owned();
-        }
     }
 
     /// Gives every event the name that the recording has for it, else one made from its
     /// attributes.
     fn name_events(&mut self) {
         let named = self.features.event_desc().unwrap_or_default();
+        let first_ids = named.iter().enumerate().filter_map(|(at, n)| Some((*n.ids.first()?, at)));
+        let by_first_id: HashMap<u64, usize> = first_ids.collect();
         for (index, event) in self.events.iter_mut().enumerate() {
-            let by_id = named.iter().find(|n| !n.ids.is_empty() && n.ids == event.ids);
-            let found =
-                by_id.or_else(|| named.get(index).filter(|n| n.attr.config == event.attr.config));
+            let by_id = event.ids.first().and_then(|id| named.get(*by_first_id.get(id)?));
+            let found = by_id
+                .filter(|n| n.ids == event.ids)
+                .or_else(|| named.get(index).filter(|n| n.attr.config == event.attr.config));
             if let Some(found) = found.filter(|found| !found.name.is_empty()) {
                 event.name.clone_from(&found.name);
             }
@@ -214,18 +190,47 @@ fn check_magic(path: &Path, head: &[u8]) -> Result<(), OpenError> {
 
 fn open_directory(path: &Path) -> Result<Recording, OpenError> {
     let data = path.join("data");
-    let io = |path: &Path, source| OpenError::Io { path: path.to_owned(), source };
-    let file = File::open(&data).map_err(|source| io(&data, source))?;
+    let (file, _) = open_regular(&data)?;
     let mut recording = Recording::from_file(&data, file)?;
     recording.path = path.to_owned();
     recording.form = Form::Directory;
-    for (_, part) in numbered_parts(path)? {
-        let file = File::open(&part).map_err(|source| io(&part, source))?;
-        let end = file.metadata().map_err(|source| io(&part, source))?.len();
-        recording.size_bytes += end;
-        recording.streams.push(Stream { file: Arc::new(file), path: part, start: 0, end });
+    let parts = numbered_parts(path)?;
+    recording.warnings.extend(missing_parts(path, &parts));
+    for (_, part) in parts {
+        match open_regular(&part) {
+            Ok((file, end)) => {
+                recording.size_bytes += end;
+                recording.streams.push(Stream { file: Arc::new(file), path: part, start: 0, end });
+            }
+            // The other parts are still worth reporting.
+            Err(error) => recording.warnings.push(error.to_string()),
+        }
     }
     Ok(recording)
+}
+
+/// Opens a regular file, and says its size. Anything else might block or never end.
+fn open_regular(path: &Path) -> Result<(File, u64), OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    let metadata = std::fs::metadata(path).map_err(io)?;
+    if !metadata.is_file() {
+        let what = "it is not a regular file".into();
+        return Err(OpenError::Unsupported { path: path.to_owned(), what });
+    }
+    Ok((File::open(path).map_err(io)?, metadata.len()))
+}
+
+/// perf numbers the parts without gaps.
+fn missing_parts(path: &Path, parts: &[(u64, PathBuf)]) -> Option<String> {
+    let Some((last, _)) = parts.last() else {
+        return Some(format!("{}: there is no data.N beside data", path.display()));
+    };
+    let (count, expected) = (parts.len() as u64, last.saturating_add(1));
+    let gap = (0..).zip(parts).find(|(index, (number, _))| index != number);
+    gap.map(|(first, _): (u64, _)| {
+        let missing = expected.saturating_sub(count);
+        format!("{}: data.{first} is missing ({missing} missing in all)", path.display())
+    })
 }
 
 /// The files `data.N` of a directory, by number.
@@ -324,7 +329,9 @@ impl Opener<'_> {
         }
         if header.data.size_bytes > available {
             warnings.push(format!(
-                "{path}: cut short: {} bytes of records are missing",
+                "{path}: cut short at offset {}: {} bytes of records and the features behind them \
+                 are missing",
+                self.size_bytes,
                 header.data.size_bytes - available
             ));
         }
@@ -353,17 +360,27 @@ impl Opener<'_> {
             return Err(self.corrupt("it claims more than 65,536 events"));
         }
         let bytes = self.read(header.attrs, "the section of event attributes")?;
-        bytes.chunks_exact(entry as usize).map(|entry| self.read_event(entry)).collect()
+        if !(bytes.len() as u64).is_multiple_of(entry) {
+            return Err(self.corrupt(format!(
+                "the section of event attributes at offset {} is {} bytes long, which is no \
+                 multiple of an entry's {entry}",
+                header.attrs.offset,
+                bytes.len()
+            )));
+        }
+        let mut ids_room_bytes = MAX_IDS_SIZE_BYTES;
+        let entries = bytes.chunks_exact(entry as usize);
+        entries.map(|entry| self.read_event(entry, &mut ids_room_bytes)).collect()
     }
 
-    fn read_event(&self, entry: &[u8]) -> Result<EventDesc, OpenError> {
+    fn read_event(&self, entry: &[u8], ids_room_bytes: &mut u64) -> Result<EventDesc, OpenError> {
         let (attr, ids) = entry.split_at(entry.len() - Section::SIZE_BYTES);
         let attr =
             Attr::from_bytes(attr).ok_or_else(|| self.corrupt("an event attribute is cut"))?;
         let ids = Section::parse(ids).unwrap_or_default();
-        if ids.size_bytes > MAX_IDS_SIZE_BYTES {
-            return Err(self.corrupt("an event claims more than 64 MiB of ids"));
-        }
+        *ids_room_bytes = ids_room_bytes
+            .checked_sub(ids.size_bytes)
+            .ok_or_else(|| self.corrupt("its events claim more than 64 MiB of ids"))?;
         let ids = self.read(ids, "the ids of an event")?;
         let ids = ids.as_chunks::<8>().0.iter().map(|id| u64::from_le_bytes(*id)).collect();
         Ok(EventDesc { attr, ids, name: String::new() })
@@ -384,10 +401,10 @@ impl Opener<'_> {
                 return features;
             }
         };
+        let mut room_bytes = MAX_FEATURES_SIZE_BYTES;
         for (feature, section) in present.into_iter().zip(table.chunks(Section::SIZE_BYTES)) {
-            let Some(mut section) = Section::parse(section) else { continue };
-            section.size_bytes = section.size_bytes.min(MAX_FEATURE_SIZE_BYTES);
-            match self.read(section, &format!("feature {}", feature.0)) {
+            let Some(section) = Section::parse(section) else { continue };
+            match self.read_feature(section, &format!("feature {}", feature.0), &mut room_bytes) {
                 Ok(bytes) => features.set(feature, bytes),
                 Err(error) => warnings.push(error.to_string()),
             }
@@ -395,53 +412,21 @@ impl Opener<'_> {
         features
     }
 
-    /// A pipe has its events and features at the front of the stream.
-    fn open_pipe(&self) -> Result<Recording, OpenError> {
-        let data = Section {
-            offset: PIPE_HEADER_SIZE_BYTES as u64,
-            size_bytes: self.size_bytes - PIPE_HEADER_SIZE_BYTES as u64,
+    fn read_feature(
+        &self,
+        section: Section,
+        what: &str,
+        room_bytes: &mut u64,
+    ) -> Result<Vec<u8>, OpenError> {
+        let Some(left) = room_bytes.checked_sub(section.size_bytes) else {
+            return Err(self.corrupt(format!(
+                "{what} is said to be {} bytes at offset {}, which makes more than \
+                 {MAX_FEATURES_SIZE_BYTES} bytes of features; it is not read",
+                section.size_bytes, section.offset
+            )));
         };
-        let mut recording = self.recording(Form::Pipe, data);
-        let mut offset = data.offset;
-        let mut buffer = vec![0; usize::from(u16::MAX)];
-        loop {
-            let len = (self.size_bytes - offset).min(buffer.len() as u64) as usize;
-            self.file
-                .read_exact_at(&mut buffer[..len], offset)
-                .map_err(|source| OpenError::Io { path: self.path.to_owned(), source })?;
-            let Some((record, _)) = RawRecord::split(&buffer[..len]) else { break };
-            let mut step = u64::from(record.header.size_bytes);
-            match record.header.kind {
-                record_type::TRACING_DATA => {
-                    let size = u64::from(Cursor::new(record.body).u32().unwrap_or(0));
-                    let section = Section { offset: offset + step, size_bytes: size };
-                    recording
-                        .features
-                        .set(Feature::TRACING_DATA, self.read(section, "the tracepoint formats")?);
-                    step += size;
-                }
-                record_type::HEADER_ATTR
-                | record_type::FEATURE
-                | record_type::EVENT_UPDATE
-                | record_type::BUILD_ID => recording.absorb(record),
-                record_type::SAMPLE | record_type::COMPRESSED | record_type::COMPRESSED2 => break,
-                _ if step < HEADER_SIZE_BYTES as u64 => break,
-                _ => {}
-            }
-            offset += step;
-        }
-        if recording.events.is_empty() {
-            return Err(self.corrupt("the stream announces no event"));
-        }
-        Ok(recording)
+        let bytes = self.read(section, what)?;
+        *room_bytes = left;
+        Ok(bytes)
     }
-}
-
-fn parse_header_attr(body: &[u8]) -> Option<EventDesc> {
-    let size = u32::from_le_bytes(*body.get(4..)?.first_chunk()?) as usize;
-    // A size of zero meant the first version.
-    let size = if size == 0 { Attr::MIN_SIZE_BYTES } else { size };
-    let (attr, ids) = body.split_at_checked(size)?;
-    let ids = ids.as_chunks::<8>().0.iter().map(|id| u64::from_le_bytes(*id)).collect();
-    Some(EventDesc { attr: Attr::from_bytes(attr)?, ids, name: String::new() })
 }

@@ -330,6 +330,24 @@ pub enum SideBand<'a> {
 }
 
 impl<'a> SideBand<'a> {
+    /// True for the types that [`SideBand::parse`] decodes.
+    pub fn is_decoded(kind: u32) -> bool {
+        matches!(
+            kind,
+            record_type::MMAP
+                | record_type::LOST
+                | record_type::COMM
+                | record_type::EXIT
+                | record_type::FORK
+                | record_type::MMAP2
+                | record_type::LOST_SAMPLES
+                | record_type::SWITCH
+                | record_type::SWITCH_CPU_WIDE
+                | record_type::KSYMBOL
+                | record_type::CGROUP
+        )
+    }
+
     /// Decodes a record; `None` for types that are not in [`SideBand`] and for bodies that are
     /// too short.
     pub fn parse(record: RawRecord<'a>) -> Option<SideBand<'a>> {

@@ -138,14 +138,31 @@ pub struct StreamReader {
     offset: u64,
     /// Position in the decoded stream.
     position: u64,
-    truncated_bytes: u64,
+    /// Bytes from `offset` on that were read together with a block and are not part of it.
+    window: Window,
+    truncation: Option<Truncation>,
     records: RecordCounts,
     compressed: Option<Box<CompressedState>>,
 }
 
-/// Records that blocks do not show because they only wrap others.
+/// The end of a stream that holds no whole record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// Where in the file it begins; of a compressed record that begins in a compressed record
+    /// before, the end of the file.
+    pub offset: u64,
+    /// How long it is.
+    pub size_bytes: u64,
+}
+
+/// Records that blocks do not show because they wrap others, or because bytes that are no records
+/// follow them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
+    /// AUXTRACE.
+    pub auxtrace: u64,
+    /// TRACING_DATA.
+    pub tracing_data: u64,
     /// COMPRESSED.
     pub compressed: u64,
     /// COMPRESSED2.
@@ -156,11 +173,30 @@ pub struct RecordCounts {
     pub decompressed_bytes: u64,
 }
 
+/// Bytes read from the file, of which the first are used up.
+#[derive(Debug, Default)]
+struct Window {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Window {
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.used..]
+    }
+
+    fn advance(&mut self, len: usize) {
+        self.used = self.bytes.len().min(self.used.saturating_add(len));
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.used = 0;
+    }
+}
+
 struct CompressedState {
     decoder: Decoder<'static>,
-    /// Bytes of the current window of the file that are not yet used.
-    window: Vec<u8>,
-    window_used: usize,
     /// Rest of the payload of the current compressed record, and its place in the file.
     payload: Vec<u8>,
     payload_used: usize,
@@ -217,7 +253,8 @@ impl StreamReader {
             offset: stream.start,
             position: stream.start,
             stream,
-            truncated_bytes: 0,
+            window: Window::default(),
+            truncation: None,
             records: RecordCounts::default(),
             compressed: None,
         }
@@ -228,9 +265,18 @@ impl StreamReader {
         self.offset - self.stream.start
     }
 
-    /// Bytes at the end that hold no whole record. Valid once the reader has come to the end.
-    pub fn truncated_bytes(&self) -> u64 {
-        self.truncated_bytes
+    /// The end of the stream, if it holds no whole record. Valid once the reader has come to the
+    /// end.
+    pub fn truncation(&self) -> Option<Truncation> {
+        self.truncation
+    }
+
+    fn truncate(&mut self, offset: u64, size_bytes: u64) {
+        if size_bytes > 0 {
+            let known = self.truncation.unwrap_or(Truncation { offset, size_bytes: 0 });
+            let size_bytes = known.size_bytes + size_bytes;
+            self.truncation = Some(Truncation { size_bytes, ..known });
+        }
     }
 
     /// Counts of wrapping records so far.
@@ -257,30 +303,44 @@ impl StreamReader {
             if left == 0 {
                 return Ok(None);
             }
-            let len = left.min(BLOCK_SIZE_BYTES as u64) as usize;
-            self.stream.read_exact(self.offset, len, out)?;
-            let (whole, end) = walk(out);
+            let (whole, end) = walk(self.window.rest());
             if whole > 0 {
-                // What stopped the walk is met again, at the front, by the next call.
-                out.truncate(whole);
-                let range = BlockRange { offset: self.offset, size_bytes: whole as u32 };
-                let info = BlockInfo { position: self.position, range: Some(range) };
-                self.advance_plain(whole as u64);
-                return Ok(Some(info));
+                return Ok(Some(self.hand_out(whole, out)));
             }
             match end {
                 WalkEnd::Bad(size) => return Err(self.bad_record(self.offset, size, left)),
                 WalkEnd::Special(header) if is_compressed(header.kind) => {
+                    self.window.clear();
                     let state = CompressedState::new().map_err(|source| self.io(source))?;
                     return self.next_compressed(Box::new(state), out);
                 }
-                WalkEnd::Special(header) => self.skip_payload(header, out),
+                WalkEnd::Special(header) => self.skip_payload(header),
+                WalkEnd::Whole if self.refill()? => {}
                 WalkEnd::Whole => {
-                    self.truncated_bytes = left;
+                    self.truncate(self.offset, left);
                     self.offset = self.stream.end;
                 }
             }
         }
+    }
+
+    /// Makes the first `whole` bytes of the window the block. What stopped the walk behind them is
+    /// met again, at the front, by the next call.
+    fn hand_out(&mut self, whole: usize, out: &mut Vec<u8>) -> BlockInfo {
+        // Copying the block costs time, dropping what was read behind it costs reading it again.
+        if self.window.used == 0 && whole >= self.window.bytes.len() / 2 {
+            std::mem::swap(out, &mut self.window.bytes);
+            out.truncate(whole);
+            self.window.clear();
+        } else {
+            out.clear();
+            out.extend(&self.window.rest()[..whole]);
+            self.window.advance(whole);
+        }
+        let range = BlockRange { offset: self.offset, size_bytes: whole as u32 };
+        let info = BlockInfo { position: self.position, range: Some(range) };
+        self.advance_plain(whole as u64);
+        info
     }
 
     fn advance_plain(&mut self, bytes: u64) {
@@ -288,19 +348,25 @@ impl StreamReader {
         self.position += bytes;
     }
 
-    /// Steps over a record and the bytes that follow it (AUX area, tracepoint formats).
-    fn skip_payload(&mut self, header: RecordHeader, bytes: &[u8]) {
-        let mut c = Cursor::new(bytes.get(HEADER_SIZE_BYTES..).unwrap_or_default());
-        let payload = match header.kind {
-            record_type::AUXTRACE => c.u64(),
-            _ => c.u32().map(u64::from),
+    /// Steps over the record at the front of the window and the bytes that follow it (AUX area,
+    /// tracepoint formats).
+    fn skip_payload(&mut self, header: RecordHeader) {
+        let rest = self.window.rest();
+        let mut c = Cursor::new(rest.get(HEADER_SIZE_BYTES..).unwrap_or_default());
+        let (payload, count) = match header.kind {
+            record_type::AUXTRACE => (c.u64(), &mut self.records.auxtrace),
+            _ => (c.u32().map(u64::from), &mut self.records.tracing_data),
         };
         let skip = u64::from(header.size_bytes).saturating_add(payload.unwrap_or(u64::MAX));
         let left = self.stream.end - self.offset;
-        if skip > left {
-            self.truncated_bytes = left;
+        if skip <= left {
+            *count += 1;
+        } else {
+            self.truncate(self.offset, left);
         }
-        self.advance_plain(skip.min(left));
+        let skip = skip.min(left);
+        self.window.advance(usize::try_from(skip).unwrap_or(usize::MAX));
+        self.advance_plain(skip);
     }
 
     fn io(&self, source: std::io::Error) -> StreamError {
@@ -331,7 +397,7 @@ impl StreamReader {
         }
         self.position += out.len() as u64;
         if out.is_empty() {
-            self.truncated_bytes += state.partial.len() as u64;
+            self.truncate(self.stream.end, state.partial.len() as u64);
             state.partial.clear();
         }
         self.compressed = Some(state);
@@ -345,15 +411,15 @@ impl StreamReader {
         state: &mut CompressedState,
         out: &mut Vec<u8>,
     ) -> Result<bool, StreamError> {
-        let rest = &state.window[state.window_used..];
+        let rest = self.window.rest();
         let header = RecordHeader::parse(rest);
         let whole = header.is_some_and(|h| usize::from(h.size_bytes) <= rest.len());
         let Some(header) = header.filter(|_| whole) else {
-            return self.refill(state);
+            return self.next_window();
         };
         let size = header.size_bytes as usize;
-        let left = self.stream.end - self.offset;
         if size < HEADER_SIZE_BYTES {
+            let left = self.stream.end - self.offset;
             return Err(self.bad_record(self.offset, header.size_bytes, left));
         }
         let record = &rest[..size];
@@ -363,18 +429,17 @@ impl StreamReader {
             state.payload.extend(payload);
             state.payload_used = 0;
             state.payload_offset = self.offset;
-            self.count_compressed(header.kind, payload.len());
+            self.count_compressed(header.kind, state.payload.len());
         } else if is_special(header.kind) {
-            let (window_end, before) = (self.offset + rest.len() as u64, self.offset);
-            let bytes = rest.to_vec();
-            self.skip_payload(header, &bytes);
-            let skipped = self.offset.min(window_end) - before;
-            state.window_used += skipped as usize;
+            // Positions in a compressed stream are those of its decoded bytes.
+            let position = self.position;
+            self.skip_payload(header);
+            self.position = position;
             return Ok(true);
         } else {
             out.extend(record);
         }
-        state.window_used += size;
+        self.window.advance(size);
         self.offset += size as u64;
         Ok(true)
     }
@@ -388,21 +453,28 @@ impl StreamReader {
         self.records.compressed_bytes += payload_bytes as u64;
     }
 
-    /// Reads the next window of the file. `false` where no whole record is left.
-    fn refill(&mut self, state: &mut CompressedState) -> Result<bool, StreamError> {
+    /// Reads the next window of a compressed stream. `false` where no whole record is left: the
+    /// rest is the start of one.
+    fn next_window(&mut self) -> Result<bool, StreamError> {
+        if self.refill()? {
+            return Ok(true);
+        }
+        self.truncate(self.offset, self.stream.end - self.offset);
+        self.offset = self.stream.end;
+        self.window.clear();
+        Ok(false)
+    }
+
+    /// Fills the window with the bytes from `offset` on. `false` where it holds all of them, or as
+    /// many as it may, already.
+    fn refill(&mut self) -> Result<bool, StreamError> {
         let left = self.stream.end - self.offset;
         let len = left.min(BLOCK_SIZE_BYTES as u64) as usize;
-        let unused = state.window.len() - state.window_used;
-        if len <= unused {
-            // The window already reaches to the end: what is left is the start of a record.
-            self.truncated_bytes += left;
-            self.offset = self.stream.end;
-            state.window.clear();
-            state.window_used = 0;
+        if len <= self.window.rest().len() {
             return Ok(false);
         }
-        self.stream.read_exact(self.offset, len, &mut state.window)?;
-        state.window_used = 0;
+        self.window.used = 0;
+        self.stream.read_exact(self.offset, len, &mut self.window.bytes)?;
         Ok(true)
     }
 
@@ -457,8 +529,6 @@ impl CompressedState {
     fn new() -> std::io::Result<CompressedState> {
         Ok(CompressedState {
             decoder: Decoder::new()?,
-            window: Vec::new(),
-            window_used: 0,
             payload: Vec::new(),
             payload_used: 0,
             payload_offset: 0,

@@ -8,7 +8,7 @@ use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::reader::{Form, Recording};
 use whit_perfdata::record::{RawRecord, record_type};
-use whit_perfdata::stream::{StreamError, StreamReader};
+use whit_perfdata::stream::{StreamError, StreamReader, Truncation};
 use whit_perfdata::writer::{FileWriter, PipeWriter};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
@@ -60,7 +60,7 @@ fn read_all(recording: &Recording) -> (Vec<u8>, Result<u64, StreamError>) {
                 }
                 all.extend(&block);
             }
-            Ok(None) => break (all, Ok(reader.truncated_bytes())),
+            Ok(None) => break (all, Ok(reader.truncation().map_or(0, |cut| cut.size_bytes))),
             Err(error) => break (all, Err(error)),
         }
     }
@@ -190,6 +190,61 @@ fn auxtrace_payloads_are_stepped_over() {
     let (all, end) = read_all(&open(&write_file(&stream)).unwrap());
     assert_eq!(all, records_pair());
     assert_eq!(end.unwrap(), 0);
+}
+
+#[test]
+fn many_small_payloads_are_read_once() {
+    let mut stream = Vec::new();
+    let mut expected: Vec<u8> = Vec::new();
+    for _ in 0..50_000 {
+        let pair = records_pair();
+        stream.extend(&pair);
+        expected.extend(&pair);
+        whit_perfdata::encode::tracing_data(&mut stream, &[0xff; 8]);
+    }
+    assert!(stream.len() > 3 * whit_perfdata::stream::BLOCK_SIZE_BYTES);
+    let recording = open(&write_file(&stream)).unwrap();
+    let mut reader = StreamReader::new(recording.streams[0].clone());
+    let (mut block, mut all) = (Vec::new(), Vec::<u8>::new());
+    while reader.next_block(&mut block).unwrap().is_some() {
+        all.extend(&block);
+    }
+    assert!(all == expected);
+    assert_eq!(reader.record_counts().tracing_data, 50_000);
+    assert_eq!(reader.truncation(), None);
+}
+
+#[test]
+fn a_cut_payload_is_a_cut_at_its_record() {
+    let mut stream = records(&[(record_type::COMM, 2)]);
+    let cut_at = stream.len();
+    whit_perfdata::encode::tracing_data(&mut stream, &[0xff; 800]);
+    let bytes = write_file(&stream[..cut_at + 100]);
+    let recording = open(&bytes).unwrap();
+    let mut reader = StreamReader::new(recording.streams[0].clone());
+    let mut block = Vec::new();
+    while reader.next_block(&mut block).unwrap().is_some() {}
+    let start = (bytes.len() - features_size() - cut_at - 100) as u64;
+    let expected = Truncation { offset: start + cut_at as u64, size_bytes: 100 };
+    assert_eq!(reader.truncation(), Some(expected));
+    assert_eq!(reader.record_counts().tracing_data, 0);
+}
+
+#[test]
+fn directories_say_which_parts_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let warnings = || Recording::open(folder.path()).map(|recording| recording.warnings);
+    assert!(warnings().unwrap_err().to_string().contains("data: No such file"));
+    write("data", &write_file(&[]));
+    assert!(warnings().unwrap()[0].ends_with("there is no data.N beside data"));
+    write("data.0", &records_pair());
+    write("data.1", &[]);
+    assert!(warnings().unwrap().is_empty());
+    write("data.4", &records_pair());
+    assert!(warnings().unwrap()[0].ends_with("data.2 is missing (2 missing in all)"));
+    std::fs::create_dir(folder.path().join("data.5")).unwrap();
+    assert!(warnings().unwrap()[1].contains("data.5 cannot be read: it is not a regular file"));
 }
 
 fn records_pair() -> Vec<u8> {

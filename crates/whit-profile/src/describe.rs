@@ -13,6 +13,10 @@ use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
 use whit_types::TimestampNs;
 
+/// Follows the number of samples that could not be decoded.
+pub(crate) const UNREADABLE_SAMPLES: &str =
+    "samples are shorter than their fields say and were left out";
+
 /// Binaries without symbols that are named in the warnings; the rest is only counted.
 const MAX_NAMED_BINARIES: usize = 8;
 
@@ -64,7 +68,7 @@ fn losses(
     // The recorder measured these at the rings; from a foreign file they are worked out.
     let (paused_ns, elapsed_ns) = match &profile.ledger {
         Some(ledger) if ledger.elapsed_ns > 0 => (ledger.paused_ns, ledger.elapsed_ns),
-        _ => (loss.paused_ns, sampled_ns * rings),
+        _ => (loss.paused_ns, sampled_ns.saturating_mul(rings)),
     };
     LossReport {
         lost_records: loss.lost_records,
@@ -105,7 +109,7 @@ fn info(recording: &Recording, sums: &Aggregate) -> RecordingInfo {
 /// From the clock reference in the recording; perf itself shows the file's modification time.
 fn captured_on_s(recording: &Recording, first: Option<TimestampNs>) -> Option<u64> {
     if let (Some(clock), Some(first)) = (recording.features.clock_data(), first) {
-        let since_reference = first.0 as i64 - clock.clock_ns.0 as i64;
+        let since_reference = first.0.wrapping_sub(clock.clock_ns.0) as i64;
         let at_ns = clock.wall_clock_ns.checked_add_signed(since_reference)?;
         return Some(at_ns / 1_000_000_000);
     }
@@ -120,30 +124,44 @@ fn warnings(
     sums: &Aggregate,
     stops: &StopCounts,
 ) -> Vec<String> {
-    let mut warnings = recording.warnings.clone();
-    warnings.extend(prepared.scan.warnings.iter().cloned());
+    let mut warnings = scan_warnings(recording, prepared);
     let mut counted = |count: u64, text: &str| {
         if count > 0 {
             warnings.push(format!("{count} {text}"));
         }
     };
-    counted(prepared.scan.orphan_samples, "samples belong to no event of the recording");
-    counted(
-        stops.unreadable_samples,
-        "samples are shorter than their fields say and were left out",
-    );
+    counted(stops.unreadable_samples, UNREADABLE_SAMPLES);
     counted(
         sums.cut_chains,
         &format!("call chains were cut: the call tree has reached {MAX_TREE_NODES} nodes"),
     );
-    counted(
-        prepared.model.epochs_cut(),
-        &format!(
-            "changes of address spaces were not told apart by time: a process changed its \
-             mappings more than {MAX_EPOCHS_PER_PROCESS} times"
-        ),
-    );
     warnings.extend(missing_symbols(profile, prepared, sums));
+    warnings
+}
+
+/// What the first pass could not use: the same for every way of looking at a recording.
+pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<String> {
+    let scan = &prepared.scan;
+    let mut warnings = recording.warnings.clone();
+    warnings.extend(scan.warnings.iter().cloned());
+    let orphans = "samples belong to no event of the recording and were left out";
+    warnings.extend(scan.orphan_samples.warning(orphans));
+    let malformed = "records are shorter than their fields say and were left out";
+    warnings.extend(scan.malformed.warning(malformed));
+    if scan.deferred_chains > 0 {
+        warnings.push(format!(
+            "{} user call chains were recorded apart from their samples (CALLCHAIN_DEFERRED), which \
+             whit does not join: those samples show the kernel's side alone",
+            scan.deferred_chains
+        ));
+    }
+    let epochs_cut = prepared.model.epochs_cut();
+    if epochs_cut > 0 {
+        warnings.push(format!(
+            "{epochs_cut} changes of address spaces were not told apart by time: a process changed \
+             its mappings more than {MAX_EPOCHS_PER_PROCESS} times, or all together did too often"
+        ));
+    }
     warnings
 }
 

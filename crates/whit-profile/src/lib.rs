@@ -18,6 +18,7 @@ mod address_map;
 mod aggregate;
 mod binaries;
 mod chain;
+mod counts;
 mod describe;
 mod dso_table;
 mod finish;

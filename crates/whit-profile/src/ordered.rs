@@ -3,13 +3,16 @@
 //! Rings are drained one after the other, so a recording is ordered only roughly. The first pass
 //! notes the time span of each block; here blocks are read in the order of their streams, and a
 //! sample is given out once every block that could hold an earlier one has been read. Memory is
-//! bounded by how far blocks overlap in time: about what all rings hold together.
+//! bounded by how far blocks overlap in time: about what all rings hold together. Where they overlap
+//! further, as a single wrong time stamp makes them do, order is given up, not memory: samples are
+//! then given out before earlier ones are found, and counted.
 
 use crate::load::{LoadError, LoadOptions, Prepared, prepare};
 use crate::progress::Progress;
 use crate::scan::{BlockTimes, StreamPlan};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
 use whit_perfdata::stream::StreamReader;
@@ -18,19 +21,42 @@ use whit_types::TimestampNs;
 /// Samples that are given out together.
 pub(crate) const BATCH_SAMPLES: usize = 2048;
 
+/// Bytes of blocks that are held while earlier samples may still come.
+const MAX_PENDING_BYTES: usize = 256 << 20;
+
+/// The bytes of a block, counted for as long as they are held.
+#[derive(Debug)]
+struct HeldBlock {
+    bytes: Vec<u8>,
+    held_bytes: Arc<AtomicUsize>,
+}
+
+impl HeldBlock {
+    fn new(bytes: Vec<u8>, held_bytes: &Arc<AtomicUsize>) -> HeldBlock {
+        held_bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
+        HeldBlock { bytes, held_bytes: held_bytes.clone() }
+    }
+}
+
+impl Drop for HeldBlock {
+    fn drop(&mut self) {
+        self.held_bytes.fetch_sub(self.bytes.capacity(), Ordering::Relaxed);
+    }
+}
+
 /// A sample's record, alive as long as its block is.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingSample {
     pub(crate) time: TimestampNs,
     order: u64,
     pub(crate) header: RecordHeader,
-    block: Arc<Vec<u8>>,
+    block: Arc<HeldBlock>,
     body: std::ops::Range<usize>,
 }
 
 impl PendingSample {
     pub(crate) fn record(&self) -> RawRecord<'_> {
-        RawRecord { header: self.header, body: &self.block[self.body.clone()] }
+        RawRecord { header: self.header, body: &self.block.bytes[self.body.clone()] }
     }
 }
 
@@ -88,12 +114,32 @@ pub(crate) struct OrderedSamples<'p> {
     sources: Vec<Source>,
     pending: BinaryHeap<PendingSample>,
     order: u64,
+    held_bytes: Arc<AtomicUsize>,
+    max_held_bytes: usize,
+    /// Time of the last sample that was given out.
+    last_time: TimestampNs,
+    disordered: u64,
 }
 
 impl<'p> OrderedSamples<'p> {
     pub(crate) fn new(prepared: &'p Prepared, progress: &'p Progress<'p>) -> Self {
         let sources = prepared.scan.plans.iter().map(Source::new).collect();
-        OrderedSamples { prepared, progress, sources, pending: BinaryHeap::new(), order: 0 }
+        OrderedSamples {
+            prepared,
+            progress,
+            sources,
+            pending: BinaryHeap::new(),
+            order: 0,
+            held_bytes: Arc::default(),
+            max_held_bytes: MAX_PENDING_BYTES,
+            last_time: TimestampNs(0),
+            disordered: 0,
+        }
+    }
+
+    /// Samples that were given out behind later ones because memory did not suffice.
+    pub(crate) fn disordered(&self) -> u64 {
+        self.disordered
     }
 
     /// The next samples, at most [`BATCH_SAMPLES`]; empty at the end.
@@ -101,12 +147,13 @@ impl<'p> OrderedSamples<'p> {
         let mut batch = Vec::with_capacity(BATCH_SAMPLES);
         while batch.len() < BATCH_SAMPLES {
             let unread = self.sources.iter().filter_map(|source| source.next_earliest).min();
+            let is_full = self.held_bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
             let ready = self.pending.peek().is_some_and(|sample| {
                 // Of the same time, the one that stands earlier in the recording goes first.
-                unread.is_none_or(|unread| sample.time < unread)
+                is_full || unread.is_none_or(|unread| sample.time < unread)
             });
             if ready {
-                batch.extend(self.pending.pop());
+                batch.extend(self.give_out());
             } else if unread.is_some() {
                 self.read_block(unread)?;
             } else {
@@ -114,6 +161,13 @@ impl<'p> OrderedSamples<'p> {
             }
         }
         Ok(batch)
+    }
+
+    fn give_out(&mut self) -> Option<PendingSample> {
+        let sample = self.pending.pop()?;
+        self.disordered += u64::from(sample.time < self.last_time);
+        self.last_time = self.last_time.max(sample.time);
+        Some(sample)
     }
 
     fn read_block(&mut self, earliest: Option<TimestampNs>) -> Result<(), LoadError> {
@@ -126,15 +180,16 @@ impl<'p> OrderedSamples<'p> {
         source.consumed_bytes = source.reader.consumed_bytes();
         source.next_earliest = source.earliest.next();
         if let Some(info) = info {
-            self.take_samples(info.position, Arc::new(block));
+            let held = HeldBlock::new(block, &self.held_bytes);
+            self.take_samples(info.position, Arc::new(held));
         }
         Ok(())
     }
 
-    fn take_samples(&mut self, position: u64, block: Arc<Vec<u8>>) {
+    fn take_samples(&mut self, position: u64, block: Arc<HeldBlock>) {
         let mut at = 0;
-        while let Some((record, tail)) = RawRecord::split(&block[at..]) {
-            let end = block.len() - tail.len();
+        while let Some((record, tail)) = RawRecord::split(&block.bytes[at..]) {
+            let end = block.bytes.len() - tail.len();
             if record.header.kind == record_type::SAMPLE {
                 let events = &self.prepared.events;
                 let layout = events.event_of_sample(record.body).and_then(|e| events.layout(e));

@@ -3,16 +3,16 @@
 //! Samples are stepped over here. What is kept grows with the number of processes, mappings and
 //! command names, not with the number of samples.
 
+use crate::counts::{Skipped, TypeCounts};
 use crate::load::LoadError;
 use crate::progress::Progress;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
-use whit_perfdata::stream::{BlockInfo, BlockRange, RecordCounts, Stream, StreamReader};
+use whit_perfdata::stream::{
+    BlockInfo, BlockRange, RecordCounts, Stream, StreamReader, Truncation,
+};
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
-
-/// Record types that have a counter of their own; all others are counted together.
-const COUNTED_TYPES: usize = 128;
 
 /// A change of the process model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,46 +101,10 @@ pub(crate) struct Scan {
     pub(crate) lost_samples_by_event: Vec<u64>,
     pub(crate) counts: TypeCounts,
     pub(crate) wrapped: RecordCounts,
-    pub(crate) orphan_samples: u64,
+    pub(crate) orphan_samples: Skipped,
+    pub(crate) malformed: Skipped,
+    pub(crate) deferred_chains: u64,
     pub(crate) warnings: Vec<String>,
-}
-
-/// Records by type.
-#[derive(Clone, Debug)]
-pub(crate) struct TypeCounts {
-    by_type: Vec<u64>,
-    unknown: u64,
-}
-
-impl Default for TypeCounts {
-    fn default() -> Self {
-        TypeCounts { by_type: vec![0; COUNTED_TYPES], unknown: 0 }
-    }
-}
-
-impl TypeCounts {
-    #[inline]
-    fn count(&mut self, kind: u32) {
-        match self.by_type.get_mut(kind as usize) {
-            Some(count) => *count += 1,
-            None => self.unknown += 1,
-        }
-    }
-
-    fn add(&mut self, other: &TypeCounts) {
-        self.by_type.iter_mut().zip(&other.by_type).for_each(|(a, b)| *a += b);
-        self.unknown += other.unknown;
-    }
-
-    /// Type number (or `None` for those beyond every table) and count, without zeros.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Option<u32>, u64)> + '_ {
-        let known = (0u32..).zip(&self.by_type).map(|(kind, count)| (Some(kind), *count));
-        known.chain([(None, self.unknown)]).filter(|(_, count)| *count > 0)
-    }
-
-    pub(crate) fn set(&mut self, kind: u32, count: u64) {
-        self.by_type[kind as usize] = count;
-    }
 }
 
 /// Whether to note the times of each block's samples, which reading in order of time needs.
@@ -164,8 +128,8 @@ pub(crate) fn scan(
         loop {
             let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(stream) = recording.streams.get(index) else { break done };
-            let scanner = StreamScanner::new(events, block_times, index == 0);
-            done.push((index, scanner.run(stream, progress)));
+            let scanner = StreamScanner::new(events, stream, block_times, index == 0);
+            done.push((index, scanner.run(progress)));
         }
     };
     let mut parts = std::thread::scope(|scope| {
@@ -190,7 +154,9 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         lost_samples_by_event: vec![0; events],
         counts: TypeCounts::default(),
         wrapped: RecordCounts::default(),
-        orphan_samples: 0,
+        orphan_samples: Skipped::default(),
+        malformed: Skipped::default(),
+        deferred_chains: 0,
         warnings: Vec::new(),
     };
     for part in parts {
@@ -198,20 +164,26 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         scan.plans.push(part.plan);
         scan.counts.add(&part.counts);
         scan.warnings.extend(part.warnings);
-        scan.orphan_samples += part.orphan_samples;
+        scan.orphan_samples.add(part.orphan_samples);
+        scan.malformed.add(part.malformed);
         add_all(&mut scan.samples_by_event, &part.samples_by_event);
         add_all(&mut scan.lost_samples_by_event, &part.lost_samples_by_event);
         let (loss, new) = (&mut scan.loss, part.loss);
-        loss.lost_records += new.lost_records;
+        loss.lost_records = loss.lost_records.saturating_add(new.lost_records);
         loss.lost_chunks += new.lost_chunks;
-        loss.lost_samples += new.lost_samples;
-        loss.paused_ns += new.paused_ns;
+        loss.lost_samples = loss.lost_samples.saturating_add(new.lost_samples);
+        loss.paused_ns = loss.paused_ns.saturating_add(new.paused_ns);
         loss.truncated_bytes += new.truncated_bytes;
+        scan.wrapped.auxtrace += part.wrapped.auxtrace;
+        scan.wrapped.tracing_data += part.wrapped.tracing_data;
         scan.wrapped.compressed += part.wrapped.compressed;
         scan.wrapped.compressed2 += part.wrapped.compressed2;
         scan.wrapped.compressed_bytes += part.wrapped.compressed_bytes;
         scan.wrapped.decompressed_bytes += part.wrapped.decompressed_bytes;
     }
+    scan.deferred_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
+    scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
+    scan.counts.set(record_type::TRACING_DATA, scan.wrapped.tracing_data);
     scan.counts.set(record_type::COMPRESSED, scan.wrapped.compressed);
     scan.counts.set(record_type::COMPRESSED2, scan.wrapped.compressed2);
     // Stable: records of one moment stay in the order in which they were recorded.
@@ -220,7 +192,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
 }
 
 fn add_all(to: &mut [u64], from: &[u64]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = to.saturating_add(*from));
 }
 
 struct StreamScan {
@@ -230,13 +202,19 @@ struct StreamScan {
     loss: ScannedLoss,
     samples_by_event: Vec<u64>,
     lost_samples_by_event: Vec<u64>,
-    orphan_samples: u64,
+    orphan_samples: Skipped,
+    malformed: Skipped,
     wrapped: RecordCounts,
     warnings: Vec<String>,
 }
 
 struct StreamScanner<'e> {
     events: &'e EventTable,
+    stream: &'e Stream,
+    /// True where samples carry times, to which records without one can be related.
+    samples_have_times: bool,
+    /// True where all other records of the kernel carry times too.
+    others_have_times: bool,
     block_times: BlockTimes,
     changes: Vec<TimedChange>,
     blocks: Vec<PlannedBlock>,
@@ -244,17 +222,28 @@ struct StreamScanner<'e> {
     loss: ScannedLoss,
     samples_by_event: Vec<u64>,
     lost_samples_by_event: Vec<u64>,
-    orphan_samples: u64,
+    orphan_samples: Skipped,
+    malformed: Skipped,
     warnings: Vec<String>,
-    /// Time of the last record that had one, for the length of a loss.
+    /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
     is_first_stream: bool,
 }
 
 impl<'e> StreamScanner<'e> {
-    fn new(events: &'e EventTable, block_times: BlockTimes, is_first_stream: bool) -> Self {
+    fn new(
+        events: &'e EventTable,
+        stream: &'e Stream,
+        block_times: BlockTimes,
+        is_first_stream: bool,
+    ) -> Self {
+        let mut layouts = (0..events.len()).filter_map(|event| events.layout(event));
+        let samples_have_times = layouts.clone().any(|l| l.time_offset().is_some());
         StreamScanner {
             events,
+            stream,
+            samples_have_times,
+            others_have_times: layouts.all(|l| l.sample_id_all && l.time_offset().is_some()),
             block_times,
             changes: Vec::new(),
             blocks: Vec::new(),
@@ -262,14 +251,16 @@ impl<'e> StreamScanner<'e> {
             loss: ScannedLoss::default(),
             samples_by_event: vec![0; events.len()],
             lost_samples_by_event: vec![0; events.len()],
-            orphan_samples: 0,
+            orphan_samples: Skipped::default(),
+            malformed: Skipped::default(),
             warnings: Vec::new(),
             last_time: None,
             is_first_stream,
         }
     }
 
-    fn run(mut self, stream: &Stream, progress: &Progress<'_>) -> StreamScan {
+    fn run(mut self, progress: &Progress<'_>) -> StreamScan {
+        let stream = self.stream;
         let mut reader = StreamReader::new(stream.clone());
         let mut block = Vec::new();
         let mut consumed = 0;
@@ -286,12 +277,11 @@ impl<'e> StreamScanner<'e> {
             progress.advance(reader.consumed_bytes() - consumed);
             consumed = reader.consumed_bytes();
         }
-        if reader.truncated_bytes() > 0 {
-            self.loss.truncated_bytes += reader.truncated_bytes();
+        if let Some(Truncation { offset, size_bytes }) = reader.truncation() {
+            self.loss.truncated_bytes += size_bytes;
             self.warnings.push(format!(
-                "{}: the last {} bytes hold no whole record (cut short)",
+                "{}: cut short: {size_bytes} bytes at offset {offset} hold no whole record",
                 stream.path().display(),
-                reader.truncated_bytes()
             ));
         }
         StreamScan {
@@ -302,6 +292,7 @@ impl<'e> StreamScanner<'e> {
             samples_by_event: self.samples_by_event,
             lost_samples_by_event: self.lost_samples_by_event,
             orphan_samples: self.orphan_samples,
+            malformed: self.malformed,
             wrapped: reader.record_counts(),
             warnings: self.warnings,
         }
@@ -313,34 +304,30 @@ impl<'e> StreamScanner<'e> {
         let mut previous: Option<RawRecord<'_>> = None;
         while let Some((record, tail)) = RawRecord::split(rest) {
             self.counts.count(record.header.kind);
+            let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {
-                record_type::SAMPLE => self.sample(record, &mut planned),
-                record_type::LOST => {
-                    let before = previous.and_then(|p| self.time_of(p)).or(self.last_time);
-                    self.lost(record, before);
-                }
-                kind if kind < record_type::USER_START => {
-                    let position = info.position + (block.len() - rest.len()) as u64;
-                    self.side_band(record, position);
+                record_type::SAMPLE => self.sample(record, position, &mut planned),
+                kind if SideBand::is_decoded(kind) => {
+                    self.side_band(record, position, previous);
                 }
                 _ => {}
             }
-            if record.header.kind < record_type::USER_START {
+            if self.may_have_time(record.header.kind) {
                 previous = Some(record);
             }
             rest = tail;
         }
-        self.last_time = previous.and_then(|p| self.time_of(p)).or(self.last_time);
+        self.last_time = self.time_before(previous);
         self.blocks.push(planned);
     }
 
     #[inline]
-    fn sample(&mut self, record: RawRecord<'_>, planned: &mut PlannedBlock) {
+    fn sample(&mut self, record: RawRecord<'_>, position: u64, planned: &mut PlannedBlock) {
         planned.has_samples = true;
         let event = self.events.event_of_sample(record.body);
         match event.and_then(|event| self.samples_by_event.get_mut(event)) {
             Some(count) => *count += 1,
-            None => self.orphan_samples += 1,
+            None => self.orphan_samples.skip(self.stream, position),
         }
         if self.block_times == BlockTimes::Note
             && let Some(time) = self.sample_time(record)
@@ -363,34 +350,67 @@ impl<'e> StreamScanner<'e> {
         }
     }
 
-    fn lost(&mut self, record: RawRecord<'_>, before: Option<TimestampNs>) {
-        let Some(SideBand::Lost { lost, .. }) = SideBand::parse(record) else { return };
-        self.loss.lost_records += lost;
-        self.loss.lost_chunks += 1;
-        let at = self.events.parse_id_trailer(record.body).time;
-        if let (Some(at), Some(before)) = (at, before) {
-            self.loss.paused_ns += at.since(before);
+    fn may_have_time(&self, kind: u32) -> bool {
+        kind == record_type::SAMPLE || (self.others_have_times && kind < record_type::USER_START)
+    }
+
+    /// The time of the last record that has one, given the one before.
+    fn time_before(&self, previous: Option<RawRecord<'_>>) -> Option<TimestampNs> {
+        previous.and_then(|record| self.time_of(record)).or(self.last_time)
+    }
+
+    fn side_band(&mut self, record: RawRecord<'_>, position: u64, previous: Option<RawRecord<'_>>) {
+        let Some(side_band) = SideBand::parse(record) else {
+            self.malformed.skip(self.stream, position);
+            return;
+        };
+        let id = self.events.parse_id_trailer(record.body);
+        match side_band {
+            SideBand::Lost { lost, .. } => {
+                let loss = &mut self.loss;
+                loss.lost_records = loss.lost_records.saturating_add(lost);
+                loss.lost_chunks += 1;
+                if let (Some(at), Some(before)) = (id.time, self.time_before(previous)) {
+                    let paused_ns = at.since(before);
+                    self.loss.paused_ns = self.loss.paused_ns.saturating_add(paused_ns);
+                }
+            }
+            SideBand::LostSamples { lost } => {
+                self.loss.lost_samples = self.loss.lost_samples.saturating_add(lost);
+                let event = id.id.and_then(|id| self.events.event_of_id(id)).unwrap_or(0);
+                if let Some(count) = self.lost_samples_by_event.get_mut(event) {
+                    *count = count.saturating_add(lost);
+                }
+            }
+            _ => {
+                let copies_maps = record.header.misc & misc::FORK_EXEC == 0;
+                if let Some(change) = to_change(side_band, record, copies_maps) {
+                    let stated = id.time.or_else(|| self.time_of_task(&change));
+                    let time = stated.unwrap_or_else(|| self.time_by_order(position, previous));
+                    self.changes.push(TimedChange { time, change });
+                }
+            }
         }
     }
 
-    fn side_band(&mut self, record: RawRecord<'_>, position: u64) {
-        let Some(side_band) = SideBand::parse(record) else { return };
-        let id = self.events.parse_id_trailer(record.body);
-        if let SideBand::LostSamples { lost } = side_band {
-            self.loss.lost_samples += lost;
-            let event = id.id.and_then(|id| self.events.event_of_id(id)).unwrap_or(0);
-            if let Some(count) = self.lost_samples_by_event.get_mut(event) {
-                *count += lost;
+    /// A FORK record says when it happened, whatever the layout.
+    fn time_of_task(&self, change: &Change) -> Option<TimestampNs> {
+        match change {
+            Change::Fork { task, .. } if self.samples_have_times && task.time > 0 => {
+                Some(TimestampNs(task.time))
             }
-            return;
+            _ => None,
         }
-        // Without time stamps, the order of the file is the order of events.
-        let in_order = || TimestampNs(if self.is_first_stream { position } else { u64::MAX });
-        let time = id.time.unwrap_or_else(in_order);
-        let copies_maps = record.header.misc & misc::FORK_EXEC == 0;
-        if let Some(change) = to_change(side_band, record, copies_maps) {
-            self.changes.push(TimedChange { time, change });
+    }
+
+    /// For a record without a time, as before Linux 2.6.38: the order of the file is the order of
+    /// events, so it belongs behind the record before.
+    fn time_by_order(&self, position: u64, previous: Option<RawRecord<'_>>) -> TimestampNs {
+        if self.samples_have_times {
+            let before = self.time_before(previous).map_or(0, |time| time.0.saturating_add(1));
+            return TimestampNs(before);
         }
+        TimestampNs(if self.is_first_stream { position } else { u64::MAX })
     }
 }
 

@@ -95,18 +95,26 @@ pub fn script(
     let progress = Progress::new(2 * stream_bytes, report_progress);
     let prepared = prepare_ordered(recording, options, &progress)?;
     let mut summary = ScriptSummary::default();
-    summary.warnings.extend(recording.warnings.iter().cloned());
-    summary.warnings.extend(prepared.scan.warnings.iter().cloned());
+    summary.warnings.extend(crate::describe::scan_warnings(recording, &prepared));
     let mut workers: Vec<_> =
         (0..options.threads).map(|_| Scripter::new(recording, options, &prepared)).collect();
     let mut samples = OrderedSamples::new(&prepared, &progress);
     loop {
         let batch = samples.next_batch()?;
         if batch.is_empty() {
-            break Ok(summary);
+            break;
         }
         summary.samples += format_batch(&batch, &mut workers, format, out)?;
     }
+    let unreadable = workers.iter().map(|worker| worker.unreadable_samples).sum();
+    let mut counted = |count: u64, text: &str| {
+        if count > 0 {
+            summary.warnings.push(format!("{count} {text}"));
+        }
+    };
+    counted(unreadable, crate::describe::UNREADABLE_SAMPLES);
+    counted(samples.disordered(), "samples stand behind later ones: their order needs more memory");
+    Ok(summary)
 }
 
 fn format_batch(
@@ -140,6 +148,7 @@ struct Scripter<'a> {
     names: FxHashMap<CodePlace, Arc<NamedCode>>,
     chain: Chain,
     frames: Vec<ScriptedFrame>,
+    unreadable_samples: u64,
 }
 
 impl<'a> Scripter<'a> {
@@ -153,6 +162,7 @@ impl<'a> Scripter<'a> {
             names: FxHashMap::default(),
             chain: Chain::default(),
             frames: Vec::new(),
+            unreadable_samples: 0,
         }
     }
 
@@ -171,7 +181,10 @@ impl<'a> Scripter<'a> {
         let record = pending.record();
         let prepared = self.prepared;
         let event = prepared.events.event_of_sample(record.body)?;
-        let sample = prepared.events.layout(event)?.parse(record.body)?;
+        let Some(sample) = prepared.events.layout(event)?.parse(record.body) else {
+            self.unreadable_samples += 1;
+            return None;
+        };
         let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         if !self.options.wants(pid, tid) {
             return None;
