@@ -43,6 +43,14 @@ pub(crate) struct Weight {
     pub(crate) period: u64,
 }
 
+impl Weight {
+    /// Periods may be anything in a corrupt recording; sums stop at the largest number.
+    fn add(&mut self, other: Weight) {
+        self.samples += other.samples;
+        self.period = self.period.saturating_add(other.period);
+    }
+}
+
 /// Everything about a sample but its chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleFacts {
@@ -59,7 +67,7 @@ pub(crate) struct SampleFacts {
 }
 
 /// Sums over some of the samples.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Aggregate {
     pub(crate) places: Interner<CodePlace>,
     pub(crate) nodes: Interner<PlaceNode>,
@@ -68,6 +76,7 @@ pub(crate) struct Aggregate {
     pub(crate) first_time: Option<TimestampNs>,
     pub(crate) last_time: Option<TimestampNs>,
     pub(crate) cut_chains: u64,
+    max_nodes: usize,
     place_cache: FxHashMap<(SpaceId, ChainEntry), u32>,
     previous: PreviousChain,
 }
@@ -107,7 +116,29 @@ impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
     }
 }
 
+impl Default for Aggregate {
+    fn default() -> Self {
+        Aggregate::new(MAX_TREE_NODES)
+    }
+}
+
 impl Aggregate {
+    /// Nothing yet; the call tree may grow to `max_nodes`, and one for what then finds no room.
+    fn new(max_nodes: usize) -> Self {
+        Aggregate {
+            places: Interner::default(),
+            nodes: Interner::default(),
+            threads: Interner::default(),
+            rows: FxHashMap::default(),
+            first_time: None,
+            last_time: None,
+            cut_chains: 0,
+            max_nodes,
+            place_cache: FxHashMap::default(),
+            previous: PreviousChain::default(),
+        }
+    }
+
     /// Adds a sample. `locate` is asked for the place of entries that were not seen before.
     pub(crate) fn add(
         &mut self,
@@ -124,8 +155,7 @@ impl Aggregate {
             node,
         };
         let weight = self.rows.entry(key).or_default();
-        weight.samples += 1;
-        weight.period += facts.period;
+        weight.add(Weight { samples: 1, period: facts.period });
         if let Some(time) = facts.time {
             self.first_time = Some(self.first_time.map_or(time, |first| first.min(time)));
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
@@ -149,17 +179,40 @@ impl Aggregate {
         self.previous.nodes.truncate(shared);
         let mut parent = self.previous.nodes.last().copied().unwrap_or(NO_NODE);
         for entry in chain.iter().rev().skip(shared) {
-            let place = self.place_of(space, *entry, locate);
-            let node = PlaceNode { parent, place };
-            if self.nodes.values.len() >= MAX_TREE_NODES && self.nodes.get(&node).is_none() {
+            let Some(node) = self.child(parent, space, *entry, locate) else {
                 self.cut_chains += 1;
                 break;
-            }
-            parent = self.nodes.intern(node);
+            };
+            parent = node;
             self.previous.entries.push(*entry);
             self.previous.nodes.push(parent);
         }
-        parent
+        if parent == NO_NODE { self.node_of_nowhere() } else { parent }
+    }
+
+    /// The node of an entry below `parent`; `None` where it would be a new one and there is no
+    /// room.
+    fn child(
+        &mut self,
+        parent: u32,
+        space: Option<SpaceId>,
+        entry: ChainEntry,
+        locate: &mut impl FnMut(ChainEntry) -> CodePlace,
+    ) -> Option<u32> {
+        if self.nodes.values.len() < self.max_nodes {
+            let place = self.place_of(space, entry, locate);
+            return Some(self.nodes.intern(PlaceNode { parent, place }));
+        }
+        // Places are not entered either: there may be as many as there are addresses.
+        let place = self.places.get(&locate(entry))?;
+        self.nodes.get(&PlaceNode { parent, place })
+    }
+
+    /// Where samples go whose chain has no address, or whose outermost frame found no room: they
+    /// count like all others.
+    fn node_of_nowhere(&mut self) -> u32 {
+        let place = self.places.intern(CodePlace::NOWHERE);
+        self.nodes.intern(PlaceNode { parent: NO_NODE, place })
     }
 
     fn place_of(
@@ -188,22 +241,42 @@ impl Aggregate {
         let threads: Vec<_> =
             other.threads.values.iter().map(|thread| self.threads.intern(*thread)).collect();
         let mut nodes: Vec<u32> = Vec::with_capacity(other.nodes.values.len());
+        let mut is_cut = vec![false; other.nodes.values.len()];
         for node in &other.nodes.values {
             // Parents come before their children, so theirs is known already.
             let parent = if node.parent == NO_NODE { NO_NODE } else { nodes[node.parent as usize] };
-            let place = places[node.place as usize];
-            nodes.push(self.nodes.intern(PlaceNode { parent, place }));
+            let parent_is_cut = node.parent != NO_NODE && is_cut[node.parent as usize];
+            let new = PlaceNode { parent, place: places[node.place as usize] };
+            let merged = if parent_is_cut { None } else { self.merged_node(new) };
+            is_cut[nodes.len()] = merged.is_none();
+            nodes.push(merged.unwrap_or(if parent == NO_NODE {
+                self.node_of_nowhere()
+            } else {
+                parent
+            }));
         }
         for (key, weight) in other.rows {
-            let node = if key.node == NO_NODE { NO_NODE } else { nodes[key.node as usize] };
+            if is_cut[key.node as usize] {
+                self.cut_chains += weight.samples;
+            }
+            let node = nodes[key.node as usize];
             let key = RowKey { thread: threads[key.thread as usize], node, ..key };
-            let sum = self.rows.entry(key).or_default();
-            sum.samples += weight.samples;
-            sum.period += weight.period;
+            self.rows.entry(key).or_default().add(weight);
         }
         self.first_time = self.first_time.into_iter().chain(other.first_time).min();
         self.last_time = self.last_time.into_iter().chain(other.last_time).max();
         self.cut_chains += other.cut_chains;
+    }
+
+    fn merged_node(&mut self, node: PlaceNode) -> Option<u32> {
+        let is_nowhere = self.places.values[node.place as usize] == CodePlace::NOWHERE;
+        if is_nowhere && node.parent == NO_NODE {
+            Some(self.node_of_nowhere())
+        } else if self.nodes.values.len() < self.max_nodes {
+            Some(self.nodes.intern(node))
+        } else {
+            self.nodes.get(&node)
+        }
     }
 }
 
@@ -258,6 +331,33 @@ mod tests {
             .collect();
         all.sort();
         all
+    }
+
+    #[test]
+    fn a_full_tree_cuts_chains_and_keeps_samples() {
+        let mut a = Aggregate::new(3);
+        a.add(&facts(0), &chain(&[3, 2, 1]), locate);
+        a.add(&facts(0), &chain(&[4, 2, 1]), locate);
+        a.add(&facts(0), &chain(&[3, 2, 1]), locate);
+        a.add(&facts(0), &chain(&[9]), locate);
+        assert_eq!(stacks(&a), [(vec![0], 1), (vec![2, 1], 1), (vec![3, 2, 1], 2)]);
+        assert_eq!(a.cut_chains, 2);
+        let mut b = Aggregate::new(3);
+        b.add(&facts(0), &chain(&[7, 2, 1]), locate);
+        b.add(&facts(0), &chain(&[3, 2, 1]), locate);
+        b.merge(a);
+        assert_eq!(b.rows.values().map(|weight| weight.samples).sum::<u64>(), 6);
+        assert!(b.nodes.values.len() <= 4);
+        assert_eq!(b.cut_chains, 2 + 3);
+    }
+
+    #[test]
+    fn samples_without_a_chain_count() {
+        let mut a = Aggregate::default();
+        a.add(&SampleFacts { period: u64::MAX, ..facts(0) }, &[], locate);
+        a.add(&facts(0), &[], locate);
+        assert_eq!(stacks(&a), [(vec![0], 2)]);
+        assert_eq!(a.rows.values().next().unwrap().period, u64::MAX);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use whit_unwind::{AddressSpace, FrameKind, StackDump, StopReason, Unwinder, User
 /// Frames that a call chain may have, as `perf report --max-stack` has it by default.
 pub(crate) const DEFAULT_MAX_STACK: usize = 127;
 
-/// Address spaces that one thread keeps ready for unwinding.
-const MAX_PREPARED_SPACES: usize = 512;
+/// Mappings that one thread keeps ready for unwinding, in all address spaces together.
+const MAX_PREPARED_MAPPINGS: usize = 1 << 18;
 
 /// `PERF_SAMPLE_BRANCH_CALL_STACK`.
 const BRANCH_CALL_STACK: u64 = 1 << 11;
@@ -77,6 +77,12 @@ pub(crate) struct CodePlace {
     pub kernel: bool,
 }
 
+impl CodePlace {
+    /// For a sample that does not say where it was.
+    pub(crate) const NOWHERE: CodePlace =
+        CodePlace { dso: DsoIndex::UNKNOWN, place: 0, kernel: false };
+}
+
 /// What the chains of all samples have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct ChainContext<'a> {
@@ -97,6 +103,7 @@ pub(crate) struct ChainMaker<'a> {
     context: ChainContext<'a>,
     unwinder: Unwinder,
     prepared: FxHashMap<SpaceId, Arc<AddressSpace>>,
+    prepared_mappings: usize,
     unwound: Vec<UserFrame>,
 }
 
@@ -107,6 +114,7 @@ impl<'a> ChainMaker<'a> {
             context,
             unwinder: Unwinder::new(),
             prepared: FxHashMap::default(),
+            prepared_mappings: 0,
             unwound: Vec::new(),
         }
     }
@@ -139,7 +147,7 @@ impl<'a> ChainMaker<'a> {
                 None => chain.entries.push(ChainEntry::exact(ip, side)),
             }
         }
-        chain.entries.truncate(self.context.max_stack);
+        chain.entries.truncate(self.context.max_stack.max(1));
     }
 
     /// Takes the chain that the kernel recorded.
@@ -199,8 +207,9 @@ impl<'a> ChainMaker<'a> {
         if let Some(space) = self.prepared.get(&epoch.id) {
             return space.clone();
         }
-        if self.prepared.len() >= MAX_PREPARED_SPACES {
+        if self.prepared_mappings >= MAX_PREPARED_MAPPINGS {
             self.prepared.clear();
+            self.prepared_mappings = 0;
         }
         let mut space = AddressSpace::new();
         for mapping in epoch.map.iter() {
@@ -210,6 +219,8 @@ impl<'a> ChainMaker<'a> {
             let (bias, info) = crate::binaries::unwind_info(binary, mapping, self.context.arch);
             space.map(mapping.start..mapping.end, bias, info);
         }
+        // One for the space itself, which costs memory even if it is empty.
+        self.prepared_mappings += space.len() + 1;
         let space = Arc::new(space);
         self.prepared.insert(epoch.id, space.clone());
         space

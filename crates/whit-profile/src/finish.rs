@@ -32,9 +32,15 @@ pub(crate) fn finish(
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
     builder.add_rows(&sums);
+    let overflowed = builder.overflowed;
     let mut profile = builder.profile;
     profile.events = events(recording, &prepared, &profile);
     crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
+    if overflowed {
+        let text = "the periods of an event add up to more than 64 bits hold: shares are wrong \
+                    (a corrupt recording?)";
+        profile.warnings.push(text.to_owned());
+    }
     profile
 }
 
@@ -97,8 +103,13 @@ struct Builder {
     frames_of_place: Vec<Vec<FrameId>>,
     node_of: Vec<NodeId>,
     comm_of_model: FxHashMap<u32, CommId>,
+    comm_by_name: FxHashMap<Arc<str>, CommId>,
     comm_names: Vec<Arc<str>>,
     last_comms: FxHashMap<(Pid, Tid), u32>,
+    /// Number of events.
+    events: usize,
+    /// True where the periods of an event add up to more than 64 bits hold.
+    overflowed: bool,
 }
 
 impl Builder {
@@ -111,8 +122,11 @@ impl Builder {
             frames_of_place: Vec::new(),
             node_of: Vec::new(),
             comm_of_model: FxHashMap::default(),
+            comm_by_name: FxHashMap::default(),
             comm_names: prepared.model.comm_names().to_vec(),
             last_comms: FxHashMap::default(),
+            events: prepared.events.len(),
+            overflowed: false,
         }
         .with_last_comms(prepared)
     }
@@ -195,9 +209,15 @@ impl Builder {
             let comm = self.comm(comm.unwrap_or(u32::MAX), *tid);
             self.profile.threads.push(ThreadInfo { pid: *pid, tid: *tid, comm });
         }
-        let mut rows: Vec<_> = sums.rows.iter().filter(|(key, _)| key.node != NO_NODE).collect();
+        let mut rows: Vec<_> = sums.rows.iter().collect();
         rows.sort_unstable_by_key(|(key, _)| (key.event, key.thread, key.comm, key.cpu, key.node));
+        // No view can overflow if not even the sum of all rows does.
+        let mut room = vec![u64::MAX; self.events];
         for (key, weight) in rows {
+            let room = &mut room[key.event as usize];
+            let period = weight.period.min(*room);
+            *room -= period;
+            self.overflowed |= period < weight.period;
             let (_, tid) = sums.threads.values[key.thread as usize];
             let row = SampleRow {
                 event: EventId(key.event),
@@ -206,7 +226,7 @@ impl Builder {
                 cpu: key.cpu,
                 node: self.node_of[key.node as usize],
                 samples: weight.samples,
-                period: weight.period,
+                period,
             };
             self.profile.rows.push(row);
         }
@@ -217,17 +237,14 @@ impl Builder {
         if let Some(comm) = self.comm_of_model.get(&model_comm) {
             return *comm;
         }
-        let known = self.comm_names.get(model_comm as usize).map(|name| name.to_string());
+        let known = self.comm_names.get(model_comm as usize).cloned();
         let is_known = known.is_some();
-        let name = known.unwrap_or_else(|| format!(":{}", tid.0));
+        let name = known.unwrap_or_else(|| format!(":{}", tid.0).into());
         let comms = &mut self.profile.comms;
-        let id = match comms.iter().position(|comm| *comm == name) {
-            Some(at) => CommId(at as u32),
-            None => {
-                comms.push(name);
-                CommId((comms.len() - 1) as u32)
-            }
-        };
+        let id = *self.comm_by_name.entry(name).or_insert_with_key(|name| {
+            comms.push(name.to_string());
+            CommId((comms.len() - 1) as u32)
+        });
         if is_known {
             self.comm_of_model.insert(model_comm, id);
         }
