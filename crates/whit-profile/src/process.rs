@@ -17,6 +17,9 @@ use whit_types::{Avma, Pid, Tid, TimestampNs};
 /// Epochs that one process may have; past them, mappings change the newest one in place.
 pub(crate) const MAX_EPOCHS_PER_PROCESS: usize = 4096;
 
+/// Epochs that mappings may begin in all processes together: each costs some kilobytes.
+const MAX_REPLACED_EPOCHS: u32 = 1 << 16;
+
 /// Index into the table of command names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct CommIndex(pub u32);
@@ -33,7 +36,7 @@ pub(crate) struct Epoch {
     /// Identity.
     pub id: SpaceId,
     /// What was mapped.
-    pub map: Arc<AddressMap>,
+    pub map: AddressMap,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -56,6 +59,7 @@ pub(crate) struct ProcessModel {
     comm_by_name: FxHashMap<Arc<str>, CommIndex>,
     kernel: AddressMap,
     next_space: u32,
+    replaced_epochs: u32,
     epochs_cut: u64,
 }
 
@@ -80,7 +84,7 @@ impl ProcessModel {
         let comm = self.intern_comm(&String::from_utf8_lossy(name));
         self.comms.entry((pid, tid)).or_default().push(CommChange { from: time, comm });
         if exec {
-            self.begin_epoch(pid, time, Arc::default());
+            self.begin_epoch(pid, time, AddressMap::default());
         }
     }
 
@@ -107,11 +111,11 @@ impl ProcessModel {
     /// A task that ran before the recording began: its names and maps follow.
     pub(crate) fn existing(&mut self, pid: Pid, is_process: bool, time: TimestampNs) {
         if is_process {
-            self.begin_epoch(pid, time, Arc::default());
+            self.begin_epoch(pid, time, AddressMap::default());
         }
     }
 
-    fn begin_epoch(&mut self, pid: Pid, time: TimestampNs, map: Arc<AddressMap>) {
+    fn begin_epoch(&mut self, pid: Pid, time: TimestampNs, map: AddressMap) {
         let id = self.new_space();
         let process = self.processes.entry(pid).or_default();
         if process.epochs.len() >= MAX_EPOCHS_PER_PROCESS {
@@ -128,17 +132,20 @@ impl ProcessModel {
     pub(crate) fn map(&mut self, pid: Pid, mapping: Mapping, time: TimestampNs) {
         if self.processes.get(&pid).is_none_or(|p| p.epochs.is_empty()) {
             // Its beginning was not recorded: whatever is known holds from the start.
-            self.begin_epoch(pid, TimestampNs(0), Arc::default());
+            self.begin_epoch(pid, TimestampNs(0), AddressMap::default());
         }
         let Some(newest) = self.processes.get_mut(&pid).and_then(|p| p.epochs.last_mut()) else {
             return;
         };
-        if newest.map.conflicts(&mapping) && newest.from < time {
-            let mut map = (*newest.map).clone();
+        let replaces = newest.map.conflicts(&mapping) && newest.from < time;
+        if replaces && self.replaced_epochs < MAX_REPLACED_EPOCHS {
+            let mut map = newest.map.clone();
             map.insert(mapping);
-            self.begin_epoch(pid, time, Arc::new(map));
+            self.replaced_epochs += 1;
+            self.begin_epoch(pid, time, map);
         } else {
-            Arc::make_mut(&mut newest.map).insert(mapping);
+            newest.map.insert(mapping);
+            self.epochs_cut += u64::from(replaces);
         }
     }
 
