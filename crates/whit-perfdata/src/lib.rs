@@ -20,4 +20,5 @@ pub mod reader;
 pub mod record;
 pub mod sample;
 pub mod stream;
+pub mod tracing_data;
 pub mod writer;

@@ -2,14 +2,16 @@
 
 mod pipe;
 
-use crate::attr::Attr;
+use crate::attr::{Attr, pmu_type};
 use crate::bytes::Cursor;
-use crate::feature::{EventDesc, Features};
+use crate::feature::{EventDesc, Feature, Features};
 use crate::header::{
     FILE_HEADER_SIZE_BYTES, FileHeader, MAGIC, MAGIC_SWAPPED, MAGIC_V1, PIPE_HEADER_SIZE_BYTES,
     Section,
 };
 use crate::stream::Stream;
+use crate::tracing_data::{TraceEvent, TracingData};
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -131,12 +133,16 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Gives every event the name that the recording has for it, else one made from its
-    /// attributes.
+    /// Gives every event the name that the recording has for it, else that of its tracepoint, else
+    /// one made from its attributes.
     fn name_events(&mut self) {
         let named = self.features.event_desc().unwrap_or_default();
         let first_ids = named.iter().enumerate().filter_map(|(at, n)| Some((*n.ids.first()?, at)));
         let by_first_id: HashMap<u64, usize> = first_ids.collect();
+        let tracepoints = LazyCell::new(|| {
+            let section = self.features.get(Feature::TRACING_DATA).unwrap_or_default();
+            TracingData::parse(section).unwrap_or_default()
+        });
         for (index, event) in self.events.iter_mut().enumerate() {
             let by_id = event.ids.first().and_then(|id| named.get(*by_first_id.get(id)?));
             let found = by_id
@@ -144,6 +150,10 @@ impl Recording {
                 .or_else(|| named.get(index).filter(|n| n.attr.config == event.attr.config));
             if let Some(found) = found.filter(|found| !found.name.is_empty()) {
                 event.name.clone_from(&found.name);
+            }
+            if event.name.is_empty() && event.attr.pmu_type == pmu_type::TRACEPOINT {
+                let tracepoint = tracepoints.event(event.attr.config);
+                event.name = tracepoint.map_or_else(String::new, TraceEvent::full_name);
             }
             if event.name.is_empty() {
                 event.name = crate::attr::fallback_event_name(&event.attr);

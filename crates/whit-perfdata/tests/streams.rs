@@ -138,6 +138,39 @@ fn header_and_features_come_back() {
     assert!(recording.warnings.is_empty());
 }
 
+/// A section with one tracepoint.
+fn tracing_data(system: &str, format: &str) -> Vec<u8> {
+    let mut out = b"\x17\x08\x44tracing0.6\0\0\x08\x00\x10\x00\x00header_page\0".to_vec();
+    out.extend(0u64.to_le_bytes());
+    out.extend(b"header_event\0");
+    out.extend(0u64.to_le_bytes());
+    out.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+    out.extend(system.as_bytes());
+    out.extend([0, 1, 0, 0, 0]);
+    out.extend((format.len() as u64).to_le_bytes());
+    out.extend(format.as_bytes());
+    out.extend([0; 16]);
+    out
+}
+
+#[test]
+fn tracepoints_without_a_name_take_that_of_their_format() {
+    let format = "name: sched_switch\nID: 372\nformat:\n\nprint fmt: \"\"\n";
+    let name = |config| {
+        let mut event = EventDesc { name: String::new(), ..event() };
+        event.attr.pmu_type = whit_perfdata::attr::pmu_type::TRACEPOINT;
+        event.attr.config = config;
+        let mut features = features();
+        features.set_event_desc(&[]);
+        features.set(Feature::TRACING_DATA, tracing_data("sched", format));
+        let writer = FileWriter::create(Cursor::new(Vec::new()), &[event]).unwrap();
+        let bytes = writer.finish(&features).unwrap().into_inner();
+        open(&bytes).unwrap().events[0].name.clone()
+    };
+    assert_eq!(name(372), "sched:sched_switch");
+    assert_eq!(name(371), "2:0x173");
+}
+
 #[test]
 fn a_pipe_carries_the_same() {
     let (mut writer, left_out) = PipeWriter::create(Vec::new(), &[event()], &features()).unwrap();
