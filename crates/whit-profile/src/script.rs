@@ -4,6 +4,7 @@
 //! buffers are written in order.
 
 use crate::chain::{Chain, ChainEntry, ChainMaker, CodePlace};
+use crate::kernel_names::KernelNames;
 use crate::load::{LoadError, LoadOptions, Prepared};
 use crate::ordered::{OrderedSamples, PendingSample, prepare_ordered};
 use crate::place_symbols::{NamedCode, PlaceNamer};
@@ -38,7 +39,7 @@ pub struct ScriptedFrame {
 }
 
 /// A sample with everything that can be said of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy)]
 pub struct ScriptedSample<'a> {
     /// Index of the event.
     pub event: usize,
@@ -58,6 +59,8 @@ pub struct ScriptedSample<'a> {
     pub sample: &'a Sample<'a>,
     /// Call chain, innermost first, inlined functions before those that they were inlined into.
     pub frames: &'a [ScriptedFrame],
+    /// The kernel function at an address, and the distance from its start.
+    pub kernel_function_at: &'a dyn Fn(u64) -> Option<(Arc<str>, u64)>,
 }
 
 /// Why printing stopped.
@@ -149,6 +152,7 @@ struct Scripter<'a> {
     chain: Chain,
     frames: Vec<ScriptedFrame>,
     unreadable_samples: u64,
+    kernel_names: KernelNames<'a>,
 }
 
 impl<'a> Scripter<'a> {
@@ -163,6 +167,7 @@ impl<'a> Scripter<'a> {
             chain: Chain::default(),
             frames: Vec::new(),
             unreadable_samples: 0,
+            kernel_names: KernelNames::new(prepared),
         }
     }
 
@@ -211,6 +216,7 @@ impl<'a> Scripter<'a> {
             period: sample.period.unwrap_or(fixed),
             sample: &sample,
             frames: &self.frames,
+            kernel_function_at: &|address| self.kernel_names.function_at(address),
         };
         format(&scripted, out);
         Some(())

@@ -113,7 +113,7 @@ fn script_sample<'t>(sample: &'t Parsed<'t>) -> ScriptSample<'t> {
         time: TimestampNs(sample.time_ns),
         period: sample.period,
         event: sample.event,
-        trace: "",
+        trace: None,
         flags: "",
         addr: 0,
         addr_frame: None,

@@ -7,13 +7,16 @@ use crate::symbol_args::LoadArgs;
 use anyhow::Result;
 use std::io::Write;
 use whit_perfdata::attr::{SampleType, pmu_type};
-use whit_perfdata::feature::EventDesc;
+use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
+use whit_perfdata::tracing_data::TracingData;
 use whit_profile::model::EventId;
 use whit_profile::script::{ScriptedFrame, ScriptedSample};
 use whit_view::folded::{FoldedOptions, write_folded};
+use whit_view::script::trace::{TraceContext, TraceFormat};
 use whit_view::script::{
-    EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_sample,
+    EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, TraceRecord,
+    append_sample,
 };
 
 /// Arguments of `whit script`.
@@ -69,13 +72,14 @@ fn print(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
             Ok(Layout { fields, event_width, nanoseconds: args.ns })
         })
         .collect::<Result<Vec<_>>>()?;
+    let tracepoints = Tracepoints::of(recording);
     let progress = LoadProgress::new("reading", false);
     let mut out = output::stdout();
     let summary = whit_profile::script::script(
         recording,
         &args.load.options(recording),
         &|done, total| progress.update(done, total),
-        &|sample, text| append(sample, &layouts[sample.event], text),
+        &|sample, text| append(sample, &layouts[sample.event], &tracepoints, text),
         &mut out,
     );
     progress.finish();
@@ -113,7 +117,50 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
     EventTraits { name: &event.name, kind, recorded, has_callchain: has_callchain(event) }
 }
 
-fn append(scripted: &ScriptedSample<'_>, layout: &Layout, out: &mut Vec<u8>) {
+/// How the recording's tracepoints are printed.
+struct Tracepoints {
+    data: TracingData,
+    /// By event; `None` for what is no tracepoint, or one whose format was not recorded.
+    formats: Vec<Option<TraceFormat>>,
+}
+
+impl Tracepoints {
+    fn of(recording: &Recording) -> Tracepoints {
+        let section = recording.features.get(Feature::TRACING_DATA).unwrap_or_default();
+        let data = match TracingData::parse(section) {
+            Ok(data) => data,
+            Err(_) if section.is_empty() => TracingData::default(),
+            Err(error) => {
+                eprintln!("whit: {}: {error}", recording.path.display());
+                TracingData::default()
+            }
+        };
+        for problem in &data.problems {
+            eprintln!("whit: {}: {problem}", recording.path.display());
+        }
+        let format = |event: &EventDesc| {
+            let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
+            let described = data.event(event.attr.config).filter(|_| is_tracepoint)?;
+            Some(TraceFormat::new(described, data.long_size_bytes))
+        };
+        let formats = recording.events.iter().map(format).collect();
+        Tracepoints { data, formats }
+    }
+
+    fn record<'a>(&'a self, scripted: &ScriptedSample<'a>) -> Option<TraceRecord<'a>> {
+        let format = self.formats.get(scripted.event)?.as_ref()?;
+        let function_at = scripted.kernel_function_at;
+        let context = TraceContext { data: &self.data, function_at };
+        Some(TraceRecord { format, raw: scripted.sample.raw?, context })
+    }
+}
+
+fn append(
+    scripted: &ScriptedSample<'_>,
+    layout: &Layout,
+    tracepoints: &Tracepoints,
+    out: &mut Vec<u8>,
+) {
     let frames: Vec<_> = scripted.frames.iter().map(frame).collect();
     let unnamed = format!(":{}", scripted.tid.0);
     let sample = ScriptSample {
@@ -124,7 +171,7 @@ fn append(scripted: &ScriptedSample<'_>, layout: &Layout, out: &mut Vec<u8>) {
         time: scripted.time,
         period: scripted.period,
         event: &scripted.event_desc.name,
-        trace: "",
+        trace: tracepoints.record(scripted),
         flags: "",
         addr: scripted.sample.addr.unwrap_or(0),
         addr_frame: None,

@@ -6,8 +6,9 @@
 
 mod fields;
 mod sample;
+pub mod trace;
 mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};
-pub use sample::{ScriptFrame, ScriptSample};
+pub use sample::{ScriptFrame, ScriptSample, TraceRecord};
 pub use write::{Layout, append_sample, write_sample};

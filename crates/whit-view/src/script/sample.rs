@@ -1,5 +1,6 @@
 //! One sample with everything that can be printed of it.
 
+use super::trace::{TraceContext, TraceFormat};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// A code or data location.
@@ -20,8 +21,19 @@ pub struct ScriptFrame<'a> {
     pub inlined: bool,
 }
 
+/// A tracepoint's record.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceRecord<'a> {
+    /// How it is printed.
+    pub format: &'a TraceFormat,
+    /// The sample's raw bytes.
+    pub raw: &'a [u8],
+    /// What its text refers to.
+    pub context: TraceContext<'a>,
+}
+
 /// One sample. Strings are borrowed; what no selected field asks for may be left empty.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ScriptSample<'a> {
     /// Command name at the time of the sample.
     pub comm: &'a str,
@@ -37,8 +49,8 @@ pub struct ScriptSample<'a> {
     pub period: u64,
     /// Event name.
     pub event: &'a str,
-    /// A tracepoint's fields, already in text.
-    pub trace: &'a str,
+    /// A tracepoint's record, where its format is known.
+    pub trace: Option<TraceRecord<'a>>,
     /// Flags of a synthesized branch, in text.
     pub flags: &'a str,
     /// Data address.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::fields::Fields;
-use super::sample::{ScriptFrame, ScriptSample};
+use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
 
 /// Digits of a decimal `u64`, at most.
 const MAX_DECIMAL: usize = 20;
@@ -38,8 +38,10 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
         left(out, sample.flags, 21);
         out.push(b' ');
     }
-    if fields.has(Fields::TRACE) {
-        out.extend_from_slice(sample.trace.as_bytes());
+    if fields.has(Fields::TRACE)
+        && let Some(TraceRecord { format, raw, context }) = sample.trace
+    {
+        format.append(raw, &context, out);
     }
     if fields.has(Fields::ADDR) {
         hex(out, sample.addr, 16);
@@ -261,6 +263,8 @@ fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::trace::{TraceContext, TraceFormat};
+    use whit_perfdata::tracing_data::{TraceEvent, TracingData};
     use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
     const FRAME: ScriptFrame<'static> = ScriptFrame {
@@ -280,6 +284,12 @@ mod tests {
         UNKNOWN,
     ];
 
+    fn trace_format() -> TraceFormat {
+        let text = "name: exit\nID: 1\nformat:\n\tfield:int nr;\toffset:0;\tsize:4;\tsigned:1;\n\n\
+                    print fmt: \"nr=%d ret=0\", REC->nr\n";
+        TraceFormat::new(&TraceEvent::parse("raw_syscalls", text, 8).unwrap(), 8)
+    }
+
     fn sample(frames: &'static [ScriptFrame<'static>]) -> ScriptSample<'static> {
         ScriptSample {
             comm: "app",
@@ -289,7 +299,7 @@ mod tests {
             time: TimestampNs(943_886_252_999),
             period: 250_000,
             event: "page-faults",
-            trace: "nr=3 ret=0",
+            trace: None,
             flags: "call",
             addr: 0x1234,
             addr_frame: Some(UNKNOWN),
@@ -344,8 +354,10 @@ mod tests {
             | Fields::WEIGHT
             | Fields::IP
             | Fields::PHYS_ADDR;
+        let context = TraceContext { data: &TracingData::default(), function_at: &|_| None };
+        let trace = Some(TraceRecord { format: &trace_format(), raw: &[3, 0, 0, 0], context });
         assert_eq!(
-            print(&sample(&CHAIN[1..2]), fields),
+            print(&ScriptSample { trace, ..sample(&CHAIN[1..2]) }, fields),
             "             app     7/-1    [001]    page-faults:   call                  \
              nr=3 ret=0            1234 [unknown] ([unknown])               9 \
              \x20           55aa leaf (/bin/app)             fff\n"

@@ -1,0 +1,89 @@
+//! The text of tracepoint samples: `print fmt`, compiled once per event.
+//!
+//! A kernel describes each tracepoint's text by a format string and C expressions over the
+//! record's fields. [`TraceFormat::new`] compiles them; [`TraceFormat::append`] then prints a
+//! record without allocating. What only the kernel could compute makes the fields be printed one
+//! by one behind `[FAILED TO PARSE]`, as perf does.
+//!
+//! What is accepted: the macros of `TRACE_EVENT`, and C's operators and casts. Source: the
+//! kernel's `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
+
+mod address;
+mod conversion;
+mod ctype;
+mod directive;
+mod error;
+mod fields;
+mod lexer;
+mod number;
+mod span;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use error::TraceFormatError;
+
+use directive::Step;
+use fields::FieldText;
+use std::fmt;
+use std::sync::Arc;
+use whit_perfdata::tracing_data::{TraceEvent, TracingData};
+
+/// What perf prints before the fields of an event whose format it cannot evaluate.
+const FAILED: &[u8] = b"[FAILED TO PARSE]";
+
+/// A tracepoint's text, compiled.
+#[derive(Clone, Debug)]
+pub struct TraceFormat {
+    program: Result<Box<[Step]>, Unevaluated>,
+}
+
+#[derive(Clone, Debug)]
+struct Unevaluated {
+    fields: Box<[FieldText]>,
+    error: TraceFormatError,
+}
+
+/// What a tracepoint's text refers to outside the record.
+#[derive(Clone, Copy)]
+pub struct TraceContext<'a> {
+    /// The kernel's strings.
+    pub data: &'a TracingData,
+    /// Name of the kernel function at an address, and the distance from its start.
+    pub function_at: &'a dyn Fn(u64) -> Option<(Arc<str>, u64)>,
+}
+
+impl fmt::Debug for TraceContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceContext").field("data", self.data).finish_non_exhaustive()
+    }
+}
+
+impl TraceFormat {
+    /// Compiles an event's `print fmt`; `long_size_bytes` is that of the recorded kernel.
+    pub fn new(event: &TraceEvent, long_size_bytes: u8) -> TraceFormat {
+        let long_bits = if long_size_bytes == 4 { 32 } else { 64 };
+        let program = syntax::parse(event, long_bits)
+            .and_then(|(format, arguments)| directive::compile(&format, &arguments, long_bits))
+            .map(Vec::into_boxed_slice)
+            .map_err(|error| Unevaluated { fields: FieldText::of_event(event), error });
+        TraceFormat { program }
+    }
+
+    /// Why the fields are printed one by one instead.
+    pub fn error(&self) -> Option<&TraceFormatError> {
+        self.program.as_ref().err().map(|unevaluated| &unevaluated.error)
+    }
+
+    /// Appends the text of a record: the raw bytes of a sample.
+    pub fn append(&self, raw: &[u8], context: &TraceContext<'_>, out: &mut Vec<u8>) {
+        match &self.program {
+            Ok(steps) => steps.iter().for_each(|step| step.append(raw, context, out)),
+            Err(unevaluated) => {
+                out.extend_from_slice(FAILED);
+                unevaluated.fields.iter().for_each(|field| field.append(raw, out));
+            }
+        }
+    }
+}
