@@ -10,3 +10,4 @@ mod golden;
 mod parity;
 mod recorded;
 mod support;
+mod tracepoints;
