@@ -138,6 +138,8 @@ case $GOAL in
         rust_component fmt rustfmt
         rust_component clippy clippy
         perf_tool
+        optional '[ -d /usr/lib/debug/.build-id ]' \
+            'the C library has few symbols, and what needs them is skipped' libc6-dbg
         optional 'have go' 'what concerns Go programs is skipped' golang-go
         if [ -d web ]; then
             optional 'have node' 'the tests of the page are skipped' nodejs

