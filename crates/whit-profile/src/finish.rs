@@ -71,7 +71,10 @@ fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec
         // The kernel last: its symbols are still being loaded.
         (place.kernel, place.dso, place.place)
     });
-    let tasks: Vec<_> = order.chunks(PLACES_PER_TASK).collect();
+    // No task spans two binaries, so that two threads can open two of them at a time.
+    let same_dso = |a: &u32, b: &u32| places[*a as usize].dso == places[*b as usize].dso;
+    let tasks: Vec<_> =
+        order.chunk_by(same_dso).flat_map(|part| part.chunks(PLACES_PER_TASK)).collect();
     let next = AtomicUsize::new(0);
     let worker = || {
         let namer = PlaceNamer::new(&prepared.dsos, &prepared.binaries);

@@ -163,6 +163,26 @@ fn section_map(image: &ElfImage) -> SectionMap {
         SectionId::DebugStr,
         SectionId::DebugStrOffsets,
     ];
-    let sections = WANTED.into_iter().map(SectionId::name);
-    sections.filter_map(|name| Some((name, image.section_contents(name)?))).collect()
+    // Distributions compress debug sections, and taking them apart is most of the cost of the first
+    // look-up in a binary: each larger one has a thread of its own.
+    let is_costly =
+        |name: &str| image.section(name).is_some_and(|s| s.compressed && s.size > OWN_THREAD_BYTES);
+    std::thread::scope(|scope| {
+        let (costly, cheap): (Vec<_>, Vec<_>) =
+            WANTED.into_iter().map(SectionId::name).partition(|name| is_costly(name));
+        let threads: Vec<_> = costly
+            .into_iter()
+            .map(|name| (name, scope.spawn(move || image.section_contents(name))))
+            .collect();
+        let mut map: SectionMap = cheap
+            .into_iter()
+            .filter_map(|name| Some((name, image.section_contents(name)?)))
+            .collect();
+        let joined = threads.into_iter();
+        map.extend(joined.filter_map(|(name, thread)| Some((name, thread.join().ok()??))));
+        map
+    })
 }
+
+/// Compressed sections above this size are decompressed in a thread of their own.
+const OWN_THREAD_BYTES: u64 = 256 << 10;

@@ -80,15 +80,20 @@ fn parse_line(line: &[u8]) -> Option<Entry<'_>> {
 
 /// A hexadecimal number of at most 16 digits at the start of `text`, and how many digits it has.
 pub(crate) fn parse_hex(text: &[u8]) -> Option<(u64, usize)> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    if !(1..=16).contains(&digits) {
-        return None;
+    let mut value = 0u64;
+    for (digits, byte) in text.iter().enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => return (digits > 0).then_some((value, digits)),
+        };
+        if digits == 16 {
+            return None;
+        }
+        value = value << 4 | u64::from(digit);
     }
-    let value = text[..digits].iter().fold(0u64, |value, byte| {
-        let digit = (*byte as char).to_digit(16).unwrap_or(0);
-        value << 4 | u64::from(digit)
-    });
-    Some((value, digits))
+    (!text.is_empty()).then_some((value, text.len()))
 }
 
 /// Numbers the modules, from one; those beyond what fits share the last number.

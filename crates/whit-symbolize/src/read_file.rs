@@ -6,6 +6,9 @@ use std::path::Path;
 
 use crate::reason::Reason;
 
+/// Room made before reading; the running kernel's list of symbols mostly fits.
+const FIRST_ROOM_BYTES: u64 = 12 << 20;
+
 /// The contents of a regular file (or one below `/proc`, which states no size) up to `limit_bytes`.
 pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Reason> {
     let failed = |error: std::io::Error| Reason::from_io(path, &error);
@@ -14,7 +17,9 @@ pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Rea
         return Err(Reason::Unreadable { path: path.into(), error: "not a regular file".into() });
     }
     let file = File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
+    // Files below /proc give out a page at a time: growing step by step would copy what was read
+    // a dozen times.
+    let mut bytes = Vec::with_capacity(limit_bytes.min(FIRST_ROOM_BYTES) as usize);
     let size = file.take(limit_bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
     if size as u64 > limit_bytes {
         let error = format!("larger than {limit_bytes} bytes");
