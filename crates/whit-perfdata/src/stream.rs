@@ -189,9 +189,9 @@ impl Window {
         self.used = self.bytes.len().min(self.used.saturating_add(len));
     }
 
+    /// Uses up all bytes. They stay, to be overwritten: what an empty buffer grows by is zeroed.
     fn clear(&mut self) {
-        self.bytes.clear();
-        self.used = 0;
+        self.used = self.bytes.len();
     }
 }
 

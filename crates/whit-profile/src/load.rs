@@ -3,7 +3,7 @@
 use crate::aggregate::{Aggregate, SampleFacts};
 use crate::binaries::Binaries;
 use crate::chain::{Chain, ChainContext, ChainMaker, DEFAULT_MAX_STACK};
-use crate::dso_table::DsoTable;
+use crate::dso_table::{DsoIndex, DsoTable};
 use crate::kernel_reference::kernel_reference;
 use crate::model::Profile;
 use crate::process::ProcessModel;
@@ -85,6 +85,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Path of a binary; `None` for what no mapping explains.
+    pub(crate) fn dso_path(&self, dso: DsoIndex) -> Option<&Arc<str>> {
+        (dso != DsoIndex::UNKNOWN).then(|| &self.dsos.get(dso).path)
+    }
+
     pub(crate) fn chain_context(&self, max_stack: usize) -> ChainContext<'_> {
         ChainContext {
             model: &self.model,

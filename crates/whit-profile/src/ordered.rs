@@ -11,36 +11,58 @@ use crate::load::{LoadError, LoadOptions, Prepared, prepare};
 use crate::progress::Progress;
 use crate::scan::{BlockTimes, StreamPlan};
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
 use whit_perfdata::stream::StreamReader;
 use whit_types::TimestampNs;
 
 /// Samples that are given out together.
-pub(crate) const BATCH_SAMPLES: usize = 2048;
+pub(crate) const BATCH_SAMPLES: usize = 256;
 
 /// Bytes of blocks that are held while earlier samples may still come.
 const MAX_PENDING_BYTES: usize = 256 << 20;
+
+/// Buffers of blocks that are kept to be filled again.
+const MAX_SPARE_BUFFERS: usize = 16;
+
+/// What is held of the recording.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: AtomicUsize,
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Held {
+    /// An empty buffer, or one to be overwritten.
+    fn buffer(&self) -> Vec<u8> {
+        self.spare.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
+    }
+}
 
 /// The bytes of a block, counted for as long as they are held.
 #[derive(Debug)]
 struct HeldBlock {
     bytes: Vec<u8>,
-    held_bytes: Arc<AtomicUsize>,
+    held: Arc<Held>,
 }
 
 impl HeldBlock {
-    fn new(bytes: Vec<u8>, held_bytes: &Arc<AtomicUsize>) -> HeldBlock {
-        held_bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
-        HeldBlock { bytes, held_bytes: held_bytes.clone() }
+    fn new(bytes: Vec<u8>, held: &Arc<Held>) -> HeldBlock {
+        held.bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
+        HeldBlock { bytes, held: held.clone() }
     }
 }
 
 impl Drop for HeldBlock {
     fn drop(&mut self) {
-        self.held_bytes.fetch_sub(self.bytes.capacity(), Ordering::Relaxed);
+        self.held.bytes.fetch_sub(self.bytes.capacity(), Ordering::Relaxed);
+        if let Ok(mut spare) = self.held.spare.lock()
+            && spare.len() < MAX_SPARE_BUFFERS
+        {
+            spare.push(std::mem::take(&mut self.bytes));
+        }
     }
 }
 
@@ -114,7 +136,7 @@ pub(crate) struct OrderedSamples<'p> {
     sources: Vec<Source>,
     pending: BinaryHeap<PendingSample>,
     order: u64,
-    held_bytes: Arc<AtomicUsize>,
+    held: Arc<Held>,
     max_held_bytes: usize,
     /// Time of the last sample that was given out.
     last_time: TimestampNs,
@@ -130,7 +152,7 @@ impl<'p> OrderedSamples<'p> {
             sources,
             pending: BinaryHeap::new(),
             order: 0,
-            held_bytes: Arc::default(),
+            held: Arc::default(),
             max_held_bytes: MAX_PENDING_BYTES,
             last_time: TimestampNs(0),
             disordered: 0,
@@ -142,12 +164,12 @@ impl<'p> OrderedSamples<'p> {
         self.disordered
     }
 
-    /// The next samples, at most [`BATCH_SAMPLES`]; empty at the end.
-    pub(crate) fn next_batch(&mut self) -> Result<Vec<PendingSample>, LoadError> {
-        let mut batch = Vec::with_capacity(BATCH_SAMPLES);
+    /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`]; it stays empty
+    /// at the end.
+    pub(crate) fn next_batch(&mut self, batch: &mut Vec<PendingSample>) -> Result<(), LoadError> {
+        let mut unread = self.earliest_unread();
         while batch.len() < BATCH_SAMPLES {
-            let unread = self.sources.iter().filter_map(|source| source.next_earliest).min();
-            let is_full = self.held_bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
+            let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
             let ready = self.pending.peek().is_some_and(|sample| {
                 // Of the same time, the one that stands earlier in the recording goes first.
                 is_full || unread.is_none_or(|unread| sample.time < unread)
@@ -156,11 +178,16 @@ impl<'p> OrderedSamples<'p> {
                 batch.extend(self.give_out());
             } else if unread.is_some() {
                 self.read_block(unread)?;
+                unread = self.earliest_unread();
             } else {
                 break;
             }
         }
-        Ok(batch)
+        Ok(())
+    }
+
+    fn earliest_unread(&self) -> Option<TimestampNs> {
+        self.sources.iter().filter_map(|source| source.next_earliest).min()
     }
 
     fn give_out(&mut self) -> Option<PendingSample> {
@@ -174,13 +201,13 @@ impl<'p> OrderedSamples<'p> {
         let Some(source) = self.sources.iter_mut().find(|s| s.next_earliest == earliest) else {
             return Ok(());
         };
-        let mut block = Vec::new();
+        let mut block = self.held.buffer();
         let info = source.reader.next_block(&mut block).ok().flatten();
         self.progress.advance(source.reader.consumed_bytes() - source.consumed_bytes);
         source.consumed_bytes = source.reader.consumed_bytes();
         source.next_earliest = source.earliest.next();
         if let Some(info) = info {
-            let held = HeldBlock::new(block, &self.held_bytes);
+            let held = HeldBlock::new(block, &self.held);
             self.take_samples(info.position, Arc::new(held));
         }
         Ok(())

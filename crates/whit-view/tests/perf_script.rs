@@ -13,7 +13,8 @@ mod perf;
 use perf::Recording;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 use whit_view::script::{
-    EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_sample,
+    EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_frame,
+    append_sample,
 };
 
 /// One sample as read from perf's text.
@@ -98,13 +99,17 @@ fn print(
             has_callchain: sample.has_callchain,
         };
         let fields = FieldSpec::resolve(&specs, &traits).unwrap();
-        let layout = Layout { fields, event_width, nanoseconds };
-        append_sample(&mut out, &script_sample(sample), &layout);
+        let has_callchain = sample.has_callchain;
+        let layout = Layout { fields, event_width, nanoseconds, has_callchain };
+        let frames = |out: &mut Vec<u8>| {
+            sample.frames.iter().for_each(|frame| append_frame(out, frame, &layout));
+        };
+        append_sample(&mut out, &script_sample(sample, &frames), &layout);
     }
     String::from_utf8(out).unwrap()
 }
 
-fn script_sample<'t>(sample: &'t Parsed<'t>) -> ScriptSample<'t> {
+fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -> ScriptSample<'t> {
     ScriptSample {
         comm: sample.comm,
         pid: Pid(sample.pid),
@@ -119,8 +124,7 @@ fn script_sample<'t>(sample: &'t Parsed<'t>) -> ScriptSample<'t> {
         addr_frame: None,
         weight: 0,
         phys_addr: 0,
-        has_callchain: sample.has_callchain,
-        frames: &sample.frames,
+        frames,
     }
 }
 

@@ -11,4 +11,4 @@ mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};
 pub use sample::{ScriptFrame, ScriptSample, TraceRecord};
-pub use write::{Layout, append_sample, write_sample};
+pub use write::{Layout, append_frame, append_sample, write_sample};

@@ -1,5 +1,7 @@
 //! One sample with everything that can be printed of it.
 
+use std::fmt;
+
 use super::trace::{TraceContext, TraceFormat};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
@@ -33,7 +35,7 @@ pub struct TraceRecord<'a> {
 }
 
 /// One sample. Strings are borrowed; what no selected field asks for may be left empty.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ScriptSample<'a> {
     /// Command name at the time of the sample.
     pub comm: &'a str,
@@ -62,8 +64,15 @@ pub struct ScriptSample<'a> {
     pub weight: u64,
     /// Physical data address.
     pub phys_addr: u64,
-    /// True where the event is recorded with call chains: frames then stand in lines of their own.
-    pub has_callchain: bool,
-    /// The call chain, executing function first; without call chains the one executing location.
-    pub frames: &'a [ScriptFrame<'a>],
+    /// Appends the text of the call chain, executing function first, as
+    /// [`append_frame`](super::append_frame) makes it of each frame; of events without call chains
+    /// the one executing location.
+    pub frames: &'a dyn Fn(&mut Vec<u8>),
+}
+
+impl fmt::Debug for ScriptSample<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (event, time, tid) = (self.event, self.time, self.tid);
+        write!(f, "ScriptSample {{ {event} {time:?} {tid:?} .. }}")
+    }
 }

@@ -19,6 +19,8 @@ pub struct Layout {
     pub event_width: usize,
     /// Print time stamps to the nanosecond.
     pub nanoseconds: bool,
+    /// The event is recorded with call chains: frames then stand in lines of their own.
+    pub has_callchain: bool,
 }
 
 /// Appends the sample's text, with the line end, to `out`.
@@ -54,7 +56,8 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
         decimal(out, sample.weight, 16);
     }
     if fields.has(Fields::IP) {
-        append_code(out, sample, fields);
+        out.push(if layout.has_callchain { b'\n' } else { b' ' });
+        (sample.frames)(out);
     }
     if fields.has(Fields::PHYS_ADDR) {
         hex(out, sample.phys_addr, 16);
@@ -80,7 +83,7 @@ pub fn write_sample(
 fn append_start(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
     let fields = layout.fields;
     if fields.has(Fields::COMM) {
-        let width = if fields.has(Fields::IP) && sample.has_callchain { 0 } else { 16 };
+        let width = if fields.has(Fields::IP) && layout.has_callchain { 0 } else { 16 };
         right(out, sample.comm, width);
         out.push(b' ');
     }
@@ -122,29 +125,22 @@ fn append_time(out: &mut Vec<u8>, time_ns: u64, nanoseconds: bool) {
     out.extend_from_slice(b": ");
 }
 
-fn append_code(out: &mut Vec<u8>, sample: &ScriptSample<'_>, fields: Fields) {
-    if !sample.has_callchain {
-        out.push(b' ');
-        if let Some(frame) = sample.frames.first() {
-            hex(out, frame.ip, 16);
-            append_symbol(out, frame, fields);
-            append_dso(out, frame, fields);
-            append_source(out, frame, fields);
-        }
-        return;
-    }
-    out.push(b'\n');
-    for frame in sample.frames {
+/// Appends a frame of a call chain as a line, or the place where a sample without one was taken.
+pub fn append_frame(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, layout: &Layout) {
+    let fields = layout.fields;
+    if layout.has_callchain {
         out.push(b'\t');
-        hex(out, frame.ip, 16);
-        append_symbol(out, frame, fields);
-        if !frame.inlined {
-            append_dso(out, frame, fields);
-        }
-        append_source(out, frame, fields);
-        if frame.inlined {
-            out.extend_from_slice(b" (inlined)");
-        }
+    }
+    hex(out, frame.ip, 16);
+    append_symbol(out, frame, fields);
+    if !frame.inlined {
+        append_dso(out, frame, fields);
+    }
+    append_source(out, frame, fields);
+    if frame.inlined {
+        out.extend_from_slice(b" (inlined)");
+    }
+    if layout.has_callchain {
         out.push(b'\n');
     }
 }
@@ -290,7 +286,7 @@ mod tests {
         TraceFormat::new(&TraceEvent::parse("raw_syscalls", text, 8).unwrap(), 8)
     }
 
-    fn sample(frames: &'static [ScriptFrame<'static>]) -> ScriptSample<'static> {
+    fn sample() -> ScriptSample<'static> {
         ScriptSample {
             comm: "app",
             pid: Pid(7),
@@ -305,15 +301,17 @@ mod tests {
             addr_frame: Some(UNKNOWN),
             weight: 9,
             phys_addr: 0xfff,
-            has_callchain: frames.len() > 1,
-            frames,
+            frames: &|_| {},
         }
     }
 
-    fn print(sample: &ScriptSample<'_>, fields: Fields) -> String {
-        let layout = Layout { fields, event_width: 14, nanoseconds: false };
+    fn print(sample: &ScriptSample<'_>, frames: &[ScriptFrame<'_>], fields: Fields) -> String {
+        let has_callchain = frames.len() > 1;
+        let layout = Layout { fields, event_width: 14, nanoseconds: false, has_callchain };
+        let append = |out: &mut Vec<u8>| frames.iter().for_each(|f| append_frame(out, f, &layout));
+        let sample = ScriptSample { frames: &append, ..*sample };
         let (mut out, mut buffer) = (Vec::new(), b"old".to_vec());
-        write_sample(&mut out, sample, &layout, &mut buffer).unwrap();
+        write_sample(&mut out, &sample, &layout, &mut buffer).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -330,7 +328,7 @@ mod tests {
             | Fields::DSO
             | Fields::SRCLINE;
         assert_eq!(
-            print(&sample(&CHAIN), fields),
+            print(&sample(), &CHAIN, fields),
             "app    -1   943.886252:     250000    page-faults: \n\
              \t            55aa inner+0x2b\n  app.c:3 (inlined)\n\
              \t            55aa leaf+0x2b (/bin/app)\n  app.c:7\n\
@@ -357,7 +355,7 @@ mod tests {
         let context = TraceContext { data: &TracingData::default(), function_at: &|_| None };
         let trace = Some(TraceRecord { format: &trace_format(), raw: &[3, 0, 0, 0], context });
         assert_eq!(
-            print(&ScriptSample { trace, ..sample(&CHAIN[1..2]) }, fields),
+            print(&ScriptSample { trace, ..sample() }, &CHAIN[1..2], fields),
             "             app     7/-1    [001]    page-faults:   call                  \
              nr=3 ret=0            1234 [unknown] ([unknown])               9 \
              \x20           55aa leaf (/bin/app)             fff\n"

@@ -1,0 +1,129 @@
+//! The text of frames, made once for each place that chains pass through.
+
+use super::{Format, ScriptedFrame};
+use crate::chain::{ChainEntry, CodePlace};
+use crate::load::Prepared;
+use crate::place_names::PlaceNames;
+use crate::process::SpaceId;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of text that one thread remembers.
+const MAX_TEXT_BYTES: usize = 64 << 20;
+/// Frames that one thread remembers.
+const MAX_REMEMBERED: usize = 1 << 18;
+
+/// What a frame's text depends on: address, and address space, event and kind of address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FrameKey(u64, u64);
+
+impl FrameKey {
+    fn new(entry: ChainEntry, space: Option<SpaceId>, event: usize) -> FrameKey {
+        let space = space.map_or(u64::from(u32::MAX), |space| u64::from(space.0));
+        let kind = (entry.side as u64) << 1 | u64::from(entry.is_return_address);
+        FrameKey(entry.address.0, space << 32 | (event as u64 & 0xff_ffff) << 8 | kind)
+    }
+}
+
+/// Texts of frames. One per thread.
+#[derive(Default)]
+pub(super) struct FrameTexts {
+    known: FxHashMap<FrameKey, Range<usize>>,
+    text: Vec<u8>,
+    /// Frames of the current chain, innermost first.
+    chain: Vec<Range<usize>>,
+}
+
+/// The text of a sample's call chain.
+#[derive(Clone, Copy)]
+pub struct ChainText<'a> {
+    texts: &'a FrameTexts,
+}
+
+impl ChainText<'_> {
+    /// Appends what was formatted of each frame, innermost first.
+    pub fn append(&self, out: &mut Vec<u8>) {
+        let FrameTexts { text, chain, .. } = self.texts;
+        for frame in chain {
+            out.extend_from_slice(text.get(frame.clone()).unwrap_or_default());
+        }
+    }
+}
+
+/// What frames of a sample have in common.
+#[derive(Clone, Copy)]
+pub(super) struct FrameContext<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) names: &'a PlaceNames<'a>,
+    pub(super) format: &'a dyn Format,
+    pub(super) event: usize,
+    /// False for events without call chains: inlined functions are then left out.
+    pub(super) in_chain: bool,
+    pub(super) space: Option<SpaceId>,
+    /// Code comes and goes in the address space: its texts hold for this moment only.
+    pub(super) is_jitted: bool,
+}
+
+impl FrameTexts {
+    /// Begins the chain of another sample.
+    pub(super) fn begin(&mut self) {
+        self.chain.clear();
+        if self.text.len() > MAX_TEXT_BYTES || self.known.len() > MAX_REMEMBERED {
+            self.known.clear();
+            self.text.clear();
+        }
+    }
+
+    /// Adds a frame to the chain; `locate` is asked where text has to be made.
+    pub(super) fn push(
+        &mut self,
+        entry: ChainEntry,
+        context: FrameContext<'_>,
+        locate: impl FnOnce() -> CodePlace,
+    ) {
+        let text = &mut self.text;
+        let make = || {
+            let start = text.len();
+            format_frames(entry, locate(), context, text);
+            start..text.len()
+        };
+        let range = if context.is_jitted {
+            make()
+        } else {
+            let key = FrameKey::new(entry, context.space, context.event);
+            self.known.entry(key).or_insert_with(make).clone()
+        };
+        self.chain.push(range);
+    }
+
+    /// The chain.
+    pub(super) fn chain(&self) -> ChainText<'_> {
+        ChainText { texts: self }
+    }
+}
+
+/// Formats what was inlined at a place, innermost first, and the physical frame.
+fn format_frames(
+    entry: ChainEntry,
+    place: CodePlace,
+    context: FrameContext<'_>,
+    out: &mut Vec<u8>,
+) {
+    let named = context.names.name(place);
+    let dso = context.prepared.dso_path(place.dso).map(|path| &**path);
+    let mut format = |function, function_offset, source: &Option<(Arc<str>, u32)>, inlined| {
+        let source = source.as_ref().map(|(file, line)| (&**file, *line));
+        let address = entry.address;
+        let frame = ScriptedFrame { address, function, function_offset, dso, source, inlined };
+        context.format.frame(context.event, &frame, out);
+    };
+    if context.in_chain {
+        for inlined in named.inlined.iter().rev() {
+            format(Some(&*inlined.name), 0, &inlined.source, true);
+        }
+    }
+    let from_start = named.address.0.wrapping_sub(named.function_start.0);
+    let offset = from_start.wrapping_add(u64::from(entry.is_return_address));
+    format(named.function.as_deref(), offset, &named.source, false);
+}

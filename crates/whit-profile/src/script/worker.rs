@@ -1,0 +1,123 @@
+//! Formatting samples: one thread's part.
+
+use super::frame_texts::{FrameContext, FrameTexts};
+use super::lookup::Lookup;
+use super::{Format, ScriptedSample};
+use crate::chain::{Chain, ChainMaker};
+use crate::load::{LoadOptions, Prepared};
+use crate::ordered::PendingSample;
+use crate::place_names::PlaceNames;
+use whit_perfdata::attr::{AttrFlags, SampleType};
+use whit_perfdata::reader::Recording;
+use whit_types::{Pid, Tid};
+
+/// What all workers share.
+#[derive(Clone, Copy)]
+pub(super) struct Work<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) options: &'a LoadOptions,
+    pub(super) prepared: &'a Prepared,
+    pub(super) format: &'a dyn Format,
+}
+
+/// Samples to format, and their text.
+#[derive(Default)]
+pub(super) struct Job {
+    pub(super) samples: Vec<PendingSample>,
+    pub(super) text: Vec<u8>,
+    pub(super) formatted: u64,
+    /// Samples shorter than their fields say.
+    pub(super) unreadable: u64,
+}
+
+/// Formats samples. One per thread.
+pub(super) struct Worker<'a> {
+    work: Work<'a>,
+    maker: ChainMaker<'a>,
+    names: PlaceNames<'a>,
+    chain: Chain,
+    texts: FrameTexts,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(work: Work<'a>) -> Self {
+        Worker {
+            work,
+            maker: ChainMaker::new(work.prepared.chain_context(work.options.max_stack)),
+            names: PlaceNames::new(work.prepared),
+            chain: Chain::default(),
+            texts: FrameTexts::default(),
+        }
+    }
+
+    /// Fills the job's text.
+    pub(super) fn run(&mut self, job: &mut Job) {
+        (job.formatted, job.unreadable) = (0, 0);
+        job.text.clear();
+        for pending in &job.samples {
+            match self.format(pending, &mut job.text) {
+                Formatted::Yes => job.formatted += 1,
+                Formatted::Unreadable => job.unreadable += 1,
+                Formatted::Unwanted => {}
+            }
+        }
+        // The blocks that the samples stand in are free again.
+        job.samples.clear();
+    }
+
+    fn format(&mut self, pending: &PendingSample, out: &mut Vec<u8>) -> Formatted {
+        let record = pending.record();
+        let Work { recording, options, prepared, format } = self.work;
+        let Some(event) = prepared.events.event_of_sample(record.body) else {
+            return Formatted::Unwanted;
+        };
+        let sample = prepared.events.layout(event).and_then(|layout| layout.parse(record.body));
+        let Some(sample) = sample else { return Formatted::Unreadable };
+        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        if !options.wants(pid, tid) {
+            return Formatted::Unwanted;
+        }
+        let event_desc = &recording.events[event];
+        let attr = &event_desc.attr;
+        let epoch = prepared.model.space_at(pid, pending.time);
+        self.texts.begin();
+        if format.wants_chain(event) {
+            self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
+            let in_chain = attr.sample_type.contains(SampleType::CALLCHAIN);
+            let (names, maker) = (&self.names, &self.maker);
+            let space = epoch.map(|epoch| epoch.id);
+            let is_jitted = prepared.binaries.has_jitdump(pid);
+            let context =
+                FrameContext { prepared, names, format, event, in_chain, space, is_jitted };
+            let len = if in_chain { self.chain.entries.len() } else { 1 };
+            for entry in self.chain.entries.iter().take(len) {
+                let locate = || maker.locate(*entry, pid, epoch, pending.time);
+                self.texts.push(*entry, context, locate);
+            }
+        }
+        let comm = prepared.model.comm_at(pid, tid, pending.time);
+        let comm = comm.and_then(|comm| prepared.model.comm_names().get(comm.0 as usize));
+        let fixed = if attr.has(AttrFlags::FREQ) { 1 } else { attr.sample_period_or_freq };
+        let (names, maker, time) = (&self.names, &self.maker, pending.time);
+        let scripted = ScriptedSample {
+            event,
+            event_desc,
+            comm: comm.map_or("", |comm| comm),
+            pid,
+            tid,
+            time,
+            period: sample.period.unwrap_or(fixed),
+            sample: &sample,
+            chain: self.texts.chain(),
+            lookup: Lookup { prepared, names, maker, pid, epoch, time },
+        };
+        format.sample(&scripted, out);
+        Formatted::Yes
+    }
+}
+
+enum Formatted {
+    Yes,
+    Unwanted,
+    Unreadable,
+}
