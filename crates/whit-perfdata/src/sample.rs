@@ -162,8 +162,12 @@ pub struct Sample<'a> {
     pub user_regs: Option<Registers<'a>>,
     /// Dump of the user stack, from the stack pointer up, cut to what was really dumped.
     pub user_stack: &'a [u8],
-    /// Weight.
+    /// Weight; of the one in three parts the first.
     pub weight: Option<u64>,
+    /// Registers at the interrupt.
+    pub intr_regs: Option<Registers<'a>>,
+    /// Physical data address.
+    pub phys_addr: Option<u64>,
     /// Cgroup.
     pub cgroup: Option<u64>,
 }
@@ -322,8 +326,10 @@ impl SampleLayout {
         if self.has(SampleType::STACK_USER) {
             s.user_stack = parse_stack(c)?;
         }
-        if self.has(SampleType::WEIGHT) || self.has(SampleType::WEIGHT_STRUCT) {
+        if self.has(SampleType::WEIGHT) {
             s.weight = Some(c.u64()?);
+        } else if self.has(SampleType::WEIGHT_STRUCT) {
+            s.weight = Some(c.u64()? & u64::from(u32::MAX));
         }
         for field in [SampleType::DATA_SRC, SampleType::TRANSACTION] {
             if self.has(field) {
@@ -331,10 +337,10 @@ impl SampleLayout {
             }
         }
         if self.has(SampleType::REGS_INTR) {
-            parse_regs(c, self.intr_regs_mask)?;
+            s.intr_regs = parse_regs(c, self.intr_regs_mask)?;
         }
         if self.has(SampleType::PHYS_ADDR) {
-            c.u64()?;
+            s.phys_addr = Some(c.u64()?);
         }
         if self.has(SampleType::CGROUP) {
             s.cgroup = Some(c.u64()?);

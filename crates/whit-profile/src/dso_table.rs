@@ -111,6 +111,24 @@ impl DsoTable {
         index
     }
 
+    /// The file of a mapping of data, or a name such as `[heap]`.
+    pub(crate) fn intern_data(
+        &mut self,
+        path: &[u8],
+        pid: Pid,
+        build_id: Option<BuildId>,
+    ) -> DsoIndex {
+        let name = String::from_utf8_lossy(path);
+        match classify_user(&name, pid) {
+            RecordedKind::File | RecordedKind::Vdso => self.intern_user(path, pid, build_id),
+            _ => self.intern(RecordedDso {
+                path: name.as_ref().into(),
+                kind: RecordedKind::Unknown,
+                build_id: None,
+            }),
+        }
+    }
+
     /// A process that maps a user-space binary.
     pub(crate) fn mapped_by(&self, index: DsoIndex) -> Option<Pid> {
         self.mapped_by[index.index()]

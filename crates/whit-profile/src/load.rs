@@ -8,7 +8,7 @@ use crate::kernel_reference::kernel_reference;
 use crate::model::Profile;
 use crate::process::ProcessModel;
 use crate::progress::Progress;
-use crate::replay::replay;
+use crate::replay::{Replayed, replay};
 use crate::scan::{BlockTimes, Scan, scan};
 use crate::stops::StopCounts;
 use crate::time_filter::{TimeFilter, TimeRange};
@@ -78,6 +78,8 @@ pub(crate) struct Prepared {
     pub(crate) events: EventTable,
     pub(crate) scan: Scan,
     pub(crate) model: ProcessModel,
+    /// Mappings of data too, where they were recorded and samples are read one by one.
+    pub(crate) data: Option<ProcessModel>,
     pub(crate) dsos: DsoTable,
     pub(crate) binaries: Binaries,
     pub(crate) arch: Option<Arch>,
@@ -109,6 +111,8 @@ pub(crate) fn prepare(
     progress: &Progress<'_>,
 ) -> Result<Prepared, LoadError> {
     let events = EventTable::new(&recording.events);
+    // Only single samples show addresses of data.
+    let wants_data = block_times == BlockTimes::Note;
     let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
     let block_times = if relative_time { BlockTimes::Note } else { block_times };
     let mut config = options.symbols.clone();
@@ -122,7 +126,8 @@ pub(crate) fn prepare(
         std::thread::spawn(move || symbolizer.open(&DsoSpec::kernel()));
     }
     let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
-    let (model, dsos) = replay(std::mem::take(&mut scan.changes), &recording.features);
+    let changes = std::mem::take(&mut scan.changes);
+    let Replayed { model, data, dsos } = replay(changes, &recording.features, wants_data);
     let binaries = Binaries::new(&dsos, &model, symbolizer);
     let time = options.time.as_ref().map(|filter| {
         let times = scan.plans.iter().flat_map(|plan| &plan.blocks).filter_map(|b| b.times);
@@ -132,7 +137,7 @@ pub(crate) fn prepare(
         filter.resolve(first, last)
     });
     let arch = recorded_arch(&recording.features);
-    Ok(Prepared { events, scan, model, dsos, binaries, arch, time })
+    Ok(Prepared { events, scan, model, data, dsos, binaries, arch, time })
 }
 
 fn has_kernel_samples(recording: &Recording) -> bool {

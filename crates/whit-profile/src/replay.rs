@@ -8,19 +8,64 @@ use rustc_hash::FxHashMap;
 use whit_perfdata::feature::Features;
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
 
+/// What the side band tells.
+#[derive(Default)]
+pub(crate) struct Replayed {
+    /// Names of threads, and what code was mapped where.
+    pub(crate) model: ProcessModel,
+    /// All that was mapped, where data mappings were recorded and are wanted.
+    pub(crate) data: Option<ProcessModel>,
+    /// Binaries.
+    pub(crate) dsos: DsoTable,
+}
+
 /// Applies all changes; they are sorted by time.
-pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features) -> (ProcessModel, DsoTable) {
-    let mut model = ProcessModel::default();
+pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data: bool) -> Replayed {
+    let is_data = |c: &TimedChange| matches!(c.change, Change::Map { executable: false, .. });
+    let has_data = wants_data && changes.iter().any(is_data);
+    let mut replayed =
+        Replayed { data: has_data.then(ProcessModel::default), ..Replayed::default() };
     // No record names the idle task.
-    model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
-    let mut dsos = DsoTable::default();
+    replayed.model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
     for TimedChange { time, change } in changes {
-        apply(&mut model, &mut dsos, time, change);
+        let Replayed { model, data, dsos } = &mut replayed;
+        if let Some(data) = data {
+            apply_to_data(data, dsos, time, &change);
+        }
+        apply(model, dsos, time, change);
     }
     let build_ids: FxHashMap<String, BuildId> =
         features.build_ids().into_iter().map(|entry| (entry.path, entry.id)).collect();
-    dsos.apply_build_ids(&build_ids);
-    (model, dsos)
+    replayed.dsos.apply_build_ids(&build_ids);
+    replayed
+}
+
+/// All mappings of processes, of code too.
+fn apply_to_data(data: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, change: &Change) {
+    match change {
+        Change::Comm { pid, tid, exec: true, name } => data.comm(*pid, *tid, name, true, time),
+        Change::Fork { task, copies_maps: true } => {
+            data.fork(task.pid, task.tid, task.parent_pid, task.parent_tid, time);
+        }
+        Change::Map {
+            kernel: false,
+            executable,
+            pid,
+            start,
+            len_bytes,
+            file_offset,
+            build_id,
+            path,
+        } => {
+            let dso = if *executable {
+                dsos.intern_user(path, *pid, *build_id)
+            } else {
+                dsos.intern_data(path, *pid, *build_id)
+            };
+            data.map(*pid, mapping(*start, *len_bytes, *file_offset, dso), time);
+        }
+        _ => {}
+    }
 }
 
 fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, change: Change) {
@@ -41,6 +86,7 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
             });
             model.map_kernel(mapping(start, u64::from(len_bytes), start.0, dso));
         }
+        Change::Map { executable: false, .. } => {}
         Change::Map { kernel: true, start, len_bytes, build_id, path, .. } => {
             let dso = kernel_dso(dsos, &path, build_id);
             model.map_kernel(mapping(start, len_bytes, start.0, dso));

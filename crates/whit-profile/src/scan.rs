@@ -24,6 +24,7 @@ pub(crate) enum Change {
         file_offset: u64,
         build_id: Option<BuildId>,
         kernel: bool,
+        executable: bool,
         path: Box<[u8]>,
     },
     Comm {
@@ -416,7 +417,7 @@ impl<'e> StreamScanner<'e> {
 
 fn to_change(side_band: SideBand<'_>, record: RawRecord<'_>, copies_maps: bool) -> Option<Change> {
     Some(match side_band {
-        SideBand::Mmap(map) if map.is_executable() => map_change(&map, record),
+        SideBand::Mmap(map) => map_change(&map, record),
         SideBand::Comm { pid, tid, name, exec } => {
             Change::Comm { pid, tid, exec, name: name.into() }
         }
@@ -439,6 +440,7 @@ fn map_change(map: &Mmap<'_>, record: RawRecord<'_>) -> Change {
             _ => None,
         },
         kernel: record.header.cpu_mode() == misc::KERNEL || map.pid.0 == -1,
+        executable: map.is_executable(),
         path: map.path.into(),
     }
 }

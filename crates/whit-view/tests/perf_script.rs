@@ -11,6 +11,7 @@ mod builder;
 mod perf;
 
 use perf::Recording;
+use whit_perfdata::sample::BranchStack;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 use whit_view::script::{
     EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_frame,
@@ -124,6 +125,11 @@ fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -
         addr_frame: None,
         weight: 0,
         phys_addr: 0,
+        intr_regs: None,
+        user_regs: None,
+        arch: None,
+        branch_stack: BranchStack::default(),
+        code_at: &|_, _| {},
         frames,
     }
 }

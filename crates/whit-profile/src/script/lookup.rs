@@ -1,11 +1,13 @@
 //! What stands at an address, from the view of a sample.
 
+use crate::address_map::Mapping;
 use crate::chain::{ChainEntry, ChainMaker, CodePlace, Side};
+use crate::dso_table::RecordedKind;
 use crate::load::Prepared;
 use crate::place_names::PlaceNames;
 use crate::process::Epoch;
 use std::sync::Arc;
-use whit_types::{Avma, Pid, TimestampNs};
+use whit_types::{Avma, FileOffset, Pid, TimestampNs};
 
 /// Code at an address.
 #[derive(Clone, Debug, Default)]
@@ -38,11 +40,51 @@ impl Lookup<'_> {
         named.function.clone().map(|function| (function, offset))
     }
 
+    /// The variable, or code, at an address of the process or of the kernel. Binaries' names are
+    /// known as far as mappings of data were recorded.
+    pub fn data_at(&self, address: Avma) -> CodeAt {
+        let space = self.prepared.data.as_ref().and_then(|d| d.space_at(self.pid, self.time));
+        let Some(mapping) = space.and_then(|space| space.map.find(address)) else {
+            return self.code_at(address);
+        };
+        match self.prepared.dsos.get(mapping.dso).kind {
+            RecordedKind::File | RecordedKind::Vdso => {
+                let place = (address.0 - mapping.start.0).wrapping_add(mapping.file_offset);
+                let found = self.named(CodePlace { dso: mapping.dso, place, kernel: false });
+                if found.function.is_some() { found } else { self.zeroed_data_at(address, mapping) }
+            }
+            RecordedKind::Unknown => {
+                CodeAt { dso: self.prepared.dso_path(mapping.dso).cloned(), ..CodeAt::default() }
+            }
+            _ => self.code_at(address),
+        }
+    }
+
+    /// A variable that the file has no bytes of: it stands behind them in the same mapping.
+    fn zeroed_data_at(&self, address: Avma, mapping: &Mapping) -> CodeAt {
+        let dso = self.prepared.dso_path(mapping.dso).cloned();
+        let unnamed = CodeAt { dso: dso.clone(), ..CodeAt::default() };
+        let Some(binary) = self.prepared.binaries.get(mapping.dso) else { return unnamed };
+        let size_bytes = mapping.end.0 - mapping.start.0;
+        let offset = FileOffset(mapping.file_offset);
+        let bias = binary.symbols.bias_of_mapping(mapping.start, offset, size_bytes);
+        let Some(bias) = bias else { return unnamed };
+        let svma = bias.to_svma(address);
+        binary.symbols.resolve(svma).function.map_or(unnamed, |function| CodeAt {
+            function_offset: svma.0.wrapping_sub(function.start.0),
+            function: Some(function.name),
+            dso,
+        })
+    }
+
     /// The code at an address of the kernel (the upper half) or of the process.
     pub fn code_at(&self, address: Avma) -> CodeAt {
         let side = if address.0 >> 63 == 0 { Side::User } else { Side::Kernel };
         let entry = ChainEntry { address, is_return_address: false, side };
-        let place = self.maker.locate(entry, self.pid, self.epoch, self.time);
+        self.named(self.maker.locate(entry, self.pid, self.epoch, self.time))
+    }
+
+    fn named(&self, place: CodePlace) -> CodeAt {
         let named = self.names.name(place);
         CodeAt {
             function: named.function.clone(),

@@ -59,6 +59,14 @@ fields! {
     WEIGHT = "weight",
     /// Physical data address.
     PHYS_ADDR = "phys_addr",
+    /// Registers at the interrupt.
+    IREGS = "iregs",
+    /// User registers.
+    UREGS = "uregs",
+    /// Branch stack, by address.
+    BRSTACK = "brstack",
+    /// Branch stack, by symbol.
+    BRSTACKSYM = "brstacksym",
 }
 
 impl Fields {
@@ -149,7 +157,7 @@ pub struct EventTraits<'a> {
     /// Kind.
     pub kind: EventKind,
     /// Fields of `perf_event_attr.sample_type`, of [`Fields::IP`], `TID`, `TIME`, `CPU`, `ADDR`,
-    /// `WEIGHT`, `PHYS_ADDR` and `TRACE` (raw data); others are ignored, since they need nothing
+    /// `WEIGHT`, `PHYS_ADDR`, `IREGS`, `UREGS`, `BRSTACK`, `BRSTACKSYM` and `TRACE` (raw data); others are ignored, since they need nothing
     /// recorded (`PERIOD` is the attribute's where samples have none).
     pub recorded: Fields,
     /// True where samples carry call chains.
@@ -210,6 +218,9 @@ fn how_to_record(field: &str) -> &'static str {
         "addr" => " with -d",
         "phys_addr" => " with --phys-data",
         "weight" => " with -W",
+        "iregs" => " with --intr-regs",
+        "uregs" => " with --user-regs",
+        "brstack" | "brstacksym" => " with -b",
         "cpu" => " with --sample-cpu",
         "time" => " with -T",
         "trace" => " with -R",
@@ -298,6 +309,10 @@ fn recorded_only(
         | Fields::ADDR
         | Fields::WEIGHT
         | Fields::PHYS_ADDR
+        | Fields::IREGS
+        | Fields::UREGS
+        | Fields::BRSTACK
+        | Fields::BRSTACKSYM
         | Fields::TRACE;
     let mut recorded = event.recorded;
     if recorded.has(Fields::TID) {
@@ -313,10 +328,11 @@ fn recorded_only(
 /// What depends on a field that is not printed is dropped, or refused where it was asked for.
 fn check_needs(mut fields: Fields, asked: Fields) -> Result<Fields, FieldError> {
     let code = Fields::IP | Fields::ADDR;
+    let branches = Fields::BRSTACK | Fields::BRSTACKSYM;
     let needs = [
         ("sym", Fields::SYM, code, "`ip` or `addr`"),
         ("symoff", Fields::SYMOFF, Fields::SYM, "`sym`"),
-        ("dso", Fields::DSO, code, "`ip` or `addr`"),
+        ("dso", Fields::DSO, code | branches, "`ip`, `addr` or a branch stack"),
         ("srcline", Fields::SRCLINE, Fields::IP, "`ip`"),
     ];
     for (field, of, on, needed) in needs {

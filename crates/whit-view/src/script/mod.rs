@@ -4,11 +4,13 @@
 //! [`append_sample`] adds its text to a buffer. Nothing is allocated per sample, so threads can
 //! each format a part of a recording into a buffer of their own.
 
+mod branches;
 mod fields;
+mod registers;
 mod sample;
 pub mod trace;
 mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};
-pub use sample::{ScriptFrame, ScriptSample, TraceRecord};
+pub use sample::{CodeAt, ScriptFrame, ScriptSample, TraceRecord};
 pub use write::{Layout, append_frame, append_sample, write_sample};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::trace::{TraceContext, TraceFormat};
-use whit_types::{CpuId, Pid, Tid, TimestampNs};
+use whit_perfdata::sample::{BranchStack, Registers};
+use whit_types::{Arch, Avma, CpuId, Pid, Tid, TimestampNs};
 
 /// A code or data location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +23,9 @@ pub struct ScriptFrame<'a> {
     /// True where the function was inlined into that of the next frame.
     pub inlined: bool,
 }
+
+/// Hands on the code at an address.
+pub type CodeAt<'a> = dyn Fn(Avma, &mut dyn FnMut(&ScriptFrame<'_>)) + 'a;
 
 /// A tracepoint's record.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +68,17 @@ pub struct ScriptSample<'a> {
     pub weight: u64,
     /// Physical data address.
     pub phys_addr: u64,
+    /// Registers at the interrupt.
+    pub intr_regs: Option<Registers<'a>>,
+    /// User registers.
+    pub user_regs: Option<Registers<'a>>,
+    /// What machine the registers are of; without it they have no names.
+    pub arch: Option<Arch>,
+    /// Branch stack.
+    pub branch_stack: BranchStack<'a>,
+    /// The code at an address, for [`Fields::BRSTACKSYM`](super::Fields::BRSTACKSYM) and for the
+    /// binaries of branches.
+    pub code_at: &'a CodeAt<'a>,
     /// Appends the text of the call chain, executing function first, as
     /// [`append_frame`](super::append_frame) makes it of each frame; of events without call chains
     /// the one executing location.

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
+use super::branches::append_branches;
 use super::fields::Fields;
+use super::registers::append_registers;
 use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
 
 /// Digits of a decimal `u64`, at most.
@@ -58,6 +60,15 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
     if fields.has(Fields::IP) {
         out.push(if layout.has_callchain { b'\n' } else { b' ' });
         (sample.frames)(out);
+    }
+    if fields.has(Fields::IREGS) {
+        append_registers(out, sample.intr_regs, sample.arch);
+    }
+    if fields.has(Fields::UREGS) {
+        append_registers(out, sample.user_regs, sample.arch);
+    }
+    if fields.has(Fields::BRSTACK | Fields::BRSTACKSYM) {
+        append_branches(out, sample, fields);
     }
     if fields.has(Fields::PHYS_ADDR) {
         hex(out, sample.phys_addr, 16);
@@ -145,7 +156,7 @@ pub fn append_frame(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, layout: &Layout)
     }
 }
 
-fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+pub(super) fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
     if !fields.has(Fields::SYM) {
         return;
     }
@@ -161,7 +172,7 @@ fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
     }
 }
 
-fn append_dso(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+pub(super) fn append_dso(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
     if fields.has(Fields::DSO) {
         out.extend_from_slice(b" (");
         out.extend_from_slice(frame.dso.unwrap_or("[unknown]").as_bytes());
@@ -200,7 +211,7 @@ fn pad(out: &mut Vec<u8>, count: usize) {
     out.resize(out.len() + count, b' ');
 }
 
-fn right(out: &mut Vec<u8>, text: &str, width: usize) {
+pub(super) fn right(out: &mut Vec<u8>, text: &str, width: usize) {
     pad(out, width.saturating_sub(text.len()));
     out.extend_from_slice(text.as_bytes());
 }
@@ -223,7 +234,7 @@ fn digits(mut value: u64, base: u64, digits: &mut [u8]) -> &[u8] {
     }
 }
 
-fn decimal(out: &mut Vec<u8>, value: u64, width: usize) {
+pub(super) fn decimal(out: &mut Vec<u8>, value: u64, width: usize) {
     let mut room = [0; MAX_DECIMAL];
     let text = digits(value, 10, &mut room);
     pad(out, width.saturating_sub(text.len()));
@@ -249,7 +260,7 @@ fn signed(out: &mut Vec<u8>, value: i32, width: usize) {
     out.extend_from_slice(&room[at..]);
 }
 
-fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
+pub(super) fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
     let mut room = [0; MAX_HEX];
     let text = digits(value, 16, &mut room);
     pad(out, width.saturating_sub(text.len()));
@@ -260,6 +271,7 @@ fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
 mod tests {
     use super::*;
     use crate::script::trace::{TraceContext, TraceFormat};
+    use whit_perfdata::sample::BranchStack;
     use whit_perfdata::tracing_data::{TraceEvent, TracingData};
     use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
@@ -301,6 +313,11 @@ mod tests {
             addr_frame: Some(UNKNOWN),
             weight: 9,
             phys_addr: 0xfff,
+            intr_regs: None,
+            user_regs: None,
+            arch: None,
+            branch_stack: BranchStack::default(),
+            code_at: &|_, _| {},
             frames: &|_| {},
         }
     }

@@ -1,21 +1,28 @@
 //! From the samples of a recording to what prints them.
 
-use whit_perfdata::attr::{SampleType, pmu_type};
+use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::TracingData;
-use whit_profile::script::{Format, ScriptedFrame, ScriptedSample};
+use whit_profile::script::{CodeAt, Format, ScriptedFrame, ScriptedSample};
+use whit_types::{Arch, Avma};
 use whit_view::script::trace::{TraceContext, TraceFormat};
 use whit_view::script::{
     EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample,
     TraceRecord, append_frame, append_sample,
 };
 
+/// `PERF_COUNT_SW_PAGE_FAULTS`, and its minor and major ones.
+const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
+/// `PERF_COUNT_HW_BRANCH_INSTRUCTIONS`.
+const BRANCHES: u64 = 4;
+
 /// How the samples of a recording are printed.
 pub(super) struct SampleText {
     /// By event.
     layouts: Vec<Layout>,
     tracepoints: Tracepoints,
+    arch: Option<Arch>,
 }
 
 impl SampleText {
@@ -33,7 +40,9 @@ impl SampleText {
             Ok(Layout { fields, event_width, nanoseconds, has_callchain: traits.has_callchain })
         };
         let layouts = events.iter().map(layout).collect::<Result<_, _>>()?;
-        Ok(SampleText { layouts, tracepoints: Tracepoints::of(recording) })
+        let arch = recording.features.string(Feature::ARCH);
+        let arch = arch.map_or(Arch::native(), |machine| Arch::from_uname(&machine));
+        Ok(SampleText { layouts, tracepoints: Tracepoints::of(recording), arch })
     }
 }
 
@@ -66,6 +75,10 @@ impl Format for SampleText {
         let context = TraceContext { data: &self.tracepoints.data, function_at: &function_at };
         let format = self.tracepoints.formats[scripted.event].as_ref();
         let raw = scripted.sample.raw;
+        let layout = &self.layouts[scripted.event];
+        let addr = scripted.sample.addr.unwrap_or(0);
+        let shows_addr = layout.fields.has(Fields::ADDR) && has_data_symbol(scripted.event_desc);
+        let addr_code = shows_addr.then(|| scripted.lookup.data_at(Avma(addr)));
         let sample = ScriptSample {
             comm,
             pid: scripted.pid,
@@ -76,13 +89,41 @@ impl Format for SampleText {
             event: &scripted.event_desc.name,
             trace: format.zip(raw).map(|(format, raw)| TraceRecord { format, raw, context }),
             flags: "",
-            addr: scripted.sample.addr.unwrap_or(0),
-            addr_frame: None,
+            addr,
+            addr_frame: addr_code.as_ref().map(|code| code_frame(Avma(addr), code)),
             weight: scripted.sample.weight.unwrap_or(0),
-            phys_addr: 0,
+            phys_addr: scripted.sample.phys_addr.unwrap_or(0),
+            intr_regs: scripted.sample.intr_regs,
+            user_regs: scripted.sample.user_regs,
+            arch: self.arch,
+            branch_stack: scripted.sample.branch_stack,
+            code_at: &|address, take| take(&code_frame(address, &scripted.lookup.code_at(address))),
             frames: &|out| scripted.chain.append(out),
         };
-        append_sample(out, &sample, &self.layouts[scripted.event]);
+        append_sample(out, &sample, layout);
+    }
+}
+
+fn code_frame(address: Avma, code: &CodeAt) -> ScriptFrame<'_> {
+    ScriptFrame {
+        ip: address.0,
+        symbol: code.function.as_deref(),
+        symbol_offset: code.function_offset,
+        dso: code.dso.as_deref(),
+        source: None,
+        inlined: false,
+    }
+}
+
+/// True for events whose data address perf names: page faults, and branches one by one.
+fn has_data_symbol(event: &EventDesc) -> bool {
+    let attr = &event.attr;
+    match attr.pmu_type {
+        pmu_type::SOFTWARE => PAGE_FAULTS.contains(&attr.config),
+        pmu_type::HARDWARE => {
+            attr.config == BRANCHES && attr.sample_period_or_freq == 1 && !attr.has(AttrFlags::FREQ)
+        }
+        _ => false,
     }
 }
 
@@ -95,6 +136,10 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
         (SampleType::ADDR, Fields::ADDR),
         (SampleType::WEIGHT, Fields::WEIGHT),
         (SampleType::PHYS_ADDR, Fields::PHYS_ADDR),
+        (SampleType::REGS_INTR, Fields::IREGS),
+        (SampleType::REGS_USER, Fields::UREGS),
+        (SampleType::BRANCH_STACK, Fields::BRSTACK | Fields::BRSTACKSYM),
+        (SampleType::WEIGHT_STRUCT, Fields::WEIGHT),
         (SampleType::RAW, Fields::TRACE),
     ];
     let recorded = recorded

@@ -9,5 +9,6 @@ mod chains;
 mod golden;
 mod parity;
 mod recorded;
+mod script_fields;
 mod support;
 mod tracepoints;
