@@ -50,7 +50,7 @@ const DICTIONARY: &[&str] = &[
 ];
 
 fn function_at(address: u64) -> Option<(Arc<str>, u64)> {
-    (address % 2 == 0).then(|| ("function".into(), address % 4096))
+    address.is_multiple_of(2).then(|| ("function".into(), address % 4096))
 }
 
 fuzz_target!(DICTIONARY, |data| {
