@@ -382,6 +382,28 @@ pub mod pmu_type {
     pub const BREAKPOINT: u32 = 5;
 }
 
+/// The modifiers that perf shows behind the name of an event that nobody has named, colon included.
+/// Source: `evsel__add_modifiers` in `tools/perf/util/evsel.c`.
+fn modifiers(attr: &Attr) -> String {
+    use AttrFlags as F;
+    let mut text = String::new();
+    let mut is_exclude_guest_usual = false;
+    let modes = [(F::EXCLUDE_KERNEL, 'k'), (F::EXCLUDE_USER, 'u'), (F::EXCLUDE_HV, 'h')];
+    if modes.iter().any(|(excluded, _)| attr.has(*excluded)) {
+        text.extend(modes.iter().filter(|(excluded, _)| !attr.has(*excluded)).map(|(_, c)| c));
+        is_exclude_guest_usual = true;
+    }
+    if attr.precise_ip() > 0 {
+        text.extend(std::iter::repeat_n('p', usize::from(attr.precise_ip())));
+        is_exclude_guest_usual = true;
+    }
+    if attr.has(F::EXCLUDE_HOST) || attr.has(F::EXCLUDE_GUEST) == is_exclude_guest_usual {
+        let sides = [(F::EXCLUDE_HOST, 'H'), (F::EXCLUDE_GUEST, 'G')];
+        text.extend(sides.iter().filter(|(excluded, _)| !attr.has(*excluded)).map(|(_, c)| c));
+    }
+    if text.is_empty() { text } else { format!(":{text}") }
+}
+
 /// The name of an event that the recording itself does not name.
 pub fn fallback_event_name(attr: &Attr) -> String {
     const HARDWARE: [&str; 10] = [
@@ -413,13 +435,13 @@ pub fn fallback_event_name(attr: &Attr) -> String {
     let table: &[&str] = match attr.pmu_type {
         pmu_type::HARDWARE => &HARDWARE,
         pmu_type::SOFTWARE => &SOFTWARE,
-        pmu_type::RAW => return format!("r{:x}", attr.config),
+        pmu_type::RAW => return format!("r{:x}{}", attr.config, modifiers(attr)),
         _ => &[],
     };
-    usize::try_from(attr.config)
-        .ok()
-        .and_then(|config| table.get(config))
-        .map_or_else(|| format!("{}:{:#x}", attr.pmu_type, attr.config), |name| (*name).to_owned())
+    usize::try_from(attr.config).ok().and_then(|config| table.get(config)).map_or_else(
+        || format!("{}:{:#x}", attr.pmu_type, attr.config),
+        |name| format!("{name}{}", modifiers(attr)),
+    )
 }
 
 #[cfg(test)]
@@ -460,10 +482,18 @@ mod tests {
 
     #[test]
     fn fallback_names() {
-        let attr = |pmu_type, config| Attr { pmu_type, config, ..Attr::default() };
+        let usual = AttrFlags::EXCLUDE_GUEST;
+        let with = |pmu_type, config, flags| Attr { pmu_type, config, flags, ..Attr::default() };
+        let attr = |pmu_type, config| with(pmu_type, config, usual);
         assert_eq!(fallback_event_name(&attr(0, 0)), "cycles");
         assert_eq!(fallback_event_name(&attr(1, 9)), "dummy");
         assert_eq!(fallback_event_name(&attr(4, 0x1a8)), "r1a8");
         assert_eq!(fallback_event_name(&attr(1, 99)), "1:0x63");
+        assert_eq!(fallback_event_name(&with(0, 0, AttrFlags::default())), "cycles:HG");
+        let user = AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+        assert_eq!(fallback_event_name(&with(1, 0, user)), "cpu-clock:u");
+        let mut precise = with(4, 0xc0, usual);
+        precise.set_precise_ip(2);
+        assert_eq!(fallback_event_name(&precise), "rc0:ppH");
     }
 }
