@@ -20,6 +20,9 @@ const MAX_PREPARED_MAPPINGS: usize = 1 << 18;
 /// `PERF_SAMPLE_BRANCH_CALL_STACK`.
 const BRANCH_CALL_STACK: u64 = 1 << 11;
 
+/// Number of arm64's link register in recordings.
+const ARM64_LR: u32 = 30;
+
 /// `PERF_SAMPLE_REGS_ABI_64`: the process was a 64-bit one, which is what whit unwinds.
 const ABI_64: u64 = 2;
 
@@ -63,6 +66,9 @@ pub(crate) struct Chain {
     pub entries: Vec<ChainEntry>,
     /// Why unwinding ended, where the stack was unwound.
     pub stop: Option<StopReason>,
+    /// True where a stack was dumped that whit cannot unwind: of a 32-bit process, or of a machine
+    /// that it does not know.
+    pub is_foreign: bool,
 }
 
 /// Where code lies: a binary and a place in it. The place is an offset into the file for files, a
@@ -130,14 +136,17 @@ impl<'a> ChainMaker<'a> {
     ) {
         chain.entries.clear();
         chain.stop = None;
+        chain.is_foreign = false;
         let side = side_of(cpu_mode);
         let from_branches =
             attr.branch_sample_type & BRANCH_CALL_STACK != 0 && !sample.branch_stack.is_empty();
         self.add_recorded(sample, side, from_branches, &mut chain.entries);
         if from_branches {
             add_branch_call_stack(sample, side, &mut chain.entries);
-        } else if let Some(epoch) = epoch {
+        } else if !sample.user_stack.is_empty() {
             self.add_unwound(sample, epoch, chain);
+        } else if let Some(epoch) = epoch {
+            self.add_leaf_caller(sample, epoch, chain);
         }
         if let Some(ip) = sample.ip {
             match chain.entries.first_mut() {
@@ -182,11 +191,13 @@ impl<'a> ChainMaker<'a> {
         }
     }
 
-    fn add_unwound(&mut self, sample: &Sample<'_>, epoch: &Epoch, chain: &mut Chain) {
-        let (Some(regs), Some(arch)) = (sample.user_regs, self.context.arch) else { return };
-        if sample.user_stack.is_empty() || regs.abi != ABI_64 {
+    fn add_unwound(&mut self, sample: &Sample<'_>, epoch: Option<&Epoch>, chain: &mut Chain) {
+        let Some(regs) = sample.user_regs else { return };
+        let Some(arch) = self.context.arch.filter(|_| regs.abi == ABI_64) else {
+            chain.is_foreign = true;
             return;
-        }
+        };
+        let Some(epoch) = epoch else { return };
         let regs = UserRegs::from_perf(arch, regs.mask, regs.values());
         let Some(sp) = regs.sp() else { return };
         let space = self.prepare(epoch);
@@ -201,6 +212,29 @@ impl<'a> ChainMaker<'a> {
             is_return_address: frame.kind == FrameKind::ReturnAddress,
             side: Side::User,
         }));
+    }
+
+    /// On arm64, frame pointers pass over the caller of a function that has made no frame of its own
+    /// yet. Its return address is in the link register, which perf records for this since Linux 5.18;
+    /// whether it still is there, the unwind information says.
+    fn add_leaf_caller(&mut self, sample: &Sample<'_>, epoch: &Epoch, chain: &mut Chain) {
+        let (Some(regs), Some(Arch::Aarch64)) = (sample.user_regs, self.context.arch) else {
+            return;
+        };
+        let leaf = chain.entries.iter().position(|entry| entry.side == Side::User);
+        let (Some(leaf), Some(lr), ABI_64) = (leaf, regs.get(ARM64_LR), regs.abi) else { return };
+        let ip = chain.entries[leaf].address;
+        // No stack was dumped: any address serves as its pointer, and whatever needs the stack fails.
+        let regs = UserRegs::new(Arch::Aarch64).with_ip(ip.0).with_lr(lr).with_sp(ip.0);
+        let stack = StackDump { sp: ip, bytes: &[] };
+        let space = self.prepare(epoch);
+        self.unwound.clear();
+        self.unwinder.unwind(&space, &regs, stack, 2, &mut self.unwound);
+        let Some(caller) = self.unwound.get(1).map(|frame| frame.address) else { return };
+        if chain.entries.get(leaf + 1).is_none_or(|entry| entry.address != caller) {
+            let entry = ChainEntry { address: caller, is_return_address: true, side: Side::User };
+            chain.entries.insert(leaf + 1, entry);
+        }
     }
 
     fn prepare(&mut self, epoch: &Epoch) -> Arc<AddressSpace> {

@@ -25,11 +25,11 @@ impl Skipped {
         self.first = self.first.take().or(other.first);
     }
 
-    /// `17 samples belong to no event … (the first at offset 1234 of perf.data)`.
+    /// `samples that …: 17 (the first at offset 1234 of perf.data)`.
     pub(crate) fn warning(&self, what: &str) -> Option<String> {
         let (path, position) = self.first.as_ref()?;
         let count = self.count;
-        Some(format!("{count} {what} (the first at offset {position} of {})", path.display()))
+        Some(format!("{what}: {count} (the first at offset {position} of {})", path.display()))
     }
 }
 

@@ -5,9 +5,10 @@ use crate::dso_table::RecordedKind;
 use crate::load::Prepared;
 use crate::model::{LossReport, Profile, RecordStats, RecordingInfo};
 use crate::process::MAX_EPOCHS_PER_PROCESS;
+use crate::scan::Scan;
 use crate::stops::StopCounts;
 use std::collections::BTreeSet;
-use whit_perfdata::attr::SampleType;
+use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
@@ -16,6 +17,10 @@ use whit_types::TimestampNs;
 /// Follows the number of samples that could not be decoded.
 pub(crate) const UNREADABLE_SAMPLES: &str =
     "samples are shorter than their fields say and were left out";
+
+/// Follows the number of stacks that whit does not unwind.
+pub(crate) const FOREIGN_STACKS: &str =
+    "user stacks were not unwound: of 32-bit processes, or of a machine neither x86-64 nor arm64";
 
 /// Binaries without symbols that are named in the warnings; the rest is only counted.
 const MAX_NAMED_BINARIES: usize = 8;
@@ -131,6 +136,7 @@ fn warnings(
         }
     };
     counted(stops.unreadable_samples, UNREADABLE_SAMPLES);
+    counted(stops.foreign_stacks, FOREIGN_STACKS);
     counted(
         sums.cut_chains,
         &format!("call chains were cut: the call tree has reached {MAX_TREE_NODES} nodes"),
@@ -144,17 +150,18 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<S
     let scan = &prepared.scan;
     let mut warnings = recording.warnings.clone();
     warnings.extend(scan.warnings.iter().cloned());
-    let orphans = "samples belong to no event of the recording and were left out";
+    let orphans = "samples that belong to no event of the recording, left out";
     warnings.extend(scan.orphan_samples.warning(orphans));
-    let malformed = "records are shorter than their fields say and were left out";
+    let malformed = "records that are shorter than their fields say, left out";
     warnings.extend(scan.malformed.warning(malformed));
     if scan.deferred_chains > 0 {
         warnings.push(format!(
-            "{} user call chains were recorded apart from their samples (CALLCHAIN_DEFERRED), which \
-             whit does not join: those samples show the kernel's side alone",
+            "user call chains that were recorded apart from their samples (CALLCHAIN_DEFERRED), \
+             which whit does not join to them: {}",
             scan.deferred_chains
         ));
     }
+    warnings.extend(unsplit_groups(recording, scan));
     let epochs_cut = prepared.model.epochs_cut();
     if epochs_cut > 0 {
         warnings.push(format!(
@@ -163,6 +170,34 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<S
         ));
     }
     warnings
+}
+
+/// Events that were read with the samples of their group's leader (`:S`): perf makes samples of
+/// them, whit does not.
+fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<String> {
+    let is_read = |attr: &Attr| {
+        attr.sample_type.contains(SampleType::READ) && attr.read_format.contains(ReadFormat::GROUP)
+    };
+    let groups = recording.features.group_desc().unwrap_or_default();
+    // Groups follow each other; no event is in two.
+    let mut next = 0;
+    let members = groups.iter().flat_map(|group| {
+        let leader = group.leader_index as usize;
+        let reads = recording.events.get(leader).is_some_and(|event| is_read(&event.attr));
+        let end = leader.saturating_add(group.nr_members as usize).min(recording.events.len());
+        let members = next.max(leader.saturating_add(1))..end;
+        next = next.max(end);
+        members.filter(move |_| reads)
+    });
+    let unsampled = members.filter(|member| scan.samples_by_event[*member] == 0);
+    let names: Vec<_> = unsampled.map(|event| recording.events[event].name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "events that were only read with the samples of their group's leader (`:S`), which whit \
+             does not split among them: {}",
+            names.join(", ")
+        )
+    })
 }
 
 /// Binaries that have samples and no symbols, each with the reason.

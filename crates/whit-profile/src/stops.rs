@@ -8,6 +8,8 @@ pub(crate) struct StopCounts {
     by_reason: [u64; StopReason::ALL.len()],
     /// Samples that are shorter than their fields say.
     pub(crate) unreadable_samples: u64,
+    /// Samples whose stack was dumped and is none that whit unwinds.
+    pub(crate) foreign_stacks: u64,
 }
 
 impl StopCounts {
@@ -21,6 +23,7 @@ impl StopCounts {
     pub(crate) fn add(&mut self, other: &StopCounts) {
         self.by_reason.iter_mut().zip(&other.by_reason).for_each(|(a, b)| *a += b);
         self.unreadable_samples += other.unreadable_samples;
+        self.foreign_stacks += other.foreign_stacks;
     }
 
     /// Reasons that occurred, with their counts.

@@ -151,6 +151,8 @@ impl ReportArgs {
             stdio::write_ledger(out, profile)?;
         }
         if self.stats || self.ledger || self.header_only {
+            // The report itself has them in its head.
+            profile.warnings.iter().for_each(|warning| eprintln!("whit: {warning}"));
             return Ok(());
         }
         let no_color = std::env::var("NO_COLOR").ok();

@@ -52,32 +52,40 @@ pub(super) fn run(
     out: &mut dyn Write,
     summary: &mut ScriptSummary,
 ) -> Result<(), ScriptError> {
-    let unreadable = std::thread::scope(|scope| {
+    let troubles = std::thread::scope(|scope| {
         let lines: Vec<_> = (0..work.options.threads).map(|_| Line::start(scope, work)).collect();
-        let unreadable = feed(&lines, samples, out, summary);
+        let troubles = feed(&lines, samples, out, summary);
         let ended: Result<Vec<()>, LoadError> = lines.into_iter().map(Line::end).collect();
         ended?;
-        unreadable
+        troubles
     })?;
     let mut counted = |count: u64, text: &str| {
         if count > 0 {
             summary.warnings.push(format!("{count} {text}"));
         }
     };
-    counted(unreadable, describe::UNREADABLE_SAMPLES);
+    counted(troubles.unreadable, describe::UNREADABLE_SAMPLES);
+    counted(troubles.foreign_stacks, describe::FOREIGN_STACKS);
     counted(samples.disordered(), "samples stand behind later ones: their order needs more memory");
     Ok(())
 }
 
-/// Gives back how many samples could not be read.
+/// Samples that do not show all that they should.
+#[derive(Default)]
+struct Troubles {
+    unreadable: u64,
+    foreign_stacks: u64,
+}
+
 fn feed(
     lines: &[Line<'_>],
     samples: &mut OrderedSamples<'_>,
     out: &mut dyn Write,
     summary: &mut ScriptSummary,
-) -> Result<u64, ScriptError> {
+) -> Result<Troubles, ScriptError> {
     let mut spare = Vec::new();
-    let (mut sent, mut written, mut unreadable) = (0usize, 0usize, 0);
+    let (mut sent, mut written) = (0usize, 0usize);
+    let mut troubles = Troubles::default();
     let mut at_end = false;
     loop {
         if !at_end && sent - written < lines.len() * JOBS_PER_WORKER {
@@ -94,11 +102,12 @@ fn feed(
             let job = job.map_err(|_| LoadError::WorkerDied)?;
             written += 1;
             summary.samples += job.formatted;
-            unreadable += job.unreadable;
+            troubles.unreadable += job.unreadable;
+            troubles.foreign_stacks += job.foreign_stacks;
             out.write_all(&job.text)?;
             spare.push(job);
         } else {
-            return Ok(unreadable);
+            return Ok(troubles);
         }
     }
 }

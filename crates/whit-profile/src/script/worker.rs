@@ -28,6 +28,8 @@ pub(super) struct Job {
     pub(super) formatted: u64,
     /// Samples shorter than their fields say.
     pub(super) unreadable: u64,
+    /// Samples whose stack whit cannot unwind.
+    pub(super) foreign_stacks: u64,
 }
 
 /// Formats samples. One per thread.
@@ -52,11 +54,14 @@ impl<'a> Worker<'a> {
 
     /// Fills the job's text.
     pub(super) fn run(&mut self, job: &mut Job) {
-        (job.formatted, job.unreadable) = (0, 0);
+        (job.formatted, job.unreadable, job.foreign_stacks) = (0, 0, 0);
         job.text.clear();
         for pending in &job.samples {
             match self.format(pending, &mut job.text) {
-                Formatted::Yes => job.formatted += 1,
+                Formatted::Yes => {
+                    job.formatted += 1;
+                    job.foreign_stacks += u64::from(self.chain.is_foreign);
+                }
                 Formatted::Unreadable => job.unreadable += 1,
                 Formatted::Unwanted => {}
             }
