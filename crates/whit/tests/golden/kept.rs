@@ -1,0 +1,201 @@
+//! Each kept recording prints what stands beside it, and perf counts the same.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::library::folder;
+use crate::made;
+use crate::support::stats::Stats;
+use crate::support::tools::{command, perf, text};
+use crate::support::{Skip, check};
+
+/// The views that are kept: file name, and the arguments that print it.
+const VIEWS: [(&str, &[&str]); 3] = [
+    ("stats.txt", &["report", "--stats"]),
+    ("report.txt", &["report", "--stdio", "-n"]),
+    ("script.txt", &["script", "--ns"]),
+];
+
+/// Recordings that perf 6.1 refuses, and why.
+const PERF_REFUSES: [(&str, &str); 5] = [
+    ("new-7.0", "attributes longer than its own"),
+    ("deferred-chains", "records of a type that it does not know"),
+    ("perf-killed", "a header that was not completed"),
+    ("orphans", "samples that it cannot use"),
+    ("pipe", "formats of tracepoints that are none"),
+];
+
+/// Recordings whose records perf 6.1 counts otherwise, and why.
+const PERF_COUNTS_OTHERWISE: [(&str, &str); 2] = [
+    ("perf-group", "it makes samples of what was read with those of the leader"),
+    ("perf-pipe-tracepoint", "of a pipe it reports nothing behind the formats of tracepoints"),
+];
+
+/// Recordings of which perf 6.1 prints other samples, and why.
+const PERF_PRINTS_OTHERWISE: [(&str, &str); 5] = [
+    ("perf-group", "it makes samples of what was read with those of the leader"),
+    ("auxtrace", "it wants to decode the trace"),
+    ("branch-counters", "it drops the name of an event whose branches it does not know"),
+    ("guest", "it leaves out what ran in guests"),
+    ("perf-pipe", "of pipes it prints call chains whatever the fields"),
+];
+
+fn blessing() -> bool {
+    std::env::var_os("WHIT_BLESS").is_some_and(|value| value == "1")
+}
+
+/// Names of all kept recordings.
+pub(crate) fn names() -> Vec<String> {
+    let entries = std::fs::read_dir(folder()).expect("the folder of the recordings");
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    let mut names: Vec<String> = folders
+        .filter(|path| path.join("perf.data").exists())
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    assert!(names.len() > 30, "only {names:?}");
+    names
+}
+
+/// The kept recordings that are files.
+pub(crate) fn files() -> Vec<(String, PathBuf)> {
+    let path = |name: String| (name.clone(), folder().join(name).join("perf.data"));
+    names().into_iter().map(path).filter(|(_, path)| path.is_file()).collect()
+}
+
+/// Compares with the file at `path`, or writes it.
+fn expect(path: &Path, actual: &[u8], problems: &mut Vec<String>) {
+    if blessing() {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        std::fs::write(path, actual).expect("write what is expected");
+        return;
+    }
+    let expected = std::fs::read(path).unwrap_or_default();
+    if expected != actual {
+        let (expected, actual) = (lossy(&expected), lossy(actual));
+        problems.push(format!("{}\nexpected:\n{expected}\nis:\n{actual}", path.display()));
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("{} bytes, {:x?}…", bytes.len(), &bytes[..bytes.len().min(64)]),
+    }
+}
+
+fn fail_on(problems: &[String]) {
+    assert!(
+        problems.is_empty(),
+        "{} differ; if that is right, WHIT_BLESS=1 takes them over\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+}
+
+/// whit in the folder of a recording, with symbols from nowhere else.
+pub(crate) fn whit_in(folder: &Path) -> Command {
+    let mut whit = command(env!("CARGO_BIN_EXE_whit"));
+    whit.current_dir(folder).env("HOME", "/nonexistent").env("NO_COLOR", "1");
+    whit
+}
+
+/// Standard output, then what was said on standard error.
+fn output_of(name: &str, arguments: &[&str]) -> Vec<u8> {
+    let mut whit = whit_in(&folder().join(name));
+    whit.args(arguments).args(["-i", "perf.data", "--threads", "1"]);
+    whit.args(["--symfs", "../root", "--kallsyms", "../kallsyms"]);
+    let output = whit.output().expect("run whit");
+    assert!(output.status.success(), "{whit:?}: {}", lossy(&output.stderr));
+    let mut all = output.stdout;
+    if !output.stderr.is_empty() {
+        all.extend(b"--- standard error ---\n");
+        all.extend(output.stderr);
+    }
+    all
+}
+
+#[test]
+fn generated_recordings_are_those_kept() {
+    let mut problems = Vec::new();
+    for made in made::all() {
+        expect(&folder().join(made.name).join("perf.data"), &made.bytes, &mut problems);
+        for (path, program) in made.programs {
+            let path = folder().join("root").join(path.trim_start_matches('/'));
+            expect(&path, &program.file(), &mut problems);
+        }
+    }
+    fail_on(&problems);
+}
+
+#[test]
+fn views_are_as_expected() {
+    let mut problems = Vec::new();
+    for name in names() {
+        for (file, arguments) in VIEWS {
+            let actual = output_of(&name, arguments);
+            expect(&folder().join(&name).join(file), &actual, &mut problems);
+        }
+    }
+    fail_on(&problems);
+}
+
+#[test]
+fn perf_counts_the_same() {
+    check("perf_counts_the_same", || {
+        for name in names() {
+            if is_listed(&PERF_REFUSES, &name) {
+                continue;
+            }
+            if !is_listed(&PERF_COUNTS_OTHERWISE, &name) {
+                compare_counts(&name)?;
+            }
+            if !is_listed(&PERF_PRINTS_OTHERWISE, &name) {
+                compare_samples(&name)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+fn is_listed(list: &[(&str, &str)], name: &str) -> bool {
+    list.iter().any(|(listed, _)| *listed == name)
+}
+
+fn perf_in(name: &str) -> Result<Command, Skip> {
+    let mut perf = perf()?;
+    perf.current_dir(folder().join(name)).env("HOME", "/nonexistent");
+    Ok(perf)
+}
+
+fn compare_counts(name: &str) -> Result<(), Skip> {
+    let by_perf = text(perf_in(name)?.args(["report", "--stats", "-i", "perf.data"]));
+    let by_whit = output_of(name, &["report", "--stats"]);
+    let (perf, whit) = (Stats::parse(&by_perf), Stats::parse(&lossy(&by_whit)));
+    assert_eq!(whit.by_type, perf.by_type, "{name}");
+    let samples = |stats: &Stats| stats.samples_by_event.values().copied().collect::<Vec<_>>();
+    assert_eq!(samples(&whit), samples(&perf), "{name}");
+    Ok(())
+}
+
+fn compare_samples(name: &str) -> Result<(), Skip> {
+    let fields = if name == "no-times" { "comm,tid,event" } else { "comm,tid,time,event" };
+    let mut perf = perf_in(name)?;
+    perf.args(["script", "-F", fields, "--ns", "-i", "perf.data"]);
+    let whit = output_of(name, &["script", "-F", fields, "--ns"]);
+    assert_eq!(heads(&lossy(&whit)), heads(&text(&mut perf)), "{name}");
+    Ok(())
+}
+
+/// The lines of samples, each with how often it stands there: perf's order of samples of one time
+/// is its own.
+fn heads(text: &str) -> BTreeMap<String, u64> {
+    let mut heads = BTreeMap::new();
+    let text = text.split("--- standard error ---").next().unwrap_or_default();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        *heads.entry(words.join(" ")).or_default() += 1;
+    }
+    heads
+}
