@@ -86,6 +86,7 @@ impl<'a> Worker<'a> {
         let attr = &event_desc.attr;
         let epoch = prepared.model.space_at(pid, pending.time);
         self.texts.begin();
+        self.chain.is_foreign = false;
         if format.wants_chain(event) {
             self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
             let in_chain = attr.sample_type.contains(SampleType::CALLCHAIN);
