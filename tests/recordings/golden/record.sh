@@ -53,7 +53,7 @@ record() {
     (
         cd "perf-$name"
         env -i PATH="$PATH" PERF_CONFIG=/dev/null \
-            perf record --no-buildid --no-buildid-cache "$@" -o perf.data -- "$programs/$program"
+            perf record --no-buildid --no-buildid-cache "$@" -o recording.data -- "$programs/$program"
     )
     forget_release "perf-$name"
 }
@@ -82,7 +82,7 @@ record_pipe() {
     (
         cd "$name"
         env -i PATH="$PATH" PERF_CONFIG=/dev/null \
-            perf record --no-buildid --no-buildid-cache "$@" -o - -- "$programs/spin" | cat >perf.data
+            perf record --no-buildid --no-buildid-cache "$@" -o - -- "$programs/spin" | cat >recording.data
     )
     forget_release "$name"
 }
@@ -93,7 +93,7 @@ mkdir perf-killed
 (
     cd perf-killed
     env -i PATH="$PATH" PERF_CONFIG=/dev/null \
-        perf record --no-buildid --no-buildid-cache -e cpu-clock:u -c 10000000 -g -m 1 -o perf.data -- \
+        perf record --no-buildid --no-buildid-cache -e cpu-clock:u -c 10000000 -g -m 1 -o recording.data -- \
         "$programs/spin-long" &
     recorder=$!
     sleep 1

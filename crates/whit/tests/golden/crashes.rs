@@ -173,7 +173,9 @@ fn kept_recordings_that_were_cut() {
 }
 
 fn copy_directory(to: &Path) {
-    for entry in std::fs::read_dir(folder().join("perf-threads/perf.data")).expect("a directory") {
+    for entry in
+        std::fs::read_dir(folder().join("perf-threads/recording.data")).expect("a directory")
+    {
         let entry = entry.expect("an entry");
         std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copy a part");
     }

@@ -50,7 +50,7 @@ pub(crate) fn names() -> Vec<String> {
     let entries = std::fs::read_dir(folder()).expect("the folder of the recordings");
     let folders = entries.map(|entry| entry.expect("an entry").path());
     let mut names: Vec<String> = folders
-        .filter(|path| path.join("perf.data").exists())
+        .filter(|path| path.join("recording.data").exists())
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
         .collect();
     names.sort();
@@ -60,7 +60,7 @@ pub(crate) fn names() -> Vec<String> {
 
 /// The kept recordings that are files.
 pub(crate) fn files() -> Vec<(String, PathBuf)> {
-    let path = |name: String| (name.clone(), folder().join(name).join("perf.data"));
+    let path = |name: String| (name.clone(), folder().join(name).join("recording.data"));
     names().into_iter().map(path).filter(|(_, path)| path.is_file()).collect()
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn whit_in(folder: &Path) -> Command {
 /// Standard output, then what was said on standard error.
 fn output_of(name: &str, arguments: &[&str]) -> Vec<u8> {
     let mut whit = whit_in(&folder().join(name));
-    whit.args(arguments).args(["-i", "perf.data", "--threads", "1"]);
+    whit.args(arguments).args(["-i", "recording.data", "--threads", "1"]);
     whit.args(["--symfs", "../root", "--kallsyms", "../kallsyms"]);
     let output = whit.output().expect("run whit");
     assert!(output.status.success(), "{whit:?}: {}", lossy(&output.stderr));
@@ -120,7 +120,7 @@ fn output_of(name: &str, arguments: &[&str]) -> Vec<u8> {
 fn generated_recordings_are_those_kept() {
     let mut problems = Vec::new();
     for made in made::all() {
-        expect(&folder().join(made.name).join("perf.data"), &made.bytes, &mut problems);
+        expect(&folder().join(made.name).join("recording.data"), &made.bytes, &mut problems);
         for (path, program) in made.programs {
             let path = folder().join("root").join(path.trim_start_matches('/'));
             expect(&path, &program.file(), &mut problems);
@@ -170,7 +170,7 @@ fn perf_in(name: &str) -> Result<Command, Skip> {
 }
 
 fn compare_counts(name: &str) -> Result<(), Skip> {
-    let by_perf = text(perf_in(name)?.args(["report", "--stats", "-i", "perf.data"]));
+    let by_perf = text(perf_in(name)?.args(["report", "--stats", "-i", "recording.data"]));
     let by_whit = output_of(name, &["report", "--stats"]);
     let (perf, whit) = (Stats::parse(&by_perf), Stats::parse(&lossy(&by_whit)));
     assert_eq!(whit.by_type, perf.by_type, "{name}");
@@ -182,7 +182,7 @@ fn compare_counts(name: &str) -> Result<(), Skip> {
 fn compare_samples(name: &str) -> Result<(), Skip> {
     let fields = if name == "no-times" { "comm,tid,event" } else { "comm,tid,time,event" };
     let mut perf = perf_in(name)?;
-    perf.args(["script", "-F", fields, "--ns", "-i", "perf.data"]);
+    perf.args(["script", "-F", fields, "--ns", "-i", "recording.data"]);
     let whit = output_of(name, &["script", "-F", fields, "--ns"]);
     assert_eq!(heads(&lossy(&whit)), heads(&text(&mut perf)), "{name}");
     Ok(())

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::{EventId, NodeId, Profile};
+use whit_profile::script::{Format, ScriptedFrame, ScriptedSample};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::hists::HistsOptions;
 use whit_view::html::{HtmlOptions, write_html};
@@ -93,6 +94,24 @@ fn guarded(what: &str, body: impl FnOnce() -> Outcome) -> Outcome {
     outcome.unwrap_or_else(|_| panic!("{what}: see the panic above"))
 }
 
+/// Text of samples that touches all that is said of them.
+struct Numbers;
+
+impl Format for Numbers {
+    fn wants_chain(&self, _event: usize) -> bool {
+        true
+    }
+
+    fn frame(&self, _event: usize, frame: &ScriptedFrame<'_>, out: &mut Vec<u8>) {
+        out.extend(frame.function_offset.to_le_bytes());
+    }
+
+    fn sample(&self, sample: &ScriptedSample<'_>, out: &mut Vec<u8>) {
+        out.extend(sample.time.0.to_le_bytes());
+        sample.chain.append(out);
+    }
+}
+
 pub(crate) fn show_opened(opened: Result<Recording, whit_perfdata::reader::OpenError>) -> Outcome {
     let recording = match opened {
         Ok(recording) => recording,
@@ -111,17 +130,9 @@ pub(crate) fn show_opened(opened: Result<Recording, whit_perfdata::reader::OpenE
     if WITHOUT_PAGE.fetch_add(1, Ordering::Relaxed).is_multiple_of(SHOWN_PER_PAGE) {
         write_html(&profile, &HtmlOptions::default(), &mut sink()).expect(written);
     }
-    let summary = whit_profile::script::script(
-        &recording,
-        &options,
-        &|_, _| {},
-        &|sample, out| {
-            let frames = sample.frames.iter().map(|frame| frame.function_offset);
-            out.extend(frames.fold(sample.time.0, u64::wrapping_add).to_le_bytes());
-        },
-        &mut sink(),
-    )
-    .expect(written);
+    let summary =
+        whit_profile::script::script(&recording, &options, &|_, _| {}, &Numbers, &mut sink())
+            .expect(written);
     let counted: u64 = profile.events.iter().map(|event| event.samples).sum();
     assert_eq!(summary.samples, counted, "script and report disagree");
     Outcome::Shown(Box::new(profile))
