@@ -213,7 +213,7 @@ impl Context<'_> {
             | AttrFlags::KSYMBOL;
         for (flag, on) in [
             (AttrFlags::MMAP_DATA, self.records_addresses()),
-            (AttrFlags::BUILD_ID, options.build_ids),
+            (AttrFlags::BUILD_ID, options.kernel_build_ids),
             (AttrFlags::BPF_EVENT, options.bpf_events),
             (AttrFlags::CONTEXT_SWITCH, options.switch_events),
         ] {

@@ -110,6 +110,10 @@ pub struct RecordOptions {
     pub ring_size: RingSize,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,
+    /// Let the kernel write build ids into mapping records (`attr.build_id`). Off unless asked for:
+    /// up to Linux 6.18 at least, the kernel then marks the same records of *other* recorders that
+    /// run at the time as if they held a build id, which stock perf does not survive.
+    pub kernel_build_ids: bool,
     /// BPF programs and other kernel symbols that come and go.
     pub bpf_events: bool,
     /// The command line, for the header.
@@ -144,6 +148,7 @@ impl RecordOptions {
             clock: None,
             ring_size: RingSize::Default,
             build_ids: true,
+            kernel_build_ids: false,
             bpf_events: true,
             command_line: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

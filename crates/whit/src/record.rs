@@ -115,7 +115,7 @@ pub(crate) struct RecordArgs {
     /// Leave build ids out
     #[arg(short = 'B', long)]
     no_buildid: bool,
-    /// Record build ids in mappings (the default)
+    /// Let the kernel record build ids of mappings; disturbs other recorders that run meanwhile
     #[arg(long)]
     buildid_mmap: bool,
     /// Leave BPF programs out
@@ -215,6 +215,7 @@ impl RecordArgs {
             clock: self.clockid,
             ring_size: self.mmap_pages.unwrap_or_default(),
             build_ids: !self.no_buildid,
+            kernel_build_ids: self.buildid_mmap && !self.no_buildid,
             bpf_events: !self.no_bpf_event,
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),

@@ -12,8 +12,7 @@ const TRACKING: AttrFlags = AttrFlags(
         | AttrFlags::COMM_EXEC.0
         | AttrFlags::TASK.0
         | AttrFlags::KSYMBOL.0
-        | AttrFlags::BPF_EVENT.0
-        | AttrFlags::BUILD_ID.0,
+        | AttrFlags::BPF_EVENT.0,
 );
 
 fn event(config: u64) -> EventSpec {
