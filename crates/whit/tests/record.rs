@@ -271,8 +271,8 @@ fn losses_are_counted_and_shown() {
     let Some(dump) = dump else { return };
     let reported: u64 = dump
         .lines()
-        .filter_map(|line| line.split("PERF_RECORD_LOST").nth(1))
-        .filter_map(|line| line.rsplit([' ', ':']).next()?.trim().parse::<u64>().ok())
+        .filter_map(|line| line.split("PERF_RECORD_LOST lost ").nth(1))
+        .filter_map(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok())
         .sum();
     assert_eq!(reported, lost, "{dump}");
 }
