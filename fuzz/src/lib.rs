@@ -13,8 +13,10 @@
 
 mod driver;
 mod mutate;
+mod on_disk;
 
 pub use driver::{Target, run};
+pub use on_disk::{with_file, with_path};
 
 #[cfg(fuzzing)]
 pub use libfuzzer_sys;

@@ -87,6 +87,10 @@ impl DebugInfo {
     /// The functions at `svma`, outermost first: the one that owns the code, then those inlined into
     /// it. Empty where nothing is known.
     pub(crate) fn frames(&mut self, svma: Svma) -> Vec<DwarfFrame> {
+        // addr2line looks into the range up to the next address, which the last one has not.
+        if svma.0 == u64::MAX {
+            return Vec::new();
+        }
         let files = &mut self.files;
         self.context.with_dependent(|_, context| {
             let Some(frames) = without_split_units(context.find_frames(svma.0)) else {

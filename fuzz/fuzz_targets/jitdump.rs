@@ -1,0 +1,27 @@
+//! jitdump files of any bytes.
+#![cfg_attr(fuzzing, no_main)]
+
+use std::path::Path;
+
+use whit_fuzz::{Verdict, fuzz_target};
+use whit_symbolize::JitDump;
+use whit_types::{Avma, FileOffset, TimestampNs};
+use whit_unwind::Bytes;
+
+const DICTIONARY: &[&str] = &["DTiJ", "\0\0\0\0", "\x02\0\0\0", "\x28\0\0\0", "name\0"];
+
+fuzz_target!(DICTIONARY, |data| {
+    let Ok(dump) = JitDump::from_bytes(Path::new("fuzz.dump"), Bytes::from(data.to_vec())) else {
+        return Verdict::Reject;
+    };
+    for word in data.windows(8).step_by(8) {
+        let word = u64::from_le_bytes(word.try_into().expect("8 bytes"));
+        for time in [TimestampNs(0), TimestampNs(word), TimestampNs(u64::MAX)] {
+            if let Some(offset) = dump.locate(Avma(word), time) {
+                let _ = dump.resolve(offset);
+            }
+        }
+        let _ = dump.resolve(FileOffset(word));
+    }
+    if dump.is_empty() { Verdict::Reject } else { Verdict::Keep }
+});

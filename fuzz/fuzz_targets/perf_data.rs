@@ -1,0 +1,112 @@
+//! Recordings of any bytes: everything that the reader gives is asked for; blocks read again are the
+//! same; what is not read is said.
+#![cfg_attr(fuzzing, no_main)]
+
+use std::path::Path;
+
+use whit_fuzz::{Verdict, fuzz_target, with_file};
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::feature::{Feature, Features};
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, SideBand, record_type};
+use whit_perfdata::sample::Sample;
+use whit_perfdata::stream::{BLOCK_SIZE_BYTES, Stream, StreamReader};
+
+const DICTIONARY: &[&str] = &[
+    "PERFILE2",
+    "\x10\0\0\0\0\0\0\0",
+    "\x68\0\0\0\0\0\0\0",
+    // Headers of records: MMAP2, SAMPLE, LOST, AUXTRACE, TRACING_DATA, COMPRESSED, COMPRESSED2.
+    "\x0a\0\0\0\x02\0\x50\0",
+    "\x09\0\0\0\x02\0\x28\0",
+    "\x02\0\0\0\0\0\x18\0",
+    "\x47\0\0\0\0\0\x30\0",
+    "\x42\0\0\0\0\0\x0c\0",
+    "\x51\0\0\0\0\0\x20\0",
+    "\x53\0\0\0\0\0\x20\0",
+    "\x40\0\0\0\0\0\x58\0",
+    "[kernel.kallsyms]_text",
+    "//anon",
+    "[vdso]",
+];
+
+/// What records and compression may at most blow up to, so that an input takes no seconds.
+const MAX_DECODED_BYTES: u64 = 64 << 20;
+
+fn ask_features(features: &Features) {
+    for (feature, _) in features.iter() {
+        let _ = (features.string(feature), features.word(feature));
+    }
+    let _ = (features.nr_cpus(), features.cmdline(), features.event_desc());
+    let _ = (features.group_desc(), features.sample_time(), features.clock_data());
+    let _ = (features.build_ids(), features.ledger());
+    assert!(features.get(Feature(0)).is_none_or(|bytes| bytes.len() <= 128 << 20));
+}
+
+fn ask_sample(sample: &Sample<'_>) {
+    let chain: u64 = sample.callchain.iter().fold(0, u64::wrapping_add);
+    let branches = sample.branch_stack.iter().map(|entry| entry.from.0 ^ entry.to.0);
+    let branches = branches.fold(chain, u64::wrapping_add);
+    assert_eq!(sample.branch_stack.iter().count(), sample.branch_stack.len());
+    if let Some(regs) = sample.user_regs {
+        let by_index = (0..64).filter_map(|index| regs.get(index));
+        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(branches, u64::wrapping_add);
+        assert_eq!(sum(&mut by_index.into_iter()), sum(&mut regs.values()));
+    }
+    assert!(sample.user_stack.len() + sample.raw.map_or(0, <[u8]>::len) < 1 << 16);
+}
+
+fn ask_records(block: &[u8], events: &EventTable) {
+    let mut rest = block;
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        let parsed = SideBand::parse(record);
+        assert!(parsed.is_none() || SideBand::is_decoded(record.header.kind));
+        let _ = events.parse_id_trailer(record.body);
+        if record.header.kind == record_type::SAMPLE
+            && let Some(layout) =
+                events.event_of_sample(record.body).and_then(|event| events.layout(event))
+            && let Some(sample) = layout.parse(record.body)
+        {
+            assert_eq!(sample.time, layout.sample_time(record.body));
+            ask_sample(&sample);
+        }
+        rest = tail;
+    }
+    assert!(rest.is_empty(), "a block ends in the middle of a record");
+}
+
+fn read(stream: &Stream, events: &EventTable) {
+    let mut reader = StreamReader::new(stream.clone());
+    let (mut block, mut again) = (Vec::new(), Vec::new());
+    let mut last = None;
+    while let Ok(Some(info)) = reader.next_block(&mut block) {
+        assert!(!block.is_empty() && block.len() < 2 * BLOCK_SIZE_BYTES);
+        assert!(last < Some(info.position), "positions grow");
+        last = Some(info.position);
+        if let Some(range) = info.range {
+            stream.read_block(range, &mut again).expect("a block that was read before");
+            assert!(again == block);
+        }
+        ask_records(&block, events);
+        if reader.record_counts().decompressed_bytes > MAX_DECODED_BYTES {
+            return;
+        }
+    }
+    assert_eq!(reader.consumed_bytes(), stream.size_bytes());
+    assert!(reader.truncation().is_none_or(|cut| cut.size_bytes > 0));
+}
+
+fuzz_target!(DICTIONARY, |data| {
+    let opened = with_file(data, |file| Recording::from_file(Path::new("fuzz.data"), file));
+    let recording = match opened {
+        Ok(recording) => recording,
+        Err(error) => {
+            assert!(error.to_string().contains("fuzz.data"));
+            return Verdict::Reject;
+        }
+    };
+    ask_features(&recording.features);
+    let events = EventTable::new(&recording.events);
+    recording.streams.iter().for_each(|stream| read(stream, &events));
+    Verdict::Keep
+});

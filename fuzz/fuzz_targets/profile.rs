@@ -1,0 +1,103 @@
+//! Recordings of any bytes, from the file to every view: no panic, the same with one thread and with
+//! three, and as many samples one by one as in sum.
+#![cfg_attr(fuzzing, no_main)]
+
+use std::io::sink;
+use std::path::Path;
+
+use whit_fuzz::{Verdict, fuzz_target, with_file};
+use whit_perfdata::reader::Recording;
+use whit_profile::model::{EventId, Profile};
+use whit_profile::{LoadOptions, load, script};
+use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_view::folded::{FoldedOptions, write_folded};
+use whit_view::hists::HistsOptions;
+use whit_view::html::{HtmlOptions, write_html};
+use whit_view::stdio::{self, StdioOptions};
+
+/// Text of samples: their times alone, with chains made and thrown away.
+struct Times;
+
+impl script::Format for Times {
+    fn wants_chain(&self, _event: usize) -> bool {
+        true
+    }
+
+    fn frame(&self, _event: usize, _frame: &script::ScriptedFrame<'_>, _out: &mut Vec<u8>) {}
+
+    fn sample(&self, sample: &script::ScriptedSample<'_>, out: &mut Vec<u8>) {
+        out.extend(sample.time.0.to_le_bytes());
+    }
+}
+
+const DICTIONARY: &[&str] = &[
+    "PERFILE2",
+    "\x0a\0\0\0\x02\0\x50\0",
+    "\x03\0\0\0\0\x20\x20\0",
+    "\x07\0\0\0\0\0\x28\0",
+    "\x09\0\0\0\x02\0\x28\0",
+    "\x11\0\0\0\0\0\x38\0",
+    "\u{80}\u{ff}",
+    "//anon",
+    "jit-1.dump",
+    "[vdso]",
+];
+
+/// Streams that decompress to more are left to the target of the reader.
+const MAX_COMPRESSED_BYTES: usize = 4 << 10;
+
+fn options(threads: usize) -> LoadOptions {
+    // No file of this machine is looked into.
+    let nowhere = Path::new("/nonexistent/whit-fuzz");
+    let mut symbols =
+        SymbolizerConfig::new(DebugDirs { symfs: Some(nowhere.into()), ..DebugDirs::none() });
+    symbols.kernel.kallsyms = Some(nowhere.join("kallsyms"));
+    symbols.perf_map_dirs.clear();
+    LoadOptions { by_cpu: threads > 1, ..LoadOptions::new(threads, symbols) }
+}
+
+fn show(profile: &Profile, with_page: bool) {
+    let written = "into a sink";
+    stdio::write_header(&mut sink(), profile).expect(written);
+    stdio::write_stats(&mut sink(), profile).expect(written);
+    stdio::write_report(&mut sink(), profile, &StdioOptions::default()).expect(written);
+    whit_view::json::write_json(&mut sink(), profile, &HistsOptions::default()).expect(written);
+    for event in 0..profile.events.len() as u32 {
+        let options = FoldedOptions::default();
+        write_folded(&mut sink(), profile, EventId(event), &options).expect(written);
+    }
+    if with_page {
+        write_html(profile, &HtmlOptions::default(), &mut sink()).expect(written);
+    }
+}
+
+fn samples(profile: &Profile) -> u64 {
+    profile.events.iter().map(|event| event.samples).sum()
+}
+
+fuzz_target!(DICTIONARY, |data| {
+    let compressed = data.windows(4).any(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]);
+    if compressed && data.len() > MAX_COMPRESSED_BYTES {
+        return Verdict::Reject;
+    }
+    with_file(data, |file| {
+        let Ok(recording) = Recording::from_file(Path::new("fuzz.data"), file) else {
+            return Verdict::Reject;
+        };
+        let profile = load(&recording, &options(1), &|_, _| {}).expect("nothing changes the file");
+        // A page costs as much as the rest together many times over.
+        let sum = data.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+        show(&profile, sum.is_multiple_of(64));
+        if sum.is_multiple_of(16) {
+            let parallel = load(&recording, &options(3), &|_, _| {}).expect("nothing changes it");
+            assert_eq!(samples(&profile), samples(&parallel));
+        }
+        let mut times = Vec::new();
+        let summary = script::script(&recording, &options(1), &|_, _| {}, &Times, &mut times);
+        let summary = summary.expect("nothing changes the file");
+        assert_eq!(summary.samples, samples(&profile));
+        let times = times.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time));
+        assert!(times.is_sorted(), "samples out of order");
+        Verdict::Keep
+    })
+});
