@@ -1,5 +1,5 @@
 //! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals,
-//! the start of a command, capabilities, limits, affinity, clocks, and read-only file mappings.
+//! the start of a command, capabilities, limits, affinity, clocks, asynchronous writes, and read-only file mappings.
 //!
 //! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
 //! the workspace that may hold `unsafe`; every block does one thing and names the contract that
@@ -7,6 +7,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod affinity;
+mod async_write;
 pub mod capability;
 pub mod clock;
 pub mod limit;
@@ -19,6 +20,7 @@ pub mod system;
 pub mod usage;
 mod workload;
 
+pub use async_write::{AsyncWriter, Completion, WriteBuffer};
 pub use mapped_file::MappedFile;
 pub use perf_event::{OpenFlags, PerfEventFd};
 pub use poll::{Poller, Ready, Waker};

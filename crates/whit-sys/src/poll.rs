@@ -1,5 +1,6 @@
 //! Waiting for many descriptors at once, and being woken by another thread.
 
+use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,11 @@ use rustix::fd::OwnedFd;
 use crate::Errno;
 
 /// Most descriptors reported by one wait; the rest are reported by the next.
-const READY_MAX: usize = 256;
+const READY_MAX: usize = 64;
 
 /// A set of descriptors to wait for, each with a token of the caller's choice.
 pub struct Poller {
     epoll: OwnedFd,
-    buffer: Vec<epoll::Event>,
 }
 
 /// One descriptor that is ready.
@@ -40,7 +40,7 @@ impl Poller {
     /// An empty set.
     pub fn new() -> Result<Poller, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Poller { epoll, buffer: Vec::with_capacity(READY_MAX) })
+        Ok(Poller { epoll })
     }
 
     /// Waits for input on `fd`, level-triggered.
@@ -60,16 +60,14 @@ impl Poller {
             None => None,
             Some(t) => Some(rustix::event::Timespec::try_from(t).map_err(|_| Errno::INVAL)?),
         };
-        self.buffer.clear();
-        let spare = rustix::buffer::spare_capacity(&mut self.buffer);
-        match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
-            Ok(_) => {}
+        let mut buffer = [const { MaybeUninit::uninit() }; READY_MAX];
+        let ready = match epoll::wait(&self.epoll, &mut buffer, timeout.as_ref()) {
+            Ok((ready, _)) => ready,
             Err(Errno::INTR) => return Ok(Vec::new()),
             Err(error) => return Err(error),
-        }
+        };
         let gone = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        Ok(self
-            .buffer
+        Ok(ready
             .iter()
             .map(|event| {
                 let flags = event.flags;

@@ -232,6 +232,17 @@ impl RingRead<'_> {
         [front, back]
     }
 
+    /// Gives the space of the first `size` bytes back to the kernel; what follows can be read on.
+    ///
+    /// # Panics
+    /// Where there are fewer.
+    pub fn release_bytes(&mut self, size: usize) {
+        assert!(size <= self.len(), "only what was read can be released");
+        self.ring.tail = self.ring.tail.wrapping_add(size as u64);
+        // Release: D of the module's diagram, pairs with the kernel's load of data_tail (A).
+        self.ring.data_tail().store(self.ring.tail, Ordering::Release);
+    }
+
     /// Gives the space back to the kernel.
     pub fn release(self) {
         self.ring.tail = self.head;
@@ -264,7 +275,10 @@ mod tests {
         assert_eq!(usize::from(u16::from_ne_bytes([bytes[6], bytes[7]])), bytes.len());
         assert_eq!(&bytes[16..29], b"ring-test-one");
         assert_eq!(ring.read().len(), bytes.len(), "an unreleased read takes nothing out");
-        assert_eq!(ring.drain(|s| s.concat()).unwrap(), bytes);
+        let mut read = ring.read();
+        read.release_bytes(8);
+        assert_eq!(read.slices().concat(), bytes[8..]);
+        assert_eq!(ring.drain(|s| s.concat()).unwrap(), bytes[8..]);
         assert_eq!(ring.available_bytes(), 0);
     }
 
