@@ -76,6 +76,31 @@ pub struct BuildIdEntry {
     pub path: String,
 }
 
+/// COMPRESSED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompressedDesc {
+    /// perf writes 0.
+    pub version: u32,
+    /// 1 is zstd.
+    pub kind: u32,
+    /// zstd level.
+    pub level: u32,
+    /// Bytes before over bytes after.
+    pub ratio: u32,
+    /// Most bytes that one compressed record decodes to, with what the decoder needs beside.
+    pub decoded_bytes_max: u32,
+}
+
+impl CompressedDesc {
+    /// `PERF_COMP_ZSTD`.
+    const ZSTD: u32 = 1;
+
+    /// zstd at a level.
+    pub fn zstd(level: u32, ratio: u32, decoded_bytes_max: u32) -> CompressedDesc {
+        CompressedDesc { version: 0, kind: Self::ZSTD, level, ratio, decoded_bytes_max }
+    }
+}
+
 /// CLOCK_DATA: one moment, on the wall clock and on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockData {
@@ -249,6 +274,24 @@ impl Features {
     /// Sets SAMPLE_TIME.
     pub fn set_sample_time(&mut self, first: TimestampNs, last: TimestampNs) {
         self.set(Feature::SAMPLE_TIME, [first.0.to_le_bytes(), last.0.to_le_bytes()].concat());
+    }
+
+    /// COMPRESSED: how records are compressed, for readers that set up one decoder.
+    pub fn compressed(&self) -> Option<CompressedDesc> {
+        let mut c = self.cursor(Feature::COMPRESSED)?;
+        Some(CompressedDesc {
+            version: c.u32()?,
+            kind: c.u32()?,
+            level: c.u32()?,
+            ratio: c.u32()?,
+            decoded_bytes_max: c.u32()?,
+        })
+    }
+
+    /// Sets COMPRESSED.
+    pub fn set_compressed(&mut self, desc: &CompressedDesc) {
+        let words = [desc.version, desc.kind, desc.level, desc.ratio, desc.decoded_bytes_max];
+        self.set(Feature::COMPRESSED, words.iter().flat_map(|word| word.to_le_bytes()).collect());
     }
 
     /// CLOCK_DATA.

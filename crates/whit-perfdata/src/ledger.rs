@@ -37,6 +37,64 @@ pub struct Ledger {
     pub rings: u64,
     /// Size of one ring's data area.
     pub ring_size_bytes: u64,
+    /// Bytes of records that were compressed.
+    pub compressed_from_bytes: u64,
+    /// Bytes that they became.
+    pub compressed_to_bytes: u64,
+    /// Times that a reader had to wait until a block was written.
+    pub stalls: u64,
+    /// Time that readers waited.
+    pub stall_ns: u64,
+    /// Records that were taken from rings and could not be written; part of `lost_records`.
+    pub unwritten_records: u64,
+    /// Each reader's share.
+    pub readers: Vec<ReaderLedger>,
+}
+
+/// What one reader's thread did and cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderLedger {
+    /// CPU time in user mode.
+    pub user_cpu_ns: u64,
+    /// CPU time in kernel mode.
+    pub system_cpu_ns: u64,
+    /// Times that it was woken.
+    pub wakeups: u64,
+    /// Rings that it drained.
+    pub rings: u64,
+    /// Bytes that it took out of them.
+    pub ring_bytes: u64,
+    /// Bytes written to its stream.
+    pub written_bytes: u64,
+    /// Number of writes.
+    pub writes: u64,
+    /// Time that it spent in writes, or in starting them.
+    pub write_ns: u64,
+    /// Times that it had to wait until a block was written.
+    pub stalls: u64,
+    /// Time that it waited.
+    pub stall_ns: u64,
+}
+
+/// Most readers that are read from a recording.
+const MAX_READERS: usize = 1 << 16;
+
+impl ReaderLedger {
+    /// The fields in the order of the file; new ones go to the end.
+    fn fields(&mut self) -> [&mut u64; 10] {
+        [
+            &mut self.user_cpu_ns,
+            &mut self.system_cpu_ns,
+            &mut self.wakeups,
+            &mut self.rings,
+            &mut self.ring_bytes,
+            &mut self.written_bytes,
+            &mut self.writes,
+            &mut self.write_ns,
+            &mut self.stalls,
+            &mut self.stall_ns,
+        ]
+    }
 }
 
 /// Version of the encoding; the first word of the section.
@@ -45,7 +103,7 @@ const VERSION: u32 = 1;
 impl Ledger {
     /// The fields in the order of the file. New ones go to the end: a reader takes what it knows
     /// and leaves the rest.
-    fn fields(&mut self) -> [&mut u64; 16] {
+    fn fields(&mut self) -> [&mut u64; 21] {
         [
             &mut self.wall_ns,
             &mut self.setup_ns,
@@ -63,17 +121,37 @@ impl Ledger {
             &mut self.elapsed_ns,
             &mut self.rings,
             &mut self.ring_size_bytes,
+            &mut self.compressed_from_bytes,
+            &mut self.compressed_to_bytes,
+            &mut self.stalls,
+            &mut self.stall_ns,
+            &mut self.unwritten_records,
         ]
     }
 
+    /// Bytes before over bytes after compression; 1 where nothing was compressed.
+    pub fn compression_ratio(&self) -> f64 {
+        if self.compressed_to_bytes == 0 {
+            return 1.0;
+        }
+        self.compressed_from_bytes as f64 / self.compressed_to_bytes as f64
+    }
+
     /// As the feature section holds it: version and number of fields (`u32` each), then the
-    /// fields (`u64` each), little-endian.
+    /// fields (`u64` each); number of readers and number of fields of each (`u32` each), then
+    /// theirs; little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut copy = self.clone();
         let fields = copy.fields();
         let mut out = VERSION.to_le_bytes().to_vec();
         out.extend((fields.len() as u32).to_le_bytes());
         out.extend(fields.iter().flat_map(|field| field.to_le_bytes()));
+        let width = ReaderLedger::default().fields().len() as u32;
+        out.extend((self.readers.len() as u32).to_le_bytes());
+        out.extend(width.to_le_bytes());
+        for reader in &mut copy.readers {
+            out.extend(reader.fields().iter().flat_map(|field| field.to_le_bytes()));
+        }
         out
     }
 
@@ -85,11 +163,25 @@ impl Ledger {
         }
         let count = c.u32()? as usize;
         let mut ledger = Ledger::default();
-        for field in ledger.fields().into_iter().take(count) {
-            *field = c.u64()?;
+        fill(&mut c, &mut ledger.fields(), count)?;
+        // The first version had no readers.
+        let (Some(readers), Some(width)) = (c.u32(), c.u32()) else { return Some(ledger) };
+        for _ in 0..(readers as usize).min(MAX_READERS) {
+            let mut reader = ReaderLedger::default();
+            fill(&mut c, &mut reader.fields(), width as usize)?;
+            ledger.readers.push(reader);
         }
         Some(ledger)
     }
+}
+
+/// Fills fields from `count` words; what there is more is stepped over.
+fn fill(c: &mut Cursor<'_>, fields: &mut [&mut u64], count: usize) -> Option<()> {
+    for field in fields.iter_mut().take(count) {
+        **field = c.u64()?;
+    }
+    c.take(count.saturating_sub(fields.len()).checked_mul(8)?)?;
+    Some(())
 }
 
 #[cfg(test)]
@@ -101,6 +193,11 @@ mod tests {
         let mut ledger = Ledger::default();
         for (value, field) in (1..).zip(ledger.fields()) {
             *field = value;
+        }
+        for reader in 0..3 {
+            let mut one = ReaderLedger::default();
+            (100 * reader..).zip(one.fields()).for_each(|(value, field)| *field = value);
+            ledger.readers.push(one);
         }
         let bytes = ledger.to_bytes();
         assert_eq!(Ledger::from_bytes(&bytes), Some(ledger));

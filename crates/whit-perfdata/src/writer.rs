@@ -58,11 +58,19 @@ impl<W: Write + Seek> FileWriter<W> {
         self.header.data.size_bytes
     }
 
-    /// After a failed [`append`](Self::append): closes the file so that everything that was
-    /// appended before stays readable, with as many features as still find room.
+    /// Where records start.
+    pub fn data_offset(&self) -> u64 {
+        self.header.data.offset
+    }
+
+    /// For callers that have written the records themselves: how many bytes there are.
+    pub fn set_data_size_bytes(&mut self, size_bytes: u64) {
+        self.header.data.size_bytes = size_bytes;
+    }
+
+    /// After a failed write: closes the file so that the records before it stay readable, with as
+    /// many features as still find room.
     pub fn salvage(mut self, features: &Features) -> io::Result<W> {
-        let end = self.header.data.offset + self.header.data.size_bytes;
-        self.out.seek(SeekFrom::Start(end))?;
         if self.write_features(features).is_err() {
             self.header.features = [0; 4];
         }
@@ -81,6 +89,7 @@ impl<W: Write + Seek> FileWriter<W> {
         let count = features.iter().count();
         let table_offset = self.header.data.offset + self.header.data.size_bytes;
         let mut offset = table_offset + (count * Section::SIZE_BYTES) as u64;
+        self.out.seek(SeekFrom::Start(table_offset))?;
         let mut table = Vec::with_capacity(count * Section::SIZE_BYTES);
         for (feature, bytes) in features.iter() {
             self.header.add_feature(feature);

@@ -301,6 +301,7 @@ fn describe(mut profile: Profile) -> Profile {
         elapsed_ns: 480_000_000_000,
         rings: 16,
         ring_size_bytes: 512 << 10,
+        ..Ledger::default()
     });
     let by_type = [
         ("MMAP2", 4_120),

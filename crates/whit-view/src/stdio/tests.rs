@@ -74,6 +74,7 @@ fn ledger() -> Ledger {
         elapsed_ns: 1_000_000_000,
         rings: 2,
         ring_size_bytes: 524_288,
+        ..Ledger::default()
     }
 }
 
