@@ -10,9 +10,12 @@ mod progress;
 mod record;
 mod report;
 mod script;
+mod short_options;
 mod symbol_args;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use short_options::take_apart;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -36,8 +39,25 @@ enum Command {
     Bench(bench::BenchArgs),
 }
 
+/// Parses the command line.
+fn parse() -> Cli {
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    loop {
+        let cli = Cli::parse_from(&args);
+        let Command::Record(record) = &cli.command else { return cli };
+        let at = args.len() - record.command().len();
+        let command = Cli::command();
+        let parts = (args[at - 1] != "--")
+            .then(|| record.command().first()?.to_str())
+            .flatten()
+            .and_then(|first| take_apart(command.find_subcommand("record")?, first));
+        let Some(parts) = parts else { return cli };
+        args.splice(at..=at, parts);
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match parse().command {
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
