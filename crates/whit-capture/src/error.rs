@@ -64,6 +64,12 @@ pub enum CaptureError {
     /// A step in setting up that should never fail.
     #[error("cannot {attempt}")]
     System { attempt: &'static str, source: Errno },
+    /// A reader's thread.
+    #[error("cannot start a reader's thread (allow more with ulimit -u)")]
+    Thread { source: io::Error },
+    /// A defect of ours.
+    #[error("a reader's thread ended in panic; the recording is cut where it stood")]
+    ReaderPanicked,
     /// The command.
     #[error(transparent)]
     Workload(#[from] WorkloadError),

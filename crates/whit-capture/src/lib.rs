@@ -3,17 +3,19 @@
 //!
 //! Layout: [`session`] holds the order of things. [`target`] says whom to record, [`configure`]
 //! turns events and options into attributes, [`open`] opens them and bears refusals, [`ring_set`]
-//! maps rings and redirects, [`reader`] drains them into a [`sink`], [`loss`] looks at what
-//! passes by, [`synthesize`] writes what existed before, [`machine`] fills the header.
+//! maps rings and redirects, [`affinity`] says how many readers there are and where they run, each
+//! [`reader`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`] writes what existed before, [`machine`] fills the header.
 //!
 //! Invariants:
 //! - Nothing here knows symbols, prints, or reads the environment; what a user should hear is a
 //!   [`notice::Notice`].
 //! - `/proc` and `/sys` are values ([`roots::Roots`]), so that all that reads them is testable.
-//! - Bytes go from the ring to the sink without a copy in between.
+//! - Bytes go from the ring to the file without a copy in between, or with one: into the block
+//!   that is written while the ring fills again. Nothing is allocated per record.
 //! - What is not recorded is counted: no loss is silent.
 #![forbid(unsafe_code)]
 
+pub mod affinity;
 pub mod build_id;
 pub mod configure;
 pub mod cpus;
@@ -28,13 +30,15 @@ pub mod notice;
 pub mod open;
 pub mod options;
 pub mod output;
+mod pieces;
 pub mod processes;
 pub mod reader;
+pub mod recording;
 pub mod registers;
 pub mod ring_set;
 pub mod roots;
 pub mod session;
-pub mod sink;
+pub mod stream;
 pub mod summary;
 pub mod synthesize;
 pub mod target;

@@ -12,6 +12,8 @@ use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
 use whit_perfdata::sample::SampleLayout;
 use whit_types::TimestampNs;
 
+use crate::pieces::{Pieces, Seen};
+
 /// What has passed through one ring so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
@@ -67,41 +69,50 @@ impl TimeLayout {
     }
 }
 
-/// The bytes of a ring in up to two pieces, as one.
-#[derive(Clone, Copy, Debug)]
-struct Pieces<'a>([&'a [u8]; 2]);
-
-impl Pieces<'_> {
-    fn len(&self) -> usize {
-        self.0[0].len() + self.0[1].len()
-    }
-
-    /// The word at a position. Records are aligned to words, and so is the seam.
-    #[inline]
-    fn word(&self, at: usize) -> Option<u64> {
-        let [front, back] = self.0;
-        let bytes = match at.checked_sub(front.len()) {
-            None => front.get(at..)?,
-            Some(at) => back.get(at..)?,
-        };
-        Some(u64::from_le_bytes(*bytes.first_chunk()?))
-    }
-}
-
-/// A record that the seam between the two pieces cuts: from where to where.
+/// What a look has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CutRecord {
-    /// Its first byte, counted over both pieces.
-    pub start: usize,
-    /// The first byte behind it.
+pub struct Look {
+    /// Where it ended: behind a whole record, or at the end.
     pub end: usize,
+    /// What lies before that.
+    pub tally: Tally,
 }
 
-#[derive(Clone, Copy)]
-struct Seen {
-    at: usize,
-    kind: u32,
-    size: usize,
+/// How much there is of something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Records of any type.
+    pub records: u64,
+    /// Samples among them.
+    pub samples: u64,
+}
+
+impl Tally {
+    /// Of whole records.
+    pub fn of(bytes: &[u8]) -> Tally {
+        let mut tally = Tally::default();
+        Pieces([bytes, &[]]).records_from(0).for_each(|seen| tally.add(seen));
+        tally
+    }
+
+    fn add(&mut self, seen: Seen) {
+        self.records += 1;
+        self.samples += u64::from(seen.kind == record_type::SAMPLE);
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.records += other.records;
+        self.samples += other.samples;
+    }
+}
+
+impl std::ops::SubAssign for Tally {
+    fn sub_assign(&mut self, other: Tally) {
+        self.records -= other.records;
+        self.samples -= other.samples;
+    }
 }
 
 /// Watches one ring.
@@ -118,20 +129,20 @@ impl RingWatch {
         RingWatch { layout, counts: RingCounts::default() }
     }
 
-    /// Looks at what a ring holds. Gives the record that the seam cuts, if any.
-    pub fn observe(&mut self, slices: [&[u8]; 2]) -> Option<CutRecord> {
+    /// Looks at what a ring holds, record by record, until that is at least `enough_bytes`.
+    pub fn observe(&mut self, slices: [&[u8]; 2], enough_bytes: usize) -> Look {
         let pieces = Pieces(slices);
-        let seam = slices[0].len();
-        let (mut last, mut last_sample, mut cut) = (None, None, None);
+        let (mut last, mut last_sample) = (None, None);
+        let mut tally = Tally::default();
         let mut at = 0;
-        while at < pieces.len() {
-            let Some(seen) = next(&pieces, at) else {
+        while at < pieces.len().min(enough_bytes) {
+            let Some(seen) = pieces.record_at(at) else {
                 self.counts.unreadable_bytes += (pieces.len() - at) as u64;
+                at = pieces.len();
                 break;
             };
             match seen.kind {
                 record_type::SAMPLE => {
-                    self.counts.samples += 1;
                     if self.counts.first_sample.is_none() {
                         self.counts.first_sample = self.time(&pieces, seen);
                     }
@@ -144,19 +155,18 @@ impl RingWatch {
                 }
                 _ => {}
             }
-            self.counts.records += 1;
+            tally.add(seen);
             at += seen.size;
-            if seen.at < seam && at > seam {
-                cut = Some(CutRecord { start: seen.at, end: at });
-            }
             last = Some(seen);
         }
-        self.counts.bytes += pieces.len() as u64;
+        self.counts.bytes += at as u64;
+        self.counts.records += tally.records;
+        self.counts.samples += tally.samples;
         let time = |seen: Option<Seen>| self.time(&pieces, seen?);
         let (last, last_sample) = (time(last), time(last_sample));
         self.counts.last_record = last.or(self.counts.last_record);
         self.counts.last_sample = last_sample.or(self.counts.last_sample);
-        cut
+        Look { end: at, tally }
     }
 
     fn lost(&mut self, pieces: &Pieces<'_>, seen: Seen, before: Option<Seen>) {
@@ -182,14 +192,6 @@ impl RingWatch {
         }
         pieces.word(seen.at + offset).map(TimestampNs)
     }
-}
-
-#[inline]
-fn next(pieces: &Pieces<'_>, at: usize) -> Option<Seen> {
-    let header = pieces.word(at)?;
-    let size = (header >> 48) as usize;
-    let fits = size >= HEADER_SIZE_BYTES && size.is_multiple_of(8) && at + size <= pieces.len();
-    fits.then_some(Seen { at, kind: header as u32, size })
 }
 
 #[cfg(test)]
@@ -237,7 +239,9 @@ mod tests {
     #[test]
     fn losses_are_counted_and_timed() {
         let mut watch = watch();
-        assert_eq!(watch.observe([&recorded(), &[]]), None);
+        let look = watch.observe([&recorded(), &[]], usize::MAX);
+        assert_eq!(look, Look { end: recorded().len(), tally: Tally { records: 6, samples: 3 } });
+        assert_eq!(look.tally, Tally::of(&recorded()));
         let counts = watch.counts;
         assert_eq!((counts.samples, counts.records, counts.lost_records), (3, 6, 7));
         assert_eq!(counts.paused_ns, (350 - 200) + (420 - 400));
@@ -248,33 +252,33 @@ mod tests {
     }
 
     #[test]
-    fn every_seam_gives_the_same_and_names_the_record_it_cuts() {
+    fn every_seam_gives_the_same() {
         let bytes = recorded();
         let mut whole = watch();
-        whole.observe([&bytes, &[]]);
+        whole.observe([&bytes, &[]], usize::MAX);
         for seam in (0..=bytes.len()).step_by(8) {
             let mut watch = watch();
-            let cut = watch.observe([&bytes[..seam], &bytes[seam..]]);
+            watch.observe([&bytes[..seam], &bytes[seam..]], usize::MAX);
             assert_eq!(watch.counts, whole.counts, "seam {seam}");
-            if let Some(cut) = cut {
-                assert!(cut.start < seam && cut.end > seam);
-            }
         }
     }
 
     #[test]
-    fn several_looks_add_up() {
+    fn several_looks_add_up_and_end_behind_whole_records() {
         let bytes = recorded();
         let mut whole = watch();
-        whole.observe([&bytes, &[]]);
-        let mut parts = watch();
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let size = usize::from(u16::from_le_bytes([rest[6], rest[7]]));
-            parts.observe([&rest[..size], &[]]);
-            rest = &rest[size..];
+        let all = whole.observe([&bytes, &[]], usize::MAX);
+        for enough in [1, 50, 100, 1000] {
+            let mut parts = watch();
+            let (mut at, mut tally) = (0, Tally::default());
+            while at < bytes.len() {
+                let look = parts.observe([&bytes[at..], &[]], enough);
+                assert_eq!(look.tally, Tally::of(&bytes[at..at + look.end]));
+                tally += look.tally;
+                at += look.end;
+            }
+            assert_eq!((parts.counts, tally), (whole.counts, all.tally), "{enough}");
         }
-        assert_eq!(parts.counts, whole.counts);
     }
 
     #[test]
@@ -282,7 +286,8 @@ mod tests {
         let mut bytes = recorded();
         bytes.extend([0xff; 24]);
         let mut watch = watch();
-        watch.observe([&bytes, &[]]);
+        let look = watch.observe([&bytes, &[]], usize::MAX);
+        assert_eq!(look.end, bytes.len());
         assert_eq!((watch.counts.records, watch.counts.unreadable_bytes), (6, 24));
     }
 }

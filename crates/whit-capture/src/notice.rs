@@ -61,6 +61,8 @@ pub enum Notice {
     Enabled { after_ms: u64 },
     /// Writing failed; recording has stopped.
     WriteFailed { output: String, errno: String },
+    /// Asynchronous writes are done by a thread.
+    WritesByThread { pipe: bool },
     /// Reading an event's lost count, or another part that only adds to the picture.
     Skipped { what: String, why: String },
     /// A feature is too long for the format of pipes.
@@ -79,6 +81,7 @@ impl Notice {
             | Notice::OutputRenamed { .. }
             | Notice::Enabled { .. }
             | Notice::FeatureLeftOut { .. }
+            | Notice::WritesByThread { .. }
             | Notice::Skipped { .. } => Level::Verbose,
             Notice::WriteFailed { .. } => Level::Error,
             _ => Level::Warning,
@@ -161,6 +164,14 @@ impl fmt::Display for Notice {
             Notice::WriteFailed { output, errno } => write!(
                 f,
                 "cannot write {output}: {errno}; recording has stopped, what was written is kept"
+            ),
+            Notice::WritesByThread { pipe: true } => {
+                write!(f, "asynchronous writes by a thread: a pipe is written in order")
+            }
+            Notice::WritesByThread { pipe: false } => write!(
+                f,
+                "asynchronous writes by a thread: io_uring is not to be had (allow it: sysctl \
+                 kernel.io_uring_disabled=0, or a sandbox forbids it)"
             ),
             Notice::Skipped { what, why } => write!(f, "{what} left out: {why}"),
             Notice::FeatureLeftOut { feature } => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use whit_sys::clock::ClockId;
 
+use crate::affinity::{Affinity, ThreadSpec};
 use crate::event::{EventSpec, Rate};
 use crate::target::Target;
 
@@ -40,6 +41,30 @@ pub enum Start {
     AfterMs(u64),
     /// Not before it is asked for.
     Disabled,
+}
+
+/// Most blocks per ring that may be written while others are filled.
+pub const ASYNC_BLOCKS_MAX: usize = 4;
+/// zstd levels.
+pub const COMPRESSION_LEVELS: std::ops::RangeInclusive<i32> = 1..=22;
+
+/// How records get from the rings to the disk. All of it goes together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streaming {
+    /// Blocks per ring that are written while the ring is drained into others, at most
+    /// [`ASYNC_BLOCKS_MAX`]; 0 writes before it reads on.
+    pub async_blocks: usize,
+    /// Where readers run.
+    pub affinity: Affinity,
+    /// zstd level; `None` does not compress.
+    pub compression_level: Option<i32>,
+    /// Least number of bytes that is worth taking from a ring; at most a quarter of it.
+    pub flush_bytes: usize,
+    /// Several readers, each with its own stream; `None` is one reader.
+    pub threads: Option<ThreadSpec>,
+    /// Record into a directory even with one reader. Several readers always do, unless into a
+    /// pipe.
+    pub directory: bool,
 }
 
 /// Where the recording goes.
@@ -108,6 +133,8 @@ pub struct RecordOptions {
     pub clock: Option<ClockId>,
     /// Ring size.
     pub ring_size: RingSize,
+    /// From the rings to the disk.
+    pub streaming: Streaming,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,
     /// Let the kernel write build ids into mapping records (`attr.build_id`). Off unless asked for:
@@ -147,6 +174,7 @@ impl RecordOptions {
             start: Start::AtOnce,
             clock: None,
             ring_size: RingSize::Default,
+            streaming: Streaming::default(),
             build_ids: true,
             kernel_build_ids: false,
             bpf_events: true,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -23,12 +23,14 @@ pub struct OpenOutput {
     pub name: OutputName,
     /// It cannot be sought in: the format for pipes is needed.
     pub is_pipe: bool,
+    /// The directory whose `data` it is.
+    pub directory: Option<PathBuf>,
 }
 
 /// What an output is called, and how to take it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputName {
-    /// The file that was created.
+    /// The file or directory that was created.
     created: Option<PathBuf>,
     /// Where the file that was there before is now.
     old: Option<PathBuf>,
@@ -39,7 +41,12 @@ impl OutputName {
     /// Removes the output again and puts the old file back. A failure leaves both where they are.
     pub fn undo(&self) {
         let Some(path) = &self.created else { return };
-        if std::fs::remove_file(path).is_ok()
+        let is_directory = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
+        let removed = match is_directory {
+            true => std::fs::remove_dir_all(path),
+            false => std::fs::remove_file(path),
+        };
+        if removed.is_ok()
             && let Some(old) = &self.old
         {
             let _ = std::fs::rename(old, path);
@@ -54,7 +61,11 @@ impl fmt::Display for OutputName {
 }
 
 /// Only the owner reads a recording: it holds addresses, and pieces of other programs' stacks.
-const MODE: u32 = 0o600;
+pub(crate) const OUTPUT_MODE: u32 = 0o600;
+/// The directory of a recording.
+const DIRECTORY_MODE: u32 = 0o700;
+/// The file with the header in a directory.
+const HEADER_FILE: &str = "data";
 
 /// Refuses what would be refused later, before anything is touched.
 pub fn check(output: &Output) -> Result<(), CaptureError> {
@@ -64,9 +75,13 @@ pub fn check(output: &Output) -> Result<(), CaptureError> {
     }
 }
 
-/// Opens the output. A file that is there already becomes `NAME.old`; devices and named pipes are
-/// written to as they are.
-pub fn open(output: &Output, listener: &mut dyn Listener) -> Result<OpenOutput, CaptureError> {
+/// Opens the output, as a directory where that is asked for. What is there already becomes
+/// `NAME.old`; devices and named pipes are written to as they are.
+pub fn open(
+    output: &Output,
+    as_directory: bool,
+    listener: &mut dyn Listener,
+) -> Result<OpenOutput, CaptureError> {
     let path = match output {
         Output::Stdout => return open_stdout(),
         Output::File(path) => path,
@@ -80,12 +95,15 @@ pub fn open(output: &Output, listener: &mut dyn Listener) -> Result<OpenOutput, 
     let special =
         existing.is_some_and(|t| t.is_char_device() || t.is_fifo() || t.is_block_device());
     let mut options = File::options();
-    options.write(true).custom_flags((OFlags::NOFOLLOW | OFlags::NOCTTY).bits() as i32).mode(MODE);
+    options
+        .write(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NOCTTY).bits() as i32)
+        .mode(OUTPUT_MODE);
     if special {
         let file = options.open(path).map_err(fail("open"))?;
         let is_pipe = existing.is_some_and(|t| t.is_fifo());
         let name = OutputName { created: None, old: None, shown };
-        return Ok(OpenOutput { file, name, is_pipe });
+        return Ok(OpenOutput { file, name, is_pipe, directory: None });
     }
     let mut old = None;
     if existing.is_some() {
@@ -94,9 +112,14 @@ pub fn open(output: &Output, listener: &mut dyn Listener) -> Result<OpenOutput, 
         listener.notice(Notice::OutputRenamed { from: shown.clone(), to });
         old = Some(kept);
     }
-    let file = options.create_new(true).open(path).map_err(fail("create"))?;
-    let name = OutputName { created: Some(path.clone()), old, shown };
-    Ok(OpenOutput { file, name, is_pipe: false })
+    let name = OutputName { created: Some(path.clone()), old, shown: shown.clone() };
+    if !as_directory {
+        let file = options.create_new(true).open(path).map_err(fail("create"))?;
+        return Ok(OpenOutput { file, name, is_pipe: false, directory: None });
+    }
+    std::fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path).map_err(fail("create"))?;
+    let file = options.create_new(true).open(path.join(HEADER_FILE)).map_err(fail("write into"))?;
+    Ok(OpenOutput { file, name, is_pipe: false, directory: Some(path.clone()) })
 }
 
 /// Standard output without the buffer that text goes through.
@@ -107,19 +130,39 @@ fn open_stdout() -> Result<OpenOutput, CaptureError> {
         output: name.to_string(),
         source,
     })?;
-    Ok(OpenOutput { file: File::from(fd), name, is_pipe: true })
+    Ok(OpenOutput { file: File::from(fd), name, is_pipe: true, directory: None })
 }
 
+/// Makes room for a new recording: what is at `path` becomes the old one, instead of the old one
+/// that there may be.
 fn keep_old(path: &Path) -> io::Result<PathBuf> {
     let mut name = OsString::from(path);
     name.push(".old");
     let old = PathBuf::from(name);
-    // A directory recording cannot be renamed over: it is taken away first.
-    if std::fs::symlink_metadata(&old).is_ok_and(|m| m.is_dir()) {
-        std::fs::remove_dir_all(&old)?;
+    // Neither can a directory be renamed over, nor over a file.
+    match std::fs::symlink_metadata(&old) {
+        Ok(metadata) if metadata.is_dir() => remove_recording(&old)?,
+        Ok(_) if path.is_dir() => std::fs::remove_file(&old)?,
+        _ => {}
     }
     std::fs::rename(path, &old)?;
     Ok(old)
+}
+
+/// Removes a recording that is a directory, and nothing else.
+fn remove_recording(directory: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_stream = entry.file_name().as_encoded_bytes().starts_with(b"data");
+        if !is_stream || !entry.file_type()?.is_file() {
+            return Err(io::Error::other(format!(
+                "{} is in the way and no recording: it holds {}",
+                directory.display(),
+                entry.file_name().display()
+            )));
+        }
+    }
+    std::fs::remove_dir_all(directory)
 }
 
 #[cfg(test)]
@@ -129,7 +172,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn create(path: &Path) -> Result<OpenOutput, CaptureError> {
-        open(&Output::File(path.to_owned()), &mut |_| ())
+        open(&Output::File(path.to_owned()), false, &mut |_| ())
     }
 
     #[test]
@@ -165,6 +208,37 @@ mod tests {
         create(&path).unwrap().file.write_all(b"recording").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
         assert!(!std::fs::symlink_metadata(&path).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn directories_are_private_and_replace_and_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perf.data");
+        let old = dir.path().join("perf.data.old");
+        let output = Output::File(path.clone());
+        for (as_directory, before) in [(true, None), (true, Some(true)), (false, Some(true))] {
+            let opened = open(&output, as_directory, &mut |_| ()).unwrap();
+            assert_eq!(opened.directory.is_some(), as_directory);
+            assert_eq!(path.is_dir(), as_directory);
+            assert_eq!(old.exists().then(|| old.is_dir()), before);
+        }
+        open(&output, true, &mut |_| ()).unwrap();
+        assert!(old.is_file() && path.is_dir());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        let header = std::fs::metadata(path.join("data")).unwrap();
+        assert_eq!(header.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_directory_that_is_no_recording_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perf.data");
+        std::fs::create_dir(dir.path().join("perf.data.old")).unwrap();
+        std::fs::write(dir.path().join("perf.data.old/thesis.tex"), "").unwrap();
+        std::fs::write(&path, "").unwrap();
+        let error = create(&path).unwrap_err();
+        assert!(format!("{:?}", error).contains("thesis.tex"), "{error:?}");
+        assert!(dir.path().join("perf.data.old/thesis.tex").exists());
     }
 
     #[test]

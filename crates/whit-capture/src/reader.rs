@@ -1,89 +1,138 @@
-//! A reader: owns rings and drains them into a sink.
-//!
-//! There is one reader now, on the calling thread. Several, each with its own rings and sink, are
-//! a matter of moving them to threads: a reader shares nothing.
+//! A reader: owns rings and drains them into a stream of its own. It shares nothing, so that any
+//! number of them run at the same time.
 
-use whit_sys::RingRead;
+use whit_sys::affinity;
 
-use crate::loss::{CutRecord, RingCounts, RingWatch, TimeLayout};
+use crate::loss::{RingCounts, RingWatch, TimeLayout};
 use crate::ring_set::MappedRing;
-use crate::sink::{Sink, SinkError};
+use crate::stream::{SinkError, StreamSink};
+
+/// Rings that are drained from the same CPUs.
+#[derive(Debug)]
+struct Group {
+    /// The CPUs to run on meanwhile; `None` where that is no matter.
+    place: Option<Vec<u32>>,
+    rings: Vec<(MappedRing, RingWatch)>,
+}
+
+/// Which rings a pass drains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Those that hold at least `--mmap-flush` bytes.
+    WorthWhile,
+    /// All that hold something.
+    Everything,
+}
 
 /// Drains a set of rings.
 #[derive(Debug)]
 pub struct Reader {
-    rings: Vec<(MappedRing, RingWatch)>,
-    /// Holds the one record that the end of a ring's data area may cut.
-    scratch: Vec<u8>,
+    groups: Vec<Group>,
+    /// Where the thread runs now, as far as it was moved.
+    here: Option<usize>,
+    /// Least that is worth taking from a ring.
+    min_bytes: usize,
+    /// Whether passes are marked in the stream, for readers of recordings that sort by them. Only
+    /// the one reader of a recording can do that.
+    marks_rounds: bool,
+}
+
+/// What a reader is told.
+#[derive(Clone, Copy, Debug)]
+pub struct ReaderOptions {
+    /// Least that is worth taking from a ring, `--mmap-flush`.
+    pub min_bytes: usize,
+    /// Whether to end each pass with a FINISHED_ROUND record.
+    pub marks_rounds: bool,
 }
 
 impl Reader {
-    /// A reader of these rings.
-    pub fn new(rings: Vec<MappedRing>, layout: TimeLayout) -> Reader {
-        let rings = rings.into_iter().map(|ring| (ring, RingWatch::new(layout))).collect();
-        Reader { rings, scratch: Vec::new() }
+    /// A reader of these rings. `place` says on which CPUs to drain a ring.
+    pub fn new(
+        rings: Vec<MappedRing>,
+        layout: TimeLayout,
+        options: ReaderOptions,
+        place: impl Fn(&MappedRing) -> Option<Vec<u32>>,
+    ) -> Reader {
+        let mut groups: Vec<Group> = Vec::new();
+        for ring in rings {
+            let place = place(&ring);
+            let ring = (ring, RingWatch::new(layout));
+            match groups.iter_mut().find(|group| group.place == place) {
+                Some(group) => group.rings.push(ring),
+                None => groups.push(Group { place, rings: vec![ring] }),
+            }
+        }
+        let ReaderOptions { min_bytes, marks_rounds } = options;
+        Reader { groups, here: None, min_bytes, marks_rounds }
     }
 
-    /// Drains every ring once, then ends the round. Gives the number of bytes taken; without any
-    /// there is no round to end.
-    pub fn pass(&mut self, sink: &mut dyn Sink) -> Result<u64, SinkError> {
+    /// Drains every ring once. Gives the number of bytes taken.
+    pub fn pass(&mut self, sink: &mut StreamSink, which: Pass) -> Result<u64, SinkError> {
+        let min_bytes = match which {
+            Pass::WorthWhile => self.min_bytes.max(1),
+            Pass::Everything => 1,
+        };
         let mut bytes = 0;
-        for (ring, watch) in &mut self.rings {
-            let read = ring.ring.read();
-            if read.is_empty() {
+        for index in 0..self.groups.len() {
+            let group = &self.groups[index];
+            if group.rings.iter().all(|(ring, _)| ring.ring.available_bytes() < min_bytes) {
                 continue;
             }
-            bytes += read.len() as u64;
-            let before = watch.counts;
-            let cut = watch.observe(read.slices());
-            if let Err(error) = write_out(&read, cut, &mut self.scratch, sink) {
-                // What was not written is not counted as recorded.
-                watch.counts = before;
-                watch.observe(first(read.slices(), error.kept));
-                return Err(error);
+            self.go_to(index);
+            for (ring, watch) in &mut self.groups[index].rings {
+                if ring.ring.available_bytes() >= min_bytes {
+                    bytes += drain(ring, watch, sink)?;
+                }
             }
-            read.release();
         }
         if bytes > 0 {
-            sink.round()?;
+            if self.marks_rounds {
+                sink.round()?;
+            }
+            sink.flush()?;
         }
         Ok(bytes)
     }
 
-    /// Each ring with what has passed through it.
-    pub fn rings(&self) -> impl Iterator<Item = (&MappedRing, &RingCounts)> {
-        self.rings.iter().map(|(ring, watch)| (ring, &watch.counts))
+    /// Moves the thread to the CPUs of a group. A CPU that has gone offline is drained from
+    /// wherever the thread is.
+    fn go_to(&mut self, index: usize) {
+        if self.here == Some(index) {
+            return;
+        }
+        if let Some(cpus) = &self.groups[index].place
+            && affinity::set(0, cpus).is_ok()
+        {
+            self.here = Some(index);
+        }
     }
 
-    /// Size of each ring's data area.
-    pub fn ring_size_bytes(&self) -> usize {
-        self.rings.first().map_or(0, |(ring, _)| ring.ring.data_size_bytes())
+    /// Each ring with what has passed through it.
+    pub fn rings(&self) -> impl Iterator<Item = (&MappedRing, &RingCounts)> {
+        let rings = self.groups.iter().flat_map(|group| &group.rings);
+        rings.map(|(ring, watch)| (ring, &watch.counts))
     }
 }
 
-/// Writes from the ring itself. The sink wants whole records, so that a failed write never leaves
-/// half of one behind; the one that the end of the data area cuts is copied. An error says how
-/// many bytes of the whole are kept.
-fn write_out(
-    read: &RingRead<'_>,
-    cut: Option<CutRecord>,
-    scratch: &mut Vec<u8>,
-    sink: &mut dyn Sink,
-) -> Result<(), SinkError> {
-    let [front, back] = read.slices();
-    let (start, behind) = match cut {
-        None => (front.len(), 0),
-        Some(cut) => (cut.start, cut.end - front.len()),
-    };
-    scratch.clear();
-    scratch.extend_from_slice(&front[start..]);
-    scratch.extend_from_slice(&back[..behind]);
-    let mut written = 0;
-    for piece in [&front[..start], scratch, &back[behind..]] {
-        sink.records(piece).map_err(|error| SinkError { kept: written + error.kept, ..error })?;
-        written += piece.len();
+/// Takes everything that is in a ring now, in pieces that the sink likes; each gives its space
+/// back at once.
+fn drain(
+    ring: &mut MappedRing,
+    watch: &mut RingWatch,
+    sink: &mut StreamSink,
+) -> Result<u64, SinkError> {
+    let mut read = ring.ring.read();
+    let mut bytes = 0;
+    while !read.is_empty() {
+        let slices = read.slices();
+        let look = watch.observe(slices, sink.chunk_bytes());
+        let result = sink.take(first(slices, look.end), look.tally);
+        read.release_bytes(look.end);
+        bytes += look.end as u64;
+        result?;
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The first `size` bytes of two slices.

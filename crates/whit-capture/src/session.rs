@@ -2,16 +2,18 @@
 //!
 //! The order matters: the command is forked before limits are raised; events are opened and
 //! rings mapped before the output is touched; what exists already is synthesized while the
-//! side-band event runs; then the samples start. At the end the events stop, the rings are
-//! drained, losses are added up, and the header is completed.
+//! side-band event runs; then the readers start on threads of their own, and the samples. The
+//! session itself only waits: for signals, for the command, for news of its readers. At the end
+//! the events stop, the readers empty the rings, losses are added up, and the header is completed.
 
-use std::fs::File;
 use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::encode::RecordEncoder;
-use whit_perfdata::feature::{EventDesc, Features};
+use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions};
@@ -22,31 +24,31 @@ use crate::configure::{self, ConfiguredEvent};
 use crate::error::CaptureError;
 use crate::features::KernelFeatures;
 use crate::kernel;
-use crate::loss::TimeLayout;
 use crate::notice::{Listener, Notice};
 use crate::open::{self, OpenEvent, Opener, Refusal, Rights};
 use crate::options::{Output, RecordOptions, Start};
-use crate::output::{self, OpenOutput, OutputName};
+use crate::output::{self, OutputName};
 use crate::processes::{self, Status};
-use crate::reader::Reader;
+use crate::recording::Recording;
 use crate::ring_set::{self, MappedRing};
 use crate::roots::Roots;
-use crate::sink::{RecordingSink, Sink, SinkError};
+use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamOptions, StreamSink};
 use crate::summary::Summary;
 use crate::synthesize::Synthesizer;
 use crate::target::{Plan, Target};
 
+mod drainer;
 mod finish;
 mod header;
+mod readers;
 mod wait;
 
-use wait::Waiter;
+use drainer::{Drainer, News, NewsDesk, RunningDrainer};
+use wait::SessionWaiter;
 
 /// What stops a recording.
 const STOP_SIGNALS: [Signal; 4] =
     [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child];
-/// Rings are drained at least this often: a killed recorder loses no more than that.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// Exit code where recording failed but the command did not.
 const EXIT_WRITE_FAILED: i32 = 1;
 /// Shells report death by a signal as this plus its number.
@@ -63,6 +65,8 @@ pub enum End {
     Signal(Signal),
     /// The recording could not be written.
     WriteFailed(io::Error),
+    /// A reader ended by itself; it knows why.
+    ReaderEnded,
 }
 
 /// A finished recording.
@@ -83,7 +87,7 @@ impl Outcome {
         let of_command = self.command.map_or(0, ExitStatus::shell_code);
         match &self.end {
             End::Signal(signal) => EXIT_SIGNAL_BASE + signal.number(),
-            End::WriteFailed(_) if of_command == 0 => EXIT_WRITE_FAILED,
+            End::WriteFailed(_) | End::ReaderEnded if of_command == 0 => EXIT_WRITE_FAILED,
             _ => of_command,
         }
     }
@@ -222,19 +226,25 @@ struct Session<'a> {
     roots: &'a Roots,
     listener: &'a mut dyn Listener,
     plan: Plan,
-    events: Vec<OpenEvent>,
-    reader: Reader,
-    waiter: Waiter,
+    events: Arc<Vec<OpenEvent>>,
+    ring_size_bytes: usize,
+    nr_rings: usize,
+    /// Readers, until they start.
+    drainers: Vec<Drainer>,
+    running: Vec<RunningDrainer>,
+    desk: NewsDesk,
+    news: Receiver<News>,
+    waiter: SessionWaiter,
     workload: Option<Workload>,
-    sink: RecordingSink,
+    recording: Recording,
+    /// The stream behind the header, where no reader has it.
+    main: Option<StreamSink>,
     output: OutputName,
     descriptions: Vec<EventDesc>,
     features: Features,
     bill: Bill,
     set_up_ns: u64,
     enabled: Option<Instant>,
-    last_pass: Instant,
-    wakeups: u64,
 }
 
 impl<'a> Session<'a> {
@@ -249,42 +259,82 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, CaptureError> {
         let Ready { plan, events, rings } = ready;
         let descriptions: Vec<_> = events.iter().map(header::description).collect();
-        let features = header::known_beforehand(options, roots, &events, &descriptions)?;
-        let OpenOutput { file, name, is_pipe } = output::open(&options.output, listener)?;
-        let sink =
-            create_sink(file, is_pipe, &descriptions, &features, listener).map_err(|source| {
-                name.undo();
-                CaptureError::Output { attempt: "write", output: name.to_string(), source }
-            })?;
-        let layout = TimeLayout::new(&events[0].event.attr);
-        let waiter = Waiter::new(signals, &events, &rings)?;
-        Ok(Session {
+        let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
+        let streaming = &options.streaming;
+        if let Some(level) = streaming.compression_level {
+            features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
+        }
+        let as_directory = streaming.directory || streaming.threads.is_some();
+        let open = output::open(&options.output, as_directory, listener)?;
+        let output = open.name.clone();
+        let fail = |source| {
+            output.undo();
+            CaptureError::Output { attempt: "write", output: output.to_string(), source }
+        };
+        let (mut recording, left_out) =
+            Recording::create(open, &descriptions, &mut features).map_err(fail)?;
+        for feature in left_out {
+            listener.notice(Notice::FeatureLeftOut { feature: feature.0 });
+        }
+        let (desk, news) = NewsDesk::open()?;
+        let waiter = SessionWaiter::new(signals, desk.wake.clone())?;
+        let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
+        let nr_rings = rings.len();
+        let crew = readers::Crew { options, roots, events: &events };
+        let drainers = crew.hire(rings, &mut recording, &output, listener).inspect_err(|_| {
+            output.undo();
+        })?;
+        let main = match recording.is_directory() {
+            true => {
+                Some(StreamSink::new(recording.main(), &StreamOptions::default()).map_err(fail)?.0)
+            }
+            false => None,
+        };
+        let mut session = Session {
             options,
             roots,
             listener,
             plan,
-            events,
-            reader: Reader::new(rings, layout),
+            events: Arc::new(events),
+            ring_size_bytes,
+            nr_rings,
+            drainers,
+            running: Vec::new(),
+            desk,
+            news,
             waiter,
             workload,
-            sink,
-            output: name,
+            recording,
+            main,
+            output,
             descriptions,
             features,
+            bill,
             set_up_ns: 0,
             enabled: None,
-            last_pass: bill.begin,
-            bill,
-            wakeups: 0,
-        })
+        };
+        if session.recording.is_pipe() {
+            let names = header::names(&session.descriptions);
+            let written = session.main_sink().records(&names);
+            written.map_err(|SinkError(source)| CaptureError::Output {
+                attempt: "write",
+                output: session.output.to_string(),
+                source,
+            })?;
+        }
+        Ok(session)
     }
 
-    /// Synthesizes, starts, and drains until something ends the recording.
+    /// Synthesizes, starts, and waits until something ends the recording.
     fn run(&mut self) -> Result<End, CaptureError> {
-        if let Err(error) = self.synthesize() {
+        if let Err(SinkError(error)) = self.synthesize() {
             // The command has not begun: let it run all the same.
             self.start_workload()?;
-            return Ok(End::WriteFailed(error.source));
+            return Ok(End::WriteFailed(error));
+        }
+        for (number, drainer) in std::mem::take(&mut self.drainers).into_iter().enumerate() {
+            let running = drainer.start(number, self.events.clone(), self.desk.clone())?;
+            self.running.push(running);
         }
         self.set_up_ns = self.bill.begin.elapsed().as_nanos() as u64;
         let mut enable_at = None;
@@ -294,6 +344,7 @@ impl<'a> Session<'a> {
             Start::Disabled => self.listener.notice(Notice::StartsDisabled),
         }
         self.start_workload()?;
+        let mut alive = self.running.len();
         loop {
             if enable_at.is_some_and(|at| at <= Instant::now()) {
                 enable_at = None;
@@ -302,15 +353,19 @@ impl<'a> Session<'a> {
                     self.listener.notice(Notice::Enabled { after_ms });
                 }
             }
-            let left = enable_at.map(|at| at.saturating_duration_since(Instant::now()));
-            let timeout = left.map_or(FLUSH_INTERVAL, |left| left.min(FLUSH_INTERVAL));
-            let woken = self.waiter.wait(timeout, &self.events)?;
-            self.wakeups += 1;
-            if let Err(error) = self.pass() {
-                return Ok(End::WriteFailed(error.source));
-            }
+            let timeout = enable_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let woken = self.waiter.wait(timeout)?;
             if let Some(end) = self.ended(&woken)? {
                 return Ok(end);
+            }
+            for news in self.news.try_iter() {
+                match news {
+                    News::AllGone => alive -= 1,
+                    News::Ended => return Ok(End::ReaderEnded),
+                }
+            }
+            if alive == 0 {
+                return Ok(End::TargetEnded);
             }
         }
     }
@@ -324,19 +379,21 @@ impl<'a> Session<'a> {
         {
             return Ok(Some(End::CommandEnded));
         }
-        Ok(woken.all_gone.then_some(End::TargetEnded))
+        Ok(None)
     }
 
-    fn pass(&mut self) -> Result<u64, SinkError> {
-        let bytes = self.reader.pass(&mut self.sink)?;
-        self.last_pass = Instant::now();
-        Ok(bytes)
+    /// The stream behind the header, while no reader runs.
+    fn main_sink(&mut self) -> &mut StreamSink {
+        match &mut self.main {
+            Some(sink) => sink,
+            None => &mut self.drainers[0].sink,
+        }
     }
 
     /// Switches on what does not switch itself on at the command's exec.
     fn enable(&mut self) {
         self.enabled = Some(Instant::now());
-        for event in &self.events {
+        for event in self.events.iter() {
             let attr = &event.event.attr;
             let by_exec = attr.has(AttrFlags::ENABLE_ON_EXEC);
             if attr.has(AttrFlags::DISABLED) && !by_exec {
@@ -389,9 +446,15 @@ impl<'a> Session<'a> {
         if let (Target::Command, Some(workload)) = (&self.options.target, &self.workload) {
             synthesizer.comm(&mut out, workload.pid(), workload.pid(), COMMAND_BEFORE_EXEC);
         }
-        self.sink.records(&out)?;
         let existing = existing(self.options, self.roots, &self.plan, self.listener);
-        synthesizer.processes(&existing, &mut self.sink)
+        // Not through `main_sink`, which borrows more than the sink.
+        let sink = match &mut self.main {
+            Some(sink) => sink,
+            None => &mut self.drainers[0].sink,
+        };
+        sink.records(&out)?;
+        synthesizer.processes(&existing, sink)?;
+        sink.flush()
     }
 }
 
@@ -421,21 +484,3 @@ fn existing(
 
 /// The command's name until it execs.
 const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";
-
-fn create_sink(
-    file: File,
-    is_pipe: bool,
-    events: &[EventDesc],
-    features: &Features,
-    listener: &mut dyn Listener,
-) -> io::Result<RecordingSink> {
-    if !is_pipe {
-        return RecordingSink::file(file, events, features);
-    }
-    let (mut sink, left_out) = RecordingSink::pipe(file, events, features)?;
-    sink.records(&header::names(events)).map_err(|error| error.source)?;
-    for feature in left_out {
-        listener.notice(Notice::FeatureLeftOut { feature: feature.0 });
-    }
-    Ok(sink)
-}

@@ -17,7 +17,7 @@ use crate::kernel::{KernelText, Module};
 use crate::maps::{MapsLine, flag};
 use crate::processes::{self, Status};
 use crate::roots::Roots;
-use crate::sink::{Sink, SinkError};
+use crate::stream::{Sink, SinkError};
 
 /// Most threads that read `/proc` at once.
 const WORKERS_MAX: usize = 8;

@@ -6,9 +6,10 @@ mod target;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use whit_capture::affinity::{Affinity, ThreadSpec};
 use whit_capture::event::{EventSpec, Rate, from_groups};
 use whit_capture::notice::{Level, Notice};
-use whit_capture::options::{CallGraph, Output, RecordOptions, RingSize, Start};
+use whit_capture::options::{CallGraph, Output, RecordOptions, RingSize, Start, Streaming};
 use whit_capture::registers;
 use whit_capture::roots::Roots;
 use whit_capture::session::{self, Outcome};
@@ -109,6 +110,31 @@ pub(crate) struct RecordArgs {
     /// Size of each ring: pages, or bytes with B, K, M or G
     #[arg(short, long, value_name = "SIZE", value_parser = parse::ring_size)]
     mmap_pages: Option<RingSize>,
+    /// Write while the rings are drained on: blocks per ring that may be under way (1 to 4)
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = parse::async_blocks)]
+    aio: Option<usize>,
+    /// Where readers run: on the ring's cpu or NUMA node, or anywhere (sys)
+    #[arg(long, value_name = "sys|node|cpu", value_parser = parse::affinity)]
+    affinity: Option<Affinity>,
+    /// Compress with zstd, at a level from 1 to 22 (default: 1)
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = parse::compression_level)]
+    compression_level: Option<parse::CompressionLevel>,
+    /// Least that is taken from a ring at once: bytes, or with B, K, M or G
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    mmap_flush: Option<usize>,
+    /// Several readers, each with its own file: one per cpu, core, package or numa node, or as
+    /// CPUS/AFFINITY[:..] says
+    #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true,
+          default_missing_value = "cpu")]
+    threads: Option<ThreadSpec>,
+    /// Record into a directory even with one reader
+    #[arg(long)]
+    dir: bool,
+    /// Record into this directory: -o and --dir in one
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    output_dir: Option<PathBuf>,
     /// Do not copy binaries into a cache (whit never does)
     #[arg(short = 'N', long)]
     no_buildid_cache: bool,
@@ -174,6 +200,11 @@ impl RecordArgs {
         }
     }
 
+    /// The command to record, with its arguments.
+    pub(crate) fn command(&self) -> &[OsString] {
+        &self.command
+    }
+
     fn lists_registers(&self) -> bool {
         [&self.user_regs, &self.intr_regs].into_iter().any(|regs| regs.as_deref() == Some("?"))
     }
@@ -190,7 +221,8 @@ impl RecordArgs {
                 eprintln!("whit: warning: {what}");
             }
         }
-        let output = self.output.clone().unwrap_or_else(|| DEFAULT_OUTPUT.into());
+        let output = self.output.as_ref().or(self.output_dir.as_ref());
+        let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
         Ok(RecordOptions {
             target,
@@ -214,6 +246,7 @@ impl RecordArgs {
             start: self.delay.unwrap_or_default(),
             clock: self.clockid,
             ring_size: self.mmap_pages.unwrap_or_default(),
+            streaming: self.streaming(),
             build_ids: !self.no_buildid,
             kernel_build_ids: self.buildid_mmap && !self.no_buildid,
             bpf_events: !self.no_bpf_event,
@@ -221,6 +254,17 @@ impl RecordArgs {
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),
             ..RecordOptions::for_command(self.events()?, self.command.clone(), output)
         })
+    }
+
+    fn streaming(&self) -> Streaming {
+        Streaming {
+            async_blocks: self.aio.unwrap_or(0),
+            affinity: self.affinity.unwrap_or_default(),
+            compression_level: self.compression_level.and_then(|level| level.0),
+            flush_bytes: self.mmap_flush.unwrap_or(1),
+            threads: self.threads.clone(),
+            directory: self.dir || self.output_dir.is_some(),
+        }
     }
 
     fn rate(&self, roots: &Roots) -> Result<Option<Rate>> {

@@ -256,8 +256,8 @@ fn a_full_disk_is_named() {
 #[test]
 fn losses_are_counted_and_shown() {
     let recording = Recording::new();
-    // Dumps that hardly fit into the smallest ring: most samples find no room.
-    let options = ["-F", "5000", "--call-graph", "dwarf,32768", "-m", "16", "-g"];
+    // A ring that holds one dump, and dumps that come faster than they can be written.
+    let options = ["-F", "25000", "--call-graph", "dwarf,60000", "-m", "16"];
     let output = recording.shell(&options, BUSY);
     let text = stderr(&output);
     let word = |before: &str| {

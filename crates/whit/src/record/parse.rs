@@ -1,7 +1,9 @@
 //! Values of `whit record`'s options.
 
+use whit_capture::affinity::Affinity;
 use whit_capture::options::{
-    CallGraph, DEFAULT_STACK_DUMP_BYTES, MAX_STACK_DUMP_BYTES, RingSize, Start,
+    ASYNC_BLOCKS_MAX, COMPRESSION_LEVELS, CallGraph, DEFAULT_STACK_DUMP_BYTES,
+    MAX_STACK_DUMP_BYTES, RingSize, Start,
 };
 use whit_sys::clock::ClockId;
 
@@ -56,16 +58,52 @@ fn stack_dump(text: &str) -> Result<u32, String> {
 
 /// Pages, or bytes with a unit.
 pub(super) fn ring_size(text: &str) -> Result<RingSize, String> {
-    let error = || "a number of pages, or of bytes with B, K, M or G".to_owned();
+    let error = |_| "a number of pages, or of bytes with B, K, M or G".to_owned();
+    match text.parse() {
+        Ok(pages) => Ok(RingSize::Pages(pages)),
+        Err(_) => bytes(text).map(RingSize::Bytes).map_err(error),
+    }
+}
+
+/// Bytes, with or without a unit.
+pub(super) fn bytes(text: &str) -> Result<usize, String> {
+    let error = || "a number of bytes, or with B, K, M or G".to_owned();
     let shift = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'B') => 0,
         Some(b'K') => 10,
         Some(b'M') => 20,
         Some(b'G') => 30,
-        _ => return text.parse().map(RingSize::Pages).map_err(|_| error()),
+        _ => return text.parse().map_err(|_| error()),
     };
     let number: usize = text[..text.len() - 1].parse().map_err(|_| error())?;
-    number.checked_mul(1 << shift).map(RingSize::Bytes).ok_or_else(error)
+    number.checked_mul(1 << shift).ok_or_else(error)
+}
+
+pub(super) fn async_blocks(text: &str) -> Result<usize, String> {
+    let blocks = text.parse().ok().filter(|blocks| (1..=ASYNC_BLOCKS_MAX).contains(blocks));
+    blocks.ok_or_else(|| format!("1 to {ASYNC_BLOCKS_MAX} blocks"))
+}
+
+/// The value of `-z`; 0 is "not at all".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CompressionLevel(pub(super) Option<i32>);
+
+pub(super) fn compression_level(text: &str) -> Result<CompressionLevel, String> {
+    let (first, last) = COMPRESSION_LEVELS.into_inner();
+    match text.parse() {
+        Ok(0) => Ok(CompressionLevel(None)),
+        Ok(level) if (first..=last).contains(&level) => Ok(CompressionLevel(Some(level))),
+        _ => Err(format!("a level from {first} to {last}, or 0 for none")),
+    }
+}
+
+pub(super) fn affinity(text: &str) -> Result<Affinity, String> {
+    match text {
+        "sys" => Ok(Affinity::System),
+        "node" => Ok(Affinity::Node),
+        "cpu" => Ok(Affinity::Cpu),
+        _ => Err("sys, node or cpu".to_owned()),
+    }
 }
 
 /// Milliseconds; -1 is "never".
@@ -97,6 +135,11 @@ mod tests {
         assert_eq!(ring_size("64"), Ok(RingSize::Pages(64)));
         assert_eq!(ring_size("2M"), Ok(RingSize::Bytes(2 << 20)));
         assert_eq!(ring_size("512k"), Ok(RingSize::Bytes(512 << 10)));
+        assert_eq!(bytes("300"), Ok(300));
+        assert_eq!((async_blocks("1"), async_blocks("4")), (Ok(1), Ok(4)));
+        assert_eq!(compression_level("22"), Ok(CompressionLevel(Some(22))));
+        assert_eq!(compression_level("0"), Ok(CompressionLevel(None)));
+        assert_eq!(affinity("node"), Ok(Affinity::Node));
         assert_eq!(delay("-1"), Ok(Start::Disabled));
         assert_eq!(delay("20"), Ok(Start::AfterMs(20)));
         assert_eq!(clock("raw"), Ok(ClockId::MONOTONIC_RAW));
@@ -112,6 +155,11 @@ mod tests {
         for text in ["", "K", "128,4", "99999999999999999999", "99999999999G"] {
             assert!(ring_size(text).is_err(), "{text}");
         }
+        for text in ["0", "5", "-1", ""] {
+            assert!(async_blocks(text).is_err(), "{text}");
+        }
+        assert!(compression_level("23").is_err() && compression_level("-1").is_err());
+        assert!(bytes("1X").is_err() && affinity("core").is_err());
         assert!(delay("-2").is_err());
         assert!(clock("sundial").is_err());
     }

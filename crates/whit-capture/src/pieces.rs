@@ -1,0 +1,84 @@
+//! The bytes of a ring in up to two pieces, as one row of records.
+
+use whit_perfdata::record::HEADER_SIZE_BYTES;
+
+/// Bytes in two pieces, the second one following the first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces<'a>(pub(crate) [&'a [u8]; 2]);
+
+/// A record in the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Its first byte.
+    pub(crate) at: usize,
+    /// Its type.
+    pub(crate) kind: u32,
+    /// Its size, header included.
+    pub(crate) size: usize,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.0[0].len() + self.0[1].len()
+    }
+
+    /// The word at a position. Records are aligned to words, and so is the seam.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> Option<u64> {
+        let [front, back] = self.0;
+        let bytes = match at.checked_sub(front.len()) {
+            None => front.get(at..)?,
+            Some(at) => back.get(at..)?,
+        };
+        Some(u64::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    /// The record at a position; `None` where there is no whole one.
+    #[inline]
+    pub(crate) fn record_at(&self, at: usize) -> Option<Seen> {
+        let header = self.word(at)?;
+        let size = (header >> 48) as usize;
+        let fits = size >= HEADER_SIZE_BYTES && size.is_multiple_of(8) && at + size <= self.len();
+        fits.then_some(Seen { at, kind: header as u32, size })
+    }
+
+    /// The records from a position on, up to the first that is not whole.
+    pub(crate) fn records_from(self, at: usize) -> impl Iterator<Item = Seen> + use<'a> {
+        let first = self.record_at(at);
+        std::iter::successors(first, move |seen| self.record_at(seen.at + seen.size))
+    }
+
+    /// The bytes before a position.
+    pub(crate) fn first(&self, size: usize) -> [&'a [u8]; 2] {
+        let [front, back] = self.0;
+        let in_front = size.min(front.len());
+        [&front[..in_front], &back[..size - in_front]]
+    }
+
+    /// Size of the whole records that fit into `room` bytes.
+    pub(crate) fn whole_records(self, room: u64) -> usize {
+        let ends = self.records_from(0).map(|seen| seen.at + seen.size);
+        ends.take_while(|end| *end as u64 <= room).last().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::encode::push_record;
+
+    #[test]
+    fn only_whole_records_are_kept() {
+        let mut bytes = Vec::new();
+        (0..4).for_each(|_| push_record(&mut bytes, 9, 0, &[0; 24]));
+        for (room, kept) in [(0, 0), (31, 0), (32, 32), (100, 96), (1000, 128)] {
+            for seam in (0..=bytes.len()).step_by(8) {
+                let pieces = Pieces([&bytes[..seam], &bytes[seam..]]);
+                assert_eq!(pieces.whole_records(room), kept, "{room}");
+                assert_eq!(pieces.first(kept).concat(), bytes[..kept]);
+            }
+        }
+        let none = Pieces([&[0; 64], &[]]);
+        assert_eq!(none.whole_records(64), 0, "records of size 0 are none");
+    }
+}

@@ -1,0 +1,147 @@
+//! How many readers there are, and which rings each of them drains.
+
+use std::time::Instant;
+
+use whit_sys::affinity as cpu_affinity;
+use whit_sys::usage::CpuUsage;
+
+use super::drainer::Drainer;
+use super::wait::RingWaiter;
+use crate::affinity::{self, Affinity, ReaderPlan};
+use crate::cpus;
+use crate::error::CaptureError;
+use crate::loss::TimeLayout;
+use crate::notice::{Listener, Notice};
+use crate::open::OpenEvent;
+use crate::options::{ASYNC_BLOCKS_MAX, RecordOptions};
+use crate::output::OutputName;
+use crate::reader::{Reader, ReaderOptions};
+use crate::recording::Recording;
+use crate::ring_set::MappedRing;
+use crate::roots::Roots;
+use crate::stream::{AsyncEngine, StreamOptions, StreamSink};
+use crate::target::ANY;
+
+/// A ring is drained when it holds a quarter of its size at the latest.
+const FLUSH_SHARE: usize = 4;
+
+/// Sets readers up.
+pub(super) struct Crew<'a> {
+    pub(super) options: &'a RecordOptions,
+    pub(super) roots: &'a Roots,
+    pub(super) events: &'a [OpenEvent],
+}
+
+/// The rings of one reader, and where it runs.
+struct Share {
+    rings: Vec<MappedRing>,
+    runs_on: Option<Vec<u32>>,
+}
+
+impl Crew<'_> {
+    /// Readers for all rings, each with its stream.
+    pub(super) fn hire(
+        &self,
+        rings: Vec<MappedRing>,
+        recording: &mut Recording,
+        output: &OutputName,
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<Drainer>, CaptureError> {
+        let shares = self.shares(rings)?;
+        let marks_rounds = shares.len() == 1 && !recording.is_directory();
+        let all = cpu_affinity::get(0).unwrap_or_default();
+        let mut drainers = Vec::with_capacity(shares.len());
+        for share in shares {
+            let (sink, engine) =
+                self.stream(share.rings.len(), recording, &all).map_err(|source| {
+                    CaptureError::Output { attempt: "write", output: output.to_string(), source }
+                })?;
+            if engine == Some(AsyncEngine::Thread) && drainers.is_empty() {
+                listener.notice(Notice::WritesByThread { pipe: recording.is_pipe() });
+            }
+            drainers.push(self.drainer(share, sink, marks_rounds)?);
+        }
+        Ok(drainers)
+    }
+
+    fn stream(
+        &self,
+        nr_rings: usize,
+        recording: &mut Recording,
+        cpus: &[u32],
+    ) -> std::io::Result<(StreamSink, Option<AsyncEngine>)> {
+        let streaming = &self.options.streaming;
+        let options = StreamOptions {
+            compression_level: streaming.compression_level,
+            async_blocks: streaming.async_blocks.min(ASYNC_BLOCKS_MAX) * nr_rings,
+            cpus: cpus.to_vec(),
+        };
+        StreamSink::new(recording.next_stream()?, &options)
+    }
+
+    fn drainer(
+        &self,
+        share: Share,
+        sink: StreamSink,
+        marks_rounds: bool,
+    ) -> Result<Drainer, CaptureError> {
+        let streaming = &self.options.streaming;
+        let layout = TimeLayout::new(&self.events[0].event.attr);
+        let ring_bytes = share.rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
+        let min_bytes = streaming.flush_bytes.min(ring_bytes / FLUSH_SHARE);
+        let options = ReaderOptions { min_bytes, marks_rounds };
+        let waiter = RingWaiter::new(self.events, &share.rings)?;
+        let reader = Reader::new(share.rings, layout, options, |ring| {
+            affinity::place(streaming.affinity, ring.cpu, self.roots)
+        });
+        Ok(Drainer {
+            reader,
+            sink,
+            waiter,
+            runs_on: share.runs_on,
+            wakeups: 0,
+            usage: CpuUsage::default(),
+            last_pass: Instant::now(),
+        })
+    }
+
+    /// Who drains what: everything in one hand, or by CPU. Rings of threads, which have no CPU,
+    /// are dealt out in turn.
+    fn shares(&self, rings: Vec<MappedRing>) -> Result<Vec<Share>, CaptureError> {
+        let Some(spec) = &self.options.streaming.threads else {
+            return Ok(vec![Share { rings, runs_on: None }]);
+        };
+        let by_thread = rings.iter().all(|ring| ring.cpu == ANY);
+        let mut cpus: Vec<u32> = match by_thread {
+            true => cpus::online(self.roots).map_err(|source| CaptureError::Read {
+                what: "the list of online CPUs",
+                path: self.roots.sys.join("devices/system/cpu/online"),
+                source,
+            })?,
+            false => rings.iter().filter_map(|ring| u32::try_from(ring.cpu).ok()).collect(),
+        };
+        cpus.sort_unstable();
+        cpus.dedup();
+        let mut plans = affinity::reader_plans(spec, &cpus, self.roots)?;
+        if by_thread {
+            plans.truncate(rings.len().max(1));
+        }
+        let turns = plans.len();
+        let is_pinned = self.options.streaming.affinity != Affinity::System;
+        let mut shares: Vec<Share> = plans
+            .iter()
+            .map(|plan| {
+                let runs_on = is_pinned.then(|| plan.runs_on.clone());
+                Share { rings: Vec::new(), runs_on }
+            })
+            .collect();
+        for (number, ring) in rings.into_iter().enumerate() {
+            let holds = |plan: &ReaderPlan| {
+                u32::try_from(ring.cpu).is_ok_and(|cpu| plan.rings.contains(&cpu))
+            };
+            let index = plans.iter().position(holds).unwrap_or(number % turns);
+            shares[index].rings.push(ring);
+        }
+        Ok(shares)
+    }
+}

@@ -1,0 +1,20 @@
+//! The way of records from a ring to the disk.
+//!
+//! A [`StreamSink`] takes whole records of one reader. Without compression and asynchronous writes
+//! they go from the ring into the file with one system call and no copy. Otherwise they are copied
+//! or compressed into a block, the ring is free at once, and full blocks are written: by the
+//! reader itself, or by [`engine::Engine`] while the reader goes on.
+
+mod blocks;
+mod compress;
+mod engine;
+mod file;
+mod sink;
+mod writer_thread;
+
+pub use engine::AsyncEngine;
+pub use file::StreamFile;
+pub use sink::{Sink, SinkError, StreamOptions, StreamSink, WriteCounts};
+
+/// What a reader of the recording must be able to hold of one compressed record's content.
+pub const DECODED_BYTES_MAX: u32 = compress::DECODED_BYTES_MAX as u32;

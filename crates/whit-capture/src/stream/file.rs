@@ -1,0 +1,156 @@
+//! The file of a stream, or the pipe.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a failed write leaves free for what is written at the end, besides what the caller says.
+const SALVAGE_RESERVE_BYTES: u64 = 8 * 1024;
+
+/// An output that is written from some position on.
+#[derive(Clone, Debug)]
+pub struct StreamFile {
+    file: Arc<File>,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    /// It can be sought in: every block has its own place.
+    Seekable {
+        /// Where the stream starts.
+        start: u64,
+        /// Where the next block goes.
+        next: u64,
+        /// What a failed write leaves free on the disk.
+        reserve_bytes: u64,
+    },
+    /// One block after the other; several readers may share the pipe.
+    Pipe(Arc<Mutex<()>>),
+}
+
+impl StreamFile {
+    /// A file that can be sought in, the stream starting at `start`. `reserve_bytes` are left
+    /// free when the disk is full: what has to be written at the end.
+    pub fn seekable(file: Arc<File>, start: u64, reserve_bytes: u64) -> StreamFile {
+        let reserve_bytes = reserve_bytes + SALVAGE_RESERVE_BYTES;
+        StreamFile { file, place: Place::Seekable { start, next: start, reserve_bytes } }
+    }
+
+    /// A pipe. Clones share it: what one call writes stays together.
+    pub fn pipe(file: Arc<File>) -> StreamFile {
+        StreamFile { file, place: Place::Pipe(Arc::default()) }
+    }
+
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub(super) fn is_pipe(&self) -> bool {
+        matches!(self.place, Place::Pipe(_))
+    }
+
+    /// Size of what the stream holds; zero for pipes.
+    pub fn size_bytes(&self) -> u64 {
+        match self.place {
+            Place::Seekable { start, next, .. } => next - start,
+            Place::Pipe(_) => 0,
+        }
+    }
+
+    /// Takes the place of the next `size` bytes; zero for pipes.
+    pub(super) fn reserve(&mut self, size: usize) -> u64 {
+        match &mut self.place {
+            Place::Seekable { next, .. } => {
+                let offset = *next;
+                *next += size as u64;
+                offset
+            }
+            Place::Pipe(_) => 0,
+        }
+    }
+
+    /// How much of `written` bytes may stay after the disk has taken no more.
+    pub(super) fn kept_room(&self, written: usize) -> u64 {
+        match self.place {
+            Place::Seekable { reserve_bytes, .. } => (written as u64).saturating_sub(reserve_bytes),
+            Place::Pipe(_) => 0,
+        }
+    }
+
+    /// Ends the stream at `end`, after a failed write behind it.
+    pub(super) fn cut(&mut self, end: u64) -> io::Result<()> {
+        if let Place::Seekable { next, .. } = &mut self.place {
+            *next = end;
+            self.file.set_len(end)?;
+        }
+        Ok(())
+    }
+
+    /// Writes both pieces at `offset`, in one system call as a rule. An error says how many bytes
+    /// went before it.
+    pub(super) fn write(&self, offset: u64, pieces: [&[u8]; 2]) -> Result<(), (usize, io::Error)> {
+        let _turn = match &self.place {
+            Place::Pipe(turn) => Some(turn.lock().unwrap_or_else(PoisonError::into_inner)),
+            Place::Seekable { .. } => None,
+        };
+        let size = pieces[0].len() + pieces[1].len();
+        let mut written = 0;
+        while written < size {
+            match self.write_some(offset + written as u64, rest(pieces, written)) {
+                Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
+                Ok(some) => written += some,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err((written, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_some(&self, offset: u64, [front, back]: [&[u8]; 2]) -> io::Result<usize> {
+        let slices = [IoSlice::new(front), IoSlice::new(back)];
+        match self.place {
+            Place::Pipe(_) => Ok(rustix::io::writev(&*self.file, &slices)?),
+            Place::Seekable { .. } if back.is_empty() => self.file.write_at(front, offset),
+            Place::Seekable { .. } => Ok(rustix::io::pwritev(&*self.file, &slices, offset)?),
+        }
+    }
+}
+
+/// Two pieces without their first `skip` bytes.
+fn rest([front, back]: [&[u8]; 2], skip: usize) -> [&[u8]; 2] {
+    match skip.checked_sub(front.len()) {
+        None => [&front[skip..], back],
+        Some(skip) => [&back[skip..], &[]],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_land_behind_each_other() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let mut stream = StreamFile::seekable(file.clone(), 3, 0);
+        for pieces in [[&b"one "[..], b"two "], [b"", b"three "], [b"four", b""]] {
+            let offset = stream.reserve(pieces.concat().len());
+            stream.write(offset, pieces).unwrap();
+        }
+        let mut text = [0; 21];
+        file.read_exact_at(&mut text, 0).unwrap();
+        assert_eq!(&text, b"\0\0\0one two three four");
+        assert_eq!(stream.size_bytes(), 18);
+        stream.cut(7).unwrap();
+        assert_eq!((stream.size_bytes(), file.metadata().unwrap().len()), (4, 7));
+    }
+
+    #[test]
+    fn the_rest_of_two_pieces_begins_anywhere() {
+        let all: [&[u8]; 2] = [b"abc", b"de"];
+        for skip in 0..=5 {
+            assert_eq!(rest(all, skip).concat(), b"abcde"[skip..]);
+        }
+    }
+}
