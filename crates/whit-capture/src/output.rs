@@ -38,6 +38,13 @@ pub struct OutputName {
 }
 
 impl OutputName {
+    /// The directory that holds the file or directory that was created.
+    pub fn home(&self) -> Option<PathBuf> {
+        let parent = self.created.as_ref()?.parent()?;
+        let is_here = parent.as_os_str().is_empty();
+        Some(if is_here { PathBuf::from(".") } else { parent.to_owned() })
+    }
+
     /// Removes the output again and puts the old file back. A failure leaves both where they are.
     pub fn undo(&self) {
         let Some(path) = &self.created else { return };

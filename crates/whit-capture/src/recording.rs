@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{FallocateFlags, Mode, OFlags};
 use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::writer::{FileWriter, PipeWriter};
 
@@ -17,6 +18,29 @@ const DIRECTORY_VERSION: u64 = 1;
 /// An entry of the table of features.
 const FEATURE_ENTRY_BYTES: usize = 16;
 
+/// What the header grows by at the end, besides the features that are known beforehand.
+const LATE_FEATURES_BYTES: u64 = 64 * 1024;
+
+/// Space on the recording's disk for what is written at the end: without its features a recording
+/// that filled the disk would have neither its losses nor, if compressed, what perf needs to read
+/// it.
+#[derive(Debug)]
+struct Ballast {
+    /// A file without a name; closing it frees the space.
+    _file: File,
+}
+
+impl Ballast {
+    /// `None` where the file system knows no files without a name, or is full already.
+    fn take_on(directory: &Path, features_bytes: u64) -> Option<Ballast> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).ok()?;
+        let size = features_bytes + LATE_FEATURES_BYTES;
+        rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, size).ok()?;
+        Some(Ballast { _file: File::from(fd) })
+    }
+}
+
 /// An open recording, its header written as far as it is known.
 #[derive(Debug)]
 pub struct Recording {
@@ -25,6 +49,8 @@ pub struct Recording {
     main: StreamFile,
     directory: Option<PathBuf>,
     streams: Vec<Arc<File>>,
+    /// Given up before the header is completed.
+    ballast: Option<Ballast>,
 }
 
 #[derive(Debug)]
@@ -34,29 +60,34 @@ enum Head {
 }
 
 impl Recording {
-    /// Writes the header. `features` are those that are known already: their size is kept free
-    /// for when the disk is full. Gives those that a pipe has no room for.
+    /// Writes the header. `features` are those that are known already. Gives those that a pipe has
+    /// no room for.
     pub fn create(
         output: OpenOutput,
         events: &[EventDesc],
         features: &mut Features,
     ) -> io::Result<(Recording, Vec<Feature>)> {
-        let OpenOutput { file, is_pipe, directory, .. } = output;
+        let OpenOutput { file, is_pipe, directory, name } = output;
+        let home = name.home();
         let same = Arc::new(file.try_clone()?);
         if is_pipe {
             let (_, left_out) = PipeWriter::create(file, events, features)?;
             let main = StreamFile::pipe(same);
             let head = Head::Pipe;
-            return Ok((Recording { head, main, directory: None, streams: Vec::new() }, left_out));
+            let streams = Vec::new();
+            let recording = Recording { head, main, directory: None, streams, ballast: None };
+            return Ok((recording, left_out));
         }
         if directory.is_some() {
             features.set_word(Feature::DIR_FORMAT, DIRECTORY_VERSION);
         }
         let writer = FileWriter::create(file, events)?;
         let size: usize = features.iter().map(|(_, b)| b.len() + FEATURE_ENTRY_BYTES).sum();
-        let main = StreamFile::seekable(same, writer.data_offset(), size as u64);
+        let ballast = home.and_then(|home| Ballast::take_on(&home, size as u64));
+        let main = StreamFile::seekable(same, writer.data_offset());
         let head = Head::File(writer);
-        Ok((Recording { head, main, directory, streams: Vec::new() }, Vec::new()))
+        let recording = Recording { head, main, directory, streams: Vec::new(), ballast };
+        Ok((recording, Vec::new()))
     }
 
     /// Whether streams are files of their own.
@@ -83,7 +114,7 @@ impl Recording {
         options.write(true).create_new(true).mode(OUTPUT_MODE);
         let file = Arc::new(options.open(path)?);
         self.streams.push(file.clone());
-        Ok(StreamFile::seekable(file, 0, 0))
+        Ok(StreamFile::seekable(file, 0))
     }
 
     /// Completes the header, now that there are `size_bytes` of records behind it. After a failed
@@ -96,6 +127,7 @@ impl Recording {
         salvaged: bool,
     ) -> io::Result<Option<u64>> {
         let Head::File(mut writer) = self.head else { return Ok(None) };
+        drop(self.ballast);
         writer.set_data_size_bytes(size_bytes);
         let file = if salvaged { writer.salvage(features)? } else { writer.finish(features)? };
         let size = |file: &File| file.metadata().map_or(0, |metadata| metadata.len());

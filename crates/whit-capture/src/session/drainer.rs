@@ -16,6 +16,8 @@ use crate::stream::{SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// A pass that took more than this is followed by another at once.
+const BUSY_PASS_BYTES: u64 = 64 << 10;
 /// Rounds in which the rings are emptied after the events have stopped. One would do; a task on
 /// another CPU may just be writing its last record.
 const LAST_ROUNDS_MAX: u32 = 1000;
@@ -123,14 +125,18 @@ impl Drainer {
         desk: &NewsDesk,
     ) -> Result<(), DrainError> {
         let mut all_gone = false;
+        let mut timeout = FLUSH_INTERVAL;
         loop {
-            let gone = self.waiter.wait(FLUSH_INTERVAL, events).map_err(DrainError::Wait)?;
+            let gone = self.waiter.wait(timeout, events).map_err(DrainError::Wait)?;
             self.wakeups += 1;
             if !matches!(stop.try_recv(), Err(TryRecvError::Empty)) {
                 return self.last_passes();
             }
-            self.reader.pass(&mut self.sink, Pass::WorthWhile)?;
+            let bytes = self.reader.pass(&mut self.sink, Pass::WorthWhile)?;
             self.last_pass = Instant::now();
+            // While records come that fast there is no time to sleep: the ring would wake the
+            // reader only at its mark.
+            timeout = if bytes > BUSY_PASS_BYTES { Duration::ZERO } else { FLUSH_INTERVAL };
             if gone && !all_gone {
                 all_gone = true;
                 desk.tell(News::AllGone);

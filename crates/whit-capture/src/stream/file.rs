@@ -5,9 +5,6 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a failed write leaves free for what is written at the end, besides what the caller says.
-const SALVAGE_RESERVE_BYTES: u64 = 8 * 1024;
-
 /// An output that is written from some position on.
 #[derive(Clone, Debug)]
 pub struct StreamFile {
@@ -23,19 +20,15 @@ enum Place {
         start: u64,
         /// Where the next block goes.
         next: u64,
-        /// What a failed write leaves free on the disk.
-        reserve_bytes: u64,
     },
     /// One block after the other; several readers may share the pipe.
     Pipe(Arc<Mutex<()>>),
 }
 
 impl StreamFile {
-    /// A file that can be sought in, the stream starting at `start`. `reserve_bytes` are left
-    /// free when the disk is full: what has to be written at the end.
-    pub fn seekable(file: Arc<File>, start: u64, reserve_bytes: u64) -> StreamFile {
-        let reserve_bytes = reserve_bytes + SALVAGE_RESERVE_BYTES;
-        StreamFile { file, place: Place::Seekable { start, next: start, reserve_bytes } }
+    /// A file that can be sought in, the stream starting at `start`.
+    pub fn seekable(file: Arc<File>, start: u64) -> StreamFile {
+        StreamFile { file, place: Place::Seekable { start, next: start } }
     }
 
     /// A pipe. Clones share it: what one call writes stays together.
@@ -54,7 +47,7 @@ impl StreamFile {
     /// Size of what the stream holds; zero for pipes.
     pub fn size_bytes(&self) -> u64 {
         match self.place {
-            Place::Seekable { start, next, .. } => next - start,
+            Place::Seekable { start, next } => next - start,
             Place::Pipe(_) => 0,
         }
     }
@@ -71,12 +64,10 @@ impl StreamFile {
         }
     }
 
-    /// How much of `written` bytes may stay after the disk has taken no more.
+    /// How much of `written` bytes stays when the disk has taken no more: what went into a pipe is
+    /// cut by its reader.
     pub(super) fn kept_room(&self, written: usize) -> u64 {
-        match self.place {
-            Place::Seekable { reserve_bytes, .. } => (written as u64).saturating_sub(reserve_bytes),
-            Place::Pipe(_) => 0,
-        }
+        if self.is_pipe() { 0 } else { written as u64 }
     }
 
     /// Ends the stream at `end`, after a failed write behind it.
@@ -133,7 +124,7 @@ mod tests {
     #[test]
     fn pieces_land_behind_each_other() {
         let file = Arc::new(tempfile::tempfile().unwrap());
-        let mut stream = StreamFile::seekable(file.clone(), 3, 0);
+        let mut stream = StreamFile::seekable(file.clone(), 3);
         for pieces in [[&b"one "[..], b"two "], [b"", b"three "], [b"four", b""]] {
             let offset = stream.reserve(pieces.concat().len());
             stream.write(offset, pieces).unwrap();

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn blocks_are_written_in_order_and_come_back() {
         let file = Arc::new(tempfile::tempfile().unwrap());
-        let mut stream = StreamFile::seekable(file.clone(), 0, 0);
+        let mut stream = StreamFile::seekable(file.clone(), 0);
         let mut writer = WriterThread::start(2, vec![0]).unwrap();
         for index in 0..10u8 {
             if !writer.has_room() {
