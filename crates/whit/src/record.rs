@@ -24,6 +24,8 @@ const DEFAULT_OUTPUT: &str = "perf.data";
 
 /// Arguments of `whit record`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
+// The last one counts: people add options to what a shell alias already gives.
+#[command(args_override_self = true)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {
     /// Events to record: names, `cpu/event=0x3c/`, `sched:sched_switch`, {groups}; may be given several times

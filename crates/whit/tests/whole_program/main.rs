@@ -6,9 +6,11 @@
 //! `WHIT=program` tests another whit than the one just built, `PERF=program` another perf.
 
 mod chains;
+mod faults;
 mod golden;
 mod parity;
 mod recorded;
 mod script_fields;
+mod streaming;
 mod support;
 mod tracepoints;

@@ -1,0 +1,320 @@
+//! What goes wrong while recording: the recorder dies, the disk is full, limits are low, the
+//! target does everything at once.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::stats::Stats;
+use crate::support::tools::{command, perf, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// Long enough for anything here on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Every way of writing that has something of its own to lose.
+const MODES: [&str; 5] = ["", "--aio=2", "-z", "-z --aio=4", "--threads --aio -z --affinity=cpu"];
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn whit_record(mode: &str, path: &Path) -> Command {
+    let mut whit = whit();
+    whit.args(["record", "-e", "cpu-clock", "-F", "999"]).args(mode.split_ascii_whitespace());
+    whit.arg("-o").arg(path);
+    whit
+}
+
+fn whit_stats(path: &Path) -> Stats {
+    Stats::parse(&text(whit().args(["report", "--stats", "-i"]).arg(path)))
+}
+
+/// Size of a file, or of all files of a directory.
+fn size(path: &Path) -> u64 {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().filter_map(|e| Some(e.metadata().ok()?.len())).sum(),
+        Err(_) => path.metadata().map_or(0, |metadata| metadata.len()),
+    }
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_root() -> bool {
+    text(command("id").arg("-u")).trim() == "0"
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_it_has_flushed() {
+    check("a_killed_recorder_leaves_what_it_has_flushed", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in MODES {
+            let path = directory.path().join("killed.data");
+            let mut whit_record = whit_record(mode, &path);
+            whit_record.args(["--call-graph", "dwarf,8192", "--"]);
+            whit_record.args(["sh", "-c", "while :; do :; done"]).stderr(Stdio::null());
+            let mut recorder = whit_record.process_group(0).spawn().expect("run whit");
+            wait_until("data in the file", || size(&path) > 200_000 || exited(&mut recorder));
+            kill_group(&recorder);
+            let _ = recorder.wait();
+            if size(&path) <= 200_000 {
+                return Err(Skip("this machine refuses to record".into()));
+            }
+            let output = whit().args(["report", "--stats", "-i"]).arg(&path).output();
+            let output = output.expect("run whit");
+            assert!(output.status.success(), "{mode}: {}", stderr(&output));
+            let stats = Stats::parse(&String::from_utf8_lossy(&output.stdout));
+            assert!(stats.samples() > 0, "{mode}");
+            assert!(
+                stderr(&output).contains("did not end properly"),
+                "{mode}: {}",
+                stderr(&output)
+            );
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        Ok(())
+    });
+}
+
+fn exited(child: &mut Child) -> bool {
+    child.try_wait().is_ok_and(|status| status.is_some())
+}
+
+/// The recorder and what it records: an orphan would run on for ever.
+fn kill_group(leader: &Child) {
+    let group = format!("-{}", leader.id());
+    let _ = command("kill").args(["-KILL", "--", &group]).status();
+}
+
+/// A small disk of its own.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(directory: &Path, size: &str) -> Result<SmallDisk, Skip> {
+        let path = directory.join("disk");
+        std::fs::create_dir_all(&path).expect("make a directory");
+        let mut mount = command("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&path);
+        let output = mount.output().map_err(|error| Skip(format!("no mount here: {error}")))?;
+        if !output.status.success() {
+            return Err(Skip(format!("a tmpfs cannot be mounted: {}", stderr(&output).trim())));
+        }
+        Ok(SmallDisk(path))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = command("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_not_the_command() {
+    check("a_full_disk_stops_the_recording_and_not_the_command", || {
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in MODES {
+            let disk = SmallDisk::mount(directory.path(), "1M")?;
+            let path = disk.0.join("perf.data");
+            let mut whit_record = whit_record(mode, &path);
+            // Noise that compresses badly, so that compressed recordings fill the disk too.
+            whit_record.args(["-F", "9999", "--call-graph", "dwarf,32768", "--"]);
+            let script =
+                format!("{} --iterations 100000 >&2; echo finished; exit 3", deep.display());
+            let output = whit_record.args(["sh", "-c", &script]).output().expect("run whit");
+            let said = stderr(&output);
+            if !said.contains("No space left") {
+                assert!(mode.contains("-z"), "{mode}: {said}");
+                continue;
+            }
+            assert!(said.contains("perf.data"), "{mode}: {said}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "finished\n", "{mode}: {said}");
+            assert_eq!(output.status.code(), Some(3), "{mode}: {said}");
+            let line = said.lines().last().unwrap_or_default();
+            let samples: u64 = line
+                .split_once("record: ")
+                .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+                .unwrap_or_else(|| panic!("{mode}: {said}"));
+            assert_eq!(whit_stats(&path).samples(), samples, "{mode}: {said}");
+            let theirs = text(perf()?.args(["report", "--stats", "-i"]).arg(&path));
+            assert_eq!(Stats::parse(&theirs).samples(), samples, "{mode}: {said}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    check("a_directory_that_cannot_be_written_is_named", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let disk = SmallDisk::mount(directory.path(), "1M")?;
+        let remount = command("mount").args(["-o", "remount,ro"]).arg(&disk.0).status();
+        assert!(remount.expect("run mount").success());
+        for mode in ["", "--threads"] {
+            let path = disk.0.join("perf.data");
+            let marker = directory.path().join("ran");
+            let output = whit_record(mode, &path).arg("touch").arg(&marker).output();
+            let output = output.expect("run whit");
+            assert_eq!(output.status.code(), Some(1));
+            let said = stderr(&output);
+            assert!(said.contains("perf.data") && said.contains("Read-only file system"), "{said}");
+            assert!(!marker.exists(), "the command must not run unrecorded");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn storms_of_processes_and_mappings_are_recorded_whole() {
+    check("storms_of_processes_and_mappings_are_recorded_whole", || {
+        let storm = workload("storm")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in ["", "--threads --aio -z --affinity=cpu"] {
+            let path = directory.path().join("storm.data");
+            let mut whit_record = whit_record(mode, &path);
+            whit_record.args(["-m", "8M", "--"]).arg(&storm);
+            let amounts = ["--forks", "10000", "--maps", "100000", "--threads", "500"];
+            let output = whit_record.args(amounts).args(["--execs", "200"]).output();
+            let output = output.expect("run whit");
+            let said = stderr(&output);
+            if said.contains("perf_event_paranoid") || said.contains("locked memory") {
+                return Err(Skip("this machine refuses to record".into()));
+            }
+            assert_eq!(output.status.code(), Some(0), "{said}");
+            assert!(said.contains("lost 0 "), "{mode}: {said}");
+            let stats = whit_stats(&path);
+            let count = |kind: &str| stats.by_type.get(kind).copied().unwrap_or(0);
+            assert_eq!(count("FORK"), 10_000 + 500, "{mode}");
+            // The program itself exits as well.
+            assert_eq!(count("EXIT"), 10_000 + 500 + 1, "{mode}");
+            assert!(count("MMAP2") >= 100_000 && count("COMM") >= 200, "{mode}: {stats:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_command_that_exits_at_once_leaves_a_whole_recording() {
+    check("a_command_that_exits_at_once_leaves_a_whole_recording", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in MODES {
+            let path = directory.path().join("short.data");
+            let output = whit_record(mode, &path).arg("true").output().expect("run whit");
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(0), "{mode}: {said}");
+            let stats = whit_stats(&path);
+            assert!(stats.by_type["COMM"] > 0, "{mode}");
+            let theirs = text(perf()?.args(["report", "--stats", "-i"]).arg(&path));
+            assert_eq!(Stats::parse(&theirs), stats, "{mode}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn few_descriptors_are_enough_or_the_limit_is_named() {
+    check("few_descriptors_are_enough_or_the_limit_is_named", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("few.data");
+        let limited = |limit: &str, options: &str| {
+            let whit = whit().get_program().to_string_lossy().into_owned();
+            let path = path.display();
+            let record = format!("'{whit}' record -e cpu-clock -o '{path}' {options}");
+            let script = format!("ulimit -n {limit}; exec {record} -- sh -c 'exit 5'");
+            command("sh").args(["-c", &script]).output().expect("run sh")
+        };
+        for mode in MODES {
+            let output = limited("64", mode);
+            assert_eq!(output.status.code(), Some(5), "{mode}: {}", stderr(&output));
+            assert!(whit_stats(&path).by_type["COMM"] > 0, "{mode}");
+        }
+        // A soft limit is raised by itself.
+        let output = limited("-S 16", "--threads --aio");
+        assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+        let output = limited("16", "--threads --aio");
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(5) || said.contains("ulimit -n"), "{said}");
+        Ok(())
+    });
+}
+
+#[test]
+fn without_locked_memory_an_ordinary_user_records_with_smaller_rings() {
+    check("without_locked_memory_an_ordinary_user_records_with_smaller_rings", || {
+        if !is_root() {
+            return Err(Skip("only root can become another user".into()));
+        }
+        let setting = Path::new("/proc/sys/kernel/perf_event_mlock_kb");
+        if std::fs::read_to_string(setting).is_err() {
+            return Err(Skip("there is no kernel.perf_event_mlock_kb here".into()));
+        }
+        let directory = tempfile::tempdir_in("/tmp").expect("make a directory");
+        let open = |path: &Path| {
+            let status = command("chmod").arg("777").arg(path).status();
+            assert!(status.expect("run chmod").success());
+        };
+        open(directory.path());
+        let program = directory.path().join("whit");
+        std::fs::copy(whit().get_program(), &program).expect("copy whit");
+        let path = directory.path().join("user.data");
+        let record = format!(
+            "ulimit -l 0; exec {} record -e cpu-clock:u -m 4M --threads -z -o {} -- sh -c 'exit 6'",
+            program.display(),
+            path.display()
+        );
+        let mut user = command("setpriv");
+        user.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", &record]);
+        let output = user.current_dir(directory.path()).output();
+        let output = output.map_err(|error| Skip(format!("no setpriv here: {error}")))?;
+        let said = stderr(&output);
+        if said.contains("perf_event_paranoid") && output.status.code() == Some(1) {
+            return Err(Skip("ordinary users may not record here at all".into()));
+        }
+        assert_eq!(output.status.code(), Some(6), "{said}");
+        assert!(said.contains("rings of") && said.contains("ulimit -l"), "{said}");
+        assert!(whit_stats(&path).by_type["COMM"] > 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_cpu_that_goes_offline_ends_nothing() {
+    check("a_cpu_that_goes_offline_ends_nothing", || {
+        let switch = Path::new("/sys/devices/system/cpu/cpu1/online");
+        if std::fs::write(switch, "1").is_err() {
+            return Err(Skip("there is no second CPU that can be switched off here".into()));
+        }
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in ["", "--threads --affinity=cpu --aio"] {
+            let path = directory.path().join("offline.data");
+            let mut whit_record = whit_record(mode, &path);
+            let mut recorder = whit_record
+                .args(["-a", "--", "sleep", "1"])
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("run whit");
+            wait_until("the recording to begin", || size(&path) > 0 || exited(&mut recorder));
+            let off = std::fs::write(switch, "0");
+            let mut said = String::new();
+            let mut pipe = recorder.stderr.take().expect("a pipe");
+            pipe.read_to_string(&mut said).expect("read what whit says");
+            let status = recorder.wait().expect("wait for whit");
+            std::fs::write(switch, "1").expect("switch the CPU on again");
+            off.map_err(|error| Skip(format!("CPU 1 cannot be switched off: {error}")))?;
+            if said.contains("perf_event_paranoid") {
+                return Err(Skip("this machine refuses to record".into()));
+            }
+            assert!(status.success(), "{mode}: {said}");
+            assert!(whit_stats(&path).samples() > 0, "{mode}");
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,224 @@
+//! Every way from the rings to the disk, alone and together: what whit, perf and samply read back
+//! is what the recorder says that it wrote.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::stats::Stats;
+use crate::support::tools::{command, perf, record, succeed, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// The modes, one by one and mixed; the last one is everything at once.
+const MODES: [&str; 14] = [
+    "",
+    "--aio",
+    "--aio=4",
+    "-z",
+    "-z9",
+    "-z --aio=2",
+    "--affinity=cpu",
+    "--affinity=node --aio",
+    "--mmap-flush=64K",
+    "--dir",
+    "--dir -z",
+    "--threads",
+    "--threads=numa -z",
+    "--threads=cpu --aio=4 --affinity=cpu -z3 --mmap-flush=16K",
+];
+
+struct Recorded {
+    path: PathBuf,
+    /// What the recorder says.
+    samples: u64,
+    lost: u64,
+}
+
+/// The number behind a word of the line after a recording.
+fn number_behind(line: &str, word: &str) -> u64 {
+    let mut words = line.split_ascii_whitespace().skip_while(|w| *w != word).skip(1);
+    words.next().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("no {word} in {line}"))
+}
+
+/// Records with whit; gives what the line after the recording says.
+fn whit_record(directory: &Path, mode: &str, options: &[&str]) -> Result<Recorded, Skip> {
+    let path = directory.join("whit.data");
+    let mut whit = whit();
+    whit.arg("record").args(mode.split_ascii_whitespace()).arg("-o").arg(&path).args(options);
+    // The line goes to standard error, which `record` keeps for refusals.
+    let line = directory.join("line");
+    let file = std::fs::File::create(&line).expect("make a file");
+    let status = whit.stderr(file).stdout(Stdio::null()).status().expect("run whit");
+    let line = std::fs::read_to_string(line).expect("read what whit said");
+    if !status.success() {
+        // Only to tell a refusal from a failure.
+        record(&mut whit)?;
+        panic!("{whit:?}: {line}");
+    }
+    let line = line.lines().last().unwrap_or_default();
+    let samples = number_behind(line, "record:");
+    Ok(Recorded { path, samples, lost: number_behind(line, "lost") })
+}
+
+fn stats(mut tool: Command, path: &Path) -> Stats {
+    Stats::parse(&text(tool.args(["report", "--stats", "-i"]).arg(path)))
+}
+
+fn assert_counts(mode: &str, recorded: &Recorded) -> Result<(), Skip> {
+    let ours = stats(whit(), &recorded.path);
+    assert!(recorded.samples > 0, "{mode}: nothing was recorded");
+    assert_eq!(ours.samples(), recorded.samples, "{mode}");
+    assert_eq!(stats(perf()?, &recorded.path), ours, "{mode}");
+    Ok(())
+}
+
+/// Samples as both tools print them, sorted: directories are read stream by stream.
+fn lines(mut tool: Command, path: &Path) -> Vec<String> {
+    let fields = ["script", "-F", "comm,tid,time,event,ip", "-i"];
+    let text = text(tool.args(fields).arg(path));
+    let mut lines: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_mode_is_read_back_alike() {
+    check("every_mode_is_read_back_alike", || {
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in MODES {
+            let target = [deep.to_str().expect("UTF-8"), "--iterations", "10000", "--threads", "3"];
+            let options = ["-e", "cpu-clock", "-F", "1999", "--call-graph", "dwarf,4096", "--"];
+            let recorded = whit_record(directory.path(), mode, &[&options[..], &target].concat())?;
+            assert_counts(mode, &recorded)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn every_target_takes_every_mode() {
+    check("every_target_takes_every_mode", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let mut target = command("sh");
+        let mut busy = target.args(["-c", "while :; do :; done"]).spawn().expect("run sh");
+        let pid = busy.id().to_string();
+        let all = *MODES.last().expect("there are modes");
+        let targets: [&[&str]; 5] =
+            [&["-p", &pid], &["-t", &pid], &["--per-thread", "-p", &pid], &["-a"], &["-C", "0"]];
+        let mut result = Ok(());
+        for options in targets {
+            let options = [&["-e", "cpu-clock", "-F", "499"], options, &["--", "sleep", "0.2"]];
+            result = whit_record(directory.path(), all, &options.concat())
+                .and_then(|recorded| assert_counts(all, &recorded));
+            if result.is_err() {
+                break;
+            }
+        }
+        let _ = busy.kill();
+        let _ = busy.wait();
+        result
+    });
+}
+
+#[test]
+fn samples_are_the_same_in_every_form() {
+    check("samples_are_the_same_in_every_form", || {
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        let target =
+            ["--", deep.to_str().expect("UTF-8"), "--iterations", "5000", "--threads", "2"];
+        for mode in ["-z --aio", "--threads --aio=2 -z --affinity=cpu"] {
+            let options = [&["-e", "cpu-clock", "-F", "999"][..], &target].concat();
+            let recorded = whit_record(directory.path(), mode, &options)?;
+            let (ours, theirs) = (lines(whit(), &recorded.path), lines(perf()?, &recorded.path));
+            let different = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+            assert_eq!(different, None, "{mode}");
+            assert_eq!(ours.len(), theirs.len(), "{mode}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn pipes_carry_every_mode() {
+    check("pipes_carry_every_mode", || {
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        // perf 6.1 cannot read compressed records from a pipe, its own neither.
+        for (mode, by_perf) in [("--aio", true), ("--threads --aio", true), ("--threads -z", false)]
+        {
+            let path = directory.path().join("piped.data");
+            let mut whit_record = whit();
+            whit_record.args(["record", "-e", "cpu-clock", "-F", "999", "-q", "-o", "-"]);
+            whit_record.args(mode.split_ascii_whitespace()).arg("--").arg(&deep);
+            let bytes = record(whit_record.args(["--iterations", "5000", "--threads", "2"]))?;
+            std::fs::write(&path, bytes).expect("write what was piped");
+            let ours = stats(whit(), &path);
+            assert!(ours.samples() > 0, "{mode}");
+            if by_perf {
+                assert_eq!(stats(perf()?, &path).samples(), ours.samples(), "{mode}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn samply_reads_every_plain_file() {
+    check("samply_reads_every_plain_file", || {
+        if command("samply").arg("--version").output().is_err() {
+            return Err(Skip("there is no samply here".into()));
+        }
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        // It reads neither directories nor compressed records, perf's no more than ours.
+        for mode in ["", "--aio=4 --affinity=cpu", "--affinity=node --mmap-flush=64K"] {
+            let target = ["--", deep.to_str().expect("UTF-8"), "--iterations", "5000"];
+            let options = [&["-e", "cpu-clock", "-F", "999", "-g"][..], &target].concat();
+            let recorded = whit_record(directory.path(), mode, &options)?;
+            let profile = directory.path().join("profile.json");
+            let mut samply = command("samply");
+            samply.args(["import", "--save-only", "-o"]).arg(&profile).arg(&recorded.path);
+            succeed(&mut samply);
+            let text = std::fs::read_to_string(&profile).expect("read samply's profile");
+            let json: serde_json::Value = serde_json::from_str(&text).expect("samply writes JSON");
+            let threads = json["threads"].as_array().expect("a profile has threads");
+            let length = |thread: &serde_json::Value| thread["samples"]["length"].as_u64();
+            let samples: u64 = threads.iter().filter_map(length).sum();
+            // It leaves out what a thread samples before its exec, and adds none.
+            assert!(samples > 0 && samples <= recorded.samples, "{mode}: {samples}");
+            assert!(recorded.samples - samples <= recorded.samples / 10, "{mode}: {samples}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn losses_are_the_same_in_every_form() {
+    check("losses_are_the_same_in_every_form", || {
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in ["", "-z9 --aio", "--threads -z9"] {
+            let options = ["-e", "cpu-clock", "-F", "20000", "-m", "16", "--call-graph"];
+            let target =
+                ["dwarf,60000", "--", deep.to_str().expect("UTF-8"), "--iterations", "30000"];
+            let recorded = whit_record(directory.path(), mode, &[&options[..], &target].concat())?;
+            assert!(recorded.lost > 0, "{mode}: nothing was lost");
+            let dump = text(
+                perf()?
+                    .args(["script", "--show-lost-events", "-F", "comm", "-i"])
+                    .arg(&recorded.path),
+            );
+            let of_line = |line: &str| {
+                let (_, rest) = line.split_once("PERF_RECORD_LOST lost ")?;
+                rest.split_ascii_whitespace().next()?.parse::<u64>().ok()
+            };
+            let by_records: u64 = dump.lines().filter_map(of_line).sum();
+            let ours = stats(whit(), &recorded.path);
+            let residue: u64 = ours.lost_by_event.values().sum();
+            assert_eq!(by_records + residue, recorded.lost, "{mode}");
+        }
+        Ok(())
+    });
+}
