@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use object::Object;
 use object::read::{FileKind, ReadCache};
-use rustix::fs::{OFlags, major, minor};
+use rustix::fs::{Mode, OFlags, major, minor, open, openat};
 use whit_types::BuildId;
 
 use crate::maps::MapsLine;
+use crate::processes;
 use crate::roots::Roots;
 
 /// Most files remembered; beyond it files are read again.
@@ -37,7 +38,7 @@ impl BuildIdCache {
         }
         // Through the process's own root: it may live in another mount namespace.
         let inside = Path::new(std::ffi::OsStr::from_bytes(map.path.get(1..)?));
-        let id = read(&roots.process(pid, "root").join(inside), key);
+        let id = of_mapped_file(&roots.process(pid, "root"), inside, key);
         let mut cache = self.lock();
         if cache.len() < CACHE_MAX {
             cache.insert(key, id);
@@ -51,10 +52,19 @@ impl BuildIdCache {
     }
 }
 
-fn read(path: &Path, (want_major, want_minor, want_inode): (u32, u32, u64)) -> Option<BuildId> {
-    // Not blocking: what lies at the path by now may be a pipe.
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
+fn of_mapped_file(
+    root: &Path,
+    inside: &Path,
+    (want_major, want_minor, want_inode): (u32, u32, u64),
+) -> Option<BuildId> {
+    let root = {
+        let _in_force = processes::see_others();
+        open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?
+    };
+    // The file itself is opened with the user's own rights. Not blocking: what lies at the path
+    // by now may be a pipe.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(root, inside, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;
     let device = metadata.dev();
     let same = metadata.is_file()
@@ -96,7 +106,8 @@ mod tests {
     #[test]
     fn another_file_at_the_path_is_not_taken_for_the_mapped_one() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert_eq!(read(file.path(), (0, 0, 1)), None);
+        let inside = file.path().strip_prefix("/").unwrap();
+        assert_eq!(of_mapped_file(Path::new("/"), inside, (0, 0, 1)), None);
         assert_eq!(of_elf(File::open("/proc/self/status").unwrap()), None);
     }
 }

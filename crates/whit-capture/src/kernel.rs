@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
+use whit_sys::capability::Capability;
+use whit_sys::privilege;
 use whit_types::BuildId;
 
 use crate::roots::Roots;
@@ -38,7 +40,11 @@ pub struct Module {
 /// It starts at `_text` (or `_stext`) and ends at `_etext`. Reading stops there: the kernel makes
 /// the text of this file as it is read, and the rest would cost as much again.
 pub fn text(roots: &Roots) -> io::Result<Option<KernelText>> {
-    let file = File::open(roots.proc.join("kallsyms"))?;
+    let file = {
+        // The kernel decides at the opening whether addresses are shown.
+        let _in_force = privilege::raise(&[Capability::Syslog]);
+        File::open(roots.proc.join("kallsyms"))?
+    };
     text_of(BufReader::with_capacity(KALLSYMS_BUFFER_BYTES, file))
 }
 
@@ -79,9 +85,11 @@ fn address(line: &[u8]) -> Option<u64> {
 
 /// The loaded modules by address; empty where there are none or addresses are hidden.
 pub fn modules(roots: &Roots, release: &str) -> Vec<Module> {
-    let Ok(text) = std::fs::read_to_string(roots.proc.join("modules")) else {
-        return Vec::new();
+    let listed = {
+        let _in_force = privilege::raise(&[Capability::Syslog]);
+        std::fs::read_to_string(roots.proc.join("modules"))
     };
+    let Ok(text) = listed else { return Vec::new() };
     let directory = roots.modules.join(release);
     let depends = std::fs::read_to_string(directory.join("modules.dep")).unwrap_or_default();
     let mut modules: Vec<_> = text

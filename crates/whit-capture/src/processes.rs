@@ -3,6 +3,9 @@
 
 use std::path::Path;
 
+use whit_sys::capability::Capability;
+use whit_sys::privilege::{self, Raised};
+
 use crate::roots::Roots;
 
 /// What `/proc/PID/status` says of a thread.
@@ -27,6 +30,7 @@ impl Status {
 
     /// Reads the status of a thread whose process is not known.
     pub fn of_thread(roots: &Roots, tid: i32) -> Option<Status> {
+        let _in_force = see_others();
         Status::parse(&std::fs::read(roots.process(tid, "status")).ok()?)
     }
 
@@ -45,13 +49,22 @@ impl Status {
     }
 }
 
+/// Lets this thread see processes of other users while the result lives, where whit was lent the
+/// right to: their maps, and with `hidepid` that they are there at all. Only for files that the
+/// kernel makes.
+pub fn see_others() -> Raised {
+    privilege::raise(&[Capability::SysPtrace])
+}
+
 /// The ids of all processes, ascending.
 pub fn all(roots: &Roots) -> std::io::Result<Vec<i32>> {
+    let _in_force = see_others();
     Ok(numbered(std::fs::read_dir(&roots.proc)?))
 }
 
 /// The ids of the threads of a process, ascending; empty when it is gone.
 pub fn threads(roots: &Roots, pid: i32) -> Vec<i32> {
+    let _in_force = see_others();
     std::fs::read_dir(roots.process(pid, "task")).map(numbered).unwrap_or_default()
 }
 
@@ -63,6 +76,7 @@ pub fn owner(roots: &Roots, pid: i32) -> Option<u32> {
 
 /// Whether there is a process or thread with this id.
 pub fn exists(roots: &Roots, id: i32) -> bool {
+    let _in_force = see_others();
     Path::exists(&roots.proc.join(id.to_string()))
 }
 

@@ -80,10 +80,17 @@ impl Synthesizer<'_> {
 
     /// One process with all its threads and mappings. Nothing when it is gone.
     pub fn process(&self, out: &mut Vec<u8>, pid: i32) {
-        for tid in processes::threads(self.roots, pid) {
-            self.thread(out, pid, tid);
+        let maps = {
+            let _in_force = processes::see_others();
+            for tid in processes::threads(self.roots, pid) {
+                self.thread(out, pid, tid);
+            }
+            std::fs::read(self.roots.process(pid, "maps"))
+        };
+        // Unreadable for kernel threads, processes that are gone, and those of others.
+        if let Ok(text) = maps {
+            self.mappings(out, pid, &text);
         }
-        self.mappings(out, pid);
     }
 
     /// A thread: that it was forked, and its name.
@@ -107,9 +114,7 @@ impl Synthesizer<'_> {
         self.encoder.comm(out, Pid(pid), Tid(tid), name, false, SampleId::default());
     }
 
-    fn mappings(&self, out: &mut Vec<u8>, pid: i32) {
-        // Unreadable for kernel threads, processes that are gone, and those of others.
-        let Ok(text) = std::fs::read(self.roots.process(pid, "maps")) else { return };
+    fn mappings(&self, out: &mut Vec<u8>, pid: i32, text: &[u8]) {
         for map in text.split(|b| *b == b'\n').filter_map(MapsLine::parse) {
             let readable = map.protection & flag::PROT_READ != 0;
             if map.is_executable() || (self.data_mappings && readable) {

@@ -114,7 +114,8 @@ impl Privileges {
     pub fn read(machine: &Machine) -> io::Result<Privileges> {
         let status = fs::read_to_string(machine.proc("self/status"))?;
         let missing = |line| io::Error::new(io::ErrorKind::InvalidData, format!("no {line} line"));
-        let effective = CapabilitySet::from_status(&status).ok_or_else(|| missing("CapEff"))?;
+        let effective =
+            CapabilitySet::from_status(&status, "CapEff").ok_or_else(|| missing("CapEff"))?;
         let field = |name: &str| {
             status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
         };

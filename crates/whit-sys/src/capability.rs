@@ -1,6 +1,6 @@
-//! Capabilities of this process.
+//! Capabilities, by name and in sets.
 
-use std::io;
+use std::{fmt, io};
 
 /// The capabilities that recording may need, by their number in `capabilities(7)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,36 +48,88 @@ impl Capability {
     }
 }
 
-/// A set of capabilities, as `/proc/PID/status` shows it.
+/// A set of capabilities: bit `n` stands for the capability with number `n`.
 ///
 /// In a user namespace the set may look full while the kernel, which checks perf events against
 /// the initial namespace, still refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapabilitySet(pub u64);
 
 impl CapabilitySet {
-    /// The effective set of this process.
-    pub fn effective() -> io::Result<CapabilitySet> {
-        let status = std::fs::read_to_string("/proc/self/status")?;
-        CapabilitySet::from_status(&status).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no CapEff line")
-        })
+    /// No capability.
+    pub const EMPTY: CapabilitySet = CapabilitySet(0);
+
+    /// The set of these.
+    pub const fn of(capabilities: &[Capability]) -> CapabilitySet {
+        let (mut bits, mut at) = (0, 0);
+        while at < capabilities.len() {
+            bits |= 1 << capabilities[at] as u8;
+            at += 1;
+        }
+        CapabilitySet(bits)
     }
 
-    /// From the text of `/proc/PID/status`.
-    pub fn from_status(status: &str) -> Option<CapabilitySet> {
-        let hex = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    /// What this process can make use of: what is in force in the calling thread, and what
+    /// [`crate::privilege::raise`] would put in force.
+    pub fn usable() -> io::Result<CapabilitySet> {
+        let effective = rustix::thread::capabilities(None)?.effective;
+        Ok(CapabilitySet(effective.bits()).union(crate::privilege::borrowed()))
+    }
+
+    /// From a line of `/proc/PID/status`: `CapEff`, `CapPrm`, `CapInh`, `CapBnd` or `CapAmb`.
+    pub fn from_status(status: &str, line: &str) -> Option<CapabilitySet> {
+        let mut lines = status.lines();
+        let hex = lines.find_map(|text| text.strip_prefix(line)?.strip_prefix(':'))?;
         u64::from_str_radix(hex.trim(), 16).ok().map(CapabilitySet)
     }
 
     /// Whether `capability` is in the set.
-    pub fn has(self, capability: Capability) -> bool {
+    pub const fn has(self, capability: Capability) -> bool {
         self.0 >> capability as u8 & 1 == 1
     }
 
+    /// Whether there is nothing in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// What is in either.
+    #[must_use]
+    pub const fn union(self, other: CapabilitySet) -> CapabilitySet {
+        CapabilitySet(self.0 | other.0)
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub const fn intersection(self, other: CapabilitySet) -> CapabilitySet {
+        CapabilitySet(self.0 & other.0)
+    }
+
+    /// What is in this one alone.
+    #[must_use]
+    pub const fn without(self, other: CapabilitySet) -> CapabilitySet {
+        CapabilitySet(self.0 & !other.0)
+    }
+
     /// Whether the holder may open any perf event: `cap_perfmon` or `cap_sys_admin`.
-    pub fn may_profile(self) -> bool {
+    pub const fn may_profile(self) -> bool {
         self.has(Capability::PerfMon) || self.has(Capability::SysAdmin)
+    }
+}
+
+/// As `setcap` takes it, by number: `cap_sys_ptrace,cap_perfmon`. What has no name here is
+/// written as its number, which `setcap` takes as well.
+impl fmt::Display for CapabilitySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for number in (0..u64::BITS as u8).filter(|number| self.0 >> number & 1 == 1) {
+            match Capability::ALL.into_iter().find(|known| *known as u8 == number) {
+                Some(known) => write!(f, "{separator}{}", known.name())?,
+                None => write!(f, "{separator}{number}")?,
+            }
+            separator = ",";
+        }
+        Ok(())
     }
 }
 
@@ -88,16 +140,28 @@ mod tests {
     #[test]
     fn the_status_line_is_read_bit_by_bit() {
         let status = "Name:\tx\nCapPrm:\t0000000000000000\nCapEff:\t0000004000080000\n";
-        let set = CapabilitySet::from_status(status).unwrap();
+        let set = CapabilitySet::from_status(status, "CapEff").unwrap();
         let held: Vec<_> = Capability::ALL.into_iter().filter(|c| set.has(*c)).collect();
         assert_eq!(held, [Capability::SysPtrace, Capability::PerfMon]);
+        assert_eq!(set, CapabilitySet::of(&held));
         assert!(set.may_profile());
         assert!(!CapabilitySet(0).may_profile());
-        assert_eq!(CapabilitySet::from_status("Name:\tx\n"), None);
+        assert_eq!(CapabilitySet::from_status(status, "CapPrm"), Some(CapabilitySet::EMPTY));
+        assert_eq!(CapabilitySet::from_status("Name:\tx\n", "CapEff"), None);
     }
 
     #[test]
-    fn this_process_has_a_set() {
-        CapabilitySet::effective().unwrap();
+    fn sets_are_written_as_setcap_takes_them() {
+        let set = CapabilitySet::of(&[Capability::PerfMon, Capability::SysPtrace]);
+        assert_eq!(set.to_string(), "cap_sys_ptrace,cap_perfmon");
+        assert_eq!(CapabilitySet(1 << 1 | 1 << 39).to_string(), "1,cap_bpf");
+        assert_eq!(CapabilitySet::EMPTY.to_string(), "");
+    }
+
+    #[test]
+    fn this_process_has_the_set_that_its_status_shows() {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let shown = CapabilitySet::from_status(&status, "CapEff").unwrap();
+        assert_eq!(CapabilitySet::usable().unwrap(), shown);
     }
 }

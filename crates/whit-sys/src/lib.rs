@@ -1,5 +1,6 @@
 //! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals,
-//! the start of a command, capabilities, limits, affinity, clocks, asynchronous writes, and read-only file mappings.
+//! the start of a command, capabilities and the policy for borrowed ones, groups, limits, affinity,
+//! clocks, asynchronous writes, and read-only file mappings.
 //!
 //! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
 //! the workspace that may hold `unsafe`; every block does one thing and names the contract that
@@ -10,10 +11,14 @@ pub mod affinity;
 mod async_write;
 pub mod capability;
 pub mod clock;
+mod environment;
+pub mod file_capability;
+pub mod group;
 pub mod limit;
 mod mapped_file;
 mod perf_event;
 mod poll;
+pub mod privilege;
 mod ring;
 mod signal;
 pub mod system;
@@ -21,6 +26,7 @@ pub mod usage;
 mod workload;
 
 pub use async_write::{AsyncWriter, Completion, WriteBuffer};
+pub use environment::EnvironmentError;
 pub use mapped_file::MappedFile;
 pub use perf_event::{OpenFlags, PerfEventFd};
 pub use poll::{Poller, Ready, Waker};

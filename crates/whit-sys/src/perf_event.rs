@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use perf_event_open_sys::bindings;
 use perf_event_open_sys::ioctls;
 
-use crate::{Errno, check};
+use crate::capability::Capability;
+use crate::{Errno, check, privilege};
 
 /// Smallest `perf_event_attr` that any kernel takes (`PERF_ATTR_SIZE_VER0`).
 const ATTR_SIZE_VER0: usize = 64;
@@ -14,6 +15,10 @@ const ATTR_SIZE_VER0: usize = 64;
 const ATTR_SIZE_MAX: usize = 4096;
 /// The ioctls act on the whole group when told so (`PERF_IOC_FLAG_GROUP`).
 const WHOLE_GROUP: u32 = 1;
+
+/// What opening may need: the first two to count at all, the third for processes of other users
+/// (before Linux 5.9 beside `cap_perfmon`).
+const OPENING: [Capability; 3] = [Capability::PerfMon, Capability::SysAdmin, Capability::SysPtrace];
 
 /// Flags of `perf_event_open(2)`. Close-on-exec is always set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +53,7 @@ impl PerfEventFd {
             bits |= u64::from(bindings::PERF_FLAG_PID_CGROUP);
         }
         let group = group.map_or(-1, |g| g.0.as_raw_fd());
+        let _in_force = privilege::raise(&OPENING);
         // SAFETY: `attr` is a live buffer of at least `size` and at least 64 bytes (the kernel
         // takes a size of 0 for 64); the kernel reads that much and may write the size field.
         let fd = unsafe {

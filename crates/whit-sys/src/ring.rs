@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
-use crate::{Errno, PerfEventFd, check, system};
+use crate::capability::Capability;
+use crate::{Errno, PerfEventFd, check, privilege, system};
 
 /// Bit of `capabilities`: `time_mult`, `time_shift` and `time_offset` are valid.
 const CAP_USER_TIME: u64 = 1 << 3;
@@ -83,6 +84,7 @@ impl Ring {
             .ok_or(Errno::INVAL)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let fd = event.as_fd().as_raw_fd();
+        let _in_force = privilege::raise(&[Capability::IpcLock]);
         // SAFETY: a new shared mapping at an address of the kernel's choice touches no memory
         // that exists; the result is checked before use.
         let address =

@@ -4,6 +4,9 @@
 //! `enable_on_exec` and nothing of the command is missed. It is forked before the recorder
 //! raises its limits or moves between CPUs, so the command inherits none of that. A failed exec
 //! comes back with its errno through a second pipe, which a successful exec closes.
+//!
+//! Where the recorder runs with capabilities that its user has not, the child gives them up before
+//! anything else, and execs with the environment that the user gave (see [`crate::privilege`]).
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,8 +14,9 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::environment::GivenEnvironment;
 use crate::usage::CpuUsage;
-use crate::{Errno, SignalFd, check, signal};
+use crate::{Errno, SignalFd, check, privilege, signal};
 
 /// Exit code of a child that could not exec, as shells use it.
 const EXEC_FAILED: i32 = 127;
@@ -119,6 +123,7 @@ impl Workload {
         };
         let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC).map_err(fork_error)?;
         let (error_read, error_write) = pipe_with(PipeFlags::CLOEXEC).map_err(fork_error)?;
+        let environment = privilege::command_environment().map(GivenEnvironment::pointers);
         // SAFETY: the child only makes async-signal-safe calls until it execs or exits (see
         // `child`), so locks held by other threads at this moment do not matter.
         let pid = unsafe { libc::fork() };
@@ -126,7 +131,8 @@ impl Workload {
         if pid == 0 {
             drop(go_write);
             drop(error_read);
-            child(&pointers, options, &mask, &go_read, &error_write);
+            let image = Image { argv: &pointers, environment: environment.as_deref() };
+            child(&image, options, &mask, &go_read, &error_write);
         }
         Ok(Workload { command, pid, go: Some(go_write), exec_error: Some(error_read), exit: None })
     }
@@ -221,15 +227,41 @@ fn c_string(argument: &OsString) -> Result<CString, WorkloadError> {
         .map_err(|_| WorkloadError::NulByte { argument: argument.to_string_lossy().into_owned() })
 }
 
-/// What the child does: waits, resets what Rust's runtime and the recorder changed, execs.
+/// What the child execs: arrays of pointers to strings, each closed by a null pointer.
+struct Image<'a> {
+    argv: &'a [*const libc::c_char],
+    /// `None` stands for this process's own.
+    environment: Option<&'a [*const libc::c_char]>,
+}
+
+impl Image<'_> {
+    /// Looks `argv[0]` up in `PATH` and replaces this process; returns where that fails.
+    fn exec(&self) {
+        let argv = self.argv;
+        match self.environment {
+            // SAFETY: both are null-terminated arrays of nul-terminated strings that live on in
+            // this copy of the address space.
+            Some(environment) => unsafe {
+                libc::execvpe(argv[0], argv.as_ptr(), environment.as_ptr());
+            },
+            // SAFETY: as above.
+            None => unsafe {
+                libc::execvp(argv[0], argv.as_ptr());
+            },
+        }
+    }
+}
+
+/// What the child does: gives up what is not its user's, waits, resets what Rust's runtime and the recorder changed, execs.
 /// Nothing here allocates, locks or unwinds; every call is async-signal-safe.
 fn child(
-    argv: &[*const libc::c_char],
+    image: &Image<'_>,
     options: WorkloadOptions,
     mask: &libc::sigset_t,
     go: &OwnedFd,
     exec_error: &OwnedFd,
 ) -> ! {
+    let given_up = privilege::give_up_in_child();
     if options.stdout_to_stderr {
         // SAFETY: plain descriptor numbers.
         unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
@@ -251,10 +283,14 @@ fn child(
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     // SAFETY: `mask` is an initialized set.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
-    // SAFETY: `argv` is a null-terminated array of nul-terminated strings that live on in this
-    // copy of the address space.
-    unsafe { libc::execvp(argv[0], argv.as_ptr()) };
-    let errno = last_errno().to_ne_bytes();
+    let errno = match given_up {
+        Ok(()) => {
+            image.exec();
+            last_errno()
+        }
+        Err(errno) => errno.raw_os_error(),
+    }
+    .to_ne_bytes();
     // SAFETY: four live bytes are read from the buffer.
     unsafe { libc::write(exec_error.as_raw_fd(), errno.as_ptr().cast(), errno.len()) };
     // SAFETY: ends this process at once, running no handlers of the parent's.

@@ -4,8 +4,7 @@ use whit_perfdata::attr::pmu_type;
 use whit_sys::Errno;
 
 /// The command that gives whit the rights that profiling needs.
-const GRANT: &str =
-    "setcap cap_perfmon,cap_sys_ptrace,cap_syslog=ep \"$(command -v whit)\" (as root)";
+const GRANT: &str = "sudo \"$(command -v whit)\" setup --group perf_users";
 
 /// A refusal and its circumstances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +124,6 @@ mod tests {
         assert!(advice(&others).contains("another user"));
         let tracepoint = Refusal { pmu_type: pmu_type::TRACEPOINT, ..BASE };
         assert!(advice(&tracepoint).contains("kernel.perf_event_paranoid=-1,"));
-        assert!(advice(&all).contains("setcap"));
+        assert!(advice(&all).contains("setup --group perf_users"));
     }
 }

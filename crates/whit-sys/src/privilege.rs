@@ -1,0 +1,365 @@
+//! What whit does with capabilities that its file lends it.
+//!
+//! `whit setup` gives the program's file capabilities, so that members of a group may profile
+//! without being root. The kernel then puts them in force before the first instruction of a
+//! process whose user has none of them. The policy is:
+//!
+//! 1. **Nothing is in force by default.** [`begin`], the first thing that `main` does, empties the
+//!    effective, inheritable and ambient sets, and takes out of the permitted set what whit has no
+//!    use for. Files that the user names (output, recordings, maps, pipes) are therefore opened
+//!    with the user's rights and no more.
+//! 2. **A capability is in force around the one call that needs it**, in the one thread that makes
+//!    it ([`raise`]): `perf_event_open`, and the opening of kernel-made files whose names whit
+//!    itself puts together.
+//! 3. **A subcommand keeps what it needs and no more** ([`Privileges::keep`]). One that needs none
+//!    gives all up for good and becomes an ordinary process of its user.
+//! 4. **The user's command has none**: all four sets are emptied in the child before its exec, and
+//!    looked at again ([`crate::Workload`]). `no_new_privs` is not set: a command that is set-uid
+//!    gains what it gains without whit.
+//! 5. **The environment is not the user's while capabilities are held.** All but [`HARMLESS`] is
+//!    taken out of it. The command gets the environment that the user gave, with the variables
+//!    that the dynamic linker had taken out.
+//! 6. **Nobody looks into the process meanwhile**: it is not dumpable, so that its user can
+//!    neither trace it nor read its memory, and it leaves no core.
+//!
+//! Capabilities that the user has anyway (root's, and ambient ones, as of containers and services)
+//! are not borrowed: nothing of this applies to them, and the command inherits them as without
+//! whit. A set-user-id or set-group-id whit is refused: it would open files with rights that are
+//! not the user's.
+//!
+//! Sources: `capabilities(7)`, `getauxval(3)`, `ld.so(8)` under "Secure-execution mode",
+//! `cap_bprm_creds_from_file` in `security/commoncap.c`.
+
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::thread::{self, CapabilitySets};
+
+use crate::Errno;
+use crate::capability::{Capability, CapabilitySet};
+use crate::environment::{self, EnvironmentError, GivenEnvironment};
+
+/// What whit has a use for. Whatever else its file lends is given up at once.
+pub const BORROWABLE: CapabilitySet = CapabilitySet::of(&[
+    Capability::PerfMon,
+    Capability::SysAdmin,
+    Capability::SysPtrace,
+    Capability::Syslog,
+    Capability::Bpf,
+    Capability::IpcLock,
+]);
+
+/// Variables that stay while capabilities are held: where the user's command is looked for (it is
+/// run with the user's rights), and how the terminal shows text.
+pub const HARMLESS: [&str; 7] =
+    ["PATH", "TERM", "COLUMNS", "LINES", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"];
+
+/// The permitted set while it is borrowed, else empty.
+static BORROWED: AtomicU64 = AtomicU64::new(0);
+/// The environment for the user's command while capabilities are held.
+static FOR_COMMAND: OnceLock<GivenEnvironment> = OnceLock::new();
+
+/// Why the policy cannot be kept. Nothing may be done then.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivilegeError {
+    /// The file has the set-user-id or set-group-id bit.
+    #[error(
+        "whit runs with rights of user {effective_uid} and group {effective_gid} that its user \
+         {real_uid} (group {real_gid}) has not: it would open files with them. Take the bits off \
+         (chmod u-s,g-s on the whit program) and let `whit setup --group perf_users` give it the \
+         capabilities that profiling needs"
+    )]
+    SetId {
+        /// Who runs it.
+        real_uid: u32,
+        /// With whose rights.
+        effective_uid: u32,
+        /// The group of who runs it.
+        real_gid: u32,
+        /// The group with whose rights.
+        effective_gid: u32,
+    },
+    /// A thread ran already, which would keep its capabilities.
+    #[error("whit has {threads} threads before it gave up capabilities: this is a bug")]
+    Threads {
+        /// How many.
+        threads: u64,
+    },
+    /// The kernel refused.
+    #[error("cannot {attempt} before anything else is done")]
+    Kernel {
+        /// What was tried.
+        attempt: &'static str,
+        /// What the kernel said.
+        source: Errno,
+    },
+    /// The environment for the user's command is not known.
+    #[error("cannot read the environment that whit was given, for the command to record")]
+    Environment(#[from] EnvironmentError),
+}
+
+fn kernel(attempt: &'static str) -> impl FnOnce(Errno) -> PrivilegeError {
+    move |source| PrivilegeError::Kernel { attempt, source }
+}
+
+/// Who runs this process, and with what.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    real_uid: u32,
+    effective_uid: u32,
+    real_gid: u32,
+    effective_gid: u32,
+    permitted: CapabilitySet,
+    ambient: CapabilitySet,
+}
+
+impl Facts {
+    fn of_process() -> Result<Facts, PrivilegeError> {
+        let sets = thread::capabilities(None).map_err(kernel("read own capabilities"))?;
+        let permitted = CapabilitySet(sets.permitted.bits());
+        let is_ambient = |bit: &u32| {
+            let one = thread::CapabilitySet::from_bits_retain(1 << bit);
+            // Kernels before 4.3 know no ambient set.
+            thread::capability_is_in_ambient_set(one).unwrap_or(false)
+        };
+        let ambient = (0..u64::BITS).filter(|bit| permitted.0 >> bit & 1 == 1).filter(is_ambient);
+        Ok(Facts {
+            real_uid: rustix::process::getuid().as_raw(),
+            effective_uid: rustix::process::geteuid().as_raw(),
+            real_gid: rustix::process::getgid().as_raw(),
+            effective_gid: rustix::process::getegid().as_raw(),
+            permitted,
+            ambient: CapabilitySet(ambient.fold(0, |set, bit| set | 1 << bit)),
+        })
+    }
+
+    /// What the file lends; empty where all that is held is the user's own.
+    ///
+    /// Root's capabilities are root's. Of others, an exec leaves only ambient ones, so that
+    /// whatever is permitted beyond those came with the file.
+    fn lent(&self) -> Result<CapabilitySet, PrivilegeError> {
+        let Facts { real_uid, effective_uid, real_gid, effective_gid, .. } = *self;
+        if (real_uid, real_gid) != (effective_uid, effective_gid) {
+            return Err(PrivilegeError::SetId { real_uid, effective_uid, real_gid, effective_gid });
+        }
+        let is_root = real_uid == 0;
+        Ok(if is_root { CapabilitySet::EMPTY } else { self.permitted.without(self.ambient) })
+    }
+}
+
+/// What may be kept of `permitted`: `cap_sys_admin` only where `cap_perfmon` does not do instead.
+fn keepable(permitted: CapabilitySet) -> CapabilitySet {
+    let kept = permitted.intersection(BORROWABLE);
+    let redundant = if kept.has(Capability::PerfMon) {
+        CapabilitySet::of(&[Capability::SysAdmin])
+    } else {
+        CapabilitySet::EMPTY
+    };
+    kept.without(redundant)
+}
+
+/// The process's rights, between their discovery and the decision what to keep.
+#[derive(Debug)]
+#[must_use = "capabilities stay borrowed until it is decided which to keep"]
+pub struct Privileges {
+    given: Option<GivenEnvironment>,
+}
+
+/// Takes stock, and puts out of force what the file lends. Call it before anything else, and
+/// before any thread is started.
+pub fn begin() -> Result<Privileges, PrivilegeError> {
+    let facts = Facts::of_process()?;
+    if facts.lent()?.is_empty() {
+        return Ok(Privileges { given: None });
+    }
+    // Read first: the address of the environment is shown to the process itself only.
+    let (given, threads) = environment::given()?;
+    if threads != 1 {
+        return Err(PrivilegeError::Threads { threads });
+    }
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(kernel("keep others out of this process"))?;
+    clear_ambient().map_err(kernel("clear ambient capabilities"))?;
+    hold(keepable(facts.permitted))?;
+    Ok(Privileges { given: Some(given) })
+}
+
+impl Privileges {
+    /// Whether the file lends capabilities that the user has not.
+    pub fn is_borrowing(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// Keeps `needed` for [`raise`] and gives up everything else for good. Where nothing is left,
+    /// the process is an ordinary one of its user from here on: with the whole environment, and
+    /// open to debuggers. Call it before any thread is started.
+    pub fn keep(self, needed: &[Capability]) -> Result<(), PrivilegeError> {
+        let Some(given) = self.given else { return Ok(()) };
+        let kept = borrowed().intersection(CapabilitySet::of(needed));
+        hold(kept)?;
+        if kept.is_empty() {
+            environment::restore(&given);
+            return set_dumpable_behavior(DumpableBehavior::Dumpable)
+                .map_err(kernel("let debuggers in again"));
+        }
+        environment::keep_only(&HARMLESS);
+        // Set once: `keep` consumes the only value that `begin` gives in a process.
+        let _ = FOR_COMMAND.set(given);
+        Ok(())
+    }
+}
+
+/// Permitted: `set`. In force, and inheritable: nothing. Looks at what came of it.
+fn hold(set: CapabilitySet) -> Result<(), PrivilegeError> {
+    put(set).map_err(kernel("give up capabilities"))?;
+    BORROWED.store(set.0, Ordering::Relaxed);
+    Ok(())
+}
+
+fn put(permitted: CapabilitySet) -> Result<(), Errno> {
+    let none = thread::CapabilitySet::empty();
+    let wanted = CapabilitySets {
+        permitted: thread::CapabilitySet::from_bits_retain(permitted.0),
+        effective: none,
+        inheritable: none,
+    };
+    thread::set_capabilities(None, wanted)?;
+    // A filter of system calls may pretend success.
+    if thread::capabilities(None)? == wanted { Ok(()) } else { Err(Errno::PERM) }
+}
+
+fn clear_ambient() -> Result<(), Errno> {
+    match thread::clear_ambient_capability_set() {
+        // Kernels before 4.3 know no ambient set.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What [`raise`] can put in force: what the file lends and the subcommand has kept. Empty where
+/// nothing is borrowed.
+pub fn borrowed() -> CapabilitySet {
+    CapabilitySet(BORROWED.load(Ordering::Relaxed))
+}
+
+/// Capabilities in force in this thread until this is dropped.
+#[derive(Debug)]
+#[must_use = "the capabilities are in force until this is dropped"]
+pub struct Raised {
+    before: Option<CapabilitySets>,
+    /// Capabilities are the thread's.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Puts those of `capabilities` in force that are borrowed, in the calling thread. Keep it around
+/// as little as possible, and start no thread meanwhile: it would inherit them. Where nothing is
+/// borrowed (for root, and for users with capabilities of their own) this does nothing.
+///
+/// A refusal leaves them out of force: the call that needed them is then refused too, and says so.
+pub fn raise(capabilities: &[Capability]) -> Raised {
+    let wanted = CapabilitySet::of(capabilities).intersection(borrowed());
+    let before = if wanted.is_empty() { None } else { put_in_force(wanted) };
+    Raised { before, not_send: PhantomData }
+}
+
+/// Gives the sets from before where they were changed.
+fn put_in_force(wanted: CapabilitySet) -> Option<CapabilitySets> {
+    let before = thread::capabilities(None).ok()?;
+    let wanted = thread::CapabilitySet::from_bits_retain(wanted.0) & before.permitted;
+    let sets = CapabilitySets { effective: before.effective | wanted, ..before };
+    thread::set_capabilities(None, sets).ok().map(|()| before)
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        if let Some(before) = self.before
+            && thread::set_capabilities(None, before).is_err()
+        {
+            // The kernel never refuses to lower a set. Where something else does, going on would
+            // open the user's files with rights that are not the user's.
+            std::process::abort();
+        }
+    }
+}
+
+/// The environment for the user's command, where it is not this process's.
+pub(crate) fn command_environment() -> Option<&'static GivenEnvironment> {
+    FOR_COMMAND.get()
+}
+
+/// In a forked child, before its exec: gives up what is borrowed, and lets the user's tools look
+/// into the process again. Makes system calls only.
+pub(crate) fn give_up_in_child() -> Result<(), Errno> {
+    if borrowed().is_empty() {
+        return Ok(());
+    }
+    clear_ambient()?;
+    put(CapabilitySet::EMPTY)?;
+    // Nothing was read with capabilities before the fork but what the user may have read too.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROFILING: CapabilitySet =
+        CapabilitySet::of(&[Capability::PerfMon, Capability::SysPtrace]);
+    const USER: Facts = Facts {
+        real_uid: 1000,
+        effective_uid: 1000,
+        real_gid: 100,
+        effective_gid: 100,
+        permitted: PROFILING,
+        ambient: CapabilitySet::EMPTY,
+    };
+
+    #[test]
+    fn what_an_ordinary_user_holds_beyond_the_ambient_set_is_lent() {
+        assert_eq!(USER.lent().unwrap(), PROFILING);
+        let ambient = CapabilitySet::of(&[Capability::PerfMon]);
+        let lent = Facts { ambient, ..USER }.lent().unwrap();
+        assert_eq!(lent, CapabilitySet::of(&[Capability::SysPtrace]));
+    }
+
+    #[test]
+    fn the_users_own_capabilities_are_not_lent() {
+        let root = Facts { real_uid: 0, effective_uid: 0, ..USER };
+        assert!(root.lent().unwrap().is_empty());
+        assert!(Facts { ambient: PROFILING, ..USER }.lent().unwrap().is_empty());
+        assert!(Facts { permitted: CapabilitySet::EMPTY, ..USER }.lent().unwrap().is_empty());
+    }
+
+    #[test]
+    fn set_id_programs_are_refused_and_told_what_to_do() {
+        for facts in [Facts { effective_uid: 0, ..USER }, Facts { effective_gid: 0, ..USER }] {
+            let error = facts.lent().unwrap_err().to_string();
+            assert!(error.contains("chmod u-s,g-s") && error.contains("whit setup"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_whit_has_no_use_for_is_given_up() {
+        let dac_override = CapabilitySet(1 << 1);
+        let old = CapabilitySet::of(&[Capability::SysAdmin, Capability::Syslog]);
+        assert_eq!(keepable(old.union(dac_override)), old);
+        let both = old.union(PROFILING);
+        assert!(!keepable(both).has(Capability::SysAdmin), "cap_perfmon does instead");
+        assert!(keepable(both).has(Capability::Syslog));
+    }
+
+    #[test]
+    fn nothing_changes_for_who_borrows_nothing() {
+        // The tests' process has its capabilities from its user, whoever that is.
+        let before = thread::capabilities(None).unwrap();
+        let privileges = begin().unwrap();
+        assert!(!privileges.is_borrowing());
+        privileges.keep(&[]).unwrap();
+        drop(raise(&Capability::ALL));
+        give_up_in_child().unwrap();
+        assert_eq!(thread::capabilities(None).unwrap(), before);
+        assert!(command_environment().is_none());
+    }
+}
