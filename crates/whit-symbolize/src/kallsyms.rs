@@ -1,10 +1,13 @@
 //! The kernel's own list of symbols, `/proc/kallsyms`, and copies of it.
 
+use std::fs::File;
+use std::io::Seek;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use whit_unwind::Bytes;
 
+use crate::read_file::{read_limited, read_open};
 use crate::reason::Reason;
 use crate::symbol_table::{Binding, Names, Symbol, SymbolSource, SymbolTable};
 
@@ -15,7 +18,19 @@ impl SymbolTable {
     /// Reads a list of kernel symbols. Addresses in it are actual ones: a look-up in the table takes
     /// the sampled address as it is.
     pub fn from_kallsyms(path: &Path) -> Result<SymbolTable, Reason> {
-        let text = crate::read_file::read_limited(path, MAX_LIST_BYTES)?;
+        SymbolTable::list_at(path, read_limited(path, MAX_LIST_BYTES)?)
+    }
+
+    /// The same of a list that is open already, from its beginning. `path` is its name.
+    pub fn from_open_kallsyms(path: &Path, file: &File) -> Result<SymbolTable, Reason> {
+        let failed = |error| Reason::from_io(path, &error);
+        // A clone shares the position with the file that it was made of.
+        let mut file = file.try_clone().map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        SymbolTable::list_at(path, read_open(path, file, MAX_LIST_BYTES)?)
+    }
+
+    fn list_at(path: &Path, text: Vec<u8>) -> Result<SymbolTable, Reason> {
         SymbolTable::parse_kallsyms(text.into())
             .ok_or_else(|| Reason::KallsymsHidden { path: path.into() })
     }

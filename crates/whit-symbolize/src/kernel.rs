@@ -1,5 +1,7 @@
 //! Finding the symbols of the kernel that was recorded.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +25,9 @@ pub struct KernelConfig {
     pub vmlinux: Option<PathBuf>,
     /// A list of symbols, to be used before the running kernel's.
     pub kallsyms: Option<PathBuf>,
+    /// The running kernel's list, where it was opened with more rights than this process has by
+    /// now; else it is opened when it is needed.
+    pub running_list: Option<RunningList>,
     /// Build id as recorded.
     pub build_id: Option<BuildId>,
     /// Release of the recorded kernel, as `uname -r` prints it, where that is not the running one's:
@@ -33,6 +38,27 @@ pub struct KernelConfig {
     pub reference: Option<(String, Avma)>,
 }
 
+/// `/proc/kallsyms`, open. Whether the kernel shows addresses is decided at the opening.
+#[derive(Clone, Debug)]
+pub struct RunningList(Arc<File>);
+
+impl RunningList {
+    const PATH: &str = "/proc/kallsyms";
+
+    /// Opens it.
+    pub fn open() -> io::Result<RunningList> {
+        File::open(RunningList::PATH).map(|file| RunningList(Arc::new(file)))
+    }
+}
+
+impl PartialEq for RunningList {
+    fn eq(&self, other: &RunningList) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for RunningList {}
+
 /// The symbols of the recorded kernel: those named by the user; the running kernel's, if it is the
 /// same; perf's copy; an image that has the build id.
 pub(crate) fn load(config: &KernelConfig, dirs: &DebugDirs) -> Source {
@@ -42,18 +68,17 @@ pub(crate) fn load(config: &KernelConfig, dirs: &DebugDirs) -> Source {
     if let Some(path) = &config.kallsyms {
         return from_list(path);
     }
-    let running = Path::new("/proc/kallsyms");
     let Some(recorded) = config.build_id else {
         return match &config.other_release {
             Some(release) => {
                 Source::Absent(Reason::OtherRelease { release: release.as_str().into() })
             }
-            None => from_list(running),
+            None => from_running_list(config),
         };
     };
     let mut failure = Reason::OtherKernel { recorded };
     if running_build_id() == Some(recorded) {
-        match from_list(running) {
+        match from_running_list(config) {
             Source::Absent(reason) => failure = reason,
             found => return found,
         }
@@ -81,7 +106,19 @@ fn copies_of_list(dirs: &DebugDirs, recorded: BuildId) -> Vec<PathBuf> {
 }
 
 fn from_list(path: &Path) -> Source {
-    match SymbolTable::from_kallsyms(path) {
+    from_table(SymbolTable::from_kallsyms(path))
+}
+
+fn from_running_list(config: &KernelConfig) -> Source {
+    let path = Path::new(RunningList::PATH);
+    match &config.running_list {
+        Some(RunningList(file)) => from_table(SymbolTable::from_open_kallsyms(path, file)),
+        None => from_list(path),
+    }
+}
+
+fn from_table(table: Result<SymbolTable, Reason>) -> Source {
+    match table {
         Ok(table) => Source::Table(Arc::new(table), Bias(0)),
         Err(reason) => Source::Absent(reason),
     }

@@ -53,7 +53,7 @@ pub use dso::{DsoKind, DsoSpec, DsoSymbols};
 pub use dwarf::SourceLocation;
 pub use elf::{ElfImage, ElfKind, Segment};
 pub use jitdump::{JitDump, JitLine, JitSymbol};
-pub use kernel::{KernelConfig, running_build_id};
+pub use kernel::{KernelConfig, RunningList, running_build_id};
 pub use reason::Reason;
 pub use resolution::{InlinedFrame, Resolution, SymbolRef};
 pub use symbol_table::{FoundSymbol, SymbolSource, SymbolTable};

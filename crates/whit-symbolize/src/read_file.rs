@@ -16,7 +16,12 @@ pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Rea
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(Reason::Unreadable { path: path.into(), error: "not a regular file".into() });
     }
-    let file = File::open(path).map_err(failed)?;
+    read_open(path, File::open(path).map_err(failed)?, limit_bytes)
+}
+
+/// What is left to read of an open file, up to `limit_bytes`. `path` is its name.
+pub(crate) fn read_open(path: &Path, file: File, limit_bytes: u64) -> Result<Vec<u8>, Reason> {
+    let failed = |error: std::io::Error| Reason::from_io(path, &error);
     // Files below /proc give out a page at a time: growing step by step would copy what was read
     // a dozen times.
     let mut bytes = Vec::with_capacity(limit_bytes.min(FIRST_ROOM_BYTES) as usize);

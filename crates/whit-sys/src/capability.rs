@@ -69,6 +69,17 @@ impl CapabilitySet {
         CapabilitySet(bits)
     }
 
+    /// What profiling needs, all of it: processes of other users, addresses of the kernel, any
+    /// event, BPF programs. Kernels before 5.8 know the old catch-all instead of the last two.
+    pub const fn for_profiling(knows_perfmon: bool) -> CapabilitySet {
+        use Capability::{Bpf, PerfMon, SysAdmin, SysPtrace, Syslog};
+        if knows_perfmon {
+            CapabilitySet::of(&[PerfMon, SysPtrace, Syslog, Bpf])
+        } else {
+            CapabilitySet::of(&[SysAdmin, SysPtrace, Syslog])
+        }
+    }
+
     /// What this process can make use of: what is in force in the calling thread, and what
     /// [`crate::privilege::raise`] would put in force.
     pub fn usable() -> io::Result<CapabilitySet> {

@@ -31,6 +31,12 @@ pub fn pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
+/// Whether the text of `/proc/PID/uid_map` is that of the initial user namespace, which has the
+/// whole id space.
+pub fn is_initial_id_map(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
 /// The effective user id.
 pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()

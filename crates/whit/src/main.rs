@@ -6,17 +6,21 @@ mod bench;
 mod doctor;
 mod input;
 mod output;
+mod privileges;
 mod progress;
 mod record;
 mod report;
 mod script;
+mod setup;
 mod short_options;
 mod symbol_args;
 
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use short_options::take_apart;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use whit_sys::privilege;
 
 #[derive(Parser)]
 #[command(name = "whit", version, about = "A profiler for Linux servers that costs not a whit")]
@@ -35,6 +39,8 @@ enum Command {
     Script(script::ScriptArgs),
     /// Say what can be recorded here, and what lifts each refusal
     Doctor(doctor::DoctorArgs),
+    /// Let the members of a group record without being root
+    Setup(setup::SetupArgs),
     /// Compare whit with its peers
     Bench(bench::BenchArgs),
 }
@@ -57,20 +63,28 @@ fn parse() -> Cli {
 }
 
 fn main() -> ExitCode {
-    let result = match parse().command {
-        Command::Record(args) => record::run(&args),
-        Command::Report(args) => report::run(&args),
-        Command::Script(args) => script::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Bench(args) => bench::run(args).map(exit_byte),
-    };
-    match result {
+    match run() {
         Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("whit: {}", output::describe(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run() -> Result<u8> {
+    // Before anything else: while there is one thread, and nothing of the user's was looked at.
+    let privileges = privilege::begin()?;
+    let mut command = parse().command;
+    privileges::settle(privileges, &mut command)?;
+    match command {
+        Command::Record(args) => record::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Script(args) => script::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Setup(args) => setup::run(&args),
+        Command::Bench(args) => bench::run(args).map(exit_byte),
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct ReportArgs {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    load: LoadArgs,
+    pub(crate) load: LoadArgs,
 }
 
 /// Runs `whit report`.

@@ -30,7 +30,7 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     ns: bool,
     #[command(flatten)]
-    load: LoadArgs,
+    pub(crate) load: LoadArgs,
 }
 
 /// Runs `whit script`.

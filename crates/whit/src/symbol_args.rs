@@ -5,7 +5,7 @@ use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::time_filter::TimeFilter;
-use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_symbolize::{DebugDirs, RunningList, SymbolizerConfig};
 use whit_types::{Pid, Tid};
 
 /// Which samples, and where symbols come from.
@@ -47,6 +47,9 @@ pub(crate) struct LoadArgs {
     /// Decoding threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// The running kernel's symbols, opened while whit had more rights than it has by now
+    #[arg(skip)]
+    pub(crate) running_list: Option<RunningList>,
 }
 
 impl LoadArgs {
@@ -65,6 +68,7 @@ impl LoadArgs {
         symbols.demangle = !self.no_demangle;
         symbols.kernel.vmlinux.clone_from(&self.vmlinux);
         symbols.kernel.kallsyms.clone_from(&self.kallsyms);
+        symbols.kernel.running_list.clone_from(&self.running_list);
         // The running kernel's symbols and our own vdso are the recorded ones if the kernel is;
         // where the recording does not say which it was, it may be.
         let recorded = recording.features.string(Feature::OSRELEASE);

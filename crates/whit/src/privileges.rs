@@ -1,0 +1,48 @@
+//! What each subcommand keeps of the capabilities that the program's file lends.
+
+use crate::Command;
+use crate::symbol_args::LoadArgs;
+use anyhow::Result;
+use whit_symbolize::RunningList;
+use whit_sys::capability::Capability;
+use whit_sys::privilege::{self, Privileges};
+
+/// What recording makes use of, as far as the kernel knows it.
+const RECORDING: &[Capability] = &[
+    Capability::PerfMon,
+    Capability::SysAdmin,
+    Capability::SysPtrace,
+    Capability::Syslog,
+    Capability::Bpf,
+    Capability::IpcLock,
+];
+
+/// A subcommand that opens no event needs none, and runs as an ordinary process of its user.
+fn needed(command: &Command) -> &'static [Capability] {
+    match command {
+        Command::Record(_) | Command::Doctor(_) => RECORDING,
+        Command::Report(_) | Command::Script(_) | Command::Bench(_) | Command::Setup(_) => &[],
+    }
+}
+
+/// Of subcommands that name kernel code: how they do.
+fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
+    match command {
+        Command::Report(args) => Some(&mut args.load),
+        Command::Script(args) => Some(&mut args.load),
+        Command::Record(_) | Command::Doctor(_) | Command::Bench(_) | Command::Setup(_) => None,
+    }
+}
+
+/// Keeps what the subcommand needs and gives up the rest. The kernel's list of symbols is opened
+/// before, by who will read it without.
+pub(crate) fn settle(privileges: Privileges, command: &mut Command) -> Result<()> {
+    if privileges.is_borrowing()
+        && let Some(load) = load_args(command)
+    {
+        let _in_force = privilege::raise(&[Capability::Syslog]);
+        // Where there is none, the look-up says so when a name of the kernel's is wanted.
+        load.running_list = RunningList::open().ok();
+    }
+    Ok(privileges.keep(needed(command))?)
+}
