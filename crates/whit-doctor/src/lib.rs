@@ -28,7 +28,7 @@ mod work;
 
 pub use checks::run;
 pub use finding::{Area, Cost, Finding, Report, Status};
-pub use machine::{Machine, Privileges, Roots};
+pub use machine::{Machine, Privileges, ProgramFile, Roots};
 pub use probe::{Count, Probe, Target};
 pub use render::{render_json, render_text};
 pub use system_probe::SystemProbe;

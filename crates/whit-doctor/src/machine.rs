@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use whit_sys::capability::{Capability, CapabilitySet};
+use whit_sys::file_capability::FileCapabilities;
 use whit_sys::limit::{Limit, LimitValue};
 use whit_sys::system;
 
@@ -30,8 +32,12 @@ pub struct Machine {
     pub machine: String,
     /// Effective user id.
     pub euid: u32,
-    /// Path of this program, for `setcap`.
+    /// Path of this program, for the commands that concern it.
     pub program: PathBuf,
+    /// Its file; `None` where that cannot be looked at.
+    pub program_file: Option<ProgramFile>,
+    /// Capabilities that the file lends, and that are put in force where they are needed.
+    pub borrowed: CapabilitySet,
     /// `RLIMIT_NOFILE`
     pub open_files: LimitValue,
     /// `RLIMIT_MEMLOCK` in bytes.
@@ -52,6 +58,8 @@ impl Machine {
             machine: names.machine,
             euid: system::effective_uid(),
             program: std::env::current_exe().unwrap_or_else(|_| "whit".into()),
+            program_file: ProgramFile::read(Path::new("/proc/self/exe")),
+            borrowed: whit_sys::privilege::borrowed(),
             open_files: Limit::OpenFiles.get(),
             locked_memory: Limit::LockedMemory.get(),
             page_size: system::page_size() as u64,
@@ -81,11 +89,49 @@ impl Machine {
     }
 }
 
+/// The file that this program was started from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramFile {
+    /// What it lends; `None` for nothing.
+    pub capabilities: Option<FileCapabilities>,
+    /// The group, by name where it has one.
+    pub group: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// Whether its mount ignores capabilities of files.
+    pub nosuid: bool,
+}
+
+impl ProgramFile {
+    fn read(path: &Path) -> Option<ProgramFile> {
+        let file = fs::File::open(path).ok()?;
+        let metadata = file.metadata().ok()?;
+        let gid = metadata.gid();
+        let name = whit_sys::group::name(gid).ok().flatten();
+        Some(ProgramFile {
+            capabilities: FileCapabilities::of_file(&file).ok().flatten(),
+            group: name.unwrap_or_else(|| gid.to_string()),
+            mode: metadata.mode() & PERMISSIONS,
+            nosuid: system::is_nosuid(&file).ok()?,
+        })
+    }
+
+    /// Whether who is neither the owner nor in the group may run it.
+    pub fn is_open_to_all(&self) -> bool {
+        self.mode & OTHERS_RUN != 0
+    }
+}
+
+const PERMISSIONS: u32 = 0o7777;
+const OTHERS_RUN: u32 = 0o001;
+
 /// What this process may do, and what stands around it.
 #[derive(Clone, Debug)]
 pub struct Privileges {
-    /// Capabilities in force.
+    /// Capabilities in force, or that the program puts in force where they are needed.
     pub effective: CapabilitySet,
+    /// Those of them that the program's file lends.
+    pub borrowed: CapabilitySet,
     /// Capabilities that could be gained.
     pub bounding: CapabilitySet,
     /// Whether a seccomp filter decides on system calls, as in most containers.
@@ -98,12 +144,14 @@ pub struct Privileges {
     pub paranoid: Option<i64>,
     /// Effective user id.
     pub euid: u32,
+    /// Whether no program that is started from here gains anything (`prctl(2)`,
+    /// `PR_SET_NO_NEW_PRIVS`).
+    pub no_new_privs: bool,
     /// Path of this program.
     pub program: PathBuf,
+    /// Its file.
+    pub program_file: Option<ProgramFile>,
 }
-
-/// Owner's view of the whole id space: the initial user namespace.
-const INITIAL_UID_MAP: [&str; 3] = ["0", "0", "4294967295"];
 
 impl Privileges {
     /// Reads them.
@@ -114,23 +162,24 @@ impl Privileges {
     pub fn read(machine: &Machine) -> io::Result<Privileges> {
         let status = fs::read_to_string(machine.proc("self/status"))?;
         let missing = |line| io::Error::new(io::ErrorKind::InvalidData, format!("no {line} line"));
-        let effective =
-            CapabilitySet::from_status(&status, "CapEff").ok_or_else(|| missing("CapEff"))?;
+        let set = |line| CapabilitySet::from_status(&status, line).ok_or_else(|| missing(line));
         let field = |name: &str| {
             status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
         };
-        let bounding = field("CapBnd:").and_then(|hex| u64::from_str_radix(&hex, 16).ok());
         let uid_map = fs::read_to_string(machine.proc("self/uid_map")).unwrap_or_default();
         let last_cap = machine.setting("cap_last_cap").unwrap_or(i64::MAX);
         Ok(Privileges {
-            effective,
-            bounding: CapabilitySet(bounding.ok_or_else(|| missing("CapBnd"))?),
+            effective: set("CapEff")?.union(machine.borrowed),
+            borrowed: machine.borrowed,
+            bounding: set("CapBnd")?,
             seccomp: field("Seccomp:").is_some_and(|mode| mode != "0"),
-            user_namespace: !uid_map.is_empty() && !uid_map.split_whitespace().eq(INITIAL_UID_MAP),
+            user_namespace: !uid_map.is_empty() && !system::is_initial_id_map(&uid_map),
             knows_perfmon: last_cap >= Capability::PerfMon as i64,
             paranoid: machine.setting("perf_event_paranoid"),
             euid: machine.euid,
+            no_new_privs: field("NoNewPrivs:").is_some_and(|set| set != "0"),
             program: machine.program.clone(),
+            program_file: machine.program_file.clone(),
         })
     }
 

@@ -62,4 +62,20 @@ pub trait Probe {
     ///
     /// The errno of the call that failed.
     fn time_opens(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno>;
+
+    /// Nanoseconds that each interrupt of the sampling event takes from the thread that is
+    /// sampled, from `rounds` comparisons of the same work with and without it. Zero where the
+    /// difference drowns in the noise; shorter than `rounds` where no interrupt came.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the call that failed.
+    fn time_interrupts(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno>;
+
+    /// Loads a BPF program that does nothing, and unloads it.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the loading.
+    fn load_bpf(&mut self) -> Result<(), Errno>;
 }

@@ -1,10 +1,10 @@
 //! What an errno of `perf_event_open(2)` means here, and the way out.
 
 use whit_sys::Errno;
-use whit_sys::capability::Capability;
+use whit_sys::capability::CapabilitySet;
 
 use crate::finding::Status;
-use crate::machine::Privileges;
+use crate::machine::{Privileges, ProgramFile};
 
 /// The highest `perf_event_paranoid` that allows each thing to a user without capabilities
 /// (`perf_allow_kernel`, `perf_allow_cpu`, `perf_allow_tracepoint` in
@@ -109,25 +109,22 @@ pub(crate) fn or_for_one(for_all: String, privileges: &Privileges) -> String {
     }
 }
 
-/// The command that gives this program every capability that recording makes use of: always the
-/// whole set, since `setcap` replaces what it set before. `None` where the one that perf events
-/// need is out of reach or would mean nothing.
+/// Who may use whit where nobody was asked yet.
+const GROUP: &str = "perf_users";
+
+/// The command that gives this program every capability that recording makes use of, for the
+/// members of a group. `None` where the one that perf events need is out of reach or would mean
+/// nothing.
 pub(crate) fn grant(privileges: &Privileges) -> Option<String> {
-    let profiling = privileges.profiling_capability();
-    if !privileges.bounding.has(profiling) || privileges.user_namespace {
+    let needed = CapabilitySet::for_profiling(privileges.knows_perfmon);
+    let out_of_reach = !needed.without(privileges.bounding).is_empty();
+    if out_of_reach || privileges.user_namespace || privileges.no_new_privs {
         return None;
     }
-    let others = [Capability::Bpf, Capability::SysPtrace, Capability::Syslog, Capability::IpcLock];
-    let known = |capability: &Capability| {
-        privileges.bounding.has(*capability)
-            && (privileges.knows_perfmon || *capability != Capability::Bpf)
-    };
-    let names: Vec<&str> = [profiling]
-        .into_iter()
-        .chain(others.into_iter().filter(known))
-        .map(Capability::name)
-        .collect();
-    Some(format!("sudo setcap {}+ep {}", names.join(","), shell_word(&privileges.program)))
+    let is_set_up = |file: &&ProgramFile| file.capabilities.is_some() && !file.is_open_to_all();
+    let file = privileges.program_file.as_ref().filter(is_set_up);
+    let group = file.map_or(GROUP, |file| &file.group);
+    Some(format!("sudo {} setup --group {group}", shell_word(&privileges.program)))
 }
 
 /// A path as a shell takes it.

@@ -44,7 +44,8 @@ fn cost_line(text: &mut String, cost: &Cost) {
 
 fn duration(ns: u64) -> String {
     match ns {
-        0..1_000 => format!("{ns} ns"),
+        0 => "below noise".to_owned(),
+        1..1_000 => format!("{ns} ns"),
         1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
         _ => format!("{:.1} ms", ns as f64 / 1e6),
     }

@@ -6,7 +6,7 @@ use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
 
 use crate::probe::{Count, Probe, Target};
-use crate::work::work;
+use crate::work::{spin, work};
 
 /// Data pages of the ring that a sampling probe maps: small enough for any user's allowance.
 const RING_PAGES: usize = 16;
@@ -56,6 +56,39 @@ impl Probe for SystemProbe {
         open(attr, Target::ThisThread)?;
         (0..rounds).map(|_| timed(|| open(attr, Target::ThisThread).map(drop))).collect()
     }
+
+    fn time_interrupts(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno> {
+        let event = open(attr, Target::ThisThread)?;
+        let mut ring = Ring::map(&event, RING_PAGES)?;
+        let mut times = Vec::with_capacity(rounds);
+        // Between two measurements without the event, so that a drift of the clock frequency
+        // falls out.
+        let mut before = spin_ns();
+        for _ in 0..rounds {
+            event.enable()?;
+            let with = spin_ns();
+            event.disable()?;
+            let after = spin_ns();
+            let samples = ring.drain(|slices| count_samples(&slices.concat())).unwrap_or(0);
+            if samples > 0 {
+                // A negative difference becomes zero.
+                times.push(((with - (before + after) / 2.0) / samples as f64) as u64);
+            }
+            before = after;
+        }
+        Ok(times)
+    }
+
+    fn load_bpf(&mut self) -> Result<(), Errno> {
+        whit_sys::bpf::try_load()
+    }
+}
+
+/// Nanoseconds of the spinning.
+fn spin_ns() -> f64 {
+    let start = Instant::now();
+    spin();
+    start.elapsed().as_nanos() as f64
 }
 
 fn timed(operation: impl FnOnce() -> Result<(), Errno>) -> Result<u64, Errno> {

@@ -13,6 +13,20 @@ const STRIDE_BYTES: usize = 64 << 10;
 /// Sleeps, each of which is a context switch.
 const SLEEPS: u32 = 3;
 
+/// Rounds of the spinning: several milliseconds, the time of some dozens of interrupts.
+const SPIN_ROUNDS: usize = 4_000_000;
+
+/// Computes in user space alone, always the same.
+pub(crate) fn spin() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..SPIN_ROUNDS {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    black_box(state);
+}
+
 /// Computes with unpredictable branches, touches fresh memory out of order, and sleeps.
 pub(crate) fn work() {
     let mut memory = vec![0_u8; MEMORY_BYTES];

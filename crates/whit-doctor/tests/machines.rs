@@ -3,11 +3,13 @@
 use std::fs;
 
 use whit_doctor::{
-    Area, Count, Finding, Machine, Probe, Report, Roots, Status, Target, render_json, render_text,
-    run,
+    Area, Count, Finding, Machine, Probe, ProgramFile, Report, Roots, Status, Target, render_json,
+    render_text, run,
 };
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_sys::Errno;
+use whit_sys::capability::{Capability, CapabilitySet};
+use whit_sys::file_capability::FileCapabilities;
 use whit_sys::limit::LimitValue;
 
 /// What the scripted kernel says to an opening.
@@ -16,6 +18,7 @@ type Rule = fn(&Attr, Target) -> Result<(), Errno>;
 struct Scripted {
     opens: Rule,
     count: Count,
+    load: Result<(), Errno>,
 }
 
 impl Probe for Scripted {
@@ -37,6 +40,14 @@ impl Probe for Scripted {
 
     fn time_opens(&mut self, attr: &Attr, _rounds: usize) -> Result<Vec<u64>, Errno> {
         (self.opens)(attr, Target::ThisThread).map(|()| vec![2_500_000, 1_500, 900])
+    }
+
+    fn time_interrupts(&mut self, attr: &Attr, _rounds: usize) -> Result<Vec<u64>, Errno> {
+        (self.opens)(attr, Target::ThisThread).map(|()| vec![0, 4_700, 0])
+    }
+
+    fn load_bpf(&mut self) -> Result<(), Errno> {
+        self.load
     }
 }
 
@@ -61,6 +72,7 @@ fn paranoid_two(attr: &Attr, target: Target) -> Result<(), Errno> {
     }
 }
 
+const SETUP: &str = "sudo /usr/bin/whit setup --group perf_users";
 const ALL_CAPABILITIES: &str = "000001ffffffffff";
 
 /// A tree of files below a temporary directory, with a machine on it.
@@ -118,18 +130,34 @@ impl Fixture {
     }
 
     fn run(&self, euid: u32, opens: Rule, count: Count) -> Report {
-        run(&mut Machine {
+        run(&mut self.machine(euid, opens, count))
+    }
+
+    fn machine(&self, euid: u32, opens: Rule, count: Count) -> Machine {
+        Machine {
             roots: Roots { proc: self.dir.path().join("proc"), sys: self.dir.path().join("sys") },
             release: "6.12.0".into(),
             machine: "x86_64".into(),
             euid,
             program: "/usr/bin/whit".into(),
+            program_file: Some(file_of("root", 0o755, None)),
+            borrowed: CapabilitySet::EMPTY,
             open_files: LimitValue { soft: Some(1024), hard: Some(4096) },
             locked_memory: LimitValue { soft: Some(8 << 20), hard: Some(8 << 20) },
             page_size: 4096,
-            probe: Box::new(Scripted { opens, count }),
-        })
+            probe: Box::new(Scripted {
+                opens,
+                count,
+                // Who may count whole CPUs may load programs, as far as these tests go.
+                load: opens(&Attr { pmu_type: SOFTWARE, ..Attr::default() }, Target::Cpu(0)),
+            }),
+        }
     }
+}
+
+fn file_of(group: &str, mode: u32, lent: Option<CapabilitySet>) -> ProgramFile {
+    let capabilities = lent.map(FileCapabilities::effective);
+    ProgramFile { capabilities, group: group.to_owned(), mode, nosuid: false }
 }
 
 fn find<'r>(report: &'r Report, what: &str) -> &'r Finding {
@@ -159,18 +187,16 @@ fn nothing_is_wrong_for_root_on_a_usual_server() {
 fn an_ordinary_user_is_told_what_each_level_allows() {
     let report = Fixture::new(2, "0").run(1000, paranoid_two, COUNTED);
     assert_eq!(find(&report, "own processes, user space").status, Status::Ok);
-    let setcap =
-        "sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep /usr/bin/whit";
     for (what, command) in [
         ("own processes, kernel", "sudo sysctl kernel.perf_event_paranoid=1, or"),
         ("whole system (-a, -C)", "sudo sysctl kernel.perf_event_paranoid=0, or"),
         ("tracepoint samples", "sudo sysctl kernel.perf_event_paranoid=-1, or"),
-        ("processes of other users (-p)", setcap),
-        ("BPF programs", setcap),
+        ("processes of other users (-p)", SETUP),
+        ("BPF programs", SETUP),
     ] {
         assert_eq!(find(&report, what).status, Status::Refused, "{what}");
         assert!(remedy(&report, what).starts_with(command), "{what}: {}", remedy(&report, what));
-        assert!(remedy(&report, what).ends_with(setcap), "{what}");
+        assert!(remedy(&report, what).ends_with(SETUP), "{what}");
     }
     let cycles = find(&report, "cycles");
     assert_eq!(
@@ -223,6 +249,92 @@ fn containers_are_told_how_to_be_started() {
     assert!(remedy(&report, "BPF programs").contains("--cap-add=BPF"));
     let gone = fixture.run(0, |_, _| Err(Errno::NOSYS), COUNTED);
     assert!(remedy(&gone, "cycles").starts_with(command));
+}
+
+/// What `whit setup` gives.
+const LENT: CapabilitySet = CapabilitySet::for_profiling(true);
+
+/// The finding on the program's file for an ordinary user.
+fn judged(
+    file: ProgramFile,
+    borrowed: CapabilitySet,
+    change: impl FnOnce(&mut Fixture),
+) -> Finding {
+    let mut fixture = Fixture::new(2, "0");
+    change(&mut fixture);
+    let mut machine = fixture.machine(1000, |_, _| Ok(()), COUNTED);
+    machine.program_file = Some(file);
+    machine.borrowed = borrowed;
+    find(&run(&mut machine), "program's file").clone()
+}
+
+#[test]
+fn a_member_of_the_group_has_what_the_file_lends() {
+    let fixture = Fixture::new(2, "0");
+    let mut machine = fixture.machine(1000, |_, _| Ok(()), COUNTED);
+    machine.program_file = Some(file_of("perf_users", 0o750, Some(LENT)));
+    machine.borrowed = LENT;
+    let report = run(&mut machine);
+    let file = find(&report, "program's file");
+    assert_eq!(file.status, Status::Ok, "{file:?}");
+    assert_eq!(file.detail, "lends group perf_users cap_sys_ptrace,cap_syslog,cap_perfmon,cap_bpf");
+    for name in ["cap_perfmon", "cap_sys_ptrace", "cap_syslog", "cap_bpf"] {
+        assert!(find(&report, name).detail.starts_with("lent by the program's file"), "{name}");
+    }
+    assert!(find(&report, "perf_event_paranoid").detail.contains("lifted"));
+    let lock = remedy(&report, "cap_ipc_lock");
+    assert_eq!(lock, "sudo sysctl kernel.perf_event_mlock_kb=4100");
+}
+
+#[test]
+fn files_that_lend_too_much_or_to_too_many_are_set_up_again() {
+    let none = file_of("root", 0o755, None);
+    let finding = judged(none, CapabilitySet::EMPTY, |_| ());
+    assert_eq!((finding.status, finding.remedy.as_deref()), (Status::Degraded, Some(SETUP)));
+    let to_all = judged(file_of("perf_users", 0o755, Some(LENT)), LENT, |_| ());
+    assert!(to_all.detail.ends_with("to everybody on this machine"), "{to_all:?}");
+    assert_eq!(to_all.remedy.as_deref(), Some(SETUP));
+    let again = Some("sudo /usr/bin/whit setup --group profilers");
+    let more = LENT.union(CapabilitySet::of(&[Capability::SysAdmin]));
+    let more = judged(file_of("profilers", 0o750, Some(more)), LENT, |_| ());
+    assert!(more.detail.contains("cap_sys_admin, which profiling does not need"), "{more:?}");
+    let less = CapabilitySet::of(&[Capability::PerfMon]);
+    let less = judged(file_of("profilers", 0o750, Some(less)), less, |_| ());
+    assert!(less.detail.contains("but not cap_sys_ptrace,cap_syslog,cap_bpf"), "{less:?}");
+    for finding in [more, less] {
+        assert_eq!((finding.status, finding.remedy.as_deref()), (Status::Degraded, again));
+    }
+}
+
+#[test]
+fn capabilities_of_the_file_that_do_not_count_are_explained() {
+    let file = file_of("perf_users", 0o750, Some(LENT));
+    let status = "CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t1\n";
+    let service =
+        judged(file.clone(), CapabilitySet::EMPTY, |f| f.write("proc/self/status", status));
+    assert_eq!(service.status, Status::Refused);
+    assert!(service.detail.contains("no_new_privs"), "{service:?}");
+    assert!(service.remedy.unwrap().contains("NoNewPrivileges=no"));
+    let mounted = ProgramFile { nosuid: true, ..file.clone() };
+    let mounted = judged(mounted, CapabilitySet::EMPTY, |_| ());
+    assert!(mounted.detail.contains("nosuid"), "{mounted:?}");
+    let traced = judged(file, CapabilitySet::EMPTY, |_| ());
+    assert!(traced.detail.contains("traced"), "{traced:?}");
+}
+
+#[test]
+fn a_bpf_program_is_loaded_and_not_only_allowed() {
+    let fixture = Fixture::new(2, ALL_CAPABILITIES);
+    let bpf = |load| {
+        let mut machine = fixture.machine(0, |_, _| Ok(()), COUNTED);
+        machine.probe = Box::new(Scripted { opens: |_, _| Ok(()), count: COUNTED, load });
+        find(&run(&mut machine), "BPF programs").clone()
+    };
+    assert_eq!(bpf(Ok(())).status, Status::Ok);
+    let locked = bpf(Err(Errno::PERM));
+    assert!(locked.detail.contains("in spite of capabilities"), "{locked:?}");
+    assert!(locked.remedy.unwrap().contains("lockdown"));
+    assert_eq!(bpf(Err(Errno::NOSYS)).status, Status::Absent);
 }
 
 #[test]
@@ -333,10 +445,12 @@ fn a_machine_without_proc_is_a_finding_too() {
 fn text_lists_each_remedy_once_and_json_is_whole() {
     let report = Fixture::new(2, "0").run(1000, paranoid_two, COUNTED);
     let text = render_text(&report);
-    let command = "      sudo setcap cap_perfmon,";
+    let command = "      sudo /usr/bin/whit setup";
     assert_eq!(text.matches(command).count(), 1, "{text}");
     assert!(text.contains("open and close task-clock"));
     assert!(text.contains("1.5 µs (900 ns to 2.5 ms, 3 times)"), "{text}");
+    assert!(text.contains("timer interrupt (cpu-clock)"), "{text}");
+    assert!(text.contains("below noise (below noise to 4.7 µs, 3 times)"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&render_json(&report).unwrap()).unwrap();
     let findings = json["findings"].as_array().unwrap();
     assert_eq!(findings.len(), report.findings.len());

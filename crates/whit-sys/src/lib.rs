@@ -9,6 +9,7 @@
 
 pub mod affinity;
 mod async_write;
+pub mod bpf;
 pub mod capability;
 pub mod clock;
 mod environment;

@@ -1,5 +1,11 @@
 //! What this machine calls itself, and how large its pages are.
 
+use std::os::fd::AsFd;
+
+use rustix::fs::StatVfsMountFlags;
+
+use crate::Errno;
+
 /// Size of a page in bytes.
 pub fn page_size() -> usize {
     rustix::param::page_size()
@@ -35,6 +41,11 @@ pub fn pid() -> i32 {
 /// whole id space.
 pub fn is_initial_id_map(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// Whether an open file is on a mount where set-id bits and capabilities of files do not count.
+pub fn is_nosuid(file: impl AsFd) -> Result<bool, Errno> {
+    Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::NOSUID))
 }
 
 /// The effective user id.

@@ -39,14 +39,14 @@ pub fn run(machine: &mut Machine) -> Report {
     let table = pmus::read(machine, &mut findings);
     findings.extend(settings::check(machine, &privileges));
     findings.extend(limits::check(machine));
-    findings.extend(privileges::check(&privileges));
+    findings.extend(privileges::check(machine, &privileges));
     findings.extend(events::check(machine, &privileges));
     findings.extend(sampling::check(machine, &privileges, &table));
     findings.extend(tracing::check(machine, &privileges));
     findings.extend(cgroups::check(machine));
     findings.extend(symbols::check(machine, &privileges));
     findings.extend(recording::check(machine, &privileges));
-    let costs = cost::measure(machine);
+    let costs = cost::measure(machine, &privileges);
     findings.sort_by_key(|finding| Area::ALL.iter().position(|area| *area == finding.area));
     Report { findings, costs }
 }

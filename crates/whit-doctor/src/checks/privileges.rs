@@ -3,16 +3,25 @@
 use whit_sys::capability::Capability;
 
 use crate::finding::{Area, Finding, Status};
-use crate::machine::Privileges;
+use crate::machine::{Machine, Privileges};
 use crate::refusal::grant;
 
-pub(super) fn check(privileges: &Privileges) -> Vec<Finding> {
+mod file;
+
+/// `perf_event_mlock_kb` for rings of 4 MiB, beyond which larger ones gain little.
+const LARGE_MLOCK_KB: i64 = 4100;
+
+pub(super) fn check(machine: &Machine, privileges: &Privileges) -> Vec<Finding> {
     let user = match privileges.euid {
         0 => "root".to_owned(),
         uid => format!("user id {uid}"),
     };
     let mut findings = vec![Finding::new(Area::Privileges, "user", Status::Ok, user)];
-    findings.extend(Capability::ALL.into_iter().map(|capability| one(capability, privileges)));
+    findings.push(file::check(privileges));
+    findings.extend(Capability::ALL.into_iter().map(|capability| match capability {
+        Capability::IpcLock => lock_memory(machine, privileges),
+        other => one(other, privileges),
+    }));
     if privileges.user_namespace {
         let detail = "in a user namespace: capabilities held here do not count for perf events";
         findings.push(
@@ -31,8 +40,8 @@ fn one(capability: Capability, privileges: &Privileges) -> Finding {
     let finding =
         |status, detail: String| Finding::new(Area::Privileges, capability.name(), status, detail);
     let purpose = purpose(capability);
-    if privileges.effective.has(capability) {
-        return finding(Status::Ok, format!("held: {purpose}"));
+    if let Some(held) = held(capability, privileges) {
+        return held;
     }
     match capability {
         Capability::SysAdmin if privileges.knows_perfmon => {
@@ -48,6 +57,33 @@ fn one(capability: Capability, privileges: &Privileges) -> Finding {
             finding(Status::Degraded, format!("not held: {purpose}")).with_remedy(remedy)
         }
     }
+}
+
+fn held(capability: Capability, privileges: &Privileges) -> Option<Finding> {
+    let purpose = purpose(capability);
+    let detail = if privileges.borrowed.has(capability) {
+        format!("lent by the program's file: {purpose}")
+    } else if privileges.effective.has(capability) {
+        format!("held: {purpose}")
+    } else {
+        return None;
+    };
+    Some(Finding::new(Area::Privileges, capability.name(), Status::Ok, detail))
+}
+
+/// `whit setup` does not give this one: it pins any amount of memory, while a setting bounds what
+/// it is for.
+fn lock_memory(machine: &Machine, privileges: &Privileges) -> Finding {
+    let capability = Capability::IpcLock;
+    held(capability, privileges).unwrap_or_else(|| {
+        let detail = format!("not held: {}", purpose(capability));
+        let finding = |status| Finding::new(Area::Privileges, capability.name(), status, &*detail);
+        match machine.setting("perf_event_mlock_kb") {
+            Some(kb) if kb >= LARGE_MLOCK_KB => finding(Status::Ok),
+            _ => finding(Status::Degraded)
+                .with_remedy(format!("sudo sysctl kernel.perf_event_mlock_kb={LARGE_MLOCK_KB}")),
+        }
+    })
 }
 
 fn out_of_reach(capability: Capability) -> String {

@@ -3,6 +3,9 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 
+use whit_sys::capability::Capability;
+use whit_sys::privilege;
+
 use crate::finding::{Area, Finding, Status};
 use crate::machine::{Machine, Privileges};
 use crate::refusal::or_for_one;
@@ -20,7 +23,12 @@ pub(super) fn check(machine: &Machine, privileges: &Privileges) -> Vec<Finding> 
 fn kallsyms(machine: &Machine, privileges: &Privileges) -> Finding {
     let what = "kernel symbols (/proc/kallsyms)";
     let path = machine.proc("kallsyms");
-    let file = match File::open(&path) {
+    let opened = {
+        // The kernel decides at the opening whether addresses are shown.
+        let _in_force = privilege::raise(&[Capability::Syslog]);
+        File::open(&path)
+    };
+    let file = match opened {
         Ok(file) => file,
         Err(error) => {
             let detail = format!("{}: {error}", path.display());

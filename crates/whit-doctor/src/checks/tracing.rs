@@ -1,15 +1,16 @@
 //! tracefs, BTF and BPF.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 
 use whit_events::{TRACEFS_PATHS, TYPE_TRACEPOINT, TracefsIds, TracepointError, TracepointIds};
 use whit_perfdata::attr::SampleType;
+use whit_sys::Errno;
 use whit_sys::capability::Capability;
 
 use crate::checks::{counting, mounts, usual_side};
 use crate::finding::{Area, Finding, Status};
-use crate::machine::{Machine, Privileges};
+use crate::machine::{Machine, Privileges, read_trimmed};
 use crate::probe::Target;
 use crate::refusal::{Needs, explain, grant};
 
@@ -78,21 +79,42 @@ fn btf(machine: &Machine) -> Finding {
     }
 }
 
-fn bpf(machine: &Machine, privileges: &Privileges) -> Finding {
+/// Tried by loading a program that does nothing.
+fn bpf(machine: &mut Machine, privileges: &Privileges) -> Finding {
     let what = "BPF programs";
-    let held = |capability| privileges.effective.has(capability);
     let tracing = [Capability::Bpf, Capability::PerfMon];
-    if held(Capability::SysAdmin) || tracing.into_iter().all(held) {
-        let jit =
-            fs::read_to_string(machine.proc("sys/net/core/bpf_jit_enable")).unwrap_or_default();
-        let jit =
-            if jit.trim() == "0" { ", interpreted: net.core.bpf_jit_enable is 0" } else { "" };
-        return finding(what, Status::Ok, format!("may be loaded{jit}"));
+    match machine.probe.load_bpf() {
+        Ok(()) => {
+            let jit = read_trimmed(&machine.proc("sys/net/core/bpf_jit_enable"));
+            let jit = if jit.is_ok_and(|on| on == "0") {
+                ", interpreted: net.core.bpf_jit_enable is 0"
+            } else {
+                ""
+            };
+            finding(what, Status::Ok, format!("are loaded{jit}"))
+        }
+        Err(Errno::NOSYS) => finding(what, Status::Absent, "the kernel has no BPF (ENOSYS)")
+            .with_remedy("run a kernel that was built with CONFIG_BPF_SYSCALL".to_owned()),
+        Err(Errno::PERM | Errno::ACCESS) if may_load(privileges) => {
+            let detail = "refused (EPERM) in spite of capabilities: lockdown, a security module or \
+                          a seccomp filter forbids it";
+            finding(what, Status::Refused, detail)
+                .with_remedy("sudo dmesg | grep -iE 'lockdown|selinux|apparmor|avc'".to_owned())
+        }
+        Err(Errno::PERM | Errno::ACCESS) => {
+            let needed =
+                if privileges.knows_perfmon { &tracing[..] } else { &[Capability::SysAdmin] };
+            let remedy = grant(privileges)
+                .unwrap_or_else(|| "run whit as root of the host, or start the container with --cap-add=BPF --cap-add=PERFMON".to_owned());
+            let names: Vec<&str> = needed.iter().map(|capability| capability.name()).collect();
+            let detail = format!("the bpf engine needs {}", names.join(" and "));
+            finding(what, Status::Refused, detail).with_remedy(remedy)
+        }
+        Err(error) => finding(what, Status::Refused, format!("loading one fails: {error}")),
     }
-    let needed = if privileges.knows_perfmon { &tracing[..] } else { &[Capability::SysAdmin] };
-    let remedy = grant(privileges)
-        .unwrap_or_else(|| "run whit as root of the host, or start the container with --cap-add=BPF --cap-add=PERFMON".to_owned());
-    let names: Vec<&str> = needed.iter().map(|capability| capability.name()).collect();
-    let detail = format!("the bpf engine needs {}", names.join(" and "));
-    finding(what, Status::Refused, detail).with_remedy(remedy)
+}
+
+fn may_load(privileges: &Privileges) -> bool {
+    let held = |capability| privileges.effective.has(capability);
+    held(Capability::SysAdmin) || (held(Capability::Bpf) && held(Capability::PerfMon))
 }
