@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 use whit_sys::capability::CapabilitySet;
@@ -79,8 +79,7 @@ impl Fixture {
         let dir = dir.expect("make a directory");
         let fixture = Fixture { dir };
         set_mode(fixture.dir.path(), 0o755);
-        fs::copy(env!("CARGO_BIN_EXE_whit"), fixture.whit()).expect("copy whit");
-        set_mode(&fixture.whit(), 0o755);
+        copy_program(env!("CARGO_BIN_EXE_whit"), &fixture.whit());
         let home = fixture.home();
         fs::create_dir(&home).expect("make a directory");
         set_mode(&home, 0o700);
@@ -129,6 +128,43 @@ impl Fixture {
         let mut command = self.by_member(&["record", "-e", "cpu-clock"]);
         command.args(options).args(["--", "sh", "-c", script]).output().expect("run whit record")
     }
+}
+
+/// A process that burns CPU until it is dropped.
+pub(crate) struct Busy(Child);
+
+impl Busy {
+    pub(crate) fn of_stranger() -> Busy {
+        let mut shell = STRANGER.command("/bin/sh");
+        Busy(shell.args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// The path to a file through this process: going there takes the right to look into it.
+    pub(crate) fn way_to(&self, path: &Path) -> PathBuf {
+        let way = PathBuf::from(format!("/proc/{}/root{}", self.id(), path.display()));
+        let parent = way.parent().expect("a directory");
+        assert!(parent.is_dir(), "root goes to {}", parent.display());
+        way
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// By another process: a file that is open for writing, and be it in a child that another test
+/// forks meanwhile, cannot be run.
+pub(crate) fn copy_program(from: &str, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status().expect("run cp");
+    assert!(status.success(), "copy {from}");
+    set_mode(to, 0o755);
 }
 
 pub(crate) fn set_mode(path: &Path, mode: u32) {

@@ -1,13 +1,16 @@
 //! What nobody gains by a whit with file capabilities.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use whit_sys::capability::CapabilitySet;
 
-use crate::fixture::{Fixture, MEMBER, STRANGER, Skip, check, need, set_mode, stderr, stdout};
+use crate::fixture::{
+    Busy, Fixture, MEMBER, STRANGER, Skip, check, copy_program, need, set_mode, stderr, stdout,
+};
 
 #[test]
 fn strangers_cannot_run_it() {
@@ -118,7 +121,8 @@ fn output_is_opened_with_the_users_rights() {
         fs::write(&secret, "root's").unwrap();
         symlink(&secret, &link).unwrap();
         // The way through another process's root takes a capability that whit has.
-        let through = PathBuf::from(format!("/proc/1/root{}/through", fixture.home().display()));
+        let busy = Busy::of_stranger();
+        let through = busy.way_to(&fixture.home().join("through"));
         let closed = fixture.path().join("closed");
         fs::create_dir(&closed).unwrap();
         set_mode(&closed, 0o700);
@@ -146,8 +150,9 @@ fn input_is_opened_with_the_users_rights() {
         let fixture = Fixture::set_up()?;
         assert!(fixture.record(&["-o", "own"], "exit 0").status.success());
         // The member may read the file, but not go to it through another process.
-        let through = format!("/proc/1/root{}/own", fixture.home().display());
-        let output = fixture.by_member(&["report", "-i", &through]).output().unwrap();
+        let busy = Busy::of_stranger();
+        let through = busy.way_to(&fixture.home().join("own"));
+        let output = fixture.by_member(&["report", "-i"]).arg(through).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("Permission denied"), "{}", stderr(&output));
         assert!(fixture.by_member(&["report", "-i", "own"]).output().unwrap().status.success());
@@ -160,6 +165,26 @@ fn input_is_opened_with_the_users_rights() {
             .lines()
             .any(|line| line.contains("[kernel.kallsyms]") && !line.contains("[unknown]"));
         assert!(!hidden || !named, "{names}");
+        Ok(())
+    });
+}
+
+/// Rust's runtime takes the size of a new thread's stack from a variable, and synthesizing starts
+/// threads: with this size there are none.
+#[test]
+fn the_environment_of_whit_itself_is_cleared() {
+    check("the_environment_of_whit_itself_is_cleared", || {
+        let fixture = Fixture::set_up()?;
+        let hostile = ("RUST_MIN_STACK", "9000000000000000000");
+        let record = ["record", "-a", "-e", "cpu-clock", "-o"];
+        let mut by_root = Command::new(fixture.whit());
+        by_root.args(record).args(["/dev/null", "--", "true"]).env(hostile.0, hostile.1);
+        assert!(!by_root.output().unwrap().status.success(), "it does what it is to do");
+        let mut by_member = fixture.by_member(&record);
+        by_member.args(["stack", "--", "printenv", hostile.0]).env(hostile.0, hostile.1);
+        let output = by_member.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(stdout(&output).trim(), hostile.1, "it is for the command");
         Ok(())
     });
 }
@@ -183,6 +208,28 @@ fn nothing_is_in_force_while_the_command_runs_and_nobody_looks_in() {
     });
 }
 
+#[test]
+fn a_subcommand_that_opens_no_event_is_an_ordinary_process() {
+    check("a_subcommand_that_opens_no_event_is_an_ordinary_process", || {
+        let fixture = Fixture::set_up()?;
+        let mut report = fixture.by_member(&["report", "-i", "-"]);
+        let report = report.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut report = report.spawn().unwrap();
+        // More than a pipe holds: it reads by now, and waits for more.
+        report.stdin.as_mut().unwrap().write_all(&vec![b'x'; 1 << 20]).unwrap();
+        let directory = PathBuf::from(format!("/proc/{}", report.id()));
+        let status = fs::read_to_string(directory.join("status")).unwrap();
+        let owner = fs::metadata(directory.join("fd")).unwrap().uid();
+        report.wait_with_output().unwrap();
+        for set in ["CapPrm", "CapEff", "CapInh", "CapAmb"] {
+            let set = CapabilitySet::from_status(&status, set);
+            assert_eq!(set, Some(CapabilitySet::EMPTY), "{status}");
+        }
+        assert_eq!(owner, MEMBER.uid, "its user may look into it");
+        Ok(())
+    });
+}
+
 /// Set-uid programs gain what they gain without whit; they are not in the recording, which the
 /// kernel ends at such an exec.
 #[test]
@@ -190,7 +237,8 @@ fn set_uid_commands_work() {
     check("set_uid_commands_work", || {
         let fixture = Fixture::set_up()?;
         let id = fixture.path().join("id");
-        fs::copy("/usr/bin/id", &id).map_err(|_| Skip("there is no /usr/bin/id".into()))?;
+        need("/usr/bin/id", "-u")?;
+        copy_program("/usr/bin/id", &id);
         set_mode(&id, 0o4755);
         let output = fixture.record(&["-q"], &format!("{} -u", id.display()));
         assert!(output.status.success(), "{}", stderr(&output));

@@ -2,28 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::process::Child;
 
 use whit_sys::capability::CapabilitySet;
 
-use crate::fixture::{Fixture, MEMBER, STRANGER, Skip, check, stderr, stdout};
-
-/// A process that burns CPU until it is dropped.
-struct Busy(Child);
-
-impl Busy {
-    fn of_stranger() -> Busy {
-        let mut shell = STRANGER.command("/bin/sh");
-        Busy(shell.args(["-c", "while :; do :; done"]).spawn().unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::fixture::{Busy, Fixture, MEMBER, Skip, check, stderr, stdout};
 
 /// Leaves out machines where everybody may do what a member may.
 fn need_a_lock(fixture: &Fixture) -> Result<(), Skip> {
@@ -63,7 +45,7 @@ fn a_member_records_the_whole_machine_and_the_command_gains_nothing() {
         let output = script.output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         let samples = stdout(&output);
-        let of_busy = |line: &&str| line.split_whitespace().any(|w| w == busy.0.id().to_string());
+        let of_busy = |line: &&str| line.split_whitespace().any(|w| w == busy.id().to_string());
         assert!(samples.lines().any(|line| of_busy(&line)), "{samples}");
         // Its mappings were read although it belongs to somebody else.
         let shell = fs::canonicalize("/bin/sh").unwrap();
@@ -78,7 +60,7 @@ fn a_member_records_a_process_of_another_user() {
     check("a_member_records_a_process_of_another_user", || {
         let fixture = Fixture::set_up()?;
         let busy = Busy::of_stranger();
-        let pid = busy.0.id().to_string();
+        let pid = busy.id().to_string();
         let output = fixture.record(&["-p", &pid, "-o", "one"], "sleep 0.3");
         assert!(output.status.success(), "{}", stderr(&output));
         let mut report =

@@ -8,7 +8,9 @@ use std::process::{Command, Output};
 use whit_sys::capability::CapabilitySet;
 use whit_sys::file_capability::FileCapabilities;
 
-use crate::fixture::{Fixture, GROUP, MEMBER, Skip, check, need, set_mode, stderr, stdout};
+use crate::fixture::{
+    Fixture, GROUP, MEMBER, Skip, check, copy_program, need, set_mode, stderr, stdout,
+};
 
 const LENT: FileCapabilities = FileCapabilities::effective(CapabilitySet::for_profiling(true));
 
@@ -166,7 +168,7 @@ fn links_and_other_programs_are_refused() {
         let text = setup(&link);
         assert!(text.contains("is a symbolic link to") && text.contains("/whit"), "{text}");
         let shell = fixture.path().join("shell");
-        fs::copy("/bin/sh", &shell).unwrap();
+        copy_program("/bin/sh", &shell);
         let text = setup(&shell);
         assert!(text.contains("is not a copy of this whit"), "{text}");
         assert_eq!(state(&shell).3, None);
