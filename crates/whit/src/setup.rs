@@ -91,7 +91,7 @@ fn take_back(args: &SetupArgs, program: &Program, system: &System) -> Result<u8>
         true => writeln!(out, "  capabilities  there were none")?,
         false => writeln!(out, "  capabilities  {lent} taken away")?,
     }
-    if let Some(group) = &args.group {
+    if let Some(Group::Name(group)) = args.group.as_deref().map(Group::parse).transpose()? {
         writeln!(out, "The group stays; where nothing else uses it: sudo groupdel {group}")?;
     }
     out.flush()?;
