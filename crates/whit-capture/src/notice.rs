@@ -55,6 +55,8 @@ pub enum Notice {
     RegistersAdded,
     /// The old output was kept.
     OutputRenamed { from: String, to: String },
+    /// The command ran on without events.
+    EventsTakenOff,
     /// Events start switched off and nothing will switch them on.
     StartsDisabled,
     /// Measuring begins after the delay.
@@ -159,6 +161,12 @@ impl fmt::Display for Notice {
                 "unwinding needs the instruction, stack and frame pointers: added to --user-regs"
             ),
             Notice::OutputRenamed { from, to } => write!(f, "kept the old {from} as {to}"),
+            Notice::EventsTakenOff => write!(
+                f,
+                "the kernel took the events off the command, which gained rights when it was \
+                 executed (set-user-id, set-group-id, file capabilities): what it did from then on \
+                 is not recorded; -a records it, with the right to"
+            ),
             Notice::StartsDisabled => write!(f, "events start switched off"),
             Notice::Enabled { after_ms } => write!(f, "events switched on after {after_ms} ms"),
             Notice::WriteFailed { output, errno } => write!(

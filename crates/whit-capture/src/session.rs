@@ -49,6 +49,9 @@ use wait::SessionWaiter;
 /// What stops a recording.
 const STOP_SIGNALS: [Signal; 4] =
     [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child];
+/// Between the end of a command's events and its own at most so much time goes by, unless the kernel
+/// took the events off.
+const EXIT_TIME_MAX: Duration = Duration::from_millis(100);
 /// Exit code where recording failed but the command did not.
 const EXIT_WRITE_FAILED: i32 = 1;
 /// Shells report death by a signal as this plus its number.
@@ -345,6 +348,7 @@ impl<'a> Session<'a> {
         }
         self.start_workload()?;
         let mut alive = self.running.len();
+        let mut gone_since: Option<Instant> = None;
         loop {
             if enable_at.is_some_and(|at| at <= Instant::now()) {
                 enable_at = None;
@@ -356,6 +360,9 @@ impl<'a> Session<'a> {
             let timeout = enable_at.map(|at| at.saturating_duration_since(Instant::now()));
             let woken = self.waiter.wait(timeout)?;
             if let Some(end) = self.ended(&woken)? {
+                if gone_since.is_some_and(|at| at.elapsed() > EXIT_TIME_MAX) {
+                    self.listener.notice(Notice::EventsTakenOff);
+                }
                 return Ok(end);
             }
             for news in self.news.try_iter() {
@@ -364,8 +371,12 @@ impl<'a> Session<'a> {
                     News::Ended => return Ok(End::ReaderEnded),
                 }
             }
-            if alive == 0 {
+            if alive == 0 && self.options.target != Target::Command {
                 return Ok(End::TargetEnded);
+            }
+            if alive == 0 {
+                // It has ended, which SIGCHLD is about to say; or it runs on without events.
+                gone_since.get_or_insert_with(Instant::now);
             }
         }
     }

@@ -230,8 +230,7 @@ fn a_subcommand_that_opens_no_event_is_an_ordinary_process() {
     });
 }
 
-/// Set-uid programs gain what they gain without whit; they are not in the recording, which the
-/// kernel ends at such an exec.
+/// Set-uid programs gain what they gain without whit.
 #[test]
 fn set_uid_commands_work() {
     check("set_uid_commands_work", || {
@@ -243,6 +242,28 @@ fn set_uid_commands_work() {
         let output = fixture.record(&["-q"], &format!("{} -u", id.display()));
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(stdout(&output).trim(), "0");
+        Ok(())
+    });
+}
+
+/// The kernel takes events off a task that gains rights; the command runs on, and that is said.
+#[test]
+fn a_command_that_gains_rights_runs_to_its_end() {
+    check("a_command_that_gains_rights_runs_to_its_end", || {
+        need("/usr/bin/sleep", "0")?;
+        let fixture = Fixture::set_up()?;
+        let sleep = fixture.path().join("sleep");
+        copy_program("/usr/bin/sleep", &sleep);
+        let record = |mode| {
+            set_mode(&sleep, mode);
+            let mut record = fixture.by_member(&["record", "-e", "cpu-clock", "--"]);
+            let output = record.arg(&sleep).arg("0.5").output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            stderr(&output)
+        };
+        assert!(!record(0o755).contains("took the events off"));
+        let text = record(0o4755);
+        assert!(text.contains("took the events off the command"), "{text}");
         Ok(())
     });
 }
