@@ -38,20 +38,37 @@ pub struct Module {
 /// Reads the range of the kernel's text from `/proc/kallsyms`; `None` where addresses are hidden.
 ///
 /// It starts at `_text` (or `_stext`) and ends at `_etext`. Reading stops there: the kernel makes
-/// the text of this file as it is read, and the rest would cost as much again.
+/// the text of this file as it is read, and the rest would cost as much again. On x86-64, who may
+/// read the addresses in `/proc/iomem` knows the size from there, and reads the first lines only.
 pub fn text(roots: &Roots) -> io::Result<Option<KernelText>> {
     let file = {
         // The kernel decides at the opening whether addresses are shown.
         let _in_force = privilege::raise(&[Capability::Syslog]);
         File::open(roots.proc.join("kallsyms"))?
     };
-    text_of(BufReader::with_capacity(KALLSYMS_BUFFER_BYTES, file))
+    let size_bytes = cfg!(target_arch = "x86_64").then(|| code_bytes(roots)).flatten();
+    let buffer = if size_bytes.is_some() { FIRST_LINES_BYTES } else { KALLSYMS_BUFFER_BYTES };
+    text_of(BufReader::with_capacity(buffer, file), size_bytes)
 }
+
+/// Size of the kernel's code from `_text` to `_etext`, which x86-64 kernels register as a resource
+/// (`setup_arch`). Without CAP_SYS_ADMIN addresses read as zero.
+fn code_bytes(roots: &Roots) -> Option<u64> {
+    let resources = std::fs::read_to_string(roots.proc.join("iomem")).ok()?;
+    let line = resources.lines().find(|line| line.ends_with(" : Kernel code"))?;
+    let (start, end) = line.split_once(" : ")?.0.trim().split_once('-')?;
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    let (start, end) = (number(start)?, number(end)?);
+    (end > start).then(|| end - start + 1)
+}
+
+/// Where `_text` is one of the first lines.
+const FIRST_LINES_BYTES: usize = 4 * 1024;
 
 /// How much of `/proc/kallsyms` is read at once.
 const KALLSYMS_BUFFER_BYTES: usize = 64 * 1024;
 
-fn text_of(mut kallsyms: impl BufRead) -> io::Result<Option<KernelText>> {
+fn text_of(mut kallsyms: impl BufRead, size_bytes: Option<u64>) -> io::Result<Option<KernelText>> {
     let (mut text, mut stext, mut line) = (None, None, Vec::new());
     loop {
         line.clear();
@@ -61,7 +78,10 @@ fn text_of(mut kallsyms: impl BufRead) -> io::Result<Option<KernelText>> {
         }
         let end = if line.ends_with(b" _text\n") {
             text = text.or(address(&line));
-            continue;
+            match text.zip(size_bytes) {
+                Some((start, size)) => start.checked_add(size),
+                None => continue,
+            }
         } else if line.ends_with(b" _stext\n") {
             stext = stext.or(address(&line));
             continue;
@@ -158,16 +178,34 @@ ffffffff81000001 T startup
 ffffffff8220bb08 T _etext
 ffffffffc0000000 t _text\t[mod]
 " as &[u8];
-        let text = text_of(kallsyms).unwrap().unwrap();
+        let text = text_of(kallsyms, None).unwrap().unwrap();
         assert_eq!((text.start, text.end), (0xffff_ffff_8100_0000, 0xffff_ffff_8220_bb08));
         assert_eq!(text.reference_name, "_text");
+        assert_eq!(text_of(kallsyms, Some(0x120_bb08)).unwrap(), Some(text));
+    }
+
+    #[test]
+    fn the_size_of_the_code_is_a_resource() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        assert_eq!(code_bytes(&roots), None);
+        for (line, size) in [
+            ("  01000000-0220bb07 : Kernel code\n", Some(0x120_bb08)),
+            ("  00000000-00000000 : Kernel code\n", None),
+            ("  01000000-0220bb07 : Kernel data\n", None),
+        ] {
+            std::fs::write(dir.path().join("iomem"), format!("00001000-9ffff : RAM\n{line}"))
+                .unwrap();
+            assert_eq!(code_bytes(&roots), size, "{line}");
+        }
     }
 
     #[test]
     fn hidden_addresses_give_no_range() {
         let hidden = b"0000000000000000 T _text\n0000000000000000 T _etext\n" as &[u8];
-        assert_eq!(text_of(hidden).unwrap(), None);
-        assert_eq!(text_of(b"" as &[u8]).unwrap(), None);
+        assert_eq!(text_of(hidden, None).unwrap(), None);
+        assert_eq!(text_of(hidden, Some(0x1000)).unwrap(), None);
+        assert_eq!(text_of(b"" as &[u8], None).unwrap(), None);
     }
 
     #[test]
