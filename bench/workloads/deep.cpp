@@ -7,7 +7,8 @@
 //
 //   deep [--seconds S | --iterations N] [--threads T]
 //
-// prints a checksum: with --iterations it depends on N alone.
+// prints a checksum: with --iterations it depends on N and T alone; each thread makes N. A second
+// line says how long it took, see result.h.
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,8 @@
 #include <cstring>
 #include <thread>
 #include <vector>
+
+#include "result.h"
 
 // Physical frames: never inlined, never cloned, never turned into tail calls (each does work
 // after the call that it makes).
@@ -126,29 +129,36 @@ struct Limits {
     unsigned threads = 0;     // 0: on the main thread
 };
 
-PHYSICAL static uint64_t drive(const Limits& limits, uint64_t salt) {
+struct Driven {
+    uint64_t checksum = 0;
+    uint64_t iterations = 0;
+};
+
+PHYSICAL static Driven drive(const Limits& limits, uint64_t salt) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::duration<double>(limits.seconds);
     uint64_t checksum = salt;
-    for (uint64_t i = 0;; i++) {
+    uint64_t i = 0;
+    for (;; i++) {
         if (limits.iterations != 0 ? i >= limits.iterations : Clock::now() >= end) break;
         checksum = checksum * 31 + pipeline::Pipeline<pipeline::kStages - 1>::stage(i + salt);
     }
-    return checksum;
+    return {checksum, i};
 }
 
-static uint64_t drive_threads(const Limits& limits) {
-    std::vector<uint64_t> checksums(limits.threads);
+static Driven drive_threads(const Limits& limits) {
+    std::vector<Driven> driven(limits.threads);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < limits.threads; t++) {
-        threads.emplace_back([&, t] { checksums[t] = drive(limits, t + 1); });
+        threads.emplace_back([&, t] { driven[t] = drive(limits, t + 1); });
     }
-    uint64_t checksum = 0;
+    Driven all;
     for (unsigned t = 0; t < limits.threads; t++) {
         threads[t].join();
-        checksum ^= checksums[t];
+        all.checksum ^= driven[t].checksum;
+        all.iterations += driven[t].iterations;
     }
-    return checksum;
+    return all;
 }
 
 static int usage() {
@@ -167,7 +177,11 @@ int main(int argc, char** argv) {
             limits.threads = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
         else return usage();
     }
-    const uint64_t checksum = limits.threads == 0 ? drive(limits, 0) : drive_threads(limits);
-    std::printf("checksum %016llx\n", static_cast<unsigned long long>(checksum));
+    const result_timer timer = result_begin();
+    const Driven driven = limits.threads == 0 ? drive(limits, 0) : drive_threads(limits);
+    const double seconds = result_end(timer);
+    std::printf("checksum %016llx\n", static_cast<unsigned long long>(driven.checksum));
+    result_print("deep", limits.threads == 0 ? 1 : limits.threads, limits.iterations,
+                 driven.iterations, seconds);
     return 0;
 }

@@ -1,21 +1,38 @@
-// Futex ping-pong: two threads that hand a token to and fro, each asleep while the other works.
-// Context switches and wake-ups, and hardly anything else.
+// Futex ping-pong: pairs of threads that hand a token to and fro, each asleep while the other
+// works. Context switches and wake-ups, and hardly anything else.
 //
-//   pingpong [--rounds N]
+//   pingpong [--iterations N] [--threads T]
+//
+// Every pair makes N rounds of two passes each; T is even. `--rounds` is another name for
+// `--iterations`.
 
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Whose turn it is: 0 the main thread's, 1 the partner's.
-static _Atomic int turn;
-static long rounds = 100 * 1000;
+#include "result.h"
+
+// Pairs do not share cache lines.
+struct pair {
+    // Whose turn it is: 0 the one's, 1 the other's.
+    _Alignas(64) _Atomic int turn;
+};
+
+struct player {
+    pthread_t thread;
+    struct pair *pair;
+    int side;
+};
+
+static uint64_t rounds = 100 * 1000;
 
 static long futex(_Atomic int *word, int operation, int value) {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
@@ -23,43 +40,67 @@ static long futex(_Atomic int *word, int operation, int value) {
 
 // The kernel compares the word with `not_yet` under its own lock: a wake-up between the load
 // and the system call is not lost.
-__attribute__((noinline)) static void await_turn(int mine) {
+__attribute__((noinline)) static void await_turn(struct pair *pair, int mine) {
     int not_yet = 1 - mine;
-    while (atomic_load(&turn) != mine) futex(&turn, FUTEX_WAIT, not_yet);
+    while (atomic_load(&pair->turn) != mine) futex(&pair->turn, FUTEX_WAIT, not_yet);
 }
 
-__attribute__((noinline)) static void pass_on(int to) {
-    atomic_store(&turn, to);
-    futex(&turn, FUTEX_WAKE, 1);
+__attribute__((noinline)) static void pass_on(struct pair *pair, int to) {
+    atomic_store(&pair->turn, to);
+    futex(&pair->turn, FUTEX_WAKE, 1);
 }
 
-static void *partner(void *unused) {
-    (void)unused;
-    for (long i = 0; i < rounds; i++) {
-        await_turn(1);
-        pass_on(0);
+static void *play(void *argument) {
+    struct player *player = argument;
+    for (uint64_t i = 0; i < rounds; i++) {
+        await_turn(player->pair, player->side);
+        pass_on(player->pair, 1 - player->side);
     }
     return NULL;
 }
 
+static int usage(void) {
+    fprintf(stderr, "usage: pingpong [--iterations N] [--threads T], T even and at most %d\n",
+            RESULT_MAX_THREADS);
+    return 2;
+}
+
 int main(int argc, char **argv) {
-    if (argc == 3 && strcmp(argv[1], "--rounds") == 0) {
-        rounds = strtol(argv[2], NULL, 10);
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: pingpong [--rounds N]\n");
-        return 2;
+    unsigned threads = 2;
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        bool ok;
+        if (strcmp(argv[i], "--iterations") == 0 || strcmp(argv[i], "--rounds") == 0)
+            ok = (rounds = result_amount(value)) != 0;
+        else if (strcmp(argv[i], "--threads") == 0)
+            ok = (threads = result_threads(value)) != 0 && threads % 2 == 0;
+        else ok = false;
+        if (!ok) return usage();
     }
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, partner, NULL);
-    if (error != 0) {
-        fprintf(stderr, "pingpong: pthread_create: %s\n", strerror(error));
+    struct pair *pairs = aligned_alloc(_Alignof(struct pair), threads / 2 * sizeof *pairs);
+    struct player *players = calloc(threads, sizeof *players);
+    if (!pairs || !players) {
+        perror("pingpong: memory");
         return 1;
     }
-    for (long i = 0; i < rounds; i++) {
-        await_turn(0);
-        pass_on(1);
+    for (unsigned p = 0; p < threads / 2; p++) atomic_init(&pairs[p].turn, 0);
+    const struct result_timer timer = result_begin();
+    // The main thread plays too, so that a single pair is it and one partner.
+    for (unsigned t = 0; t < threads; t++) {
+        players[t] = (struct player){0, &pairs[t / 2], (int)(t % 2)};
+        if (t == 0) continue;
+        int error = pthread_create(&players[t].thread, NULL, play, &players[t]);
+        if (error != 0) {
+            fprintf(stderr, "pingpong: pthread_create: %s\n", strerror(error));
+            return 1;
+        }
     }
-    pthread_join(thread, NULL);
-    printf("rounds %ld\n", rounds);
+    play(&players[0]);
+    for (unsigned t = 1; t < threads; t++) pthread_join(players[t].thread, NULL);
+    const double seconds = result_end(timer);
+    printf("rounds %llu\n", (unsigned long long)rounds);
+    result_print("pingpong", threads, rounds, rounds * threads, seconds);
+    free(players);
+    free(pairs);
     return 0;
 }

@@ -1,0 +1,79 @@
+// A storm of voluntary context switches: threads that give up the CPU over and over.
+//
+//   yield [--iterations N] [--threads T] [--call sched_yield|sleep0]
+//
+// Each thread calls N times: `sched_yield`, which switches as soon as there are more threads than
+// CPUs, or `sleep0`, a sleep of no time at all, which arms a timer and is woken by it.
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "result.h"
+
+static uint64_t iterations = 100 * 1000;
+static bool sleeps = false;
+
+// What sleep(0) of the C library comes to.
+__attribute__((noinline)) static void sleep_zero(void) {
+    const struct timespec none = {0, 0};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &none, NULL);
+}
+
+__attribute__((noinline)) static void yield_once(void) { sched_yield(); }
+
+static void *storm(void *unused) {
+    (void)unused;
+    if (sleeps) {
+        for (uint64_t i = 0; i < iterations; i++) sleep_zero();
+    } else {
+        for (uint64_t i = 0; i < iterations; i++) yield_once();
+    }
+    return NULL;
+}
+
+static int usage(void) {
+    fprintf(stderr,
+            "usage: yield [--iterations N] [--threads T] [--call sched_yield|sleep0], T at most %d\n",
+            RESULT_MAX_THREADS);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    unsigned threads = 4;
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        bool ok;
+        if (strcmp(argv[i], "--iterations") == 0) ok = (iterations = result_amount(value)) != 0;
+        else if (strcmp(argv[i], "--threads") == 0) ok = (threads = result_threads(value)) != 0;
+        else if (strcmp(argv[i], "--call") == 0) {
+            sleeps = strcmp(value, "sleep0") == 0;
+            ok = sleeps || strcmp(value, "sched_yield") == 0;
+        } else ok = false;
+        if (!ok) return usage();
+    }
+    pthread_t *handles = calloc(threads, sizeof *handles);
+    if (!handles) {
+        perror("yield: memory");
+        return 1;
+    }
+    const struct result_timer timer = result_begin();
+    for (unsigned t = 0; t < threads; t++) {
+        int error = pthread_create(&handles[t], NULL, storm, NULL);
+        if (error != 0) {
+            fprintf(stderr, "yield: pthread_create: %s\n", strerror(error));
+            return 1;
+        }
+    }
+    for (unsigned t = 0; t < threads; t++) pthread_join(handles[t], NULL);
+    const double seconds = result_end(timer);
+    result_print(sleeps ? "sleep0" : "yield", threads, iterations, iterations * threads, seconds);
+    free(handles);
+    return 0;
+}
