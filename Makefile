@@ -13,7 +13,7 @@ demo: setup-demo ## build whit, record a real program, print its report, write i
 test: setup-test ## everything that is checked: format, lints, tests, fuzz smoke runs, licences
 	@scripts/test.sh
 
-bench: setup-bench ## compare whit with its peers on the same recordings (SIZES=50M,500M,2G)
+bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), recorders (TABLES=loss,..)
 	@scripts/bench.sh
 
 fmt: ## format the sources

@@ -1,13 +1,27 @@
 #!/usr/bin/env bash
-# Compares `whit report` with its peers on the same recordings: see docs/benchmarks.md.
+# Compares `whit report` and `whit record` with their peers: see docs/benchmarks.md.
 #
-#   SIZES=50M,500M,2G   sizes of the recordings
+#   SIZES=50M,500M,2G   sizes of the recordings that readers are compared on; none: not at all
+#   TABLES=loss,futex   tables of recorders; all by default, none: not at all
+#   ROUNDS=N            runs of each (default 5)
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
+SIZES=${SIZES:-50M,500M,2G}
+ROUNDS=${ROUNDS:-5}
+OUT=target/bench
+
 say "building whit (release)"
 cargo_build --release --locked -p whit
-make -s -C bench/workloads deep
-mkdir -p target/bench
-exec target/release/whit bench report --sizes "${SIZES:-50M,500M,2G}" \
-    --workload target/workloads/deep --cache target/bench --json target/bench/report.json
+make -s -C bench/workloads deep matrix pingpong yield spawn
+mkdir -p "$OUT"
+status=0
+if [ "$SIZES" != none ]; then
+    target/release/whit bench report --sizes "$SIZES" --rounds "$ROUNDS" \
+        --workload target/workloads/deep --cache "$OUT" --json "$OUT/report.json" || status=$?
+fi
+if [ "${TABLES:-}" != none ]; then
+    target/release/whit bench record ${TABLES:+--tables "$TABLES"} --rounds "$ROUNDS" \
+        --workloads target/workloads --dir "$OUT" --json "$OUT/record.json" || status=$?
+fi
+exit "$status"

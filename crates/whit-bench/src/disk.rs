@@ -6,7 +6,7 @@ use crate::Error;
 use crate::size::ByteSize;
 
 /// Left free beside what a benchmark writes.
-const RESERVE_BYTES: u64 = 256 << 20;
+pub const RESERVE_BYTES: u64 = 256 << 20;
 
 /// Bytes that this user may still write below `directory`.
 pub fn available(directory: &Path) -> Result<ByteSize, Error> {
@@ -15,11 +15,12 @@ pub fn available(directory: &Path) -> Result<ByteSize, Error> {
     Ok(ByteSize(stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
 
-/// Fails where `needed` bytes and a reserve would not fit.
-pub fn require(directory: &Path, needed: ByteSize) -> Result<(), Error> {
+/// Fails where `needed` bytes and a reserve would not fit; `way_out` says which options help.
+pub fn require(directory: &Path, needed: ByteSize, way_out: &'static str) -> Result<(), Error> {
     let available = available(directory)?;
     if available.0 < needed.0.saturating_add(RESERVE_BYTES) {
-        return Err(Error::DiskSpace { path: directory.to_owned(), available, needed });
+        let path = directory.to_owned();
+        return Err(Error::DiskSpace { path, available, needed, way_out });
     }
     Ok(())
 }
@@ -32,8 +33,9 @@ mod tests {
     fn a_little_fits_and_too_much_does_not() {
         let directory = std::env::temp_dir();
         assert!(available(&directory).unwrap().0 > 0);
-        let error = require(&directory, ByteSize(u64::MAX)).unwrap_err();
-        assert!(error.to_string().contains("--sizes"), "{error}");
+        let error = require(&directory, ByteSize(u64::MAX), "use --less").unwrap_err();
+        assert!(error.to_string().contains("use --less"), "{error}");
+        require(&directory, ByteSize(0), "use --less").unwrap();
         assert!(available(Path::new("/nonexistent")).is_err());
     }
 }

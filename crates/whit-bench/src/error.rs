@@ -28,8 +28,7 @@ pub enum Error {
     },
     /// The recordings would not fit.
     #[error(
-        "{path} has {available} free and the benchmark needs {needed}: \
-         free some space, choose smaller --sizes, or another --cache"
+        "{path} has {available} free and the benchmark needs {needed}: free some space, {way_out}"
     )]
     DiskSpace {
         /// The directory for recordings.
@@ -38,6 +37,8 @@ pub enum Error {
         available: ByteSize,
         /// Bytes that would be written.
         needed: ByteSize,
+        /// Options that help.
+        way_out: &'static str,
     },
     /// Recording the workload did not work.
     #[error("cannot record the workload: `{command}` {outcome}\n{stderr}")]
@@ -62,6 +63,20 @@ pub enum Error {
         /// Size that was asked for.
         wanted: ByteSize,
     },
+    /// A workload did not run by itself, without any recorder.
+    #[error(
+        "the workload does not run: `{command}` {outcome}; build it anew with \
+         `make -C bench/workloads`, or name another directory with --workloads"
+    )]
+    Workload {
+        /// The command line.
+        command: String,
+        /// How it ended, and what it printed.
+        outcome: String,
+    },
+    /// What a recorder wrote cannot be read.
+    #[error("cannot read what the recorder wrote: {0}")]
+    Unreadable(#[from] whit_perfdata::reader::OpenError),
 }
 
 impl Error {

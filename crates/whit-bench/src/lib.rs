@@ -6,19 +6,25 @@
 //! killed and shown as `> N s`, never dropped.
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
+//! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //!
-//! What is not here: any reading of recordings, and any claim. Numbers go out as measured.
+//! What is not here: any claim. Numbers go out as measured, and what is read from recordings is
+//! read by the same code whoever made them.
 
 #![forbid(unsafe_code)]
 
 pub mod compare;
 pub mod disk;
 pub mod error;
+mod markdown;
 pub mod measure;
 pub mod peer;
+mod process_tree;
+pub mod record;
 pub mod recording;
 pub mod render;
 pub mod report;
+pub mod scratch;
 pub mod size;
 pub mod summary;
 pub mod system;

@@ -12,8 +12,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 use wait4::Wait4;
 
+use crate::process_tree;
+
 /// How much of a failed program's output is kept.
 const STDERR_TAIL_BYTES: u64 = 2000;
+/// The status of a run that was ended for a reason.
+pub const STOPPED: &str = "was stopped";
+/// How often a running program is looked at.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -50,6 +56,18 @@ pub struct Measurement {
     pub max_rss_bytes: u64,
 }
 
+/// What a run printed: the end of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Printed {
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Looked at now and then while a program runs; a reason ends the run.
+pub type Watch<'a> = &'a dyn Fn() -> Option<String>;
+
 /// Runs `command` with no input and its output discarded, at most for `limit`.
 ///
 /// The figures are those of `wait4(2)` for this child. The peak memory of a child cannot be
@@ -60,19 +78,44 @@ pub struct Measurement {
 /// Only where the program cannot be started or waited for; a run that fails or is killed is an
 /// [`Outcome`].
 pub fn run(mut command: Command, limit: Duration) -> io::Result<Measurement> {
+    command.stdout(Stdio::null());
     let mut stderr = anonymous_file()?;
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone()?);
+    measure(command, limit, &mut stderr, &|| None)
+}
+
+/// As [`run`], and gives what was printed. `watch` is asked about ten times a second; where it
+/// has a reason the run is ended and counts as failed with it.
+pub fn run_watched(
+    mut command: Command,
+    limit: Duration,
+    watch: Watch<'_>,
+) -> io::Result<(Measurement, Printed)> {
+    let (mut stdout, mut stderr) = (anonymous_file()?, anonymous_file()?);
+    command.stdout(stdout.try_clone()?);
+    let measurement = measure(command, limit, &mut stderr, watch)?;
+    Ok((measurement, Printed { stdout: tail(&mut stdout)?, stderr: tail(&mut stderr)? }))
+}
+
+fn measure(
+    mut command: Command,
+    limit: Duration,
+    stderr: &mut File,
+    watch: Watch<'_>,
+) -> io::Result<Measurement> {
+    command.stdin(Stdio::null()).stderr(stderr.try_clone()?);
     let start = Instant::now();
     let mut child = command.spawn()?;
-    let in_time = wait_for_end(&mut child, limit)?;
+    let end = wait_for_end(&child, limit, watch)?;
+    if !matches!(end, End::ByItself) {
+        process_tree::kill(&mut child)?;
+    }
     let wall_s = start.elapsed().as_secs_f64();
     let used = child.wait4()?;
-    let outcome = if !in_time {
-        Outcome::TimedOut { limit_s: limit.as_secs() }
-    } else if used.status.success() {
-        Outcome::Success
-    } else {
-        Outcome::Failed { status: describe(used.status), stderr: tail(&mut stderr)? }
+    let outcome = match end {
+        End::TimedOut => Outcome::TimedOut { limit_s: limit.as_secs() },
+        End::Stopped(reason) => Outcome::Failed { status: STOPPED.into(), stderr: reason },
+        End::ByItself if used.status.success() => Outcome::Success,
+        End::ByItself => Outcome::Failed { status: describe(used.status), stderr: tail(stderr)? },
     };
     Ok(Measurement {
         outcome,
@@ -83,8 +126,14 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<Measurement> {
     })
 }
 
-/// Waits until the child has ended, without reaping it; kills it at the limit and says `false`.
-fn wait_for_end(child: &mut Child, limit: Duration) -> io::Result<bool> {
+enum End {
+    ByItself,
+    TimedOut,
+    Stopped(String),
+}
+
+/// Waits until the child has ended, without reaping it, or there is a reason to end it.
+fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> io::Result<End> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("the child has no process id"))?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -92,13 +141,15 @@ fn wait_for_end(child: &mut Child, limit: Duration) -> io::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            child.kill()?;
-            return Ok(false);
+            return Ok(End::TimedOut);
         }
-        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        if let Some(reason) = watch() {
+            return Ok(End::Stopped(reason));
+        }
+        let left = Timespec::try_from(left.min(WATCH_INTERVAL)).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return Ok(true),
+            Ok(_) => return Ok(End::ByItself),
             Err(error) => return Err(error.into()),
         }
     }
@@ -184,6 +235,22 @@ mod tests {
     fn a_run_beyond_its_limit_is_killed() {
         let m = run(sh("exec sleep 1000"), Duration::from_millis(1)).unwrap();
         assert_eq!(m.outcome, Outcome::TimedOut { limit_s: 0 });
+    }
+
+    #[test]
+    fn what_is_printed_is_given() {
+        let never = || None;
+        let (m, printed) = run_watched(sh("echo out; echo err >&2"), GENEROUS, &never).unwrap();
+        assert_eq!(m.outcome, Outcome::Success);
+        assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("out", "err"));
+    }
+
+    #[test]
+    fn a_reason_ends_a_run() {
+        let full = || Some("the disk is full".to_owned());
+        let (m, _) = run_watched(sh("exec sleep 1000"), GENEROUS, &full).unwrap();
+        let Outcome::Failed { status, stderr } = m.outcome else { panic!("{m:?}") };
+        assert_eq!((status.as_str(), stderr.as_str()), (STOPPED, "the disk is full"));
     }
 
     #[test]

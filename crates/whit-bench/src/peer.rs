@@ -165,7 +165,8 @@ fn fill(kind: PeerKind, recording: &Path, output: &Path) -> Vec<String> {
     kind.arguments().into_iter().map(word).collect()
 }
 
-fn version(program: &Path) -> Result<String, String> {
+/// What a program says to `--version`: the first line.
+pub(crate) fn version(program: &Path) -> Result<String, String> {
     let output = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())

@@ -3,13 +3,14 @@
 //! A recording goes stale with the program that it shows, so the cache keeps a copy of the
 //! workload under a key made from its bytes, and records that copy.
 
+use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::measure::{self, Outcome, command_line};
 use crate::peer::perf;
@@ -29,13 +30,33 @@ const SIZE_TOLERANCE: f64 = 0.25;
 /// Longer than any recording: the recorder ends the workload.
 const ENDLESS_S: &str = "100000";
 
-/// Who makes the recordings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Who records.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RecorderKind {
     /// The installed `perf record`.
     Perf,
     /// The whit that is compared.
     Whit,
+}
+
+impl RecorderKind {
+    /// Both, in the order in which they are shown.
+    pub const ALL: [RecorderKind; 2] = [RecorderKind::Perf, RecorderKind::Whit];
+}
+
+impl fmt::Display for RecorderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            RecorderKind::Perf => "perf",
+            RecorderKind::Whit => "whit",
+        })
+    }
+}
+
+impl Serialize for RecorderKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// How recordings are made.
@@ -107,7 +128,11 @@ impl Cache {
     pub fn require_space(&self, sizes: &[ByteSize]) -> Result<(), Error> {
         let missing = sizes.iter().filter(|size| !self.path(**size).exists());
         let needed = missing.fold(0u64, |sum, size| sum.saturating_add(size.0));
-        disk::require(&self.directory, ByteSize(needed))
+        disk::require(
+            &self.directory,
+            ByteSize(needed),
+            "choose smaller --sizes, or another --cache",
+        )
     }
 
     /// The recording of `size`, made unless it is there; `say` is told before one is made.
@@ -124,10 +149,7 @@ impl Cache {
     }
 
     fn path(&self, size: ByteSize) -> PathBuf {
-        let recorder = match self.recorder.kind {
-            RecorderKind::Perf => "perf",
-            RecorderKind::Whit => "whit",
-        };
+        let recorder = self.recorder.kind;
         let event = self.recorder.event.as_deref().unwrap_or("default");
         let event: String =
             event.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

@@ -1,7 +1,6 @@
 //! A comparison as text: Markdown tables that read well in a terminal as they are.
 
-use std::fmt::Write;
-
+use crate::markdown::{line_to, number, spread, table_to};
 use crate::peer::PeerKind;
 use crate::report::{Comparison, FileResult};
 use crate::size::ByteSize;
@@ -41,15 +40,15 @@ fn file_to(text: &mut String, file: &FileResult) {
         Summary::Measured { wall_s, .. } => Some(wall_s.median),
         _ => None,
     });
-    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     let mut notes = Vec::new();
     for result in &file.results {
-        rows.push(row(result.peer, &result.summary, whit_s));
+        rows.push(row(result.peer, &result.summary, whit_s).to_vec());
         if let Summary::Failed { reason } | Summary::NotRun { reason } = &result.summary {
             notes.push(format!("{}: {reason}", result.peer));
         }
     }
-    table_to(text, &rows);
+    table_to(text, &rows, 1);
     if !notes.is_empty() {
         line_to(text, "");
     }
@@ -84,42 +83,6 @@ fn row(peer: PeerKind, summary: &Summary, whit_s: Option<f64>) -> [String; 6] {
         Summary::Failed { .. } => [name, "failed".into(), dash(), dash(), dash(), dash()],
         Summary::NotRun { .. } => [name, "not run".into(), dash(), dash(), dash(), dash()],
     }
-}
-
-/// Median (minimum–maximum).
-fn spread(spread: &Spread) -> String {
-    format!("{} ({}–{})", number(spread.median), number(spread.min), number(spread.max))
-}
-
-/// About three significant digits, never more than two decimals.
-fn number(value: f64) -> String {
-    match value.abs() {
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
-fn table_to(text: &mut String, rows: &[[String; 6]]) {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(|c| width(c).unwrap_or(0).max(3)).collect();
-    for (index, row) in rows.iter().enumerate() {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        line_to(text, &format!("| {} |", cells.collect::<Vec<_>>().join(" | ")));
-        if index == 0 {
-            let rules = widths.iter().enumerate().map(|(column, width)| {
-                if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
-            });
-            line_to(text, &format!("| {} |", rules.collect::<Vec<_>>().join(" | ")));
-        }
-    }
-}
-
-fn line_to(text: &mut String, line: &str) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "{line}");
 }
 
 #[cfg(test)]

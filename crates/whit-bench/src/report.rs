@@ -13,6 +13,7 @@ use crate::compare::{PeerResult, Rounds, interleave};
 use crate::measure::{Measurement, Outcome};
 use crate::peer::{AbsentPeer, Peer, PeerKind};
 use crate::recording::{Cache, Recorder, Recording};
+use crate::scratch::Scratch;
 use crate::size::ByteSize;
 use crate::summary::Summary;
 use crate::system::System;
@@ -91,7 +92,7 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
         let results = interleave(
             &peers,
             &recording.path,
-            &scratch.0,
+            scratch.path(),
             rounds,
             &|kind| too_slow.reason(kind),
             &mut |round, kind, run| say(&describe(round, kind, run)),
@@ -161,24 +162,6 @@ fn warm(path: &Path) -> Result<(), Error> {
     }
     let read = || io::copy(&mut File::open(path)?, &mut io::sink());
     read().map(drop).map_err(Error::file("read", path))
-}
-
-/// A directory for what peers write, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(cache: &Path) -> Result<Scratch, Error> {
-        let path = cache.join(format!("scratch-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is only space, and the results are worth more than an error.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn describe(round: usize, kind: PeerKind, run: &Measurement) -> String {

@@ -84,7 +84,7 @@ fn run() -> Result<u8> {
         Command::Script(args) => script::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),
-        Command::Bench(args) => bench::run(args).map(exit_byte),
+        Command::Bench(args) => bench::run(&args).map(exit_byte),
     }
 }
 

@@ -1,0 +1,292 @@
+//! The comparison behind `whit bench record`: what recording costs, and what it loses.
+//!
+//! Each table records one workload with several settings. A round runs the workload alone and
+//! then every recorder with every setting; overheads are against the run alone of the same round.
+//! The workload's amount of work is fixed beforehand, so that run times can be compared. Every
+//! recording is read by the same code, [`recorded`], whoever made it.
+
+pub mod recorded;
+pub mod recorder;
+pub mod render;
+pub mod run;
+pub mod summary;
+pub mod tables;
+pub mod workload;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::recorder::{AbsentRecorder, Recorder, RecorderKind};
+use self::run::{Place, Run, record};
+use self::summary::RowSummary;
+use self::tables::{Setting, Table, TableKind, Tuning};
+use self::workload::{Alone, Job, Workload, calibrate};
+use crate::Error;
+use crate::disk;
+use crate::measure::command_line;
+use crate::scratch::Scratch;
+use crate::size::ByteSize;
+use crate::system::System;
+
+/// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
+pub const SCHEMA: u32 = 1;
+
+/// Recording slows a workload down at most by about this factor: for the estimate of disk space.
+const SLOWDOWN_MAX: u64 = 8;
+/// More than any recorder writes to a disk or the page cache on one machine.
+const WRITE_RATE_MAX_BYTES_PER_S: u64 = 1 << 30;
+/// The rate that `-F max` stands for where the kernel does not tell.
+const MAX_RATE_HZ: u64 = 100_000;
+/// Bytes of a sample beside its stack.
+const SAMPLE_BYTES: u64 = 1024;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Tables, in the order of the result.
+    pub tables: Vec<TableKind>,
+    /// Runs of each setting.
+    pub rounds: usize,
+    /// How long a workload takes without a recorder; tables with high rates take a part of it.
+    pub duration: Duration,
+    /// Threads of the workloads; absent, what suits the machine.
+    pub threads: Option<usize>,
+    /// Event to sample; absent, `cycles` where the CPU's PMU has it, else `cpu-clock`.
+    pub event: Option<String>,
+    /// Samples a second, or `max`; absent, what each table has.
+    pub frequency: Option<String>,
+    /// Size of each ring.
+    pub ring_size: String,
+    /// Where recordings are written.
+    pub directory: PathBuf,
+    /// Where the workloads are.
+    pub workloads: PathBuf,
+    /// The whit to compare.
+    pub whit: PathBuf,
+    /// Limit for one run.
+    pub limit: Duration,
+}
+
+/// The result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The machine.
+    pub system: System,
+    /// What is the same in all tables.
+    pub tuning: Tuning,
+    /// Those that took part.
+    pub recorders: Vec<Recorder>,
+    /// Those that could not.
+    pub absent: Vec<AbsentRecorder>,
+    /// One entry per table.
+    pub tables: Vec<TableResult>,
+}
+
+/// One table.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TableResult {
+    /// Which.
+    pub table: TableKind,
+    /// What is recorded.
+    pub workload: Workload,
+    /// Command line of the workload.
+    pub workload_command: String,
+    /// Options of all settings.
+    pub common_options: Vec<String>,
+    /// Runs without a recorder, one per round.
+    pub alone: Vec<Alone>,
+    /// One entry per setting and recorder.
+    pub rows: Vec<Row>,
+}
+
+/// One recorder with one setting.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Who.
+    pub recorder: RecorderKind,
+    /// How.
+    pub setting: Setting,
+    /// What the runs came to.
+    pub summary: RowSummary,
+    /// The runs, in order.
+    pub runs: Vec<Run>,
+}
+
+impl Comparison {
+    /// True where no run of whit failed or took too long; a refusal is an answer.
+    pub fn whit_succeeded(&self) -> bool {
+        let rows = self.tables.iter().flat_map(|table| &table.rows);
+        rows.filter(|row| row.recorder == RecorderKind::Whit).all(|row| {
+            !matches!(row.summary, RowSummary::Failed { .. } | RowSummary::TimedOut { .. })
+        })
+    }
+}
+
+/// Runs all tables; `say` is told what is going on.
+///
+/// # Errors
+/// Where a workload does not run by itself, a program vanishes, or there is no room for
+/// recordings. What recorders refuse or fail at is part of the result.
+pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let (recorders, absent) = detect(&options.whit, say);
+    let scratch = Scratch::new(&options.directory)?;
+    let place = Place { scratch: &scratch, limit: options.limit };
+    let event = match &options.event {
+        Some(event) => event.clone(),
+        None => default_event(&recorders, place, say)?,
+    };
+    let tuning = Tuning {
+        event,
+        frequency: options.frequency.clone(),
+        ring_size: options.ring_size.clone(),
+    };
+    let mut tables = Vec::new();
+    for kind in &options.tables {
+        let table = Table::new(*kind, &tuning);
+        tables.push(run_table(&table, options, &recorders, place, say)?);
+    }
+    Ok(Comparison { schema: SCHEMA, system: System::detect(), tuning, recorders, absent, tables })
+}
+
+fn detect(whit: &Path, say: &mut dyn FnMut(&str)) -> (Vec<Recorder>, Vec<AbsentRecorder>) {
+    let (mut recorders, mut absent) = (Vec::new(), Vec::new());
+    for kind in RecorderKind::ALL {
+        match Recorder::detect(kind, whit) {
+            Ok(recorder) => recorders.push(recorder),
+            Err(missing) => {
+                say(&format!("{} does not take part: {}", missing.kind, missing.reason));
+                absent.push(missing);
+            }
+        }
+    }
+    (recorders, absent)
+}
+
+/// Whether the PMU counts cycles is only seen by trying: whit takes another event where it does
+/// not, and the recording says which.
+fn default_event(
+    recorders: &[Recorder],
+    place: Place<'_>,
+    say: &mut dyn FnMut(&str),
+) -> Result<String, Error> {
+    let whit = recorders.iter().find(|recorder| recorder.kind == RecorderKind::Whit);
+    let has_cycles = match whit {
+        Some(whit) => run::records_hardware_event(whit, "cycles", place)?,
+        None => false,
+    };
+    let event = if has_cycles { "cycles" } else { "cpu-clock" };
+    say(&format!("event: {event}"));
+    Ok(event.to_owned())
+}
+
+fn run_table(
+    table: &Table,
+    options: &Options,
+    recorders: &[Recorder],
+    place: Place<'_>,
+    say: &mut dyn FnMut(&str),
+) -> Result<TableResult, Error> {
+    say(&format!("{}: {}", table.kind, table.kind.title()));
+    let target = options.duration / table.time_divisor;
+    require_space(table, target, &options.directory)?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = table.workload.threads(options.threads.unwrap_or(cpus));
+    let job = calibrate(table.workload, &options.workloads, threads, target, options.limit)?;
+    let workload_command = command_line(job.words[0].as_ref(), &job.words[1..]);
+    say(&format!("  {workload_command}"));
+    let mut rows: Vec<Row> = rows(table, recorders);
+    let mut alone = Vec::new();
+    for round in 0..options.rounds {
+        let baseline = job.run(options.limit)?;
+        let seconds = baseline.result.seconds;
+        say(&format!("  round {}: {:<28} {seconds:8.2} s", round + 1, "alone"));
+        for index in order(round, rows.len()) {
+            let row = &mut rows[index];
+            let Some(recorder) = recorders.iter().find(|r| r.kind == row.recorder) else {
+                continue;
+            };
+            run_row(row, recorder, table, &job, &baseline, place)?;
+            if let Some(run) = row.runs.get(round) {
+                say(&render::progress(round, row, run));
+            }
+        }
+        alone.push(baseline);
+    }
+    for row in &mut rows {
+        row.summary = RowSummary::of(&row.runs);
+    }
+    Ok(TableResult {
+        table: table.kind,
+        workload: table.workload,
+        workload_command,
+        common_options: table.common.clone(),
+        alone,
+        rows,
+    })
+}
+
+/// A row that has refused, failed or taken too long is not run again.
+fn run_row(
+    row: &mut Row,
+    recorder: &Recorder,
+    table: &Table,
+    job: &Job,
+    alone: &Alone,
+    place: Place<'_>,
+) -> Result<(), Error> {
+    if row.runs.last().is_none_or(|run| matches!(run, Run::Measured(_))) {
+        let options = [&table.common[..], &row.setting.options[..]].concat();
+        row.runs.push(record(recorder, &options, job, alone, place)?);
+    }
+    Ok(())
+}
+
+/// Recorders with the same setting follow each other.
+fn rows(table: &Table, recorders: &[Recorder]) -> Vec<Row> {
+    let each = table.settings.iter().flat_map(|setting| {
+        recorders.iter().map(|recorder| Row {
+            recorder: recorder.kind,
+            setting: setting.clone(),
+            summary: RowSummary::NotRun,
+            runs: Vec::new(),
+        })
+    });
+    each.collect()
+}
+
+/// Every round begins at another row, and every other round goes backwards, so that neither
+/// recorder always follows the other.
+fn order(round: usize, rows: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows).map(|turn| (round + turn) % rows).collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+fn require_space(table: &Table, target: Duration, directory: &Path) -> Result<(), Error> {
+    let needed = ByteSize(expected_bytes(table, target));
+    disk::require(directory, needed, "choose a lower --frequency, or another --dir")
+}
+
+/// An estimate from above of the size of one recording.
+fn expected_bytes(table: &Table, target: Duration) -> u64 {
+    let max = || {
+        let path = "/proc/sys/kernel/perf_event_max_sample_rate";
+        let rate = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+        rate.unwrap_or(MAX_RATE_HZ)
+    };
+    let frequency_hz = table.frequency.parse().unwrap_or_else(|_| max());
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let sample_bytes = u64::from(table.stack_bytes) + SAMPLE_BYTES;
+    let rate = frequency_hz.saturating_mul(cpus).saturating_mul(sample_bytes);
+    let millis = target.as_millis() as u64 * SLOWDOWN_MAX;
+    rate.min(WRITE_RATE_MAX_BYTES_PER_S).saturating_mul(millis) / 1000
+}
+
+#[cfg(test)]
+mod tests;

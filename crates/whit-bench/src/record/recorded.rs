@@ -1,0 +1,255 @@
+//! What one recording holds and what it lost, read in the same way whoever made it.
+//!
+//! The kernel writes a LOST record into a ring as soon as there is room again: the ring was
+//! *paused* from the record before it to the LOST record. In a recording the rings stand mixed,
+//! so that the record before belongs to another ring as often as not; records are therefore told
+//! apart by their CPU, which each ring has of its own (`--sample-cpu` sees to it that records say
+//! it). Data loss is paused time over elapsed time, as in Budankov, "Linux perf advancements for
+//! compute intensive and server systems", Linux Piter 2019.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::Serialize;
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, SideBand, record_type};
+use whit_perfdata::stream::{Stream, StreamReader};
+use whit_types::{CpuId, TimestampNs};
+
+use crate::Error;
+
+/// Figures of one recording.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Recorded {
+    /// Size of all files together.
+    pub size_bytes: u64,
+    /// Records that the kernel wrote.
+    pub records: u64,
+    /// Samples among them.
+    pub samples: u64,
+    /// Records dropped, as LOST records say: of any type, and only where a later record found
+    /// room.
+    pub lost_records: u64,
+    /// Number of LOST records.
+    pub lost_chunks: u64,
+    /// Records dropped, as LOST_SAMPLES records say.
+    pub lost_samples: u64,
+    /// Records dropped in all, see [`Recorded::lost_in_all`].
+    pub lost: u64,
+    /// Time during which rings were full, summed over rings; absent where records do not say
+    /// their time and CPU.
+    pub paused_ns: Option<u64>,
+    /// From the first to the last sample (or LOST record), times the number of rings.
+    pub elapsed_ns: Option<u64>,
+    /// Rings that have records.
+    pub rings: u64,
+    /// Bytes inside compressed records.
+    pub compressed_bytes: u64,
+    /// What these bytes were before.
+    pub decompressed_bytes: u64,
+    /// Bytes that hold no whole record.
+    pub unreadable_bytes: u64,
+    /// What the recorder measured itself, where it is whit.
+    pub ledger: Option<LedgerLoss>,
+}
+
+/// The loss that whit's ledger has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct LedgerLoss {
+    /// Samples recorded.
+    pub samples: u64,
+    /// Records dropped.
+    pub lost: u64,
+    /// Time during which rings were full, summed over rings.
+    pub paused_ns: u64,
+    /// Recorded time, summed over rings.
+    pub elapsed_ns: u64,
+}
+
+impl Recorded {
+    /// Reads a whole recording: a file or a directory.
+    pub fn read(path: &Path) -> Result<Recorded, Error> {
+        let recording = Recording::open(path)?;
+        let events = EventTable::new(&recording.events);
+        let mut recorded = Recorded { size_bytes: recording.size_bytes, ..Recorded::default() };
+        let mut rings = Rings::default();
+        for stream in &recording.streams {
+            recorded.add(stream, &events, &mut rings);
+        }
+        recorded.ledger = recording.features.ledger().map(|ledger| LedgerLoss {
+            samples: ledger.samples,
+            lost: ledger.lost_records,
+            paused_ns: ledger.paused_ns,
+            elapsed_ns: ledger.elapsed_ns,
+        });
+        recorded.lost = recorded.lost_in_all();
+        recorded.rings = rings.by_cpu.len() as u64;
+        if rings.all_have_times && !rings.by_cpu.is_empty() {
+            recorded.paused_ns = Some(rings.paused_ns());
+            recorded.elapsed_ns = Some(rings.elapsed_ns());
+        }
+        Ok(recorded)
+    }
+
+    fn add(&mut self, stream: &Stream, events: &EventTable, rings: &mut Rings) {
+        let mut reader = StreamReader::new(stream.clone());
+        let mut block = Vec::new();
+        loop {
+            match reader.next_block(&mut block) {
+                Ok(Some(_)) => self.add_block(&block, events, rings),
+                Ok(None) => break,
+                Err(error) => {
+                    self.unreadable_bytes += error.lost_bytes().max(1);
+                    break;
+                }
+            }
+        }
+        self.unreadable_bytes += reader.truncation().map_or(0, |cut| cut.size_bytes);
+        let counts = reader.record_counts();
+        self.compressed_bytes += counts.compressed_bytes;
+        self.decompressed_bytes += counts.decompressed_bytes;
+    }
+
+    fn add_block(&mut self, block: &[u8], events: &EventTable, rings: &mut Rings) {
+        let mut rest = block;
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            rest = tail;
+            if record.header.kind >= record_type::USER_START {
+                continue;
+            }
+            let place = Place::of(record, events);
+            match record.header.kind {
+                record_type::SAMPLE => self.samples += 1,
+                record_type::LOST | record_type::LOST_SAMPLES => match SideBand::parse(record) {
+                    Some(SideBand::Lost { lost, .. }) => {
+                        self.lost_records = self.lost_records.saturating_add(lost);
+                        self.lost_chunks += 1;
+                    }
+                    // The recorder's own summary: no ring had it.
+                    Some(SideBand::LostSamples { lost }) => {
+                        self.lost_samples = self.lost_samples.saturating_add(lost);
+                        continue;
+                    }
+                    _ => continue,
+                },
+                _ => {}
+            }
+            if rings.see(record.header.kind, place) {
+                self.records += 1;
+            }
+        }
+    }
+
+    /// LOST records tell of drops that a later record followed. What the counters of the events
+    /// say (`PERF_FORMAT_LOST`) is written as LOST_SAMPLES at the end: by perf all of it, drops
+    /// that LOST records tell of included; by whit, which has a ledger, only the rest.
+    fn lost_in_all(&self) -> u64 {
+        match self.ledger {
+            Some(_) => self.lost_records.saturating_add(self.lost_samples),
+            None => self.lost_records.max(self.lost_samples),
+        }
+    }
+
+    /// Data loss = paused time / elapsed time, between 0 and 1.
+    pub fn data_loss(&self) -> Option<f64> {
+        let (paused_ns, elapsed_ns) = (self.paused_ns?, self.elapsed_ns?);
+        Some(if elapsed_ns == 0 { 0.0 } else { paused_ns as f64 / elapsed_ns as f64 })
+    }
+
+    /// Dropped records as a share of all that were to be written, between 0 and 1.
+    pub fn lost_share(&self) -> f64 {
+        let produced = self.records.saturating_add(self.lost);
+        if produced == 0 { 0.0 } else { self.lost as f64 / produced as f64 }
+    }
+
+    /// Bytes before compression over bytes after it; 1 without compression.
+    pub fn compression_ratio(&self) -> f64 {
+        match self.compressed_bytes {
+            0 => 1.0,
+            compressed => self.decompressed_bytes as f64 / compressed as f64,
+        }
+    }
+}
+
+/// Where and when a record was written.
+#[derive(Clone, Copy)]
+struct Place {
+    cpu: Option<CpuId>,
+    time: Option<TimestampNs>,
+}
+
+impl Place {
+    fn of(record: RawRecord<'_>, events: &EventTable) -> Place {
+        if record.header.kind == record_type::SAMPLE {
+            let event = events.event_of_sample(record.body);
+            let layout = event.and_then(|event| events.layout(event));
+            let sample = layout.and_then(|layout| layout.parse(record.body));
+            return match sample {
+                Some(sample) => Place { cpu: sample.cpu, time: sample.time },
+                None => Place { cpu: None, time: None },
+            };
+        }
+        let id = events.parse_id_trailer(record.body);
+        Place { cpu: id.cpu, time: id.time }
+    }
+}
+
+struct Rings {
+    by_cpu: HashMap<CpuId, Ring>,
+    first: Option<TimestampNs>,
+    last: Option<TimestampNs>,
+    all_have_times: bool,
+}
+
+#[derive(Default)]
+struct Ring {
+    last: Option<TimestampNs>,
+    paused_ns: u64,
+}
+
+impl Default for Rings {
+    fn default() -> Rings {
+        Rings { by_cpu: HashMap::new(), first: None, last: None, all_have_times: true }
+    }
+}
+
+impl Rings {
+    /// Notes a record; false for one that the recorder made up for what existed before, which
+    /// has no time and was in no ring.
+    fn see(&mut self, kind: u32, place: Place) -> bool {
+        let (Some(cpu), Some(time)) = (place.cpu, place.time) else {
+            self.all_have_times = false;
+            return true;
+        };
+        if time.0 == 0 {
+            return false;
+        }
+        let ring = self.by_cpu.entry(cpu).or_default();
+        if kind == record_type::LOST {
+            // Before the first record of a ring nothing can fill it.
+            ring.paused_ns += ring.last.map_or(0, |last| time.since(last));
+        }
+        ring.last = ring.last.max(Some(time));
+        // Side-band records may come before the events are enabled.
+        if matches!(kind, record_type::SAMPLE | record_type::LOST) {
+            self.first = Some(self.first.map_or(time, |first| first.min(time)));
+            self.last = self.last.max(Some(time));
+        }
+        true
+    }
+
+    fn paused_ns(&self) -> u64 {
+        self.by_cpu.values().map(|ring| ring.paused_ns).sum()
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last.since(first) * self.by_cpu.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

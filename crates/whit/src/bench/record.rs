@@ -1,0 +1,144 @@
+//! `whit bench record`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use whit_bench::record::tables::TableKind;
+use whit_bench::record::workload::Workload;
+use whit_bench::record::{Options, compare, render};
+use whit_bench::size::ByteSize;
+
+use super::{Results, WORKLOADS, default_cache, this_program};
+
+/// Runs of each setting.
+const ROUNDS: u32 = 5;
+/// How long a workload takes by itself.
+const SECONDS: f64 = 2.0;
+/// The same with `--quick`.
+const QUICK_SECONDS: f64 = 0.1;
+
+#[derive(Args, Debug)]
+pub(super) struct RecordArgs {
+    /// Tables to make, separated by commas
+    #[arg(long, value_name = "TABLES", value_delimiter = ',', default_values_t = TableKind::ALL)]
+    tables: Vec<TableKind>,
+
+    /// Runs of each recorder with each setting [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// How long a workload takes without a recorder; tables with high rates take a part of it
+    /// [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<f64>,
+
+    /// One round of a tenth of a second: whether everything works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+
+    /// Threads of the workloads [default: what suits the machine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2048))]
+    threads: Option<u32>,
+
+    /// Event to sample [default: cycles where the PMU has it, else cpu-clock]
+    #[arg(short, long, value_name = "EVENT")]
+    event: Option<String>,
+
+    /// Samples a second, or 'max' [default: what each table has]
+    #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
+    frequency: Option<String>,
+
+    /// Size of each ring, the same for all recorders: a power of two, with K or M
+    #[arg(short, long, value_name = "SIZE", default_value = "512K", value_parser = ring_size)]
+    mmap_pages: String,
+
+    /// Directory in which recordings are written and removed [default: whit/bench in the user's
+    /// cache]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Directory of the workloads
+    #[arg(long, value_name = "DIR", default_value = WORKLOADS)]
+    workloads: PathBuf,
+
+    /// Seconds after which a run is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+
+    /// Another whit to compare [default: this one]
+    #[arg(long, value_name = "PROGRAM")]
+    whit: Option<PathBuf>,
+
+    #[command(flatten)]
+    results: Results,
+}
+
+/// Runs the command; the exit code is 1 where a run of whit failed.
+pub(super) fn run(args: &RecordArgs) -> Result<i32> {
+    let options = options(args)?;
+    let comparison = compare(&options, &mut |text| eprintln!("{text}"))?;
+    args.results.publish(&render::markdown(&comparison), &comparison)?;
+    Ok(if comparison.whit_succeeded() { 0 } else { 1 })
+}
+
+fn options(args: &RecordArgs) -> Result<Options> {
+    let programs = Workload::ALL.map(|workload| args.workloads.join(workload.program()));
+    if let Some(missing) = programs.iter().find(|program| !program.exists()) {
+        bail!(
+            "there is no {} to record: build it with `make -C bench/workloads` in whit's \
+             repository, or name the directory of the workloads with --workloads",
+            missing.display()
+        );
+    }
+    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { ROUNDS });
+    let seconds = args.seconds.unwrap_or(if args.quick { QUICK_SECONDS } else { SECONDS });
+    Ok(Options {
+        tables: args.tables.clone(),
+        rounds: rounds as usize,
+        duration: Duration::from_secs_f64(seconds),
+        threads: args.threads.map(|threads| threads as usize),
+        event: args.event.clone(),
+        frequency: args.frequency.clone(),
+        ring_size: args.mmap_pages.clone(),
+        directory: args.dir.clone().map_or_else(default_cache, Ok)?,
+        workloads: args.workloads.clone(),
+        whit: args.whit.clone().map_or_else(this_program, Ok)?,
+        limit: Duration::from_secs(args.timeout),
+    })
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.001..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0.001 to 3600".to_owned())
+}
+
+fn frequency(text: &str) -> Result<String, String> {
+    let is_rate = text.parse::<u32>().is_ok_and(|rate| rate > 0);
+    (is_rate || text == "max")
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a number of Hz, or 'max'".into())
+}
+
+/// As both recorders take it.
+fn ring_size(text: &str) -> Result<String, String> {
+    let size = text.parse().map(|ByteSize(bytes)| bytes);
+    let is_size = size.is_ok_and(u64::is_power_of_two) && text.ends_with(['K', 'M', 'G']);
+    is_size.then(|| text.to_owned()).ok_or_else(|| "a power of two with K, M or G, as 512K".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_before_anything_runs() {
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        assert!(seconds("0").is_err() && seconds("NaN").is_err() && seconds("x").is_err());
+        assert_eq!((frequency("max"), frequency("99")), (Ok("max".into()), Ok("99".into())));
+        assert!(frequency("0").is_err() && frequency("fast").is_err());
+        assert_eq!(ring_size("512K"), Ok("512K".into()));
+        assert!(ring_size("500K").is_err() && ring_size("128").is_err() && ring_size("").is_err());
+    }
+}
