@@ -1,7 +1,7 @@
 //! The comparison behind `whit bench record`: what recording costs, and what it loses.
 //!
-//! Each table records one workload with several settings. A round runs the workload alone and
-//! then every recorder with every setting; overheads are against the run alone of the same round.
+//! Each table records one workload with several settings. A round runs every recorder with every
+//! setting, and the workload alone in between; overheads are against the same round's runs alone.
 //! The workload's amount of work is fixed beforehand, so that run times can be compared. Every
 //! recording is read by the same code, [`recorded`], whoever made it.
 
@@ -33,6 +33,8 @@ use crate::system::System;
 /// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;
 
+/// Runs of the workload alone in each round.
+const RUNS_ALONE: usize = 3;
 /// Recording slows a workload down at most by about this factor: for the estimate of disk space.
 const SLOWDOWN_MAX: u64 = 8;
 /// More than any recorder writes to a disk or the page cache on one machine.
@@ -97,7 +99,7 @@ pub struct TableResult {
     pub workload_command: String,
     /// Options of all settings.
     pub common_options: Vec<String>,
-    /// Runs without a recorder, one per round.
+    /// Without a recorder: the medians of each round.
     pub alone: Vec<Alone>,
     /// One entry per setting and recorder.
     pub rows: Vec<Row>,
@@ -201,20 +203,7 @@ fn run_table(
     let mut rows: Vec<Row> = rows(table, recorders);
     let mut alone = Vec::new();
     for round in 0..options.rounds {
-        let baseline = job.run(options.limit)?;
-        let seconds = baseline.result.seconds;
-        say(&format!("  round {}: {:<28} {seconds:8.2} s", round + 1, "alone"));
-        for index in order(round, rows.len()) {
-            let row = &mut rows[index];
-            let Some(recorder) = recorders.iter().find(|r| r.kind == row.recorder) else {
-                continue;
-            };
-            run_row(row, recorder, table, &job, &baseline, place)?;
-            if let Some(run) = row.runs.get(round) {
-                say(&render::progress(round, row, run));
-            }
-        }
-        alone.push(baseline);
+        alone.extend(run_round(round, table, &job, recorders, &mut rows, place, say)?);
     }
     for row in &mut rows {
         row.summary = RowSummary::of(&row.runs);
@@ -229,18 +218,52 @@ fn run_table(
     })
 }
 
+/// Runs every row once, and the workload alone in between: one slow run of it would distort the
+/// overheads of all rows. Gives the medians of its runs.
+fn run_round(
+    round: usize,
+    table: &Table,
+    job: &Job,
+    recorders: &[Recorder],
+    rows: &mut [Row],
+    place: Place<'_>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Option<Alone>, Error> {
+    let interval = rows.len().div_ceil(RUNS_ALONE).max(1);
+    let mut alone = Vec::new();
+    for (turn, index) in order(round, rows.len()).into_iter().enumerate() {
+        if turn % interval == 0 {
+            let run = job.run(place.limit)?;
+            say(&format!("  round {}: {:<28} {:8.2} s", round + 1, "alone", run.result.seconds));
+            alone.push(run);
+        }
+        let row = &mut rows[index];
+        let Some(recorder) = recorders.iter().find(|r| r.kind == row.recorder) else { continue };
+        run_row(row, recorder, table, job, place)?;
+        if let Some(run) = row.runs.get(round) {
+            say(&render::progress(round, row, run));
+        }
+    }
+    let alone = Alone::median(&alone);
+    for row in rows {
+        if let (Some(Run::Measured(figures)), Some(alone)) = (row.runs.get_mut(round), &alone) {
+            figures.set_overheads(alone);
+        }
+    }
+    Ok(alone)
+}
+
 /// A row that has refused, failed or taken too long is not run again.
 fn run_row(
     row: &mut Row,
     recorder: &Recorder,
     table: &Table,
     job: &Job,
-    alone: &Alone,
     place: Place<'_>,
 ) -> Result<(), Error> {
     if row.runs.last().is_none_or(|run| matches!(run, Run::Measured(_))) {
         let options = [&table.common[..], &row.setting.options[..]].concat();
-        row.runs.push(record(recorder, &options, job, alone, place)?);
+        row.runs.push(record(recorder, &options, job, place)?);
     }
     Ok(())
 }

@@ -148,9 +148,8 @@ pub(super) fn progress(round: usize, row: &Row, run: &Run) -> String {
     let name = format!("{} {}", row.recorder, row.setting.name);
     let what = match run {
         Run::Measured(figures) => format!(
-            "{:8.2} s, {:+.0} %, loss {} %, {} lost, {} samples, {}",
+            "{:8.2} s, loss {} %, {} lost, {} samples, {}",
             figures.workload.seconds,
-            100.0 * figures.run_overhead,
             figures.recorded.data_loss().map_or_else(|| "–".into(), |loss| number(100.0 * loss)),
             figures.recorded.lost,
             figures.recorded.samples,

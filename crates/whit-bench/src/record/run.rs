@@ -46,8 +46,8 @@ pub enum Run {
 /// The figures of one run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figures {
-    /// Time of the workload's main loop over that of the same round's run without a recorder,
-    /// less one.
+    /// Time of the workload's main loop over that of the same round's runs without a recorder,
+    /// less one; set at the end of the round.
     pub run_overhead: f64,
     /// The same for wall time: of the recorder's whole run over the workload's alone.
     pub wall_overhead: f64,
@@ -61,6 +61,14 @@ pub struct Figures {
     pub recorded: Recorded,
     /// How a recorder ended that completed its recording and crashed afterwards.
     pub crash: Option<String>,
+}
+
+impl Figures {
+    /// Sets the overheads: `alone` is what the workload takes without a recorder.
+    pub fn set_overheads(&mut self, alone: &Alone) {
+        self.run_overhead = overhead(self.workload.seconds, alone.result.seconds);
+        self.wall_overhead = overhead(self.measurement.wall_s, alone.wall_s);
+    }
 }
 
 /// Where and under which limits runs are made.
@@ -77,7 +85,6 @@ pub fn record(
     recorder: &Recorder,
     options: &[String],
     job: &Job,
-    alone: &Alone,
     place: Place<'_>,
 ) -> Result<Run, Error> {
     if let Some(message) = recorder.lacks(options) {
@@ -89,7 +96,7 @@ pub fn record(
     let watch = || full(place.scratch.path());
     let (measurement, printed) = measure::run_watched(command, place.limit, &watch)
         .map_err(|source| Error::Run { program: recorder.program.clone(), source })?;
-    let run = judge(measurement, &printed, &output, alone);
+    let run = judge(measurement, &printed, &output);
     place.scratch.clear()?;
     Ok(run)
 }
@@ -125,7 +132,7 @@ fn full(directory: &Path) -> Option<String> {
     })
 }
 
-fn judge(measurement: Measurement, printed: &Printed, output: &Path, alone: &Alone) -> Run {
+fn judge(measurement: Measurement, printed: &Printed, output: &Path) -> Run {
     if let Outcome::TimedOut { limit_s } = measurement.outcome {
         return Run::TimedOut { limit_s };
     }
@@ -147,8 +154,8 @@ fn judge(measurement: Measurement, printed: &Printed, output: &Path, alone: &Alo
     match Recorded::read(output) {
         Err(error) => Run::Failed { reason: error.to_string() },
         Ok(recorded) => Run::Measured(Box::new(Figures {
-            run_overhead: overhead(workload.seconds, alone.result.seconds),
-            wall_overhead: overhead(measurement.wall_s, alone.wall_s),
+            run_overhead: 0.0,
+            wall_overhead: 0.0,
             recorder_cpu_s: (measurement.user_s + measurement.sys_s - workload.cpu_s()).max(0.0),
             measurement,
             workload,
@@ -194,11 +201,8 @@ mod tests {
         std::fs::set_permissions(&whit, std::fs::Permissions::from_mode(0o755)).unwrap();
         let recorder = Recorder::detect(RecorderKind::Whit, &whit).unwrap();
         let job = Job { words: vec!["none".into()], threads: 1, iterations: 1 };
-        let result =
-            WorkloadResult { seconds: 2.0, operations_per_s: 1.0, user_s: 0.0, sys_s: 0.0 };
-        let alone = Alone { wall_s: 2.0, result };
         let scratch = Scratch::new(root.path()).unwrap();
-        let run = record(&recorder, &[], &job, &alone, Place { scratch: &scratch, limit }).unwrap();
+        let run = record(&recorder, &[], &job, Place { scratch: &scratch, limit }).unwrap();
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left");
         run
     }
@@ -250,7 +254,10 @@ mod tests {
              echo '[ perf record: Captured and wrote 1 MB x ]' >&2; echo double free >&2; kill -6 $$",
             made.path().display()
         );
-        let Run::Measured(figures) = run(&script, GENEROUS) else { panic!("not measured") };
+        let Run::Measured(mut figures) = run(&script, GENEROUS) else { panic!("not measured") };
+        let result =
+            WorkloadResult { seconds: 2.0, operations_per_s: 1.0, user_s: 0.0, sys_s: 0.0 };
+        figures.set_overheads(&Alone { wall_s: 2.0, result });
         assert_eq!(figures.crash.as_deref(), Some("signal 6: double free"));
         assert_eq!((figures.run_overhead, figures.recorded.samples), (0.5, 6));
     }

@@ -152,7 +152,7 @@ impl Table {
         let (workload, time_divisor, stack_bytes, frequency) = match kind {
             TableKind::Loss => (Workload::Deep, 4, 32768, "max"),
             TableKind::Affinity => (Workload::Matrix, 1, 1024, FREQUENCY_HZ),
-            TableKind::Compression => (Workload::Matrix, 1, 8192, FREQUENCY_HZ),
+            TableKind::Compression => (Workload::Deep, 1, 8192, FREQUENCY_HZ),
             TableKind::Futex => (Workload::Pingpong, 1, 1024, FREQUENCY_HZ),
             TableKind::Yield => (Workload::Yield, 1, 1024, FREQUENCY_HZ),
             TableKind::Sleep0 => (Workload::Sleep0, 1, 1024, FREQUENCY_HZ),

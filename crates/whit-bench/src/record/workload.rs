@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::measure::{self, Outcome, Printed, command_line};
+use crate::summary::Spread;
 
 /// Tries to find the amount of work that takes as long as wanted.
 const CALIBRATION_RUNS_MAX: usize = 12;
@@ -154,13 +155,31 @@ pub struct Job {
     pub iterations: u64,
 }
 
-/// One run of a workload alone.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+/// A run of a workload alone, or the medians of several.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Alone {
     /// From before the fork to the end of the process.
     pub wall_s: f64,
     /// What it said.
     pub result: WorkloadResult,
+}
+
+impl Alone {
+    /// The medians of several runs; `None` without any.
+    pub fn median(runs: &[Alone]) -> Option<Alone> {
+        let of = |field: fn(&Alone) -> f64| {
+            Spread::of(runs.iter().map(field)).map(|spread| spread.median)
+        };
+        Some(Alone {
+            wall_s: of(|run| run.wall_s)?,
+            result: WorkloadResult {
+                seconds: of(|run| run.result.seconds)?,
+                operations_per_s: of(|run| run.result.operations_per_s)?,
+                user_s: of(|run| run.result.user_s)?,
+                sys_s: of(|run| run.result.sys_s)?,
+            },
+        })
+    }
 }
 
 impl Job {
@@ -258,6 +277,17 @@ mod tests {
             }
             prop_assert_eq!(Workload::Pingpong.threads(cpus) % 2, 0);
         }
+    }
+
+    #[test]
+    fn one_slow_run_alone_does_not_count() {
+        let run = |seconds| {
+            let result = WorkloadResult { seconds, ..WorkloadResult::parse(LINE).unwrap() };
+            Alone { wall_s: 2.0 * seconds, result }
+        };
+        let median = Alone::median(&[run(1.0), run(50.0), run(1.5)]).unwrap();
+        assert_eq!((median.wall_s, median.result.seconds), (3.0, 1.5));
+        assert_eq!(Alone::median(&[]), None);
     }
 
     #[test]
