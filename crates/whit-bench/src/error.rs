@@ -74,6 +74,16 @@ pub enum Error {
         /// How it ended, and what it printed.
         outcome: String,
     },
+    /// A command whose cost was to be measured failed.
+    #[error("cannot measure: `{command}` ended with {outcome}\n{stderr}")]
+    Measured {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        outcome: String,
+        /// The end of what it printed on standard error.
+        stderr: String,
+    },
     /// What a recorder wrote cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),

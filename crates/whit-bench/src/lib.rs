@@ -7,6 +7,7 @@
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
+//! [`overhead`] is behind `whit record --measure-overhead`: what recording costs one command.
 //!
 //! What is not here: any claim. Numbers go out as measured, and what is read from recordings is
 //! read by the same code whoever made them.
@@ -18,6 +19,7 @@ pub mod disk;
 pub mod error;
 mod markdown;
 pub mod measure;
+pub mod overhead;
 pub mod peer;
 mod process_tree;
 pub mod record;

@@ -1,5 +1,6 @@
 //! `whit record`.
 
+mod overhead;
 mod parse;
 mod target;
 
@@ -137,6 +138,10 @@ pub(crate) struct RecordArgs {
     /// Record into this directory: -o and --dir in one
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     output_dir: Option<PathBuf>,
+    /// Run the command without and with recording, in N pairs, and print what recording costs
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = overhead::DEFAULT_PAIRS, value_parser = overhead::parse_pairs)]
+    measure_overhead: Option<usize>,
     /// Do not copy binaries into a cache (whit never does)
     #[arg(short = 'N', long)]
     no_buildid_cache: bool,
@@ -167,6 +172,9 @@ pub(crate) struct RecordArgs {
 pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     if args.lists_registers() {
         return list_registers();
+    }
+    if let Some(pairs) = args.measure_overhead {
+        return overhead::measure(&args.command, pairs, args.quiet);
     }
     let mut listener = |notice: Notice| args.print(&notice);
     let roots = Roots::default();
