@@ -43,7 +43,7 @@ use std::io::{self, Write};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use whit_perfdata::ledger::Ledger;
+use whit_perfdata::ledger::{Ledger, ReaderLedger};
 use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
 
 use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
@@ -137,6 +137,27 @@ fn ledger(ledger: &Ledger) -> serde_json::Value {
         "elapsed_ns": ledger.elapsed_ns,
         "rings": ledger.rings,
         "ring_size_bytes": ledger.ring_size_bytes,
+        "compressed_from_bytes": ledger.compressed_from_bytes,
+        "compressed_to_bytes": ledger.compressed_to_bytes,
+        "stalls": ledger.stalls,
+        "stall_ns": ledger.stall_ns,
+        "unwritten_records": ledger.unwritten_records,
+        "readers": ledger.readers.iter().map(reader).collect::<Vec<_>>(),
+    })
+}
+
+fn reader(reader: &ReaderLedger) -> serde_json::Value {
+    serde_json::json!({
+        "user_cpu_ns": reader.user_cpu_ns,
+        "system_cpu_ns": reader.system_cpu_ns,
+        "wakeups": reader.wakeups,
+        "rings": reader.rings,
+        "ring_bytes": reader.ring_bytes,
+        "written_bytes": reader.written_bytes,
+        "writes": reader.writes,
+        "write_ns": reader.write_ns,
+        "stalls": reader.stalls,
+        "stall_ns": reader.stall_ns,
     })
 }
 

@@ -196,7 +196,7 @@ impl StreamSink {
         self.counts.unwritten += tally;
         self.counts.unwritten -= Tally::of(&Pieces(pieces).first(kept).concat());
         self.counts.bytes += kept as u64;
-        self.file.cut(offset + kept as u64)?;
+        self.file.cut(offset + kept as u64);
         Err(error.into())
     }
 
@@ -339,7 +339,7 @@ impl StreamSink {
         let error = failed.error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
         // Others may still be under way behind it; `finish` waits for them and cuts again.
         if buffered.under_way.is_empty() {
-            self.file.cut(failed.offset + failed.kept as u64)?;
+            self.file.cut(failed.offset + failed.kept as u64);
         }
         Err(error.into())
     }
@@ -418,5 +418,125 @@ impl Sink for StreamSink {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::sync::Arc;
+    use whit_perfdata::encode::push_record;
+    use whit_perfdata::record::record_type;
+
+    const RECORD_BYTES: usize = 1000 / 8 * 8 + 8;
+
+    /// Samples, each with its number.
+    fn records(numbers: std::ops::Range<u64>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in numbers {
+            let mut body = number.to_le_bytes().to_vec();
+            body.resize(RECORD_BYTES - 8, number as u8);
+            push_record(&mut bytes, record_type::SAMPLE, 0, &body);
+        }
+        bytes
+    }
+
+    fn all_options() -> impl Iterator<Item = StreamOptions> {
+        let levels = [None, Some(1)];
+        levels.into_iter().flat_map(|compression_level| {
+            [0, 1, 4].into_iter().map(move |async_blocks| StreamOptions {
+                compression_level,
+                async_blocks,
+                cpus: vec![0],
+            })
+        })
+    }
+
+    fn decoded(bytes: &[u8], options: &StreamOptions) -> Vec<u8> {
+        if options.compression_level.is_none() {
+            return bytes.to_vec();
+        }
+        let seen = Pieces([bytes, &[]]).records_from(0);
+        let zstd: Vec<u8> = seen.flat_map(|r| bytes[r.at + 8..r.at + r.size].to_vec()).collect();
+        zstd::stream::decode_all(&zstd[..]).unwrap()
+    }
+
+    #[test]
+    fn every_way_of_writing_writes_the_same() {
+        for options in all_options() {
+            let file = Arc::new(tempfile::tempfile().unwrap());
+            let stream = StreamFile::seekable(file.clone(), 0);
+            let (mut sink, engine) = StreamSink::new(stream, &options).unwrap();
+            assert_eq!(engine.is_some(), options.async_blocks > 0);
+            let mut expected = Vec::new();
+            for pass in 0..40u64 {
+                let bytes = records(pass * 100..pass * 100 + 1 + pass % 90);
+                let (front, back) = bytes.split_at(bytes.len() / 16 * 8);
+                sink.take([front, back], Tally::of(&bytes)).unwrap();
+                expected.extend(bytes);
+                if pass % 3 == 0 {
+                    sink.flush().unwrap();
+                }
+            }
+            sink.finish().unwrap();
+            let size = sink.file().size_bytes();
+            assert_eq!(file.metadata().unwrap().len(), size, "{options:?}");
+            let mut written = vec![0; size as usize];
+            std::os::unix::fs::FileExt::read_exact_at(&*file, &mut written, 0).unwrap();
+            assert!(decoded(&written, &options) == expected, "{options:?}");
+            assert_eq!(sink.counts.unwritten, Tally::default());
+            assert_eq!(sink.counts.bytes, size);
+            let compressed = sink.counts.compressed_from_bytes;
+            assert_eq!(compressed > 0, options.compression_level.is_some());
+        }
+    }
+
+    #[test]
+    fn what_a_full_disk_refuses_is_counted() {
+        for options in all_options() {
+            let full = Arc::new(File::options().write(true).open("/dev/full").unwrap());
+            let (mut sink, _) = StreamSink::new(StreamFile::seekable(full, 0), &options).unwrap();
+            let mut taken = Tally::default();
+            let mut failed = false;
+            for pass in 0..30u64 {
+                let bytes = records(pass * 100..pass * 100 + 90);
+                let tally = Tally::of(&bytes);
+                taken += tally;
+                let result = sink.take([&bytes, &[]], tally).and_then(|()| sink.flush());
+                if let Err(SinkError(error)) = result {
+                    assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{options:?}");
+                    failed = true;
+                    break;
+                }
+            }
+            failed |= sink.finish().is_err();
+            assert!(failed, "{options:?}");
+            assert_eq!(sink.counts.unwritten, taken, "{options:?}");
+            assert_eq!(sink.file().size_bytes(), 0, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn pipes_are_written_in_order_and_their_end_is_an_error() {
+        for options in all_options() {
+            let (read, write) = std::io::pipe().unwrap();
+            let write = Arc::new(File::from(std::os::fd::OwnedFd::from(write)));
+            let (mut sink, _) = StreamSink::new(StreamFile::pipe(write), &options).unwrap();
+            let reader = std::thread::spawn(move || {
+                let mut all = Vec::new();
+                std::io::Read::read_to_end(&mut { read }, &mut all).unwrap();
+                all
+            });
+            for pass in 0..20u64 {
+                let bytes = records(pass * 100..pass * 100 + 80);
+                sink.take([&bytes, &[]], Tally::of(&bytes)).unwrap();
+            }
+            sink.finish().unwrap();
+            drop(sink);
+            let expected: Vec<u8> =
+                (0..20).flat_map(|pass| records(pass * 100..pass * 100 + 80)).collect();
+            assert!(decoded(&reader.join().unwrap(), &options) == expected, "{options:?}");
+        }
     }
 }

@@ -48,7 +48,14 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
         ("wake-ups", ledger.wakeups.to_string(), String::new()),
         ("written", bytes(ledger.written_bytes), ratio(ledger)),
         ("  writes", ledger.writes.to_string(), duration(ledger.write_ns)),
-        ("lost records", ledger.lost_records.to_string(), String::new()),
+        ("  stalls", ledger.stalls.to_string(), duration(ledger.stall_ns)),
+        ("compressed from", bytes(ledger.compressed_from_bytes), String::new()),
+        (
+            "compressed to",
+            bytes(ledger.compressed_to_bytes),
+            format!("ratio {:.3}", ledger.compression_ratio()),
+        ),
+        ("lost records", ledger.lost_records.to_string(), unwritten(ledger)),
         (
             "rings full",
             duration(ledger.paused_ns),
@@ -56,11 +63,49 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
         ),
     ];
     writeln!(out, "Overhead ledger:")?;
+    let is_compressed = ledger.compressed_from_bytes > 0;
     for (name, value, note) in lines {
+        if name.starts_with("compressed") && !is_compressed {
+            continue;
+        }
         let line = format!("  {name:<18}{value:>14}  {note}");
         writeln!(out, "{}", line.trim_end())?;
     }
+    write_readers(out, ledger)
+}
+
+/// Each reader's share; with one reader it is all of it.
+fn write_readers(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
+    if ledger.readers.len() < 2 {
+        return Ok(());
+    }
+    let columns = ["reader", "rings", "user", "system", "wake-ups", "taken", "written", "stalled"];
+    let line = |cells: [String; 8]| {
+        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>11}")).collect();
+        cells.concat()
+    };
+    writeln!(out, "{}", line(columns.map(str::to_owned)))?;
+    for (number, reader) in ledger.readers.iter().enumerate() {
+        let cells = [
+            number.to_string(),
+            reader.rings.to_string(),
+            duration(reader.user_cpu_ns),
+            duration(reader.system_cpu_ns),
+            reader.wakeups.to_string(),
+            bytes(reader.ring_bytes),
+            bytes(reader.written_bytes),
+            duration(reader.stall_ns),
+        ];
+        writeln!(out, "{}", line(cells))?;
+    }
     Ok(())
+}
+
+fn unwritten(ledger: &Ledger) -> String {
+    match ledger.unwritten_records {
+        0 => String::new(),
+        records => format!("{records} of them could not be written"),
+    }
 }
 
 fn ratio(ledger: &Ledger) -> String {
