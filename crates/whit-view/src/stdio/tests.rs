@@ -1,6 +1,6 @@
 //! Reports of hand-built profiles, as text.
 
-use whit_perfdata::ledger::Ledger;
+use whit_perfdata::ledger::{Ledger, ReaderLedger};
 use whit_profile::model::{LossReport, Profile, RecordingInfo};
 use whit_types::TimestampNs;
 
@@ -74,6 +74,12 @@ fn ledger() -> Ledger {
         elapsed_ns: 1_000_000_000,
         rings: 2,
         ring_size_bytes: 524_288,
+        compressed_from_bytes: 1_000_000,
+        compressed_to_bytes: 240_000,
+        stalls: 3,
+        stall_ns: 40_000,
+        unwritten_records: 5,
+        readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
         ..Ledger::default()
     }
 }
