@@ -238,7 +238,7 @@ impl DsoSymbols {
         } else {
             dirs.open_companions(&self.spec.path, image).find(DebugInfo::is_in)?
         };
-        DebugInfo::load(&image, dirs.open_supplement(&image).as_ref())
+        Some(DebugInfo::load(&image, dirs.open_supplement(&image).as_ref()))
     }
 
     /// Frees the parsed debug information. It grows with the number of compilation units that were

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod companion;
+mod debug_sections;
 mod demangle;
 mod dso;
 mod dwarf;
@@ -45,6 +46,8 @@ mod resolution;
 mod sections;
 mod symbol_table;
 mod symbolizer;
+mod unit_contexts;
+mod unit_index;
 mod vdso;
 
 pub use companion::DebugDirs;

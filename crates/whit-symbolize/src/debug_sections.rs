@@ -1,0 +1,113 @@
+//! The debug sections of one file, unpacked where they are compressed.
+
+use gimli::{DebugInfo, Dwarf, EndianSlice, RunTimeEndian, SectionId};
+use rustc_hash::FxHashMap;
+use whit_unwind::Bytes;
+
+use crate::elf::ElfImage;
+
+/// Compressed sections above this size are decompressed in a thread of their own.
+const OWN_THREAD_BYTES: u64 = 256 << 10;
+
+pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+type SectionMap = FxHashMap<&'static str, Bytes>;
+
+/// The sections of one file, and of the supplementary file that it shares with others.
+pub(crate) struct DebugSections {
+    pub(crate) endian: RunTimeEndian,
+    main: SectionMap,
+    supplement: Option<SectionMap>,
+}
+
+impl DebugSections {
+    /// Sections stay in `image`'s mapping unless they are compressed. `supplement` is the file that
+    /// `.gnu_debugaltlink` names.
+    pub(crate) fn load(image: &ElfImage, supplement: Option<&ElfImage>) -> DebugSections {
+        DebugSections {
+            endian: match image.endian() {
+                object::Endianness::Little => RunTimeEndian::Little,
+                object::Endianness::Big => RunTimeEndian::Big,
+            },
+            main: section_map(image),
+            supplement: supplement.map(section_map),
+        }
+    }
+
+    /// Of bytes that a test made.
+    #[cfg(test)]
+    pub(crate) fn from_parts(parts: Vec<(SectionId, Vec<u8>)>) -> DebugSections {
+        let main = parts.into_iter().map(|(id, bytes)| (id.name(), bytes.into())).collect();
+        DebugSections { endian: RunTimeEndian::Little, main, supplement: None }
+    }
+
+    /// True where some entries may be in a supplementary file.
+    pub(crate) fn has_supplement(&self) -> bool {
+        self.supplement.is_some()
+    }
+
+    /// One section; empty where there is none.
+    pub(crate) fn section(&self, id: SectionId) -> Slice<'_> {
+        slice(&self.main, id, self.endian)
+    }
+
+    /// Everything.
+    pub(crate) fn dwarf(&self) -> gimli::Result<Dwarf<Slice<'_>>> {
+        let mut dwarf = Dwarf::load(|id| Ok::<_, gimli::Error>(self.section(id)))?;
+        if let Some(map) = &self.supplement {
+            dwarf.load_sup(|id| Ok::<_, gimli::Error>(slice(map, id, self.endian)))?;
+        }
+        Ok(dwarf)
+    }
+
+    /// `.debug_info` cut down to `unit`, which lies in it, without an index and without a supplement.
+    pub(crate) fn dwarf_of_unit<'a>(&'a self, unit: Slice<'a>) -> gimli::Result<Dwarf<Slice<'a>>> {
+        let mut dwarf = Dwarf::load(|id| {
+            Ok::<_, gimli::Error>(match id {
+                SectionId::DebugAranges => EndianSlice::new(&[], self.endian),
+                id => self.section(id),
+            })
+        })?;
+        dwarf.debug_info = DebugInfo::from(unit);
+        Ok(dwarf)
+    }
+}
+
+fn slice(map: &SectionMap, id: SectionId, endian: RunTimeEndian) -> Slice<'_> {
+    EndianSlice::new(map.get(id.name()).map_or(&[], |bytes| bytes), endian)
+}
+
+fn section_map(image: &ElfImage) -> SectionMap {
+    // What functions, inlining and lines need: locations of variables are left where they are.
+    const WANTED: [SectionId; 10] = [
+        SectionId::DebugAbbrev,
+        SectionId::DebugAddr,
+        SectionId::DebugAranges,
+        SectionId::DebugInfo,
+        SectionId::DebugLine,
+        SectionId::DebugLineStr,
+        SectionId::DebugRanges,
+        SectionId::DebugRngLists,
+        SectionId::DebugStr,
+        SectionId::DebugStrOffsets,
+    ];
+    // Distributions compress debug sections, and taking them apart is most of the cost of the first
+    // look-up in a binary: each larger one has a thread of its own.
+    let is_costly =
+        |name: &str| image.section(name).is_some_and(|s| s.compressed && s.size > OWN_THREAD_BYTES);
+    std::thread::scope(|scope| {
+        let (costly, cheap): (Vec<_>, Vec<_>) =
+            WANTED.into_iter().map(SectionId::name).partition(|name| is_costly(name));
+        let threads: Vec<_> = costly
+            .into_iter()
+            .map(|name| (name, scope.spawn(move || image.section_contents(name))))
+            .collect();
+        let mut map: SectionMap = cheap
+            .into_iter()
+            .filter_map(|name| Some((name, image.section_contents(name)?)))
+            .collect();
+        let joined = threads.into_iter();
+        map.extend(joined.filter_map(|(name, thread)| Some((name, thread.join().ok()??))));
+        map
+    })
+}

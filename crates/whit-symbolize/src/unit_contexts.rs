@@ -1,0 +1,136 @@
+//! Look-ups in debug information, in single compilation units where that is possible.
+//!
+//! addr2line's context of a whole file begins by parsing the head of each unit: thousands in a C
+//! library, of which a report needs a dozen. Where `.debug_aranges` names the unit of an address, a
+//! context is made of that unit alone, as if it were the only one. What such a context cannot answer
+//! goes to that of the whole file:
+//!
+//! - addresses that the index does not know,
+//! - units whose entries may point into other units (link-time optimization, `dwz`),
+//! - addresses for which the named units know neither function nor line.
+//!
+//! The frames are the same either way, as long as the index leaves out no unit that shares an address
+//! with one that it names.
+
+use addr2line::{FrameIter, LookupContinuation, LookupResult};
+use gimli::{DebugAranges, DebugInfoOffset, SectionId};
+use rustc_hash::FxHashMap;
+
+use crate::debug_sections::{DebugSections, Slice};
+use crate::unit_index::{UnitIndex, may_refer_to_other_units};
+
+/// Units that stay parsed. Look-ups come in order of address, so nearly all of those of one unit come
+/// in a row.
+const MAX_KEPT_UNITS: usize = 256;
+
+type Context<'a> = addr2line::Context<Slice<'a>>;
+
+/// The functions at one address, the innermost first.
+pub(crate) type Frames<'c, 'a> = FrameIter<'c, Slice<'a>>;
+
+/// Contexts of one file, made when they are first needed.
+pub(crate) struct UnitContexts<'a> {
+    sections: &'a DebugSections,
+    index: Option<UnitIndex>,
+    /// By offset in `.debug_info`; `None` for units that cannot be looked into alone.
+    units: FxHashMap<u64, Option<Context<'a>>>,
+    max_kept_units: usize,
+    /// `None` inside where the file is corrupt.
+    whole: Option<Option<Context<'a>>>,
+}
+
+impl<'a> UnitContexts<'a> {
+    pub(crate) fn new(sections: &'a DebugSections) -> UnitContexts<'a> {
+        let aranges = DebugAranges::from(sections.section(SectionId::DebugAranges));
+        // A supplement would have to be parsed again for each unit.
+        let index = (!sections.has_supplement()).then(|| UnitIndex::parse(&aranges)).flatten();
+        UnitContexts {
+            sections,
+            index,
+            units: FxHashMap::default(),
+            max_kept_units: MAX_KEPT_UNITS,
+            whole: None,
+        }
+    }
+
+    /// Gives the frames at `svma` to `collect`; what that gives back is empty where nothing is known.
+    pub(crate) fn look_up<T>(
+        &mut self,
+        svma: u64,
+        mut collect: impl FnMut(Frames<'_, 'a>) -> Vec<T>,
+    ) -> Vec<T> {
+        // addr2line looks into the range up to the next address, which the last one has not.
+        if svma == u64::MAX {
+            return Vec::new();
+        }
+        if let Some(found) = self.look_up_in_units(svma, &mut collect) {
+            return found;
+        }
+        self.look_up_in_whole(svma, &mut collect)
+    }
+
+    /// `None` where the whole file has to be asked.
+    fn look_up_in_units<T>(
+        &mut self,
+        svma: u64,
+        collect: &mut impl FnMut(Frames<'_, 'a>) -> Vec<T>,
+    ) -> Option<Vec<T>> {
+        for unit in self.index.as_ref()?.units_at(svma) {
+            if self.units.len() >= self.max_kept_units && !self.units.contains_key(&unit) {
+                self.units.clear();
+            }
+            let sections = self.sections;
+            let context = self.units.entry(unit).or_insert_with(|| context_of(sections, unit));
+            let found = frames_in(context.as_ref()?, svma, collect)?;
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn look_up_in_whole<T>(
+        &mut self,
+        svma: u64,
+        collect: &mut impl FnMut(Frames<'_, 'a>) -> Vec<T>,
+    ) -> Vec<T> {
+        let sections = self.sections;
+        let whole =
+            self.whole.get_or_insert_with(|| sections.dwarf().and_then(Context::from_dwarf).ok());
+        whole.as_ref().and_then(|context| frames_in(context, svma, collect)).unwrap_or_default()
+    }
+}
+
+/// A context of the unit at `offset` of `.debug_info` alone; `None` where it may need others.
+fn context_of(sections: &DebugSections, offset: u64) -> Option<Context<'_>> {
+    let start = usize::try_from(offset).ok()?;
+    let info = sections.section(SectionId::DebugInfo);
+    let header = gimli::DebugInfo::from(info).header_from_offset(DebugInfoOffset(start)).ok()?;
+    let abbreviations = sections.section(SectionId::DebugAbbrev);
+    if may_refer_to_other_units(abbreviations, header.debug_abbrev_offset()) {
+        return None;
+    }
+    let end = start.checked_add(header.length_including_self())?;
+    let unit = gimli::EndianSlice::new(info.slice().get(start..end)?, sections.endian);
+    Context::from_dwarf(sections.dwarf_of_unit(unit).ok()?).ok()
+}
+
+/// Units in separate files (split DWARF) are passed over; their addresses then have lines but no
+/// inlined functions. `None` for what is corrupt.
+fn frames_in<'a, T>(
+    context: &Context<'a>,
+    svma: u64,
+    collect: &mut impl FnMut(Frames<'_, 'a>) -> Vec<T>,
+) -> Option<Vec<T>> {
+    without_split_units(context.find_frames(svma)).map(collect)
+}
+
+fn without_split_units<'c, 'a, L>(lookup: LookupResult<L>) -> Option<Frames<'c, 'a>>
+where
+    L: LookupContinuation<Output = Result<Frames<'c, 'a>, gimli::Error>>,
+{
+    lookup.skip_all_loads().ok()
+}
+
+#[cfg(test)]
+mod tests;
