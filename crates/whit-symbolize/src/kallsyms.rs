@@ -14,6 +14,12 @@ use crate::symbol_table::{Binding, Names, Symbol, SymbolSource, SymbolTable};
 /// Largest list that is read; a kernel with every driver loaded has about 20 MiB.
 const MAX_LIST_BYTES: u64 = 256 << 20;
 
+/// A line of the running kernel's has 44 bytes; room for symbols is made as if all were shorter.
+const USUAL_LINE_BYTES: usize = 40;
+
+/// Digits of the largest address.
+const DIGITS: usize = 16;
+
 impl SymbolTable {
     /// Reads a list of kernel symbols. Addresses in it are actual ones: a look-up in the table takes
     /// the sampled address as it is.
@@ -39,18 +45,19 @@ impl SymbolTable {
     /// that cannot be understood are passed over.
     pub fn parse_kallsyms(text: Bytes) -> Option<SymbolTable> {
         let mut modules = Modules::default();
-        let mut symbols = Vec::new();
+        let mut symbols = Vec::with_capacity(text.len() / USUAL_LINE_BYTES);
         let mut any_address = false;
-        let mut line_start = 0;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            if let Some(entry) = parse_line(line) {
+        let mut at = 0;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let (entry, line_size) = parse_line(rest);
+            if let Some(entry) = entry {
                 any_address |= entry.address != 0;
-                let name = (line_start + entry.name_offset) as u64;
+                let name = (at + entry.name_offset) as u64;
                 let symbol = Symbol::new(entry.address, 0, name, SymbolSource::Kallsyms);
                 let module = entry.module.map_or(0, |module| modules.number(module));
                 symbols.push(Symbol { binding: entry.binding, module, ..symbol });
             }
-            line_start += line.len();
+            at += line_size;
         }
         if !any_address {
             return None;
@@ -70,40 +77,89 @@ struct Entry<'a> {
     module: Option<&'a [u8]>,
 }
 
+/// The line that `text` begins with, if it names a symbol, and its size with the newline:
 /// `ffffffff81000000 T _text`, or with a module: `ffffffffc0000000 t init\t[nvme]`.
-fn parse_line(line: &[u8]) -> Option<Entry<'_>> {
-    let (address, digits) = parse_hex(line)?;
-    let [b' ', kind, b' ', rest @ ..] = &line[digits..] else { return None };
-    // Text, weak, data, and zeroed data, which bound the functions before them.
-    if !matches!(kind.to_ascii_uppercase(), b'T' | b'W' | b'D' | b'B') {
-        return None;
-    }
-    let name_size =
-        rest.iter().position(|byte| matches!(byte, b'\t' | b'\n' | b' ')).unwrap_or(rest.len());
-    if name_size == 0 || rest[0] == b'$' {
-        return None;
-    }
-    let binding = match kind {
-        b'w' | b'W' => Binding::Weak,
-        kind if kind.is_ascii_uppercase() => Binding::Global,
-        _ => Binding::Local,
+#[inline]
+fn parse_line(text: &[u8]) -> (Option<Entry<'_>>, usize) {
+    let size_from = |at: usize| {
+        let rest = text.get(at..).unwrap_or_default();
+        memchr::memchr(b'\n', rest).map_or(text.len(), |newline| at + newline + 1)
     };
-    let module = rest[name_size..].trim_ascii();
+    let Some((address, kind, name_offset)) = parse_head(text) else { return (None, size_from(0)) };
+    let rest = &text[name_offset..];
+    let name_size = memchr::memchr3(b'\n', b'\t', b' ', rest).unwrap_or(rest.len());
+    let name_end = name_offset + name_size;
+    // Without a module the name ends where the line does.
+    let line_size =
+        if text.get(name_end) == Some(&b'\n') { name_end + 1 } else { size_from(name_end) };
+    let (Some(binding), true) = (binding_of(kind), name_size > 0 && rest[0] != b'$') else {
+        return (None, line_size);
+    };
+    let module = text[name_end..line_size].trim_ascii();
     let module = module.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
-    Some(Entry { address, binding, name_offset: digits + 3, module })
+    (Some(Entry { address, binding, name_offset, module }), line_size)
+}
+
+/// Address, letter of the kind, and where the name begins. (A newline in place of the letter leads
+/// into a line that begins with a space, which names nothing either.)
+#[inline]
+fn parse_head(text: &[u8]) -> Option<(u64, u8, usize)> {
+    // Every line of a 64-bit kernel has sixteen digits.
+    if let Some([digits @ .., b' ', kind, b' ']) = text.first_chunk::<{ DIGITS + 3 }>()
+        && let Some(digits) = digits.first_chunk::<DIGITS>()
+        && let Some(address) = parse_digits(digits)
+    {
+        return Some((address, *kind, DIGITS + 3));
+    }
+    let (address, digits) = parse_hex(text)?;
+    let [b' ', kind, b' ', ..] = &text[digits..] else { return None };
+    Some((address, *kind, digits + 3))
+}
+
+/// Text, weak, data, and zeroed data, which bound the functions before them; nothing else counts.
+fn binding_of(kind: u8) -> Option<Binding> {
+    match kind {
+        b'w' | b'W' => Some(Binding::Weak),
+        b'T' | b'D' | b'B' => Some(Binding::Global),
+        b't' | b'd' | b'b' => Some(Binding::Local),
+        _ => None,
+    }
+}
+
+/// Value of each hexadecimal digit; others have [`NO_DIGIT`].
+const DIGIT_VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        values[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        values[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    values
+};
+
+const NO_DIGIT: u8 = 0xff;
+
+#[inline]
+fn parse_digits(digits: &[u8; DIGITS]) -> Option<u64> {
+    let (mut value, mut seen) = (0, 0);
+    for digit in digits {
+        let digit = DIGIT_VALUES[usize::from(*digit)];
+        value = value << 4 | u64::from(digit & 0xf);
+        seen |= digit;
+    }
+    (seen < 16).then_some(value)
 }
 
 /// A hexadecimal number of at most 16 digits at the start of `text`, and how many digits it has.
 pub(crate) fn parse_hex(text: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (digits, byte) in text.iter().enumerate() {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            b'A'..=b'F' => byte - b'A' + 10,
-            _ => return (digits > 0).then_some((value, digits)),
-        };
-        if digits == 16 {
+        let digit = DIGIT_VALUES[usize::from(*byte)];
+        if digit == NO_DIGIT {
+            return (digits > 0).then_some((value, digits));
+        }
+        if digits == DIGITS {
             return None;
         }
         value = value << 4 | u64::from(digit);
@@ -116,10 +172,23 @@ pub(crate) fn parse_hex(text: &[u8]) -> Option<(u64, usize)> {
 struct Modules {
     names: Vec<Box<str>>,
     numbers: FxHashMap<Vec<u8>, u16>,
+    /// The symbols of one module mostly come in a row.
+    last: Option<(Vec<u8>, u16)>,
 }
 
 impl Modules {
     fn number(&mut self, name: &[u8]) -> u16 {
+        if let Some((last, number)) = &self.last
+            && last == name
+        {
+            return *number;
+        }
+        let number = self.look_up(name);
+        self.last = Some((name.to_vec(), number));
+        number
+    }
+
+    fn look_up(&mut self, name: &[u8]) -> u16 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
@@ -177,7 +246,95 @@ ffffffffc0001000 t prog\t[bpf]
         assert!(SymbolTable::parse_kallsyms(Vec::new().into()).is_none());
     }
 
+    /// What a line means, step by step: address, binding, name and module.
+    fn reference(line: &str) -> Option<(u64, Binding, &str, Option<&str>)> {
+        let (address, rest) = line.split_once(' ')?;
+        let is_number =
+            (1..=16).contains(&address.len()) && address.bytes().all(|b| b.is_ascii_hexdigit());
+        let address = u64::from_str_radix(address, 16).ok().filter(|_| is_number)?;
+        let (kind, rest) = rest.split_once(' ')?;
+        let name_end = rest.find(['\t', ' ']).unwrap_or(rest.len());
+        let (name, module) = rest.split_at(name_end);
+        if name.is_empty() || name.starts_with('$') {
+            return None;
+        }
+        let binding = match kind {
+            "w" | "W" => Binding::Weak,
+            "T" | "D" | "B" => Binding::Global,
+            "t" | "d" | "b" => Binding::Local,
+            _ => return None,
+        };
+        let module = module.trim_ascii().strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        Some((address, binding, name, module))
+    }
+
+    /// The table that the lines one by one give.
+    fn reference_table(text: &str) -> Option<SymbolTable> {
+        let mut modules = Vec::<&str>::new();
+        let mut symbols = Vec::new();
+        for line in text.split('\n') {
+            let Some((address, binding, name, module)) = reference(line) else { continue };
+            let offset = name.as_ptr().addr() - text.as_ptr().addr();
+            let symbol = Symbol::new(address, 0, offset as u64, SymbolSource::Kallsyms);
+            let number = module.map_or(0, |module| {
+                let known = modules.iter().position(|known| *known == module);
+                known.unwrap_or_else(|| {
+                    modules.push(module);
+                    modules.len() - 1
+                }) as u16
+                    + 1
+            });
+            symbols.push(Symbol { binding, module: number, ..symbol });
+        }
+        symbols.iter().any(|symbol| symbol.start != 0).then_some(())?;
+        let mut table = SymbolTable::default();
+        table.names = Names { list: text.as_bytes().to_vec().into(), ..Names::default() };
+        table.set_modules(modules.into_iter().map(Box::from).collect());
+        table.merge(symbols);
+        Some(table)
+    }
+
+    /// Symbols in order; only the number of the first difference, as lists are long.
+    fn is_as_reference(text: &str) {
+        let table = SymbolTable::parse_kallsyms(text.as_bytes().to_vec().into());
+        let expected = reference_table(text);
+        assert_eq!(table.as_ref().map(SymbolTable::len), expected.as_ref().map(SymbolTable::len));
+        let (Some(table), Some(expected)) = (table, expected) else { return };
+        let differs = table.iter().zip(expected.iter()).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "{:?}", differs.and_then(|at| table.iter().nth(at)));
+    }
+
+    #[test]
+    fn the_running_kernels_list_is_read_as_the_reference_reads_it() {
+        // Addresses are hidden where the test may not see them; the lines are then still compared.
+        let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        is_as_reference(&text);
+        is_as_reference(&text.replace("0000000000000000 ", "ffffffff81000000 "));
+        is_as_reference(LIST);
+    }
+
+    #[test]
+    fn unusual_lines_are_read_too() {
+        let text = "1 T short\nFFFFFFFF81000000 t upper\n00000000000000001 T seventeen digits\n\
+            ffffffff81000002  no kind\nffffffff81000003 T \nffffffff81000004 T\tx\n\
+            ffffffff81000005 TT two\nffffffff8100000g T digit\n T none\n\n \n\
+            ffffffff81000006 w weak [mod]\r\nffffffff81000007 D data\t[un closed\n\
+            ffffffff81000008 \n T x\nffffffff81000009 T $x\nffffffff8100000a b last";
+        is_as_reference(text);
+        let table = SymbolTable::parse_kallsyms(text.as_bytes().to_vec().into()).unwrap();
+        let names: Vec<_> = table.iter().map(|s| String::from_utf8_lossy(s.name)).collect();
+        assert_eq!(names, ["short", "upper", "weak", "data", "last"]);
+        assert_eq!(table.iter().nth(2).unwrap().module, Some("mod"));
+    }
+
     proptest! {
+        #[test]
+        fn lines_are_read_as_the_reference_reads_them(
+            text in "(([0-9a-fA-F]{1,3}|[0-9a-fA-F]{16,17}) ?[tTwWdDbBA] ?[a-c$ ]{0,3}(\t\\[[xy]{0,1}\\])?\r?\n?){0,30}",
+        ) {
+            is_as_reference(&text);
+        }
+
         #[test]
         fn arbitrary_text_is_survived(
             text in "([0-9a-f]{0,17} [tTwWdDbBA] [a-z$\\t\\[\\] ]{0,9}\\n?|.{0,9}\n){0,9}",

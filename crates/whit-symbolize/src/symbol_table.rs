@@ -153,9 +153,15 @@ impl SymbolTable {
         if symbols.is_empty() {
             return;
         }
-        self.symbols.extend(symbols);
+        if self.symbols.is_empty() {
+            self.symbols = symbols;
+        } else {
+            self.symbols.extend(symbols);
+        }
         // Stable: of two aliases the one that came first stands first.
-        self.symbols.sort_by_key(|symbol| symbol.start);
+        if !self.symbols.is_sorted_by_key(|symbol| symbol.start) {
+            self.symbols.sort_by_key(|symbol| symbol.start);
+        }
         self.fix_ends();
         self.drop_aliases();
         self.symbols.shrink_to_fit();
