@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// Target size of a block.
-pub const BLOCK_SIZE_BYTES: usize = 1 << 20;
+/// Target size of a block: small enough that what was read is still in the CPU's second-level cache
+/// when it is decoded, large enough that system calls do not count.
+pub const BLOCK_SIZE_BYTES: usize = 256 << 10;
 
 /// How much one step of decompression may produce.
-const DECOMPRESS_STEP_BYTES: usize = 256 << 10;
+const DECOMPRESS_STEP_BYTES: usize = 128 << 10;
 
 /// One stream of records in a file: the data section of a perf.data file, or a whole `data.N` of
 /// a directory.
