@@ -85,16 +85,13 @@ fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec
         done
     };
     let mut named = vec![NamedCode::default(); places.len()];
-    std::thread::scope(|scope| {
-        let workers = threads.min(tasks.len()).max(1);
-        let handles: Vec<_> = (1..workers).map(|_| scope.spawn(worker)).collect();
-        let own = worker();
-        // A namer that panicked leaves its places without names; they show as addresses.
-        let others = handles.into_iter().filter_map(|handle| handle.join().ok()).flatten();
-        for (index, name) in own.into_iter().chain(others) {
-            named[index as usize] = name;
-        }
-    });
+    let workers = threads.min(tasks.len()).max(1);
+    let (own, others) = prepared.kernel_load.run_beside(workers, worker);
+    // A namer that panicked leaves its places without names; they show as addresses.
+    let others = others.into_iter().filter_map(Result::ok).flatten();
+    for (index, name) in own.into_iter().chain(others) {
+        named[index as usize] = name;
+    }
     named
 }
 

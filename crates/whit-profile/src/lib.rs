@@ -22,6 +22,7 @@ mod counts;
 mod describe;
 mod dso_table;
 mod finish;
+mod kernel_load;
 mod kernel_reference;
 pub mod load;
 pub mod model;

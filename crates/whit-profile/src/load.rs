@@ -4,6 +4,7 @@ use crate::aggregate::{Aggregate, SampleFacts};
 use crate::binaries::Binaries;
 use crate::chain::{Chain, ChainContext, ChainMaker, DEFAULT_MAX_STACK};
 use crate::dso_table::{DsoIndex, DsoTable};
+use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
 use crate::model::Profile;
 use crate::process::ProcessModel;
@@ -20,7 +21,7 @@ use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::StreamError;
-use whit_symbolize::{DsoSpec, Symbolizer, SymbolizerConfig};
+use whit_symbolize::{Symbolizer, SymbolizerConfig};
 use whit_types::{Arch, BuildId, Pid, Tid, TimestampNs};
 
 /// Why a recording could not be loaded at all. What only spoils a part of it is a warning.
@@ -82,6 +83,7 @@ pub(crate) struct Prepared {
     pub(crate) data: Option<ProcessModel>,
     pub(crate) dsos: DsoTable,
     pub(crate) binaries: Binaries,
+    pub(crate) kernel_load: Arc<KernelLoad>,
     pub(crate) arch: Option<Arch>,
     pub(crate) time: Option<TimeRange>,
 }
@@ -119,12 +121,11 @@ pub(crate) fn prepare(
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
     let symbolizer = Arc::new(Symbolizer::new(config));
-    if options.threads > 1 && has_kernel_samples(recording) {
-        // The kernel's list of symbols takes longer to read than a small recording. Nobody waits
-        // for this thread: whoever needs the symbols first waits for them.
-        let symbolizer = symbolizer.clone();
-        std::thread::spawn(move || symbolizer.open(&DsoSpec::kernel()));
-    }
+    let kernel_load = if options.threads > 1 && has_kernel_samples(recording) {
+        KernelLoad::start(symbolizer.clone())
+    } else {
+        Arc::default()
+    };
     let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
     let changes = std::mem::take(&mut scan.changes);
     let Replayed { model, data, dsos } = replay(changes, &recording.features, wants_data);
@@ -137,7 +138,7 @@ pub(crate) fn prepare(
         filter.resolve(first, last)
     });
     let arch = recorded_arch(&recording.features);
-    Ok(Prepared { events, scan, model, data, dsos, binaries, arch, time })
+    Ok(Prepared { events, scan, model, data, dsos, binaries, kernel_load, arch, time })
 }
 
 fn has_kernel_samples(recording: &Recording) -> bool {
@@ -177,16 +178,14 @@ fn second_pass(
 ) -> Result<(Aggregate, StopCounts), LoadError> {
     let queue = WorkQueue::new(&prepared.scan.plans);
     let worker = || Worker::new(recording, options, prepared).run(&queue, progress);
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (1..options.threads).map(|_| scope.spawn(worker)).collect();
-        let (mut sums, mut stops) = worker()?;
-        for handle in handles {
-            let (other, other_stops) = handle.join().map_err(|_| LoadError::WorkerDied)??;
-            sums.merge(other);
-            stops.add(&other_stops);
-        }
-        Ok((sums, stops))
-    })
+    let (own, others) = prepared.kernel_load.run_beside(options.threads, worker);
+    let (mut sums, mut stops) = own?;
+    for other in others {
+        let (other, other_stops) = other.map_err(|_| LoadError::WorkerDied)??;
+        sums.merge(other);
+        stops.add(&other_stops);
+    }
+    Ok((sums, stops))
 }
 
 /// One thread of the second pass.

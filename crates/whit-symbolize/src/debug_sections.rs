@@ -92,18 +92,22 @@ fn section_map(image: &ElfImage) -> SectionMap {
         SectionId::DebugStrOffsets,
     ];
     // Distributions compress debug sections, and taking them apart is most of the cost of the first
-    // look-up in a binary: each larger one has a thread of its own.
-    let is_costly =
-        |name: &str| image.section(name).is_some_and(|s| s.compressed && s.size > OWN_THREAD_BYTES);
+    // look-up in a binary: each larger one but the largest has a thread of its own.
+    let size = |name: &str| {
+        image.section(name).filter(|section| section.compressed).map_or(0, |section| section.size)
+    };
+    let mut names = WANTED.map(SectionId::name);
+    names.sort_by_key(|name| std::cmp::Reverse(size(name)));
+    let [largest, rest @ ..] = names;
+    let (costly, cheap): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|name| size(name) > OWN_THREAD_BYTES);
     std::thread::scope(|scope| {
-        let (costly, cheap): (Vec<_>, Vec<_>) =
-            WANTED.into_iter().map(SectionId::name).partition(|name| is_costly(name));
         let threads: Vec<_> = costly
             .into_iter()
             .map(|name| (name, scope.spawn(move || image.section_contents(name))))
             .collect();
-        let mut map: SectionMap = cheap
-            .into_iter()
+        let mut map: SectionMap = std::iter::once(largest)
+            .chain(cheap)
             .filter_map(|name| Some((name, image.section_contents(name)?)))
             .collect();
         let joined = threads.into_iter();
