@@ -1,6 +1,6 @@
 //! From sums over places to the finished profile: symbols, inlined frames, losses.
 
-use crate::aggregate::{Aggregate, NO_NODE};
+use crate::aggregate::{Aggregate, NO_NODE, RowKey};
 use crate::chain::CodePlace;
 use crate::dso_table::{DsoIndex, RecordedDso, RecordedKind};
 use crate::load::{LoadOptions, Prepared};
@@ -203,14 +203,31 @@ impl Builder {
         }
     }
 
-    fn add_rows(&mut self, sums: &Aggregate) {
-        for (pid, tid) in &sums.threads.values {
-            let comm = self.last_comms.get(&(*pid, *tid)).copied();
-            let comm = self.comm(comm.unwrap_or(u32::MAX), *tid);
-            self.profile.threads.push(ThreadInfo { pid: *pid, tid: *tid, comm });
+    /// Threads in order of their numbers, which equally heavy rows go by: the order in which they
+    /// were found depends on which thread of ours decoded what. Gives back the id of each as it was
+    /// found.
+    fn add_threads(&mut self, sums: &Aggregate) -> Vec<ThreadId> {
+        let found = &sums.threads.values;
+        let mut order: Vec<usize> = (0..found.len()).collect();
+        order.sort_unstable_by_key(|index| found[*index]);
+        let mut ids = vec![ThreadId(0); found.len()];
+        for index in order {
+            let (pid, tid) = found[index];
+            let comm = self.last_comms.get(&(pid, tid)).copied();
+            let comm = self.comm(comm.unwrap_or(u32::MAX), tid);
+            ids[index] = ThreadId(self.profile.threads.len() as u32);
+            self.profile.threads.push(ThreadInfo { pid, tid, comm });
         }
+        ids
+    }
+
+    fn add_rows(&mut self, sums: &Aggregate) {
+        let threads = self.add_threads(sums);
+        let thread_of = |key: &RowKey| threads[key.thread as usize];
         let mut rows: Vec<_> = sums.rows.iter().collect();
-        rows.sort_unstable_by_key(|(key, _)| (key.event, key.thread, key.comm, key.cpu, key.node));
+        rows.sort_unstable_by_key(|(key, _)| {
+            (key.event, thread_of(key), key.comm, key.cpu, key.node)
+        });
         // No view can overflow if not even the sum of all rows does.
         let mut room = vec![u64::MAX; self.events];
         for (key, weight) in rows {
@@ -221,7 +238,7 @@ impl Builder {
             let (_, tid) = sums.threads.values[key.thread as usize];
             let row = SampleRow {
                 event: EventId(key.event),
-                thread: ThreadId(key.thread),
+                thread: thread_of(key),
                 comm: self.comm(key.comm, tid),
                 cpu: key.cpu,
                 node: self.node_of[key.node as usize],

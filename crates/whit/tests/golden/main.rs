@@ -4,12 +4,14 @@
 //! - `kept`: each recording of `tests/recordings/golden` prints what stands beside it, and the
 //!   installed perf counts the same.
 //! - `old_versions`, `crashes`, `corruption`: three suites.
+//! - `decoding_threads`: the number of whit's own threads does not show.
 //!
 //! `WHIT_BLESS=1 cargo test -p whit --test golden` writes anew what is generated and what is
 //! expected. Look at the difference before you commit it.
 
 mod corruption;
 mod crashes;
+mod decoding_threads;
 mod elf;
 mod encode;
 mod kept;
