@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use gimli::{
-    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
-    LittleEndian, UnwindContext, UnwindOffset, UnwindSection, UnwindTableRow, Vendor,
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EhHdrTable, EndianSlice,
+    FrameDescriptionEntry, LittleEndian, UnwindContext, UnwindOffset, UnwindSection,
+    UnwindTableRow, Vendor,
 };
 use whit_types::Arch;
 
@@ -19,6 +20,9 @@ const ADDRESS_SIZE_BYTES: u8 = 8;
 /// Most function entries that an index built here takes in; the largest binaries known (browsers,
 /// databases with everything linked in) have about two million.
 const MAX_INDEX_ENTRIES: usize = 1 << 24;
+
+/// Two addresses of the smallest form, the shortest row that a search table can have.
+const MIN_ROW_BYTES: usize = 4;
 
 /// Which of the two sections, which encode the same thing slightly differently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,9 +99,9 @@ impl CfiTable {
         S::Offset: UnwindOffset<usize>,
     {
         if let Some(hdr) = &self.hdr {
-            let hdr = EhFrameHdr::new(hdr, LittleEndian);
-            if let Ok(parsed) = hdr.parse(&self.bases, ADDRESS_SIZE_BYTES)
-                && let Some(table) = parsed.table()
+            let parsed = EhFrameHdr::new(hdr, LittleEndian).parse(&self.bases, ADDRESS_SIZE_BYTES);
+            if let Ok(parsed) = parsed
+                && let Some(table) = parsed.table().filter(|table| self.may_fit(table, hdr.len()))
             {
                 let fde = table.lookup(svma, &self.bases).ok()?.direct().ok()?;
                 // Not `pointer_to_offset`, which overflows where the entry lies below the section.
@@ -106,6 +110,13 @@ impl CfiTable {
             }
         }
         self.index.get_or_init(|| FdeIndex::build(section, &self.bases)).find(svma)
+    }
+
+    /// False where the table states more rows than its section has bytes for: the search would
+    /// multiply what is stated without a check.
+    fn may_fit(&self, table: &EhHdrTable<'_, Reader<'_>>, section_bytes: usize) -> bool {
+        let (_, stated_rows) = table.iter(&self.bases).size_hint();
+        stated_rows.is_some_and(|rows| rows <= section_bytes / MIN_ROW_BYTES)
     }
 }
 
@@ -183,5 +194,45 @@ trait EmptyRange {
 impl EmptyRange for FrameDescriptionEntry<Reader<'_>> {
     fn is_empty_range(&self) -> bool {
         self.initial_address() >= self.end_address()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A common entry (return address at CFA - 8, CFA at rsp + 8), and one for eight bytes at 0x500.
+    fn eh_frame() -> Vec<u8> {
+        let mut section = vec![20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
+        section.resize(24, 0);
+        section.extend([20, 0, 0, 0, 28, 0, 0, 0]);
+        section.extend(0x500u64.to_le_bytes());
+        section.extend(8u64.to_le_bytes());
+        section
+    }
+
+    /// Everything in absolute words of eight bytes: where `.eh_frame` starts, the number of rows, and
+    /// one row.
+    fn eh_frame_hdr(rows: u64) -> Vec<u8> {
+        let udata8 = gimli::DW_EH_PE_udata8.0;
+        let words = [0x1000, rows, 0x500, 0x1000 + 24];
+        [1, udata8, udata8, udata8]
+            .into_iter()
+            .chain(words.map(u64::to_le_bytes).concat())
+            .collect()
+    }
+
+    #[test]
+    fn a_search_table_longer_than_its_section_is_not_searched() {
+        for rows in [1, 1 << 20, i64::MAX as u64, u64::MAX / 16, u64::MAX] {
+            let bases = BaseAddresses::default().set_eh_frame(0x1000).set_eh_frame_hdr(0x2000);
+            let hdr = Some(Bytes::from(eh_frame_hdr(rows)));
+            let bytes = Bytes::from(eh_frame());
+            let table = CfiTable::new(SectionKind::EhFrame, Arch::X86_64, bytes, hdr, bases);
+            let section = EhFrame::new(&table.bytes, LittleEndian);
+            // The section itself has the entry, whatever its table states.
+            assert_eq!(table.fde_offset(0x501, &section), Some(24), "{rows} rows");
+            assert_eq!(table.index.get().is_some(), rows > 1);
+        }
     }
 }
