@@ -22,6 +22,7 @@ mod poll;
 pub mod privilege;
 mod ring;
 mod signal;
+mod slice;
 pub mod system;
 pub mod usage;
 mod workload;
@@ -34,6 +35,7 @@ pub use poll::{Poller, Ready, Waker};
 pub use ring::{Ring, RingRead, TimeConversion};
 pub use rustix::io::Errno;
 pub use signal::{Signal, SignalFd};
+pub use slice::set_slice;
 pub use workload::{Exit, ExitStatus, Workload, WorkloadError, WorkloadOptions};
 
 /// Turns the `-1` of a libc call into the errno that it left behind.
