@@ -52,7 +52,8 @@ impl BuildIdCache {
     }
 }
 
-fn of_mapped_file(
+/// The build id of the file at `inside` below `root`, if that is the one of this device and inode.
+pub(crate) fn of_mapped_file(
     root: &Path,
     inside: &Path,
     (want_major, want_minor, want_inode): (u32, u32, u64),

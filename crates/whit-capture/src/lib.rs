@@ -25,6 +25,7 @@ pub mod features;
 pub mod kernel;
 pub mod loss;
 pub mod machine;
+pub mod mapped_files;
 pub mod maps;
 pub mod notice;
 pub mod open;

@@ -12,6 +12,7 @@ use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
 use whit_perfdata::sample::SampleLayout;
 use whit_types::TimestampNs;
 
+use crate::mapped_files::MappedFiles;
 use crate::pieces::{Pieces, Seen};
 
 /// What has passed through one ring so far.
@@ -121,12 +122,16 @@ pub struct RingWatch {
     layout: TimeLayout,
     /// What has passed so far.
     pub counts: RingCounts,
+    /// Files that were mapped as code.
+    pub mapped: MappedFiles,
+    scratch: Vec<u8>,
 }
 
 impl RingWatch {
     /// For a ring whose records have this layout.
     pub fn new(layout: TimeLayout) -> RingWatch {
-        RingWatch { layout, counts: RingCounts::default() }
+        let (counts, mapped) = (RingCounts::default(), MappedFiles::default());
+        RingWatch { layout, counts, mapped, scratch: Vec::new() }
     }
 
     /// Looks at what a ring holds, record by record, until that is at least `enough_bytes`.
@@ -152,6 +157,11 @@ impl RingWatch {
                 record_type::LOST_SAMPLES => {
                     let lost = pieces.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
                     self.counts.lost_samples += lost;
+                }
+                record_type::MMAP2 => {
+                    let record = pieces.bytes_of(seen, &mut self.scratch);
+                    let misc = u16::from_le_bytes([record[4], record[5]]);
+                    self.mapped.note(misc, &record[HEADER_SIZE_BYTES..]);
                 }
                 _ => {}
             }

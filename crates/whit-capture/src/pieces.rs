@@ -33,6 +33,25 @@ impl<'a> Pieces<'a> {
         Some(u64::from_le_bytes(*bytes.first_chunk()?))
     }
 
+    /// The bytes of a record, which the seam may cut; `scratch` holds them then.
+    pub(crate) fn bytes_of<'s>(&self, seen: Seen, scratch: &'s mut Vec<u8>) -> &'s [u8]
+    where
+        'a: 's,
+    {
+        let [front, back] = self.0;
+        let end = seen.at + seen.size;
+        if end <= front.len() {
+            return &front[seen.at..end];
+        }
+        if let Some(start) = seen.at.checked_sub(front.len()) {
+            return &back[start..end - front.len()];
+        }
+        scratch.clear();
+        scratch.extend_from_slice(&front[seen.at..]);
+        scratch.extend_from_slice(&back[..end - front.len()]);
+        scratch
+    }
+
     /// The record at a position; `None` where there is no whole one.
     #[inline]
     pub(crate) fn record_at(&self, at: usize) -> Option<Seen> {
@@ -76,6 +95,10 @@ mod tests {
                 let pieces = Pieces([&bytes[..seam], &bytes[seam..]]);
                 assert_eq!(pieces.whole_records(room), kept, "{room}");
                 assert_eq!(pieces.first(kept).concat(), bytes[..kept]);
+                for seen in pieces.records_from(0) {
+                    let whole = &bytes[seen.at..seen.at + seen.size];
+                    assert_eq!(pieces.bytes_of(seen, &mut Vec::new()), whole);
+                }
             }
         }
         let none = Pieces([&[0; 64], &[]]);

@@ -4,6 +4,7 @@
 use whit_sys::affinity;
 
 use crate::loss::{RingCounts, RingWatch, TimeLayout};
+use crate::mapped_files::MappedFiles;
 use crate::ring_set::MappedRing;
 use crate::stream::{SinkError, StreamSink};
 
@@ -106,6 +107,11 @@ impl Reader {
         {
             self.here = Some(index);
         }
+    }
+
+    /// Files that were mapped as code, as far as these rings tell.
+    pub fn mapped_files(&self) -> impl Iterator<Item = &MappedFiles> {
+        self.groups.iter().flat_map(|group| &group.rings).map(|(_, watch)| &watch.mapped)
     }
 
     /// Each ring with what has passed through it.

@@ -18,6 +18,7 @@ use super::wait::SessionWaiter;
 use super::{End, Outcome, Session};
 use crate::error::CaptureError;
 use crate::loss::RingCounts;
+use crate::mapped_files::MappedFiles;
 use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
 use crate::output::OutputName;
@@ -235,6 +236,14 @@ impl Session<'_> {
             let ratio = ledger.compression_ratio().round().max(1.0) as u32;
             let described = CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX);
             self.features.set_compressed(&described);
+        }
+        if self.options.build_ids {
+            let mut files = MappedFiles::default();
+            let seen = self.drainers.iter().flat_map(|drainer| drainer.reader.mapped_files());
+            seen.for_each(|of_ring| files.merge(of_ring));
+            let mut all = self.features.build_ids();
+            all.extend(files.build_ids());
+            self.features.set_build_ids(&all);
         }
         self.features.set_ledger(ledger);
     }

@@ -141,6 +141,26 @@ fn samples_are_the_same_in_every_form() {
 }
 
 #[test]
+fn binaries_that_are_mapped_meanwhile_have_build_ids() {
+    check("binaries_that_are_mapped_meanwhile_have_build_ids", || {
+        let deep = workload("deep")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in ["", "--threads -z"] {
+            let target = ["--", deep.to_str().expect("UTF-8"), "--iterations", "3000"];
+            let options = [&["-e", "cpu-clock", "-F", "999"][..], &target].concat();
+            let recorded = whit_record(directory.path(), mode, &options)?;
+            let list = text(perf()?.args(["buildid-list", "-i"]).arg(&recorded.path));
+            let mut of_file = perf()?;
+            let id = text(of_file.args(["buildid-list", "-i"]).arg(&deep));
+            let id = id.split_ascii_whitespace().next().expect("the program has a build id");
+            let found = list.lines().any(|l| l.starts_with(id) && l.ends_with("/deep"));
+            assert!(found && list.contains("/libc.so.6"), "{mode}: {list}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn pipes_carry_every_mode() {
     check("pipes_carry_every_mode", || {
         let deep = workload("deep")?;
