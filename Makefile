@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fmt setup-demo setup-test setup-bench
+.PHONY: help demo test bench soak fmt setup-demo setup-test setup-bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -15,6 +15,9 @@ test: setup-test ## everything that is checked: format, lints, tests, fuzz smoke
 
 bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), recorders (TABLES=loss,..)
 	@scripts/bench.sh
+
+soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory grows
+	@scripts/soak.sh
 
 fmt: ## format the sources
 	@cargo fmt --all
