@@ -35,7 +35,7 @@ pub struct Recorded {
     pub lost_chunks: u64,
     /// Records dropped, as LOST_SAMPLES records say.
     pub lost_samples: u64,
-    /// Records dropped in all, see [`Recorded::lost_in_all`].
+    /// Records dropped in all.
     pub lost: u64,
     /// Time during which rings were full, summed over rings; absent where records do not say
     /// their time and CPU.
