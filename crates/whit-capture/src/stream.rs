@@ -3,7 +3,7 @@
 //! A [`StreamSink`] takes whole records of one reader. Without compression and asynchronous writes
 //! they go from the ring into the file with one system call and no copy. Otherwise they are copied
 //! or compressed into a block, the ring is free at once, and full blocks are written: by the
-//! reader itself, or by [`engine::Engine`] while the reader goes on.
+//! reader itself, or by the kernel or a thread while the reader goes on.
 
 mod blocks;
 mod compress;
