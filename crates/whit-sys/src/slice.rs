@@ -4,6 +4,7 @@ use crate::{Errno, check};
 
 /// `struct sched_attr` of `linux/sched/types.h`, first version.
 #[repr(C)]
+#[derive(Default)]
 struct SchedAttr {
     size: u32,
     policy: u32,
@@ -15,26 +16,30 @@ struct SchedAttr {
     period_ns: u64,
 }
 
-/// Keep policy and nice value as they are.
-const KEEP_POLICY: u64 = 0x08;
-
-/// Asks the scheduler for slices of this length, 0.1 to 100 ms. A thread with short slices gets
-/// the CPU soon after it has become ready, and no larger share of it: what a reader of rings needs
-/// on a busy machine. Kernels before 6.12 take the value and do nothing with it.
+/// Asks the scheduler for slices of this length, 0.1 to 100 ms; policy and nice value stay. A
+/// thread with short slices gets the CPU soon after it has become ready, and no larger share of
+/// it: what a reader of rings needs on a busy machine. Kernels before 6.12 take the value and do
+/// nothing with it. `Errno::INVAL` for threads of a real-time policy, which have no slices.
 pub fn set_slice(runtime_ns: u64) -> Result<(), Errno> {
-    let attr = SchedAttr {
-        size: size_of::<SchedAttr>() as u32,
-        policy: libc::SCHED_OTHER as u32,
-        flags: KEEP_POLICY,
-        nice: 0,
-        priority: 0,
-        runtime_ns,
-        deadline_ns: 0,
-        period_ns: 0,
-    };
+    let mut attr = get()?;
+    if attr.policy != libc::SCHED_OTHER as u32 {
+        return Err(Errno::INVAL);
+    }
+    attr.runtime_ns = runtime_ns;
     // SAFETY: the kernel reads `size` bytes of a live struct; 0 is the calling thread.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
     check(result).map(drop)
+}
+
+fn get() -> Result<SchedAttr, Errno> {
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>();
+    // SAFETY: the kernel writes at most `size` bytes into a live struct of that size.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, 0) };
+    check(result)?;
+    // Newer kernels state how much they would have had to say.
+    attr.size = size as u32;
+    Ok(attr)
 }
 
 #[cfg(test)]
@@ -43,6 +48,14 @@ mod tests {
 
     #[test]
     fn an_ordinary_thread_may_shorten_its_slices() {
-        std::thread::spawn(|| set_slice(100_000).unwrap()).join().unwrap();
+        std::thread::spawn(|| {
+            let before = rustix::process::nice(1).unwrap();
+            set_slice(100_000).unwrap();
+            let after = get().unwrap();
+            assert_eq!(after.nice, before, "the nice value is none of its business");
+            assert!(after.runtime_ns == 100_000 || after.runtime_ns == 0, "{}", after.runtime_ns);
+        })
+        .join()
+        .unwrap();
     }
 }
