@@ -19,10 +19,10 @@ pub mod limit;
 mod mapped_file;
 mod perf_event;
 mod poll;
+mod precedence;
 pub mod privilege;
 mod ring;
 mod signal;
-mod slice;
 pub mod system;
 pub mod usage;
 mod workload;
@@ -32,10 +32,10 @@ pub use environment::EnvironmentError;
 pub use mapped_file::MappedFile;
 pub use perf_event::{OpenFlags, PerfEventFd};
 pub use poll::{Poller, Ready, Waker};
+pub use precedence::{Precedence, take_precedence};
 pub use ring::{Ring, RingRead, TimeConversion};
 pub use rustix::io::Errno;
 pub use signal::{Signal, SignalFd};
-pub use slice::set_slice;
 pub use workload::{Exit, ExitStatus, Workload, WorkloadError, WorkloadOptions};
 
 /// Turns the `-1` of a libc call into the errno that it left behind.

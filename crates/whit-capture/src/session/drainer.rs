@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use whit_sys::usage::CpuUsage;
-use whit_sys::{Waker, affinity, set_slice};
+use whit_sys::{Waker, affinity, take_precedence};
 
 use super::wait::RingWaiter;
 use crate::error::CaptureError;
@@ -16,9 +16,8 @@ use crate::stream::{SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// Readers run often and briefly. On busy CPUs the scheduler lets a thread of short slices run
-/// sooner after it was woken: with one reader per CPU, pinned, beside a workload on every CPU,
-/// about half as many records were lost.
+/// Readers run often and briefly, and what they are late for is lost: on busy CPUs they must not
+/// wait for their turn.
 const SLICE_NS: u64 = 100_000;
 /// A pass that took more than this is followed by another at once.
 const BUSY_PASS_BYTES: u64 = 64 << 10;
@@ -112,7 +111,7 @@ impl Drainer {
                 let _ = affinity::set(0, cpus);
             }
             // A sandbox may forbid it: the reader then waits for its turn like everybody else.
-            let _ = set_slice(SLICE_NS);
+            let _ = take_precedence(SLICE_NS);
             let result = self.work(&events, &stop, &desk);
             self.usage = CpuUsage::of_thread().unwrap_or_default();
             desk.tell(News::Ended);
