@@ -91,7 +91,10 @@ impl Reader {
             if self.marks_rounds {
                 sink.round()?;
             }
-            sink.flush()?;
+            // The last passes are flushed by the end of the stream, together.
+            if which == Pass::WorthWhile {
+                sink.flush()?;
+            }
         }
         Ok(bytes)
     }

@@ -1,9 +1,15 @@
 //! Records in, COMPRESSED records out.
 //!
-//! The bytes of a block are one zstd frame, cut into COMPRESSED records of at most 64 KiB. A frame
-//! begins with a whole record and ends behind one, so that a reader can start at any frame; perf's
-//! reader, which decodes the whole stream in one go, takes frame after frame. The last record of a
-//! frame is padded with a skippable frame, so that every record stays aligned to eight bytes.
+//! A zstd frame holds whole records, some hundred KiB of them, and is cut into COMPRESSED records of
+//! at most 64 KiB. It begins with a whole record and ends behind one, so that a reader can start at
+//! any frame; perf's reader, which decodes the whole stream in one go, takes frame after frame.
+//! After each piece that is added the frame is flushed: what goes to the disk can be decoded, and
+//! no block of zstd's is larger than a record. (perf gives up at a record that decodes to nothing,
+//! as one that holds the first part of a block does.)
+//!
+//! Every record is aligned to eight bytes: after a flush zstd stands between two of its blocks, and
+//! as many empty blocks of three bytes follow as it takes (at most seven, as three and eight have
+//! no common divisor).
 
 use std::io;
 
@@ -12,7 +18,7 @@ use whit_sys::WriteBuffer;
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{self, CCtx, CParameter, InBuffer, OutBuffer};
 
-/// A frame is ended when it holds this much: larger ones gain nothing (three percent from 512 KiB
+/// A frame is ended when it holds this much: larger ones gain little (three percent from 512 KiB
 /// to no limit at all, on stack dumps), smaller ones can be decoded by more threads.
 pub(crate) const FRAME_BYTES: usize = 512 << 10;
 /// Most that is added to a frame at once.
@@ -21,19 +27,27 @@ pub(crate) const CHUNK_BYTES_MAX: usize = 64 << 10;
 const FRAME_BYTES_MAX: usize = FRAME_BYTES + CHUNK_BYTES_MAX + RECORD_BYTES_MAX;
 /// Largest record whose size is a multiple of eight.
 const RECORD_BYTES_MAX: usize = 65_528;
-/// Magic number and size of a skippable frame; its content follows.
-const SKIPPABLE_HEADER_BYTES: usize = 8;
-const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
+/// Content of a record that zstd fills; what padding and a frame's end take is kept free.
+const PAYLOAD_BYTES_MAX: usize = RECORD_BYTES_MAX - HEADER_SIZE_BYTES - 32;
+/// A block of zstd's that holds nothing: raw, of no bytes, not the last one.
+const EMPTY_BLOCK: [u8; 3] = [0; 3];
+/// zstd ends a frame that was flushed with an empty block, and adds no checksum.
+const FRAME_END_BYTES: usize = EMPTY_BLOCK.len();
+/// What padding may take at most.
+const PADDING_BYTES_MAX: usize = 7 * EMPTY_BLOCK.len();
+/// Times that a frame may be flushed; then it is ended.
+const FLUSHES_MAX: usize = 256;
+/// What a flush may cost: zstd's block header, padding, and the header of a new record.
+const FLUSH_BYTES_MAX: usize = 2 * (EMPTY_BLOCK.len() + PADDING_BYTES_MAX + HEADER_SIZE_BYTES);
 
-/// What a reader must be able to hold of one record's content. perf's reader needs as much again
-/// behind the frame that a skippable frame follows.
-pub(crate) const DECODED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
+/// What a reader must be able to hold of one record's content.
+pub(crate) const DECODED_BYTES_MAX: usize = FRAME_BYTES_MAX;
 
-/// Room that a whole frame may need.
-pub(crate) fn frame_room_bytes() -> usize {
-    let bytes = zstd_safe::compress_bound(FRAME_BYTES_MAX) + SKIPPABLE_HEADER_BYTES;
-    let records = bytes / (RECORD_BYTES_MAX - HEADER_SIZE_BYTES) + 2;
-    bytes + records * (HEADER_SIZE_BYTES + 8)
+/// Room that what is added to a frame at once may need, and its end.
+pub(crate) fn chunk_room_bytes() -> usize {
+    let bytes = zstd_safe::compress_bound(FRAME_BYTES_MAX) + 2 * FLUSH_BYTES_MAX;
+    let records = bytes / (PAYLOAD_BYTES_MAX - PADDING_BYTES_MAX) + 2;
+    bytes + records * (HEADER_SIZE_BYTES + PADDING_BYTES_MAX)
 }
 
 /// Compresses records into a buffer.
@@ -43,6 +57,10 @@ pub(crate) struct Compressor {
     record: Option<usize>,
     /// Bytes that the frame has taken; none when there is no frame.
     frame_bytes: usize,
+    /// Bytes that it has taken since it was flushed.
+    new_bytes: usize,
+    /// Times that the frame has been flushed.
+    flushes: usize,
 }
 
 impl std::fmt::Debug for Compressor {
@@ -57,51 +75,57 @@ impl Compressor {
         let mut context = CCtx::create();
         context.set_parameter(CParameter::CompressionLevel(level)).map_err(error)?;
         context.set_parameter(CParameter::ContentSizeFlag(false)).map_err(error)?;
-        Ok(Compressor { context, record: None, frame_bytes: 0 })
+        Ok(Compressor { context, record: None, frame_bytes: 0, new_bytes: 0, flushes: 0 })
     }
 
-    /// Whether a frame is open.
-    pub(crate) fn in_frame(&self) -> bool {
-        self.frame_bytes > 0
+    /// Whether a frame has something to flush.
+    pub(crate) fn has_news(&self) -> bool {
+        self.new_bytes > 0
     }
 
     /// Whether the frame is to be ended.
     pub(crate) fn is_full(&self) -> bool {
-        self.frame_bytes >= FRAME_BYTES
+        self.frame_bytes >= FRAME_BYTES || self.flushes >= FLUSHES_MAX
     }
 
-    /// Adds bytes to the frame. The buffer must have had [room](frame_room_bytes) when the frame
-    /// began.
+    /// Adds bytes to the frame. The buffer must have [room](chunk_room_bytes).
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut WriteBuffer) -> io::Result<()> {
         let mut input = InBuffer::around(bytes);
         while input.pos < bytes.len() {
             self.step(&mut input, ZSTD_EndDirective::ZSTD_e_continue, out)?;
         }
         self.frame_bytes += bytes.len();
+        self.new_bytes += bytes.len();
         Ok(())
     }
 
-    /// Ends the frame, if there is one, and its last record.
-    pub(crate) fn end_frame(&mut self, out: &mut WriteBuffer) -> io::Result<()> {
-        if !self.in_frame() {
+    /// Sees to it that everything that was added can be decoded from what is in the buffer. The
+    /// frame goes on, in another buffer if need be.
+    pub(crate) fn flush(&mut self, out: &mut WriteBuffer) -> io::Result<()> {
+        if self.new_bytes == 0 {
             return Ok(());
         }
-        while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_end, out)? > 0 {}
-        self.frame_bytes = 0;
-        let start = self.record.take().unwrap_or(out.used().len());
-        let size = out.used().len() - start;
-        if !size.is_multiple_of(8) && size + SKIPPABLE_HEADER_BYTES + 8 > RECORD_BYTES_MAX {
-            // No room for the padding: the last bytes move into a record of their own.
-            let keep = (size - SKIPPABLE_HEADER_BYTES - 8) / 8 * 8;
-            let moved = out.used()[start + keep..].to_vec();
-            out.truncate(start + keep);
-            close_record(start, out);
-            let start = open_record(out);
-            out.push(&moved);
-            pad(start, out);
-        } else if size > 0 {
-            pad(start, out);
+        while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_flush, out)? > 0 {}
+        self.new_bytes = 0;
+        self.flushes += 1;
+        self.close_record(out);
+        Ok(())
+    }
+
+    /// Ends the frame, if something has been added since it was flushed. Otherwise it stays open,
+    /// as all of perf's do: perf takes no record that decodes to nothing.
+    pub(crate) fn end_frame(&mut self, out: &mut WriteBuffer) -> io::Result<()> {
+        if self.new_bytes == 0 {
+            return Ok(());
         }
+        while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_flush, out)? > 0 {}
+        // Full to the last byte: the end would stand alone in a record. The next one will do.
+        let Some(start) = self.record else { return Ok(()) };
+        // The end itself is an empty block, to be counted with the padding in front of it.
+        pad(start, FRAME_END_BYTES, out);
+        while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_end, out)? > 0 {}
+        self.close_record(out);
+        (self.frame_bytes, self.new_bytes, self.flushes) = (0, 0, 0);
         Ok(())
     }
 
@@ -112,25 +136,36 @@ impl Compressor {
         directive: ZSTD_EndDirective,
         out: &mut WriteBuffer,
     ) -> io::Result<usize> {
-        let start = match self.record {
-            Some(start) => start,
-            None => *self.record.insert(open_record(out)),
-        };
-        let room = RECORD_BYTES_MAX - (out.used().len() - start);
-        let free = out.free();
-        let room = room.min(free.len());
+        let start = *self.record.get_or_insert_with(|| open_record(out));
+        let filled = out.used().len() - start - HEADER_SIZE_BYTES;
+        // Behind the padding stands the frame's end, for which the records have some room left.
+        let is_end = directive == ZSTD_EndDirective::ZSTD_e_end;
+        let limit = if is_end { RECORD_BYTES_MAX - HEADER_SIZE_BYTES } else { PAYLOAD_BYTES_MAX };
+        let room = (limit - filled).min(out.free_bytes());
         if room == 0 {
             return Err(io::Error::other("a compressed frame is larger than zstd's bound for it"));
         }
-        let mut output = OutBuffer::around(&mut free[..room]);
+        let mut output = OutBuffer::around(&mut out.free()[..room]);
         let left = self.context.compress_stream2(&mut output, input, directive).map_err(error)?;
-        let filled = output.pos();
-        out.fill(filled);
-        if out.used().len() - start == RECORD_BYTES_MAX {
-            close_record(start, out);
+        let filled = filled + output.pos();
+        out.fill(filled + start + HEADER_SIZE_BYTES - out.used().len());
+        if filled == PAYLOAD_BYTES_MAX && !is_end {
+            // Full to the last byte, which keeps it aligned; zstd goes on in the next record.
+            set_size(start, out);
             self.record = None;
         }
         Ok(left)
+    }
+
+    /// Closes the record that is being filled, aligned; one without content is taken back.
+    fn close_record(&mut self, out: &mut WriteBuffer) {
+        let Some(start) = self.record.take() else { return };
+        if out.used().len() == start + HEADER_SIZE_BYTES {
+            out.truncate(start);
+            return;
+        }
+        pad(start, 0, out);
+        set_size(start, out);
     }
 }
 
@@ -145,21 +180,16 @@ fn open_record(out: &mut WriteBuffer) -> usize {
 }
 
 /// Writes the record's size into its header.
-fn close_record(start: usize, out: &mut WriteBuffer) {
+fn set_size(start: usize, out: &mut WriteBuffer) {
     let size = (out.used().len() - start) as u16;
     out.used_mut()[start + 6..start + 8].copy_from_slice(&size.to_le_bytes());
 }
 
-/// Closes a record at a multiple of eight bytes.
-fn pad(start: usize, out: &mut WriteBuffer) {
-    let size = out.used().len() - start;
-    if !size.is_multiple_of(8) {
-        let content = 8 - size % 8;
-        out.push(&SKIPPABLE_MAGIC.to_le_bytes());
-        out.push(&(content as u32).to_le_bytes());
-        out.push(&[0; 8][..content]);
+/// Adds empty blocks until the record, with `behind` more bytes, is aligned to eight bytes.
+fn pad(start: usize, behind: usize, out: &mut WriteBuffer) {
+    while !(out.used().len() - start + behind).is_multiple_of(8) {
+        out.push(&EMPTY_BLOCK);
     }
-    close_record(start, out);
 }
 
 #[cfg(test)]
@@ -181,17 +211,42 @@ mod tests {
         contents
     }
 
+    /// What a decoder gets out of it, which does not know whether more is to come.
+    fn decoded(out: &WriteBuffer) -> Vec<u8> {
+        let joined = contents(out.used()).concat();
+        let mut decoded = Vec::new();
+        let mut decoder = zstd::stream::read::Decoder::new(&joined[..]).unwrap();
+        let _ = std::io::Read::read_to_end(&mut decoder, &mut decoded);
+        decoded
+    }
+
     fn compress(frames: &[Vec<u8>], level: i32) -> WriteBuffer {
-        let mut out = WriteBuffer::new(frame_room_bytes() * frames.len());
+        let mut out = WriteBuffer::new(chunk_room_bytes() * frames.len().max(1) * 2);
         let mut compressor = Compressor::new(level).unwrap();
         for frame in frames {
-            for chunk in frame.chunks(CHUNK_BYTES_MAX) {
+            for (number, chunk) in frame.chunks(CHUNK_BYTES_MAX).enumerate() {
                 compressor.push(chunk, &mut out).unwrap();
+                if number % 3 == 1 {
+                    compressor.flush(&mut out).unwrap();
+                }
             }
             compressor.end_frame(&mut out).unwrap();
-            assert!(!compressor.in_frame());
         }
         out
+    }
+
+    #[test]
+    fn what_was_flushed_can_be_decoded() {
+        let mut out = WriteBuffer::new(chunk_room_bytes() * 4);
+        let mut compressor = Compressor::new(1).unwrap();
+        let mut taken = Vec::new();
+        for number in 0..40usize {
+            let chunk = noise(number * 37 + 1, number as u64 + 1);
+            compressor.push(&chunk, &mut out).unwrap();
+            taken.extend(chunk);
+            compressor.flush(&mut out).unwrap();
+            assert_eq!(decoded(&out), taken, "{number}");
+        }
     }
 
     /// Bytes that zstd can do nothing with.
@@ -210,8 +265,7 @@ mod tests {
         let frame = noise(FRAME_BYTES_MAX, 88_172_645_463_325_252);
         let out = compress(&[frame.clone(), frame.clone()], 1);
         assert!(contents(out.used()).len() >= 20);
-        let joined = contents(out.used()).concat();
-        assert_eq!(zstd::stream::decode_all(&joined[..]).unwrap(), [&frame[..], &frame].concat());
+        assert_eq!(decoded(&out), [&frame[..], &frame].concat());
     }
 
     #[test]
@@ -223,8 +277,7 @@ mod tests {
     fn frames_that_just_fill_a_record_are_aligned_too() {
         for size in 65_440..65_540 {
             let out = compress(&[noise(size, size as u64)], 1);
-            let joined = contents(out.used()).concat();
-            assert_eq!(zstd::stream::decode_all(&joined[..]).unwrap().len(), size);
+            assert_eq!(decoded(&out).len(), size);
         }
     }
 
@@ -241,8 +294,7 @@ mod tests {
                 .map(|&size| (0..size).map(|i| (i % repeat * 7) as u8).collect::<Vec<u8>>())
                 .collect();
             let out = compress(&frames, level);
-            let joined = contents(out.used()).concat();
-            prop_assert_eq!(zstd::stream::decode_all(&joined[..]).unwrap(), frames.concat());
+            prop_assert_eq!(decoded(&out), frames.concat());
         }
     }
 }

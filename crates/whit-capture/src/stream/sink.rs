@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use whit_perfdata::encode;
+use whit_sys::WriteBuffer;
 
 use super::blocks::{Block, BlockPool, Written};
 use super::compress::{self, Compressor};
@@ -19,8 +20,9 @@ const CHUNK_BYTES: usize = compress::CHUNK_BYTES_MAX;
 const DIRECT_BYTES: usize = 4 << 20;
 /// Size of a block of records that are not compressed; more than the largest record.
 const PLAIN_BLOCK_BYTES: usize = 512 << 10;
-/// Frames that a block of compressed records has room for.
-const FRAMES_PER_BLOCK: usize = 2;
+/// What a block of compressed records has room for, in the worst case of records that cannot be
+/// compressed.
+const CHUNKS_PER_BLOCK: usize = 2;
 /// Memory for the blocks of one stream.
 const BLOCKS_TOTAL_BYTES: usize = 64 << 20;
 
@@ -112,7 +114,7 @@ impl StreamSink {
         }
         let compressor = options.compression_level.map(Compressor::new).transpose()?;
         let size_bytes = match compressor {
-            Some(_) => FRAMES_PER_BLOCK * compress::frame_room_bytes(),
+            Some(_) => CHUNKS_PER_BLOCK * compress::chunk_room_bytes(),
             None => PLAIN_BLOCK_BYTES,
         };
         let depth = options.async_blocks.min(BLOCKS_TOTAL_BYTES / size_bytes);
@@ -157,14 +159,16 @@ impl StreamSink {
 
     /// Hands what has been buffered to the disk, without waiting for it.
     pub fn flush(&mut self) -> Result<(), SinkError> {
-        self.end_frame()?;
+        self.reap()?;
+        // Readers that share a pipe take turns: nobody's frame goes on behind another's.
+        self.compress(if self.file.is_pipe() { Compressor::end_frame } else { Compressor::flush })?;
         self.submit()
     }
 
     /// Waits until everything is written. Afterwards [`StreamFile::size_bytes`] holds; after an
     /// error the file ends behind the last record that was kept.
     pub fn finish(&mut self) -> Result<(), SinkError> {
-        let flushed = self.flush();
+        let flushed = self.compress(Compressor::end_frame).and_then(|()| self.submit());
         while let Some(buffered) = &mut self.buffered
             && let Some(written) = buffered.engine.complete()?
         {
@@ -219,30 +223,48 @@ impl StreamSink {
         }
         self.counts.compressed_from_bytes += size as u64;
         self.counts.compressed_to_bytes += (block.buffer.used().len() - before) as u64;
-        if compressor.is_full() { self.end_frame() } else { Ok(()) }
+        let is_full = compressor.is_full();
+        self.compress(if is_full { Compressor::end_frame } else { Compressor::flush })
     }
 
-    fn end_frame(&mut self) -> Result<(), SinkError> {
+    /// Lets the compressor do something about what it holds.
+    fn compress(
+        &mut self,
+        what: fn(&mut Compressor, &mut WriteBuffer) -> io::Result<()>,
+    ) -> Result<(), SinkError> {
+        // What it holds back may need a block of its own.
+        if self
+            .buffered
+            .as_ref()
+            .is_some_and(|b| b.compressor.as_ref().is_some_and(Compressor::has_news))
+        {
+            self.make_room(0)?;
+        }
         if let Some(Buffered { compressor: Some(compressor), current: Some(block), .. }) =
             &mut self.buffered
         {
             let before = block.buffer.used().len();
-            compressor.end_frame(&mut block.buffer)?;
+            what(compressor, &mut block.buffer)?;
             self.counts.compressed_to_bytes += (block.buffer.used().len() - before) as u64;
         }
         Ok(())
     }
 
-    /// Sees to a block with room for `size` bytes, or for a whole frame.
+    /// Sees to a block with room for `size` bytes, or for as many compressed ones. The frame goes
+    /// on in the next block where this one is full.
     fn make_room(&mut self, size: usize) -> Result<(), SinkError> {
         let Some(buffered) = &mut self.buffered else { return Ok(()) };
         let needed = match &buffered.compressor {
-            Some(compressor) if compressor.in_frame() => 0,
-            Some(_) => compress::frame_room_bytes(),
+            Some(_) => compress::chunk_room_bytes(),
             None => size,
         };
         if buffered.current.as_ref().is_some_and(|block| block.buffer.free_bytes() >= needed) {
             return Ok(());
+        }
+        if let Some(Buffered { compressor: Some(compressor), current: Some(block), .. }) =
+            &mut self.buffered
+        {
+            compressor.flush(&mut block.buffer)?;
         }
         self.submit()?;
         let block = self.next_block()?;
@@ -459,7 +481,11 @@ mod tests {
         }
         let seen = Pieces([bytes, &[]]).records_from(0);
         let zstd: Vec<u8> = seen.flat_map(|r| bytes[r.at + 8..r.at + r.size].to_vec()).collect();
-        zstd::stream::decode_all(&zstd[..]).unwrap()
+        let mut decoded = Vec::new();
+        let mut decoder = zstd::stream::read::Decoder::new(&zstd[..]).unwrap();
+        // The last frame may have no end.
+        let _ = std::io::Read::read_to_end(&mut decoder, &mut decoded);
+        decoded
     }
 
     #[test]
