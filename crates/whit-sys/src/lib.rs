@@ -1,6 +1,6 @@
 //! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals,
-//! the start of a command, capabilities and the policy for borrowed ones, groups, limits, affinity,
-//! clocks, asynchronous writes, and read-only file mappings.
+//! the start of a command, capabilities and the policy for borrowed ones, users and groups, limits,
+//! affinity, scheduling, clocks, asynchronous writes, and read-only file mappings.
 //!
 //! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
 //! the workspace that may hold `unsafe`; every block does one thing and names the contract that
@@ -9,9 +9,11 @@
 
 pub mod affinity;
 mod async_write;
+mod backward_ring;
 pub mod bpf;
 pub mod capability;
 pub mod clock;
+pub mod descriptor;
 mod environment;
 pub mod file_capability;
 pub mod group;
@@ -22,12 +24,16 @@ mod poll;
 mod precedence;
 pub mod privilege;
 mod ring;
+pub mod scheduling;
 mod signal;
 pub mod system;
 pub mod usage;
+pub mod users;
+pub mod wall_clock;
 mod workload;
 
 pub use async_write::{AsyncWriter, Completion, WriteBuffer};
+pub use backward_ring::BackwardRing;
 pub use environment::EnvironmentError;
 pub use mapped_file::MappedFile;
 pub use perf_event::{OpenFlags, PerfEventFd};

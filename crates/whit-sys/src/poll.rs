@@ -48,6 +48,11 @@ impl Poller {
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
     }
 
+    /// Waits for the other side of `fd` to go, and for nothing else.
+    pub fn add_hang_up(&self, fd: impl AsFd, token: u64) -> Result<(), Errno> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::empty())
+    }
+
     /// Waits for `fd` no longer.
     pub fn remove(&self, fd: impl AsFd) -> Result<(), Errno> {
         epoll::delete(&self.epoll, fd)
@@ -145,5 +150,16 @@ mod tests {
         assert!(poller.wait(None).unwrap()[0].hung_up);
         poller.remove(&read).unwrap();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), []);
+    }
+
+    #[test]
+    fn whoever_waits_for_the_end_alone_sees_no_input() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add_hang_up(&read, 1).unwrap();
+        rustix::io::write(&write, b"input").unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), []);
+        drop(write);
+        assert!(poller.wait(None).unwrap()[0].hung_up);
     }
 }

@@ -42,7 +42,8 @@ pub struct Ring {
     map_size_bytes: usize,
     data_offset: usize,
     data_size_bytes: usize,
-    tail: u64,
+    /// Up to where it was read.
+    pub(crate) tail: u64,
 }
 
 // SAFETY: the mapping belongs to this value alone and is reached through `&self`/`&mut self`
@@ -75,6 +76,15 @@ impl Ring {
     /// `Errno::PERM` when the user's locked-memory allowance is used up, `Errno::INVAL` when
     /// the number of pages is no power of two or the event's records go elsewhere.
     pub fn map(event: &PerfEventFd, data_pages: usize) -> Result<Ring, Errno> {
+        Ring::map_with(event, data_pages, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// A mapping that cannot be written tells the kernel to overwrite what was not read.
+    pub(crate) fn map_with(
+        event: &PerfEventFd,
+        data_pages: usize,
+        protection: libc::c_int,
+    ) -> Result<Ring, Errno> {
         use std::os::fd::AsFd;
         let page = system::page_size();
         let size = data_pages
@@ -82,7 +92,6 @@ impl Ring {
             .and_then(|pages| pages.checked_mul(page))
             .filter(|_| data_pages.is_power_of_two())
             .ok_or(Errno::INVAL)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
         let fd = event.as_fd().as_raw_fd();
         let _in_force = privilege::raise(&[Capability::IpcLock]);
         // SAFETY: a new shared mapping at an address of the kernel's choice touches no memory
@@ -154,7 +163,7 @@ impl Ring {
         self.base.as_ptr().cast()
     }
 
-    fn data_head(&self) -> &AtomicU64 {
+    pub(crate) fn data_head(&self) -> &AtomicU64 {
         let offset = std::mem::offset_of!(perf_event_mmap_page, data_head);
         // SAFETY: the control page is mapped for as long as `self`, the field is inside it.
         let field = unsafe { self.base.as_ptr().add(offset) };
@@ -182,7 +191,7 @@ impl Ring {
     ///
     /// # Safety
     /// The range must lie in the data area and between `data_tail` and `data_head`.
-    unsafe fn data(&self, offset: usize, size: usize) -> &[u8] {
+    pub(crate) unsafe fn data(&self, offset: usize, size: usize) -> &[u8] {
         // SAFETY: `offset` is inside the data area, as the caller promises.
         let start = unsafe { self.base.as_ptr().add(self.data_offset + offset) };
         // SAFETY: mapped, and the kernel leaves bytes between tail and head alone.

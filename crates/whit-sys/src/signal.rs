@@ -17,10 +17,13 @@ pub enum Signal {
     HangUp,
     /// `SIGCHLD`.
     Child,
+    /// `SIGUSR2`.
+    User2,
 }
 
 impl Signal {
-    const ALL: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child];
+    const ALL: [Signal; 5] =
+        [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child, Signal::User2];
 
     /// The signal's number on this architecture.
     pub const fn number(self) -> i32 {
@@ -29,6 +32,7 @@ impl Signal {
             Signal::Terminate => libc::SIGTERM,
             Signal::HangUp => libc::SIGHUP,
             Signal::Child => libc::SIGCHLD,
+            Signal::User2 => libc::SIGUSR2,
         }
     }
 }

@@ -1,0 +1,35 @@
+//! Descriptors that were handed over by number.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use crate::{Errno, check};
+
+/// Lowest number that a duplicate gets: the standard streams are left alone.
+const FIRST_NUMBER: i32 = 3;
+
+/// A descriptor of our own for what `number` stands for; it is not inherited by commands.
+/// `Errno::BADF` when nothing is open under that number.
+pub fn duplicate(number: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: plain numbers; duplicating touches no memory and leaves the original as it is.
+    let fd = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST_NUMBER) };
+    let fd = check(i64::from(fd))? as i32;
+    // SAFETY: the kernel has just returned this descriptor; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_number_becomes_a_descriptor_of_ones_own() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let copy = duplicate(write.as_raw_fd()).unwrap();
+        drop(write);
+        rustix::io::write(&copy, b"x").unwrap();
+        let mut byte = [0];
+        assert_eq!(rustix::io::read(&read, &mut byte).unwrap(), 1);
+        assert_eq!(duplicate(1 << 30).unwrap_err(), Errno::BADF);
+    }
+}
