@@ -95,6 +95,34 @@ impl RecordEncoder {
         });
     }
 
+    /// CGROUP: what an id stands for.
+    pub fn cgroup(&self, out: &mut Vec<u8>, cgroup_id: u64, path: &[u8], id: SampleId) {
+        self.record(out, record_type::CGROUP, 0, id, |body| {
+            body.extend(cgroup_id.to_le_bytes());
+            push_c_str(body, &path[..path.len().min(MAX_PATH_BYTES)]);
+        });
+    }
+
+    /// NAMESPACES of a thread: device and inode of each, in the kernel's order (net, uts, ipc, pid,
+    /// user, mnt, cgroup).
+    pub fn namespaces(
+        &self,
+        out: &mut Vec<u8>,
+        pid: Pid,
+        tid: Tid,
+        namespaces: &[(u64, u64)],
+        id: SampleId,
+    ) {
+        self.record(out, record_type::NAMESPACES, 0, id, |body| {
+            push_ids(body, pid, tid);
+            body.extend((namespaces.len() as u64).to_le_bytes());
+            for (device, inode) in namespaces {
+                body.extend(device.to_le_bytes());
+                body.extend(inode.to_le_bytes());
+            }
+        });
+    }
+
     fn record(
         &self,
         out: &mut Vec<u8>,
@@ -278,12 +306,14 @@ mod tests {
         encoder.exit(&mut out, &task, id());
         encoder.mmap2(&mut out, misc::USER, &build, id());
         encoder.mmap2(&mut out, misc::USER, &inode, id());
+        encoder.cgroup(&mut out, 42, b"/user.slice", id());
         let expected = [
             SideBand::Comm { pid: Pid(4), tid: Tid(5), name: b"true", exec: true },
             SideBand::Fork(task),
             SideBand::Exit(task),
             SideBand::Mmap(build),
             SideBand::Mmap(inode),
+            SideBand::Cgroup { id: 42, path: b"/user.slice" },
         ];
         let mut rest = &out[..];
         for want in expected {
@@ -294,6 +324,22 @@ mod tests {
             rest = tail;
         }
         assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn namespaces_are_pairs_behind_their_number() {
+        let (encoder, layout) = encoder();
+        let mut out = Vec::new();
+        encoder.namespaces(&mut out, Pid(4), Tid(5), &[(3, 7), (3, 8)], id());
+        let (record, rest) = RawRecord::split(&out).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!(record.header.kind, record_type::NAMESPACES);
+        let words = |range: std::ops::Range<usize>| {
+            let chunks = record.body[range].as_chunks::<8>().0;
+            chunks.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()
+        };
+        assert_eq!(words(0..48), [5 << 32 | 4, 2, 3, 7, 3, 8]);
+        assert_eq!(layout.parse_id_trailer(record.body).unwrap(), id());
     }
 
     #[test]
