@@ -4,11 +4,14 @@
 //! in three points, each for the sake of exact losses and complete process models: every event
 //! carries the time and all agree on the CPU field, so that one look finds the time of any record
 //! in a ring; existing processes get a side-band event that runs while they are being
-//! synthesized; rings wake the reader at a quarter instead of a half.
+//! synthesized; rings wake the reader at a quarter instead of a half. Where
+//! samples are overwritten, or events are switched off meanwhile, the side band has an event of its
+//! own that is neither.
 
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType};
 use whit_types::Arch;
 
+use crate::branch::BranchFilter;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Precision, Rate};
 use crate::features::KernelFeatures;
@@ -28,6 +31,8 @@ pub struct ConfiguredEvent {
     pub spec: EventSpec,
     /// Its attributes.
     pub attr: Attr,
+    /// Whether it only carries the side band: it runs whatever else is switched off.
+    pub is_side_band: bool,
 }
 
 /// The rate that events without one of their own get, checked against the kernel's limit.
@@ -62,34 +67,40 @@ pub fn max_frequency_hz(roots: &Roots) -> Option<u64> {
 
 /// Whether a side-band event of its own is needed: whenever recording does not begin with an
 /// exec, mappings and names must be recorded before the samples start.
-fn needs_side_band(options: &RecordOptions) -> bool {
-    options.target != Target::Command || options.start != Start::AtOnce
+fn needs_side_band(options: &RecordOptions, specs: &[EventSpec]) -> bool {
+    options.target != Target::Command
+        || options.start != Start::AtOnce
+        || options.control.is_some()
+        || specs.iter().any(|spec| spec.overwrite.unwrap_or(options.overwrite))
 }
 
 /// Turns the events into attributes. A side-band event is appended where one is needed.
 pub fn configure(
     options: &RecordOptions,
+    events: &[EventSpec],
     inherit: bool,
     rate: (Rate, bool),
     kernel: &KernelFeatures,
     arch: Option<Arch>,
     listener: &mut dyn Listener,
 ) -> Result<Vec<ConfiguredEvent>, CaptureError> {
-    if options.events.is_empty() {
+    if events.is_empty() {
         return Err(CaptureError::NoEvents);
     }
-    let mut specs = options.events.clone();
-    let side_band = needs_side_band(options).then_some(specs.len());
+    let mut specs = events.to_vec();
+    let side_band = needs_side_band(options, &specs).then_some(specs.len());
     specs.extend(side_band.map(|_| EventSpec::side_band()));
     let context = Context { options, inherit, rate, arch, side_band };
     let mut events: Vec<_> = (0..specs.len())
         .map(|index| ConfiguredEvent {
             attr: context.attr(&specs, index),
             spec: specs[index].clone(),
+            is_side_band: side_band == Some(index),
         })
         .collect();
     context.warn_of_registers(listener);
-    unify(&mut events);
+    context.warn_of_branches(&specs, listener);
+    unify(&mut events, options.extra.identifier);
     events.iter_mut().for_each(|event| kernel.limit(&mut event.attr));
     Ok(events)
 }
@@ -132,6 +143,11 @@ impl Context<'_> {
         }
         if !is_side_band {
             self.set_sample_fields(&mut attr, spec);
+            self.set_extra_fields(&mut attr);
+            self.set_branches(&mut attr, spec);
+            self.set_counts(&mut attr);
+            let overwrite = spec.overwrite.unwrap_or(self.options.overwrite);
+            attr.flags = attr.flags.with(AttrFlags::WRITE_BACKWARD, overwrite);
         }
         if let Some(clock) = self.options.clock {
             attr.flags |= AttrFlags::USE_CLOCKID;
@@ -216,6 +232,8 @@ impl Context<'_> {
             (AttrFlags::BUILD_ID, options.kernel_build_ids),
             (AttrFlags::BPF_EVENT, options.bpf_events),
             (AttrFlags::CONTEXT_SWITCH, options.switch_events),
+            (AttrFlags::CGROUP, options.cgroups),
+            (AttrFlags::NAMESPACES, options.namespaces),
         ] {
             attr.flags = attr.flags.with(flag, on);
         }
@@ -251,12 +269,64 @@ impl Context<'_> {
         }
     }
 
+    fn set_extra_fields(&self, attr: &mut Attr) {
+        let extra = &self.options.extra;
+        // x86 has three weights in one, as perf has it.
+        let weight = match self.arch {
+            Some(Arch::X86_64) => SampleType::WEIGHT_STRUCT,
+            _ => SampleType::WEIGHT,
+        };
+        for (field, on) in [
+            (SampleType::PHYS_ADDR, extra.physical_addresses),
+            (SampleType::DATA_PAGE_SIZE, extra.data_page_sizes),
+            (SampleType::CODE_PAGE_SIZE, extra.code_page_sizes),
+            (weight, extra.weights),
+            (SampleType::TRANSACTION, extra.transactions),
+            (SampleType::CGROUP, self.options.cgroups),
+        ] {
+            if on {
+                attr.sample_type |= field;
+            }
+        }
+    }
+
+    /// Branch records are asked for by themselves, or are the call chain. They cannot be both.
+    fn set_branches(&self, attr: &mut Attr, spec: &EventSpec) {
+        if spec.is_dummy() {
+            return;
+        }
+        let asked = spec.branches.or(self.options.branches);
+        let call_chain = self.takes_lbr(spec).then_some(BranchFilter::CALL_CHAIN);
+        if let Some(BranchFilter(mask)) = asked.or(call_chain) {
+            attr.sample_type |= SampleType::BRANCH_STACK;
+            attr.branch_sample_type = mask;
+        }
+    }
+
+    fn takes_lbr(&self, spec: &EventSpec) -> bool {
+        let call_graph = spec.call_graph.unwrap_or(self.options.call_graph);
+        call_graph == CallGraph::Lbr && !spec.exclude.user
+    }
+
+    fn set_counts(&self, attr: &mut Attr) {
+        let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+        if self.options.thread_counts {
+            attr.flags |= AttrFlags::INHERIT_STAT;
+        }
+        if self.options.thread_counts || self.options.running_time {
+            attr.read_format |= times;
+        }
+        if self.options.no_samples {
+            attr.sample_period_or_freq = 0;
+        }
+    }
+
     fn set_call_graph(&self, attr: &mut Attr, spec: &EventSpec) {
         let call_graph = spec.call_graph.unwrap_or(self.options.call_graph);
         if call_graph == CallGraph::None {
             return;
         }
-        attr.sample_max_stack = spec.max_stack.unwrap_or(0);
+        attr.sample_max_stack = spec.max_stack.or(self.options.max_stack).unwrap_or(0);
         attr.sample_type |= SampleType::CALLCHAIN;
         if self.options.kernel_callchains_only {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
@@ -276,6 +346,21 @@ impl Context<'_> {
         }
     }
 
+    /// perf's answers to call chains by branch records that cannot be: frame pointers instead.
+    fn warn_of_branches(&self, specs: &[EventSpec], listener: &mut dyn Listener) {
+        let wants_lbr = |spec: &&EventSpec| {
+            spec.call_graph.unwrap_or(self.options.call_graph) == CallGraph::Lbr
+        };
+        for spec in specs.iter().filter(wants_lbr).filter(|spec| !spec.is_dummy()) {
+            let event = spec.name.clone();
+            if spec.branches.or(self.options.branches).is_some() {
+                listener.notice(Notice::BranchesNotCallChain { event });
+            } else if !self.takes_lbr(spec) {
+                listener.notice(Notice::NoKernelLbr { event });
+            }
+        }
+    }
+
     fn warn_of_registers(&self, listener: &mut dyn Listener) {
         let asked = self.options.user_registers;
         let minimal = self.arch.map_or(0, registers::minimal);
@@ -288,20 +373,25 @@ impl Context<'_> {
 
 /// Makes the layouts of all events agree where they must: on the CPU field, and on where the
 /// event's id stands.
-fn unify(events: &mut [ConfiguredEvent]) {
+fn unify(events: &mut [ConfiguredEvent], wants_identifier: bool) {
     if events.iter().any(|e| e.attr.sample_type.contains(SampleType::CPU)) {
         events.iter_mut().for_each(|e| e.attr.sample_type |= SampleType::CPU);
     }
-    if events.len() < 2 {
+    if events.len() < 2 && !wants_identifier {
         return;
     }
     let first = events[0].attr.sample_type;
-    let id = if events.iter().all(|e| e.attr.sample_type == first) {
+    let id = if !wants_identifier && events.iter().all(|e| e.attr.sample_type == first) {
         SampleType::ID
     } else {
         SampleType::IDENTIFIER
     };
     events.iter_mut().for_each(|e| e.attr.sample_type |= id);
+}
+
+/// Wakes the reader at every record.
+pub fn set_unbuffered(attr: &mut Attr) {
+    attr.wakeup = 1;
 }
 
 /// Wakes the reader when a ring of this size is a quarter full.

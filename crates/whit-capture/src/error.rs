@@ -26,6 +26,39 @@ pub enum CaptureError {
     /// `-C` names CPUs that do not run.
     #[error("CPU {wanted} is not online; online are {online}")]
     CpusNotOnline { wanted: String, online: String },
+    /// `-u` names a user without processes.
+    #[error("user {uid} has no process that could be recorded")]
+    NoProcessOfUser { uid: u32 },
+    /// No cgroup hierarchy.
+    #[error("no cgroup file system is mounted (mount one: mount -t cgroup2 none /sys/fs/cgroup)")]
+    NoCgroups,
+    /// A cgroup that is not there.
+    #[error("cannot open cgroup '{name}': looked for {}", path.display())]
+    Cgroup { name: String, path: PathBuf, source: io::Error },
+    /// `-G` without CPUs.
+    #[error("cgroups are recorded on CPUs: add -a, or -C with a list of CPUs, to -G")]
+    CgroupNeedsCpus,
+    /// A group of events in several cgroups.
+    #[error("all events of the group of '{event}' must be recorded in the same cgroup")]
+    GroupAcrossCgroups { event: String },
+    /// All events were left out.
+    #[error("none of the events can be recorded on this machine")]
+    NothingSupported,
+    /// Files cannot be switched.
+    #[error(
+        "a pipe cannot be switched to another file, and its name gets no time: leave \
+         --switch-output and --timestamp-filename out, or name a file with -o"
+    )]
+    PipeHasNoFiles,
+    /// The control channel.
+    #[error(transparent)]
+    Control(#[from] crate::control::ControlOpenError),
+    /// Real-time priority.
+    #[error(
+        "cannot run the readers as SCHED_FIFO with priority {priority} (allow it: ulimit -r \
+         {priority}, or grant cap_sys_nice)"
+    )]
+    Realtime { priority: i32, source: Errno },
     /// A file of the kernel cannot be read.
     #[error("cannot read {what} from {}", path.display())]
     Read { what: &'static str, path: PathBuf, source: io::Error },
@@ -44,6 +77,9 @@ pub enum CaptureError {
     /// An event was refused.
     #[error("cannot open event '{event}' {place}: {}\n  {advice}", meaning(*.errno))]
     Open { event: String, place: String, errno: Errno, advice: String },
+    /// An event that this machine does not have, by its place in the list.
+    #[error("{refusal}")]
+    Unsupported { index: usize, refusal: Box<CaptureError> },
     /// A filter was refused.
     #[error("cannot set the filter '{filter}' on event '{event}'")]
     Filter { event: String, filter: String, source: Errno },
@@ -88,6 +124,26 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
+    /// Says which event it is whose refusal means that this machine does not have it.
+    pub(crate) fn at(self, index: usize) -> CaptureError {
+        use Errno as E;
+        match self {
+            CaptureError::Open {
+                errno: E::NOENT | E::OPNOTSUPP | E::NODEV | E::NXIO | E::INVAL,
+                ..
+            } => CaptureError::Unsupported { index, refusal: Box::new(self) },
+            other => other,
+        }
+    }
+
+    /// A refusal without advice.
+    pub fn short(&self) -> String {
+        match self {
+            CaptureError::Open { errno, .. } => meaning(*errno),
+            other => other.to_string(),
+        }
+    }
+
     /// For `map_err` on steps that have no better story.
     pub(crate) fn system(attempt: &'static str) -> impl FnOnce(Errno) -> CaptureError {
         move |source| CaptureError::System { attempt, source }

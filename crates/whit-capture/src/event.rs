@@ -2,6 +2,7 @@
 
 use whit_perfdata::attr::pmu_type::{HARDWARE, SOFTWARE, TRACEPOINT};
 
+use crate::branch::BranchFilter;
 use crate::options::CallGraph;
 
 mod resolved;
@@ -67,8 +68,12 @@ pub struct EventSpec {
     pub call_graph: Option<CallGraph>,
     /// The event's own size of stack dumps, where they are taken.
     pub stack_dump_bytes: Option<u32>,
-    /// Frames of a call chain; `None` leaves it to the kernel.
+    /// Frames of a call chain; `None` takes the recording's choice.
     pub max_stack: Option<u16>,
+    /// The event's own branch records; `None` takes the recording's.
+    pub branches: Option<BranchFilter>,
+    /// Whether its oldest samples are overwritten; `None` takes the recording's choice.
+    pub overwrite: Option<bool>,
     /// Whether children inherit this event; `None` takes the recording's choice.
     pub inherit: Option<bool>,
     /// The user chose the name: it stays whatever becomes of the event.
@@ -90,6 +95,10 @@ pub struct EventSpec {
     pub tracepoint: Option<String>,
     /// A tracepoint's filter expression.
     pub filter: Option<String>,
+    /// Only this cgroup's tasks.
+    pub cgroup: Option<String>,
+    /// Leave the recorder's own threads out, of a tracepoint.
+    pub excludes_recorder: bool,
 }
 
 /// `PERF_TYPE_SOFTWARE`'s events that the recorder itself uses.
@@ -130,6 +139,8 @@ impl EventSpec {
             call_graph: None,
             stack_dump_bytes: None,
             max_stack: None,
+            branches: None,
+            overwrite: None,
             inherit: None,
             is_name_given: false,
             is_pinned: false,
@@ -140,6 +151,8 @@ impl EventSpec {
             cpus: None,
             tracepoint: None,
             filter: None,
+            cgroup: None,
+            excludes_recorder: false,
         }
     }
 

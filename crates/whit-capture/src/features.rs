@@ -27,18 +27,19 @@ const CANDIDATES: [Candidate; 5] = [
 pub struct KernelFeatures {
     flags: AttrFlags,
     lost_counts: bool,
+    weight_struct: bool,
 }
 
 impl KernelFeatures {
     /// Everything: for attributes that are not opened here.
     pub const ALL: KernelFeatures =
-        KernelFeatures { flags: AttrFlags(u64::MAX), lost_counts: true };
+        KernelFeatures { flags: AttrFlags(u64::MAX), lost_counts: true, weight_struct: true };
 
     /// Asks the kernel, by opening an event that counts nothing with one field after the other.
     /// An error is the refusal of the plain event: nothing can be opened at all.
     pub fn probe(listener: &mut dyn Listener) -> Result<KernelFeatures, Errno> {
         try_open(&plain())?;
-        let mut features = KernelFeatures { flags: AttrFlags(u64::MAX), lost_counts: true };
+        let mut features = KernelFeatures::ALL;
         for candidate in &CANDIDATES {
             let attr = Attr { flags: plain().flags | candidate.flag, ..plain() };
             if try_open(&attr).is_err() {
@@ -52,6 +53,8 @@ impl KernelFeatures {
             features.lost_counts = false;
             listener.notice(Notice::FeatureMissing { feature: "lost counts", since: "6.0" });
         }
+        let sample_type = plain().sample_type | SampleType::WEIGHT_STRUCT;
+        features.weight_struct = try_open(&Attr { sample_type, ..plain() }).is_ok();
         Ok(features)
     }
 
@@ -64,6 +67,10 @@ impl KernelFeatures {
     /// Takes out of `attr` what the kernel does not know.
     pub fn limit(&self, attr: &mut Attr) {
         attr.flags = AttrFlags(attr.flags.0 & self.flags.0);
+        if !self.weight_struct && attr.sample_type.contains(SampleType::WEIGHT_STRUCT) {
+            let without = attr.sample_type.with(SampleType::WEIGHT_STRUCT, false);
+            attr.sample_type = without.with(SampleType::WEIGHT, true);
+        }
         if !self.lost_counts {
             attr.read_format = ReadFormat(attr.read_format.0 & !ReadFormat::LOST.0);
         }
@@ -107,14 +114,17 @@ mod tests {
         let old = KernelFeatures {
             flags: AttrFlags(u64::MAX).with(AttrFlags::BUILD_ID, false),
             lost_counts: false,
+            weight_struct: false,
         };
         let mut attr = Attr {
+            sample_type: SampleType::IP | SampleType::WEIGHT_STRUCT,
             flags: AttrFlags::BUILD_ID | AttrFlags::MMAP2,
             read_format: ReadFormat::ID | ReadFormat::LOST,
             ..Attr::default()
         };
         old.limit(&mut attr);
         assert_eq!((attr.flags, attr.read_format), (AttrFlags::MMAP2, ReadFormat::ID));
+        assert_eq!(attr.sample_type, SampleType::IP | SampleType::WEIGHT);
     }
 
     #[test]

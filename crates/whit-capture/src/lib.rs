@@ -4,7 +4,9 @@
 //! Layout: [`session`] holds the order of things. [`target`] says whom to record, [`configure`]
 //! turns events and options into attributes, [`open`] opens them and bears refusals, [`ring_set`]
 //! maps rings and redirects, [`affinity`] says how many readers there are and where they run, each
-//! [`reader`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`] writes what existed before, [`machine`] fills the header.
+//! [`reader`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`]
+//! writes what existed before, [`machine`] fills the header. [`control`] is what other programs may
+//! ask for meanwhile, [`cgroup`] finds cgroups, [`branch`] reads filters of branch records.
 //!
 //! Invariants:
 //! - Nothing here knows symbols, prints, or reads the environment; what a user should hear is a
@@ -16,8 +18,11 @@
 #![forbid(unsafe_code)]
 
 pub mod affinity;
+pub mod branch;
 pub mod build_id;
+pub mod cgroup;
 pub mod configure;
+pub mod control;
 pub mod cpus;
 pub mod error;
 pub mod event;

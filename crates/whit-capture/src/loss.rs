@@ -134,6 +134,13 @@ impl RingWatch {
         RingWatch { layout, counts, mapped, scratch: Vec::new() }
     }
 
+    /// What has passed since the last call.
+    pub fn take_counts(&mut self) -> RingCounts {
+        // A loss that is reported into the next output began behind the last record of this one.
+        let fresh = RingCounts { last_record: self.counts.last_record, ..RingCounts::default() };
+        std::mem::replace(&mut self.counts, fresh)
+    }
+
     /// Looks at what a ring holds, record by record, until that is at least `enough_bytes`.
     pub fn observe(&mut self, slices: [&[u8]; 2], enough_bytes: usize) -> Look {
         let pieces = Pieces(slices);

@@ -5,12 +5,15 @@ use std::fmt;
 use whit_sys::Errno;
 
 use crate::open::meaning;
+use crate::summary::Summary;
 
 /// How loud a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Shown with `-v`.
     Verbose,
+    /// An answer; shown as it is unless `-q` is given.
+    Answer,
     /// Shown unless `-q` is given.
     Warning,
     /// Always shown: data was lost, or the recording is not what was asked for.
@@ -45,6 +48,8 @@ pub enum Notice {
     RingsShared { rings: usize, size_bytes: usize },
     /// Locked memory did not suffice.
     RingsShrunk { asked_bytes: usize, size_bytes: usize, cause: Errno },
+    /// An event that this machine does not have.
+    EventLeftOut { event: String, why: String },
     /// A thread ended before its events were open.
     ThreadGone { tid: i32 },
     /// A CPU went offline before its events were open.
@@ -53,6 +58,10 @@ pub enum Notice {
     KernelAddressesHidden,
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
+    /// Branch records that were asked for cannot be the call chain as well.
+    BranchesNotCallChain { event: String },
+    /// Branch records hold calls of user mode only.
+    NoKernelLbr { event: String },
     /// The old output was kept.
     OutputRenamed { from: String, to: String },
     /// The command ran on without events.
@@ -61,6 +70,26 @@ pub enum Notice {
     StartsDisabled,
     /// Measuring begins after the delay.
     Enabled { after_ms: u64 },
+    /// A range of time has ended.
+    Disabled { after_ms: u64 },
+    /// Events were switched by a command; `None` for all.
+    EventsSwitched { event: Option<String>, on: bool },
+    /// A command names an event that is not recorded.
+    NoSuchEvent { event: String },
+    /// A command that is none.
+    UnknownCommand { line: String },
+    /// The events, because a command asked for them.
+    EventList { text: String },
+    /// Nothing is overwritten, and outputs are not switched.
+    NothingToSnapshot,
+    /// The recording has the size that it may have.
+    SizeReached,
+    /// An output is complete, and recording goes on in the next.
+    Switched { summary: Box<Summary> },
+    /// There is no next output.
+    NotSwitched { why: String },
+    /// An output keeps its name.
+    NotRenamed { output: String, why: String },
     /// Writing failed; recording has stopped.
     WriteFailed { output: String, errno: String },
     /// Asynchronous writes are done by a thread.
@@ -82,10 +111,14 @@ impl Notice {
             | Notice::ThreadGone { .. }
             | Notice::OutputRenamed { .. }
             | Notice::Enabled { .. }
+            | Notice::Disabled { .. }
             | Notice::FeatureLeftOut { .. }
             | Notice::WritesByThread { .. }
             | Notice::Skipped { .. } => Level::Verbose,
-            Notice::WriteFailed { .. } => Level::Error,
+            Notice::WriteFailed { .. } | Notice::NotSwitched { .. } => Level::Error,
+            Notice::EventsSwitched { .. } | Notice::EventList { .. } | Notice::Switched { .. } => {
+                Level::Answer
+            }
             _ => Level::Warning,
         }
     }
@@ -149,6 +182,7 @@ impl fmt::Display for Notice {
                 meaning(*cause),
                 asked_bytes / 1024 + 4
             ),
+            Notice::EventLeftOut { event, why } => write!(f, "'{event}' left out: {why}"),
             Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),
             Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not recorded"),
             Notice::KernelAddressesHidden => write!(
@@ -160,6 +194,16 @@ impl fmt::Display for Notice {
                 f,
                 "unwinding needs the instruction, stack and frame pointers: added to --user-regs"
             ),
+            Notice::BranchesNotCallChain { event } => write!(
+                f,
+                "'{event}': call chains by frame pointers, not by branch records: those hold what \
+                 -b or -j asks for"
+            ),
+            Notice::NoKernelLbr { event } => write!(
+                f,
+                "'{event}': call chains by frame pointers, not by branch records: those hold \
+                 calls of user mode only"
+            ),
             Notice::OutputRenamed { from, to } => write!(f, "kept the old {from} as {to}"),
             Notice::EventsTakenOff => write!(
                 f,
@@ -169,6 +213,31 @@ impl fmt::Display for Notice {
             ),
             Notice::StartsDisabled => write!(f, "events start switched off"),
             Notice::Enabled { after_ms } => write!(f, "events switched on after {after_ms} ms"),
+            Notice::Disabled { after_ms } => write!(f, "events switched off after {after_ms} ms"),
+            Notice::EventsSwitched { event, on } => {
+                let what = event.as_ref().map_or_else(|| "Events".to_owned(), |e| format!("'{e}'"));
+                write!(f, "{what} {}", if *on { "enabled" } else { "disabled" })
+            }
+            Notice::NoSuchEvent { event } => write!(
+                f,
+                "no event '{event}' is recorded (the command 'evlist' lists those that are)"
+            ),
+            Notice::UnknownCommand { line } => write!(
+                f,
+                "'{line}' is no command: there are enable, disable, evlist [-v|-g|-F], snapshot, \
+                 stop and ping"
+            ),
+            Notice::EventList { text } => f.write_str(text.trim_end()),
+            Notice::SizeReached => write!(f, "size limit reached, recording ended"),
+            Notice::NothingToSnapshot => write!(
+                f,
+                "there is nothing to take a snapshot of: record with --overwrite or --switch-output"
+            ),
+            Notice::Switched { summary } => write!(f, "{summary}"),
+            Notice::NotSwitched { why } => {
+                write!(f, "the output is not switched, recording goes on in the old one: {why}")
+            }
+            Notice::NotRenamed { output, why } => write!(f, "{output} keeps its name: {why}"),
             Notice::WriteFailed { output, errno } => write!(
                 f,
                 "cannot write {output}: {errno}; recording has stopped, what was written is kept"

@@ -5,7 +5,11 @@
 //! cycles, user mode alone, a group in pieces. What cannot be answered becomes an error that
 //! names the way out.
 
-use whit_perfdata::attr::{AttrFlags, pmu_type};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_sys::capability::CapabilitySet;
 use whit_sys::limit::Limit;
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
@@ -124,6 +128,8 @@ pub struct Opener<'a> {
     pub rights: Rights,
     /// `/proc` and `/sys`.
     pub roots: &'a Roots,
+    /// The directories of cgroups, by name.
+    pub cgroups: &'a HashMap<String, File>,
     /// Hears of everything that was not possible.
     pub listener: &'a mut dyn Listener,
 }
@@ -139,7 +145,7 @@ impl Opener<'_> {
         let mut open: Vec<OpenEvent> = Vec::with_capacity(pending.len());
         while open.len() < pending.len() {
             let index = open.len();
-            match self.open_event(&mut pending[index], &open, index)? {
+            match self.open_event(&mut pending[index], &open, index).map_err(|e| e.at(index))? {
                 Some(event) => open.push(event),
                 None => {
                     let leader = break_group(&mut pending, index);
@@ -198,7 +204,8 @@ impl Opener<'_> {
                     continue;
                 }
                 let leader = leader.flatten().map(|leader| &leader.fd);
-                match open_one(&bytes, cpu, tid, leader) {
+                let cgroup = event.spec.cgroup.as_ref().and_then(|name| self.cgroups.get(name));
+                match open_one(&bytes, cpu, tid, cgroup, leader) {
                     Ok(instance) => slots.push(Some(instance)),
                     Err(errno) if self.is_gone(errno, cpu, tid) => slots.push(None),
                     Err(errno) => return Err((errno, cpu)),
@@ -249,7 +256,9 @@ impl Opener<'_> {
             self.listener.notice(Notice::PrecisionLowered { event: name, level: level - 1 });
             return Answer::Retry;
         }
-        if unsupported && event.spec.is_cycles() {
+        // The timer has no branch records.
+        let wants_branches = event.attr.sample_type.contains(SampleType::BRANCH_STACK);
+        if unsupported && event.spec.is_cycles() && !wants_branches {
             self.replace_cycles(event, errno);
             return Answer::Retry;
         }
@@ -333,6 +342,7 @@ impl Opener<'_> {
             paranoid: self.rights.paranoid,
             is_system_wide: self.plan.is_system_wide(),
             wants_kernel: !event.attr.has(AttrFlags::EXCLUDE_KERNEL),
+            wants_branches: event.attr.sample_type.contains(SampleType::BRANCH_STACK),
             pmu_type: event.attr.pmu_type,
         };
         let place = match (self.plan.is_system_wide(), cpu) {
@@ -359,9 +369,12 @@ fn open_one(
     attr: &[u8],
     cpu: i32,
     tid: i32,
+    cgroup: Option<&File>,
     leader: Option<&PerfEventFd>,
 ) -> Result<Instance, Errno> {
-    let fd = PerfEventFd::open(attr, tid, cpu, leader, OpenFlags::default())?;
+    let flags = OpenFlags { pid_is_cgroup: cgroup.is_some() };
+    let whom = cgroup.map_or(tid, AsRawFd::as_raw_fd);
+    let fd = PerfEventFd::open(attr, whom, cpu, leader, flags)?;
     let id = fd.id()?;
     Ok(Instance { fd, id, cpu, tid })
 }

@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use whit_sys::clock::ClockId;
 
 use crate::affinity::{Affinity, ThreadSpec};
+use crate::branch::BranchFilter;
+use crate::control::ControlSpec;
 use crate::event::{EventSpec, Rate};
 use crate::target::Target;
 
@@ -29,18 +32,92 @@ pub enum CallGraph {
         /// Multiple of 8, at most [`MAX_STACK_DUMP_BYTES`].
         stack_dump_bytes: u32,
     },
+    /// The CPU keeps the user's call chain in its branch records.
+    Lbr,
 }
 
 /// When measuring starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// At once; with a command, at its exec.
     #[default]
     AtOnce,
     /// After this many milliseconds.
     AfterMs(u64),
+    /// Only within these times, in milliseconds: from, to; ascending.
+    Ranges(Vec<(u64, u64)>),
     /// Not before it is asked for.
     Disabled,
+}
+
+/// When the output is switched to a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchOutput {
+    /// When SIGUSR2 comes, or the command `snapshot`.
+    OnSignal,
+    /// And when a file has this size.
+    AtBytes(u64),
+    /// And whenever this time has passed.
+    Every(Duration),
+}
+
+/// Which files the recording becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Several, one after the other.
+    pub switch: Option<SwitchOutput>,
+    /// Keep only so many of them, the newest.
+    pub max_files: Option<usize>,
+    /// The name gets the time at which the file was completed. Files that are switched always do.
+    pub timestamp: bool,
+    /// End the recording when all files together have this size.
+    pub max_bytes: Option<u64>,
+}
+
+/// Fields of samples beyond those that everything needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ExtraFields {
+    pub physical_addresses: bool,
+    pub data_page_sizes: bool,
+    pub code_page_sizes: bool,
+    pub weights: bool,
+    pub transactions: bool,
+    /// The event's id at the start of every sample, whatever else there is.
+    pub identifier: bool,
+}
+
+/// perf's time for reading the mappings of one process.
+pub const MAPS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Records for what existed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Synthesis {
+    /// Names and threads of processes.
+    pub tasks: bool,
+    /// Their mappings.
+    pub mappings: bool,
+    /// Cgroups, where these are recorded.
+    pub cgroups: bool,
+    /// At the end instead of at the start.
+    pub at_end: bool,
+    /// Threads that read `/proc`; `None` for as many as are worth it.
+    pub threads: Option<usize>,
+    /// Most time for the mappings of one process.
+    pub maps_timeout: Duration,
+}
+
+impl Default for Synthesis {
+    fn default() -> Self {
+        Synthesis {
+            tasks: true,
+            mappings: true,
+            cgroups: true,
+            at_end: false,
+            threads: None,
+            maps_timeout: MAPS_TIMEOUT,
+        }
+    }
 }
 
 /// Most blocks per ring that may be written while others are filled.
@@ -109,6 +186,10 @@ pub struct RecordOptions {
     pub kernel_callchains_only: bool,
     /// Leave the kernel's part out of call chains.
     pub user_callchains_only: bool,
+    /// Frames of a call chain; `None` leaves it to the kernel.
+    pub max_stack: Option<u16>,
+    /// Branch records in every sample.
+    pub branches: Option<BranchFilter>,
     /// Registers of user mode to sample, as a mask; 0 for what the call graph needs.
     pub user_registers: u64,
     /// Registers at the interrupt to sample, as a mask.
@@ -121,6 +202,18 @@ pub struct RecordOptions {
     pub cpus: bool,
     /// Raw bytes in each sample.
     pub raw: bool,
+    /// Further fields.
+    pub extra: ExtraFields,
+    /// No samples, only counts and side band.
+    pub no_samples: bool,
+    /// Counts of each thread, when it ends.
+    pub thread_counts: bool,
+    /// How long events of groups that are read (`:S`) were enabled and running.
+    pub running_time: bool,
+    /// Cgroups that are made, and the cgroup of every sample.
+    pub cgroups: bool,
+    /// Namespaces of processes.
+    pub namespaces: bool,
     /// Context switches.
     pub switch_events: bool,
     /// Children inherit the events.
@@ -133,8 +226,22 @@ pub struct RecordOptions {
     pub clock: Option<ClockId>,
     /// Ring size.
     pub ring_size: RingSize,
+    /// The kernel overwrites the oldest samples; the newest are taken at the end, and when asked.
+    pub overwrite: bool,
+    /// Wake the readers at every record.
+    pub unbuffered: bool,
     /// From the rings to the disk.
     pub streaming: Streaming,
+    /// The files that the recording becomes.
+    pub files: Files,
+    /// Who switches events on and off meanwhile.
+    pub control: Option<ControlSpec>,
+    /// Readers run as `SCHED_FIFO` with this priority.
+    pub realtime_priority: Option<i32>,
+    /// Leave out events that this machine does not have.
+    pub skip_unsupported: bool,
+    /// What existed before.
+    pub synthesis: Synthesis,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,
     /// Let the kernel write build ids into mapping records (`attr.build_id`). Off unless asked for:
@@ -162,19 +269,34 @@ impl RecordOptions {
             call_graph: CallGraph::None,
             kernel_callchains_only: false,
             user_callchains_only: false,
+            max_stack: None,
+            branches: None,
             user_registers: 0,
             interrupt_registers: 0,
             data_addresses: false,
             periods: false,
             cpus: false,
             raw: false,
+            extra: ExtraFields::default(),
+            no_samples: false,
+            thread_counts: false,
+            running_time: false,
+            cgroups: false,
+            namespaces: false,
             switch_events: false,
             inherit: true,
             per_thread: false,
             start: Start::AtOnce,
             clock: None,
             ring_size: RingSize::Default,
+            overwrite: false,
+            unbuffered: false,
             streaming: Streaming::default(),
+            files: Files::default(),
+            control: None,
+            realtime_priority: None,
+            skip_unsupported: false,
+            synthesis: Synthesis::default(),
             build_ids: true,
             kernel_build_ids: false,
             bpf_events: true,

@@ -7,12 +7,14 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
+use whit_sys::{Errno, wall_clock};
 
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
-use crate::options::Output;
+use crate::options::{Files, Output};
 
 /// An open output.
 #[derive(Debug)]
@@ -35,14 +37,79 @@ pub struct OutputName {
     /// Where the file that was there before is now.
     old: Option<PathBuf>,
     shown: String,
+    is_stamped: bool,
 }
 
+/// Names that are tried when the one of the moment is taken: one for each hundredth of a second.
+const STAMPS_TRIED_MAX: u32 = 1000;
+const HUNDREDTH: Duration = Duration::from_millis(10);
+
 impl OutputName {
+    fn new(created: Option<PathBuf>, old: Option<PathBuf>, shown: String) -> OutputName {
+        OutputName { created, old, shown, is_stamped: false }
+    }
+
     /// The directory that holds the file or directory that was created.
     pub fn home(&self) -> Option<PathBuf> {
         let parent = self.created.as_ref()?.parent()?;
         let is_here = parent.as_os_str().is_empty();
         Some(if is_here { PathBuf::from(".") } else { parent.to_owned() })
+    }
+
+    /// Whether it is a file or directory that was created here.
+    pub fn is_file(&self) -> bool {
+        self.created.is_some()
+    }
+
+    /// Whether its name has a time.
+    pub fn is_stamped(&self) -> bool {
+        self.is_stamped
+    }
+
+    /// Gives it the name `NAME.TIME`, or that of the next hundredth of a second that is free. What
+    /// is no file of ours keeps its name.
+    pub fn stamp(&mut self, moment: SystemTime) -> io::Result<()> {
+        let Some(path) = &self.created else { return Ok(()) };
+        let cwd = rustix::fs::CWD;
+        let mut last = Errno::EXIST;
+        for turn in 0..STAMPS_TRIED_MAX {
+            let mut name = OsString::from(path);
+            name.push(format!(".{}", wall_clock::stamp(moment + HUNDREDTH * turn)));
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(cwd, path, cwd, &name, flags) {
+                Ok(()) => {
+                    let created = PathBuf::from(name);
+                    let shown = created.display().to_string();
+                    (self.created, self.shown, self.is_stamped) = (Some(created), shown, true);
+                    return Ok(());
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => {
+                    last = errno;
+                    break;
+                }
+            }
+        }
+        Err(last.into())
+    }
+
+    /// Gives it back the name that it had.
+    pub fn restore(&mut self, before: &OutputName) {
+        if let (Some(now), Some(then)) = (&self.created, &before.created)
+            && now != then
+            && std::fs::rename(now, then).is_ok()
+        {
+            *self = before.clone();
+        }
+    }
+
+    /// Removes it.
+    pub fn remove(&self) -> io::Result<()> {
+        match &self.created {
+            Some(path) if path.is_dir() => remove_recording(path),
+            Some(path) => std::fs::remove_file(path),
+            None => Ok(()),
+        }
     }
 
     /// Removes the output again and puts the old file back. A failure leaves both where they are.
@@ -75,8 +142,11 @@ const DIRECTORY_MODE: u32 = 0o700;
 const HEADER_FILE: &str = "data";
 
 /// Refuses what would be refused later, before anything is touched.
-pub fn check(output: &Output) -> Result<(), CaptureError> {
+pub fn check(output: &Output, files: &Files) -> Result<(), CaptureError> {
     match output {
+        Output::Stdout if files.switch.is_some() || files.timestamp => {
+            Err(CaptureError::PipeHasNoFiles)
+        }
         Output::Stdout if io::stdout().is_terminal() => Err(CaptureError::OutputIsTerminal),
         _ => Ok(()),
     }
@@ -109,7 +179,7 @@ pub fn open(
     if special {
         let file = options.open(path).map_err(fail("open"))?;
         let is_pipe = existing.is_some_and(|t| t.is_fifo());
-        let name = OutputName { created: None, old: None, shown };
+        let name = OutputName::new(None, None, shown);
         return Ok(OpenOutput { file, name, is_pipe, directory: None });
     }
     let mut old = None;
@@ -119,7 +189,7 @@ pub fn open(
         listener.notice(Notice::OutputRenamed { from: shown.clone(), to });
         old = Some(kept);
     }
-    let name = OutputName { created: Some(path.clone()), old, shown: shown.clone() };
+    let name = OutputName::new(Some(path.clone()), old, shown.clone());
     if !as_directory {
         let file = options.create_new(true).open(path).map_err(fail("create"))?;
         return Ok(OpenOutput { file, name, is_pipe: false, directory: None });
@@ -131,7 +201,7 @@ pub fn open(
 
 /// Standard output without the buffer that text goes through.
 fn open_stdout() -> Result<OpenOutput, CaptureError> {
-    let name = OutputName { created: None, old: None, shown: "standard output".to_owned() };
+    let name = OutputName::new(None, None, "standard output".to_owned());
     let fd = io::stdout().as_fd().try_clone_to_owned().map_err(|source| CaptureError::Output {
         attempt: "open",
         output: name.to_string(),
@@ -204,6 +274,31 @@ mod tests {
         create(&path).unwrap().name.undo();
         assert_eq!(std::fs::read(&path).unwrap(), b"before");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn outputs_get_the_time_and_never_replace_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perf.data");
+        let now = SystemTime::now();
+        let mut names: Vec<String> = Vec::new();
+        for _ in 0..3 {
+            let mut name = create(&path).unwrap().name;
+            let before = name.clone();
+            name.stamp(now).unwrap();
+            assert!(name.is_stamped() && !path.exists());
+            assert!(!names.contains(&name.to_string()));
+            names.push(name.to_string());
+            name.restore(&before);
+            assert!(path.exists() && !name.is_stamped());
+            name.stamp(now).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+        assert_eq!(names[0], format!("{}.{}", path.display(), wall_clock::stamp(now)));
+        let mut directory = open(&Output::File(path), true, &mut |_| ()).unwrap().name;
+        directory.stamp(now).unwrap();
+        directory.remove().unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 
     #[test]

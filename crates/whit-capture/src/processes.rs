@@ -74,6 +74,14 @@ pub fn owner(roots: &Roots, pid: i32) -> Option<u32> {
     std::fs::metadata(roots.proc.join(pid.to_string())).ok().map(|m| m.uid())
 }
 
+/// When a process began, in the kernel's ticks since boot (`proc_pid_stat(5)`, field 22).
+pub fn start_ticks(roots: &Roots, pid: i32) -> Option<u64> {
+    let text = std::fs::read(roots.process(pid, "stat")).ok()?;
+    // The name may hold anything; what follows its last parenthesis begins with field 3.
+    let behind_name = &text[text.iter().rposition(|b| *b == b')')? + 1..];
+    std::str::from_utf8(behind_name).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// Whether there is a process or thread with this id.
 pub fn exists(roots: &Roots, id: i32) -> bool {
     let _in_force = see_others();
@@ -135,6 +143,15 @@ mod tests {
         assert_eq!(status.name, b"a b\\c\nd");
         assert_eq!((status.tgid, status.parent, status.is_kernel_thread), (10, 1, false));
         assert!(Status::read(&roots, 2, 2).unwrap().is_kernel_thread);
+    }
+
+    #[test]
+    fn processes_have_a_time_at_which_they_began() {
+        let (dir, roots) = tree();
+        let stat = "10 (a) b) S 1 10 10 0 -1 4194560 108 0 0 0 0 0 0 0 20 0 1 0 98765 2985984 250";
+        std::fs::write(dir.path().join("10/stat"), stat).unwrap();
+        assert_eq!(start_ticks(&roots, 10), Some(98_765));
+        assert_eq!(start_ticks(&roots, 99), None);
     }
 
     #[test]

@@ -1,19 +1,54 @@
 //! A reader: owns rings and drains them into a stream of its own. It shares nothing, so that any
 //! number of them run at the same time.
 
-use whit_sys::affinity;
+use whit_perfdata::record::record_type;
+use whit_sys::{Ring, affinity};
 
 use crate::loss::{RingCounts, RingWatch, TimeLayout};
 use crate::mapped_files::MappedFiles;
-use crate::ring_set::MappedRing;
+use crate::open::OpenEvent;
+use crate::pieces::Pieces;
+use crate::ring_set::{AnyRing, MappedRing};
 use crate::stream::{SinkError, StreamSink};
+
+/// Most side band that is kept for the next output.
+const JOURNAL_BYTES_MAX: usize = 64 << 20;
 
 /// Rings that are drained from the same CPUs.
 #[derive(Debug)]
 struct Group {
     /// The CPUs to run on meanwhile; `None` where that is no matter.
     place: Option<Vec<u32>>,
-    rings: Vec<(MappedRing, RingWatch)>,
+    rings: Vec<Watched>,
+}
+
+/// A ring that is drained.
+#[derive(Debug)]
+struct Watched {
+    ring: MappedRing,
+    watch: RingWatch,
+    /// Records that were reported as lost into earlier outputs.
+    lost_before: u64,
+}
+
+impl Watched {
+    /// Bytes that wait; a ring that is overwritten never has any.
+    fn available_bytes(&self) -> usize {
+        match &self.ring.ring {
+            AnyRing::Forward(ring) => ring.available_bytes(),
+            AnyRing::Backward(_) => 0,
+        }
+    }
+}
+
+/// Side band that passed by while the next output was being prepared: what it says may be too new
+/// for what was read from `/proc`, and stands in the old output only.
+#[derive(Debug, Default)]
+pub struct Journal {
+    /// Whole records.
+    pub records: Vec<u8>,
+    /// Whether there were more than could be kept.
+    pub is_cut: bool,
 }
 
 /// Which rings a pass drains.
@@ -36,6 +71,8 @@ pub struct Reader {
     /// Whether passes are marked in the stream, for readers of recordings that sort by them. Only
     /// the one reader of a recording can do that.
     marks_rounds: bool,
+    /// Whether side band is being kept for the next output.
+    journal: Option<Journal>,
 }
 
 /// What a reader is told.
@@ -58,14 +95,14 @@ impl Reader {
         let mut groups: Vec<Group> = Vec::new();
         for ring in rings {
             let place = place(&ring);
-            let ring = (ring, RingWatch::new(layout));
+            let ring = Watched { ring, watch: RingWatch::new(layout), lost_before: 0 };
             match groups.iter_mut().find(|group| group.place == place) {
                 Some(group) => group.rings.push(ring),
                 None => groups.push(Group { place, rings: vec![ring] }),
             }
         }
         let ReaderOptions { min_bytes, marks_rounds } = options;
-        Reader { groups, here: None, min_bytes, marks_rounds }
+        Reader { groups, here: None, min_bytes, marks_rounds, journal: None }
     }
 
     /// Drains every ring once. Gives the number of bytes taken.
@@ -77,16 +114,23 @@ impl Reader {
         let mut bytes = 0;
         for index in 0..self.groups.len() {
             let group = &self.groups[index];
-            if group.rings.iter().all(|(ring, _)| ring.ring.available_bytes() < min_bytes) {
+            if group.rings.iter().all(|ring| ring.available_bytes() < min_bytes) {
                 continue;
             }
             self.go_to(index);
-            for (ring, watch) in &mut self.groups[index].rings {
-                if ring.ring.available_bytes() >= min_bytes {
-                    bytes += drain(ring, watch, sink)?;
+            for watched in &mut self.groups[index].rings {
+                if watched.available_bytes() < min_bytes {
+                    continue;
+                }
+                if let AnyRing::Forward(ring) = &mut watched.ring.ring {
+                    bytes += drain(ring, &mut watched.watch, sink, self.journal.as_mut())?;
                 }
             }
         }
+        self.end_pass(bytes, sink)
+    }
+
+    fn end_pass(&self, bytes: u64, sink: &mut StreamSink) -> Result<u64, SinkError> {
         if bytes > 0 {
             if self.marks_rounds {
                 sink.round()?;
@@ -97,6 +141,54 @@ impl Reader {
             }
         }
         Ok(bytes)
+    }
+
+    /// Takes what is new in the rings that are overwritten. Gives the number of bytes taken.
+    pub fn snapshot(
+        &mut self,
+        sink: &mut StreamSink,
+        events: &[OpenEvent],
+    ) -> Result<u64, SinkError> {
+        let mut bytes = 0;
+        for watched in self.groups.iter_mut().flat_map(|group| &mut group.rings) {
+            let Watched { ring, watch, .. } = watched;
+            let owner = ring.members.first().map(|&(event, index)| &events[event].instances[index]);
+            let (AnyRing::Backward(backward), Some(owner)) = (&mut ring.ring, owner) else {
+                continue;
+            };
+            // A refusal means that the ring is gone with its task; what is in it can be read.
+            let _ = owner.fd.pause_output(true);
+            let mut newest_first = Vec::new();
+            backward.copy_new(&mut newest_first);
+            let _ = owner.fd.pause_output(false);
+            bytes += take(&oldest_first(&newest_first), watch, sink)?;
+        }
+        self.end_pass(bytes, sink)
+    }
+
+    /// Keeps side band from now on, or no longer.
+    pub fn keep_journal(&mut self, keep: bool) {
+        match (keep, &self.journal) {
+            (true, None) => self.journal = Some(Journal::default()),
+            (true, Some(_)) => {}
+            (false, _) => self.journal = None,
+        }
+    }
+
+    /// The side band that was kept.
+    pub fn take_journal(&mut self) -> Journal {
+        self.journal.take().unwrap_or_default()
+    }
+
+    /// What has passed through each ring since the last call. What was reported as lost is
+    /// remembered.
+    pub fn take_counts(&mut self) -> Vec<RingCounts> {
+        let all = self.groups.iter_mut().flat_map(|group| &mut group.rings);
+        all.map(|watched| {
+            watched.lost_before += watched.watch.counts.lost_records;
+            watched.watch.take_counts()
+        })
+        .collect()
     }
 
     /// Moves the thread to the CPUs of a group. A CPU that has gone offline is drained from
@@ -112,30 +204,91 @@ impl Reader {
         }
     }
 
-    /// Files that were mapped as code, as far as these rings tell.
-    pub fn mapped_files(&self) -> impl Iterator<Item = &MappedFiles> {
-        self.groups.iter().flat_map(|group| &group.rings).map(|(_, watch)| &watch.mapped)
+    /// Files that were mapped as code since the recording began, as far as these rings tell.
+    pub fn mapped_files(&self) -> MappedFiles {
+        let mut all = MappedFiles::default();
+        let rings = self.groups.iter().flat_map(|group| &group.rings);
+        rings.for_each(|watched| all.merge(&watched.watch.mapped));
+        all
     }
 
-    /// Each ring with what has passed through it.
-    pub fn rings(&self) -> impl Iterator<Item = (&MappedRing, &RingCounts)> {
+    /// Each ring with the number of records that were reported as lost from it.
+    pub fn rings(&self) -> impl Iterator<Item = (&MappedRing, u64)> {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
-        rings.map(|(ring, watch)| (ring, &watch.counts))
+        rings.map(|w| (&w.ring, w.lost_before + w.watch.counts.lost_records))
     }
+}
+
+impl Journal {
+    fn keep(&mut self, pieces: [&[u8]; 2]) {
+        for seen in Pieces(pieces).records_from(0).filter(|seen| is_side_band(seen.kind)) {
+            if self.records.len() + seen.size > JOURNAL_BYTES_MAX {
+                self.is_cut = true;
+                return;
+            }
+            let [front, back] = pieces;
+            let end = seen.at + seen.size;
+            let in_front = |at: usize| at.min(front.len());
+            self.records.extend_from_slice(&front[in_front(seen.at)..in_front(end)]);
+            let behind = |at: usize| at.saturating_sub(front.len());
+            self.records.extend_from_slice(&back[behind(seen.at)..behind(end)]);
+        }
+    }
+}
+
+/// Records that say who runs what code: every output needs them.
+fn is_side_band(kind: u32) -> bool {
+    matches!(
+        kind,
+        record_type::MMAP
+            | record_type::MMAP2
+            | record_type::COMM
+            | record_type::FORK
+            | record_type::EXIT
+            | record_type::KSYMBOL
+            | record_type::BPF_EVENT
+            | record_type::NAMESPACES
+            | record_type::CGROUP
+            | record_type::TEXT_POKE
+    )
+}
+
+/// Records that stand newest first, the last one possibly cut, in the order of time.
+fn oldest_first(newest_first: &[u8]) -> Vec<u8> {
+    let pieces = Pieces([newest_first, &[]]);
+    let records: Vec<_> = pieces.records_from(0).map(|seen| seen.at..seen.at + seen.size).collect();
+    let mut out = Vec::with_capacity(newest_first.len());
+    records.into_iter().rev().for_each(|range| out.extend_from_slice(&newest_first[range]));
+    out
+}
+
+/// Takes records that stand in memory.
+fn take(records: &[u8], watch: &mut RingWatch, sink: &mut StreamSink) -> Result<u64, SinkError> {
+    let mut at = 0;
+    while at < records.len() {
+        let look = watch.observe([&records[at..], &[]], sink.chunk_bytes());
+        sink.take([&records[at..at + look.end], &[]], look.tally)?;
+        at += look.end;
+    }
+    Ok(records.len() as u64)
 }
 
 /// Takes everything that is in a ring now, in pieces that the sink likes; each gives its space
 /// back at once.
 fn drain(
-    ring: &mut MappedRing,
+    ring: &mut Ring,
     watch: &mut RingWatch,
     sink: &mut StreamSink,
+    mut journal: Option<&mut Journal>,
 ) -> Result<u64, SinkError> {
-    let mut read = ring.ring.read();
+    let mut read = ring.read();
     let mut bytes = 0;
     while !read.is_empty() {
         let slices = read.slices();
         let look = watch.observe(slices, sink.chunk_bytes());
+        if let Some(journal) = &mut journal {
+            journal.keep(first(slices, look.end));
+        }
         let result = sink.take(first(slices, look.end), look.tally);
         read.release_bytes(look.end);
         bytes += look.end as u64;
@@ -148,4 +301,45 @@ fn drain(
 fn first([front, back]: [&[u8]; 2], size: usize) -> [&[u8]; 2] {
     let in_front = size.min(front.len());
     [&front[..in_front], &back[..size - in_front]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::encode::push_record;
+
+    fn records(kinds: &[u32]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (number, kind) in kinds.iter().enumerate() {
+            push_record(&mut out, *kind, 0, &vec![number as u8; 8 * (number % 3 + 1)]);
+        }
+        out
+    }
+
+    fn kinds(bytes: &[u8]) -> Vec<u32> {
+        Pieces([bytes, &[]]).records_from(0).map(|seen| seen.kind).collect()
+    }
+
+    #[test]
+    fn journals_keep_the_side_band_across_the_seam() {
+        use record_type::{COMM, EXIT, LOST, MMAP2, SAMPLE, SWITCH};
+        let all = records(&[SAMPLE, COMM, LOST, MMAP2, SAMPLE, SWITCH, EXIT]);
+        for seam in (0..=all.len()).step_by(8) {
+            let mut journal = Journal::default();
+            journal.keep([&all[..seam], &all[seam..]]);
+            assert_eq!(kinds(&journal.records), [COMM, MMAP2, EXIT], "seam {seam}");
+            assert!(!journal.is_cut);
+        }
+    }
+
+    #[test]
+    fn snapshots_come_in_the_order_of_time_without_the_record_that_is_cut() {
+        let newest_first = records(&[5, 4, 3, 2]);
+        assert_eq!(kinds(&oldest_first(&newest_first)), [2, 3, 4, 5]);
+        assert_eq!(kinds(&oldest_first(&newest_first[..newest_first.len() - 8])), [3, 4, 5]);
+        // A part of the ring that was never written.
+        let with_zeros = [&newest_first[..], &[0; 64]].concat();
+        assert_eq!(kinds(&oldest_first(&with_zeros)), [2, 3, 4, 5]);
+        assert!(oldest_first(&[]).is_empty());
+    }
 }

@@ -1,27 +1,61 @@
 //! Rings for open events: one per CPU, or one per thread for events on any CPU. All other events
-//! of the same place are redirected into it.
+//! of the same place are redirected into it. Events whose samples are overwritten have rings of their
+//! own.
 
 use std::collections::HashMap;
 
-use whit_sys::{Errno, Ring, system};
+use whit_perfdata::attr::AttrFlags;
+use whit_sys::{BackwardRing, Errno, PerfEventFd, Ring, system};
 
+use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::open::{Instance, OpenEvent};
 use crate::options::RingSize;
 use crate::roots::Roots;
-use crate::target::ANY;
+use crate::target::{ANY, Plan};
 
 /// `perf_event_mlock_kb` where the kernel does not say: 512 KiB and a page.
 const DEFAULT_MLOCK_KB: usize = 516;
 /// Largest ring that can be asked for.
 pub const MAX_RING_BYTES: usize = 1 << 30;
 
+/// A ring of either kind.
+#[derive(Debug)]
+pub enum AnyRing {
+    /// Drained all the time; what finds no room is lost.
+    Forward(Ring),
+    /// Overwritten; read when it is asked for.
+    Backward(BackwardRing),
+}
+
+impl AnyRing {
+    fn map(owner: &PerfEventFd, pages: usize, is_backward: bool) -> Result<AnyRing, Errno> {
+        Ok(match is_backward {
+            true => AnyRing::Backward(BackwardRing::map(owner, pages)?),
+            false => AnyRing::Forward(Ring::map(owner, pages)?),
+        })
+    }
+
+    /// Size of the data area.
+    pub fn data_size_bytes(&self) -> usize {
+        match self {
+            AnyRing::Forward(ring) => ring.data_size_bytes(),
+            AnyRing::Backward(ring) => ring.data_size_bytes(),
+        }
+    }
+
+    /// Whether the kernel overwrites what was not read.
+    pub fn is_backward(&self) -> bool {
+        matches!(self, AnyRing::Backward(_))
+    }
+}
+
 /// A ring with the events that write into it.
 #[derive(Debug)]
 pub struct MappedRing {
     /// The ring.
-    pub ring: Ring,
+    pub ring: AnyRing,
     /// The CPU, or [`ANY`].
     pub cpu: i32,
     /// Which instances write into it: index of the event, index among its instances. The first
@@ -32,6 +66,13 @@ pub struct MappedRing {
 /// What all rings together take unless their size was asked for: thousands of threads, each with
 /// a ring of its own, must not use up the machine.
 pub const RINGS_TOTAL_BYTES: usize = 256 << 20;
+
+/// Number of rings that these events need.
+pub fn count(plan: &Plan, events: &[ConfiguredEvent]) -> usize {
+    let backward = events.iter().filter(|e| e.attr.has(AttrFlags::WRITE_BACKWARD)).count();
+    let kinds = usize::from(backward > 0) + usize::from(backward < events.len());
+    plan.nr_rings() * kinds
+}
 
 /// Number of data pages of each of `rings` rings for a wish, a power of two.
 pub fn data_pages(
@@ -111,7 +152,8 @@ fn places(events: &[OpenEvent]) -> Vec<(i32, Vec<(usize, usize)>)> {
     let mut places: Vec<(i32, Vec<(usize, usize)>)> = Vec::new();
     for (e, event) in events.iter().enumerate() {
         for (i, instance) in event.instances.iter().enumerate() {
-            let place = place_of(instance);
+            let is_backward = event.event.attr.has(AttrFlags::WRITE_BACKWARD);
+            let place = (place_of(instance), is_backward);
             let index = *index_of.entry(place).or_insert_with(|| {
                 places.push((instance.cpu, Vec::new()));
                 places.len() - 1
@@ -143,7 +185,8 @@ fn try_map(
             let (first_event, first) = members[0];
             let owner = &events[first_event].instances[first].fd;
             let failure = |event| move |errno| Failure { event, errno };
-            let ring = Ring::map(owner, pages).map_err(failure(first_event))?;
+            let is_backward = events[first_event].event.attr.has(AttrFlags::WRITE_BACKWARD);
+            let ring = AnyRing::map(owner, pages, is_backward).map_err(failure(first_event))?;
             for &(event, instance) in &members[1..] {
                 events[event].instances[instance].fd.set_output(owner).map_err(failure(event))?;
             }

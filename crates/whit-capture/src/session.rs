@@ -3,52 +3,60 @@
 //! The order matters: the command is forked before limits are raised; events are opened and
 //! rings mapped before the output is touched; what exists already is synthesized while the
 //! side-band event runs; then the readers start on threads of their own, and the samples. The
-//! session itself only waits: for signals, for the command, for news of its readers. At the end
-//! the events stop, the readers empty the rings, losses are added up, and the header is completed.
+//! session itself only waits: for signals, for commands, for its schedule, for the command, for news
+//! of its readers. At the end the events stop, the readers empty the rings, losses are added up, and
+//! the header is completed. The same happens to each output that is switched away from, except that
+//! nothing stops.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use whit_perfdata::attr::AttrFlags;
-use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
-use whit_perfdata::sample::SampleLayout;
 use whit_sys::usage::CpuUsage;
-use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions};
-use whit_types::Arch;
+use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, scheduling};
 
 use crate::build_id::BuildIdCache;
-use crate::configure::{self, ConfiguredEvent};
+use crate::control::ControlChannel;
 use crate::error::CaptureError;
-use crate::features::KernelFeatures;
-use crate::kernel;
 use crate::notice::{Listener, Notice};
-use crate::open::{self, OpenEvent, Opener, Refusal, Rights};
 use crate::options::{Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
-use crate::processes::{self, Status};
-use crate::recording::Recording;
-use crate::ring_set::{self, MappedRing};
 use crate::roots::Roots;
-use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamOptions, StreamSink};
+use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
 use crate::summary::Summary;
-use crate::synthesize::Synthesizer;
 use crate::target::{Plan, Target};
 
+mod commands;
 mod drainer;
+mod filters;
 mod finish;
 mod header;
+mod listing;
+mod part;
+mod quota;
 mod readers;
+mod schedule;
+mod set_up;
+mod switch;
+mod synthesis;
 mod wait;
 
-use drainer::{Drainer, News, NewsDesk, RunningDrainer};
+use drainer::{Drainer, News, NewsDesk, RunningDrainer, Shared};
+use part::Part;
+use quota::Quota;
+use schedule::{Schedule, Step, Stopwatch};
+use set_up::{Ready, SetUp};
+use synthesis::Prologue;
 use wait::SessionWaiter;
 
-/// What stops a recording.
-const STOP_SIGNALS: [Signal; 4] =
-    [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child];
+/// What a recording listens to.
+const SIGNALS: [Signal; 5] =
+    [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child, Signal::User2];
 /// Between the end of a command's events and its own at most so much time goes by, unless the kernel
 /// took the events off.
 const EXIT_TIME_MAX: Duration = Duration::from_millis(100);
@@ -66,6 +74,10 @@ pub enum End {
     TargetEnded,
     /// A signal asked for it.
     Signal(Signal),
+    /// The control channel asked for it.
+    Stopped,
+    /// The recording has the size that it may have.
+    SizeReached,
     /// The recording could not be written.
     WriteFailed(io::Error),
     /// A reader ended by itself; it knows why.
@@ -75,7 +87,7 @@ pub enum End {
 /// A finished recording.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The recording in numbers.
+    /// The recording in numbers; of one that was switched, the last output.
     pub summary: Summary,
     /// Why it ended.
     pub end: End,
@@ -85,11 +97,13 @@ pub struct Outcome {
 
 impl Outcome {
     /// The recorder's own exit code: the command's, unless a signal ended the recording or
-    /// writing failed under a command that did not.
+    /// writing failed under a command that did not. A command that we ended because the recording
+    /// was complete has not failed.
     pub fn exit_code(&self) -> i32 {
         let of_command = self.command.map_or(0, ExitStatus::shell_code);
         match &self.end {
             End::Signal(signal) => EXIT_SIGNAL_BASE + signal.number(),
+            End::Stopped | End::SizeReached => 0,
             End::WriteFailed(_) | End::ReaderEnded if of_command == 0 => EXIT_WRITE_FAILED,
             _ => of_command,
         }
@@ -102,13 +116,17 @@ pub fn record(
     roots: &Roots,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, CaptureError> {
-    output::check(&options.output)?;
+    output::check(&options.output, &options.files)?;
+    let control = options.control.as_ref().map(ControlChannel::open).transpose()?;
     let bill = Bill::open()?;
-    let signals = SignalFd::block(&STOP_SIGNALS).map_err(CaptureError::system("block signals"))?;
+    let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;
     let workload = prepare(options, &signals)?;
     let pid = workload.as_ref().map(Workload::pid);
     let set_up = SetUp { options, roots, listener }.run(pid)?;
-    let mut session = Session::create(options, roots, listener, set_up, signals, workload, bill)?;
+    let (desk, news) = NewsDesk::open()?;
+    let waiter = SessionWaiter::new(signals, desk.wake.clone(), control)?;
+    let world = World { options, roots, listener, waiter, workload, bill, desk, news };
+    let mut session = Session::create(world, set_up)?;
     let end = session.run()?;
     session.finish(end)
 }
@@ -123,7 +141,7 @@ fn prepare(options: &RecordOptions, signals: &SignalFd) -> Result<Option<Workloa
 }
 
 /// What the recording has cost so far.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Bill {
     begin: Instant,
     usage: CpuUsage,
@@ -136,91 +154,16 @@ impl Bill {
     }
 }
 
-/// Events and rings, ready to run.
-struct Ready {
-    plan: Plan,
-    events: Vec<OpenEvent>,
-    rings: Vec<MappedRing>,
-}
-
-struct SetUp<'a> {
+/// What a session is given.
+struct World<'a> {
     options: &'a RecordOptions,
     roots: &'a Roots,
     listener: &'a mut dyn Listener,
-}
-
-impl SetUp<'_> {
-    fn run(mut self, command_pid: Option<i32>) -> Result<Ready, CaptureError> {
-        let (options, roots) = (self.options, self.roots);
-        let rights = Rights::of_process(roots);
-        let kernel = self.probe(rights)?;
-        let plan = Plan::resolve(
-            &options.target,
-            command_pid,
-            options.inherit,
-            options.per_thread,
-            roots,
-        )?;
-        let rate = configure::checked_rate(options, roots, self.listener)?;
-        let plan = open::fit_descriptors(plan, options.events.len() + 1, self.listener)?;
-        let arch = Arch::native();
-        let events =
-            configure::configure(options, plan.inherit, rate, &kernel, arch, self.listener)?;
-        let rings = plan.nr_rings();
-        let pages = ring_set::data_pages(options.ring_size, rings, roots, self.listener);
-        let (events, rings) = self.open_and_map(&plan, rights, events, pages)?;
-        Ok(Ready { plan, events, rings })
-    }
-
-    fn probe(&mut self, rights: Rights) -> Result<KernelFeatures, CaptureError> {
-        let kernel = KernelFeatures::probe(self.listener).map_err(|errno| CaptureError::Open {
-            event: "dummy".to_owned(),
-            place: "for this process".to_owned(),
-            errno,
-            advice: open::advice(&Refusal {
-                errno,
-                paranoid: rights.paranoid,
-                is_system_wide: false,
-                wants_kernel: false,
-                pmu_type: whit_perfdata::attr::pmu_type::SOFTWARE,
-            }),
-        })?;
-        if let Some(clock) = self.options.clock {
-            KernelFeatures::check_clock(clock).map_err(|source| CaptureError::Clock {
-                clock: clock.name().map_or_else(|| clock.0.to_string(), str::to_owned),
-                source,
-            })?;
-        }
-        Ok(kernel)
-    }
-
-    /// The mark at which a ring wakes the reader is part of the event. Where rings came out
-    /// smaller than planned, the events are opened again for that size.
-    fn open_and_map(
-        &mut self,
-        plan: &Plan,
-        rights: Rights,
-        mut events: Vec<ConfiguredEvent>,
-        pages: usize,
-    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
-        let page = whit_sys::system::page_size();
-        let mut pages = pages;
-        loop {
-            for event in &mut events {
-                configure::set_watermark(&mut event.attr, pages * page);
-            }
-            let mut opener =
-                Opener { plan, rights, roots: self.roots, listener: &mut *self.listener };
-            let open = opener.open_all(events)?;
-            let rings = ring_set::map_rings(&open, pages, self.listener)?;
-            let mapped = rings.first().map_or(pages, |r| r.ring.data_size_bytes() / page);
-            if mapped == pages {
-                return Ok((open, rings));
-            }
-            pages = mapped;
-            events = open.iter().map(|event| event.event.clone()).collect();
-        }
-    }
+    waiter: SessionWaiter,
+    workload: Option<Workload>,
+    bill: Bill,
+    desk: NewsDesk,
+    news: Receiver<News>,
 }
 
 /// A recording that runs.
@@ -229,146 +172,149 @@ struct Session<'a> {
     roots: &'a Roots,
     listener: &'a mut dyn Listener,
     plan: Plan,
-    events: Arc<Vec<OpenEvent>>,
+    shared: Shared,
     ring_size_bytes: usize,
-    nr_rings: usize,
+    /// Rings of each reader.
+    rings_per_reader: Vec<usize>,
     /// Readers, until they start.
     drainers: Vec<Drainer>,
     running: Vec<RunningDrainer>,
-    desk: NewsDesk,
     news: Receiver<News>,
     waiter: SessionWaiter,
     workload: Option<Workload>,
-    recording: Recording,
-    /// The stream behind the header, where no reader has it.
-    main: Option<StreamSink>,
-    output: OutputName,
+    schedule: Schedule,
+    enabled: Stopwatch,
     descriptions: Vec<EventDesc>,
+    /// What is known of every output before it begins.
     features: Features,
-    bill: Bill,
-    set_up_ns: u64,
-    enabled: Option<Instant>,
+    build_ids: BuildIdCache,
+    part: Part,
+    /// Outputs that are complete, the oldest first, as long as they must be counted.
+    complete: VecDeque<OutputName>,
 }
 
 impl<'a> Session<'a> {
-    fn create(
-        options: &'a RecordOptions,
-        roots: &'a Roots,
-        listener: &'a mut dyn Listener,
-        ready: Ready,
-        signals: SignalFd,
-        workload: Option<Workload>,
-        bill: Bill,
-    ) -> Result<Session<'a>, CaptureError> {
+    fn create(world: World<'a>, ready: Ready) -> Result<Session<'a>, CaptureError> {
+        let World { options, roots, listener, waiter, workload, bill, desk, news } = world;
         let Ready { plan, events, rings } = ready;
         let descriptions: Vec<_> = events.iter().map(header::description).collect();
         let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
-        let streaming = &options.streaming;
-        if let Some(level) = streaming.compression_level {
+        if let Some(level) = options.streaming.compression_level {
             features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
         }
-        let as_directory = streaming.directory || streaming.threads.is_some();
-        let open = output::open(&options.output, as_directory, listener)?;
-        let output = open.name.clone();
-        let fail = |source| {
-            output.undo();
-            CaptureError::Output { attempt: "write", output: output.to_string(), source }
-        };
-        let (mut recording, left_out) =
-            Recording::create(open, &descriptions, &mut features).map_err(fail)?;
-        for feature in left_out {
-            listener.notice(Notice::FeatureLeftOut { feature: feature.0 });
-        }
-        let (desk, news) = NewsDesk::open()?;
-        let waiter = SessionWaiter::new(signals, desk.wake.clone())?;
+        let mut part = Part::create(options, &descriptions, &features, bill, listener)?;
         let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
-        let nr_rings = rings.len();
         let crew = readers::Crew { options, roots, events: &events };
-        let drainers = crew.hire(rings, &mut recording, &output, listener).inspect_err(|_| {
-            output.undo();
-        })?;
-        let main = match recording.is_directory() {
-            true => {
-                Some(StreamSink::new(recording.main(), &StreamOptions::default()).map_err(fail)?.0)
-            }
-            false => None,
+        let drainers = crew
+            .hire(rings, &mut part.recording, &part.output, listener)
+            .inspect_err(|_| part.output.undo())?;
+        let shared = Shared {
+            events: Arc::new(events),
+            desk,
+            quota: Arc::new(Quota::new(&options.files)),
+            keeps_journal: Arc::new(AtomicBool::new(false)),
         };
         let mut session = Session {
             options,
             roots,
             listener,
             plan,
-            events: Arc::new(events),
+            shared,
             ring_size_bytes,
-            nr_rings,
+            rings_per_reader: drainers.iter().map(|d| d.reader.rings().count()).collect(),
             drainers,
             running: Vec::new(),
-            desk,
             news,
             waiter,
             workload,
-            recording,
-            main,
-            output,
+            schedule: Schedule::new(&Start::AtOnce, None, Instant::now()),
+            enabled: Stopwatch::default(),
             descriptions,
             features,
-            bill,
-            set_up_ns: 0,
-            enabled: None,
+            build_ids: BuildIdCache::default(),
+            part,
+            complete: VecDeque::new(),
         };
-        if session.recording.is_pipe() {
-            let names = header::names(&session.descriptions);
-            let written = session.main_sink().records(&names);
-            written.map_err(|SinkError(source)| CaptureError::Output {
-                attempt: "write",
-                output: session.output.to_string(),
-                source,
-            })?;
-        }
+        session.name_events()?;
         Ok(session)
+    }
+
+    /// Tells readers of pipes what events are called.
+    fn name_events(&mut self) -> Result<(), CaptureError> {
+        if !self.part.recording.is_pipe() {
+            return Ok(());
+        }
+        let names = header::names(&self.descriptions);
+        let written = self.main_sink().records(&names);
+        written.map_err(|SinkError(source)| CaptureError::Output {
+            attempt: "write",
+            output: self.part.output.to_string(),
+            source,
+        })
     }
 
     /// Synthesizes, starts, and waits until something ends the recording.
     fn run(&mut self) -> Result<End, CaptureError> {
-        if let Err(SinkError(error)) = self.synthesize() {
+        if let Err(SinkError(error)) = self.synthesize_first() {
             // The command has not begun: let it run all the same.
             self.start_workload()?;
             return Ok(End::WriteFailed(error));
         }
-        for (number, drainer) in std::mem::take(&mut self.drainers).into_iter().enumerate() {
-            let running = drainer.start(number, self.events.clone(), self.desk.clone())?;
-            self.running.push(running);
-        }
-        self.set_up_ns = self.bill.begin.elapsed().as_nanos() as u64;
-        let mut enable_at = None;
+        self.start_readers()?;
+        self.leave_recorder_out()?;
+        self.part.set_up_ns = self.part.bill.begin.elapsed().as_nanos() as u64;
+        let now = Instant::now();
+        self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);
         match self.options.start {
-            Start::AtOnce => self.enable(),
-            Start::AfterMs(ms) => enable_at = Some(Instant::now() + Duration::from_millis(ms)),
-            Start::Disabled => self.listener.notice(Notice::StartsDisabled),
+            Start::AtOnce => self.switch_on(now),
+            Start::Disabled if self.options.control.is_none() => {
+                self.listener.notice(Notice::StartsDisabled);
+            }
+            _ => {}
         }
         self.start_workload()?;
+        self.wait_for_the_end()
+    }
+
+    fn wait_for_the_end(&mut self) -> Result<End, CaptureError> {
         let mut alive = self.running.len();
         let mut gone_since: Option<Instant> = None;
         loop {
-            if enable_at.is_some_and(|at| at <= Instant::now()) {
-                enable_at = None;
-                self.enable();
-                if let Start::AfterMs(after_ms) = self.options.start {
-                    self.listener.notice(Notice::Enabled { after_ms });
+            while let Some(step) = self.schedule.due(Instant::now()) {
+                if let Some(end) = self.step(step)? {
+                    return Ok(end);
                 }
             }
-            let timeout = enable_at.map(|at| at.saturating_duration_since(Instant::now()));
-            let woken = self.waiter.wait(timeout)?;
+            let woken = self.waiter.wait(self.schedule.timeout(Instant::now()))?;
             if let Some(end) = self.ended(&woken)? {
                 if gone_since.is_some_and(|at| at.elapsed() > EXIT_TIME_MAX) {
                     self.listener.notice(Notice::EventsTakenOff);
                 }
                 return Ok(end);
             }
-            for news in self.news.try_iter() {
-                match news {
-                    News::AllGone => alive -= 1,
-                    News::Ended => return Ok(End::ReaderEnded),
+            if woken.snapshot
+                && let Some(end) = self.snapshot()?
+            {
+                return Ok(end);
+            }
+            if let Some(end) = self.obey(woken.received)? {
+                return Ok(end);
+            }
+            while let Ok(news) = self.news.try_recv() {
+                let end = match news {
+                    News::AllGone => {
+                        alive -= 1;
+                        None
+                    }
+                    News::Ended => Some(End::ReaderEnded),
+                    News::SizeReached => {
+                        self.listener.notice(Notice::SizeReached);
+                        Some(End::SizeReached)
+                    }
+                    News::SwitchDue => self.switch_output()?,
+                };
+                if let Some(end) = end {
+                    return Ok(end);
                 }
             }
             if alive == 0 && self.options.target != Target::Command {
@@ -379,6 +325,23 @@ impl<'a> Session<'a> {
                 gone_since.get_or_insert_with(Instant::now);
             }
         }
+    }
+
+    fn step(&mut self, step: Step) -> Result<Option<End>, CaptureError> {
+        let now = Instant::now();
+        match step {
+            Step::Enable { after_ms } => {
+                self.switch_on(now);
+                self.listener.notice(Notice::Enabled { after_ms });
+            }
+            Step::Disable { after_ms } => {
+                self.set_enabled(false, None);
+                self.enabled.stop(now);
+                self.listener.notice(Notice::Disabled { after_ms });
+            }
+            Step::Switch => return self.switch_output(),
+        }
+        Ok(None)
     }
 
     fn ended(&mut self, woken: &wait::Woken) -> Result<Option<End>, CaptureError> {
@@ -395,16 +358,32 @@ impl<'a> Session<'a> {
 
     /// The stream behind the header, while no reader runs.
     fn main_sink(&mut self) -> &mut StreamSink {
-        match &mut self.main {
+        match &mut self.part.main {
             Some(sink) => sink,
             None => &mut self.drainers[0].sink,
         }
     }
 
+    fn start_readers(&mut self) -> Result<(), CaptureError> {
+        let realtime = self.options.realtime_priority;
+        if let Some(priority) = realtime {
+            // Threads inherit it; the session itself is in no hurry.
+            scheduling::set_fifo(priority)
+                .map_err(|source| CaptureError::Realtime { priority, source })?;
+        }
+        for (number, drainer) in std::mem::take(&mut self.drainers).into_iter().enumerate() {
+            self.running.push(drainer.start(number, self.shared.clone())?);
+        }
+        if realtime.is_some() {
+            scheduling::set_normal().map_err(CaptureError::system("leave real-time priority"))?;
+        }
+        Ok(())
+    }
+
     /// Switches on what does not switch itself on at the command's exec.
-    fn enable(&mut self) {
-        self.enabled = Some(Instant::now());
-        for event in self.events.iter() {
+    fn switch_on(&mut self, now: Instant) {
+        self.enabled.start(now);
+        for event in self.shared.events.iter() {
             let attr = &event.event.attr;
             let by_exec = attr.has(AttrFlags::ENABLE_ON_EXEC);
             if attr.has(AttrFlags::DISABLED) && !by_exec {
@@ -416,82 +395,57 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Switches events on or off: those of this name, or all of them but the side band. Says whether
+    /// there were any. Members of groups follow their leader.
+    fn set_enabled(&self, on: bool, name: Option<&str>) -> bool {
+        let mut found = false;
+        for (index, event) in self.shared.events.iter().enumerate() {
+            let spec = &event.event.spec;
+            let is_meant = match name {
+                Some(name) => spec.name == name,
+                None => !event.event.is_side_band && !spec.is_member(index),
+            };
+            found |= is_meant;
+            for instance in event.instances.iter().filter(|_| is_meant) {
+                // A refusal means that the event's task has exited.
+                let _ = if on { instance.fd.enable() } else { instance.fd.disable() };
+            }
+        }
+        found
+    }
+
     fn start_workload(&mut self) -> Result<(), CaptureError> {
         match &mut self.workload {
             Some(workload) => workload.start().map_err(|error| {
                 // Nothing was recorded: the output is as it was before.
-                self.output.undo();
+                self.part.output.undo();
                 error.into()
             }),
             None => Ok(()),
         }
     }
 
-    /// Writes records for what exists already.
-    fn synthesize(&mut self) -> Result<(), SinkError> {
-        let cache = BuildIdCache::default();
-        let synthesizer = Synthesizer {
+    /// Writes records for what exists already, before anything is recorded.
+    fn synthesize_first(&mut self) -> Result<(), SinkError> {
+        if self.options.synthesis.at_end {
+            return Ok(());
+        }
+        let is_command = self.options.target == Target::Command;
+        let command = self.workload.as_ref().filter(|_| is_command).map(Workload::pid);
+        let prologue = Prologue {
+            options: self.options,
             roots: self.roots,
-            encoder: RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr)),
-            build_ids: self.options.build_ids.then_some(&cache),
-            data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
+            plan: &self.plan,
+            events: &self.shared.events,
+            build_ids: &self.build_ids,
+            waiting_command: command,
+            has_run: false,
         };
-        let mut out = Vec::new();
-        let wants_kernel = |e: &OpenEvent| {
-            !e.event.spec.is_dummy() && !e.event.attr.has(AttrFlags::EXCLUDE_KERNEL)
-        };
-        if self.events.iter().any(wants_kernel) {
-            match kernel::text(self.roots) {
-                Ok(Some(text)) => synthesizer.kernel(&mut out, &text),
-                Ok(None) => self.listener.notice(Notice::KernelAddressesHidden),
-                Err(error) => self.listener.notice(Notice::Skipped {
-                    what: "the kernel's mapping".to_owned(),
-                    why: error.to_string(),
-                }),
-            }
-            let release = whit_sys::system::uname().release;
-            for module in kernel::modules(self.roots, &release) {
-                synthesizer.module(&mut out, &module);
-            }
-        }
-        if let (Target::Command, Some(workload)) = (&self.options.target, &self.workload) {
-            synthesizer.comm(&mut out, workload.pid(), workload.pid(), COMMAND_BEFORE_EXEC);
-        }
-        let existing = existing(self.options, self.roots, &self.plan, self.listener);
         // Not through `main_sink`, which borrows more than the sink.
-        let sink = match &mut self.main {
+        let sink = match &mut self.part.main {
             Some(sink) => sink,
             None => &mut self.drainers[0].sink,
         };
-        sink.records(&out)?;
-        synthesizer.processes(&existing, sink)?;
-        sink.flush()
+        prologue.write(sink, self.listener)
     }
 }
-
-/// The processes that ran before the recording.
-fn existing(
-    options: &RecordOptions,
-    roots: &Roots,
-    plan: &Plan,
-    listener: &mut dyn Listener,
-) -> Vec<i32> {
-    match &options.target {
-        Target::Command => Vec::new(),
-        Target::SystemWide(_) => processes::all(roots).unwrap_or_else(|error| {
-            let what = "processes that ran before".to_owned();
-            listener.notice(Notice::Skipped { what, why: error.to_string() });
-            Vec::new()
-        }),
-        Target::Processes(_) | Target::Threads(_) => {
-            let process = |tid: &i32| Some(Status::of_thread(roots, *tid)?.tgid);
-            let mut pids: Vec<_> = plan.threads.iter().filter_map(process).collect();
-            pids.sort_unstable();
-            pids.dedup();
-            pids
-        }
-    }
-}
-
-/// The command's name until it execs.
-const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";

@@ -4,8 +4,11 @@
 //! They carry no time (zero), so that readers put them before everything else. A process that
 //! ends while it is being read is left out as far as it was not read; that is no error.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::Instant;
 
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::record::{MappedFileId, Mmap, Task, misc};
@@ -13,20 +16,30 @@ use whit_perfdata::sample::SampleId;
 use whit_types::{Avma, Pid, Tid};
 
 use crate::build_id::BuildIdCache;
+use crate::cgroup::Cgroup;
 use crate::kernel::{KernelText, Module};
 use crate::maps::{MapsLine, flag};
+use crate::options::Synthesis;
 use crate::processes::{self, Status};
 use crate::roots::Roots;
 use crate::stream::{Sink, SinkError};
 
 /// Most threads that read `/proc` at once.
 const WORKERS_MAX: usize = 8;
+/// Most that can be asked for.
+const SYNTHESIS_THREADS_MAX: usize = 1024;
 /// Processes below which one thread is enough.
 const PROCESSES_PER_WORKER: usize = 64;
 /// A worker hands over its records when it has this much.
 const CHUNK_BYTES: usize = 256 * 1024;
 /// Chunks that may wait to be written.
 const CHUNKS_WAITING: usize = 16;
+/// Namespaces in the order of the kernel's indices (`NET_NS_INDEX`, …).
+const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
+/// `PERF_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT`: perf warns of such a process.
+const MAPS_TIMED_OUT: u16 = 1 << 12;
+/// Mapping lines between two looks at the clock.
+const LINES_PER_LOOK: usize = 64;
 /// The kernel's process id in records.
 const KERNEL_PID: i32 = -1;
 
@@ -41,6 +54,10 @@ pub struct Synthesizer<'a> {
     pub build_ids: Option<&'a BuildIdCache>,
     /// Mappings without code as well.
     pub data_mappings: bool,
+    /// Namespaces of threads.
+    pub namespaces: bool,
+    /// What is written, and by whom.
+    pub what: Synthesis,
 }
 
 impl Synthesizer<'_> {
@@ -80,17 +97,28 @@ impl Synthesizer<'_> {
 
     /// One process with all its threads and mappings. Nothing when it is gone.
     pub fn process(&self, out: &mut Vec<u8>, pid: i32) {
+        // Mappings of a process that nobody has heard of are worth nothing.
         let maps = {
             let _in_force = processes::see_others();
-            for tid in processes::threads(self.roots, pid) {
-                self.thread(out, pid, tid);
+            if self.what.tasks || self.what.mappings {
+                for tid in processes::threads(self.roots, pid) {
+                    self.thread(out, pid, tid);
+                }
             }
-            std::fs::read(self.roots.process(pid, "maps"))
+            // Who may read them is asked when they are opened.
+            File::open(self.roots.process(pid, "maps"))
         };
         // Unreadable for kernel threads, processes that are gone, and those of others.
-        if let Ok(text) = maps {
-            self.mappings(out, pid, &text);
+        if let Ok(file) = maps
+            && self.what.mappings
+        {
+            self.mappings(out, pid, file);
         }
+    }
+
+    /// A cgroup.
+    pub fn cgroup(&self, out: &mut Vec<u8>, cgroup: &Cgroup) {
+        self.encoder.cgroup(out, cgroup.id, cgroup.path.as_bytes(), SampleId::default());
     }
 
     /// A thread: that it was forked, and its name.
@@ -105,8 +133,21 @@ impl Synthesizer<'_> {
             parent_tid: Tid(parent),
             time: 0,
         };
+        if self.namespaces {
+            self.namespaces(out, status.tgid, tid);
+        }
         self.encoder.fork(out, &task, SampleId::default());
         self.comm(out, status.tgid, tid, &status.name);
+    }
+
+    fn namespaces(&self, out: &mut Vec<u8>, pid: i32, tid: i32) {
+        use std::os::unix::fs::MetadataExt;
+        let directory = self.roots.process(tid, "ns");
+        let ids = NAMESPACES.map(|name| {
+            // What may not be looked at is left at zero, as perf does.
+            std::fs::metadata(directory.join(name)).map_or((0, 0), |m| (m.dev(), m.ino()))
+        });
+        self.encoder.namespaces(out, Pid(pid), Tid(tid), &ids, SampleId::default());
     }
 
     /// A thread's name.
@@ -114,16 +155,27 @@ impl Synthesizer<'_> {
         self.encoder.comm(out, Pid(pid), Tid(tid), name, false, SampleId::default());
     }
 
-    fn mappings(&self, out: &mut Vec<u8>, pid: i32, text: &[u8]) {
-        for map in text.split(|b| *b == b'\n').filter_map(MapsLine::parse) {
+    fn mappings(&self, out: &mut Vec<u8>, pid: i32, file: File) {
+        let begin = Instant::now();
+        let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+        let mut number = 0;
+        for line in lines {
+            number += 1;
+            // The last one that is written says that others are missing.
+            let is_late = number % LINES_PER_LOOK == 0 && begin.elapsed() > self.what.maps_timeout;
+            let Some(map) = MapsLine::parse(&line) else { continue };
             let readable = map.protection & flag::PROT_READ != 0;
-            if map.is_executable() || (self.data_mappings && readable) {
-                self.mapping(out, pid, &map);
+            if map.is_executable() || (self.data_mappings && readable) || is_late {
+                let bits = if is_late { misc::USER | MAPS_TIMED_OUT } else { misc::USER };
+                self.mapping(out, pid, bits, &map);
+            }
+            if is_late {
+                return;
             }
         }
     }
 
-    fn mapping(&self, out: &mut Vec<u8>, pid: i32, map: &MapsLine<'_>) {
+    fn mapping(&self, out: &mut Vec<u8>, pid: i32, bits: u16, map: &MapsLine<'_>) {
         let id = self.build_ids.and_then(|cache| cache.of_mapping(self.roots, pid, map));
         let inode = MappedFileId::Inode {
             major: map.major,
@@ -142,13 +194,15 @@ impl Synthesizer<'_> {
             flags: map.flags,
             path: map.record_path(),
         };
-        self.encoder.mmap2(out, misc::USER, &record, SampleId::default());
+        self.encoder.mmap2(out, bits, &record, SampleId::default());
     }
 
     /// Many processes, by several threads; `sink` is written by this one.
     pub fn processes(&self, pids: &[i32], sink: &mut dyn Sink) -> Result<(), SinkError> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = pids.len().div_ceil(PROCESSES_PER_WORKER).clamp(1, cpus.min(WORKERS_MAX));
+        let worth = pids.len().div_ceil(PROCESSES_PER_WORKER).clamp(1, cpus.min(WORKERS_MAX));
+        let workers =
+            self.what.threads.map_or(worth, |asked| asked.clamp(1, SYNTHESIS_THREADS_MAX));
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::sync_channel(CHUNKS_WAITING);
         std::thread::scope(|scope| {
@@ -231,10 +285,20 @@ mod tests {
         .collect()
     }
 
+    fn synthesizer(roots: &Roots) -> Synthesizer<'_> {
+        Synthesizer {
+            roots,
+            encoder: encoder(),
+            build_ids: None,
+            data_mappings: false,
+            namespaces: false,
+            what: Synthesis::default(),
+        }
+    }
+
     fn synthesized(data_mappings: bool) -> Vec<u8> {
         let (_dir, roots) = tree();
-        let encoder = encoder();
-        let synthesizer = Synthesizer { roots: &roots, encoder, build_ids: None, data_mappings };
+        let synthesizer = Synthesizer { data_mappings, ..synthesizer(&roots) };
         let mut sink = Collected(Vec::new());
         synthesizer.processes(&[10, 11, 99], &mut sink).unwrap();
         sink.0
@@ -272,14 +336,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_wanted_is_left_out() {
+        let (dir, roots) = tree();
+        let count = |what: Synthesis, namespaces: bool| {
+            let mut out = Vec::new();
+            Synthesizer { what, namespaces, ..synthesizer(&roots) }.process(&mut out, 10);
+            let mut rest = &out[..];
+            let mut kinds = Vec::new();
+            while let Some((record, tail)) = RawRecord::split(rest) {
+                kinds.push(record.header.kind);
+                rest = tail;
+            }
+            kinds
+        };
+        use whit_perfdata::record::record_type::{COMM, FORK, MMAP2, NAMESPACES};
+        let all = Synthesis::default();
+        assert_eq!(count(all, false), [FORK, COMM, FORK, COMM, MMAP2, MMAP2]);
+        let tasks = Synthesis { mappings: false, ..all };
+        assert_eq!(count(tasks, true), [NAMESPACES, FORK, COMM, NAMESPACES, FORK, COMM]);
+        assert!(count(Synthesis { tasks: false, ..tasks }, true).is_empty());
+        // More lines than are read before the clock is looked at.
+        let lines = "1000-2000 r-xp 00000000 fe:00 7 /bin/main\n".repeat(1000);
+        std::fs::write(dir.path().join("10/maps"), lines).unwrap();
+        let at_once = Synthesis { maps_timeout: std::time::Duration::ZERO, ..all };
+        assert_eq!(count(at_once, false).len(), 4 + LINES_PER_LOOK);
+    }
+
+    #[test]
     fn the_kernels_mapping_names_its_reference_symbol() {
         let (_dir, roots) = tree();
-        let synthesizer = Synthesizer {
-            roots: &roots,
-            encoder: encoder(),
-            build_ids: None,
-            data_mappings: false,
-        };
+        let synthesizer = synthesizer(&roots);
         let text =
             KernelText { start: 0x1000, end: 0x9000, reference: 0x1000, reference_name: "_text" };
         let mut out = Vec::new();

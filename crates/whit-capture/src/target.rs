@@ -16,6 +16,8 @@ pub enum Target {
     Processes(Vec<i32>),
     /// These threads.
     Threads(Vec<i32>),
+    /// All processes of a user that run now.
+    User(u32),
 }
 
 /// "Any" as `perf_event_open(2)` writes it, for CPUs and threads.
@@ -102,6 +104,19 @@ fn threads_of(
             }
             Ok(unique(all))
         }
+        Target::User(uid) => {
+            let all = processes::all(roots).map_err(|source| CaptureError::Read {
+                what: "the list of processes",
+                path: roots.proc.clone(),
+                source,
+            })?;
+            let own = all.into_iter().filter(|&pid| processes::owner(roots, pid) == Some(*uid));
+            let threads: Vec<i32> = own.flat_map(|pid| processes::threads(roots, pid)).collect();
+            match threads.is_empty() {
+                true => Err(CaptureError::NoProcessOfUser { uid: *uid }),
+                false => Ok(unique(threads)),
+            }
+        }
         Target::Threads(tids) => match tids.iter().find(|&&tid| !processes::exists(roots, tid)) {
             Some(&id) => Err(CaptureError::NoSuchProcess { id, kind: "thread" }),
             None => Ok(unique(tids.clone())),
@@ -164,6 +179,14 @@ mod tests {
         assert_eq!((plan.threads, plan.inherit), (vec![7, 8, 9], true));
         let plan = resolve(Target::Threads(vec![9])).unwrap();
         assert_eq!((plan.threads, plan.inherit), (vec![9], false));
+    }
+
+    #[test]
+    fn a_user_has_the_threads_of_all_processes() {
+        let (_dir, roots) = machine();
+        let resolve = |uid| Plan::resolve(&Target::User(uid), None, true, false, &roots);
+        assert_eq!(resolve(whit_sys::system::effective_uid()).unwrap().threads, [7, 8, 9]);
+        assert!(matches!(resolve(u32::MAX - 1), Err(CaptureError::NoProcessOfUser { .. })));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! differences that the module's documentation names.
 
 use super::*;
-use crate::options::Output;
+use crate::options::{ExtraFields, Output};
 use whit_perfdata::attr::pmu_type;
 
 const TRACKING: AttrFlags = AttrFlags(
@@ -27,6 +27,7 @@ fn attrs(options: &RecordOptions) -> Vec<Attr> {
     let rate = options.rate.unwrap_or(Rate::FrequencyHz(4000));
     let events = configure(
         options,
+        &options.events,
         options.inherit,
         (rate, options.rate.is_some()),
         &KernelFeatures::ALL,
@@ -174,4 +175,112 @@ fn frequencies_are_held_against_the_kernels_limit() {
     let zero = Some(Rate::Period(0));
     assert!(matches!(check(&asked(zero, false)), Err(CaptureError::ZeroRate(_))));
     assert_eq!(notices.len(), 2);
+}
+
+#[test]
+fn overwritten_samples_leave_the_side_band_alone() {
+    let all = attrs(&RecordOptions { overwrite: true, ..options(vec![event(0), event(2)]) });
+    let [first, second, side_band] = &all[..] else { panic!("{all:?}") };
+    assert!(first.has(AttrFlags::WRITE_BACKWARD) && second.has(AttrFlags::WRITE_BACKWARD));
+    assert!(!first.has(AttrFlags::MMAP));
+    assert!(!side_band.has(AttrFlags::WRITE_BACKWARD) && side_band.has(TRACKING));
+    let one = EventSpec { overwrite: Some(true), ..event(0) };
+    let all = attrs(&options(vec![one, event(2)]));
+    let backward: Vec<_> = all.iter().map(|attr| attr.has(AttrFlags::WRITE_BACKWARD)).collect();
+    assert_eq!(backward, [true, false, false]);
+}
+
+#[test]
+fn branch_records_are_those_of_perf() {
+    let branches = |filter: &str| RecordOptions {
+        branches: Some(filter.parse().unwrap()),
+        ..options(vec![event(2)])
+    };
+    let attr = &attrs(&branches("any,u"))[0];
+    let fields = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD;
+    assert_eq!(attr.sample_type, fields | SampleType::BRANCH_STACK);
+    assert_eq!(attr.branch_sample_type, 0b1001);
+    let augmented = RecordOptions {
+        call_graph: CallGraph::Dwarf { stack_dump_bytes: 8192 },
+        ..branches("stack,u")
+    };
+    let attr = &attrs(&augmented)[0];
+    assert!(attr.sample_type.contains(SampleType::STACK_USER | SampleType::BRANCH_STACK));
+    assert_eq!(attr.branch_sample_type, 1 << 11 | 1);
+    let lbr = RecordOptions { call_graph: CallGraph::Lbr, ..options(vec![event(2)]) };
+    let attr = &attrs(&lbr)[0];
+    let chain = SampleType::CALLCHAIN | SampleType::BRANCH_STACK;
+    assert_eq!(attr.sample_type, fields | chain);
+    // USER|CALL_STACK|NO_FLAGS|NO_CYCLES|HW_INDEX
+    assert_eq!(attr.branch_sample_type, 0x2c801);
+    assert!(!attr.has(AttrFlags::EXCLUDE_CALLCHAIN_USER));
+}
+
+#[test]
+fn call_chains_by_branch_records_give_way_and_that_is_said() {
+    let mut notices = Vec::new();
+    let mut configured = |options: &RecordOptions| {
+        let rate = (Rate::FrequencyHz(4000), false);
+        let all = &KernelFeatures::ALL;
+        configure(options, &options.events, true, rate, all, None, &mut |n| notices.push(n))
+            .unwrap()
+            .remove(0)
+            .attr
+    };
+    let both = RecordOptions {
+        call_graph: CallGraph::Lbr,
+        branches: Some(BranchFilter::ANY),
+        ..options(vec![event(0)])
+    };
+    assert_eq!(configured(&both).branch_sample_type, BranchFilter::ANY.0);
+    let exclude = crate::event::Exclude { user: true, ..event(0).exclude };
+    let kernel = EventSpec { exclude, ..event(0) };
+    let attr = configured(&RecordOptions { branches: None, events: vec![kernel], ..both });
+    assert!(!attr.sample_type.contains(SampleType::BRANCH_STACK));
+    assert!(attr.sample_type.contains(SampleType::CALLCHAIN));
+    assert!(matches!(
+        notices[..],
+        [Notice::BranchesNotCallChain { .. }, Notice::NoKernelLbr { .. }]
+    ));
+}
+
+#[test]
+fn counts_fields_and_records_that_options_add() {
+    let fields = ExtraFields {
+        physical_addresses: true,
+        data_page_sizes: true,
+        code_page_sizes: true,
+        weights: true,
+        transactions: true,
+        identifier: true,
+    };
+    let base = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD;
+    let attr = &attrs(&RecordOptions { extra: fields, ..options(vec![event(2)]) })[0];
+    let extra = SampleType::IDENTIFIER
+        | SampleType::PHYS_ADDR
+        | SampleType::DATA_PAGE_SIZE
+        | SampleType::CODE_PAGE_SIZE
+        | SampleType::WEIGHT_STRUCT
+        | SampleType::TRANSACTION;
+    assert_eq!(attr.sample_type, base | extra);
+
+    let counted = RecordOptions { thread_counts: true, ..options(vec![event(2)]) };
+    let attr = &attrs(&counted)[0];
+    let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+    assert_eq!(attr.read_format, times | ReadFormat::ID | ReadFormat::LOST);
+    assert!(attr.has(AttrFlags::INHERIT_STAT));
+
+    let attr = &attrs(&RecordOptions { no_samples: true, ..options(vec![event(2)]) })[0];
+    assert_eq!((attr.sample_period_or_freq, attr.has(AttrFlags::FREQ)), (0, true));
+
+    let attr = &attrs(&RecordOptions {
+        cgroups: true,
+        namespaces: true,
+        max_stack: Some(32),
+        call_graph: CallGraph::FramePointer,
+        ..options(vec![event(2)])
+    })[0];
+    assert!(attr.has(AttrFlags::CGROUP | AttrFlags::NAMESPACES));
+    assert!(attr.sample_type.contains(SampleType::CGROUP));
+    assert_eq!(attr.sample_max_stack, 32);
 }

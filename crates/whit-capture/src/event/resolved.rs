@@ -6,6 +6,7 @@ use whit_events::{
 use whit_perfdata::attr::pmu_type::TRACEPOINT;
 
 use super::{EventSpec, Exclude, Precision, Rate};
+use crate::branch::{BranchFilter, BranchFilterError};
 use crate::options::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
 
 /// An event that can be counted or written, but not recorded.
@@ -16,6 +17,14 @@ pub enum UnrecordableEvent {
     Tool {
         /// The event.
         event: String,
+    },
+    /// Its branch records cannot be read.
+    #[error("'{event}': {source}")]
+    Branches {
+        /// The event.
+        event: String,
+        /// What is wrong.
+        source: BranchFilterError,
     },
     /// A term asks for what the recorder does not do.
     #[error("'{event}': the recorder does not take the term '{term}'")]
@@ -66,6 +75,8 @@ fn from_event(event: &ResolvedEvent) -> Result<EventSpec, UnrecordableEvent> {
         call_graph: call_graph(terms),
         stack_dump_bytes: terms.stack_size_bytes,
         max_stack: terms.max_stack,
+        branches: branches(event)?,
+        overwrite: terms.overwrite,
         inherit: terms.inherit,
         is_name_given: event.name_given,
         is_pinned: event.pinned,
@@ -87,11 +98,19 @@ fn call_graph(terms: &EventTerms) -> Option<CallGraph> {
     Some(match terms.call_graph? {
         TermCallGraph::None => CallGraph::None,
         TermCallGraph::FramePointer => CallGraph::FramePointer,
-        // `lbr` was refused before.
-        TermCallGraph::Dwarf | TermCallGraph::Lbr => CallGraph::Dwarf {
+        TermCallGraph::Lbr => CallGraph::Lbr,
+        TermCallGraph::Dwarf => CallGraph::Dwarf {
             stack_dump_bytes: terms.stack_size_bytes.unwrap_or(DEFAULT_STACK_DUMP_BYTES),
         },
     })
+}
+
+fn branches(event: &ResolvedEvent) -> Result<Option<BranchFilter>, UnrecordableEvent> {
+    let parse = |text: &String| {
+        text.parse()
+            .map_err(|source| UnrecordableEvent::Branches { event: event.name.clone(), source })
+    };
+    event.terms.branch_type.as_ref().map(parse).transpose()
 }
 
 fn check(event: &ResolvedEvent) -> Result<(), UnrecordableEvent> {
@@ -101,11 +120,8 @@ fn check(event: &ResolvedEvent) -> Result<(), UnrecordableEvent> {
     }
     let terms = &event.terms;
     let refused = [
-        ("call-graph=lbr", terms.call_graph == Some(TermCallGraph::Lbr)),
-        ("overwrite", terms.overwrite == Some(true)),
         ("percore", terms.per_core),
         ("nr", terms.max_events.is_some()),
-        ("branch_type", terms.branch_type.is_some()),
         ("aux-output", terms.aux_output),
         ("aux-action", terms.aux_action.is_some()),
         ("aux-sample-size", terms.aux_sample_size_bytes.is_some()),
@@ -145,6 +161,9 @@ mod tests {
         assert_eq!(spec.call_graph, Some(CallGraph::Dwarf { stack_dump_bytes: 4096 }));
         assert_eq!(spec.precision, Precision::Level(2));
         assert!(spec.exclude.kernel && !spec.exclude.user);
+        let specs = events("cycles/call-graph=lbr,overwrite/,cycles/branch_type=any/").unwrap();
+        assert_eq!((specs[0].call_graph, specs[0].overwrite), (Some(CallGraph::Lbr), Some(true)));
+        assert_eq!(specs[1].branches, Some(BranchFilter::ANY));
         let specs = events("mem:0x1000/8:rw").unwrap();
         assert_eq!((specs[0].config1, specs[0].config2, specs[0].bp_type), (0x1000, 8, 3));
         assert_eq!(specs[0].default_period, Some(1));
@@ -152,8 +171,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_recorded_is_named() {
-        let error = events("cycles/overwrite/").unwrap_err();
-        assert!(error.to_string().contains("'overwrite'"), "{error}");
+        let error = events("cycles/aux-output/").unwrap_err();
+        assert!(error.to_string().contains("'aux-output'"), "{error}");
+        let error = events("cycles/branch_type=sideways/").unwrap_err();
+        assert!(error.to_string().contains("'sideways'"), "{error}");
         assert!(matches!(events("duration_time"), Err(UnrecordableEvent::Tool { .. })));
     }
 }

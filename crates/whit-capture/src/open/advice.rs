@@ -17,6 +17,8 @@ pub struct Refusal {
     pub is_system_wide: bool,
     /// The event covers kernel mode.
     pub wants_kernel: bool,
+    /// The event wants branch records.
+    pub wants_branches: bool,
     /// `perf_event_attr.type`.
     pub pmu_type: u32,
 }
@@ -45,6 +47,12 @@ pub fn advice(refusal: &Refusal) -> String {
         Errno::ACCESS | Errno::PERM => permission(refusal),
         Errno::NOENT if refusal.pmu_type == pmu_type::TRACEPOINT => {
             "the kernel has no such tracepoint: see /sys/kernel/tracing/events".to_owned()
+        }
+        Errno::NOENT | Errno::OPNOTSUPP | Errno::INVAL if refusal.wants_branches => {
+            "branch records (-b, -j, --call-graph lbr) need a hardware event and a CPU that keeps \
+             them (Intel LBR, AMD BRS or LbrExtV2, Arm BRBE), which virtual machines rarely show: \
+             leave them out, or take call chains with --call-graph dwarf; see whit doctor"
+                .to_owned()
         }
         Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO => {
             "this machine's PMU has no such event (virtual machines often have none): try \
@@ -109,6 +117,7 @@ mod tests {
         paranoid: 2,
         is_system_wide: false,
         wants_kernel: false,
+        wants_branches: false,
         pmu_type: pmu_type::SOFTWARE,
     };
 

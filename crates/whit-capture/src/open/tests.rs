@@ -8,7 +8,8 @@ fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
     let options = RecordOptions::for_command(specs, vec!["true".into()], Output::Stdout);
     let rate = (Rate::FrequencyHz(100), false);
     let kernel = KernelFeatures::probe(&mut |_| ()).unwrap();
-    crate::configure::configure(&options, true, rate, &kernel, None, &mut |_| ()).unwrap()
+    crate::configure::configure(&options, &options.events, true, rate, &kernel, None, &mut |_| ())
+        .unwrap()
 }
 
 fn own_plan() -> Plan {
@@ -28,6 +29,7 @@ fn open(
         plan,
         rights: Rights::of_process(&roots),
         roots: &roots,
+        cgroups: &HashMap::new(),
         listener: &mut |n| notices.push(n),
     }
     .open_all(events);
@@ -67,8 +69,9 @@ fn threads_that_are_gone_are_left_out_and_none_left_is_an_error() {
 #[test]
 fn an_unknown_software_event_is_refused_with_its_name() {
     let (result, _) = open(&own_plan(), configured(vec![software("nonsense", 12_345)]));
-    let error = result.unwrap_err();
-    assert!(matches!(&error, CaptureError::Open { event, .. } if event == "nonsense"), "{error}");
+    let CaptureError::Unsupported { index: 0, refusal } = result.unwrap_err() else { panic!() };
+    assert!(matches!(&*refusal, CaptureError::Open { event, .. } if event == "nonsense"));
+    assert_eq!(refusal.short(), "not supported here (ENOENT)");
 }
 
 #[test]

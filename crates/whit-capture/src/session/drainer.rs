@@ -1,6 +1,7 @@
 //! A reader at work on a thread of its own: waits for its rings, drains them, tells what happens.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,11 +9,14 @@ use std::time::{Duration, Instant};
 use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_precedence};
 
+use super::quota::Quota;
 use super::wait::RingWaiter;
 use crate::error::CaptureError;
+use crate::loss::RingCounts;
+use crate::mapped_files::MappedFiles;
 use crate::open::OpenEvent;
 use crate::reader::{Pass, Reader};
-use crate::stream::{SinkError, StreamSink};
+use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,6 +32,10 @@ const LAST_ROUNDS_MAX: u32 = 1000;
 /// What the session hears of its readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
+    /// As much has been written as one output is to hold.
+    SwitchDue,
+    /// As much has been written as all of the recording may.
+    SizeReached,
     /// No task is left that could write into the reader's rings.
     AllGone,
     /// The reader has ended: its stream cannot be written, or it could not wait.
@@ -43,9 +51,47 @@ pub(super) struct Drainer {
     /// CPUs to run on from the start; `None` leaves it where the process may run.
     pub(super) runs_on: Option<Vec<u32>>,
     pub(super) wakeups: u64,
+    /// CPU time of its thread; before the thread ends, that up to the present output.
     pub(super) usage: CpuUsage,
     /// When the rings were last drained while events were counting.
     pub(super) last_pass: Instant,
+    /// Bytes of the present stream that the quota knows of.
+    pub(super) told_bytes: u64,
+}
+
+/// What a reader did for one output.
+#[derive(Debug)]
+pub(super) struct Portion {
+    /// The stream.
+    pub(super) sink: StreamSink,
+    /// What passed through each ring.
+    pub(super) rings: Vec<RingCounts>,
+    /// Files that were mapped as code up to its end.
+    pub(super) mapped: MappedFiles,
+    pub(super) wakeups: u64,
+    pub(super) usage: CpuUsage,
+    /// Side band that belongs into the next output as well was too much to be kept.
+    pub(super) journal_cut: bool,
+}
+
+/// What a reader is told while it works.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Go on into this stream; what is in the rings still goes into the old one.
+    Swap(Box<StreamSink>, Sender<Portion>),
+    /// Take what is in the rings that are overwritten.
+    Snapshot(Sender<()>),
+}
+
+/// What all readers share.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) events: Arc<Vec<OpenEvent>>,
+    pub(super) desk: NewsDesk,
+    pub(super) quota: Arc<Quota>,
+    /// Whether side band is kept for the next output. What the kernel writes after this was set is
+    /// drained after it was set.
+    pub(super) keeps_journal: Arc<AtomicBool>,
 }
 
 /// How a reader ended.
@@ -69,7 +115,7 @@ impl From<SinkError> for DrainError {
 /// A reader's thread.
 #[derive(Debug)]
 pub(super) struct RunningDrainer {
-    orders: Option<Sender<()>>,
+    orders: Option<Sender<Order>>,
     wake: Waker,
     thread: Option<JoinHandle<Drained>>,
 }
@@ -88,7 +134,7 @@ impl NewsDesk {
         Ok((NewsDesk { sender, wake }, receiver))
     }
 
-    fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: News) {
         // The session listens until it has joined the reader.
         let _ = self.sender.send(news);
         let _ = self.wake.wake();
@@ -100,21 +146,21 @@ impl Drainer {
     pub(super) fn start(
         mut self,
         number: usize,
-        events: Arc<Vec<OpenEvent>>,
-        desk: NewsDesk,
+        shared: Shared,
     ) -> Result<RunningDrainer, CaptureError> {
-        let (orders, stop) = channel();
+        let (orders, inbox) = channel();
         let wake = self.waiter.waker();
         let work = move || {
             if let Some(cpus) = &self.runs_on {
                 // CPUs that went offline: it runs where it may.
                 let _ = affinity::set(0, cpus);
             }
-            // A sandbox may forbid it: the reader then waits for its turn like everybody else.
+            // A sandbox may forbid it, and real-time readers have no need of it: the reader then waits
+            // for its turn like everybody of its kind.
             let _ = take_precedence(SLICE_NS);
-            let result = self.work(&events, &stop, &desk);
-            self.usage = CpuUsage::of_thread().unwrap_or_default();
-            desk.tell(News::Ended);
+            let result = self.work(&inbox, &shared);
+            self.usage = CpuUsage::of_thread().unwrap_or_default().since(&self.usage);
+            shared.desk.tell(News::Ended);
             (self, result)
         };
         let name = format!("whit-reader-{number}");
@@ -123,44 +169,107 @@ impl Drainer {
         Ok(RunningDrainer { orders: Some(orders), wake, thread: Some(thread) })
     }
 
-    fn work(
-        &mut self,
-        events: &[OpenEvent],
-        stop: &Receiver<()>,
-        desk: &NewsDesk,
-    ) -> Result<(), DrainError> {
+    fn work(&mut self, inbox: &Receiver<Order>, shared: &Shared) -> Result<(), DrainError> {
         let mut all_gone = false;
         let mut timeout = FLUSH_INTERVAL;
         loop {
-            let gone = self.waiter.wait(timeout, events).map_err(DrainError::Wait)?;
+            let gone = self.waiter.wait(timeout, &shared.events).map_err(DrainError::Wait)?;
             self.wakeups += 1;
-            if !matches!(stop.try_recv(), Err(TryRecvError::Empty)) {
-                return self.last_passes();
+            loop {
+                match inbox.try_recv() {
+                    Ok(order) => self.obey(order, shared)?,
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.last_passes(&shared.events),
+                }
             }
+            self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
             let bytes = self.reader.pass(&mut self.sink, Pass::WorthWhile)?;
             self.last_pass = Instant::now();
             // While records come that fast there is no time to sleep: the ring would wake the
             // reader only at its mark.
             timeout = if bytes > BUSY_PASS_BYTES { Duration::ZERO } else { FLUSH_INTERVAL };
+            self.tell_size(shared);
             if gone && !all_gone {
                 all_gone = true;
-                desk.tell(News::AllGone);
+                shared.desk.tell(News::AllGone);
             }
         }
     }
 
+    fn tell_size(&mut self, shared: &Shared) {
+        let bytes = self.sink.counts.bytes.saturating_sub(self.told_bytes);
+        self.told_bytes += bytes;
+        if bytes > 0
+            && let Some(news) = shared.quota.add(bytes)
+        {
+            shared.desk.tell(news);
+        }
+    }
+
+    fn obey(&mut self, order: Order, shared: &Shared) -> Result<(), DrainError> {
+        match order {
+            Order::Swap(sink, reply) => {
+                let portion = self.swap(*sink, shared)?;
+                // The session waits for it, unless another reader has failed.
+                let _ = reply.send(portion);
+            }
+            Order::Snapshot(reply) => {
+                self.reader.snapshot(&mut self.sink, &shared.events)?;
+                let _ = reply.send(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the rings into the old stream and goes on into the new one.
+    fn swap(&mut self, sink: StreamSink, shared: &Shared) -> Result<Portion, DrainError> {
+        self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
+        self.reader.pass(&mut self.sink, Pass::Everything)?;
+        self.reader.snapshot(&mut self.sink, &shared.events)?;
+        self.last_pass = Instant::now();
+        let sink = std::mem::replace(&mut self.sink, sink);
+        self.told_bytes = 0;
+        let journal = self.reader.take_journal();
+        self.sink.records(&journal.records)?;
+        self.sink.flush()?;
+        self.tell_size(shared);
+        let now = CpuUsage::of_thread().unwrap_or_default();
+        let usage = now.since(&std::mem::replace(&mut self.usage, now));
+        let wakeups = std::mem::take(&mut self.wakeups);
+        let rings = self.reader.take_counts();
+        let mapped = self.reader.mapped_files();
+        Ok(Portion { sink, rings, mapped, wakeups, usage, journal_cut: journal.is_cut })
+    }
+
     /// Empties the rings, now that no event counts any more.
-    fn last_passes(&mut self) -> Result<(), DrainError> {
+    fn last_passes(&mut self, events: &[OpenEvent]) -> Result<(), DrainError> {
         for _ in 0..LAST_ROUNDS_MAX {
             if self.reader.pass(&mut self.sink, Pass::Everything)? == 0 {
                 break;
             }
         }
+        self.reader.snapshot(&mut self.sink, events)?;
         Ok(self.sink.finish()?)
+    }
+
+    /// What it has done for the last output. Its reader goes with it no further.
+    pub(super) fn into_portion(mut self) -> Portion {
+        let rings = self.reader.take_counts();
+        let mapped = self.reader.mapped_files();
+        let Drainer { sink, wakeups, usage, .. } = self;
+        Portion { sink, rings, mapped, wakeups, usage, journal_cut: false }
     }
 }
 
 impl RunningDrainer {
+    /// Tells the reader what to do. One that has ended does not hear it: the reply is dropped.
+    pub(super) fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(order);
+        }
+        let _ = self.wake.wake();
+    }
+
     /// Tells the reader to empty its rings for the last time.
     pub(super) fn stop(&mut self) {
         self.orders = None;

@@ -1,39 +1,42 @@
 //! The end of a recording: events stop, rings are emptied, losses are added up, the header is
-//! completed, the command is waited for.
+//! completed, the command is waited for. And the end of one output of several.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use whit_perfdata::attr::{ReadFormat, SampleType};
 use whit_perfdata::encode::push_record;
-use whit_perfdata::feature::{CompressedDesc, Features};
+use whit_perfdata::feature::CompressedDesc;
 use whit_perfdata::ledger::{Ledger, ReaderLedger};
 use whit_perfdata::record::record_type;
 use whit_sys::Workload;
 use whit_sys::usage::CpuUsage;
 
-use super::drainer::{DrainError, Drainer, RunningDrainer};
+use super::drainer::{DrainError, Drainer, Portion, RunningDrainer};
+use super::part::Part;
 use super::wait::SessionWaiter;
-use super::{End, Outcome, Session};
+use super::{End, Outcome, Prologue, Session};
 use crate::error::CaptureError;
 use crate::loss::RingCounts;
 use crate::mapped_files::MappedFiles;
 use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
+use crate::options::RecordOptions;
 use crate::output::OutputName;
-use crate::recording::Recording;
-use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, WriteCounts};
+use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 
 /// How long one look for signals takes while the command runs on.
 const SIGNAL_INTERVAL: Duration = Duration::from_secs(10);
 /// Words of the largest group that is read.
 const GROUP_WORDS_MAX: usize = 1024;
+/// Value, two times, id, lost.
+const SINGLE_WORDS_MAX: usize = 5;
 
 /// What had to be dropped and no record in the rings tells of.
 #[derive(Clone, Copy, Debug, Default)]
-struct Residue {
+pub(super) struct Residue {
     lost: u64,
     paused_ns: u64,
 }
@@ -41,48 +44,48 @@ struct Residue {
 impl Session<'_> {
     pub(super) fn finish(mut self, end: End) -> Result<Outcome, CaptureError> {
         let stopped = Instant::now();
-        self.disable();
-        let mut end = end;
-        if let Err(error) = self.drain() {
-            end = End::WriteFailed(error);
+        self.enabled.stop(stopped);
+        self.set_enabled(false, None);
+        self.disable_side_band();
+        let (mut end, mut failed) = match end {
+            End::WriteFailed(error) => (None, Some(error)),
+            end => (Some(end), None),
+        };
+        let drained = self.drain();
+        failed = failed.or(drained.err());
+        let residue = if failed.is_none() { self.residue(stopped) } else { Residue::default() };
+        let drainers = std::mem::take(&mut self.drainers);
+        let mut portions: Vec<_> = drainers.into_iter().map(Drainer::into_portion).collect();
+        if failed.is_none() {
+            failed = self.write_residue(&mut portions, residue).err();
         }
-        let mut residue = Residue::default();
-        if !matches!(end, End::WriteFailed(_)) {
-            residue = self.residue(stopped);
-            if let Err(SinkError(error)) = self.write_residue(residue) {
-                end = End::WriteFailed(error);
-            }
+        if failed.is_none() {
+            failed = self.settle_last(&mut portions).err();
         }
-        self.terminate_workload(&end);
-        let ledger = self.ledger(stopped, residue);
-        self.complete_features(&ledger);
-        let main_bytes = self.main_sink().file().size_bytes();
-        let Session {
-            recording,
-            features,
-            output,
-            listener,
-            mut waiter,
-            workload,
-            drainers,
-            events,
-            ..
-        } = self;
+        if let Some(end) = &end {
+            self.terminate_workload(end);
+        }
+        let enabled = self.enabled.lap(stopped);
+        let ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
+        let Session { part, options, listener, shared, mut waiter, workload, mut complete, .. } =
+            self;
         // From here on the target runs undisturbed.
-        drop(drainers);
-        drop(events);
-        let closing = Closing { recording, features, output: &output, main_bytes };
-        let (size_bytes, end) = closing.close(end, listener);
+        drop(shared);
+        let closing = Closing { options, part, portions, ledger, failed };
+        let (summary, failed) = closing.close(listener, &mut complete);
+        if let Some(error) = failed {
+            end = Some(End::WriteFailed(error));
+        }
+        let end = end.unwrap_or(End::ReaderEnded);
+        waiter.close_control()?;
         let command = wait_for_command(workload, &mut waiter, &end)?;
-        let size_bytes = size_bytes.unwrap_or(ledger.written_bytes).max(main_bytes);
-        let summary = Summary { output: output.to_string(), size_bytes, ledger };
         Ok(Outcome { summary, end, command })
     }
 
-    fn disable(&self) {
-        for instance in self.events.iter().flat_map(|event| &event.instances) {
-            // Members stop with their leader, but stopping them again does no harm; a refusal
-            // means that the task has exited.
+    fn disable_side_band(&self) {
+        let side_band = self.shared.events.iter().filter(|event| event.event.is_side_band);
+        for instance in side_band.flat_map(|event| &event.instances) {
+            // A refusal means that the task has exited.
             let _ = instance.fd.disable();
         }
     }
@@ -112,28 +115,46 @@ impl Session<'_> {
         first
     }
 
-    fn write_residue(&mut self, residue: Residue) -> Result<(), SinkError> {
-        if residue.lost > 0 {
-            let record = self.lost_samples(residue.lost);
-            self.main_sink().records(&record)?;
+    fn write_residue(&self, portions: &mut [Portion], residue: Residue) -> io::Result<()> {
+        let record = self.lost_samples(portions, residue.lost);
+        match portions.first_mut() {
+            Some(portion) if residue.lost > 0 => {
+                portion.sink.records(&record).map_err(|error| error.0)
+            }
+            _ => Ok(()),
         }
-        self.main_sink().finish()
+    }
+
+    fn settle_last(&mut self, portions: &mut [Portion]) -> io::Result<()> {
+        let prologue = Prologue {
+            options: self.options,
+            roots: self.roots,
+            plan: &self.plan,
+            events: &self.shared.events,
+            build_ids: &self.build_ids,
+            waiting_command: None,
+            has_run: true,
+        };
+        settle(&mut self.part, portions, &prologue, self.listener)
     }
 
     /// Records that were dropped after the last one that found room: the kernel would report
     /// them in front of the next record, which never comes. The ring was then full from some
-    /// moment after the last pass until the end; all of that time is counted.
+    /// moment after the last pass until the end; all of that time is counted. Rings that are
+    /// overwritten are never full: they drop records only while they are being read.
     fn residue(&self, stopped: Instant) -> Residue {
         let lost_by_id = self.lost_by_id();
         let mut residue = Residue::default();
         for drainer in &self.drainers {
             let since_pass = stopped.saturating_duration_since(drainer.last_pass);
-            for (ring, counts) in drainer.reader.rings() {
-                let id = |&(event, index): &(usize, usize)| self.events[event].instances[index].id;
+            for (ring, reported) in drainer.reader.rings() {
+                let id = |&(event, index): &(usize, usize)| {
+                    self.shared.events[event].instances[index].id
+                };
                 let lost: u64 = ring.members.iter().filter_map(|m| lost_by_id.get(&id(m))).sum();
-                let unreported = lost.saturating_sub(counts.lost_records);
-                if unreported > 0 {
-                    residue.lost += unreported;
+                let unreported = lost.saturating_sub(reported);
+                residue.lost += unreported;
+                if unreported > 0 && !ring.ring.is_backward() {
                     residue.paused_ns += since_pass.as_nanos() as u64;
                 }
             }
@@ -144,9 +165,10 @@ impl Session<'_> {
     /// The kernel's own count of dropped records, by event id.
     fn lost_by_id(&self) -> HashMap<u64, u64> {
         let mut all = HashMap::new();
-        for (index, event) in self.events.iter().enumerate() {
+        for (index, event) in self.shared.events.iter().enumerate() {
+            let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
             if event.event.attr.read_format.contains(ReadFormat::LOST)
-                && !event.event.spec.is_member(index)
+                && !(is_group && event.event.spec.is_member(index))
             {
                 read_lost(event, &mut all);
             }
@@ -155,10 +177,10 @@ impl Session<'_> {
     }
 
     /// A LOST_SAMPLES record with the trailer of the first event.
-    fn lost_samples(&self, lost: u64) -> Vec<u8> {
-        let fields = self.events[0].event.attr.sample_type;
+    fn lost_samples(&self, portions: &[Portion], lost: u64) -> Vec<u8> {
+        let fields = self.shared.events[0].event.attr.sample_type;
         let id = self.descriptions[0].ids.first().copied().unwrap_or(0);
-        let times = self.counts().filter_map(|counts| counts.last_record);
+        let times = rings(portions).filter_map(|counts| counts.last_record);
         let time = times.max().unwrap_or_default().0;
         let mut body = lost.to_le_bytes().to_vec();
         for (field, value) in [
@@ -178,79 +200,59 @@ impl Session<'_> {
         out
     }
 
-    /// What passed through each ring.
-    fn counts(&self) -> impl Iterator<Item = &RingCounts> {
-        self.drainers.iter().flat_map(|drainer| drainer.reader.rings().map(|(_, counts)| counts))
-    }
-
-    /// What each stream cost to write.
-    fn writes(&self) -> impl Iterator<Item = &WriteCounts> {
-        let main = self.main.as_ref().map(|sink| &sink.counts);
-        main.into_iter().chain(self.drainers.iter().map(|drainer| &drainer.sink.counts))
-    }
-
-    fn ledger(&self, stopped: Instant, residue: Residue) -> Ledger {
+    /// What an output cost that was `enabled` for so long and ended when it was `stopped`.
+    pub(super) fn ledger(
+        &self,
+        part: &Part,
+        portions: &[Portion],
+        stopped: Instant,
+        enabled: Duration,
+        residue: Residue,
+    ) -> Ledger {
         let now = Instant::now();
-        let ns = |from: Instant, to: Instant| to.saturating_duration_since(from).as_nanos() as u64;
-        let used = CpuUsage::of_process().map(|u| u.since(&self.bill.usage)).unwrap_or_default();
-        let sum = |field: fn(&RingCounts) -> u64| self.counts().map(field).sum::<u64>();
-        let written = |field: fn(&WriteCounts) -> u64| self.writes().map(field).sum::<u64>();
-        // A command's own exec starts its events; it follows within microseconds.
-        let recorded_ns = self.enabled.map_or(0, |enabled| ns(enabled, stopped));
+        let used = CpuUsage::of_process().map(|u| u.since(&part.bill.usage)).unwrap_or_default();
+        let sum = |field: fn(&RingCounts) -> u64| rings(portions).map(field).sum::<u64>();
+        let writes = || {
+            let main = part.main.as_ref().map(|sink| &sink.counts);
+            main.into_iter().chain(portions.iter().map(|portion| &portion.sink.counts))
+        };
+        let written = |field: fn(&WriteCounts) -> u64| writes().map(field).sum::<u64>();
+        let nr_rings = self.rings_per_reader.iter().sum::<usize>() as u64;
         let unwritten_records = written(|w| w.unwritten.records);
         Ledger {
-            wall_ns: ns(self.bill.begin, now),
-            setup_ns: self.set_up_ns,
-            teardown_ns: ns(stopped, now),
+            wall_ns: part.age_ns(now),
+            setup_ns: part.set_up_ns,
+            teardown_ns: now.saturating_duration_since(stopped).as_nanos() as u64,
             user_cpu_ns: used.user_ns,
             system_cpu_ns: used.system_ns,
             ring_bytes: sum(|c| c.bytes),
             written_bytes: written(|w| w.bytes),
             writes: written(|w| w.writes),
             write_ns: written(|w| w.write_ns),
-            wakeups: self.drainers.iter().map(|drainer| drainer.wakeups).sum(),
+            wakeups: portions.iter().map(|portion| portion.wakeups).sum(),
             samples: sum(|c| c.samples).saturating_sub(written(|w| w.unwritten.samples)),
             lost_records: sum(|c| c.lost_records + c.lost_samples)
                 + residue.lost
                 + unwritten_records,
             paused_ns: sum(|c| c.paused_ns) + residue.paused_ns,
-            elapsed_ns: recorded_ns * self.nr_rings as u64,
-            rings: self.nr_rings as u64,
+            // A command's own exec starts its events; it follows within microseconds.
+            elapsed_ns: enabled.as_nanos() as u64 * nr_rings,
+            rings: nr_rings,
             ring_size_bytes: self.ring_size_bytes as u64,
             compressed_from_bytes: written(|w| w.compressed_from_bytes),
             compressed_to_bytes: written(|w| w.compressed_to_bytes),
             stalls: written(|w| w.stalls),
             stall_ns: written(|w| w.stall_ns),
             unwritten_records,
-            readers: self.drainers.iter().map(reader_ledger).collect(),
+            readers: portions.iter().map(reader_ledger).collect(),
         }
-    }
-
-    fn complete_features(&mut self, ledger: &Ledger) {
-        let first = self.counts().filter_map(|c| c.first_sample).min();
-        let last = self.counts().filter_map(|c| c.last_sample).max();
-        if let (Some(first), Some(last)) = (first, last) {
-            self.features.set_sample_time(first, last);
-        }
-        if let Some(level) = self.options.streaming.compression_level {
-            let ratio = ledger.compression_ratio().round().max(1.0) as u32;
-            let described = CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX);
-            self.features.set_compressed(&described);
-        }
-        if self.options.build_ids {
-            let mut files = MappedFiles::default();
-            let seen = self.drainers.iter().flat_map(|drainer| drainer.reader.mapped_files());
-            seen.for_each(|of_ring| files.merge(of_ring));
-            let mut all = self.features.build_ids();
-            all.extend(files.build_ids());
-            self.features.set_build_ids(&all);
-        }
-        self.features.set_ledger(ledger);
     }
 
     /// As perf: who stops the recorder stops the command.
     fn terminate_workload(&mut self, end: &End) {
-        if let (Some(workload), End::Signal(_) | End::TargetEnded) = (&mut self.workload, end)
+        let stops =
+            matches!(end, End::Signal(_) | End::TargetEnded | End::Stopped | End::SizeReached);
+        if let Some(workload) = self.workload.as_mut().filter(|_| stops)
             && let Err(errno) = workload.kill(SIGTERM)
         {
             let what = format!("ending '{}'", workload.command());
@@ -259,32 +261,72 @@ impl Session<'_> {
     }
 }
 
+/// What passed through each ring.
+fn rings(portions: &[Portion]) -> impl Iterator<Item = &RingCounts> {
+    portions.iter().flat_map(|portion| &portion.rings)
+}
+
+/// Writes what belongs at the end of an output, and waits until all of it is written.
+pub(super) fn settle(
+    part: &mut Part,
+    portions: &mut [Portion],
+    prologue: &Prologue<'_>,
+    listener: &mut dyn Listener,
+) -> io::Result<()> {
+    let mut result = Ok(());
+    if prologue.options.synthesis.at_end
+        && let Some(main) = main_sink(part, portions)
+    {
+        result = prologue.write(main, listener);
+    }
+    for sink in part.main.iter_mut().chain(portions.iter_mut().map(|portion| &mut portion.sink)) {
+        result = result.and(sink.finish());
+    }
+    result.map_err(|error| error.0)
+}
+
+/// The stream behind the header.
+fn main_sink<'s>(part: &'s mut Part, portions: &'s mut [Portion]) -> Option<&'s mut StreamSink> {
+    part.main.as_mut().or(portions.first_mut().map(|portion| &mut portion.sink))
+}
+
 /// `SIGTERM` has this number on every architecture.
 const SIGTERM: i32 = 15;
 
-/// Reads `value, id, lost` of an event, or of each member of its group.
+/// Reads the lost counts of an event, or of each member of its group.
 fn read_lost(event: &OpenEvent, all: &mut HashMap<u64, u64>) {
-    let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
-    let mut words = vec![0u64; if is_group { GROUP_WORDS_MAX } else { 3 }];
+    let format = event.event.attr.read_format;
+    let is_group = format.contains(ReadFormat::GROUP);
+    let mut words = vec![0u64; if is_group { GROUP_WORDS_MAX } else { SINGLE_WORDS_MAX }];
     for instance in &event.instances {
         // An event in error reads as nothing; its loss is then not known better than by the
         // LOST records.
         let Ok(count) = instance.fd.read(&mut words) else { continue };
-        let values = &words[usize::from(is_group).min(count)..count];
-        for value in values.chunks_exact(3) {
-            all.insert(value[1], value[2]);
-        }
+        all.extend(lost_counts(format, &words[..count]));
     }
 }
 
-fn reader_ledger(drainer: &Drainer) -> ReaderLedger {
-    let counts = &drainer.sink.counts;
+/// Ids and lost counts in what `read(2)` gives of an event with ids and lost counts
+/// (`perf_event_open(2)`, «Reading results»).
+fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
+    let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
+    let times = times.iter().filter(|time| format.contains(**time)).count();
+    if format.contains(ReadFormat::GROUP) {
+        let values = words.get(1 + times..).unwrap_or_default();
+        return values.chunks_exact(3).map(|value| (value[1], value[2])).collect();
+    }
+    let value = words.get(1 + times..3 + times);
+    value.map(|value| (value[0], value[1])).into_iter().collect()
+}
+
+fn reader_ledger(portion: &Portion) -> ReaderLedger {
+    let counts = &portion.sink.counts;
     ReaderLedger {
-        user_cpu_ns: drainer.usage.user_ns,
-        system_cpu_ns: drainer.usage.system_ns,
-        wakeups: drainer.wakeups,
-        rings: drainer.reader.rings().count() as u64,
-        ring_bytes: drainer.reader.rings().map(|(_, counts)| counts.bytes).sum(),
+        user_cpu_ns: portion.usage.user_ns,
+        system_cpu_ns: portion.usage.system_ns,
+        wakeups: portion.wakeups,
+        rings: portion.rings.len() as u64,
+        ring_bytes: portion.rings.iter().map(|counts| counts.bytes).sum(),
         written_bytes: counts.bytes,
         writes: counts.writes,
         write_ns: counts.write_ns,
@@ -293,40 +335,100 @@ fn reader_ledger(drainer: &Drainer) -> ReaderLedger {
     }
 }
 
-fn reason(error: DrainError) -> io::Error {
+pub(super) fn reason(error: DrainError) -> io::Error {
     match error {
         DrainError::Sink(SinkError(error)) => error,
         DrainError::Wait(error) => io::Error::other(error),
     }
 }
 
-/// What is left to do for the file.
-struct Closing<'a> {
-    recording: Recording,
-    features: Features,
-    output: &'a OutputName,
-    main_bytes: u64,
+/// An output whose streams are complete.
+pub(super) struct Closing<'a> {
+    pub(super) options: &'a RecordOptions,
+    pub(super) part: Part,
+    pub(super) portions: Vec<Portion>,
+    pub(super) ledger: Ledger,
+    /// Why it could not be written to its end.
+    pub(super) failed: Option<io::Error>,
 }
 
 impl Closing<'_> {
-    /// Completes the header, or saves what a failed write left. Gives the recording's size, as far
-    /// as it is known.
-    fn close(self, end: End, listener: &mut dyn Listener) -> (Option<u64>, End) {
-        let Closing { recording, features, output, main_bytes } = self;
+    /// Completes the header, or saves what a failed write left; gives the output its name, and
+    /// removes the oldest one where there are too many.
+    pub(super) fn close(
+        mut self,
+        listener: &mut dyn Listener,
+        complete: &mut VecDeque<OutputName>,
+    ) -> (Summary, Option<io::Error>) {
+        self.complete_features();
+        let Closing { options, part, portions, ledger, failed } = self;
+        let Part { recording, main, mut output, features, .. } = part;
+        let main = main.as_ref().or(portions.first().map(|portion| &portion.sink));
+        let main_bytes = main.map_or(0, |sink| sink.file().size_bytes());
         let mut report = |error: &io::Error| {
             let output = output.to_string();
             listener.notice(Notice::WriteFailed { output, errno: error.to_string() });
         };
-        let failed = matches!(end, End::WriteFailed(_));
-        if let End::WriteFailed(error) = &end {
+        if let Some(error) = &failed {
             report(error);
         }
-        match recording.finish(main_bytes, &features, failed) {
-            Ok(size) => (size, end),
+        let (size_bytes, failed) = match recording.finish(main_bytes, &features, failed.is_some()) {
+            Ok(size) => (size, failed),
             Err(error) => {
                 report(&error);
-                (None, if failed { end } else { End::WriteFailed(error) })
+                (None, failed.or(Some(error)))
             }
+        };
+        let files = &options.files;
+        if (files.switch.is_some() || files.timestamp)
+            && !output.is_stamped()
+            && let Err(error) = output.stamp(SystemTime::now())
+        {
+            listener
+                .notice(Notice::NotRenamed { output: output.to_string(), why: error.to_string() });
+        }
+        let size_bytes = size_bytes.unwrap_or(ledger.written_bytes).max(main_bytes);
+        let summary = Summary { output: output.to_string(), size_bytes, ledger };
+        complete.push_back(output);
+        remove_oldest(complete, files.max_files, listener);
+        (summary, failed)
+    }
+
+    fn complete_features(&mut self) {
+        let first = rings(&self.portions).filter_map(|c| c.first_sample).min();
+        let last = rings(&self.portions).filter_map(|c| c.last_sample).max();
+        let features = &mut self.part.features;
+        if let (Some(first), Some(last)) = (first, last) {
+            features.set_sample_time(first, last);
+        }
+        if let Some(level) = self.options.streaming.compression_level {
+            let ratio = self.ledger.compression_ratio().round().max(1.0) as u32;
+            features.set_compressed(&CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX));
+        }
+        if self.options.build_ids {
+            let mut files = MappedFiles::default();
+            self.portions.iter().for_each(|portion| files.merge(&portion.mapped));
+            let mut all = features.build_ids();
+            all.extend(files.build_ids());
+            features.set_build_ids(&all);
+        }
+        features.set_ledger(&self.ledger);
+    }
+}
+
+/// Keeps no more than `max` outputs.
+fn remove_oldest(
+    complete: &mut VecDeque<OutputName>,
+    max: Option<usize>,
+    listener: &mut dyn Listener,
+) {
+    // Without a limit nobody asks for them again.
+    let Some(max) = max else { return complete.clear() };
+    while complete.len() > max.max(1) {
+        let Some(oldest) = complete.pop_front() else { return };
+        if let Err(error) = oldest.remove() {
+            let what = format!("removing {oldest}");
+            listener.notice(Notice::Skipped { what, why: error.to_string() });
         }
     }
 }
@@ -350,5 +452,24 @@ fn wait_for_command(
             }
             let _ = workload.kill(signal.number());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_counts_are_found_in_every_format() {
+        let base = ReadFormat::ID | ReadFormat::LOST;
+        let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+        assert_eq!(lost_counts(base, &[100, 7, 3]), [(7, 3)]);
+        assert_eq!(lost_counts(base | times, &[100, 1, 1, 7, 3]), [(7, 3)]);
+        let group = base | ReadFormat::GROUP;
+        assert_eq!(lost_counts(group, &[2, 100, 7, 3, 200, 8, 4]), [(7, 3), (8, 4)]);
+        let all = [2, 1, 1, 100, 7, 3, 200, 8, 4];
+        assert_eq!(lost_counts(group | times, &all), [(7, 3), (8, 4)]);
+        assert_eq!(lost_counts(base, &[]), []);
+        assert_eq!(lost_counts(group, &[]), []);
     }
 }

@@ -25,6 +25,21 @@ use crate::target::ANY;
 /// A ring is drained when it holds a quarter of its size at the latest.
 const FLUSH_SHARE: usize = 4;
 
+/// The next stream of a recording, for a reader of so many rings.
+pub(super) fn stream(
+    options: &RecordOptions,
+    nr_rings: usize,
+    recording: &mut Recording,
+) -> std::io::Result<(StreamSink, Option<AsyncEngine>)> {
+    let streaming = &options.streaming;
+    let options = StreamOptions {
+        compression_level: streaming.compression_level,
+        async_blocks: streaming.async_blocks.min(ASYNC_BLOCKS_MAX) * nr_rings,
+        cpus: cpu_affinity::get(0).unwrap_or_default(),
+    };
+    StreamSink::new(recording.next_stream()?, &options)
+}
+
 /// Sets readers up.
 pub(super) struct Crew<'a> {
     pub(super) options: &'a RecordOptions,
@@ -48,12 +63,14 @@ impl Crew<'_> {
         listener: &mut dyn Listener,
     ) -> Result<Vec<Drainer>, CaptureError> {
         let shares = self.shares(rings)?;
-        let marks_rounds = shares.len() == 1 && !recording.is_directory();
-        let all = cpu_affinity::get(0).unwrap_or_default();
+        // What is taken from rings that are overwritten is older than what was drained before.
+        let all_forward = |share: &Share| share.rings.iter().all(|r| !r.ring.is_backward());
+        let marks_rounds =
+            shares.len() == 1 && !recording.is_directory() && shares.iter().all(all_forward);
         let mut drainers = Vec::with_capacity(shares.len());
         for share in shares {
             let (sink, engine) =
-                self.stream(share.rings.len(), recording, &all).map_err(|source| {
+                stream(self.options, share.rings.len(), recording).map_err(|source| {
                     CaptureError::Output { attempt: "write", output: output.to_string(), source }
                 })?;
             if engine == Some(AsyncEngine::Thread) && drainers.is_empty() {
@@ -62,21 +79,6 @@ impl Crew<'_> {
             drainers.push(self.drainer(share, sink, marks_rounds)?);
         }
         Ok(drainers)
-    }
-
-    fn stream(
-        &self,
-        nr_rings: usize,
-        recording: &mut Recording,
-        cpus: &[u32],
-    ) -> std::io::Result<(StreamSink, Option<AsyncEngine>)> {
-        let streaming = &self.options.streaming;
-        let options = StreamOptions {
-            compression_level: streaming.compression_level,
-            async_blocks: streaming.async_blocks.min(ASYNC_BLOCKS_MAX) * nr_rings,
-            cpus: cpus.to_vec(),
-        };
-        StreamSink::new(recording.next_stream()?, &options)
     }
 
     fn drainer(
@@ -102,6 +104,7 @@ impl Crew<'_> {
             wakeups: 0,
             usage: CpuUsage::default(),
             last_pass: Instant::now(),
+            told_bytes: 0,
         })
     }
 

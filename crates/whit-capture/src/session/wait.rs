@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use whit_sys::{Poller, Signal, SignalFd, Waker};
 
+use crate::control::{ControlChannel, Received};
 use crate::error::CaptureError;
 use crate::open::{Instance, OpenEvent};
 use crate::ring_set::MappedRing;
@@ -12,6 +13,8 @@ use crate::ring_set::MappedRing;
 const WAKER: u64 = u64::MAX;
 /// Token of the signals.
 const SIGNALS: u64 = u64::MAX - 1;
+/// Token of the control channel.
+const CONTROL: u64 = u64::MAX - 2;
 
 /// Waits for rings to fill and for their targets to go.
 ///
@@ -27,6 +30,8 @@ pub(super) struct RingWaiter {
 
 #[derive(Debug)]
 struct Watched {
+    /// Nobody waits for what is in it.
+    is_backward: bool,
     /// Events of the ring whose tasks may still run, the one that is waited for last.
     members: Vec<(usize, usize)>,
 }
@@ -43,7 +48,7 @@ impl RingWaiter {
         for ring in rings {
             let mut members = ring.members.clone();
             members.reverse();
-            waiter.rings.push(Watched { members });
+            waiter.rings.push(Watched { members, is_backward: ring.ring.is_backward() });
             waiter.alive += 1;
             waiter.add(waiter.rings.len() - 1, events)?;
         }
@@ -87,11 +92,12 @@ impl RingWaiter {
 
     fn add(&mut self, ring: usize, events: &[OpenEvent]) -> Result<(), CaptureError> {
         let error = CaptureError::system("wait for an event");
-        match self.rings[ring].members.last() {
-            Some(&member) => {
-                self.poller.add(&instance(events, member).fd, ring as u64).map_err(error)
-            }
-            None => Ok(()),
+        let Watched { is_backward, members } = &self.rings[ring];
+        let Some(&member) = members.last() else { return Ok(()) };
+        let fd = &instance(events, member).fd;
+        match is_backward {
+            true => self.poller.add_hang_up(fd, ring as u64).map_err(error),
+            false => self.poller.add(fd, ring as u64).map_err(error),
         }
     }
 }
@@ -100,12 +106,13 @@ fn instance(events: &[OpenEvent], (event, index): (usize, usize)) -> &Instance {
     &events[event].instances[index]
 }
 
-/// Waits for signals and for news of the readers.
+/// Waits for signals, for news of the readers, and for commands.
 #[derive(Debug)]
 pub(super) struct SessionWaiter {
     poller: Poller,
     signals: SignalFd,
     news: Waker,
+    control: Option<ControlChannel>,
 }
 
 /// What woke the session.
@@ -115,24 +122,66 @@ pub(super) struct Woken {
     pub(super) stop: Option<Signal>,
     /// A child has changed.
     pub(super) child: bool,
+    /// SIGUSR2.
+    pub(super) snapshot: bool,
+    /// What was sent.
+    pub(super) received: Received,
 }
 
 impl SessionWaiter {
-    pub(super) fn new(signals: SignalFd, news: Waker) -> Result<SessionWaiter, CaptureError> {
+    pub(super) fn new(
+        signals: SignalFd,
+        news: Waker,
+        control: Option<ControlChannel>,
+    ) -> Result<SessionWaiter, CaptureError> {
         let poller = Poller::new().map_err(CaptureError::system("create an epoll descriptor"))?;
         poller.add(&signals, SIGNALS).map_err(CaptureError::system("wait for signals"))?;
         poller.add(&news, WAKER).map_err(CaptureError::system("wait for readers"))?;
-        Ok(SessionWaiter { poller, signals, news })
+        if let Some(control) = &control {
+            poller.add(control, CONTROL).map_err(CaptureError::system("wait for commands"))?;
+        }
+        Ok(SessionWaiter { poller, signals, news, control })
+    }
+
+    /// Says that a command has been carried out. A failure means that nobody reads it.
+    pub(super) fn acknowledge(&self) {
+        if let Some(control) = &self.control {
+            let _ = control.acknowledge();
+        }
+    }
+
+    /// Takes no more commands.
+    pub(super) fn close_control(&mut self) -> Result<(), CaptureError> {
+        if let Some(control) = self.control.take() {
+            self.poller
+                .remove(&control)
+                .map_err(CaptureError::system("stop waiting for commands"))?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Received, CaptureError> {
+        let Some(control) = &mut self.control else { return Ok(Received::default()) };
+        let received = control.receive().map_err(CaptureError::system("read commands"))?;
+        if received.closed {
+            self.close_control()?;
+        }
+        Ok(received)
     }
 
     /// Waits until something happens or the time is over.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, CaptureError> {
-        self.poller.wait(timeout).map_err(CaptureError::system("wait for signals"))?;
+        let ready = self.poller.wait(timeout).map_err(CaptureError::system("wait for signals"))?;
         self.news.clear().map_err(CaptureError::system("hear of readers"))?;
         let mut woken = Woken::default();
+        // Also when the other side has gone: it may have said something before.
+        if ready.iter().any(|ready| ready.token == CONTROL) {
+            woken.received = self.receive()?;
+        }
         loop {
             match self.signals.next() {
                 Ok(Some(Signal::Child)) => woken.child = true,
+                Ok(Some(Signal::User2)) => woken.snapshot = true,
                 Ok(Some(signal)) => woken.stop = woken.stop.or(Some(signal)),
                 Ok(None) => return Ok(woken),
                 Err(errno) => return Err(CaptureError::system("read signals")(errno)),

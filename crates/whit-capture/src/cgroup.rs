@@ -1,0 +1,177 @@
+//! Cgroups by name: where they are mounted, and the directory that stands for one.
+//!
+//! The kernel asks for a descriptor of the cgroup's directory in the hierarchy that has the
+//! `perf_event` controller: a version 1 mount where there is one, else that of version 2, which
+//! always has it (`Documentation/admin-guide/cgroup-v2.rst`, «perf_event»).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::CaptureError;
+use crate::roots::Roots;
+
+/// Deepest cgroup that is looked at.
+const DEPTH_MAX: usize = 64;
+/// Most cgroups that are listed.
+const CGROUPS_MAX: usize = 100_000;
+
+/// Where the hierarchy that knows perf events is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    mount: PathBuf,
+}
+
+/// A cgroup as records name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// The kernel's id: its inode.
+    pub id: u64,
+    /// From the root of the hierarchy, beginning with a slash.
+    pub path: String,
+}
+
+impl Hierarchy {
+    /// Finds it in `/proc/self/mountinfo`.
+    pub fn find(roots: &Roots) -> Result<Hierarchy, CaptureError> {
+        let path = roots.proc.join("self/mountinfo");
+        let text = std::fs::read_to_string(&path).map_err(|source| CaptureError::Read {
+            what: "mount points",
+            path,
+            source,
+        })?;
+        let mounts = || text.lines().filter_map(parse);
+        let old = mounts().find(|m| m.kind == "cgroup" && m.options.contains(&"perf_event"));
+        let mount = old.or_else(|| mounts().find(|m| m.kind == "cgroup2"));
+        let mount = mount.ok_or(CaptureError::NoCgroups)?.point;
+        Ok(Hierarchy { mount })
+    }
+
+    /// The directory of a cgroup.
+    pub fn open(&self, name: &str) -> Result<File, CaptureError> {
+        let path = self.path(name);
+        File::open(&path).and_then(is_directory).map_err(|source| CaptureError::Cgroup {
+            name: name.to_owned(),
+            path,
+            source,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        // Names are paths in the hierarchy; the path of the directory itself is understood as well.
+        match Path::new(name).strip_prefix(&self.mount) {
+            Ok(inside) => self.mount.join(inside),
+            Err(_) => self.mount.join(name.trim_start_matches('/')),
+        }
+    }
+
+    /// All cgroups there are now. Those that go meanwhile are left out.
+    pub fn list(&self) -> Vec<Cgroup> {
+        let mut all = Vec::new();
+        self.collect(&self.mount, 0, &mut all);
+        all
+    }
+
+    fn collect(&self, directory: &Path, depth: usize, all: &mut Vec<Cgroup>) {
+        let Ok(metadata) = std::fs::metadata(directory) else { return };
+        let inside = directory.strip_prefix(&self.mount).unwrap_or(directory);
+        all.push(Cgroup { id: metadata.ino(), path: format!("/{}", inside.display()) });
+        let Ok(entries) = std::fs::read_dir(directory) else { return };
+        for entry in entries.flatten() {
+            let is_cgroup = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_cgroup && depth < DEPTH_MAX && all.len() < CGROUPS_MAX {
+                self.collect(&entry.path(), depth + 1, all);
+            }
+        }
+    }
+}
+
+fn is_directory(file: File) -> io::Result<File> {
+    if file.metadata()?.is_dir() { Ok(file) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+/// What a line of mountinfo says.
+struct Mount<'a> {
+    point: PathBuf,
+    kind: &'a str,
+    options: Vec<&'a str>,
+}
+
+/// Format: `proc_pid_mountinfo(5)`. Fields before ` - ` vary in number.
+fn parse(line: &str) -> Option<Mount<'_>> {
+    let (before, after) = line.split_once(" - ")?;
+    let point = unescape(before.split(' ').nth(4)?);
+    let mut after = after.split(' ');
+    let (kind, options) = (after.next()?, after.nth(1)?.split(',').collect());
+    Some(Mount { point: point.into(), kind, options })
+}
+
+/// Blanks and the like are written as `\` and three octal digits.
+fn unescape(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code {
+            Some(code) => {
+                out.push(char::from(code));
+                out.push_str(&part[3..]);
+            }
+            None => {
+                out.push('\\');
+                out.push_str(part);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(mountinfo: &str) -> (tempfile::TempDir, Roots) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("self")).unwrap();
+        let text = mountinfo.replace("MOUNT", &dir.path().display().to_string());
+        std::fs::write(dir.path().join("self/mountinfo"), text).unwrap();
+        let roots = Roots { proc: dir.path().to_owned(), ..Roots::default() };
+        (dir, roots)
+    }
+
+    const HYBRID: &str = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
+        32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+        41 31 0:38 / MOUNT/my\\040groups rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_hierarchy_that_knows_perf_events_is_found() {
+        let (dir, roots) = machine(HYBRID);
+        let mount = dir.path().join("my groups");
+        assert_eq!(Hierarchy::find(&roots).unwrap(), Hierarchy { mount });
+        let old = "33 31 0:30 / /mnt/perf rw - cgroup cgroup rw,cpuset,perf_event\n";
+        let (_dir, roots) = machine(&format!("{HYBRID}{old}"));
+        assert_eq!(Hierarchy::find(&roots).unwrap(), Hierarchy { mount: "/mnt/perf".into() });
+        let (_dir, roots) = machine("");
+        assert!(matches!(Hierarchy::find(&roots), Err(CaptureError::NoCgroups)));
+    }
+
+    #[test]
+    fn cgroups_are_opened_and_listed_by_their_path() {
+        let (dir, roots) = machine(HYBRID);
+        let mount = dir.path().join("my groups");
+        std::fs::create_dir_all(mount.join("a/b")).unwrap();
+        std::fs::write(mount.join("cgroup.procs"), "").unwrap();
+        let hierarchy = Hierarchy::find(&roots).unwrap();
+        for name in ["a/b", "/a/b", &mount.join("a/b").display().to_string()] {
+            hierarchy.open(name).unwrap();
+        }
+        let mut paths: Vec<_> = hierarchy.list().into_iter().map(|c| c.path).collect();
+        paths.sort();
+        assert_eq!(paths, ["/", "/a", "/a/b"]);
+        for name in ["nobody", "cgroup.procs"] {
+            let error = hierarchy.open(name).unwrap_err().to_string();
+            assert!(error.contains(&mount.join(name).display().to_string()), "{error}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! One output of a recording: its only one, or one of those that it is switched between.
+
+use std::io;
+use std::time::Instant;
+
+use whit_perfdata::feature::{EventDesc, Features};
+
+use super::Bill;
+use crate::error::CaptureError;
+use crate::notice::{Listener, Notice};
+use crate::options::RecordOptions;
+use crate::output::{self, OutputName};
+use crate::recording::Recording;
+use crate::stream::{StreamOptions, StreamSink};
+
+/// An output that is being written.
+pub(super) struct Part {
+    pub(super) recording: Recording,
+    /// The stream behind the header, where no reader has it.
+    pub(super) main: Option<StreamSink>,
+    pub(super) output: OutputName,
+    pub(super) features: Features,
+    /// When it began.
+    pub(super) bill: Bill,
+    pub(super) set_up_ns: u64,
+}
+
+impl Part {
+    /// Creates the output and writes the header as far as it is known.
+    pub(super) fn create(
+        options: &RecordOptions,
+        events: &[EventDesc],
+        features: &Features,
+        bill: Bill,
+        listener: &mut dyn Listener,
+    ) -> Result<Part, CaptureError> {
+        let streaming = &options.streaming;
+        let as_directory = streaming.directory || streaming.threads.is_some();
+        let open = output::open(&options.output, as_directory, listener)?;
+        let output = open.name.clone();
+        let fail = |source: io::Error| {
+            output.undo();
+            CaptureError::Output { attempt: "write", output: output.to_string(), source }
+        };
+        if (options.files.switch.is_some() || options.files.timestamp) && !output.is_file() {
+            output.undo();
+            return Err(CaptureError::PipeHasNoFiles);
+        }
+        let mut features = features.clone();
+        let (recording, left_out) = Recording::create(open, events, &mut features).map_err(fail)?;
+        for feature in left_out {
+            listener.notice(Notice::FeatureLeftOut { feature: feature.0 });
+        }
+        let main = match recording.is_directory() {
+            true => {
+                Some(StreamSink::new(recording.main(), &StreamOptions::default()).map_err(fail)?.0)
+            }
+            false => None,
+        };
+        Ok(Part { recording, main, output, features, bill, set_up_ns: 0 })
+    }
+
+    /// Time since it began.
+    pub(super) fn age_ns(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.bill.begin).as_nanos() as u64
+    }
+}

@@ -1,0 +1,81 @@
+//! How much has been written, and what happens when that is enough.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::drainer::News;
+use crate::options::{Files, SwitchOutput};
+
+/// Counts what all readers have written.
+#[derive(Debug)]
+pub(super) struct Quota {
+    /// Into the present output.
+    part_bytes: AtomicU64,
+    /// Into all outputs.
+    total_bytes: AtomicU64,
+    switch_at: u64,
+    stop_at: u64,
+    switch_told: AtomicBool,
+    stop_told: AtomicBool,
+}
+
+impl Quota {
+    /// As the options have it.
+    pub(super) fn new(files: &Files) -> Quota {
+        let switch_at = match files.switch {
+            Some(SwitchOutput::AtBytes(bytes)) => bytes,
+            _ => u64::MAX,
+        };
+        Quota {
+            part_bytes: AtomicU64::new(0),
+            total_bytes: AtomicU64::new(0),
+            switch_at,
+            stop_at: files.max_bytes.unwrap_or(u64::MAX),
+            switch_told: AtomicBool::new(false),
+            stop_told: AtomicBool::new(false),
+        }
+    }
+
+    /// So much more was written. Each limit is told once; relaxed, because nothing else is read by
+    /// whoever hears of it.
+    pub(super) fn add(&self, bytes: u64) -> Option<News> {
+        let total = self.total_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let part = self.part_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if total >= self.stop_at && !self.stop_told.swap(true, Ordering::Relaxed) {
+            return Some(News::SizeReached);
+        }
+        if part >= self.switch_at && !self.switch_told.swap(true, Ordering::Relaxed) {
+            return Some(News::SwitchDue);
+        }
+        None
+    }
+
+    /// A new output begins.
+    pub(super) fn next_part(&self) {
+        self.part_bytes.store(0, Ordering::Relaxed);
+        self.switch_told.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_told_once_and_again_for_the_next_output() {
+        let files = Files {
+            switch: Some(SwitchOutput::AtBytes(100)),
+            max_bytes: Some(250),
+            ..Files::default()
+        };
+        let quota = Quota::new(&files);
+        assert_eq!(
+            (quota.add(99), quota.add(1), quota.add(50)),
+            (None, Some(News::SwitchDue), None)
+        );
+        quota.next_part();
+        assert_eq!((quota.add(50), quota.add(50)), (None, Some(News::SizeReached)));
+        assert_eq!((quota.add(1), quota.add(1)), (Some(News::SwitchDue), None));
+        let none = Quota::new(&Files::default());
+        assert_eq!(none.add(u64::MAX / 2), None);
+    }
+}

@@ -1,0 +1,277 @@
+//! Before anything is recorded: what to record is found out, events are opened, rings mapped.
+
+use std::collections::HashMap;
+use std::fs::File;
+
+use whit_perfdata::attr::pmu_type;
+use whit_types::Arch;
+
+use crate::cgroup::Hierarchy;
+use crate::configure::{self, ConfiguredEvent};
+use crate::error::CaptureError;
+use crate::event::{EventSpec, Rate};
+use crate::features::KernelFeatures;
+use crate::notice::{Listener, Notice};
+use crate::open::{self, OpenEvent, Opener, Refusal, Rights};
+use crate::options::RecordOptions;
+use crate::ring_set::{self, MappedRing};
+use crate::roots::Roots;
+use crate::target::{Plan, Target};
+
+/// Events and rings, ready to run.
+pub(super) struct Ready {
+    pub(super) plan: Plan,
+    pub(super) events: Vec<OpenEvent>,
+    pub(super) rings: Vec<MappedRing>,
+}
+
+/// What stays the same however often events are opened.
+struct Ground {
+    plan: Plan,
+    rights: Rights,
+    kernel: KernelFeatures,
+    rate: (Rate, bool),
+    cgroups: HashMap<String, File>,
+}
+
+pub(super) struct SetUp<'a> {
+    pub(super) options: &'a RecordOptions,
+    pub(super) roots: &'a Roots,
+    pub(super) listener: &'a mut dyn Listener,
+}
+
+impl SetUp<'_> {
+    pub(super) fn run(mut self, command_pid: Option<i32>) -> Result<Ready, CaptureError> {
+        let (options, roots) = (self.options, self.roots);
+        let rights = Rights::of_process(roots);
+        let kernel = self.probe(rights)?;
+        let plan = Plan::resolve(
+            &options.target,
+            command_pid,
+            options.inherit,
+            options.per_thread,
+            roots,
+        )?;
+        let rate = configure::checked_rate(options, roots, self.listener)?;
+        let plan = open::fit_descriptors(plan, options.events.len() + 1, self.listener)?;
+        let cgroups = self.cgroups()?;
+        let ground = Ground { plan, rights, kernel, rate, cgroups };
+        let (events, rings) = self.open_supported(&ground)?;
+        Ok(Ready { plan: ground.plan, events, rings })
+    }
+
+    fn probe(&mut self, rights: Rights) -> Result<KernelFeatures, CaptureError> {
+        let kernel = KernelFeatures::probe(self.listener).map_err(|errno| CaptureError::Open {
+            event: "dummy".to_owned(),
+            place: "for this process".to_owned(),
+            errno,
+            advice: open::advice(&Refusal {
+                errno,
+                paranoid: rights.paranoid,
+                is_system_wide: false,
+                wants_kernel: false,
+                wants_branches: false,
+                pmu_type: pmu_type::SOFTWARE,
+            }),
+        })?;
+        if let Some(clock) = self.options.clock {
+            KernelFeatures::check_clock(clock).map_err(|source| CaptureError::Clock {
+                clock: clock.name().map_or_else(|| clock.0.to_string(), str::to_owned),
+                source,
+            })?;
+        }
+        Ok(kernel)
+    }
+
+    /// The directories of the cgroups that events name.
+    fn cgroups(&self) -> Result<HashMap<String, File>, CaptureError> {
+        let events = &self.options.events;
+        let mut open = HashMap::new();
+        if events.iter().all(|event| event.cgroup.is_none()) {
+            return Ok(open);
+        }
+        if !matches!(self.options.target, Target::SystemWide(_)) {
+            return Err(CaptureError::CgroupNeedsCpus);
+        }
+        for event in events {
+            let leader = event.leader.map_or(event, |leader| &events[leader]);
+            if leader.cgroup != event.cgroup {
+                return Err(CaptureError::GroupAcrossCgroups { event: leader.name.clone() });
+            }
+        }
+        let hierarchy = Hierarchy::find(self.roots)?;
+        for name in events.iter().filter_map(|event| event.cgroup.as_ref()) {
+            if !open.contains_key(name) {
+                open.insert(name.clone(), hierarchy.open(name)?);
+            }
+        }
+        Ok(open)
+    }
+
+    /// With `--skip-unsupported`, leaves out one event after the other that this machine does not
+    /// have, until the rest can be opened.
+    fn open_supported(
+        &mut self,
+        ground: &Ground,
+    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+        let mut specs = self.options.events.clone();
+        let mut said = Said { listener: &mut *self.listener, notices: Vec::new() };
+        loop {
+            let set_up = SetUp { options: self.options, roots: self.roots, listener: &mut said };
+            match set_up.open(ground, &specs) {
+                Err(CaptureError::Unsupported { index, refusal })
+                    if self.options.skip_unsupported && index < specs.len() =>
+                {
+                    let (event, why) = (specs[index].name.clone(), refusal.short());
+                    leave_out(&mut specs, index);
+                    said.notice(Notice::EventLeftOut { event, why });
+                    if specs.is_empty() {
+                        return Err(CaptureError::NothingSupported);
+                    }
+                }
+                Err(CaptureError::Unsupported { refusal, .. }) => return Err(*refusal),
+                other => return other,
+            }
+        }
+    }
+
+    fn open(
+        mut self,
+        ground: &Ground,
+        specs: &[EventSpec],
+    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+        let Ground { plan, kernel, rate, .. } = ground;
+        let arch = Arch::native();
+        let events = configure::configure(
+            self.options,
+            specs,
+            plan.inherit,
+            *rate,
+            kernel,
+            arch,
+            self.listener,
+        )?;
+        let rings = ring_set::count(plan, &events);
+        let pages = ring_set::data_pages(self.options.ring_size, rings, self.roots, self.listener);
+        self.open_and_map(ground, events, pages)
+    }
+
+    /// The mark at which a ring wakes the reader is part of the event. Where rings came out
+    /// smaller than planned, the events are opened again for that size.
+    fn open_and_map(
+        &mut self,
+        ground: &Ground,
+        mut events: Vec<ConfiguredEvent>,
+        pages: usize,
+    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+        let page = whit_sys::system::page_size();
+        let mut pages = pages;
+        loop {
+            for event in &mut events {
+                match self.options.unbuffered {
+                    true => configure::set_unbuffered(&mut event.attr),
+                    false => configure::set_watermark(&mut event.attr, pages * page),
+                }
+            }
+            let mut opener = Opener {
+                plan: &ground.plan,
+                rights: ground.rights,
+                roots: self.roots,
+                cgroups: &ground.cgroups,
+                listener: &mut *self.listener,
+            };
+            let open = opener.open_all(events)?;
+            let rings = ring_set::map_rings(&open, pages, self.listener)?;
+            let mapped = rings.first().map_or(pages, |r| r.ring.data_size_bytes() / page);
+            if mapped == pages {
+                return Ok((open, rings));
+            }
+            pages = mapped;
+            events = open.iter().map(|event| event.event.clone()).collect();
+        }
+    }
+}
+
+/// Events are opened again when one is left out; what was said is not said again.
+struct Said<'a> {
+    listener: &'a mut dyn Listener,
+    notices: Vec<Notice>,
+}
+
+impl Listener for Said<'_> {
+    fn notice(&mut self, notice: Notice) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice.clone());
+            self.listener.notice(notice);
+        }
+    }
+}
+
+/// Takes an event out. Where it led a group, its first member does so then.
+fn leave_out(specs: &mut Vec<EventSpec>, index: usize) {
+    let heir =
+        specs.iter().enumerate().position(|(i, spec)| i != index && spec.leader == Some(index));
+    let removed = specs.remove(index);
+    let new_index = |old: usize| if old > index { old - 1 } else { old };
+    for spec in specs.iter_mut() {
+        spec.leader = match (spec.leader, heir) {
+            (Some(leader), Some(heir)) if leader == index => Some(new_index(heir)),
+            (leader, _) => leader.map(new_index),
+        };
+    }
+    if let Some(heir) = heir {
+        let heir = &mut specs[new_index(heir)];
+        heir.reads_group |= removed.reads_group;
+        heir.is_pinned |= removed.is_pinned;
+        heir.is_exclusive |= removed.is_exclusive;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specs(leaders: &[Option<usize>]) -> Vec<EventSpec> {
+        let spec = |(index, leader): (usize, &Option<usize>)| EventSpec {
+            leader: *leader,
+            is_pinned: *leader == Some(index),
+            ..EventSpec::new(&format!("e{index}"), pmu_type::SOFTWARE, index as u64)
+        };
+        leaders.iter().enumerate().map(spec).collect()
+    }
+
+    fn left(leaders: &[Option<usize>], index: usize) -> Vec<(String, Option<usize>, bool)> {
+        let mut specs = specs(leaders);
+        leave_out(&mut specs, index);
+        specs.into_iter().map(|spec| (spec.name, spec.leader, spec.is_pinned)).collect()
+    }
+
+    #[test]
+    fn groups_survive_the_events_that_are_left_out() {
+        let leaders = [None, Some(1), Some(1), Some(1), None];
+        let named = |list: &[(&str, Option<usize>, bool)]| {
+            list.iter().map(|(name, l, p)| ((*name).to_owned(), *l, *p)).collect::<Vec<_>>()
+        };
+        let without_first = [
+            ("e1", Some(0), true),
+            ("e2", Some(0), false),
+            ("e3", Some(0), false),
+            ("e4", None, false),
+        ];
+        assert_eq!(left(&leaders, 0), named(&without_first));
+        let without_leader = [
+            ("e0", None, false),
+            ("e2", Some(1), true),
+            ("e3", Some(1), false),
+            ("e4", None, false),
+        ];
+        assert_eq!(left(&leaders, 1), named(&without_leader));
+        let without_member = [
+            ("e0", None, false),
+            ("e1", Some(1), true),
+            ("e3", Some(1), false),
+            ("e4", None, false),
+        ];
+        assert_eq!(left(&leaders, 2), named(&without_member));
+    }
+}

@@ -1,0 +1,144 @@
+//! Which records for what existed before an output begins are written, and when.
+
+use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::encode::RecordEncoder;
+use whit_perfdata::sample::SampleLayout;
+
+use crate::build_id::BuildIdCache;
+use crate::cgroup::Hierarchy;
+use crate::kernel;
+use crate::notice::{Listener, Notice};
+use crate::open::OpenEvent;
+use crate::options::RecordOptions;
+use crate::processes::{self, Status};
+use crate::roots::Roots;
+use crate::stream::{Sink, SinkError, StreamSink};
+use crate::synthesize::Synthesizer;
+use crate::target::{Plan, Target};
+
+/// The command's name until it execs.
+const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";
+
+/// Writes them.
+pub(super) struct Prologue<'a> {
+    pub(super) options: &'a RecordOptions,
+    pub(super) roots: &'a Roots,
+    pub(super) plan: &'a Plan,
+    pub(super) events: &'a [OpenEvent],
+    pub(super) build_ids: &'a BuildIdCache,
+    /// The command, while it has not begun.
+    pub(super) waiting_command: Option<i32>,
+    /// Whether events have counted already: their targets may have started others.
+    pub(super) has_run: bool,
+}
+
+impl Prologue<'_> {
+    /// Writes them into the stream behind the header.
+    pub(super) fn write(
+        &self,
+        sink: &mut StreamSink,
+        listener: &mut dyn Listener,
+    ) -> Result<(), SinkError> {
+        let options = self.options;
+        let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
+        let synthesizer = Synthesizer {
+            roots: self.roots,
+            encoder,
+            build_ids: options.build_ids.then_some(self.build_ids),
+            data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
+            namespaces: options.namespaces,
+            what: options.synthesis,
+        };
+        let mut out = Vec::new();
+        self.kernel(&synthesizer, &mut out, listener);
+        if options.cgroups && options.synthesis.cgroups {
+            self.cgroups(&synthesizer, &mut out, listener);
+        }
+        if let Some(pid) = self.waiting_command {
+            synthesizer.comm(&mut out, pid, pid, COMMAND_BEFORE_EXEC);
+        }
+        sink.records(&out)?;
+        synthesizer.processes(&self.existing(listener), sink)?;
+        sink.flush()
+    }
+
+    fn kernel(
+        &self,
+        synthesizer: &Synthesizer<'_>,
+        out: &mut Vec<u8>,
+        listener: &mut dyn Listener,
+    ) {
+        let wants_kernel = |e: &OpenEvent| {
+            !e.event.spec.is_dummy() && !e.event.attr.has(AttrFlags::EXCLUDE_KERNEL)
+        };
+        if !self.events.iter().any(wants_kernel) {
+            return;
+        }
+        match kernel::text(self.roots) {
+            Ok(Some(text)) => synthesizer.kernel(out, &text),
+            Ok(None) if self.has_run => {}
+            Ok(None) => listener.notice(Notice::KernelAddressesHidden),
+            Err(error) => listener.notice(Notice::Skipped {
+                what: "the kernel's mapping".to_owned(),
+                why: error.to_string(),
+            }),
+        }
+        let release = whit_sys::system::uname().release;
+        for module in kernel::modules(self.roots, &release) {
+            synthesizer.module(out, &module);
+        }
+    }
+
+    fn cgroups(
+        &self,
+        synthesizer: &Synthesizer<'_>,
+        out: &mut Vec<u8>,
+        listener: &mut dyn Listener,
+    ) {
+        match Hierarchy::find(self.roots) {
+            Ok(hierarchy) => {
+                for cgroup in hierarchy.list() {
+                    synthesizer.cgroup(out, &cgroup);
+                }
+            }
+            Err(error) => listener.notice(Notice::Skipped {
+                what: "names of cgroups".to_owned(),
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// The processes that there are, of those that are recorded.
+    fn existing(&self, listener: &mut dyn Listener) -> Vec<i32> {
+        let process = |tid: &i32| Some(Status::of_thread(self.roots, *tid)?.tgid);
+        let mut pids: Vec<i32> = match &self.options.target {
+            Target::Command if self.waiting_command.is_some() => return Vec::new(),
+            Target::SystemWide(_) => return self.all(listener),
+            _ => self.plan.threads.iter().filter_map(process).collect(),
+        };
+        if self.has_run && self.plan.inherit {
+            pids.extend(self.started_meanwhile(listener));
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// All processes that are younger than the recorder: those that the target has started are
+    /// among them, whoever is their parent by now.
+    fn started_meanwhile(&self, listener: &mut dyn Listener) -> Vec<i32> {
+        let begin = processes::start_ticks(self.roots, whit_sys::system::pid()).unwrap_or(0);
+        let is_younger = |pid: &i32| {
+            processes::start_ticks(self.roots, *pid).is_some_and(|start| start >= begin)
+        };
+        self.all(listener).into_iter().filter(is_younger).collect()
+    }
+
+    fn all(&self, listener: &mut dyn Listener) -> Vec<i32> {
+        processes::all(self.roots).unwrap_or_else(|error| {
+            let what = "processes that ran before".to_owned();
+            listener.notice(Notice::Skipped { what, why: error.to_string() });
+            Vec::new()
+        })
+    }
+}
