@@ -32,7 +32,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Record a command, running processes, or the whole system
-    Record(record::RecordArgs),
+    Record(Box<record::RecordArgs>),
     /// Report where time went: functions and call chains of a recording
     Report(report::ReportArgs),
     /// Print the samples of a recording one by one

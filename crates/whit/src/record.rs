@@ -1,27 +1,25 @@
 //! `whit record`.
 
+mod events;
+mod left_out;
+mod options;
 mod overhead;
 mod parse;
 mod target;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use whit_capture::affinity::{Affinity, ThreadSpec};
-use whit_capture::event::{EventSpec, Rate, from_groups};
+use whit_capture::branch::BranchFilter;
+use whit_capture::control::ControlSpec;
 use whit_capture::notice::{Level, Notice};
-use whit_capture::options::{CallGraph, Output, RecordOptions, RingSize, Start, Streaming};
+use whit_capture::options::{RingSize, Start, SwitchOutput};
 use whit_capture::registers;
 use whit_capture::roots::Roots;
 use whit_capture::session::{self, Outcome};
-use whit_events::{PmuTable, SYSFS_PMUS, TracefsIds};
 use whit_sys::clock::ClockId;
 use whit_types::Arch;
-
-/// What is recorded without `-e`.
-const DEFAULT_EVENTS: &str = "cycles:P";
-/// Where the recording goes without `-o`.
-const DEFAULT_OUTPUT: &str = "perf.data";
 
 /// Arguments of `whit record`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
@@ -29,9 +27,14 @@ const DEFAULT_OUTPUT: &str = "perf.data";
 #[command(args_override_self = true)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {
-    /// Events to record: names, `cpu/event=0x3c/`, `sched:sched_switch`, {groups}; may be given several times
-    #[arg(short, long, value_name = "EVENT,..")]
-    event: Vec<String>,
+    #[command(flatten)]
+    events: events::EventArgs,
+    /// Leave out events that this machine does not have, naming them, and record the rest
+    #[arg(long)]
+    skip_unsupported: bool,
+    /// All events in one group
+    #[arg(long, hide = true)]
+    group: bool,
     /// Samples a second, or 'max' (default: 4000)
     #[arg(short = 'F', long, value_name = "HZ", value_parser = parse::frequency)]
     freq: Option<parse::Frequency>,
@@ -53,6 +56,9 @@ pub(crate) struct RecordArgs {
     /// Running threads
     #[arg(short, long, value_name = "TID,..", value_delimiter = ',')]
     tid: Vec<i32>,
+    /// Processes of this user that run now: name or number
+    #[arg(short, long, value_name = "USER")]
+    uid: Option<String>,
     /// One ring per thread instead of one per CPU; children are not recorded
     #[arg(long)]
     per_thread: bool,
@@ -62,15 +68,22 @@ pub(crate) struct RecordArgs {
     /// Record call chains by frame pointers
     #[arg(short)]
     g: bool,
-    /// Record call chains: fp, or dwarf[,BYTES of stack]
+    /// Record call chains: fp[,FRAMES], dwarf[,BYTES of stack], or lbr (the CPU's branch records)
     #[arg(long, value_name = "MODE", value_parser = parse::call_graph)]
-    call_graph: Option<CallGraph>,
+    call_graph: Option<parse::CallChains>,
     /// Only the kernel's part of call chains
     #[arg(long)]
     kernel_callchains: bool,
     /// Only user mode's part of call chains
     #[arg(long)]
     user_callchains: bool,
+    /// Record the branches that the CPU has taken
+    #[arg(short, long)]
+    branch_any: bool,
+    /// Record branches of these kinds: any, any_call, any_ret, ind_call, cond, call, stack, ..; in
+    /// these modes: u, k, hv
+    #[arg(short = 'j', long, value_name = "KIND,..")]
+    branch_filter: Option<BranchFilter>,
     /// Registers of user mode; '?' lists them
     #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
@@ -82,6 +95,21 @@ pub(crate) struct RecordArgs {
     /// Record addresses of data, and mappings of data
     #[arg(short, long)]
     data: bool,
+    /// Record physical addresses of data
+    #[arg(long)]
+    phys_data: bool,
+    /// Record page sizes of data addresses
+    #[arg(long)]
+    data_page_size: bool,
+    /// Record page sizes of code addresses
+    #[arg(long)]
+    code_page_size: bool,
+    /// Record weights: latencies of memory accesses
+    #[arg(short = 'W', long)]
+    weight: bool,
+    /// Record flags of transactions
+    #[arg(long)]
+    transaction: bool,
     /// Record time stamps (always done)
     #[arg(short = 'T', long)]
     timestamp: bool,
@@ -91,28 +119,63 @@ pub(crate) struct RecordArgs {
     /// Record the CPU in every sample
     #[arg(long)]
     sample_cpu: bool,
+    /// Record the event's id at the start of every sample
+    #[arg(long)]
+    sample_identifier: bool,
+    /// Record the counts of each thread, when it ends
+    #[arg(short, long)]
+    stat: bool,
+    /// Record no samples, only counts and what processes do
+    #[arg(short = 'n', long)]
+    no_samples: bool,
+    /// Record how long groups that are read (:S) were enabled and running
+    #[arg(long)]
+    running_time: bool,
+    /// Record times of the first and last sample in the header (always done)
+    #[arg(long)]
+    timestamp_boundary: bool,
     /// Record raw bytes of events that have them
     #[arg(short = 'R', long)]
     raw_samples: bool,
     /// Record context switches
     #[arg(long)]
     switch_events: bool,
+    /// Record cgroups, and that of every sample
+    #[arg(long)]
+    all_cgroups: bool,
+    /// Record namespaces
+    #[arg(long)]
+    namespaces: bool,
     /// Only user mode, for all events
     #[arg(long, conflicts_with = "all_kernel")]
     all_user: bool,
     /// Only the kernel, for all events
     #[arg(long)]
     all_kernel: bool,
-    /// Start measuring so many milliseconds after the program; -1: not at all
+    /// Start measuring so many milliseconds after the program; -1: not before it is asked for;
+    /// 10-20,30-40: only within these times
     #[arg(short = 'D', long, value_name = "MS", allow_negative_numbers = true,
           value_parser = parse::delay)]
     delay: Option<Start>,
+    /// Take commands: fd:CTL[,ACK] or fifo:CTL[,ACK]; there are enable [EVENT], disable [EVENT],
+    /// evlist [-v|-g|-F], snapshot, stop and ping
+    #[arg(long, value_name = "CHANNEL")]
+    control: Option<ControlSpec>,
     /// Clock of the time stamps: monotonic_raw, monotonic, realtime, boottime, tai
     #[arg(short = 'k', long, value_name = "CLOCK", value_parser = parse::clock)]
     clockid: Option<ClockId>,
     /// Size of each ring: pages, or bytes with B, K, M or G
     #[arg(short, long, value_name = "SIZE", value_parser = parse::ring_size)]
     mmap_pages: Option<RingSize>,
+    /// Overwrite the oldest samples; take the newest at the end, and at each SIGUSR2
+    #[arg(long)]
+    overwrite: bool,
+    /// Take samples out of the rings one by one
+    #[arg(long)]
+    no_buffering: bool,
+    /// Run the readers as SCHED_FIFO with this priority
+    #[arg(short, long, value_name = "PRIORITY", value_parser = parse::realtime)]
+    realtime: Option<i32>,
     /// Write while the rings are drained on: blocks per ring that may be under way (1 to 4)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = parse::async_blocks)]
@@ -142,6 +205,35 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = overhead::DEFAULT_PAIRS, value_parser = overhead::parse_pairs)]
     measure_overhead: Option<usize>,
+    /// Go on in a new file at each SIGUSR2 (signal), or when a file has this size (BKMG), or each
+    /// time (smhd)
+    #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "signal", value_parser = parse::switch_output)]
+    switch_output: Option<SwitchOutput>,
+    /// Keep only so many files, the newest
+    #[arg(long, value_name = "N", requires = "switch_output", value_parser = parse::max_files)]
+    switch_max_files: Option<usize>,
+    /// Add the time to the name of the output
+    #[arg(long)]
+    timestamp_filename: bool,
+    /// End the recording when it has this size
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    max_size: Option<usize>,
+    /// What existed before: no, or task, mmap, cgroup, all
+    #[arg(long, value_name = "WHAT,..", value_parser = parse::synthesis)]
+    synth: Option<parse::Synthesized>,
+    /// Record what existed before at the end, as it is then
+    #[arg(long)]
+    tail_synthesize: bool,
+    /// Threads that read what existed before
+    #[arg(long, value_name = "N", value_parser = parse::positive)]
+    num_thread_synthesize: Option<usize>,
+    /// Most time for the mappings of one process, in milliseconds (default: 500)
+    #[arg(long, value_name = "MS")]
+    proc_map_timeout: Option<u64>,
+    /// Check the command line and end
+    #[arg(long)]
+    dry_run: bool,
     /// Do not copy binaries into a cache (whit never does)
     #[arg(short = 'N', long)]
     no_buildid_cache: bool,
@@ -157,6 +249,8 @@ pub(crate) struct RecordArgs {
     /// Output; '-' is standard output, in the format for pipes (default: perf.data)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    left_out: left_out::LeftOutArgs,
     /// Say more; may be given several times
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -178,7 +272,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     let mut listener = |notice: Notice| args.print(&notice);
     let roots = Roots::default();
-    let options = args.options(&roots)?;
+    let options = args.options(&roots, &mut listener)?;
+    if args.dry_run {
+        return Ok(0);
+    }
     let outcome = session::record(&options, &roots, &mut listener)?;
     if !args.quiet {
         eprintln!("{}", outcome.summary);
@@ -204,6 +301,8 @@ impl RecordArgs {
         match notice.level() {
             Level::Verbose if self.verbose == 0 || self.quiet => {}
             Level::Warning if self.quiet => {}
+            Level::Answer if self.quiet => {}
+            Level::Answer => eprintln!("{notice}"),
             Level::Error => eprintln!("whit: {notice}"),
             Level::Warning => eprintln!("whit: warning: {notice}"),
             Level::Verbose => eprintln!("whit: note: {notice}"),
@@ -218,107 +317,4 @@ impl RecordArgs {
     fn lists_registers(&self) -> bool {
         [&self.user_regs, &self.intr_regs].into_iter().any(|regs| regs.as_deref() == Some("?"))
     }
-
-    fn options(&self, roots: &Roots) -> Result<RecordOptions> {
-        if let Some(first) = self.command.first().and_then(|name| name.to_str())
-            && first.starts_with('-')
-        {
-            bail!("unknown option '{first}' (see whit record --help)");
-        }
-        let (target, overridden) = target::choose(self)?;
-        for what in overridden {
-            if !self.quiet {
-                eprintln!("whit: warning: {what}");
-            }
-        }
-        let output = self.output.as_ref().or(self.output_dir.as_ref());
-        let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
-        let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
-        Ok(RecordOptions {
-            target,
-            rate: self.rate(roots)?,
-            strict_frequency: self.strict_freq,
-            call_graph: self.call_graph.unwrap_or(match self.g {
-                true => CallGraph::FramePointer,
-                false => CallGraph::None,
-            }),
-            kernel_callchains_only: self.kernel_callchains,
-            user_callchains_only: self.user_callchains,
-            user_registers: registers(self.user_regs.as_deref())?,
-            interrupt_registers: registers(self.intr_regs.as_deref())?,
-            data_addresses: self.data,
-            periods: self.period,
-            cpus: self.sample_cpu,
-            raw: self.raw_samples,
-            switch_events: self.switch_events,
-            inherit: !self.no_inherit,
-            per_thread: self.per_thread,
-            start: self.delay.unwrap_or_default(),
-            clock: self.clockid,
-            ring_size: self.mmap_pages.unwrap_or_default(),
-            streaming: self.streaming(),
-            build_ids: !self.no_buildid,
-            kernel_build_ids: self.buildid_mmap && !self.no_buildid,
-            bpf_events: !self.no_bpf_event,
-            command_line: command_line(),
-            version: format!("whit {}", env!("CARGO_PKG_VERSION")),
-            ..RecordOptions::for_command(self.events()?, self.command.clone(), output)
-        })
-    }
-
-    fn streaming(&self) -> Streaming {
-        Streaming {
-            async_blocks: self.aio.unwrap_or(0),
-            affinity: self.affinity.unwrap_or_default(),
-            compression_level: self.compression_level.and_then(|level| level.0),
-            flush_bytes: self.mmap_flush.unwrap_or(1),
-            threads: self.threads.clone(),
-            directory: self.dir || self.output_dir.is_some(),
-        }
-    }
-
-    fn rate(&self, roots: &Roots) -> Result<Option<Rate>> {
-        Ok(match (self.count, self.freq) {
-            (Some(count), _) => Some(Rate::Period(count)),
-            (None, Some(parse::Frequency::Hz(hz))) => Some(Rate::FrequencyHz(hz)),
-            (None, Some(parse::Frequency::Max)) => {
-                let hz = whit_capture::configure::max_frequency_hz(roots)
-                    .context("cannot read /proc/sys/kernel/perf_event_max_sample_rate")?;
-                Some(Rate::FrequencyHz(hz))
-            }
-            (None, None) => None,
-        })
-    }
-
-    fn events(&self) -> Result<Vec<EventSpec>> {
-        let text = match self.event.is_empty() {
-            true => DEFAULT_EVENTS.to_owned(),
-            false => self.event.join(","),
-        };
-        let list = whit_events::parse(&text).with_context(|| format!("bad event list '{text}'"))?;
-        let table = PmuTable::from_sysfs(SYSFS_PMUS.as_ref())?;
-        let groups = whit_events::resolve(&list, &table, &mut TracefsIds::system())?;
-        let mut events = from_groups(&groups)?;
-        for event in &mut events {
-            event.exclude.user |= self.all_kernel;
-            event.exclude.kernel |= self.all_user;
-        }
-        Ok(events)
-    }
-}
-
-/// A mask from names; without names, every register.
-fn registers(names: Option<&str>) -> Result<u64> {
-    match names {
-        None => Ok(0),
-        Some("") => Ok(registers::all(arch()?)),
-        Some(names) => Ok(registers::parse(arch()?, names)?),
-    }
-}
-
-/// As recordings keep it: the program's full path, then the arguments.
-fn command_line() -> Vec<String> {
-    let program = std::env::current_exe().map(|path| path.to_string_lossy().into_owned());
-    let arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
-    program.into_iter().chain(arguments).collect()
 }

@@ -1,11 +1,13 @@
 //! Values of `whit record`'s options.
 
+use std::time::Duration;
 use whit_capture::affinity::Affinity;
 use whit_capture::options::{
     ASYNC_BLOCKS_MAX, COMPRESSION_LEVELS, CallGraph, DEFAULT_STACK_DUMP_BYTES,
-    MAX_STACK_DUMP_BYTES, RingSize, Start,
+    MAX_STACK_DUMP_BYTES, RingSize, Start, SwitchOutput, Synthesis,
 };
 use whit_sys::clock::ClockId;
+use whit_sys::scheduling::FIFO_PRIORITIES;
 
 /// The value of `-F`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +33,94 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "a number of events".to_owned())
 }
 
-/// `fp`, `dwarf`, `dwarf,BYTES`.
-pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
+/// The value of `--call-graph`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallChains {
+    pub(super) mode: CallGraph,
+    /// Frames.
+    pub(super) max_stack: Option<u16>,
+}
+
+/// `fp`, `fp,FRAMES`, `dwarf`, `dwarf,BYTES`, `lbr`.
+pub(super) fn call_graph(text: &str) -> Result<CallChains, String> {
     let (mode, size) = match text.split_once(',') {
         Some((mode, size)) => (mode, Some(size)),
         None => (text, None),
     };
-    match (mode, size) {
-        ("fp", None) => Ok(CallGraph::FramePointer),
-        ("no", None) => Ok(CallGraph::None),
-        ("dwarf", size) => Ok(CallGraph::Dwarf {
+    let mut max_stack = None;
+    let mode = match (mode, size) {
+        ("fp", frames) => {
+            let error = |_| "fp,FRAMES takes a number of frames".to_owned();
+            max_stack = frames.map(str::parse).transpose().map_err(error)?;
+            CallGraph::FramePointer
+        }
+        ("no", None) => CallGraph::None,
+        ("lbr", None) => CallGraph::Lbr,
+        ("dwarf", size) => CallGraph::Dwarf {
             stack_dump_bytes: size.map_or(Ok(DEFAULT_STACK_DUMP_BYTES), stack_dump)?,
-        }),
-        _ => Err("fp, dwarf or dwarf,BYTES".to_owned()),
+        },
+        _ => return Err("fp, fp,FRAMES, dwarf, dwarf,BYTES or lbr".to_owned()),
+    };
+    Ok(CallChains { mode, max_stack })
+}
+
+/// `signal`, or a size with B, K, M or G, or a time with s, m, h or d.
+pub(super) fn switch_output(text: &str) -> Result<SwitchOutput, String> {
+    let error = || "signal, a size with B, K, M or G, or a time with s, m, h or d".to_owned();
+    if text == "signal" {
+        return Ok(SwitchOutput::OnSignal);
     }
+    let unit = text.chars().last().ok_or_else(error)?;
+    let number: u64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| error())?;
+    let scaled = |unit: u64| number.checked_mul(unit).filter(|n| *n > 0).ok_or_else(error);
+    let bytes = |shift: u32| scaled(1 << shift).map(SwitchOutput::AtBytes);
+    let seconds = |unit: u64| scaled(unit).map(Duration::from_secs).map(SwitchOutput::Every);
+    match unit {
+        'B' => bytes(0),
+        'K' => bytes(10),
+        'M' => bytes(20),
+        'G' => bytes(30),
+        's' => seconds(1),
+        'm' => seconds(60),
+        'h' => seconds(3600),
+        'd' => seconds(86_400),
+        _ => Err(error()),
+    }
+}
+
+pub(super) fn max_files(text: &str) -> Result<usize, String> {
+    positive(text)
+}
+
+pub(super) fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1".to_owned())
+}
+
+pub(super) fn realtime(text: &str) -> Result<i32, String> {
+    let (first, last) = FIFO_PRIORITIES.into_inner();
+    let priority = text.parse().ok().filter(|priority| (first..=last).contains(priority));
+    priority.ok_or_else(|| format!("a priority from {first} to {last}"))
+}
+
+/// The value of `--synth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Synthesized(pub(super) Synthesis);
+
+/// Of `no`, `all`, `task`, `mmap`, `cgroup`; mappings come with their tasks.
+pub(super) fn synthesis(text: &str) -> Result<Synthesized, String> {
+    let none = Synthesis { tasks: false, mappings: false, cgroups: false, ..Synthesis::default() };
+    let mut what = none;
+    for word in text.split(',') {
+        match word {
+            "no" | "none" => return Ok(Synthesized(none)),
+            "all" => return Ok(Synthesized(Synthesis::default())),
+            "task" => what.tasks = true,
+            "mmap" => (what.tasks, what.mappings) = (true, true),
+            "cgroup" => what.cgroups = true,
+            _ => return Err("no, all, or some of task, mmap and cgroup".to_owned()),
+        }
+    }
+    Ok(Synthesized(what))
 }
 
 /// Rounded up to whole words.
@@ -106,14 +182,33 @@ pub(super) fn affinity(text: &str) -> Result<Affinity, String> {
     }
 }
 
-/// Milliseconds; -1 is "never".
+/// Milliseconds; -1 is "not before it is asked for"; or ranges of milliseconds.
 pub(super) fn delay(text: &str) -> Result<Start, String> {
+    if text.contains(',') || text.get(1..).is_some_and(|rest| rest.contains('-')) {
+        return ranges(text).map(Start::Ranges);
+    }
     match text.parse::<i64>() {
         Ok(-1) => Ok(Start::Disabled),
         Ok(0) => Ok(Start::AtOnce),
         Ok(ms) if ms > 0 => Ok(Start::AfterMs(ms as u64)),
         _ => Err("a number of milliseconds, or -1".to_owned()),
     }
+}
+
+/// `10-20,30-40`, ascending.
+fn ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
+    let error = || "ascending ranges of milliseconds such as 10-20,30-40".to_owned();
+    let mut end = 0;
+    let range = |text: &str| {
+        let (from, to) = text.split_once('-').ok_or_else(error)?;
+        let (from, to) = (from.parse().map_err(|_| error())?, to.parse().map_err(|_| error())?);
+        if from < end || to <= from {
+            return Err(error());
+        }
+        end = to;
+        Ok((from, to))
+    };
+    text.split(',').map(range).collect()
 }
 
 pub(super) fn clock(text: &str) -> Result<ClockId, String> {
@@ -130,8 +225,22 @@ mod tests {
         assert_eq!(frequency("MAX"), Ok(Frequency::Max));
         assert_eq!(frequency("99"), Ok(Frequency::Hz(99)));
         assert_eq!(count("0x10"), Ok(16));
-        assert_eq!(call_graph("dwarf"), Ok(CallGraph::Dwarf { stack_dump_bytes: 8192 }));
-        assert_eq!(call_graph("dwarf,1021"), Ok(CallGraph::Dwarf { stack_dump_bytes: 1024 }));
+        let chains = |mode| Ok(CallChains { mode, max_stack: None });
+        let dwarf = |stack_dump_bytes| chains(CallGraph::Dwarf { stack_dump_bytes });
+        assert_eq!(call_graph("dwarf"), dwarf(8192));
+        assert_eq!(call_graph("dwarf,1021"), dwarf(1024));
+        assert_eq!(call_graph("lbr"), chains(CallGraph::Lbr));
+        let mode = CallGraph::FramePointer;
+        assert_eq!(call_graph("fp,32"), Ok(CallChains { mode, max_stack: Some(32) }));
+        let every = |seconds| Ok(SwitchOutput::Every(Duration::from_secs(seconds)));
+        assert_eq!(switch_output("signal"), Ok(SwitchOutput::OnSignal));
+        assert_eq!(switch_output("300M"), Ok(SwitchOutput::AtBytes(300 << 20)));
+        assert_eq!((switch_output("5m"), switch_output("2h")), (every(300), every(7200)));
+        assert_eq!(realtime("99"), Ok(99));
+        let mappings = Synthesis { cgroups: false, ..Synthesis::default() };
+        assert_eq!(synthesis("mmap"), Ok(Synthesized(mappings)));
+        assert_eq!(synthesis("task,mmap,cgroup"), synthesis("all"));
+        assert_eq!(delay("10-20,30-40"), Ok(Start::Ranges(vec![(10, 20), (30, 40)])));
         assert_eq!(ring_size("64"), Ok(RingSize::Pages(64)));
         assert_eq!(ring_size("2M"), Ok(RingSize::Bytes(2 << 20)));
         assert_eq!(ring_size("512k"), Ok(RingSize::Bytes(512 << 10)));
@@ -149,7 +258,7 @@ mod tests {
     fn nonsense_is_refused() {
         assert!(frequency("fast").is_err());
         assert!(count("").is_err());
-        for text in ["lbr", "dwarf,0", "dwarf,65529", "dwarf,x", "fp,8", ""] {
+        for text in ["lbr,8", "dwarf,0", "dwarf,65529", "dwarf,x", "fp,x", ""] {
             assert!(call_graph(text).is_err(), "{text}");
         }
         for text in ["", "K", "128,4", "99999999999999999999", "99999999999G"] {
@@ -160,7 +269,14 @@ mod tests {
         }
         assert!(compression_level("23").is_err() && compression_level("-1").is_err());
         assert!(bytes("1X").is_err() && affinity("core").is_err());
-        assert!(delay("-2").is_err());
+        for text in ["-2", "20-10", "10-20,15-30", "10-20,", "1-2-3", "-1-5"] {
+            assert!(delay(text).is_err(), "{text}");
+        }
+        for text in ["", "1", "0M", "M", "1x", "5é", "99999999999999999999G"] {
+            assert!(switch_output(text).is_err(), "{text}");
+        }
+        assert!(realtime("0").is_err() && realtime("100").is_err() && positive("0").is_err());
+        assert!(synthesis("maps").is_err() && synthesis("").is_err());
         assert!(clock("sundial").is_err());
     }
 }

@@ -1,0 +1,162 @@
+//! From the command line to what the recorder is told.
+
+use super::{RecordArgs, arch, parse, target};
+use anyhow::{Context, Result, bail};
+use std::time::Duration;
+use whit_capture::branch::BranchFilter;
+use whit_capture::event::{EventSpec, Rate};
+use whit_capture::notice::Notice;
+use whit_capture::options::{
+    CallGraph, ExtraFields, Files, MAPS_TIMEOUT, Output, RecordOptions, Streaming, Synthesis,
+};
+use whit_capture::registers;
+use whit_capture::roots::Roots;
+
+/// Where the recording goes without `-o`.
+const DEFAULT_OUTPUT: &str = "perf.data";
+
+impl RecordArgs {
+    pub(super) fn options(
+        &self,
+        roots: &Roots,
+        listener: &mut dyn FnMut(Notice),
+    ) -> Result<RecordOptions> {
+        if let Some(first) = self.command.first().and_then(|name| name.to_str())
+            && first.starts_with('-')
+        {
+            bail!("unknown option '{first}' (see whit record --help)");
+        }
+        let (target, overridden) = target::choose(self)?;
+        for what in overridden {
+            if !self.quiet {
+                eprintln!("whit: warning: {what}");
+            }
+        }
+        let output = self.output.as_ref().or(self.output_dir.as_ref());
+        let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
+        let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
+        let by_frame_pointers = if self.g { CallGraph::FramePointer } else { CallGraph::None };
+        let events = self.events(listener)?;
+        Ok(RecordOptions {
+            target,
+            rate: self.rate(roots)?,
+            strict_frequency: self.strict_freq,
+            call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
+            max_stack: self.call_graph.and_then(|chains| chains.max_stack),
+            branches: self.branch_filter.or(self.branch_any.then_some(BranchFilter::ANY)),
+            kernel_callchains_only: self.kernel_callchains,
+            user_callchains_only: self.user_callchains,
+            user_registers: registers(self.user_regs.as_deref())?,
+            interrupt_registers: registers(self.intr_regs.as_deref())?,
+            data_addresses: self.data,
+            periods: self.period,
+            cpus: self.sample_cpu,
+            raw: self.raw_samples,
+            extra: self.extra_fields(),
+            no_samples: self.no_samples,
+            thread_counts: self.stat,
+            running_time: self.running_time,
+            cgroups: self.all_cgroups,
+            namespaces: self.namespaces,
+            switch_events: self.switch_events,
+            inherit: !self.no_inherit,
+            per_thread: self.per_thread,
+            start: self.delay.clone().unwrap_or_default(),
+            clock: self.clockid,
+            ring_size: self.mmap_pages.unwrap_or_default(),
+            overwrite: self.overwrite,
+            unbuffered: self.no_buffering,
+            streaming: self.streaming(),
+            files: Files {
+                switch: self.switch_output,
+                max_files: self.switch_max_files,
+                timestamp: self.timestamp_filename,
+                max_bytes: self.max_size.map(|bytes| bytes as u64),
+            },
+            control: self.control.clone(),
+            realtime_priority: self.realtime,
+            skip_unsupported: self.skip_unsupported,
+            synthesis: self.synthesis(),
+            build_ids: !self.no_buildid,
+            kernel_build_ids: self.buildid_mmap && !self.no_buildid,
+            bpf_events: !self.no_bpf_event,
+            command_line: command_line(),
+            version: format!("whit {}", env!("CARGO_PKG_VERSION")),
+            ..RecordOptions::for_command(events, self.command.clone(), output)
+        })
+    }
+
+    fn streaming(&self) -> Streaming {
+        Streaming {
+            async_blocks: self.aio.unwrap_or(0),
+            affinity: self.affinity.unwrap_or_default(),
+            compression_level: self.compression_level.and_then(|level| level.0),
+            flush_bytes: self.mmap_flush.unwrap_or(1),
+            threads: self.threads.clone(),
+            directory: self.dir || self.output_dir.is_some(),
+        }
+    }
+
+    fn rate(&self, roots: &Roots) -> Result<Option<Rate>> {
+        Ok(match (self.count, self.freq) {
+            (Some(count), _) => Some(Rate::Period(count)),
+            (None, Some(parse::Frequency::Hz(hz))) => Some(Rate::FrequencyHz(hz)),
+            (None, Some(parse::Frequency::Max)) => {
+                let hz = whit_capture::configure::max_frequency_hz(roots)
+                    .context("cannot read /proc/sys/kernel/perf_event_max_sample_rate")?;
+                Some(Rate::FrequencyHz(hz))
+            }
+            (None, None) => None,
+        })
+    }
+
+    fn extra_fields(&self) -> ExtraFields {
+        ExtraFields {
+            physical_addresses: self.phys_data,
+            data_page_sizes: self.data_page_size,
+            code_page_sizes: self.code_page_size,
+            weights: self.weight,
+            transactions: self.transaction,
+            identifier: self.sample_identifier,
+        }
+    }
+
+    fn synthesis(&self) -> Synthesis {
+        let what = self.synth.map_or_else(Synthesis::default, |synth| synth.0);
+        Synthesis {
+            at_end: self.tail_synthesize,
+            threads: self.num_thread_synthesize,
+            maps_timeout: self.proc_map_timeout.map_or(MAPS_TIMEOUT, Duration::from_millis),
+            ..what
+        }
+    }
+
+    fn events(&self, listener: &mut dyn FnMut(Notice)) -> Result<Vec<EventSpec>> {
+        let mut events = self.events.resolve(self.skip_unsupported.then_some(listener))?;
+        let is_group = self.group && events.len() > 1;
+        for event in &mut events {
+            event.exclude.user |= self.all_kernel;
+            event.exclude.kernel |= self.all_user;
+            if is_group {
+                event.leader = Some(0);
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// A mask from names; without names, every register.
+fn registers(names: Option<&str>) -> Result<u64> {
+    match names {
+        None => Ok(0),
+        Some("") => Ok(registers::all(arch()?)),
+        Some(names) => Ok(registers::parse(arch()?, names)?),
+    }
+}
+
+/// As recordings keep it: the program's full path, then the arguments.
+fn command_line() -> Vec<String> {
+    let program = std::env::current_exe().map(|path| path.to_string_lossy().into_owned());
+    let arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+    program.into_iter().chain(arguments).collect()
+}
