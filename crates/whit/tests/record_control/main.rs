@@ -1,0 +1,12 @@
+//! `whit record`: who controls it while it runs, which files it makes, what it is asked to leave out.
+//!
+//! Only software events are needed. What needs perf, or the right to record whole CPUs, says so by
+//! name where that is missing.
+
+mod cgroups;
+mod control;
+mod fields;
+mod files;
+mod overwrite;
+mod seed;
+mod support;
