@@ -135,10 +135,7 @@ impl Reader {
             if self.marks_rounds {
                 sink.round()?;
             }
-            // The last passes are flushed by the end of the stream, together.
-            if which == Pass::WorthWhile {
-                sink.flush()?;
-            }
+            sink.flush()?;
         }
         Ok(bytes)
     }
