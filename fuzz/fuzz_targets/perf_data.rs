@@ -10,7 +10,7 @@ use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
-use whit_perfdata::stream::{BLOCK_SIZE_BYTES, Stream, StreamReader};
+use whit_perfdata::stream::{BLOCK_SIZE_BYTES, BlockReader, Stream, StreamReader};
 
 const DICTIONARY: &[&str] = &[
     "PERFILE2",
@@ -77,6 +77,8 @@ fn ask_records(block: &[u8], events: &EventTable) {
 
 fn read(stream: &Stream, events: &EventTable) {
     let mut reader = StreamReader::new(stream.clone());
+    let mut parallel = StreamReader::with_threads(stream.clone(), 3);
+    let mut own = BlockReader::default();
     let (mut block, mut again) = (Vec::new(), Vec::new());
     let mut last = None;
     while let Ok(Some(info)) = reader.next_block(&mut block) {
@@ -84,9 +86,12 @@ fn read(stream: &Stream, events: &EventTable) {
         assert!(last < Some(info.position), "positions grow");
         last = Some(info.position);
         if let Some(range) = info.range {
-            stream.read_block(range, &mut again).expect("a block that was read before");
+            own.read(stream, range, &mut again).expect("a block that was read before");
             assert!(again == block);
         }
+        let same = parallel.next_block(&mut again).expect("a block that was read before");
+        assert_eq!(same, Some(info));
+        assert!(again == block);
         ask_records(&block, events);
         if reader.record_counts().decompressed_bytes > MAX_DECODED_BYTES {
             return;

@@ -210,7 +210,12 @@ fn open_directory(path: &Path) -> Result<Recording, OpenError> {
         match open_regular(&part) {
             Ok((file, end)) => {
                 recording.size_bytes += end;
-                recording.streams.push(Stream { file: Arc::new(file), path: part, start: 0, end });
+                recording.streams.push(Stream {
+                    file: Arc::new(file),
+                    path: part.into(),
+                    start: 0,
+                    end,
+                });
             }
             // The other parts are still worth reporting.
             Err(error) => recording.warnings.push(error.to_string()),
@@ -292,7 +297,7 @@ impl Opener<'_> {
             features: Features::default(),
             streams: vec![Stream {
                 file: self.file.clone(),
-                path: self.path.to_owned(),
+                path: self.path.into(),
                 start: data.offset,
                 end: data.offset + data.size_bytes,
             }],

@@ -8,7 +8,7 @@ use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::reader::{Form, Recording};
 use whit_perfdata::record::{RawRecord, record_type};
-use whit_perfdata::stream::{StreamError, StreamReader, Truncation};
+use whit_perfdata::stream::{BlockReader, StreamError, StreamReader, Truncation};
 use whit_perfdata::writer::{FileWriter, PipeWriter};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
@@ -50,12 +50,13 @@ fn open(bytes: &[u8]) -> Result<Recording, whit_perfdata::reader::OpenError> {
 fn read_all(recording: &Recording) -> (Vec<u8>, Result<u64, StreamError>) {
     let mut reader = StreamReader::new(recording.streams[0].clone());
     let (mut all, mut block) = (Vec::new(), Vec::new());
+    let mut blocks = BlockReader::default();
     loop {
         match reader.next_block(&mut block) {
             Ok(Some(info)) => {
                 if let Some(range) = info.range {
                     let mut again = Vec::new();
-                    recording.streams[0].read_block(range, &mut again).unwrap();
+                    blocks.read(&recording.streams[0], range, &mut again).unwrap();
                     assert_eq!(again, block);
                 }
                 all.extend(&block);

@@ -17,6 +17,7 @@
 mod address_map;
 mod aggregate;
 mod binaries;
+mod block_order;
 mod chain;
 mod counts;
 mod describe;

@@ -20,7 +20,7 @@ use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
-use whit_perfdata::stream::StreamError;
+use whit_perfdata::stream::{BlockReader, StreamError};
 use whit_symbolize::{Symbolizer, SymbolizerConfig};
 use whit_types::{Arch, BuildId, Pid, Tid, TimestampNs};
 
@@ -217,8 +217,8 @@ impl<'a> Worker<'a> {
         queue: &WorkQueue<'_>,
         progress: &Progress<'_>,
     ) -> Result<(Aggregate, StopCounts), LoadError> {
-        let mut block = Vec::new();
-        while let Some(position) = queue.next(&mut block, progress)? {
+        let (mut reader, mut block) = (BlockReader::default(), Vec::new());
+        while let Some(position) = queue.next(&mut reader, &mut block, progress)? {
             let mut rest = &block[..];
             while let Some((record, tail)) = RawRecord::split(rest) {
                 if record.header.kind == record_type::SAMPLE {

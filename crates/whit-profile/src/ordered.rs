@@ -1,21 +1,21 @@
 //! Samples in order of time, as `whit script` prints them.
 //!
 //! Rings are drained one after the other, so a recording is ordered only roughly. The first pass
-//! notes the time span of each block; here blocks are read in the order of their streams, and a
+//! notes the time span of each block; here blocks are read [as they come due](BlockOrder), and a
 //! sample is given out once every block that could hold an earlier one has been read. Memory is
 //! bounded by how far blocks overlap in time: about what all rings hold together. Where they overlap
 //! further, as a single wrong time stamp makes them do, order is given up, not memory: samples are
 //! then given out before earlier ones are found, and counted.
 
+use crate::block_order::BlockOrder;
 use crate::load::{LoadError, LoadOptions, Prepared, prepare};
 use crate::progress::Progress;
-use crate::scan::{BlockTimes, StreamPlan};
+use crate::scan::BlockTimes;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
-use whit_perfdata::stream::StreamReader;
 use whit_types::TimestampNs;
 
 /// Samples that are given out together.
@@ -103,37 +103,10 @@ impl Ord for PendingSample {
     }
 }
 
-/// One stream, read in order.
-struct Source {
-    reader: StreamReader,
-    /// Per block still to be read: no sample in it or behind it is earlier than this.
-    earliest: std::vec::IntoIter<TimestampNs>,
-    next_earliest: Option<TimestampNs>,
-    consumed_bytes: u64,
-}
-
-impl Source {
-    fn new(plan: &StreamPlan) -> Source {
-        let mut earliest: Vec<_> = plan
-            .blocks
-            .iter()
-            .map(|block| block.times.map_or(TimestampNs(u64::MAX), |(first, _)| first))
-            .collect();
-        for at in (1..earliest.len()).rev() {
-            earliest[at - 1] = earliest[at - 1].min(earliest[at]);
-        }
-        let mut earliest = earliest.into_iter();
-        let next_earliest = earliest.next();
-        let reader = StreamReader::new(plan.stream.clone());
-        Source { reader, earliest, next_earliest, consumed_bytes: 0 }
-    }
-}
-
 /// Gives out samples in order of time.
 pub(crate) struct OrderedSamples<'p> {
     prepared: &'p Prepared,
-    progress: &'p Progress<'p>,
-    sources: Vec<Source>,
+    blocks: BlockOrder<'p>,
     pending: BinaryHeap<PendingSample>,
     order: u64,
     held: Arc<Held>,
@@ -144,12 +117,11 @@ pub(crate) struct OrderedSamples<'p> {
 }
 
 impl<'p> OrderedSamples<'p> {
-    pub(crate) fn new(prepared: &'p Prepared, progress: &'p Progress<'p>) -> Self {
-        let sources = prepared.scan.plans.iter().map(Source::new).collect();
+    /// Decompresses with up to so many threads.
+    pub(crate) fn new(prepared: &'p Prepared, threads: usize, progress: &'p Progress<'p>) -> Self {
         OrderedSamples {
             prepared,
-            progress,
-            sources,
+            blocks: BlockOrder::new(&prepared.scan.plans, threads, progress),
             pending: BinaryHeap::new(),
             order: 0,
             held: Arc::default(),
@@ -167,7 +139,7 @@ impl<'p> OrderedSamples<'p> {
     /// Adds the next samples to `batch`, which then has at most [`BATCH_SAMPLES`]; it stays empty
     /// at the end.
     pub(crate) fn next_batch(&mut self, batch: &mut Vec<PendingSample>) -> Result<(), LoadError> {
-        let mut unread = self.earliest_unread();
+        let mut unread = self.blocks.earliest_unread();
         while batch.len() < BATCH_SAMPLES {
             let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
             let ready = self.pending.peek().is_some_and(|sample| {
@@ -177,17 +149,13 @@ impl<'p> OrderedSamples<'p> {
             if ready {
                 batch.extend(self.give_out());
             } else if unread.is_some() {
-                self.read_block(unread)?;
-                unread = self.earliest_unread();
+                self.read_block()?;
+                unread = self.blocks.earliest_unread();
             } else {
                 break;
             }
         }
         Ok(())
-    }
-
-    fn earliest_unread(&self) -> Option<TimestampNs> {
-        self.sources.iter().filter_map(|source| source.next_earliest).min()
     }
 
     fn give_out(&mut self) -> Option<PendingSample> {
@@ -197,18 +165,11 @@ impl<'p> OrderedSamples<'p> {
         Some(sample)
     }
 
-    fn read_block(&mut self, earliest: Option<TimestampNs>) -> Result<(), LoadError> {
-        let Some(source) = self.sources.iter_mut().find(|s| s.next_earliest == earliest) else {
-            return Ok(());
-        };
+    fn read_block(&mut self) -> Result<(), LoadError> {
         let mut block = self.held.buffer();
-        let info = source.reader.next_block(&mut block).ok().flatten();
-        self.progress.advance(source.reader.consumed_bytes() - source.consumed_bytes);
-        source.consumed_bytes = source.reader.consumed_bytes();
-        source.next_earliest = source.earliest.next();
-        if let Some(info) = info {
+        if let Some(position) = self.blocks.next(&mut block)? {
             let held = HeldBlock::new(block, &self.held);
-            self.take_samples(info.position, Arc::new(held));
+            self.take_samples(position, Arc::new(held));
         }
         Ok(())
     }

@@ -69,16 +69,27 @@ pub(crate) struct StreamPlan {
 }
 
 impl StreamPlan {
-    /// True where blocks can be read in any order.
-    pub(crate) fn is_random_access(&self) -> bool {
-        self.blocks.iter().all(|block| block.info.range.is_some())
-    }
-
+    /// Blocks with samples that can be read in any order, and where they stand in the decoded
+    /// stream.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, u64)> + '_ {
         self.blocks
             .iter()
             .filter(|block| block.has_samples)
             .filter_map(|block| Some((block.info.range?, block.info.position)))
+    }
+
+    /// Rows of blocks that have to be read in order, each from its first on.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &[PlannedBlock]> {
+        let rows = self.blocks.chunk_by(PlannedBlock::is_followed_in_run);
+        rows.filter(|row| row.iter().all(|block| block.info.range.is_none()))
+    }
+}
+
+impl PlannedBlock {
+    /// Whether the next block is read behind this one, in a row that has to be read in order.
+    pub(crate) fn is_followed_in_run(&self, next: &PlannedBlock) -> bool {
+        let in_order = self.info.range.is_none() && next.info.range.is_none();
+        in_order && self.info.start == next.info.start
     }
 }
 
@@ -115,7 +126,8 @@ pub(crate) enum BlockTimes {
     Note,
 }
 
-/// Reads all streams once; several streams in parallel.
+/// Reads all streams once; several streams in parallel, and several blocks of a stream where there
+/// are more threads than streams.
 pub(crate) fn scan(
     recording: &Recording,
     events: &EventTable,
@@ -124,17 +136,18 @@ pub(crate) fn scan(
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
     let next = std::sync::atomic::AtomicUsize::new(0);
+    let workers = threads.min(recording.streams.len()).max(1);
+    let threads_per_stream = threads.div_ceil(workers);
     let worker = || {
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(stream) = recording.streams.get(index) else { break done };
             let scanner = StreamScanner::new(events, stream, block_times, index == 0);
-            done.push((index, scanner.run(progress)));
+            done.push((index, scanner.run(threads_per_stream, progress)));
         }
     };
     let mut parts = std::thread::scope(|scope| {
-        let workers = threads.min(recording.streams.len()).max(1);
         let handles: Vec<_> = (1..workers).map(|_| scope.spawn(worker)).collect();
         let mut parts = worker();
         for handle in handles {
@@ -175,12 +188,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         loss.lost_samples = loss.lost_samples.saturating_add(new.lost_samples);
         loss.paused_ns = loss.paused_ns.saturating_add(new.paused_ns);
         loss.truncated_bytes += new.truncated_bytes;
-        scan.wrapped.auxtrace += part.wrapped.auxtrace;
-        scan.wrapped.tracing_data += part.wrapped.tracing_data;
-        scan.wrapped.compressed += part.wrapped.compressed;
-        scan.wrapped.compressed2 += part.wrapped.compressed2;
-        scan.wrapped.compressed_bytes += part.wrapped.compressed_bytes;
-        scan.wrapped.decompressed_bytes += part.wrapped.decompressed_bytes;
+        scan.wrapped.add(part.wrapped);
     }
     scan.deferred_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
@@ -260,9 +268,9 @@ impl<'e> StreamScanner<'e> {
         }
     }
 
-    fn run(mut self, progress: &Progress<'_>) -> StreamScan {
+    fn run(mut self, threads: usize, progress: &Progress<'_>) -> StreamScan {
         let stream = self.stream;
-        let mut reader = StreamReader::new(stream.clone());
+        let mut reader = StreamReader::with_threads(stream.clone(), threads);
         let mut block = Vec::new();
         let mut consumed = 0;
         loop {

@@ -111,7 +111,7 @@ pub fn script(
     let prepared = prepare_ordered(recording, options, &progress)?;
     let mut summary = ScriptSummary::default();
     summary.warnings.extend(crate::describe::scan_warnings(recording, &prepared));
-    let mut samples = OrderedSamples::new(&prepared, &progress);
+    let mut samples = OrderedSamples::new(&prepared, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };
     pipeline::run(work, &mut samples, out, &mut summary)?;
     Ok(summary)

@@ -2,61 +2,58 @@
 
 use crate::load::LoadError;
 use crate::progress::Progress;
-use crate::scan::StreamPlan;
+use crate::scan::{PlannedBlock, StreamPlan};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use whit_perfdata::stream::{BlockRange, Stream, StreamReader};
+use whit_perfdata::stream::{BlockRange, BlockReader, Stream, StreamReader};
 
-/// Blocks that any thread may read at any time, and streams that must be read in order.
+/// Blocks that any thread may read at any time, and rows of blocks that must be read in order.
 ///
-/// A thread that takes a block of a compressed stream decompresses it while it holds the stream's
-/// lock, and decodes it after that: while one thread decompresses, the others decode.
+/// A thread that takes a block of such a row decompresses it while it holds the row's lock, and
+/// decodes it after that: while one thread decompresses, the others decode.
 pub(crate) struct WorkQueue<'a> {
     ranges: Vec<(&'a Stream, BlockRange, u64)>,
     next_range: AtomicUsize,
-    sequential: Vec<Mutex<Sequential>>,
+    runs: Vec<Mutex<Run<'a>>>,
 }
 
-struct Sequential {
+/// Blocks of a stream, each of which can only be read behind the one before.
+pub(crate) struct Run<'a> {
+    stream: &'a Stream,
+    blocks: &'a [PlannedBlock],
     reader: Option<StreamReader>,
-    consumed_bytes: u64,
 }
 
 impl<'a> WorkQueue<'a> {
     pub(crate) fn new(plans: &'a [StreamPlan]) -> Self {
-        let mut ranges = Vec::new();
-        let mut sequential = Vec::new();
+        let (mut ranges, mut runs) = (Vec::new(), Vec::new());
         for plan in plans {
-            if plan.is_random_access() {
-                ranges
-                    .extend(plan.ranges().map(|(range, position)| (&plan.stream, range, position)));
-            } else {
-                let reader = Some(StreamReader::new(plan.stream.clone()));
-                sequential.push(Mutex::new(Sequential { reader, consumed_bytes: 0 }));
-            }
+            let stream = &plan.stream;
+            ranges.extend(plan.ranges().map(|(range, position)| (stream, range, position)));
+            runs.extend(plan.runs().map(|blocks| Mutex::new(Run::new(stream, blocks))));
         }
-        WorkQueue { ranges, next_range: AtomicUsize::new(0), sequential }
+        WorkQueue { ranges, next_range: AtomicUsize::new(0), runs }
     }
 
     /// Reads the next block and gives back its position; `None` when all is handed out.
     pub(crate) fn next(
         &self,
+        reader: &mut BlockReader,
         block: &mut Vec<u8>,
         progress: &Progress<'_>,
     ) -> Result<Option<u64>, LoadError> {
         let index = self.next_range.fetch_add(1, Ordering::Relaxed);
         if let Some((stream, range, position)) = self.ranges.get(index) {
-            stream.read_block(*range, block)?;
+            reader.read(stream, *range, block)?;
             progress.advance(u64::from(range.size_bytes));
             return Ok(Some(*position));
         }
-        // First a stream that nobody reads at the moment, then wait for one.
+        // First a row that nobody reads at the moment, then wait for one.
         for wait in [false, true] {
-            for stream in &self.sequential {
-                let lock = if wait { stream.lock().ok() } else { stream.try_lock().ok() };
-                if let Some(mut stream) = lock
-                    && let Some(position) = stream.next(block, progress)
-                {
+            for run in &self.runs {
+                let lock = if wait { run.lock().ok() } else { run.try_lock().ok() };
+                let Some(mut run) = lock else { continue };
+                if let Some(position) = run.next(block, progress)? {
                     return Ok(Some(position));
                 }
             }
@@ -65,16 +62,36 @@ impl<'a> WorkQueue<'a> {
     }
 }
 
-impl Sequential {
-    fn next(&mut self, block: &mut Vec<u8>, progress: &Progress<'_>) -> Option<u64> {
-        let reader = self.reader.as_mut()?;
-        // Errors were reported by the first pass, which came just as far.
-        let info = reader.next_block(block).ok().flatten();
-        progress.advance(reader.consumed_bytes() - self.consumed_bytes);
-        self.consumed_bytes = reader.consumed_bytes();
-        if info.is_none() {
-            self.reader = None;
+impl<'a> Run<'a> {
+    pub(crate) fn new(stream: &'a Stream, blocks: &'a [PlannedBlock]) -> Run<'a> {
+        Run { stream, blocks, reader: None }
+    }
+
+    /// Whether nothing is left to be read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Reads the next block and gives back its position; `None` behind the last.
+    pub(crate) fn next(
+        &mut self,
+        block: &mut Vec<u8>,
+        progress: &Progress<'_>,
+    ) -> Result<Option<u64>, LoadError> {
+        let Some((planned, rest)) = self.blocks.split_first() else { return Ok(None) };
+        let start = planned.info.start;
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => StreamReader::resume(self.stream.clone(), start)?,
+        };
+        let before_bytes = reader.consumed_bytes();
+        // The first pass came just as far without an error.
+        if reader.next_block(block)?.is_none() {
+            return Err(self.stream.changed(start).into());
         }
-        info.map(|info| info.position)
+        progress.advance(reader.consumed_bytes() - before_bytes);
+        self.blocks = rest;
+        self.reader = Some(reader).filter(|_| !rest.is_empty());
+        Ok(Some(planned.info.position))
     }
 }

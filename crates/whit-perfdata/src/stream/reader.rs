@@ -1,0 +1,260 @@
+//! Reading a stream from the start, block by block.
+
+use super::block_reader::OwnBlock;
+use super::inflate::Filling;
+use super::read_ahead::ReadAhead;
+use super::run::{Run, Step};
+use super::source::{Front, Source, is_compressed};
+use super::{
+    BLOCK_SIZE_BYTES, BlockInfo, BlockRange, RecordCounts, Stream, StreamError, Truncation,
+};
+use crate::bytes::Cursor;
+use crate::record::{HEADER_SIZE_BYTES, RecordHeader, record_type};
+
+/// Reads a stream from the start, block by block.
+pub struct StreamReader {
+    source: Source,
+    /// Position in the decoded stream.
+    position: u64,
+    /// Where the last block ended in the file.
+    consumed_offset: u64,
+    /// True behind the first compressed record: positions are then those of decoded bytes.
+    in_compressed: bool,
+    /// Blocks behind the current one that are decoded meanwhile.
+    ahead: ReadAhead,
+    /// True where nothing more can be read ahead before all that is has been taken.
+    ahead_ends: bool,
+    run: Option<Box<Run>>,
+    /// What stands behind the block that was given out last.
+    failure: Option<StreamError>,
+    truncation: Option<Truncation>,
+    records: RecordCounts,
+}
+
+impl StreamReader {
+    /// Starts at the stream's first record.
+    pub fn new(stream: Stream) -> StreamReader {
+        StreamReader::with_threads(stream, 1)
+    }
+
+    /// The same; blocks that can be read on their own are decoded by up to so many threads, where
+    /// there are several. They end with the reader.
+    pub fn with_threads(stream: Stream, threads: usize) -> StreamReader {
+        StreamReader {
+            position: stream.start,
+            consumed_offset: stream.start,
+            in_compressed: false,
+            source: Source::new(stream),
+            ahead: ReadAhead::new(threads),
+            ahead_ends: false,
+            run: None,
+            failure: None,
+            truncation: None,
+            records: RecordCounts::default(),
+        }
+    }
+
+    /// Starts at a block's [start](BlockInfo::start), and gives out the same blocks from there on
+    /// that the first reading did, up to the next that has a range. Positions are not the same.
+    pub fn resume(stream: Stream, start: u64) -> Result<StreamReader, StreamError> {
+        let mut reader = StreamReader::new(stream);
+        reader.begin_run(start)?;
+        reader.consumed_offset = reader.source.offset();
+        Ok(reader)
+    }
+
+    /// Bytes of the file used so far, for progress.
+    pub fn consumed_bytes(&self) -> u64 {
+        self.consumed_offset - self.source.stream().start
+    }
+
+    /// The end of the stream, if it holds no whole record. Valid once the reader has come to the
+    /// end.
+    pub fn truncation(&self) -> Option<Truncation> {
+        self.truncation
+    }
+
+    /// Counts of wrapping records so far.
+    pub fn record_counts(&self) -> RecordCounts {
+        self.records
+    }
+
+    /// Reads the next block of whole records into `out`, replacing what is there. `None` at the
+    /// end. After an error the stream cannot be read on; all blocks before stay valid.
+    pub fn next_block(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {
+        let info = self.read_block(out);
+        if !matches!(info, Ok(Some(_))) {
+            self.source.seek(self.source.stream().end);
+            self.consumed_offset = self.source.offset();
+        }
+        info
+    }
+
+    fn read_block(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {
+        loop {
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+            let info = if let Some(run) = self.run.take() {
+                self.next_of_run(run, out)
+            } else if self.reads_ahead() {
+                self.next_ahead(out)?
+            } else {
+                match self.source.front()? {
+                    Front::Plain(len) => Some(self.hand_out(len, out)),
+                    Front::Special(header) => self.step_over(header)?,
+                    Front::Bad(size) => {
+                        let offset = self.source.offset();
+                        return Err(self.source.bad_record(offset, size, offset));
+                    }
+                    Front::End(left) => {
+                        self.truncate(self.source.offset(), left);
+                        return Ok(None);
+                    }
+                }
+            };
+            if info.is_some() {
+                return Ok(info);
+            }
+        }
+    }
+
+    /// Hands compressed records that may decode on their own, and what stands between them, to the
+    /// threads that read ahead. `false` where there are none at the front.
+    fn reads_ahead(&mut self) -> bool {
+        self.ahead_ends &= !self.ahead.is_empty();
+        while self.ahead.has_room() && !self.ahead_ends {
+            // Errors are met again when all before them has been given out.
+            let range = match self.source.front() {
+                Ok(Front::Special(header)) if is_compressed(header.kind) => {
+                    self.source.frame_range().ok().flatten()
+                }
+                Ok(Front::Plain(len)) if !self.ahead.is_empty() => {
+                    let (offset, size_bytes) = (self.source.offset(), len as u32);
+                    Some(BlockRange { offset, size_bytes, compressed: false })
+                }
+                _ => None,
+            };
+            self.ahead_ends = range.is_none();
+            if let Some(range) = range {
+                self.source.advance(u64::from(range.size_bytes));
+                self.ahead.push(self.source.stream(), range);
+            }
+        }
+        !self.ahead.is_empty()
+    }
+
+    /// The next block of those read ahead. `None` where it holds no record, or can only be read in
+    /// order.
+    fn next_ahead(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {
+        let Some((range, outcome)) = self.ahead.take(out) else { return Ok(None) };
+        let Ok(Some(OwnBlock { size_bytes, counts })) = outcome else {
+            self.ahead.clear();
+            return self.begin_run(range.offset).map(|()| None);
+        };
+        let own = BlockRange { size_bytes, ..range };
+        if own != range {
+            let rest_bytes = range.size_bytes - size_bytes;
+            let rest = BlockRange { offset: own.end(), size_bytes: rest_bytes, ..range };
+            self.ahead.push_front(self.source.stream(), rest);
+        }
+        self.in_compressed = true;
+        self.records.add(counts);
+        self.consumed_offset = own.end();
+        let info = BlockInfo { position: self.position, start: own.offset, range: Some(own) };
+        self.position += out.len() as u64;
+        Ok((!out.is_empty()).then_some(info))
+    }
+
+    /// Goes on in order, from a place where nothing is left over from before.
+    fn begin_run(&mut self, start: u64) -> Result<(), StreamError> {
+        self.source.seek(start);
+        let run = Run::new(start).map_err(|reason| self.source.io_error(reason))?;
+        self.in_compressed = true;
+        self.run = Some(Box::new(run));
+        Ok(())
+    }
+
+    fn next_of_run(&mut self, mut run: Box<Run>, out: &mut Vec<u8>) -> Option<BlockInfo> {
+        let mut filling = Filling::new(out);
+        let mut goes_on = true;
+        while goes_on && filling.len() < BLOCK_SIZE_BYTES {
+            match run.step(&mut self.source, self.position, &mut filling) {
+                Ok(Step::Further) => {}
+                Ok(Step::Payload(header)) => self.skip_payload(header),
+                Ok(Step::Clean) => goes_on = false,
+                Ok(Step::End(left)) => {
+                    self.truncate(self.source.offset(), left);
+                    self.source.seek(self.source.stream().end);
+                    self.truncate(self.source.offset(), run.partial_bytes() as u64);
+                    goes_on = false;
+                }
+                Err(error) => {
+                    self.failure = Some(error);
+                    goes_on = false;
+                }
+            }
+        }
+        let len = filling.len();
+        filling.finish(len);
+        self.records.add(std::mem::take(&mut run.counts));
+        self.consumed_offset = self.source.offset();
+        let info = BlockInfo { position: self.position, start: run.start(), range: None };
+        self.position += len as u64;
+        self.run = Some(run).filter(|_| goes_on);
+        (len > 0).then_some(info)
+    }
+
+    /// Gives out plain records. What stopped the walk behind them is met again, at the front, by
+    /// the next call.
+    fn hand_out(&mut self, len: usize, out: &mut Vec<u8>) -> BlockInfo {
+        let offset = self.source.offset();
+        self.source.take(len, out);
+        self.consumed_offset = self.source.offset();
+        let range = BlockRange { offset, size_bytes: len as u32, compressed: false };
+        let info = BlockInfo { position: self.position, start: offset, range: Some(range) };
+        self.position += len as u64;
+        info
+    }
+
+    fn step_over(&mut self, header: RecordHeader) -> Result<Option<BlockInfo>, StreamError> {
+        if is_compressed(header.kind) {
+            self.begin_run(self.source.offset())?;
+        } else {
+            self.skip_payload(header);
+        }
+        Ok(None)
+    }
+
+    /// Steps over the record at the front and the bytes that follow it (AUX area, tracepoint
+    /// formats).
+    fn skip_payload(&mut self, header: RecordHeader) {
+        let rest = self.source.rest();
+        let mut c = Cursor::new(rest.get(HEADER_SIZE_BYTES..).unwrap_or_default());
+        let (payload, count) = match header.kind {
+            record_type::AUXTRACE => (c.u64(), &mut self.records.auxtrace),
+            _ => (c.u32().map(u64::from), &mut self.records.tracing_data),
+        };
+        let skip = u64::from(header.size_bytes).saturating_add(payload.unwrap_or(u64::MAX));
+        let left = self.source.left();
+        if skip <= left {
+            *count += 1;
+        } else {
+            self.truncate(self.source.offset(), left);
+        }
+        let skip = skip.min(left);
+        self.source.advance(skip);
+        self.consumed_offset = self.source.offset();
+        if !self.in_compressed {
+            self.position += skip;
+        }
+    }
+
+    fn truncate(&mut self, offset: u64, size_bytes: u64) {
+        if size_bytes > 0 {
+            let known = self.truncation.unwrap_or(Truncation { offset, size_bytes: 0 });
+            let size_bytes = known.size_bytes + size_bytes;
+            self.truncation = Some(Truncation { size_bytes, ..known });
+        }
+    }
+}

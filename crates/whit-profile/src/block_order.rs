@@ -1,0 +1,139 @@
+//! Blocks of all streams, in the order in which their earliest samples come due.
+//!
+//! That order is known from the first pass, so blocks of compressed streams can be decompressed
+//! before they are due, by several threads.
+
+use crate::load::LoadError;
+use crate::progress::Progress;
+use crate::scan::StreamPlan;
+use crate::work::Run;
+use std::collections::VecDeque;
+use whit_perfdata::stream::{BlockRange, ReadAhead, Stream};
+use whit_types::TimestampNs;
+
+/// Blocks that are looked at before they are due, whether they can be read ahead or not.
+const MAX_PLANNED_BLOCKS: usize = 256;
+
+/// Gives out blocks.
+pub(crate) struct BlockOrder<'p> {
+    sources: Vec<Source<'p>>,
+    /// The next blocks, in order.
+    planned: VecDeque<Planned>,
+    /// Those of them that can be read on their own.
+    ahead: ReadAhead,
+    progress: &'p Progress<'p>,
+}
+
+/// One stream.
+struct Source<'p> {
+    plan: &'p StreamPlan,
+    /// Per block: no sample in it or behind it is earlier than this.
+    earliest: Vec<TimestampNs>,
+    /// Number of blocks that have been planned.
+    planned: usize,
+    /// Blocks that are being read in order.
+    run: Option<Run<'p>>,
+}
+
+/// A block that comes due.
+struct Planned {
+    earliest: TimestampNs,
+    source: usize,
+    block: usize,
+}
+
+impl<'p> Source<'p> {
+    fn new(plan: &'p StreamPlan) -> Source<'p> {
+        let mut earliest: Vec<_> = plan
+            .blocks
+            .iter()
+            .map(|block| block.times.map_or(TimestampNs(u64::MAX), |(first, _)| first))
+            .collect();
+        for at in (1..earliest.len()).rev() {
+            earliest[at - 1] = earliest[at - 1].min(earliest[at]);
+        }
+        Source { plan, earliest, planned: 0, run: None }
+    }
+
+    fn next_earliest(&self) -> Option<TimestampNs> {
+        self.earliest.get(self.planned).copied()
+    }
+
+    fn range(&self, block: usize) -> Option<(&Stream, BlockRange)> {
+        Some((&self.plan.stream, self.plan.blocks.get(block)?.info.range?))
+    }
+
+    /// The row of blocks to be read in order that begins with a block.
+    fn run_from(&self, block: usize) -> Run<'p> {
+        let mut runs = self.plan.blocks[block..].chunk_by(|a, b| a.is_followed_in_run(b));
+        Run::new(&self.plan.stream, runs.next().unwrap_or_default())
+    }
+}
+
+impl<'p> BlockOrder<'p> {
+    /// Decompresses with up to so many threads.
+    pub(crate) fn new(plans: &'p [StreamPlan], threads: usize, progress: &'p Progress<'p>) -> Self {
+        let mut ranges = plans.iter().flat_map(StreamPlan::ranges);
+        let is_compressed = ranges.any(|(range, _)| range.compressed);
+        BlockOrder {
+            sources: plans.iter().map(Source::new).collect(),
+            planned: VecDeque::new(),
+            // Plain blocks are only copied, which is as fast without handing them over.
+            ahead: ReadAhead::new(if is_compressed { threads } else { 1 }),
+            progress,
+        }
+    }
+
+    /// No sample that has not been read is earlier than this. `None` when all have been.
+    pub(crate) fn earliest_unread(&mut self) -> Option<TimestampNs> {
+        self.plan();
+        self.planned.front().map(|planned| planned.earliest)
+    }
+
+    /// Makes the next block the content of `out`, and gives back its position. `None` when it holds
+    /// no sample, or there is none.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, LoadError> {
+        self.plan();
+        let Some(Planned { source, block, .. }) = self.planned.pop_front() else {
+            return Ok(None);
+        };
+        let source = &mut self.sources[source];
+        let Some((_, range)) = source.range(block) else {
+            let mut run = source.run.take().unwrap_or_else(|| source.run_from(block));
+            let position = run.next(out, self.progress)?;
+            source.run = Some(run).filter(|run| !run.is_read());
+            return Ok(position);
+        };
+        self.progress.advance(u64::from(range.size_bytes));
+        let planned = &source.plan.blocks[block];
+        if !planned.has_samples {
+            return Ok(None);
+        }
+        match self.ahead.next(out) {
+            Some(read) => read?,
+            None => return Ok(None),
+        }
+        Ok(Some(planned.info.position))
+    }
+
+    /// Looks at blocks that come due next.
+    fn plan(&mut self) {
+        while self.planned.is_empty()
+            || (self.ahead.has_room() && self.planned.len() < MAX_PLANNED_BLOCKS)
+        {
+            // Of the same time, the stream that stands earlier in the recording goes first.
+            let next = self.sources.iter().enumerate();
+            let next = next.filter_map(|(index, s)| Some((s.next_earliest()?, index))).min();
+            let Some((earliest, index)) = next else { return };
+            let source = &mut self.sources[index];
+            let block = source.planned;
+            source.planned += 1;
+            if let Some((stream, range)) = source.range(block)
+                && source.plan.blocks[block].has_samples
+            {
+                self.ahead.push(stream, range);
+            }
+            self.planned.push_back(Planned { earliest, source: index, block });
+        }
+    }
+}
