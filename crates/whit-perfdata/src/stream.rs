@@ -18,7 +18,7 @@ mod reader;
 mod run;
 mod source;
 
-pub use block_reader::BlockReader;
+pub use block_reader::{BlockReader, MAX_INFLATED_BLOCK_BYTES};
 pub use read_ahead::ReadAhead;
 pub use reader::StreamReader;
 

@@ -9,8 +9,8 @@ use whit_perfdata::feature::{EventDesc, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::{
-    BLOCK_SIZE_BYTES, BlockInfo, BlockReader, ReadAhead, RecordCounts, Stream, StreamError,
-    StreamReader, Truncation,
+    BLOCK_SIZE_BYTES, BlockInfo, BlockReader, MAX_INFLATED_BLOCK_BYTES, ReadAhead, RecordCounts,
+    Stream, StreamError, StreamReader, Truncation,
 };
 use whit_perfdata::writer::FileWriter;
 use zstd::stream::raw::{Decoder, Encoder, InBuffer, Operation, OutBuffer};
@@ -233,7 +233,7 @@ fn read(stream: &Stream, threads: usize) -> (Reading, Vec<(BlockInfo, Vec<u8>)>)
     loop {
         match reader.next_block(&mut block) {
             Ok(Some(info)) => {
-                assert!(!block.is_empty() && block.len() < 2 * BLOCK_SIZE_BYTES);
+                assert!(!block.is_empty() && block.len() < 2 * MAX_INFLATED_BLOCK_BYTES);
                 reading.add(&block, info.position);
                 blocks.push((info, block.clone()));
             }

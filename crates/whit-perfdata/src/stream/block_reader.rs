@@ -2,15 +2,15 @@
 
 use super::inflate::{Filling, Inflater};
 use super::source::{compressed_payload, whole_record};
-use super::{BLOCK_SIZE_BYTES, BlockRange, RecordCounts, Stream, StreamError};
+use super::{BlockRange, RecordCounts, Stream, StreamError};
 use crate::record::record_type;
 
 /// A block of compressed records is full where a frame ends behind so many bytes of records.
-const FULL_BYTES: usize = BLOCK_SIZE_BYTES / 2;
+const FULL_BYTES: usize = 512 << 10;
 
 /// What inflates to more than this without an end of a frame is not read on its own: a block has
-/// to fit into memory for each thread.
-const MAX_BLOCK_BYTES: usize = BLOCK_SIZE_BYTES + BLOCK_SIZE_BYTES / 2;
+/// to fit into memory for each thread. Frames of whit's have 640 KiB at most.
+pub const MAX_INFLATED_BLOCK_BYTES: usize = 1536 << 10;
 
 /// Reads blocks in any order. One per thread: it keeps the decoder's memory.
 #[derive(Default)]
@@ -116,7 +116,7 @@ fn inflate_payload(inflater: &mut Inflater, payload: &[u8], filling: &mut Fillin
     while used < payload.len() || inflater.has_more_output() {
         let Ok(taken) = inflater.step(&payload[used..], filling) else { return false };
         used += taken;
-        if filling.len() > MAX_BLOCK_BYTES {
+        if filling.len() > MAX_INFLATED_BLOCK_BYTES {
             return false;
         }
     }

@@ -11,6 +11,9 @@ const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// them: small frames are not worth a hand-over between threads each.
 const RANGE_SIZE_BYTES: usize = 32 << 10;
 
+/// How far a frame that is to be decoded on its own may reach.
+const FRAME_WINDOW_BYTES: usize = 1 << 20;
+
 /// Walks through a file and keeps a window of it in memory.
 pub(super) struct Source {
     stream: Stream,
@@ -204,7 +207,7 @@ impl Source {
                 WalkEnd::Special(header) if whole_record(self.rest()).is_some() => {
                     return Ok(Front::Special(header));
                 }
-                _ if self.refill()? => {}
+                _ if self.refill(BLOCK_SIZE_BYTES)? => {}
                 _ => return Ok(Front::End(self.left())),
             }
         }
@@ -216,7 +219,7 @@ impl Source {
         loop {
             let header = RecordHeader::parse(self.rest())
                 .filter(|header| usize::from(header.size_bytes) <= self.rest().len());
-            if header.is_some() || !self.refill()? {
+            if header.is_some() || !self.refill(BLOCK_SIZE_BYTES)? {
                 return Ok(header);
             }
         }
@@ -234,7 +237,7 @@ impl Source {
         loop {
             let len = match reach(self.rest(), self.rest().len() as u64 == self.left()) {
                 Reach::To(len) => len,
-                Reach::Beyond(_) if self.refill()? => continue,
+                Reach::Beyond(_) if self.refill(FRAME_WINDOW_BYTES)? => continue,
                 Reach::Beyond(Some(len)) => len,
                 Reach::Beyond(None) | Reach::Nowhere => return Ok(None),
             };
@@ -243,10 +246,10 @@ impl Source {
         }
     }
 
-    /// Fills the window with the bytes from the front on. `false` where it holds all of them, or
-    /// as many as it may, already.
-    fn refill(&mut self) -> Result<bool, StreamError> {
-        let len = self.left().min(BLOCK_SIZE_BYTES as u64) as usize;
+    /// Fills the window with the bytes from the front on, up to a limit. `false` where it holds all
+    /// of them, or as many as it may, already.
+    fn refill(&mut self, limit_bytes: usize) -> Result<bool, StreamError> {
+        let len = self.left().min(limit_bytes as u64) as usize;
         if len <= self.rest().len() {
             return Ok(false);
         }
