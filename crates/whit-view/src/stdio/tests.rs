@@ -80,7 +80,6 @@ fn ledger() -> Ledger {
         stall_ns: 40_000,
         unwritten_records: 5,
         readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
-        ..Ledger::default()
     }
 }
 
