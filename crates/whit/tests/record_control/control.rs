@@ -9,13 +9,13 @@ use std::process::Command;
 const ENDLESS: &str = "while :; do :; done";
 
 /// The two ends of a control channel.
-struct Channel {
+pub(crate) struct Channel {
     control: File,
     ack: BufReader<File>,
 }
 
 impl Channel {
-    fn make(place: &Place) -> Channel {
+    pub(crate) fn make(place: &Place) -> Channel {
         let open = |name: &str| {
             let path = place.path(name);
             assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -29,7 +29,7 @@ impl Channel {
     }
 
     /// Sends, and waits for the answer.
-    fn ask(&mut self, command: &str) {
+    pub(crate) fn ask(&mut self, command: &str) {
         self.send(command);
         let mut answer = String::new();
         self.ack.read_line(&mut answer).unwrap();

@@ -3,6 +3,7 @@
 //! Only software events are needed. What needs perf, or the right to record whole CPUs, says so by
 //! name where that is missing.
 
+mod accounting;
 mod cgroups;
 mod control;
 mod fields;
