@@ -15,13 +15,15 @@ pub(crate) struct WorkQueue<'a> {
     ranges: Vec<(&'a Stream, BlockRange, u64)>,
     next_range: AtomicUsize,
     runs: Vec<Mutex<Run<'a>>>,
+    /// All rows before this one have been read.
+    first_run: AtomicUsize,
 }
 
 /// Blocks of a stream, each of which can only be read behind the one before.
 pub(crate) struct Run<'a> {
     stream: &'a Stream,
     blocks: &'a [PlannedBlock],
-    reader: Option<StreamReader>,
+    reader: Option<Box<StreamReader>>,
 }
 
 impl<'a> WorkQueue<'a> {
@@ -30,9 +32,11 @@ impl<'a> WorkQueue<'a> {
         for plan in plans {
             let stream = &plan.stream;
             ranges.extend(plan.ranges().map(|(range, position)| (stream, range, position)));
-            runs.extend(plan.runs().map(|blocks| Mutex::new(Run::new(stream, blocks))));
+            let rows = plan.runs().filter(|row| row.iter().any(|block| block.has_samples));
+            runs.extend(rows.map(|blocks| Mutex::new(Run::new(stream, blocks))));
         }
-        WorkQueue { ranges, next_range: AtomicUsize::new(0), runs }
+        let (next_range, first_run) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        WorkQueue { ranges, next_range, runs, first_run }
     }
 
     /// Reads the next block and gives back its position; `None` when all is handed out.
@@ -50,12 +54,16 @@ impl<'a> WorkQueue<'a> {
         }
         // First a row that nobody reads at the moment, then wait for one.
         for wait in [false, true] {
-            for run in &self.runs {
+            let first = self.first_run.load(Ordering::Relaxed);
+            for (index, run) in self.runs.iter().enumerate().skip(first) {
                 let lock = if wait { run.lock().ok() } else { run.try_lock().ok() };
                 let Some(mut run) = lock else { continue };
                 if let Some(position) = run.next(block, progress)? {
                     return Ok(Some(position));
                 }
+                // Rows are left behind one after the other.
+                let (now, order) = (index + 1, Ordering::Relaxed);
+                let _ = self.first_run.compare_exchange(index, now, order, order);
             }
         }
         Ok(None)
@@ -82,7 +90,7 @@ impl<'a> Run<'a> {
         let start = planned.info.start;
         let mut reader = match self.reader.take() {
             Some(reader) => reader,
-            None => StreamReader::resume(self.stream.clone(), start)?,
+            None => Box::new(StreamReader::resume(self.stream.clone(), start)?),
         };
         let before_bytes = reader.consumed_bytes();
         // The first pass came just as far without an error.

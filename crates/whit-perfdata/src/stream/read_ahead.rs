@@ -142,6 +142,11 @@ impl ReadAhead {
         self.jobs.is_empty()
     }
 
+    /// Blocks that are left to be taken.
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// Whether another block may be read ahead.
     pub fn has_room(&self) -> bool {
         let blocks = match self.max_helpers {

@@ -24,6 +24,9 @@ pub struct StreamReader {
     ahead: ReadAhead,
     /// True where nothing more can be read ahead before all that is has been taken.
     ahead_ends: bool,
+    /// Blocks that may be read ahead: few behind one that could not be read on its own, since all
+    /// that are read ahead of such a one are read in vain.
+    ahead_limit: usize,
     run: Option<Box<Run>>,
     /// What stands behind the block that was given out last.
     failure: Option<StreamError>,
@@ -47,6 +50,7 @@ impl StreamReader {
             source: Source::new(stream),
             ahead: ReadAhead::new(threads),
             ahead_ends: false,
+            ahead_limit: usize::MAX,
             run: None,
             failure: None,
             truncation: None,
@@ -123,7 +127,7 @@ impl StreamReader {
     /// threads that read ahead. `false` where there are none at the front.
     fn reads_ahead(&mut self) -> bool {
         self.ahead_ends &= !self.ahead.is_empty();
-        while self.ahead.has_room() && !self.ahead_ends {
+        while self.ahead.len() < self.ahead_limit && self.ahead.has_room() && !self.ahead_ends {
             // Errors are met again when all before them has been given out.
             let range = match self.source.front() {
                 Ok(Front::Special(header)) if is_compressed(header.kind) => {
@@ -150,6 +154,7 @@ impl StreamReader {
         let Some((range, outcome)) = self.ahead.take(out) else { return Ok(None) };
         let Ok(Some(OwnBlock { size_bytes, counts })) = outcome else {
             self.ahead.clear();
+            self.ahead_limit = 1;
             return self.begin_run(range.offset).map(|()| None);
         };
         let own = BlockRange { size_bytes, ..range };
@@ -158,6 +163,7 @@ impl StreamReader {
             let rest = BlockRange { offset: own.end(), size_bytes: rest_bytes, ..range };
             self.ahead.push_front(self.source.stream(), rest);
         }
+        self.ahead_limit = self.ahead_limit.saturating_mul(2);
         self.in_compressed = true;
         self.records.add(counts);
         self.consumed_offset = own.end();
