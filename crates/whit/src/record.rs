@@ -1,4 +1,6 @@
 //! `whit record`.
+// Doc comments of options are the text of --help, where brackets are just brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 mod events;
 mod left_out;

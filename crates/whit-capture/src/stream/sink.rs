@@ -42,6 +42,9 @@ pub trait Sink {
 pub struct StreamOptions {
     /// zstd level, 1 to 22; `None` does not compress.
     pub compression_level: Option<i32>,
+    /// End the frame with each piece: other readers write into the same pipe, and nobody's frame can
+    /// go on behind another's.
+    pub whole_frames: bool,
     /// Blocks that may be written while others are filled; 0 writes at once.
     pub async_blocks: usize,
     /// CPUs for a writer thread, where one is needed.
@@ -82,6 +85,7 @@ pub struct StreamSink {
 #[derive(Debug)]
 struct Buffered {
     compressor: Option<Compressor>,
+    whole_frames: bool,
     engine: Engine,
     pool: BlockPool,
     current: Option<Block>,
@@ -127,6 +131,7 @@ impl StreamSink {
         };
         let buffered = Buffered {
             compressor,
+            whole_frames: options.whole_frames,
             engine,
             pool: BlockPool::new(size_bytes, depth + 1),
             current: None,
@@ -160,8 +165,7 @@ impl StreamSink {
     /// Hands what has been buffered to the disk, without waiting for it.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         self.reap()?;
-        // Readers that share a pipe take turns: nobody's frame goes on behind another's.
-        self.compress(if self.file.is_pipe() { Compressor::end_frame } else { Compressor::flush })?;
+        self.compress(Compressor::flush)?;
         self.submit()
     }
 
@@ -223,7 +227,7 @@ impl StreamSink {
         }
         self.counts.compressed_from_bytes += size as u64;
         self.counts.compressed_to_bytes += (block.buffer.used().len() - before) as u64;
-        let is_full = compressor.is_full();
+        let is_full = compressor.is_full() || buffered.whole_frames;
         self.compress(if is_full { Compressor::end_frame } else { Compressor::flush })
     }
 
@@ -469,6 +473,7 @@ mod tests {
         levels.into_iter().flat_map(|compression_level| {
             [0, 1, 4].into_iter().map(move |async_blocks| StreamOptions {
                 compression_level,
+                whole_frames: async_blocks == 4,
                 async_blocks,
                 cpus: vec![0],
             })

@@ -20,7 +20,20 @@ fn script(tool: &mut Command, path: &Path, arguments: &[&str]) -> String {
 const SPECULATION: [&str; 4] =
     ["/- ", "/SPEC_WRONG_PATH ", "/NON_SPEC_CORRECT_PATH ", "/SPEC_CORRECT_PATH "];
 
-/// perf 6.1 names every entry of a PLT `@plt`.
+/// A line without the names of PLT entries and the offsets in them.
+fn without_plt(line: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+');
+    let mut pieces = line.split("@plt");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.truncate(out.trim_end_matches(is_name).len());
+        out.push_str("[unknown]");
+        out.push_str(piece.trim_start_matches(is_name));
+    }
+    out
+}
+
+/// perf 6.1 names every entry of a PLT `@plt`, and those of a second PLT (`.plt.got`) not at all.
 fn assert_same(path: &Path, arguments: &[&str]) -> Result<(), Skip> {
     let (mut ours, theirs) =
         (script(&mut whit(), path, arguments), script(&mut perf()?, path, arguments));
@@ -31,7 +44,7 @@ fn assert_same(path: &Path, arguments: &[&str]) -> Result<(), Skip> {
     assert!(theirs.lines().count() > 10, "perf prints next to nothing: {theirs}");
     for (our, their) in ours.lines().zip(theirs.lines()) {
         assert!(
-            our == their || their.contains(" @plt"),
+            our == their || their.contains(" @plt") || without_plt(our) == their,
             "{arguments:?}\nperf: {their}\nwhit: {our}"
         );
     }
