@@ -10,7 +10,7 @@ use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
-use whit_perfdata::stream::{BLOCK_SIZE_BYTES, BlockReader, Stream, StreamReader};
+use whit_perfdata::stream::{BlockReader, MAX_INFLATED_BLOCK_BYTES, Stream, StreamReader};
 
 const DICTIONARY: &[&str] = &[
     "PERFILE2",
@@ -82,7 +82,7 @@ fn read(stream: &Stream, events: &EventTable) {
     let (mut block, mut again) = (Vec::new(), Vec::new());
     let mut last = None;
     while let Ok(Some(info)) = reader.next_block(&mut block) {
-        assert!(!block.is_empty() && block.len() < 2 * BLOCK_SIZE_BYTES);
+        assert!(!block.is_empty() && block.len() <= MAX_INFLATED_BLOCK_BYTES);
         assert!(last < Some(info.position), "positions grow");
         last = Some(info.position);
         if let Some(range) = info.range {

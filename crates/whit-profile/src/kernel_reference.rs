@@ -2,16 +2,19 @@
 
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand};
-use whit_perfdata::stream::{BLOCK_SIZE_BYTES, StreamReader};
+use whit_perfdata::stream::StreamReader;
 use whit_types::{Avma, Pid};
+
+/// How much of the records is looked at.
+const SEARCHED_BYTES: usize = 1 << 20;
 
 /// A symbol of the kernel and its address. The recorder names its first mapping after that symbol,
 /// `[kernel.kallsyms]_text`, and gives the symbol's address as the mapping's offset. It writes this
-/// before anything else, so only the first megabyte is looked at.
+/// before anything else, so only the first [`SEARCHED_BYTES`] are looked at.
 pub(crate) fn kernel_reference(recording: &Recording) -> Option<(String, Avma)> {
     let mut reader = StreamReader::new(recording.streams.first()?.clone());
     let (mut block, mut seen_bytes) = (Vec::new(), 0);
-    while seen_bytes < BLOCK_SIZE_BYTES {
+    while seen_bytes < SEARCHED_BYTES {
         reader.next_block(&mut block).ok()??;
         if let Some(reference) = reference_in(&block) {
             return Some(reference);
