@@ -223,7 +223,17 @@ fn reference(bytes: &[u8], start: usize, end: usize) -> Reading {
         reading: Reading::default(),
     };
     let error = reference.read(start).err();
-    Reading { error: error.map(|error| error.to_string()), ..reference.reading }
+    Reading { error: error.as_ref().map(message), ..reference.reading }
+}
+
+/// An error without zstd's own reason, which depends on how much room it was given at a time.
+fn message(error: &StreamError) -> String {
+    match error {
+        StreamError::Decompress { source, .. } => {
+            error.to_string().replace(&source.to_string(), "")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// All that a reader gives, and its blocks.
@@ -239,7 +249,7 @@ fn read(stream: &Stream, threads: usize) -> (Reading, Vec<(BlockInfo, Vec<u8>)>)
             }
             Ok(None) => break,
             Err(error) => {
-                reading.error = Some(error.to_string());
+                reading.error = Some(message(&error));
                 assert!(matches!(reader.next_block(&mut block), Ok(None)), "errors are the end");
                 break;
             }
