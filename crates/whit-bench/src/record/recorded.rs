@@ -230,7 +230,7 @@ impl Rings {
             // Before the first record of a ring nothing can fill it.
             ring.paused_ns += ring.last.map_or(0, |last| time.since(last));
         }
-        ring.last = ring.last.max(Some(time));
+        ring.last = Some(time);
         // Side-band records may come before the events are enabled.
         if matches!(kind, record_type::SAMPLE | record_type::LOST) {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
