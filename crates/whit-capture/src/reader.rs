@@ -49,6 +49,7 @@ pub struct Journal {
     pub records: Vec<u8>,
     /// Whether there were more than could be kept.
     pub is_cut: bool,
+    scratch: Vec<u8>,
 }
 
 /// Which rings a pass drains.
@@ -217,18 +218,13 @@ impl Reader {
 }
 
 impl Journal {
-    fn keep(&mut self, pieces: [&[u8]; 2]) {
-        for seen in Pieces(pieces).records_from(0).filter(|seen| is_side_band(seen.kind)) {
+    fn keep(&mut self, pieces: Pieces<'_>) {
+        for seen in pieces.records_from(0).filter(|seen| is_side_band(seen.kind)) {
             if self.records.len() + seen.size > JOURNAL_BYTES_MAX {
                 self.is_cut = true;
                 return;
             }
-            let [front, back] = pieces;
-            let end = seen.at + seen.size;
-            let in_front = |at: usize| at.min(front.len());
-            self.records.extend_from_slice(&front[in_front(seen.at)..in_front(end)]);
-            let behind = |at: usize| at.saturating_sub(front.len());
-            self.records.extend_from_slice(&back[behind(seen.at)..behind(end)]);
+            self.records.extend_from_slice(pieces.bytes_of(seen, &mut self.scratch));
         }
     }
 }
@@ -283,21 +279,16 @@ fn drain(
     while !read.is_empty() {
         let slices = read.slices();
         let look = watch.observe(slices, sink.chunk_bytes());
+        let seen = Pieces(slices).first(look.end);
         if let Some(journal) = &mut journal {
-            journal.keep(first(slices, look.end));
+            journal.keep(Pieces(seen));
         }
-        let result = sink.take(first(slices, look.end), look.tally);
+        let result = sink.take(seen, look.tally);
         read.release_bytes(look.end);
         bytes += look.end as u64;
         result?;
     }
     Ok(bytes)
-}
-
-/// The first `size` bytes of two slices.
-fn first([front, back]: [&[u8]; 2], size: usize) -> [&[u8]; 2] {
-    let in_front = size.min(front.len());
-    [&front[..in_front], &back[..size - in_front]]
 }
 
 #[cfg(test)]
@@ -323,7 +314,7 @@ mod tests {
         let all = records(&[SAMPLE, COMM, LOST, MMAP2, SAMPLE, SWITCH, EXIT]);
         for seam in (0..=all.len()).step_by(8) {
             let mut journal = Journal::default();
-            journal.keep([&all[..seam], &all[seam..]]);
+            journal.keep(Pieces([&all[..seam], &all[seam..]]));
             assert_eq!(kinds(&journal.records), [COMM, MMAP2, EXIT], "seam {seam}");
             assert!(!journal.is_cut);
         }

@@ -6,6 +6,7 @@
 //! reader itself, or by the kernel or a thread while the reader goes on.
 
 mod blocks;
+mod buffered;
 mod compress;
 mod engine;
 mod file;

@@ -197,7 +197,7 @@ impl Drainer {
     }
 
     fn tell_size(&mut self, shared: &Shared) {
-        let bytes = self.sink.counts.bytes.saturating_sub(self.told_bytes);
+        let bytes = self.sink.counts().bytes.saturating_sub(self.told_bytes);
         self.told_bytes += bytes;
         if bytes > 0
             && let Some(news) = shared.quota.add(bytes)

@@ -213,8 +213,8 @@ impl Session<'_> {
         let used = CpuUsage::of_process().map(|u| u.since(&part.bill.usage)).unwrap_or_default();
         let sum = |field: fn(&RingCounts) -> u64| rings(portions).map(field).sum::<u64>();
         let writes = || {
-            let main = part.main.as_ref().map(|sink| &sink.counts);
-            main.into_iter().chain(portions.iter().map(|portion| &portion.sink.counts))
+            let main = part.main.as_ref().map(StreamSink::counts);
+            main.into_iter().chain(portions.iter().map(|portion| portion.sink.counts()))
         };
         let written = |field: fn(&WriteCounts) -> u64| writes().map(field).sum::<u64>();
         let nr_rings = self.rings_per_reader.iter().sum::<usize>() as u64;
@@ -320,7 +320,7 @@ fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
 }
 
 fn reader_ledger(portion: &Portion) -> ReaderLedger {
-    let counts = &portion.sink.counts;
+    let counts = portion.sink.counts();
     ReaderLedger {
         user_cpu_ns: portion.usage.user_ns,
         system_cpu_ns: portion.usage.system_ns,

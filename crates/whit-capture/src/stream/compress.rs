@@ -3,7 +3,7 @@
 //! A zstd frame holds whole records, some hundred KiB of them, and is cut into COMPRESSED records of
 //! at most 64 KiB. It begins with a whole record and ends behind one, so that a reader can start at
 //! any frame; perf's reader, which decodes the whole stream in one go, takes frame after frame.
-//! After each piece that is added the frame is flushed: what goes to the disk can be decoded, and
+//! After each chunk that is added the frame is flushed: what goes to the disk can be decoded, and
 //! no block of zstd's is larger than a record. (perf gives up at a record that decodes to nothing,
 //! as one that holds the first part of a block does.)
 //!
@@ -45,7 +45,7 @@ pub(crate) const DECODED_BYTES_MAX: usize = FRAME_BYTES_MAX;
 
 /// Room that what is added to a frame at once may need, and its end.
 pub(crate) fn chunk_room_bytes() -> usize {
-    let bytes = zstd_safe::compress_bound(FRAME_BYTES_MAX) + 2 * FLUSH_BYTES_MAX;
+    let bytes = zstd_safe::compress_bound(CHUNK_BYTES_MAX + RECORD_BYTES_MAX) + 2 * FLUSH_BYTES_MAX;
     let records = bytes / (PAYLOAD_BYTES_MAX - PADDING_BYTES_MAX) + 2;
     bytes + records * (HEADER_SIZE_BYTES + PADDING_BYTES_MAX)
 }
@@ -57,8 +57,6 @@ pub(crate) struct Compressor {
     record: Option<usize>,
     /// Bytes that the frame has taken; none when there is no frame.
     frame_bytes: usize,
-    /// Bytes that it has taken since it was flushed.
-    new_bytes: usize,
     /// Times that the frame has been flushed.
     flushes: usize,
 }
@@ -75,57 +73,53 @@ impl Compressor {
         let mut context = CCtx::create();
         context.set_parameter(CParameter::CompressionLevel(level)).map_err(error)?;
         context.set_parameter(CParameter::ContentSizeFlag(false)).map_err(error)?;
-        Ok(Compressor { context, record: None, frame_bytes: 0, new_bytes: 0, flushes: 0 })
+        Ok(Compressor { context, record: None, frame_bytes: 0, flushes: 0 })
     }
 
-    /// Whether a frame has something to flush.
-    pub(crate) fn has_news(&self) -> bool {
-        self.new_bytes > 0
-    }
-
-    /// Whether the frame is to be ended.
-    pub(crate) fn is_full(&self) -> bool {
-        self.frame_bytes >= FRAME_BYTES || self.flushes >= FLUSHES_MAX
-    }
-
-    /// Adds bytes to the frame. The buffer must have [room](chunk_room_bytes).
-    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut WriteBuffer) -> io::Result<()> {
-        let mut input = InBuffer::around(bytes);
-        while input.pos < bytes.len() {
-            self.step(&mut input, ZSTD_EndDirective::ZSTD_e_continue, out)?;
-        }
-        self.frame_bytes += bytes.len();
-        self.new_bytes += bytes.len();
-        Ok(())
-    }
-
-    /// Sees to it that everything that was added can be decoded from what is in the buffer. The
-    /// frame goes on, in another buffer if need be.
-    pub(crate) fn flush(&mut self, out: &mut WriteBuffer) -> io::Result<()> {
-        if self.new_bytes == 0 {
+    /// Adds whole records, no more than [`CHUNK_BYTES_MAX`] but for the last one; the buffer must
+    /// have [room](chunk_room_bytes). Afterwards everything that was ever added can be decoded. The
+    /// frame goes on, in another buffer if need be, until it is large; or it ends here, where that
+    /// `must_end`.
+    pub(crate) fn chunk(
+        &mut self,
+        pieces: [&[u8]; 2],
+        must_end: bool,
+        out: &mut WriteBuffer,
+    ) -> io::Result<()> {
+        let size = pieces[0].len() + pieces[1].len();
+        if size == 0 {
             return Ok(());
         }
+        for piece in pieces {
+            let mut input = InBuffer::around(piece);
+            while input.pos < piece.len() {
+                self.step(&mut input, ZSTD_EndDirective::ZSTD_e_continue, out)?;
+            }
+        }
         while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_flush, out)? > 0 {}
-        self.new_bytes = 0;
+        self.frame_bytes += size;
         self.flushes += 1;
+        let is_full = self.frame_bytes >= FRAME_BYTES || self.flushes >= FLUSHES_MAX;
+        // Records filled to the last byte leave none open. A full frame then goes on, as perf takes
+        // no record that decodes to nothing; where perf reads nothing, in pipes, the end may be one.
+        match self.record {
+            Some(start) if is_full || must_end => self.end_frame(start, out)?,
+            None if must_end => {
+                let start = open_record(out);
+                self.record = Some(start);
+                self.end_frame(start, out)?;
+            }
+            _ => {}
+        }
         self.close_record(out);
         Ok(())
     }
 
-    /// Ends the frame, if something has been added since it was flushed. Otherwise it stays open,
-    /// as all of perf's do: perf takes no record that decodes to nothing.
-    pub(crate) fn end_frame(&mut self, out: &mut WriteBuffer) -> io::Result<()> {
-        if self.new_bytes == 0 {
-            return Ok(());
-        }
-        while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_flush, out)? > 0 {}
-        // Full to the last byte: the end would stand alone in a record. The next one will do.
-        let Some(start) = self.record else { return Ok(()) };
+    fn end_frame(&mut self, record: usize, out: &mut WriteBuffer) -> io::Result<()> {
         // The end itself is an empty block, to be counted with the padding in front of it.
-        pad(start, FRAME_END_BYTES, out);
+        pad(record, FRAME_END_BYTES, out);
         while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_end, out)? > 0 {}
-        self.close_record(out);
-        (self.frame_bytes, self.new_bytes, self.flushes) = (0, 0, 0);
+        (self.frame_bytes, self.flushes) = (0, 0);
         Ok(())
     }
 
@@ -221,30 +215,28 @@ mod tests {
     }
 
     fn compress(frames: &[Vec<u8>], level: i32) -> WriteBuffer {
-        let mut out = WriteBuffer::new(chunk_room_bytes() * frames.len().max(1) * 2);
+        let chunks = frames.iter().map(|frame| frame.len() / CHUNK_BYTES_MAX + 1).sum::<usize>();
+        let mut out = WriteBuffer::new(chunk_room_bytes() * chunks.max(1));
         let mut compressor = Compressor::new(level).unwrap();
         for frame in frames {
-            for (number, chunk) in frame.chunks(CHUNK_BYTES_MAX).enumerate() {
-                compressor.push(chunk, &mut out).unwrap();
-                if number % 3 == 1 {
-                    compressor.flush(&mut out).unwrap();
-                }
+            for chunk in frame.chunks(CHUNK_BYTES_MAX) {
+                let (front, back) = chunk.split_at(chunk.len() / 3);
+                let is_last = chunk.as_ptr_range().end == frame.as_ptr_range().end;
+                compressor.chunk([front, back], is_last, &mut out).unwrap();
             }
-            compressor.end_frame(&mut out).unwrap();
         }
         out
     }
 
     #[test]
-    fn what_was_flushed_can_be_decoded() {
+    fn what_was_added_can_be_decoded() {
         let mut out = WriteBuffer::new(chunk_room_bytes() * 4);
         let mut compressor = Compressor::new(1).unwrap();
         let mut taken = Vec::new();
         for number in 0..40usize {
             let chunk = noise(number * 37 + 1, number as u64 + 1);
-            compressor.push(&chunk, &mut out).unwrap();
+            compressor.chunk([&chunk, &[]], false, &mut out).unwrap();
             taken.extend(chunk);
-            compressor.flush(&mut out).unwrap();
             assert_eq!(decoded(&out), taken, "{number}");
         }
     }

@@ -4,9 +4,9 @@ use std::io;
 use std::time::Instant;
 
 use whit_perfdata::encode;
-use whit_sys::WriteBuffer;
 
-use super::blocks::{Block, BlockPool, Written};
+use super::blocks::BlockPool;
+use super::buffered::Buffered;
 use super::compress::{self, Compressor};
 use super::engine::{AsyncEngine, Engine};
 use super::file::StreamFile;
@@ -18,11 +18,9 @@ use crate::pieces::Pieces;
 const CHUNK_BYTES: usize = compress::CHUNK_BYTES_MAX;
 /// Most that one system call writes straight out of a ring.
 const DIRECT_BYTES: usize = 4 << 20;
-/// Size of a block of records that are not compressed; more than the largest record.
-const PLAIN_BLOCK_BYTES: usize = 512 << 10;
-/// What a block of compressed records has room for, in the worst case of records that cannot be
-/// compressed.
-const CHUNKS_PER_BLOCK: usize = 2;
+/// Size of a block: more than the largest record, and than what a chunk of records that cannot be
+/// compressed becomes.
+const BLOCK_BYTES: usize = 512 << 10;
 /// Memory for the blocks of one stream.
 const BLOCKS_TOTAL_BYTES: usize = 64 << 20;
 
@@ -75,36 +73,16 @@ pub struct WriteCounts {
 /// A stream of the recording.
 #[derive(Debug)]
 pub struct StreamSink {
-    file: StreamFile,
+    out: Out,
     /// `None` writes straight from where the records are.
     buffered: Option<Buffered>,
-    /// What it cost so far.
-    pub counts: WriteCounts,
 }
 
+/// Where a stream goes, and what it cost so far.
 #[derive(Debug)]
-struct Buffered {
-    compressor: Option<Compressor>,
-    whole_frames: bool,
-    engine: Engine,
-    pool: BlockPool,
-    current: Option<Block>,
-    /// Blocks that were written ahead of others that are still under way, by offset: should one of
-    /// those fail, these are lost too.
-    ahead: Vec<(u64, Tally)>,
-    /// Offsets of the blocks under way.
-    under_way: Vec<u64>,
-    failed: Option<Failure>,
-}
-
-/// The first block, by its place, that could not be written.
-#[derive(Debug)]
-struct Failure {
-    offset: u64,
-    /// Bytes of the block that are kept, and what they hold.
-    kept: usize,
-    kept_tally: Tally,
-    error: io::Error,
+pub(super) struct Out {
+    pub(super) file: StreamFile,
+    pub(super) counts: WriteCounts,
 }
 
 impl StreamSink {
@@ -113,34 +91,22 @@ impl StreamSink {
         file: StreamFile,
         options: &StreamOptions,
     ) -> io::Result<(StreamSink, Option<AsyncEngine>)> {
+        let out = Out { file, counts: WriteCounts::default() };
         if options.compression_level.is_none() && options.async_blocks == 0 {
-            return Ok((StreamSink { file, buffered: None, counts: WriteCounts::default() }, None));
+            return Ok((StreamSink { out, buffered: None }, None));
         }
         let compressor = options.compression_level.map(Compressor::new).transpose()?;
-        let size_bytes = match compressor {
-            Some(_) => CHUNKS_PER_BLOCK * compress::chunk_room_bytes(),
-            None => PLAIN_BLOCK_BYTES,
-        };
-        let depth = options.async_blocks.min(BLOCKS_TOTAL_BYTES / size_bytes);
+        let depth = options.async_blocks.min(BLOCKS_TOTAL_BYTES / BLOCK_BYTES);
         let (engine, kind) = match depth {
             0 => (Engine::Direct(None), None),
             depth => {
-                let (engine, kind) = Engine::asynchronous(depth, &file, &options.cpus)?;
+                let (engine, kind) = Engine::asynchronous(depth, &out.file, &options.cpus)?;
                 (engine, Some(kind))
             }
         };
-        let buffered = Buffered {
-            compressor,
-            whole_frames: options.whole_frames,
-            engine,
-            pool: BlockPool::new(size_bytes, depth + 1),
-            current: None,
-            ahead: Vec::new(),
-            under_way: Vec::new(),
-            failed: None,
-        };
-        let counts = WriteCounts::default();
-        Ok((StreamSink { file, buffered: Some(buffered), counts }, kind))
+        let pool = BlockPool::new(BLOCK_BYTES, depth + 1);
+        let buffered = Buffered::new(compressor, options.whole_frames, engine, pool);
+        Ok((StreamSink { out, buffered: Some(buffered) }, kind))
     }
 
     /// How much to hand over at once: what was handed over need not stay where it is.
@@ -148,44 +114,44 @@ impl StreamSink {
         if self.buffered.is_some() { CHUNK_BYTES } else { DIRECT_BYTES }
     }
 
-    /// Takes whole records of which there are so many.
+    /// Takes whole records of which there are so many: no more than [`StreamSink::chunk_bytes`],
+    /// but for the last record.
     pub fn take(&mut self, pieces: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
         match &mut self.buffered {
-            Some(_) => self.buffer(pieces, tally),
-            None => self.write_through(pieces, tally),
+            Some(buffered) => buffered.take(pieces, tally, &mut self.out),
+            None => self.out.write_through(pieces, tally),
         }
     }
 
     /// Ends a round over all rings: what comes later is younger than what came before the round
-    /// before this one.
+    /// before this one. Its record is none of the kernel's: it is not counted, nor can it be lost.
     pub fn round(&mut self) -> Result<(), SinkError> {
-        self.take([&encode::finished_round(), &[]], Tally { records: 1, samples: 0 })
+        self.take([&encode::finished_round(), &[]], Tally::default())
     }
 
     /// Hands what has been buffered to the disk, without waiting for it.
     pub fn flush(&mut self) -> Result<(), SinkError> {
-        self.reap()?;
-        self.compress(Compressor::flush)?;
-        self.submit()
+        self.buffered.as_mut().map_or(Ok(()), |buffered| buffered.submit(&mut self.out))
     }
 
     /// Waits until everything is written. Afterwards [`StreamFile::size_bytes`] holds; after an
     /// error the file ends behind the last record that was kept.
     pub fn finish(&mut self) -> Result<(), SinkError> {
-        let flushed = self.compress(Compressor::end_frame).and_then(|()| self.submit());
-        while let Some(buffered) = &mut self.buffered
-            && let Some(written) = buffered.engine.complete()?
-        {
-            self.written(written);
-        }
-        flushed.and_then(|()| self.check())
+        self.buffered.as_mut().map_or(Ok(()), |buffered| buffered.finish(&mut self.out))
     }
 
     /// The file, and where the stream ends.
     pub fn file(&self) -> &StreamFile {
-        &self.file
+        &self.out.file
     }
 
+    /// What it cost so far.
+    pub fn counts(&self) -> &WriteCounts {
+        &self.out.counts
+    }
+}
+
+impl Out {
     fn write_through(&mut self, pieces: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
         let size = pieces[0].len() + pieces[1].len();
         if size == 0 {
@@ -206,226 +172,6 @@ impl StreamSink {
         self.counts.bytes += kept as u64;
         self.file.cut(offset + kept as u64);
         Err(error.into())
-    }
-
-    fn buffer(&mut self, pieces: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
-        let size = pieces[0].len() + pieces[1].len();
-        if let Err(error) = self.make_room(size) {
-            self.counts.unwritten += tally;
-            return Err(error);
-        }
-        let Some(buffered) = &mut self.buffered else { return Ok(()) };
-        let Some(block) = &mut buffered.current else { return Ok(()) };
-        block.tally += tally;
-        let Some(compressor) = &mut buffered.compressor else {
-            pieces.iter().for_each(|piece| block.buffer.push(piece));
-            return Ok(());
-        };
-        let before = block.buffer.used().len();
-        for piece in pieces {
-            compressor.push(piece, &mut block.buffer)?;
-        }
-        self.counts.compressed_from_bytes += size as u64;
-        self.counts.compressed_to_bytes += (block.buffer.used().len() - before) as u64;
-        let is_full = compressor.is_full() || buffered.whole_frames;
-        self.compress(if is_full { Compressor::end_frame } else { Compressor::flush })
-    }
-
-    /// Lets the compressor do something about what it holds.
-    fn compress(
-        &mut self,
-        what: fn(&mut Compressor, &mut WriteBuffer) -> io::Result<()>,
-    ) -> Result<(), SinkError> {
-        // What it holds back may need a block of its own.
-        if self
-            .buffered
-            .as_ref()
-            .is_some_and(|b| b.compressor.as_ref().is_some_and(Compressor::has_news))
-        {
-            self.make_room(0)?;
-        }
-        if let Some(Buffered { compressor: Some(compressor), current: Some(block), .. }) =
-            &mut self.buffered
-        {
-            let before = block.buffer.used().len();
-            what(compressor, &mut block.buffer)?;
-            self.counts.compressed_to_bytes += (block.buffer.used().len() - before) as u64;
-        }
-        Ok(())
-    }
-
-    /// Sees to a block with room for `size` bytes, or for as many compressed ones. The frame goes
-    /// on in the next block where this one is full.
-    fn make_room(&mut self, size: usize) -> Result<(), SinkError> {
-        let Some(buffered) = &mut self.buffered else { return Ok(()) };
-        let needed = match &buffered.compressor {
-            Some(_) => compress::chunk_room_bytes(),
-            None => size,
-        };
-        if buffered.current.as_ref().is_some_and(|block| block.buffer.free_bytes() >= needed) {
-            return Ok(());
-        }
-        if let Some(Buffered { compressor: Some(compressor), current: Some(block), .. }) =
-            &mut self.buffered
-        {
-            compressor.flush(&mut block.buffer)?;
-        }
-        self.submit()?;
-        let block = self.next_block()?;
-        if let Some(buffered) = &mut self.buffered {
-            buffered.current = Some(block);
-        }
-        Ok(())
-    }
-
-    /// Starts to write the current block.
-    fn submit(&mut self) -> Result<(), SinkError> {
-        self.reap()?;
-        let Some(buffered) = &mut self.buffered else { return Ok(()) };
-        let Some(block) = buffered.current.take_if(|block| !block.buffer.used().is_empty()) else {
-            return Ok(());
-        };
-        while !buffered.engine.has_room() {
-            let begin = Instant::now();
-            let written = buffered.engine.complete()?;
-            self.counts.stalls += 1;
-            self.counts.stall_ns += begin.elapsed().as_nanos() as u64;
-            if let Some(written) = written {
-                buffered.settle(written, &mut self.file, &mut self.counts);
-            }
-        }
-        if buffered.failed.is_some() {
-            self.counts.unwritten += block.tally;
-            return self.check();
-        }
-        let size = block.buffer.used().len();
-        let offset = self.file.reserve(size);
-        buffered.under_way.push(offset);
-        let tally = block.tally;
-        let begin = Instant::now();
-        let submitted = buffered.engine.submit(&self.file, offset, block);
-        self.counts.write_ns += begin.elapsed().as_nanos() as u64;
-        self.counts.writes += 1;
-        self.counts.bytes += size as u64;
-        if let Err(error) = submitted {
-            self.counts.unwritten += tally;
-            let failure = Failure { offset, kept: 0, kept_tally: Tally::default(), error };
-            buffered.fail(failure, &mut self.counts);
-        }
-        self.reap()
-    }
-
-    fn next_block(&mut self) -> Result<Block, SinkError> {
-        loop {
-            self.reap()?;
-            let Some(buffered) = &mut self.buffered else {
-                return Err(io::Error::other("a stream without blocks").into());
-            };
-            if let Some(block) = buffered.pool.take() {
-                return Ok(block);
-            }
-            let begin = Instant::now();
-            let written = buffered.engine.complete()?;
-            self.counts.stalls += 1;
-            self.counts.stall_ns += begin.elapsed().as_nanos() as u64;
-            match written {
-                Some(written) => self.written(written),
-                None => return Err(io::Error::other("all blocks of a stream are gone").into()),
-            }
-        }
-    }
-
-    /// Takes back the blocks that have been written meanwhile.
-    fn reap(&mut self) -> Result<(), SinkError> {
-        while let Some(buffered) = &mut self.buffered
-            && let Some(written) = buffered.engine.try_complete()
-        {
-            self.written(written);
-        }
-        match &self.buffered {
-            Some(Buffered { failed: Some(_), .. }) => self.check(),
-            _ => Ok(()),
-        }
-    }
-
-    fn written(&mut self, written: Written) {
-        if let Some(buffered) = &mut self.buffered {
-            buffered.settle(written, &mut self.file, &mut self.counts);
-        }
-    }
-
-    /// An error after a failed write; the file is cut behind what is kept.
-    fn check(&mut self) -> Result<(), SinkError> {
-        let Some(buffered) = &mut self.buffered else { return Ok(()) };
-        let Some(failed) = &buffered.failed else { return Ok(()) };
-        if let Some(block) = buffered.current.take() {
-            self.counts.unwritten += block.tally;
-        }
-        let error = io::Error::new(failed.error.kind(), failed.error.to_string());
-        let error = failed.error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
-        // Others may still be under way behind it; `finish` waits for them and cuts again.
-        if buffered.under_way.is_empty() {
-            self.file.cut(failed.offset + failed.kept as u64);
-        }
-        Err(error.into())
-    }
-}
-
-impl Buffered {
-    /// Books a block whose write has ended.
-    fn settle(&mut self, written: Written, file: &mut StreamFile, counts: &mut WriteCounts) {
-        let Written { offset, block, result } = written;
-        let tally = block.tally;
-        match result {
-            Ok(()) => {
-                self.under_way.retain(|other| *other != offset);
-                self.ahead.push((offset, tally));
-                self.forget_settled(counts);
-            }
-            Err((some, error)) => {
-                let bytes = Pieces([block.buffer.used(), &[]]);
-                // Half a frame is worth nothing: of compressed blocks nothing is kept.
-                let kept = match self.compressor {
-                    Some(_) => 0,
-                    None => bytes.whole_records(file.kept_room(some)),
-                };
-                let kept_tally = Tally::of(&block.buffer.used()[..kept]);
-                counts.bytes -= (block.buffer.used().len() - kept) as u64;
-                counts.unwritten += tally;
-                self.fail(Failure { offset, kept, kept_tally, error }, counts);
-            }
-        }
-        self.pool.give_back(block);
-    }
-
-    /// Books a failed write. Of the first one by its place something may be kept; what lies behind
-    /// it is lost.
-    fn fail(&mut self, failure: Failure, counts: &mut WriteCounts) {
-        self.under_way.retain(|other| *other != failure.offset);
-        match &mut self.failed {
-            Some(first) if first.offset < failure.offset => {}
-            first => {
-                if let Some(later) = first.take() {
-                    counts.unwritten += later.kept_tally;
-                }
-                counts.unwritten -= failure.kept_tally;
-                *first = Some(failure);
-            }
-        }
-        self.forget_settled(counts);
-    }
-
-    /// Blocks that were written are safe when nothing before them is under way or has failed.
-    fn forget_settled(&mut self, counts: &mut WriteCounts) {
-        let failed = self.failed.as_ref().map(|failed| failed.offset);
-        let oldest = self.under_way.iter().min().copied();
-        self.ahead.retain(|(offset, tally)| {
-            if failed.is_some_and(|failed| failed < *offset) {
-                counts.unwritten += *tally;
-                return false;
-            }
-            oldest.is_some_and(|oldest| oldest < *offset)
-        });
     }
 }
 
@@ -516,9 +262,9 @@ mod tests {
             let mut written = vec![0; size as usize];
             std::os::unix::fs::FileExt::read_exact_at(&*file, &mut written, 0).unwrap();
             assert!(decoded(&written, &options) == expected, "{options:?}");
-            assert_eq!(sink.counts.unwritten, Tally::default());
-            assert_eq!(sink.counts.bytes, size);
-            let compressed = sink.counts.compressed_from_bytes;
+            assert_eq!(sink.counts().unwritten, Tally::default());
+            assert_eq!(sink.counts().bytes, size);
+            let compressed = sink.counts().compressed_from_bytes;
             assert_eq!(compressed > 0, options.compression_level.is_some());
         }
     }
@@ -543,7 +289,7 @@ mod tests {
             }
             failed |= sink.finish().is_err();
             assert!(failed, "{options:?}");
-            assert_eq!(sink.counts.unwritten, taken, "{options:?}");
+            assert_eq!(sink.counts().unwritten, taken, "{options:?}");
             assert_eq!(sink.file().size_bytes(), 0, "{options:?}");
         }
     }
