@@ -110,7 +110,7 @@ pub enum CaptureError {
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     /// The output.
-    #[error("cannot {attempt} {output}")]
+    #[error("cannot {attempt} {output}{}", elsewhere(.source))]
     Output { attempt: &'static str, output: String, source: io::Error },
     /// Standard output is a terminal.
     #[error("refusing to write a recording to a terminal: redirect it, or name a file with -o")]
@@ -121,6 +121,19 @@ pub enum CaptureError {
          tracefs /sys/kernel/tracing; let this user read it: chmod -R a+rX /sys/kernel/tracing)"
     )]
     Tracepoint { tracepoint: String, source: io::Error },
+}
+
+/// What to do where a file cannot be made at a place.
+fn elsewhere(error: &io::Error) -> &'static str {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::NotFound => " (make its directory, or name another place with -o)",
+        K::PermissionDenied | K::ReadOnlyFilesystem | K::NotADirectory => {
+            " (name another place with -o)"
+        }
+        K::StorageFull | K::QuotaExceeded => " (make room, or name another place with -o)",
+        _ => "",
+    }
 }
 
 impl CaptureError {

@@ -1,10 +1,13 @@
 //! Opening the recording that `-i` names.
 
 use anyhow::{Context, Result, bail};
-use std::io::{self, IsTerminal};
-use std::os::unix::fs::FileTypeExt;
+use std::io::{self, ErrorKind, IsTerminal};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use whit_perfdata::reader::Recording;
+use whit_perfdata::reader::{OpenError, Recording};
+
+/// What is read without `-i`.
+const DEFAULT_INPUT: &str = "perf.data";
 
 /// Which recording.
 #[derive(clap::Args, Debug)]
@@ -22,20 +25,44 @@ impl InputArgs {
             Some(path) if path == Path::new("-") => from_stdin(),
             Some(path) => open(path),
             None if stdin_is_pipe() => from_stdin(),
-            None => open(Path::new("perf.data")),
+            None => open(Path::new(DEFAULT_INPUT)),
         }
     }
 }
 
 fn open(path: &Path) -> Result<Recording> {
-    Recording::open(path).with_context(|| {
-        if path == Path::new("perf.data") && !path.exists() {
-            "there is no recording here: make one with `whit record -- COMMAND`, or name one with \
-             -i FILE"
-        } else {
-            "the recording cannot be opened"
-        }
+    Recording::open(path).map_err(|error| {
+        let advice = advice(path, &error);
+        anyhow::Error::new(error).context(advice)
     })
+}
+
+/// What went wrong, and what helps.
+fn advice(path: &Path, error: &OpenError) -> String {
+    let OpenError::Io { source, .. } = error else {
+        return "the recording cannot be opened".to_owned();
+    };
+    match source.kind() {
+        ErrorKind::NotFound => {
+            let output = match path == Path::new(DEFAULT_INPUT) {
+                true => String::new(),
+                false => format!("-o {} ", path.display()),
+            };
+            format!(
+                "there is no recording here: make one with `whit record {output}-- COMMAND`, or \
+                 name one with -i FILE"
+            )
+        }
+        ErrorKind::PermissionDenied => {
+            let owner = path.metadata().map_or_else(
+                |_| "its directory is closed to you".to_owned(),
+                |metadata| format!("it belongs to the user with ID {}", metadata.uid()),
+            );
+            let path = path.display();
+            format!("the recording may not be read: {owner} (sudo chown $USER {path})")
+        }
+        _ => "the recording cannot be opened".to_owned(),
+    }
 }
 
 fn stdin_is_pipe() -> bool {

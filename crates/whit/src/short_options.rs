@@ -1,4 +1,5 @@
-//! Short options with their value attached, as in `-F99`, `-agF99` and `-z3`.
+//! Short options with their value attached, as in `-F99`, `-agF99` and `-z3`, and options that do
+//! not exist.
 //!
 //! Where a subcommand ends in a command of the user's, clap takes an argument with a hyphen for the
 //! start of that command unless every letter of it is an option. Such an argument is taken apart
@@ -29,6 +30,21 @@ pub(crate) fn take_apart(subcommand: &Command, argument: &str) -> Option<Vec<OsS
         return Some(parts);
     }
     None
+}
+
+/// What to say behind the name of an option that a subcommand does not have: the one that was
+/// probably meant, or where to look.
+pub(crate) fn similar(subcommand: &str, argument: &str) -> String {
+    let help = format!(" (see whit {subcommand} --help)");
+    let Some(written) = argument.strip_prefix("--") else { return help };
+    let written = written.split('=').next().unwrap_or(written);
+    let cli = <crate::Cli as clap::CommandFactory>::command();
+    let Some(command) = cli.find_subcommand(subcommand) else { return help };
+    let known = command.get_arguments().filter_map(Arg::get_long);
+    match whit_events::nearest(written, known) {
+        Some(name) => format!(": did you mean '--{name}'?{help}"),
+        None => help,
+    }
 }
 
 fn takes_value(option: &Arg) -> bool {
@@ -68,6 +84,14 @@ mod tests {
         assert_eq!(apart("-z3").unwrap(), ["--level=3"]);
         assert_eq!(apart("-z=3").unwrap(), ["--level=3"]);
         assert_eq!(apart("-avF99").unwrap(), ["-av", "--freq=99"]);
+    }
+
+    #[test]
+    fn the_option_that_was_meant_is_named() {
+        let text = similar("record", "--aoi=4");
+        assert_eq!(text, ": did you mean '--aio'? (see whit record --help)");
+        assert_eq!(similar("record", "--zebrafish"), " (see whit record --help)");
+        assert_eq!(similar("record", "-W"), " (see whit record --help)");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From the command line to what the recorder is told.
 
 use super::{RecordArgs, arch, parse, target};
+use crate::short_options;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 use whit_capture::branch::BranchFilter;
@@ -24,7 +25,7 @@ impl RecordArgs {
         if let Some(first) = self.command.first().and_then(|name| name.to_str())
             && first.starts_with('-')
         {
-            bail!("unknown option '{first}' (see whit record --help)");
+            bail!("unknown option '{first}'{}", short_options::similar("record", first));
         }
         let (target, overridden) = target::choose(self)?;
         for what in overridden {
