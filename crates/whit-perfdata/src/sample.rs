@@ -41,6 +41,7 @@ pub struct SampleLayout {
     intr_regs_mask: u64,
     id_offset: Option<usize>,
     time_offset: Option<usize>,
+    cpu_offset: Option<usize>,
     id_trailer_size_bytes: usize,
 }
 
@@ -197,6 +198,7 @@ impl SampleLayout {
             (false, true) => Some(size(&[T::IP, T::TID, T::TIME, T::ADDR])),
             (false, false) => None,
         };
+        let before_cpu = [T::IDENTIFIER, T::IP, T::TID, T::TIME, T::ADDR, T::ID, T::STREAM_ID];
         let trailer = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER];
         SampleLayout {
             sample_type: attr.sample_type,
@@ -207,6 +209,7 @@ impl SampleLayout {
             intr_regs_mask: attr.sample_regs_intr,
             id_offset,
             time_offset: has(T::TIME).then(|| size(&[T::IDENTIFIER, T::IP, T::TID])),
+            cpu_offset: has(T::CPU).then(|| size(&before_cpu)),
             id_trailer_size_bytes: if sample_id_all { size(&trailer) } else { 0 },
         }
     }
@@ -229,6 +232,12 @@ impl SampleLayout {
     #[inline]
     pub fn sample_time(&self, body: &[u8]) -> Option<TimestampNs> {
         u64_at(body, self.time_offset?).map(TimestampNs)
+    }
+
+    /// The CPU on which a sample was taken, without decoding the rest.
+    #[inline]
+    pub fn sample_cpu(&self, body: &[u8]) -> Option<CpuId> {
+        u64_at(body, self.cpu_offset?).map(|word| CpuId(word as u32))
     }
 
     /// Size of the sample id trailer; zero without `sample_id_all`.
@@ -461,5 +470,9 @@ mod tests {
         assert_eq!(layout(T::IP | T::IDENTIFIER).id_offset(), Some(0));
         assert_eq!(layout(T::IP | T::TID | T::TIME | T::IDENTIFIER).time_offset(), Some(24));
         assert_eq!(layout(T::IP).id_offset(), None);
+        let fields = T::IP | T::TID | T::TIME | T::STREAM_ID | T::CPU | T::IDENTIFIER;
+        let words = body(&[7, 0x1000, 1, 99, 8, 0x1_0000_0003]);
+        assert_eq!(layout(fields).sample_cpu(&words), Some(CpuId(3)));
+        assert_eq!(layout(T::IP | T::TID).sample_cpu(&words), None);
     }
 }

@@ -1,6 +1,7 @@
 //! From a sample to its call chain: addresses, innermost first.
 
 use crate::binaries::Binaries;
+use crate::branch_chain;
 use crate::dso_table::{DsoIndex, DsoTable, RecordedKind};
 use crate::process::{Epoch, ProcessModel, SpaceId};
 use rustc_hash::FxHashMap;
@@ -49,7 +50,7 @@ pub(crate) struct ChainEntry {
 }
 
 impl ChainEntry {
-    fn exact(address: Avma, side: Side) -> ChainEntry {
+    pub(crate) fn exact(address: Avma, side: Side) -> ChainEntry {
         ChainEntry { address, is_return_address: false, side }
     }
 
@@ -69,6 +70,8 @@ pub(crate) struct Chain {
     /// True where a stack was dumped that whit cannot unwind: of a 32-bit process, or of a machine
     /// that it does not know.
     pub is_foreign: bool,
+    /// True where branch records continue what was unwound.
+    pub is_continued: bool,
 }
 
 /// Where code lies: a binary and a place in it. The place is an offset into the file for files, a
@@ -137,15 +140,26 @@ impl<'a> ChainMaker<'a> {
         chain.entries.clear();
         chain.stop = None;
         chain.is_foreign = false;
+        chain.is_continued = false;
         let side = side_of(cpu_mode);
-        let from_branches =
+        let has_calls =
             attr.branch_sample_type & BRANCH_CALL_STACK != 0 && !sample.branch_stack.is_empty();
-        self.add_recorded(sample, side, from_branches, &mut chain.entries);
-        if from_branches {
-            add_branch_call_stack(sample, side, &mut chain.entries);
-        } else if !sample.user_stack.is_empty() {
+        self.add_recorded(sample, side, has_calls, &mut chain.entries);
+        if !sample.user_stack.is_empty() {
             self.add_unwound(sample, epoch, chain);
-        } else if let Some(epoch) = epoch {
+        }
+        if has_calls {
+            let entries = &mut chain.entries;
+            let room = self.context.max_stack.saturating_sub(entries.len());
+            match chain.stop {
+                Some(stop) => {
+                    chain.is_continued = branch_chain::continue_chain(sample, stop, room, entries);
+                }
+                None => branch_chain::add(sample, side, entries),
+            }
+        } else if sample.user_stack.is_empty()
+            && let Some(epoch) = epoch
+        {
             self.add_leaf_caller(sample, epoch, chain);
         }
         if let Some(ip) = sample.ip {
@@ -316,15 +330,4 @@ fn side_of(cpu_mode: u16) -> Side {
         misc::GUEST_KERNEL | misc::GUEST_USER => Side::Guest,
         _ => Side::User,
     }
-}
-
-/// The user side of a chain from the LBR in call-stack mode: where execution stood, then the
-/// calls that led there, innermost first.
-fn add_branch_call_stack(sample: &Sample<'_>, side: Side, out: &mut Vec<ChainEntry>) {
-    let innermost = match side {
-        Side::User => sample.ip,
-        _ => sample.branch_stack.iter().next().map(|entry| entry.to),
-    };
-    out.extend(innermost.map(|address| ChainEntry::exact(address, Side::User)));
-    out.extend(sample.branch_stack.iter().map(|entry| ChainEntry::exact(entry.from, Side::User)));
 }

@@ -34,7 +34,7 @@ pub(crate) fn describe(
 ) {
     profile.ledger = recording.features.ledger();
     profile.stats = stats(prepared, stops);
-    profile.losses = losses(profile, recording, prepared, sums);
+    profile.losses = losses(profile, prepared, sums);
     profile.recording = info(recording, sums);
     profile.warnings = warnings(profile, recording, prepared, sums, stops);
 }
@@ -55,25 +55,21 @@ fn stats(prepared: &Prepared, stops: &StopCounts) -> RecordStats {
         by_type,
         samples_by_event: prepared.scan.samples_by_event.clone(),
         unwind_stops: stops.iter().map(|(reason, count)| (reason.to_string(), count)).collect(),
+        continued_chains: stops.continued,
     }
 }
 
-fn losses(
-    profile: &Profile,
-    recording: &Recording,
-    prepared: &Prepared,
-    sums: &Aggregate,
-) -> LossReport {
+fn losses(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> LossReport {
     let loss = &prepared.scan.loss;
-    let rings = recording.events.first().map_or(1, |event| event.ids.len().max(1)) as u64;
     let sampled_ns = match (sums.first_time, sums.last_time) {
         (Some(first), Some(last)) => last.since(first),
         _ => 0,
     };
-    // The recorder measured these at the rings; from a foreign file they are worked out.
+    // The recorder measured these at the rings; from a foreign file they are worked out, where
+    // its rings can be told apart.
     let (paused_ns, elapsed_ns) = match &profile.ledger {
         Some(ledger) if ledger.elapsed_ns > 0 => (ledger.paused_ns, ledger.elapsed_ns),
-        _ => (loss.paused_ns, sampled_ns.saturating_mul(rings)),
+        _ => (loss.paused_ns, sampled_ns.saturating_mul(loss.rings)),
     };
     LossReport {
         lost_records: loss.lost_records,

@@ -249,6 +249,7 @@ impl<'a> Worker<'a> {
         self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
         self.stops.count(self.chain.stop);
         self.stops.foreign_stacks += u64::from(self.chain.is_foreign);
+        self.stops.continued += u64::from(self.chain.is_continued);
         let is_jitted = prepared.binaries.has_jitdump(pid);
         let fixed_period = !attr.has(AttrFlags::FREQ);
         let facts = SampleFacts {

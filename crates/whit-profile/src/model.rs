@@ -256,7 +256,8 @@ pub struct LossReport {
     pub lost_samples: u64,
     /// Time during which rings were full, summed over rings.
     pub paused_ns: u64,
-    /// Recorded time, summed over rings; `paused_ns / elapsed_ns` is the data loss.
+    /// Recorded time, summed over rings; `paused_ns / elapsed_ns` is the data loss. Zero where
+    /// the rings of a foreign recording cannot be told apart, so that neither is known.
     pub elapsed_ns: u64,
     /// Bytes at the end of the recording that hold no whole record (a killed recorder).
     pub truncated_bytes: u64,
@@ -284,4 +285,6 @@ pub struct RecordStats {
     pub samples_by_event: Vec<u64>,
     /// Why the unwinding of user stacks ended: reason and number of samples.
     pub unwind_stops: Vec<(String, u64)>,
+    /// Samples whose user stack was cut and whose chain goes on with branch records.
+    pub continued_chains: u64,
 }

@@ -5,6 +5,7 @@
 
 use crate::counts::{Skipped, TypeCounts};
 use crate::load::LoadError;
+use crate::paused::{Apart, RingTimes};
 use crate::progress::Progress;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
@@ -100,6 +101,8 @@ pub(crate) struct ScannedLoss {
     pub(crate) lost_chunks: u64,
     pub(crate) lost_samples: u64,
     pub(crate) paused_ns: u64,
+    /// Rings that paused time was worked out for.
+    pub(crate) rings: u64,
     pub(crate) truncated_bytes: u64,
 }
 
@@ -138,12 +141,13 @@ pub(crate) fn scan(
     let next = std::sync::atomic::AtomicUsize::new(0);
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
+    let apart = Apart::of(recording, events);
     let worker = || {
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(stream) = recording.streams.get(index) else { break done };
-            let scanner = StreamScanner::new(events, stream, block_times, index == 0);
+            let scanner = StreamScanner::new(events, stream, block_times, apart, index == 0);
             done.push((index, scanner.run(threads_per_stream, progress)));
         }
     };
@@ -187,6 +191,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         loss.lost_chunks += new.lost_chunks;
         loss.lost_samples = loss.lost_samples.saturating_add(new.lost_samples);
         loss.paused_ns = loss.paused_ns.saturating_add(new.paused_ns);
+        loss.rings += new.rings;
         loss.truncated_bytes += new.truncated_bytes;
         scan.wrapped.add(part.wrapped);
     }
@@ -236,6 +241,7 @@ struct StreamScanner<'e> {
     warnings: Vec<String>,
     /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
+    ring_times: RingTimes<'e>,
     is_first_stream: bool,
 }
 
@@ -244,6 +250,7 @@ impl<'e> StreamScanner<'e> {
         events: &'e EventTable,
         stream: &'e Stream,
         block_times: BlockTimes,
+        apart: Apart,
         is_first_stream: bool,
     ) -> Self {
         let mut layouts = (0..events.len()).filter_map(|event| events.layout(event));
@@ -264,6 +271,7 @@ impl<'e> StreamScanner<'e> {
             malformed: Skipped::default(),
             warnings: Vec::new(),
             last_time: None,
+            ring_times: RingTimes::new(events, apart),
             is_first_stream,
         }
     }
@@ -293,6 +301,8 @@ impl<'e> StreamScanner<'e> {
                 stream.path().display(),
             ));
         }
+        self.loss.paused_ns = self.ring_times.paused_ns();
+        self.loss.rings = self.ring_times.rings();
         StreamScan {
             changes: self.changes,
             plan: StreamPlan { stream: stream.clone(), blocks: self.blocks },
@@ -313,6 +323,7 @@ impl<'e> StreamScanner<'e> {
         let mut previous: Option<RawRecord<'_>> = None;
         while let Some((record, tail)) = RawRecord::split(rest) {
             self.counts.count(record.header.kind);
+            self.ring_times.see(record);
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {
                 record_type::SAMPLE => self.sample(record, position, &mut planned),
@@ -379,10 +390,6 @@ impl<'e> StreamScanner<'e> {
                 let loss = &mut self.loss;
                 loss.lost_records = loss.lost_records.saturating_add(lost);
                 loss.lost_chunks += 1;
-                if let (Some(at), Some(before)) = (id.time, self.time_before(previous)) {
-                    let paused_ns = at.since(before);
-                    self.loss.paused_ns = self.loss.paused_ns.saturating_add(paused_ns);
-                }
             }
             SideBand::LostSamples { lost } => {
                 self.loss.lost_samples = self.loss.lost_samples.saturating_add(lost);

@@ -10,6 +10,8 @@ pub(crate) struct StopCounts {
     pub(crate) unreadable_samples: u64,
     /// Samples whose stack was dumped and is none that whit unwinds.
     pub(crate) foreign_stacks: u64,
+    /// Chains that branch records continue.
+    pub(crate) continued: u64,
 }
 
 impl StopCounts {
@@ -24,6 +26,7 @@ impl StopCounts {
         self.by_reason.iter_mut().zip(&other.by_reason).for_each(|(a, b)| *a += b);
         self.unreadable_samples += other.unreadable_samples;
         self.foreign_stacks += other.foreign_stacks;
+        self.continued += other.continued;
     }
 
     /// Reasons that occurred, with their counts.

@@ -34,7 +34,7 @@
 //!               "truncated_bytes", "data_loss" },
 //!   "ledger": { .. as the ledger's fields .. } | null,
 //!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..],
-//!              "unwind_stops": { "reason": samples, .. } },
+//!              "unwind_stops": { "reason": samples, .. }, "continued_chains": samples },
 //!   "warnings": [ "..", .. ]
 //! }
 //! ```
@@ -171,10 +171,11 @@ impl Serialize for Stats<'_> {
                 serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
             }
         }
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(Some(4))?;
         map.serialize_entry("by_type", &Counts(&self.0.by_type))?;
         map.serialize_entry("samples_by_event", &self.0.samples_by_event)?;
         map.serialize_entry("unwind_stops", &Counts(&self.0.unwind_stops))?;
+        map.serialize_entry("continued_chains", &self.0.continued_chains)?;
         map.end()
     }
 }

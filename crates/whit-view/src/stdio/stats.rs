@@ -39,6 +39,10 @@ pub fn write_stats(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     for (reason, samples) in &stats.unwind_stops {
         writeln!(out, "{samples:>10}  {reason}")?;
     }
+    if stats.continued_chains > 0 {
+        let samples = stats.continued_chains;
+        writeln!(out, "{samples:>10}  of these go on with the calls in their branch records")?;
+    }
     match loss_line(&profile.losses) {
         Some(line) => writeln!(out, "{line}"),
         None => Ok(()),

@@ -1,0 +1,175 @@
+//! For how long rings were full.
+//!
+//! The kernel writes a LOST record as soon as a ring has room again, stamped with that moment: the
+//! ring was *paused* from the record before it to the LOST record. In a serial recording the rings
+//! stand mixed, so the record before may belong to another ring; records are told apart by
+//! their CPU, which each ring has of its own.
+
+use rustc_hash::FxHashMap;
+use whit_perfdata::attr::SampleType;
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::{RawRecord, record_type};
+use whit_types::{CpuId, TimestampNs};
+
+/// Rings that are told apart in one stream; a corrupt recording may claim more CPUs than that.
+const MAX_RINGS: usize = 1 << 16;
+
+/// How the records of a stream's rings are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Apart {
+    /// Each stream holds one ring.
+    One,
+    /// By the CPU that each record names.
+    ByCpu,
+    /// Not at all: paused time is not known.
+    No,
+    /// Not needed: the recorder measured at the rings.
+    Measured,
+}
+
+impl Apart {
+    pub(crate) fn of(recording: &Recording, events: &EventTable) -> Apart {
+        if recording.features.ledger().is_some_and(|ledger| ledger.elapsed_ns > 0) {
+            return Apart::Measured;
+        }
+        let mut layouts = (0..events.len()).filter_map(|event| events.layout(event));
+        let needed = SampleType::TIME | SampleType::CPU;
+        if layouts.all(|l| l.sample_id_all && l.sample_type.contains(needed)) {
+            return Apart::ByCpu;
+        }
+        // A directory of parallel streams has one file more than readers.
+        let one_each = recording.streams.len() > rings_opened(recording);
+        if one_each || rings_opened(recording) == 1 { Apart::One } else { Apart::No }
+    }
+}
+
+/// Each event has one id in each ring.
+fn rings_opened(recording: &Recording) -> usize {
+    recording.events.first().map_or(1, |event| event.ids.len().max(1))
+}
+
+/// Follows the rings of one stream.
+#[derive(Debug)]
+pub(crate) struct RingTimes<'e> {
+    events: &'e EventTable,
+    apart: Apart,
+    /// Time of each ring's last record.
+    last: FxHashMap<CpuId, TimestampNs>,
+    paused_ns: u64,
+}
+
+impl<'e> RingTimes<'e> {
+    pub(crate) fn new(events: &'e EventTable, apart: Apart) -> RingTimes<'e> {
+        RingTimes { events, apart, last: FxHashMap::default(), paused_ns: 0 }
+    }
+
+    /// Notes a record, in the order in which its ring holds it.
+    #[inline]
+    pub(crate) fn see(&mut self, record: RawRecord<'_>) {
+        let kind = record.header.kind;
+        if !matches!(self.apart, Apart::One | Apart::ByCpu) || kind >= record_type::USER_START {
+            return;
+        }
+        let Some((cpu, time)) = self.place(record) else { return };
+        // What the recorder made up for processes that existed before was in no ring.
+        if time.0 == 0 || (self.last.len() >= MAX_RINGS && !self.last.contains_key(&cpu)) {
+            return;
+        }
+        let before = self.last.insert(cpu, time);
+        if let (record_type::LOST, Some(before)) = (kind, before) {
+            self.paused_ns = self.paused_ns.saturating_add(time.since(before));
+        }
+    }
+
+    fn place(&self, record: RawRecord<'_>) -> Option<(CpuId, TimestampNs)> {
+        let (cpu, time) = if record.header.kind == record_type::SAMPLE {
+            let event = self.events.event_of_sample(record.body)?;
+            let layout = self.events.layout(event)?;
+            (layout.sample_cpu(record.body), layout.sample_time(record.body)?)
+        } else {
+            let id = self.events.parse_id_trailer(record.body);
+            (id.cpu, id.time?)
+        };
+        let ring = if self.apart == Apart::ByCpu { cpu? } else { CpuId(0) };
+        Some((ring, time))
+    }
+
+    /// Sum over the stream's rings.
+    pub(crate) fn paused_ns(&self) -> u64 {
+        self.paused_ns
+    }
+
+    /// Rings that have records.
+    pub(crate) fn rings(&self) -> u64 {
+        self.last.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::attr::{Attr, AttrFlags};
+    use whit_perfdata::encode::push_record;
+    use whit_perfdata::feature::EventDesc;
+
+    const FIELDS: [u64; 2] = [0x1000, 1];
+
+    fn events() -> EventTable {
+        let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CPU;
+        let flags = AttrFlags::SAMPLE_ID_ALL;
+        let attr = Attr { sample_type, flags, ..Attr::default() };
+        EventTable::new(&[EventDesc { attr, ids: vec![1, 2], name: "e".into() }])
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    fn sample(out: &mut Vec<u8>, time: u64, cpu: u64) {
+        push_record(out, record_type::SAMPLE, 0, &words(&[FIELDS[0], FIELDS[1], time, cpu]));
+    }
+
+    fn lost(out: &mut Vec<u8>, time: u64, cpu: u64) {
+        push_record(out, record_type::LOST, 0, &words(&[1, 5, FIELDS[1], time, cpu]));
+    }
+
+    fn paused(apart: Apart, bytes: &[u8]) -> (u64, u64) {
+        let events = events();
+        let mut times = RingTimes::new(&events, apart);
+        let mut rest = bytes;
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            times.see(record);
+            rest = tail;
+        }
+        (times.paused_ns(), times.rings())
+    }
+
+    #[test]
+    fn the_record_before_is_the_rings_own() {
+        let mut bytes = Vec::new();
+        sample(&mut bytes, 100, 0);
+        sample(&mut bytes, 390, 1);
+        lost(&mut bytes, 400, 0);
+        lost(&mut bytes, 395, 1);
+        assert_eq!(paused(Apart::ByCpu, &bytes), ((400 - 100) + (395 - 390), 2));
+        assert_eq!(paused(Apart::No, &bytes), (0, 0));
+        assert_eq!(paused(Apart::Measured, &bytes), (0, 0));
+    }
+
+    #[test]
+    fn one_ring_needs_no_cpu() {
+        let mut bytes = Vec::new();
+        sample(&mut bytes, 100, 0);
+        lost(&mut bytes, 130, 1);
+        assert_eq!(paused(Apart::One, &bytes), (30, 1));
+    }
+
+    #[test]
+    fn made_up_records_and_first_ones_pause_nothing() {
+        let mut bytes = Vec::new();
+        sample(&mut bytes, 0, 0);
+        lost(&mut bytes, 130, 0);
+        assert_eq!(paused(Apart::ByCpu, &bytes), (0, 1));
+    }
+}
