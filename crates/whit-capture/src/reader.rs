@@ -57,6 +57,8 @@ pub struct Journal {
 pub enum Pass {
     /// Those that hold at least `--mmap-flush` bytes.
     WorthWhile,
+    /// Those that hold at least so much.
+    AtLeast(usize),
     /// All that hold something.
     Everything,
 }
@@ -110,6 +112,7 @@ impl Reader {
     pub fn pass(&mut self, sink: &mut StreamSink, which: Pass) -> Result<u64, SinkError> {
         let min_bytes = match which {
             Pass::WorthWhile => self.min_bytes.max(1),
+            Pass::AtLeast(bytes) => self.min_bytes.max(bytes),
             Pass::Everything => 1,
         };
         let mut bytes = 0;

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
@@ -58,32 +58,38 @@ impl Poller {
         epoll::delete(&self.epoll, fd)
     }
 
-    /// Waits until something is ready or `timeout` has passed (`None`: for ever). An empty
-    /// result is a timeout, or a signal that came meanwhile.
+    /// Waits until something is ready or `timeout` has passed (`None`: for ever); an empty result is
+    /// a timeout. Interruptions do not end the wait: io_uring interrupts its thread whenever a write
+    /// is done, and signals are taken by [`SignalFd`](crate::SignalFd).
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Vec<Ready>, Errno> {
-        let timeout = match timeout {
-            None => None,
-            Some(t) => Some(rustix::event::Timespec::try_from(t).map_err(|_| Errno::INVAL)?),
-        };
+        let end = timeout.map(|timeout| Instant::now() + timeout);
+        let mut left = timeout;
         let mut buffer = [const { MaybeUninit::uninit() }; READY_MAX];
-        let ready = match epoll::wait(&self.epoll, &mut buffer, timeout.as_ref()) {
-            Ok((ready, _)) => ready,
-            Err(Errno::INTR) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let gone = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        Ok(ready
-            .iter()
-            .map(|event| {
-                let flags = event.flags;
-                Ready {
-                    token: event.data.u64(),
-                    readable: flags.contains(epoll::EventFlags::IN),
-                    hung_up: flags.intersects(gone),
+        loop {
+            let limit = left.map(rustix::event::Timespec::try_from).transpose();
+            let limit = limit.map_err(|_| Errno::INVAL)?;
+            match epoll::wait(&self.epoll, &mut buffer, limit.as_ref()) {
+                Ok((ready, _)) => return Ok(described(ready)),
+                Err(Errno::INTR) => {
+                    left = end.map(|end| end.saturating_duration_since(Instant::now()));
                 }
-            })
-            .collect())
+                Err(error) => return Err(error),
+            }
+        }
     }
+}
+
+fn described(ready: &[epoll::Event]) -> Vec<Ready> {
+    let gone = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+    let described = ready.iter().map(|event| {
+        let flags = event.flags;
+        Ready {
+            token: event.data.u64(),
+            readable: flags.contains(epoll::EventFlags::IN),
+            hung_up: flags.intersects(gone),
+        }
+    });
+    described.collect()
 }
 
 /// Wakes a [`Poller`] from another thread. Clones wake the same poller.

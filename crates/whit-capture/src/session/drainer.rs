@@ -23,8 +23,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// Readers run often and briefly, and what they are late for is lost: on busy CPUs they must not
 /// wait for their turn.
 const SLICE_NS: u64 = 100_000;
-/// A pass that took more than this is followed by another at once.
-const BUSY_PASS_BYTES: u64 = 64 << 10;
+/// A pass that took more than this is followed by another at once, for rings that hold as much
+/// again: the kernel would wake the reader only when a quarter of a ring is new.
+const BUSY_BYTES: usize = 64 << 10;
 /// Rounds in which the rings are emptied after the events have stopped. One would do; a task on
 /// another CPU may just be writing its last record.
 const LAST_ROUNDS_MAX: u32 = 1000;
@@ -171,8 +172,9 @@ impl Drainer {
 
     fn work(&mut self, inbox: &Receiver<Order>, shared: &Shared) -> Result<(), DrainError> {
         let mut all_gone = false;
-        let mut timeout = FLUSH_INTERVAL;
+        let mut pass = Pass::WorthWhile;
         loop {
+            let timeout = if pass == Pass::WorthWhile { FLUSH_INTERVAL } else { Duration::ZERO };
             let gone = self.waiter.wait(timeout, &shared.events).map_err(DrainError::Wait)?;
             self.wakeups += 1;
             loop {
@@ -183,11 +185,10 @@ impl Drainer {
                 }
             }
             self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
-            let bytes = self.reader.pass(&mut self.sink, Pass::WorthWhile)?;
+            let bytes = self.reader.pass(&mut self.sink, pass)?;
             self.last_pass = Instant::now();
-            // While records come that fast there is no time to sleep: the ring would wake the
-            // reader only at its mark.
-            timeout = if bytes > BUSY_PASS_BYTES { Duration::ZERO } else { FLUSH_INTERVAL };
+            let is_busy = bytes > BUSY_BYTES as u64;
+            pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
             self.tell_size(shared);
             if gone && !all_gone {
                 all_gone = true;

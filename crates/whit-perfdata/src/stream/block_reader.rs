@@ -9,8 +9,8 @@ use crate::record::record_type;
 const FULL_BYTES: usize = 512 << 10;
 
 /// What inflates to more than this without an end of a frame is not read on its own: a block has
-/// to fit into memory for each thread. Frames of whit's have 640 KiB at most.
-pub const MAX_INFLATED_BLOCK_BYTES: usize = 1536 << 10;
+/// to fit into memory for each thread. Frames of whit's have 8 MiB and a chunk at most.
+pub const MAX_INFLATED_BLOCK_BYTES: usize = 9 << 20;
 
 /// Reads blocks in any order. One per thread: it keeps the decoder's memory.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 const BLOCKS_PER_THREAD: usize = 2;
 
 /// Blocks that are read ahead in all.
-const MAX_BLOCKS: usize = 128;
+const MAX_BLOCKS: usize = 32;
 
 /// What came of a block.
 type Outcome = Result<Option<OwnBlock>, StreamError>;

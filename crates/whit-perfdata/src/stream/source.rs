@@ -12,7 +12,7 @@ const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 const RANGE_SIZE_BYTES: usize = 32 << 10;
 
 /// How far a frame that is to be decoded on its own may reach.
-const FRAME_WINDOW_BYTES: usize = 1 << 20;
+const FRAME_WINDOW_BYTES: usize = 4 << 20;
 
 /// Walks through a file and keeps a window of it in memory.
 pub(super) struct Source {
