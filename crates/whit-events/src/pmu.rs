@@ -133,9 +133,12 @@ impl PmuTable {
         self.pmus.iter().find(|pmu| pmu.name == name || pmu.alias.as_deref() == Some(name))
     }
 
-    /// The PMUs of the cores: one, or several on a hybrid machine.
+    /// The PMUs of the cores: one, or several on a hybrid machine, where the big cores come first
+    /// (they have the smallest type), as in perf.
     pub fn core_pmus(&self) -> impl Iterator<Item = &Pmu> {
-        self.pmus.iter().filter(|pmu| pmu.core)
+        let mut cores: Vec<&Pmu> = self.pmus.iter().filter(|pmu| pmu.core).collect();
+        cores.sort_by_key(|pmu| pmu.pmu_type);
+        cores.into_iter()
     }
 
     /// Names of all PMUs.

@@ -108,6 +108,36 @@ fn instances_and_patterns_give_an_event_each() {
 }
 
 #[test]
+fn instances_are_merged_and_kinds_of_core_are_not() {
+    let merged = |files, text| {
+        all_on(files, text).iter().map(|e| (e.auto_merge, e.written)).collect::<Vec<_>>()
+    };
+    assert_eq!(merged(INTEL, "cs,uncore_imc/event=4/"), [(false, 0), (true, 1), (true, 1)]);
+    assert_eq!(merged(INTEL, "{cs,cs},cas_count_read")[2..], [(true, 2), (true, 2)]);
+    assert_eq!(merged(INTEL, "uncore_imc_0/event=4/"), [(false, 0)]);
+    assert_eq!(merged(HYBRID, "cycles"), [(false, 0), (false, 0)]);
+    assert_eq!(merged(HYBRID, "cpu/event=1/"), [(false, 0), (false, 0)]);
+}
+
+#[test]
+fn clocks_are_in_milliseconds_and_tool_events_in_nanoseconds() {
+    for (text, scale, unit) in [
+        ("cpu-clock:u", 1e-6, "msec"),
+        ("task-clock/name=x/", 1e-6, "msec"),
+        ("1:0", 1e-6, "msec"),
+        ("cpu-clock/config=3/", 1.0, ""),
+        ("software/config=0/", 1.0, ""),
+        ("cycles", 1.0, ""),
+        ("duration_time", 1.0, "ns"),
+        ("user_time:u", 1.0, "ns"),
+    ] {
+        let event = one(text);
+        assert_eq!((event.scale, event.unit.as_str()), (scale, unit), "{text}");
+        assert_eq!(event.tool.is_some(), unit == "ns", "{text}");
+    }
+}
+
+#[test]
 fn tracepoints_are_looked_up() {
     let switch = one("sched:sched_switch");
     assert_eq!(
@@ -156,15 +186,15 @@ fn guests_are_left_out_unless_modifiers_say_otherwise() {
 fn hybrid_machines_count_on_each_kind_of_core() {
     let events = all_on(HYBRID, "cycles:u");
     let shown: Vec<_> = events.iter().map(|e| (e.name.as_str(), e.config[0], e.pmu_type)).collect();
-    assert_eq!(shown, [("cpu_atom/cycles/u", 8 << 32, 0), ("cpu_core/cycles/u", 4 << 32, 0)]);
+    assert_eq!(shown, [("cpu_core/cycles/u", 4 << 32, 0), ("cpu_atom/cycles/u", 8 << 32, 0)]);
     let groups = groups_on(HYBRID, "{cs,cycles,instructions}").unwrap();
     let parts: Vec<Vec<&str>> =
         groups.iter().map(|g| g.events.iter().map(|e| e.name.as_str()).collect()).collect();
     assert_eq!(
         parts,
         [
-            vec!["cs", "cpu_atom/cycles/", "cpu_atom/instructions/"],
-            vec!["cpu_core/cycles/", "cpu_core/instructions/"]
+            vec!["cs", "cpu_core/cycles/", "cpu_core/instructions/"],
+            vec!["cpu_atom/cycles/", "cpu_atom/instructions/"]
         ]
     );
     assert!(groups.iter().all(|group| group.split));

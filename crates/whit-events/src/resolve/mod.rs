@@ -53,7 +53,7 @@ pub fn resolve(
     table: &PmuTable,
     tracepoints: &mut dyn TracepointIds,
 ) -> Result<Vec<ResolvedGroup>, ResolveError> {
-    let mut resolver = Resolver { list, table, tracepoints };
+    let mut resolver = Resolver { list, table, tracepoints, written: 0 };
     let mut groups = Vec::new();
     let mut count = 0;
     for item in &list.items {
@@ -86,6 +86,8 @@ struct Resolver<'a> {
     list: &'a EventList,
     table: &'a PmuTable,
     tracepoints: &'a mut dyn TracepointIds,
+    /// Written events that are done.
+    written: usize,
 }
 
 type Outcome<T> = Result<T, ResolveErrorKind>;
@@ -103,7 +105,13 @@ impl Resolver<'_> {
     /// All events that one written event stands for, with its own modifiers applied.
     fn event(&mut self, event: &Event) -> Result<Vec<Draft>, ResolveError> {
         let drafts = self.counted(event).map_err(|kind| self.error(event, kind))?;
-        Ok(drafts.into_iter().map(|draft| with_modifiers(draft, event)).collect())
+        let written = self.written;
+        self.written += 1;
+        let finish = |mut draft: Draft| {
+            draft.event.written = written;
+            with_modifiers(draft, event)
+        };
+        Ok(drafts.into_iter().map(finish).collect())
     }
 
     fn counted(&mut self, event: &Event) -> Outcome<Vec<Draft>> {
@@ -118,7 +126,7 @@ impl Resolver<'_> {
                 let dummy = crate::names::SoftwareEvent::Dummy.config();
                 let mut draft = self.plain(event, TYPE_SOFTWARE, dummy)?;
                 draft.event.tool = Some(*tool);
-                draft.event.unit = "ns".to_owned();
+                (draft.event.scale, draft.event.unit) = (1.0, "ns".to_owned());
                 Ok(vec![draft])
             }
             EventKind::Numeric { event_type, config } => {
@@ -142,6 +150,7 @@ impl Resolver<'_> {
             _ => self.pmu_name_of_type(pmu_type),
         };
         terms::apply_common(&mut draft.event, &event.terms)?;
+        draft.event.scale_clock();
         Ok(draft)
     }
 
@@ -191,7 +200,7 @@ impl Resolver<'_> {
         let (mut drafts, mut refusal) = (Vec::new(), None);
         for pmu in matching {
             match pmu_terms::event_of_pmu(event, pmu) {
-                Ok(draft) => drafts.push(draft),
+                Ok(draft) => drafts.push(one_of_several(draft, pmu)),
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
@@ -214,7 +223,7 @@ impl Resolver<'_> {
         let expanded = Event { terms: vec![term], ..event.clone() };
         let having = self.table.pmus.iter().filter(|pmu| pmu.event(name).is_some());
         let drafts = having
-            .map(|pmu| pmu_terms::event_of_pmu(&expanded, pmu))
+            .map(|pmu| Ok(one_of_several(pmu_terms::event_of_pmu(&expanded, pmu)?, pmu)))
             .collect::<Outcome<Vec<Draft>>>()?;
         if drafts.is_empty() { Err(self.unknown_event(name)) } else { Ok(drafts) }
     }
@@ -323,6 +332,12 @@ fn with_modifiers(mut draft: Draft, event: &Event) -> Draft {
     resolved.weak_group = modifiers.weak;
     resolved.pinned = modifiers.pinned;
     resolved.exclusive = modifiers.exclusive;
+    draft
+}
+
+/// Counts of different kinds of core are never added up, since they mean different things.
+fn one_of_several(mut draft: Draft, pmu: &Pmu) -> Draft {
+    draft.event.auto_merge = !pmu.core;
     draft
 }
 

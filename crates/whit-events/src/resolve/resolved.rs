@@ -5,9 +5,12 @@ use whit_types::{Avma, CpuId};
 use crate::ast::{Event, EventKind};
 use crate::format::CONFIG_WORDS;
 use crate::modifiers::Exclude;
-use crate::names::ToolEvent;
-use crate::pmu::{Pmu, TYPE_TRACEPOINT};
+use crate::names::{SoftwareEvent, ToolEvent};
+use crate::pmu::{Pmu, TYPE_SOFTWARE, TYPE_TRACEPOINT};
 use crate::term::CallGraph;
+
+/// Clocks count nanoseconds.
+const MS_PER_NS: f64 = 1e-6;
 
 /// Events that the kernel is to schedule together; a lone event is a group of one.
 #[derive(Clone, PartialEq, Debug)]
@@ -72,6 +75,13 @@ pub struct ResolvedEvent {
     pub per_package: bool,
     /// Whether a reading stands for itself, so that readings are not subtracted.
     pub snapshot: bool,
+    /// Whether it is one of those that a PMU's name without its instance, a pattern or a bare
+    /// name stands for: their counts are added up under the one name unless the user wants them
+    /// apart.
+    pub auto_merge: bool,
+    /// Which of the list's written events it comes from, counted through groups. Those that one
+    /// written event stands for share it.
+    pub written: usize,
     /// Highest `precise_ip` of the PMU, where it says so.
     pub max_precise: Option<u8>,
     /// Set for what the tool measures itself; the kernel's event is then a dummy.
@@ -167,6 +177,8 @@ impl ResolvedEvent {
             unit: String::new(),
             per_package: false,
             snapshot: false,
+            auto_merge: false,
+            written: 0,
             max_precise: None,
             tool: None,
             leader: 0,
@@ -178,6 +190,18 @@ impl ResolvedEvent {
         self.cpus = pmu.cpus.clone();
         self.uncore = pmu.uncore;
         self.max_precise = pmu.max_precise;
+    }
+
+    /// A clock is shown in milliseconds, as perf shows it (`evsel__new_idx` of 6.1), where it was
+    /// named as a clock; through `software/…/` it stays in nanoseconds.
+    pub(super) fn scale_clock(&mut self) {
+        const CLOCKS: [u64; 2] =
+            [SoftwareEvent::CpuClock.config(), SoftwareEvent::TaskClock.config()];
+        if self.pmu_type == TYPE_SOFTWARE && self.tool.is_none() && CLOCKS.contains(&self.config[0])
+        {
+            self.scale = MS_PER_NS;
+            self.unit = "msec".to_owned();
+        }
     }
 
     /// Whether the kernel refuses the event to an unprivileged user for counting its own side,
