@@ -46,7 +46,8 @@ pub struct Group {
 
 /// One event.
 ///
-/// Equality ignores `typed` and `offset`: `cs` equals `context-switches`.
+/// Equality ignores how it was written (`typed`, `offset`, `term_offsets`): `cs` equals
+/// `context-switches`.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// What is counted.
@@ -59,6 +60,8 @@ pub struct Event {
     pub typed: String,
     /// Where `typed` starts in the list's text, in bytes.
     pub offset: usize,
+    /// Where each term starts in the list's text, in bytes; empty for a built event.
+    pub term_offsets: Vec<usize>,
 }
 
 impl Event {
@@ -70,6 +73,7 @@ impl Event {
             modifiers: Modifiers::default(),
             typed: String::new(),
             offset: 0,
+            term_offsets: Vec::new(),
         }
     }
 }

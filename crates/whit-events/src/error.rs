@@ -71,6 +71,7 @@ impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "expected {} at character {}", self.expected, self.position() + 1)?;
         match self.found {
+            Some(c @ ('\'' | '"')) => write!(f, ", found `{c}`")?,
             Some(c) => write!(f, ", found `{}`", c.escape_debug())?,
             None => write!(f, ", found the end of the text")?,
         }

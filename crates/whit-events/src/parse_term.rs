@@ -2,6 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::ParseError;
+use crate::parser::raw_config;
 use crate::term::{COMMON_TERMS, CallGraph, Term, TermShape, TermValue, common_term_names};
 
 /// Most terms that one event may have.
@@ -16,19 +17,28 @@ pub(crate) enum TermScope {
     CommonOnly,
 }
 
+/// Terms with the byte offset at which each starts.
+#[derive(Default)]
+pub(crate) struct PlacedTerms {
+    pub(crate) terms: Vec<Term>,
+    pub(crate) offsets: Vec<usize>,
+}
+
 /// Parses the terms behind an opening slash, and the closing slash.
-pub(crate) fn terms(at: &mut Cursor<'_>, scope: TermScope) -> Result<Vec<Term>, ParseError> {
+pub(crate) fn terms(at: &mut Cursor<'_>, scope: TermScope) -> Result<PlacedTerms, ParseError> {
     let open = at.offset() - 1;
-    let mut terms = Vec::new();
+    let mut terms = PlacedTerms::default();
     at.skip_blanks();
     if at.eat("/") {
         return Ok(terms);
     }
     loop {
-        if terms.len() == MAX_TERMS {
+        at.skip_blanks();
+        if terms.terms.len() == MAX_TERMS {
             return Err(at.error(format!("at most {MAX_TERMS} terms in an event")));
         }
-        terms.push(term(at, scope)?);
+        terms.offsets.push(at.offset());
+        terms.terms.push(term(at, scope)?);
         at.skip_blanks();
         if at.eat("/") {
             return Ok(terms);
@@ -77,10 +87,15 @@ fn term(at: &mut Cursor<'_>, scope: TermScope) -> Result<Term, ParseError> {
         return common_term(at, name, *shape);
     }
     if scope == TermScope::CommonOnly {
-        let expected = "a term that this event understands";
+        // Within terms, `rNNN` is the whole `config`, as in perf.
+        if let Some(config) = raw_config(name) {
+            return Ok(Term::Config(config));
+        }
+        let known = common_term_names().collect::<Vec<_>>().join(", ");
+        let expected = format!("a term that this event understands ({known})");
         return Err(at.error_near(start, expected, name, common_term_names()));
     }
-    let value = pmu_value(at)?;
+    let value = pmu_value(at, name)?;
     Ok(Term::Pmu { name: name.to_owned(), value })
 }
 
@@ -96,7 +111,7 @@ fn common_term(at: &mut Cursor<'_>, name: &str, shape: TermShape) -> Result<Term
     }
     let start = at.offset();
     let value = text_value(at, name)?;
-    let number = || value.number().map_err(|why| at.error_at(start, format!("{why} for `{name}`")));
+    let number = || value.number().map_err(|why| bad_number(at, start, &value, why, name));
     match shape {
         TermShape::Number(make) => Ok(make(number()?)),
         TermShape::Text(make) => Ok(make(value.text)),
@@ -114,19 +129,38 @@ fn common_term(at: &mut Cursor<'_>, name: &str, shape: TermShape) -> Result<Term
     }
 }
 
-fn pmu_value(at: &mut Cursor<'_>) -> Result<TermValue, ParseError> {
+fn pmu_value(at: &mut Cursor<'_>, name: &str) -> Result<TermValue, ParseError> {
     if !assignment(at) {
         return Ok(TermValue::Flag);
     }
     let start = at.offset();
-    let value = text_value(at, "the term")?;
+    let value = text_value(at, name)?;
     if value.quoted || !value.text.starts_with(|c: char| c.is_ascii_digit()) {
         return Ok(TermValue::Text(value.text));
     }
     match value.number() {
         Ok(number) => Ok(TermValue::Number(number)),
-        Err(why) => Err(at.error_at(start, why)),
+        Err(why) => Err(bad_number(at, start, &value, why, name)),
     }
+}
+
+/// Points at the character that makes the value of `name`, which starts at `start`, no number.
+fn bad_number(at: &Cursor<'_>, start: usize, value: &Value, why: &str, name: &str) -> ParseError {
+    let digits = number_len(&value.text);
+    match value.text[digits..].chars().next() {
+        Some(c) if c.is_whitespace() && digits > 0 => {
+            at.error_at(start + digits, "`,` or the closing `/` after the number")
+        }
+        Some(_) if !value.quoted => at.error_at(start + digits, format!("{why} for {name}")),
+        _ => at.error_at(start, format!("{why} for {name}")),
+    }
+}
+
+/// Bytes at the start of the text that could belong to a number.
+fn number_len(text: &str) -> usize {
+    let (prefix, radix) = if text.starts_with("0x") { (2, 16) } else { (0, 10) };
+    let digits = text[prefix..].chars().take_while(|c| c.is_digit(radix)).count();
+    prefix + digits
 }
 
 fn assignment(at: &mut Cursor<'_>) -> bool {

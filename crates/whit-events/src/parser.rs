@@ -10,8 +10,7 @@ use crate::cursor::Cursor;
 use crate::error::ParseError;
 use crate::modifiers::{MODIFIER_LETTERS, ModifierError, Modifiers};
 use crate::names::{HardwareEvent, SoftwareEvent, ToolEvent};
-use crate::parse_term::{TermScope, number, terms};
-use crate::term::Term;
+use crate::parse_term::{PlacedTerms, TermScope, number, terms};
 
 /// Longest text that is parsed, in bytes.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -81,10 +80,11 @@ fn event(at: &mut Cursor<'_>) -> Result<Event, ParseError> {
     let (kind, terms) = kind_and_terms(at)?;
     let modifiers = trailing_modifiers(at)?;
     let typed = at.slice_from(start).trim_end().to_owned();
-    Ok(Event { kind, terms, modifiers, typed, offset: start })
+    let PlacedTerms { terms, offsets: term_offsets } = terms;
+    Ok(Event { kind, terms, modifiers, typed, offset: start, term_offsets })
 }
 
-type KindAndTerms = (EventKind, Vec<Term>);
+type KindAndTerms = (EventKind, PlacedTerms);
 
 fn kind_and_terms(at: &mut Cursor<'_>) -> Result<KindAndTerms, ParseError> {
     let start = at.offset();
@@ -107,7 +107,7 @@ fn kind_and_terms(at: &mut Cursor<'_>) -> Result<KindAndTerms, ParseError> {
             at.skip_blanks();
             Err(at.error(format!("`:` and a config number after the event type {word}")))
         }
-        _ => Ok((EventKind::Named(word.to_owned()), Vec::new())),
+        _ => Ok((EventKind::Named(word.to_owned()), PlacedTerms::default())),
     }
 }
 
@@ -142,8 +142,8 @@ pub(crate) fn raw_config(word: &str) -> Option<u64> {
     hex.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }
 
-fn optional_terms(at: &mut Cursor<'_>, scope: TermScope) -> Result<Vec<Term>, ParseError> {
-    if at.eat("/") { terms(at, scope) } else { Ok(Vec::new()) }
+fn optional_terms(at: &mut Cursor<'_>, scope: TermScope) -> Result<PlacedTerms, ParseError> {
+    if at.eat("/") { terms(at, scope) } else { Ok(PlacedTerms::default()) }
 }
 
 fn numeric(at: &mut Cursor<'_>, start: usize, word: &str) -> Result<KindAndTerms, ParseError> {

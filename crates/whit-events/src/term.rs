@@ -55,6 +55,36 @@ pub enum Term {
     },
 }
 
+impl Term {
+    /// The name as it stands before the `=`; for a driver's setting, the whole of it.
+    pub fn name(&self) -> &str {
+        match self {
+            Term::Config(_) => "config",
+            Term::Config1(_) => "config1",
+            Term::Config2(_) => "config2",
+            Term::Config3(_) => "config3",
+            Term::Name(_) => "name",
+            Term::Period(_) => "period",
+            Term::Frequency(_) => "freq",
+            Term::BranchType(_) => "branch_type",
+            Term::Time(_) => "time",
+            Term::CallGraph(_) => "call-graph",
+            Term::StackSize(_) => "stack-size",
+            Term::MaxStack(_) => "max-stack",
+            Term::Inherit(_) => "inherit",
+            Term::Overwrite(_) => "overwrite",
+            Term::MaxEvents(_) => "nr",
+            Term::PerCore(_) => "percore",
+            Term::AuxOutput(_) => "aux-output",
+            Term::AuxAction(_) => "aux-action",
+            Term::AuxSampleSize(_) => "aux-sample-size",
+            Term::MetricId(_) => "metric-id",
+            Term::DriverConfig(setting) => setting,
+            Term::Pmu { name, .. } => name,
+        }
+    }
+}
+
 /// Value of a PMU's own term.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TermValue {

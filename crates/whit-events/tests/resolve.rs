@@ -37,6 +37,7 @@ fn symbols_have_the_kernels_numbers() {
         ("r1a8", TYPE_RAW, 0x1a8),
         ("1:3", TYPE_SOFTWARE, 3),
         ("cycles/config=7/", TYPE_HARDWARE, 7),
+        ("cpu-clock/r3/", TYPE_SOFTWARE, 3),
         ("cpu/instructions/", TYPE_HARDWARE, 1),
         ("cpu/r1a8/", TYPE_RAW, 0x1a8),
         ("software/cs/", TYPE_SOFTWARE, 3),
@@ -88,6 +89,9 @@ fn named_events_bring_terms_scale_and_unit() {
     assert_eq!(one("cpu/mem-loads,ldlat=30/").config[1], 30);
     assert_eq!(one("cpu/event=mem-loads/").config[0], 0x1cd);
     assert_eq!(one("mem-loads:P").precise_ip, PreciseIp::Max);
+    let written = one("mem-loads/ldlat=30,name=slow/pp");
+    assert_eq!((written.config, written.name.as_str()), ([0x1cd, 30, 0, 0], "slow"));
+    assert_eq!((one("cpu/cycles/").pmu_type, one("cpu/cycles/").config[0]), (TYPE_RAW, 0x3c));
     let energy = one("power/energy-pkg/");
     assert_eq!((energy.unit.as_str(), energy.scale), ("Joules", 2.328_306_436_538_696_3e-10));
     assert!(energy.uncore);
@@ -105,6 +109,9 @@ fn instances_and_patterns_give_an_event_each() {
     }
     // The free-running counters have no `event` field and are left out.
     assert_eq!(all_on(INTEL, "uncore_imc*/event=4/").len(), 2);
+    // An instance may be called by the address of its device.
+    assert_eq!(one("ccn/event=1/").pmu, "ccn_5e6a0");
+    assert_eq!(one("imc_1/event=1/").pmu, "uncore_imc_1");
 }
 
 #[test]
@@ -232,13 +239,16 @@ fn refusals_name_what_there_is() {
         ("cycels", vec!["has an event cycels", "did you mean cycles?"]),
         ("mem-lods", vec!["did you mean mem-loads?"]),
         ("power", vec!["events of the PMU power are written power/…/"]),
-        ("cpi/event=1/", vec!["no PMU cpi", "breakpoint, cpu, hv_24x7", "did you mean cpu?"]),
+        (
+            "cpi/event=1/",
+            vec!["no PMU cpi", "breakpoint, ccn_5e6a0, cpu, hv_24x7", "did you mean cpu?"],
+        ),
         (
             "cpu/evnt=1/",
             vec![
                 "PMU cpu has no term evnt",
                 "cmask, edge, event",
-                "cycles-ct, mem-loads",
+                "cpu-cycles, cycles-ct, mem-loads",
                 "did you mean event?",
             ],
         ),

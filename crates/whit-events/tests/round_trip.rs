@@ -1,4 +1,8 @@
-//! What is printed reads back equal.
+//! What is printed reads back equal, and means the same to a machine.
+
+mod support;
+
+use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::option;
@@ -123,12 +127,79 @@ fn list() -> impl Strategy<Value = EventList> {
     vec(item, 1..4).prop_map(|items| EventList { text: String::new(), items })
 }
 
+/// Events of the machine, so that most of them resolve.
+fn known_event() -> impl Strategy<Value = Event> {
+    const KNOWN: &[&str] = &[
+        "cycles",
+        "cs",
+        "duration_time",
+        "L1-dcache-loads",
+        "r1a8",
+        "1:0",
+        "mem-loads",
+        "mem-loads/ldlat=7/",
+        "cas_count_read",
+        "cpu/event=0x3c,inv/",
+        "cpu/mem-loads/",
+        "cpu/cycles/",
+        "imc/event=4/",
+        "uncore_imc_[01]/cas_count_read/",
+        "power/energy-pkg/",
+        "hv_24x7/PM_CYC,core=1/",
+        "sched:*",
+        "*:irq_handler_entry",
+        "mem:0x1000/8:w",
+    ];
+    let terms = vec(prop_oneof![common_term(), Just(Term::Name("n".into()))], 0..3);
+    (0..KNOWN.len(), terms, modifiers()).prop_map(|(index, terms, modifiers)| {
+        let list = parse(KNOWN[index]).expect("a known event");
+        let Some(Item::Event(event)) = list.items.into_iter().next() else { unreachable!() };
+        let mut event = Event { modifiers, typed: String::new(), ..event };
+        // A bare name takes no terms.
+        if !matches!(event.kind, EventKind::Named(_)) {
+            event.terms.extend(terms);
+        }
+        event
+    })
+}
+
+fn known_list() -> impl Strategy<Value = EventList> {
+    let group = (vec(known_event(), 1..4), modifiers())
+        .prop_map(|(events, modifiers)| Item::Group(Group { name: None, events, modifiers }));
+    let item = prop_oneof![known_event().prop_map(Item::Event), group];
+    vec(item, 1..4).prop_map(|items| EventList { text: String::new(), items })
+}
+
+static MACHINE: LazyLock<PmuTable> = LazyLock::new(|| support::table(support::INTEL));
+
+/// An event that was not given a name is shown as it was written.
+fn without_names(mut groups: Vec<ResolvedGroup>) -> Vec<ResolvedGroup> {
+    let events = groups.iter_mut().flat_map(|group| &mut group.events);
+    events.filter(|event| !event.name_given).for_each(|event| event.name.clear());
+    groups
+}
+
 proptest! {
     #[test]
     fn printed_lists_read_back_equal(list in list()) {
         let text = list.to_string();
         let read = parse(&text).map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
         prop_assert_eq!(read, list, "{}", text);
+    }
+
+    #[test]
+    fn printed_lists_mean_the_same(list in known_list()) {
+        let resolved = |list: &EventList| {
+            resolve(list, &MACHINE, &mut { support::TRACEPOINTS }).map(without_names)
+        };
+        let read = parse(&list.to_string()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        match (resolved(&list), resolved(&read)) {
+            (Ok(before), Ok(after)) => prop_assert_eq!(before, after),
+            (Err(before), Err(after)) => {
+                prop_assert_eq!(before.kind.to_string(), after.kind.to_string());
+            }
+            (before, after) => prop_assert!(false, "{:?} {:?}", before, after),
+        }
     }
 
     #[test]

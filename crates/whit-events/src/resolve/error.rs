@@ -5,10 +5,14 @@ use std::fmt;
 use crate::ast::{Event, EventList};
 use crate::error::Excerpt;
 use crate::format::FormatSpec;
+use crate::term::{Term, TermValue};
 use crate::tracepoint::TracepointError;
 
 /// Most names that a message lists.
 const MAX_LISTED_NAMES: usize = 40;
+
+/// What stands in for a suggestion.
+const ALL_EVENTS: &str = "; `whit list` shows the events that there are";
 
 /// Why a parsed event cannot be resolved on this machine.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ pub enum ResolveErrorKind {
     /// No PMU has an event of this name.
     #[error("no PMU of this machine has an event {name}{}{}",
         if *is_pmu { format!("; events of the PMU {name} are written {name}/…/") } else { String::new() },
-        suggestion(nearest))]
+        if *is_pmu || nearest.is_some() { suggestion(nearest) } else { ALL_EVENTS.to_owned() })]
     UnknownEvent {
         /// The name.
         name: String,
@@ -37,13 +41,18 @@ pub enum ResolveErrorKind {
         nearest: Option<String>,
     },
     /// There is no such PMU.
-    #[error("this machine has no PMU {name}; it has {}{}", listed(known), suggestion(nearest))]
+    #[error("this machine has no PMU {name}{}; it has {}{}",
+        if *no_core { " (nor any other that counts hardware events of the cores: in virtual machines \
+            that is the host's to allow)" } else { "" },
+        listed(known), suggestion(nearest))]
     UnknownPmu {
         /// The name or pattern.
         name: String,
+        /// Whether it is the core PMU's, and the machine has none.
+        no_core: bool,
         /// The PMUs that there are.
         known: Vec<String>,
-        /// One with a similar name.
+        /// A PMU or an event with a similar name.
         nearest: Option<String>,
     },
     /// The PMU has no such term.
@@ -159,21 +168,47 @@ pub enum ResolveErrorKind {
 
 impl ResolveError {
     pub(super) fn new(list: &EventList, event: &Event, kind: ResolveErrorKind) -> ResolveError {
-        let before = list.text.get(..event.offset).filter(|_| !event.typed.is_empty());
+        let offset = kind.place_in(event).unwrap_or(event.offset);
+        let before = list.text.get(..offset).filter(|_| !event.typed.is_empty());
         ResolveError {
-            event: event.to_string(),
+            event: if event.typed.is_empty() { event.to_string() } else { event.typed.clone() },
             excerpt: before.map(|text| Excerpt::new(&list.text, text.chars().count())),
             kind: Box::new(kind),
         }
     }
 }
 
+impl ResolveErrorKind {
+    /// Where the term at fault was written; `None` where it is the event, or where the term comes
+    /// from what the event stands for.
+    fn place_in(&self, event: &Event) -> Option<usize> {
+        let wanted = match self {
+            ResolveErrorKind::UnknownTerm { term, .. }
+            | ResolveErrorKind::ValueTooBig { term, .. }
+            | ResolveErrorKind::ValueMissing { term, .. }
+            | ResolveErrorKind::NotANumber { term, .. } => term.as_str(),
+            ResolveErrorKind::OutOfRange { term, .. } => term,
+            ResolveErrorKind::TwoEvents { second, .. } => second,
+            _ => return None,
+        };
+        let is_it = |term: &Term| match term {
+            Term::Pmu { value: TermValue::Text(text), .. } if text == wanted => true,
+            term => term.name() == wanted,
+        };
+        // The last of a name is the one that counts.
+        event.term_offsets.get(event.terms.iter().rposition(is_it)?).copied()
+    }
+}
+
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "event {}: {}", self.event, self.kind)?;
         match &self.excerpt {
-            Some(excerpt) => write!(f, "\n{excerpt}"),
-            None => Ok(()),
+            Some(excerpt) => {
+                let character = excerpt.position + 1;
+                write!(f, "event {} at character {character}: {}", self.event, self.kind)?;
+                write!(f, "\n{excerpt}")
+            }
+            None => write!(f, "event {}: {}", self.event, self.kind),
         }
     }
 }

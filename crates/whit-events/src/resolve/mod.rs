@@ -5,6 +5,7 @@ mod group;
 mod pmu_terms;
 mod resolved;
 mod terms;
+mod tracepoints;
 
 pub use error::{ResolveError, ResolveErrorKind};
 pub use resolved::{BreakpointAttr, EventTerms, PreciseIp, ResolvedEvent, ResolvedGroup, Sampling};
@@ -20,7 +21,7 @@ use crate::pmu::{
     TYPE_TRACEPOINT,
 };
 use crate::term::{Term, TermValue};
-use crate::tracepoint::{TracepointError, TracepointIds};
+use crate::tracepoint::TracepointIds;
 use resolved::Draft;
 
 /// Most events that one list may resolve to; patterns multiply.
@@ -90,6 +91,7 @@ struct Resolver<'a> {
     written: usize,
 }
 
+/// Of one written event; the place is added where it is known.
 type Outcome<T> = Result<T, ResolveErrorKind>;
 
 impl Resolver<'_> {
@@ -207,86 +209,53 @@ impl Resolver<'_> {
         match (drafts.is_empty(), refusal) {
             (false, _) => Ok(drafts),
             (true, Some(error)) => Err(error),
-            (true, None) => Err(self.unknown_pmu(pattern)),
+            (true, None) => {
+                let drafts = self.events_named(event, pattern)?;
+                if drafts.is_empty() { Err(self.unknown_pmu(pattern)) } else { Ok(drafts) }
+            }
         }
     }
 
     fn unknown_pmu(&self, name: &str) -> ResolveErrorKind {
-        let known: Vec<String> = self.table.names().map(str::to_owned).collect();
-        let nearest = nearest(name, self.table.names()).map(str::to_owned);
-        ResolveErrorKind::UnknownPmu { name: name.to_owned(), known, nearest }
+        let events = self.table.events().map(|(_, event, _)| event).chain(known_event_names());
+        let without_instance = self.table.names().map(without_instance);
+        let nearest = nearest(name, without_instance)
+            .or_else(|| nearest(name, self.table.names()))
+            .or_else(|| nearest(name, events));
+        ResolveErrorKind::UnknownPmu {
+            name: name.to_owned(),
+            no_core: name.starts_with("cpu") && self.table.core_pmus().next().is_none(),
+            known: self.table.names().map(str::to_owned).collect(),
+            nearest: nearest.map(str::to_owned),
+        }
     }
 
-    /// A bare name: the event of that name of every PMU that has it.
-    fn named(&self, event: &Event, name: &str) -> Outcome<Vec<Draft>> {
-        let term = Term::Pmu { name: name.to_owned(), value: TermValue::Flag };
-        let expanded = Event { terms: vec![term], ..event.clone() };
-        let having = self.table.pmus.iter().filter(|pmu| pmu.event(name).is_some());
-        let drafts = having
-            .map(|pmu| Ok(one_of_several(pmu_terms::event_of_pmu(&expanded, pmu)?, pmu)))
-            .collect::<Outcome<Vec<Draft>>>()?;
+    /// A bare name.
+    fn named(&mut self, event: &Event, name: &str) -> Outcome<Vec<Draft>> {
+        let drafts = self.events_named(event, name)?;
         if drafts.is_empty() { Err(self.unknown_event(name)) } else { Ok(drafts) }
     }
 
-    fn unknown_event(&self, name: &str) -> ResolveErrorKind {
+    /// The event of that name of every PMU that has it, with the terms that were written.
+    fn events_named(&self, event: &Event, name: &str) -> Outcome<Vec<Draft>> {
+        let term = Term::Pmu { name: name.to_owned(), value: TermValue::Flag };
+        let terms = [term].into_iter().chain(event.terms.iter().cloned()).collect();
+        let expanded = Event { terms, ..event.clone() };
+        let having = self.table.pmus.iter().filter(|pmu| pmu.event(name).is_some());
+        having
+            .map(|pmu| Ok(one_of_several(pmu_terms::event_of_pmu(&expanded, pmu)?, pmu)))
+            .collect()
+    }
+
+    fn unknown_event(&mut self, name: &str) -> ResolveErrorKind {
         let of_pmus = self.table.events().map(|(_, event, _)| event);
         let known = known_event_names().into_iter().chain(of_pmus);
-        let is_pmu = self.table.find(name).is_some();
+        let similar = || nearest(name, known).map(str::to_owned);
         ResolveErrorKind::UnknownEvent {
             name: name.to_owned(),
-            is_pmu,
-            nearest: nearest(name, known).map(str::to_owned),
+            is_pmu: self.table.pmus.iter().any(|pmu| pmu_matches(name, pmu)),
+            nearest: self.tracepoint_called(name).or_else(similar),
         }
-    }
-
-    fn tracepoint(&mut self, event: &Event, system: &str, name: &str) -> Outcome<Vec<Draft>> {
-        let systems = match glob::is_pattern(system) {
-            true => matching(system, self.tracepoints.systems()?),
-            false => vec![system.to_owned()],
-        };
-        let mut drafts = Vec::new();
-        for system in &systems {
-            let names = match glob::is_pattern(name) {
-                true => matching(name, self.tracepoints.names(system)?),
-                false => vec![name.to_owned()],
-            };
-            for name in &names {
-                if let Some(id) = self.tracepoints.id(system, name)? {
-                    drafts.push(self.tracepoint_event(event, system, name, id)?);
-                }
-            }
-            if drafts.len() > MAX_RESOLVED_EVENTS {
-                return Err(ResolveErrorKind::TooManyEvents);
-            }
-        }
-        if drafts.is_empty() { Err(self.unknown_tracepoint(system, name)?) } else { Ok(drafts) }
-    }
-
-    fn tracepoint_event(&self, event: &Event, system: &str, name: &str, id: u64) -> Outcome<Draft> {
-        let mut draft = Draft::new(event, TYPE_TRACEPOINT);
-        draft.event.name = format!("{system}:{name}");
-        draft.event.pmu = self.pmu_name_of_type(TYPE_TRACEPOINT);
-        draft.event.config[0] = id;
-        draft.event.default_period = Some(1);
-        terms::apply_common(&mut draft.event, &event.terms)?;
-        Ok(draft)
-    }
-
-    fn unknown_tracepoint(
-        &mut self,
-        system: &str,
-        name: &str,
-    ) -> Result<ResolveErrorKind, TracepointError> {
-        let systems = self.tracepoints.systems()?;
-        let nearest = if systems.iter().any(|known| known == system) {
-            let names = self.tracepoints.names(system)?;
-            nearest(name, names.iter().map(String::as_str)).map(|known| format!("{system}:{known}"))
-        } else {
-            nearest(system, systems.iter().map(String::as_str))
-                .map(|known| format!("{known}:{name}"))
-        };
-        let (system, name) = (system.to_owned(), name.to_owned());
-        Ok(ResolveErrorKind::UnknownTracepoint { system, name, nearest })
     }
 
     fn breakpoint(&self, event: &Event, breakpoint: &Breakpoint) -> Outcome<Draft> {
@@ -341,10 +310,6 @@ fn one_of_several(mut draft: Draft, pmu: &Pmu) -> Draft {
     draft
 }
 
-fn matching(pattern: &str, names: Vec<String>) -> Vec<String> {
-    names.into_iter().filter(|name| glob::matches(pattern, name)).collect()
-}
-
 /// Whether `pattern` means this PMU: as a pattern, or as the name of a PMU that comes in numbered
 /// instances (`uncore_imc` for `uncore_imc_0`), either without the `uncore_` in front; and `cpu`
 /// means every kind of core.
@@ -354,11 +319,25 @@ fn pmu_matches(pattern: &str, pmu: &Pmu) -> bool {
         if glob::is_pattern(pattern) {
             return glob::matches(pattern, name);
         }
-        let instance =
-            name.strip_prefix(pattern).map(|rest| rest.strip_prefix('_').unwrap_or(rest));
-        instance
-            .is_some_and(|digits| !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit()))
+        name == pattern || name.strip_prefix(pattern).is_some_and(is_instance)
     }) || (pattern == "cpu" && pmu.core)
+}
+
+/// `uncore_imc` of `uncore_imc_0`.
+fn without_instance(name: &str) -> &str {
+    let end = name.rfind('_').filter(|&at| is_instance(&name[at..]));
+    &name[..end.unwrap_or(name.len())]
+}
+
+/// Whether this follows a PMU's name in the name of one instance: a number (`_0`, `3`), or the
+/// address of a device (`_5e6a0000`).
+fn is_instance(suffix: &str) -> bool {
+    const SHORTEST_ADDRESS: usize = 3;
+    let behind = suffix.strip_prefix('_');
+    let digits = behind.unwrap_or(suffix);
+    let is_address = behind.is_some() && digits.len() >= SHORTEST_ADDRESS;
+    !digits.is_empty()
+        && digits.chars().all(|c| c.is_ascii_digit() || (is_address && c.is_ascii_hexdigit()))
 }
 
 /// How perf names a generic event on one kind of core: `cpu_core/cycles/u`.

@@ -62,7 +62,10 @@ fn named_event<'a>(term: &'a Term, pmu: &'a Pmu) -> Option<(&'a str, &'a PmuEven
         TermValue::Text(text) if name == "event" => text,
         _ => return None,
     };
-    pmu.event(name).map(|event| (name.as_str(), event))
+    let of_pmu = |name: &'a str| pmu.event(name).map(|event| (name, event));
+    // `cpu/cycles/` is the event that the PMU itself calls `cpu-cycles`, where it has one.
+    let aliases = || HardwareEvent::from_name(name)?.names().iter().find_map(|alias| of_pmu(alias));
+    of_pmu(name).or_else(aliases)
 }
 
 fn apply_named(
@@ -85,6 +88,8 @@ fn apply_named(
                 }
             }
             Term::Pmu { name, value } => set_field(resolved, pmu, name, value)?,
+            // Tables of vendors propose a period; what the user says goes before it.
+            Term::Period(period) => resolved.default_period = Some(*period),
             common => terms::apply_common(resolved, std::slice::from_ref(common))?,
         }
     }
