@@ -1,8 +1,8 @@
 //! Shell patterns, as perf matches tracepoints and PMUs with them.
 
-/// Whether `name` matches `pattern`: `*` is any run, `?` any one character, `[abc]`, `[a-z]` and
-/// `[!a]` one of a class. A `[` that is never closed stands for itself.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+/// Whether `name` matches the shell pattern: `*` is any run, `?` any one character, `[abc]`,
+/// `[a-z]` and `[!a]` one of a class. A `[` that is never closed stands for itself.
+pub fn glob_matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
@@ -27,8 +27,8 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-/// Whether a name holds a pattern at all.
-pub(crate) fn is_pattern(text: &str) -> bool {
+/// Whether a name holds a shell pattern at all.
+pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
@@ -89,7 +89,7 @@ mod tests {
             ("[]]", "]", true),
             ("", "x", false),
         ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(glob_matches(pattern, name), expected, "{pattern} {name}");
         }
     }
 }

@@ -22,13 +22,15 @@
 //!
 //! # Invariants
 //!
-//! Nothing here opens an event. Parsing and resolving read no files: [`PmuTable::from_sysfs`] and
-//! [`TracefsIds`] are the only parts that do, and tests put values in their place. Text of any
+//! Nothing here opens an event. Parsing and resolving read no files: [`PmuTable::from_sysfs`],
+//! [`TracefsIds`] and [`EventTable::read`] are the only parts that do, and tests put values in
+//! their place. Text of any
 //! kind gives an event list or an error, never a panic.
 #![forbid(unsafe_code)]
 
 mod ast;
 mod cache;
+mod catalogue;
 mod cursor;
 mod display;
 mod error;
@@ -40,13 +42,16 @@ mod parse_term;
 mod parser;
 mod pmu;
 mod resolve;
+mod table;
 mod term;
 mod tracepoint;
 
 pub use ast::{Access, Breakpoint, Event, EventKind, EventList, Group, Item};
 pub use cache::{Cache, CacheEvent, CacheOp, CacheResult, cache_event_names};
+pub use catalogue::{CatalogueEntry, EventClass, catalogue, tracepoint_entries};
 pub use error::{Excerpt, ParseError};
 pub use format::{CONFIG_WORDS, FormatError, FormatSpec};
+pub use glob::{glob_matches, is_glob};
 pub use modifiers::{Exclude, MODIFIER_LETTERS, Modifiers};
 pub use names::{HardwareEvent, SoftwareEvent, ToolEvent, known_event_names, nearest};
 pub use parse_term::MAX_TERMS;
@@ -58,6 +63,10 @@ pub use pmu::{
 pub use resolve::{
     BreakpointAttr, EventTerms, MAX_RESOLVED_EVENTS, PreciseIp, ResolveError, ResolveErrorKind,
     ResolvedEvent, ResolvedGroup, Sampling, resolve,
+};
+pub use table::{
+    CpuIdentity, EventTable, EventTableError, MAX_TABLE_EVENTS, MAX_TABLE_FILE_BYTES,
+    MAX_TABLE_FILES, MAX_TABLE_PROBLEMS, Owner, TableEvent,
 };
 pub use term::{CallGraph, Term, TermValue, common_term_names};
 pub use tracepoint::{TRACEFS_PATHS, TracefsIds, TracepointError, TracepointIds};

@@ -8,11 +8,11 @@
 const NEAREST_MAX_EDITS: usize = 3;
 
 macro_rules! named_events {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $config:literal: $canonical:literal $(| $alias:literal)*;)* }) => {
+    ($(#[$doc:meta])* $name:ident { $(#[doc = $what:literal] $variant:ident = $config:literal: $canonical:literal $(| $alias:literal)*;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum $name {
-            $($(#[$vdoc])* $variant,)*
+            $(#[doc = $what] $variant,)*
         }
 
         impl $name {
@@ -31,6 +31,14 @@ macro_rules! named_events {
                 match self {
                     $($name::$variant => &[$canonical $(, $alias)*],)*
                 }
+            }
+
+            /// What it counts, in a few words.
+            pub fn description(self) -> &'static str {
+                let sentence = match self {
+                    $($name::$variant => $what,)*
+                };
+                sentence.trim().trim_end_matches('.')
             }
 
             /// The spelling that `Display` prints.
@@ -125,6 +133,14 @@ pub fn known_event_names() -> Vec<&'static str> {
     names
 }
 
+/// Whether a word means a built-in event when it stands alone.
+pub(crate) fn is_known_event_name(word: &str) -> bool {
+    HardwareEvent::from_name(word).is_some()
+        || SoftwareEvent::from_name(word).is_some()
+        || ToolEvent::from_name(word).is_some()
+        || crate::cache::CacheEvent::from_name(word).is_some()
+}
+
 /// The name of `known` with the fewest edits from `written`, if a slip of the keyboard explains
 /// the difference. Long names may differ more than short ones. The first of equals wins.
 pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
@@ -147,6 +163,12 @@ mod tests {
         assert_eq!(HardwareEvent::from_name("cpu-cycles"), Some(HardwareEvent::CpuCycles));
         assert_eq!(SoftwareEvent::from_name("cs"), Some(SoftwareEvent::ContextSwitches));
         assert_eq!(SoftwareEvent::from_name("CS"), None);
+    }
+
+    #[test]
+    fn descriptions_are_phrases() {
+        assert_eq!(SoftwareEvent::PageFaults.description(), "Page faults");
+        assert_eq!(HardwareEvent::CpuCycles.description(), "Core clock cycles");
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub struct Pmu {
     pub core: bool,
     /// Highest `precise_ip` that it takes (`caps/max_precise`).
     pub max_precise: Option<u8>,
+    /// What the PMU says of itself (`caps/`): name and content of each file.
+    pub caps: BTreeMap<String, String>,
+    /// Which device it is (`identifier`), where it says so.
+    pub identifier: Option<String>,
 }
 
 /// A named event of a PMU.
@@ -75,12 +79,27 @@ pub struct PmuEvent {
     pub per_package: bool,
     /// Whether a reading stands for itself, so that readings are not subtracted.
     pub snapshot: bool,
+    /// What it counts, in a sentence; the kernel says none.
+    pub description: String,
+    /// The same at length; may be empty.
+    pub long_description: String,
+    /// Whether its vendor has given it another name since.
+    pub deprecated: bool,
 }
 
 impl PmuEvent {
     /// An event that stands for `terms`, unscaled.
     pub fn new(terms: Vec<Term>) -> PmuEvent {
-        PmuEvent { terms, scale: 1.0, unit: String::new(), per_package: false, snapshot: false }
+        PmuEvent {
+            terms,
+            scale: 1.0,
+            unit: String::new(),
+            per_package: false,
+            snapshot: false,
+            description: String::new(),
+            long_description: String::new(),
+            deprecated: false,
+        }
     }
 }
 
@@ -177,14 +196,16 @@ fn read_pmu(dir: &Path, name: String, problems: &mut Vec<PmuProblem>) -> Option<
     };
     let cpumask = read_cpus(&dir.join("cpumask"), problems);
     let cpus = read_cpus(&dir.join("cpus"), problems);
-    let max_precise = read_optional(&dir.join("caps/max_precise"), problems);
+    let caps = read_caps(&dir.join("caps"), problems);
     Some(Pmu {
         alias: read_optional(&dir.join("alias"), problems),
         formats: read_formats(&dir.join("format"), problems),
         events: read_events(&dir.join("events"), problems),
         uncore: cpumask.is_some(),
         core: ["cpu", "cpum_cf"].contains(&name.as_str()) || cpus.is_some(),
-        max_precise: max_precise.and_then(|text| text.parse().ok()),
+        max_precise: caps.get("max_precise").and_then(|text| text.parse().ok()),
+        caps,
+        identifier: read_optional(&dir.join("identifier"), problems),
         cpus: cpus.or(cpumask),
         name,
         pmu_type,
@@ -202,6 +223,17 @@ fn read_formats(dir: &Path, problems: &mut Vec<PmuProblem>) -> BTreeMap<String, 
         }
     }
     formats
+}
+
+fn read_caps(dir: &Path, problems: &mut Vec<PmuProblem>) -> BTreeMap<String, String> {
+    let names = list_optional(dir, problems);
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let text = read_optional(&dir.join(&name), problems)?;
+            Some((name, text))
+        })
+        .collect()
 }
 
 fn read_events(dir: &Path, problems: &mut Vec<PmuProblem>) -> BTreeMap<String, PmuEvent> {
@@ -233,9 +265,9 @@ fn read_event_attributes(
     let path = |suffix: &str| dir.join(format!("{name}{suffix}"));
     let mut event = PmuEvent::new(terms);
     if let Some(text) = read_optional(&path(".scale"), problems) {
-        match text.parse() {
-            Ok(scale) => event.scale = scale,
-            Err(_) => note(problems, &path(".scale"), "not a number"),
+        match text.parse::<f64>().ok().filter(|scale| scale.is_finite()) {
+            Some(scale) => event.scale = scale,
+            None => note(problems, &path(".scale"), "not a number"),
         }
     }
     event.unit = read_optional(&path(".unit"), problems).unwrap_or_default();

@@ -313,18 +313,18 @@ fn one_of_several(mut draft: Draft, pmu: &Pmu) -> Draft {
 /// Whether `pattern` means this PMU: as a pattern, or as the name of a PMU that comes in numbered
 /// instances (`uncore_imc` for `uncore_imc_0`), either without the `uncore_` in front; and `cpu`
 /// means every kind of core.
-fn pmu_matches(pattern: &str, pmu: &Pmu) -> bool {
+pub(crate) fn pmu_matches(pattern: &str, pmu: &Pmu) -> bool {
     let short = pmu.name.strip_prefix("uncore_");
     [Some(pmu.name.as_str()), short].into_iter().flatten().any(|name| {
-        if glob::is_pattern(pattern) {
-            return glob::matches(pattern, name);
+        if glob::is_glob(pattern) {
+            return glob::glob_matches(pattern, name);
         }
         name == pattern || name.strip_prefix(pattern).is_some_and(is_instance)
     }) || (pattern == "cpu" && pmu.core)
 }
 
 /// `uncore_imc` of `uncore_imc_0`.
-fn without_instance(name: &str) -> &str {
+pub(crate) fn without_instance(name: &str) -> &str {
     let end = name.rfind('_').filter(|&at| is_instance(&name[at..]));
     &name[..end.unwrap_or(name.len())]
 }

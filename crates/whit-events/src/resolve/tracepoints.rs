@@ -16,13 +16,13 @@ impl Resolver<'_> {
         system: &str,
         name: &str,
     ) -> Outcome<Vec<Draft>> {
-        let systems = match glob::is_pattern(system) {
+        let systems = match glob::is_glob(system) {
             true => matching(system, self.tracepoints.systems()?),
             false => vec![system.to_owned()],
         };
         let mut drafts = Vec::new();
         for system in &systems {
-            let names = match glob::is_pattern(name) {
+            let names = match glob::is_glob(name) {
                 true => matching(name, self.tracepoints.names(system)?),
                 false => vec![name.to_owned()],
             };
@@ -77,5 +77,5 @@ impl Resolver<'_> {
 }
 
 fn matching(pattern: &str, names: Vec<String>) -> Vec<String> {
-    names.into_iter().filter(|name| glob::matches(pattern, name)).collect()
+    names.into_iter().filter(|name| glob::glob_matches(pattern, name)).collect()
 }
