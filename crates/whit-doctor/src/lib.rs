@@ -7,6 +7,8 @@
 //! print!("{}", whit_doctor::render_text(&report));
 //! ```
 //!
+//! [`list`] does the same for every event that can be written after `-e`.
+//!
 //! Nothing is concluded from settings alone where it can be tried: events are opened, made to
 //! count and made to sample. Settings explain the outcome and name the way out.
 //!
@@ -19,6 +21,7 @@
 
 mod checks;
 mod finding;
+mod listing;
 mod machine;
 mod probe;
 mod refusal;
@@ -28,6 +31,10 @@ mod work;
 
 pub use checks::run;
 pub use finding::{Area, Cost, Finding, Report, Status};
+pub use listing::{
+    ListedEvent, Listing, MAX_TRACEPOINTS_TRIED, Note, Openable, Selection, TextOptions, Trial,
+    Unmatched, list, render_listing_json, render_listing_text, render_names,
+};
 pub use machine::{Machine, Privileges, ProgramFile, Roots};
 pub use probe::{Count, Probe, Target};
 pub use render::{render_json, render_text};

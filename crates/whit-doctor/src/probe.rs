@@ -49,6 +49,13 @@ pub trait Probe {
     /// The errno of the opening.
     fn open(&mut self, attr: &Attr, target: Target) -> Result<(), Errno>;
 
+    /// Opens the event, lets it run for a moment in which user space computes, and closes it.
+    ///
+    /// # Errors
+    ///
+    /// The errno of the call that failed.
+    fn run(&mut self, attr: &Attr, target: Target) -> Result<Count, Errno>;
+
     /// Nanoseconds of each of `rounds` readings of the event's count.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
 
 use crate::probe::{Count, Probe, Target};
-use crate::work::{spin, work};
+use crate::work::{spin, spin_briefly, work};
 
 /// Data pages of the ring that a sampling probe maps: small enough for any user's allowance.
 const RING_PAGES: usize = 16;
@@ -25,10 +25,7 @@ impl Probe for SystemProbe {
         event.enable()?;
         work();
         event.disable()?;
-        let mut words = [0; 3];
-        event.read(&mut words)?;
-        let [value, enabled_ns, running_ns] = words;
-        Ok(Count { value, enabled_ns, running_ns })
+        read_count(&event)
     }
 
     fn sample(&mut self, attr: &Attr) -> Result<u64, Errno> {
@@ -42,6 +39,14 @@ impl Probe for SystemProbe {
 
     fn open(&mut self, attr: &Attr, target: Target) -> Result<(), Errno> {
         open(attr, target).map(drop)
+    }
+
+    fn run(&mut self, attr: &Attr, target: Target) -> Result<Count, Errno> {
+        let event = open(attr, target)?;
+        event.enable()?;
+        spin_briefly();
+        event.disable()?;
+        read_count(&event)
     }
 
     fn time_reads(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno> {
@@ -82,6 +87,14 @@ impl Probe for SystemProbe {
     fn load_bpf(&mut self) -> Result<(), Errno> {
         whit_sys::bpf::try_load()
     }
+}
+
+/// Of an event that reads its times as well.
+fn read_count(event: &PerfEventFd) -> Result<Count, Errno> {
+    let mut words = [0; 3];
+    event.read(&mut words)?;
+    let [value, enabled_ns, running_ns] = words;
+    Ok(Count { value, enabled_ns, running_ns })
 }
 
 /// Nanoseconds of the spinning.

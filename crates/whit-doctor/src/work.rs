@@ -16,10 +16,22 @@ const SLEEPS: u32 = 3;
 /// Rounds of the spinning: several milliseconds, the time of some dozens of interrupts.
 const SPIN_ROUNDS: usize = 4_000_000;
 
+/// Rounds of the brief spinning: some ten microseconds.
+const BRIEF_ROUNDS: usize = 10_000;
+
 /// Computes in user space alone, always the same.
 pub(crate) fn spin() {
+    compute(SPIN_ROUNDS);
+}
+
+/// The same, long enough for a counter to show that it runs.
+pub(crate) fn spin_briefly() {
+    compute(BRIEF_ROUNDS);
+}
+
+fn compute(rounds: usize) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for _ in 0..SPIN_ROUNDS {
+    for _ in 0..rounds {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;

@@ -34,6 +34,10 @@ impl Probe for Scripted {
         (self.opens)(attr, target)
     }
 
+    fn run(&mut self, attr: &Attr, target: Target) -> Result<Count, Errno> {
+        (self.opens)(attr, target).map(|()| self.count)
+    }
+
     fn time_reads(&mut self, attr: &Attr, rounds: usize) -> Result<Vec<u64>, Errno> {
         (self.opens)(attr, Target::ThisThread).map(|()| (1..=rounds as u64).collect())
     }

@@ -53,7 +53,7 @@ pub fn run(machine: &mut Machine) -> Report {
 
 /// Which of the two sides of a system call an event counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
+pub(crate) enum Side {
     Both,
     UserOnly,
 }
@@ -72,7 +72,7 @@ fn counting(pmu_type: u32, config: u64, side: Side) -> Attr {
 }
 
 /// The side that this process may count without asking for more.
-fn usual_side(privileges: &Privileges) -> Side {
+pub(crate) fn usual_side(privileges: &Privileges) -> Side {
     let kernel_allowed = privileges.may_profile() || privileges.paranoid.is_some_and(|p| p <= 1);
     if kernel_allowed { Side::Both } else { Side::UserOnly }
 }
@@ -83,6 +83,6 @@ fn no_pmus() -> PmuTable {
 }
 
 /// `1 CPU`, `2 CPUs`
-fn several(count: usize, what: &str) -> String {
+pub(crate) fn several(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
