@@ -52,9 +52,18 @@ pub const BORROWABLE: CapabilitySet = CapabilitySet::of(&[
 ]);
 
 /// Variables that stay while capabilities are held: where the user's command is looked for (it is
-/// run with the user's rights), and how the terminal shows text.
-pub const HARMLESS: [&str; 7] =
-    ["PATH", "TERM", "COLUMNS", "LINES", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"];
+/// run with the user's rights), where event names are (read with the user's rights), and how the
+/// terminal shows text.
+pub const HARMLESS: [&str; 8] = [
+    "PATH",
+    "WHIT_EVENT_TABLES",
+    "TERM",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+];
 
 /// The permitted set while it is borrowed, else empty.
 static BORROWED: AtomicU64 = AtomicU64::new(0);

@@ -4,7 +4,9 @@
 
 mod bench;
 mod doctor;
+mod event_tables;
 mod input;
+mod list;
 mod output;
 mod privileges;
 mod progress;
@@ -37,6 +39,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Print the samples of a recording one by one
     Script(script::ScriptArgs),
+    /// List the events that can be written after -e, and say which of them open here
+    List(list::ListArgs),
     /// Say what can be recorded here, and what lifts each refusal
     Doctor(doctor::DoctorArgs),
     /// Let the members of a group record without being root
@@ -82,6 +86,7 @@ fn run() -> Result<u8> {
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
+        Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),
         Command::Bench(args) => bench::run(&args).map(exit_byte),

@@ -9,6 +9,7 @@ mod overhead;
 mod parse;
 mod target;
 
+use crate::event_tables::EventTableArgs;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ use whit_types::Arch;
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     events: events::EventArgs,
+    #[command(flatten)]
+    tables: EventTableArgs,
     /// Leave out events that this machine does not have, naming them, and record the rest
     #[arg(long)]
     skip_unsupported: bool,

@@ -7,9 +7,7 @@ use std::ops::Range;
 use whit_capture::error::CaptureError;
 use whit_capture::event::{EventSpec, from_groups};
 use whit_capture::notice::Notice;
-use whit_events::{
-    EventList, Item, PmuTable, ResolveError, ResolveErrorKind, SYSFS_PMUS, TracefsIds, resolve,
-};
+use whit_events::{EventList, Item, PmuTable, ResolveError, ResolveErrorKind, TracefsIds, resolve};
 
 /// What is recorded without `-e`.
 const DEFAULT_EVENTS: &str = "cycles:P";
@@ -87,13 +85,13 @@ impl clap::FromArgMatches for EventArgs {
 }
 
 impl EventArgs {
-    /// The events. `skipped` hears of those that this machine does not have; without it they are
-    /// errors.
+    /// The events on the machine's PMUs. `skipped` hears of those that this machine does not have;
+    /// without it they are errors.
     pub(super) fn resolve(
         &self,
+        table: PmuTable,
         skipped: Option<&mut dyn FnMut(Notice)>,
     ) -> Result<Vec<EventSpec>> {
-        let table = PmuTable::from_sysfs(SYSFS_PMUS.as_ref())?;
         let mut events = Events {
             table,
             tracepoints: TracefsIds::system(),
@@ -306,8 +304,12 @@ mod tests {
         EventArgs::from_arg_matches(&command.try_get_matches_from(line).unwrap()).unwrap()
     }
 
+    fn pmus() -> PmuTable {
+        PmuTable::from_sysfs(whit_events::SYSFS_PMUS.as_ref()).unwrap()
+    }
+
     fn cgroups(line: &[&str]) -> Vec<Option<String>> {
-        let events = args(line).resolve(None).unwrap();
+        let events = args(line).resolve(pmus(), None).unwrap();
         events.into_iter().map(|event| event.cgroup).collect()
     }
 
@@ -335,7 +337,7 @@ mod tests {
         let one_by_one = ["-e", "cs", "-G", "a", "-e", "faults", "-G", "b"];
         assert_eq!(cgroups(&one_by_one), [some("a"), some("b")]);
         for wrong in [&["-G", "a", "-e", "cs"][..], &["-e", "cs", "-G", "a,b"]] {
-            assert!(args(wrong).resolve(None).is_err(), "{wrong:?}");
+            assert!(args(wrong).resolve(pmus(), None).is_err(), "{wrong:?}");
         }
     }
 
@@ -343,9 +345,9 @@ mod tests {
     fn filters_are_for_tracepoints() {
         for option in [&["--filter", "a == 1"][..], &["--exclude-perf"]] {
             let line = [&["-e", "cs"][..], option].concat();
-            let error = args(&line).resolve(None).unwrap_err().to_string();
+            let error = args(&line).resolve(pmus(), None).unwrap_err().to_string();
             assert!(error.contains("'cs' is none"), "{error}");
-            let error = args(option).resolve(None);
+            let error = args(option).resolve(pmus(), None);
             assert!(error.is_err(), "without -e there is no tracepoint");
         }
     }
@@ -353,18 +355,23 @@ mod tests {
     #[test]
     fn what_is_not_there_is_left_out_and_named_when_that_is_asked_for() {
         let line = ["-e", "nopmu/event=1/,{cs,nopmu/event=2/,faults},cs", "-G", "a,b,c,d,e"];
-        assert!(args(&line).resolve(None).unwrap_err().to_string().contains("nopmu/event=0x1/"));
+        assert!(
+            args(&line).resolve(pmus(), None).unwrap_err().to_string().contains("nopmu/event=1/")
+        );
         let mut left_out = Vec::new();
         let events = args(&line)
-            .resolve(Some(&mut |notice| match notice {
-                Notice::EventLeftOut { event, .. } => left_out.push(event),
-                other => panic!("{other}"),
-            }))
+            .resolve(
+                pmus(),
+                Some(&mut |notice| match notice {
+                    Notice::EventLeftOut { event, .. } => left_out.push(event),
+                    other => panic!("{other}"),
+                }),
+            )
             .unwrap();
         assert_eq!(left_out, ["nopmu/event=0x1/", "nopmu/event=0x2/"]);
         let leaders: Vec<_> = events.iter().map(|event| event.leader).collect();
         assert_eq!(leaders, [Some(0), Some(0), None]);
-        let nothing = args(&["-e", "nopmu/event=1/"]).resolve(Some(&mut |_| ()));
+        let nothing = args(&["-e", "nopmu/event=1/"]).resolve(pmus(), Some(&mut |_| ()));
         assert!(nothing.unwrap_err().to_string().contains("none of the events"));
     }
 }

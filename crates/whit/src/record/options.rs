@@ -133,7 +133,8 @@ impl RecordArgs {
     }
 
     fn events(&self, listener: &mut dyn FnMut(Notice)) -> Result<Vec<EventSpec>> {
-        let mut events = self.events.resolve(self.skip_unsupported.then_some(listener))?;
+        let mut events =
+            self.events.resolve(self.tables.pmus()?, self.skip_unsupported.then_some(listener))?;
         let is_group = self.group && events.len() > 1;
         for event in &mut events {
             event.exclude.user |= self.all_kernel;

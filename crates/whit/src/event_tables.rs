@@ -1,0 +1,43 @@
+//! The PMUs of this machine, with the names that vendors' tables give to their events.
+
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use whit_events::{CpuIdentity, EventTable, PmuTable, SYSFS_PMUS};
+
+/// Names the tables where the option does not.
+const VARIABLE: &str = "WHIT_EVENT_TABLES";
+/// Problems of a table that are shown one by one.
+const SHOWN_PROBLEMS: usize = 3;
+
+/// `--event-tables`
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct EventTableArgs {
+    /// Vendors' event names: a directory of JSON files as in the Linux sources
+    /// (tools/perf/pmu-events/arch/x86) or of perfmon, or one such file (default:
+    /// $WHIT_EVENT_TABLES)
+    #[arg(long, value_name = "DIR")]
+    event_tables: Option<PathBuf>,
+}
+
+impl EventTableArgs {
+    /// The PMUs with the names of the table, if one is given. What is wrong with single events of
+    /// it is said on standard error.
+    pub(crate) fn pmus(&self) -> Result<PmuTable> {
+        let mut pmus = PmuTable::from_sysfs(SYSFS_PMUS.as_ref())?;
+        let variable = || std::env::var_os(VARIABLE).filter(|dir| !dir.is_empty());
+        let Some(dir) = self.event_tables.clone().or_else(|| variable().map(PathBuf::from)) else {
+            return Ok(pmus);
+        };
+        let cpu = CpuIdentity::read(Path::new("/proc"), Path::new("/sys"));
+        let table = EventTable::read(&dir, cpu.as_ref())?;
+        for problem in table.problems.iter().take(SHOWN_PROBLEMS) {
+            eprintln!("whit: {problem}");
+        }
+        let more = table.problems.len().saturating_sub(SHOWN_PROBLEMS) + table.more_problems;
+        if more > 0 {
+            eprintln!("whit: {more} more problems in {}", dir.display());
+        }
+        pmus.add_events(table.events);
+        Ok(pmus)
+    }
+}
