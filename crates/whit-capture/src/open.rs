@@ -338,6 +338,7 @@ impl Opener<'_> {
 
     fn refusal(&self, event: &ConfiguredEvent, errno: Errno, cpu: i32) -> CaptureError {
         let refusal = Refusal {
+            activity: "recording",
             errno,
             paranoid: self.rights.paranoid,
             is_system_wide: self.plan.is_system_wide(),

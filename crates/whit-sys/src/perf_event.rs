@@ -128,14 +128,14 @@ impl PerfEventFd {
     }
 
     /// Reads the count as `attr.read_format` lays it out; gives the number of words read.
-    /// `Errno::NOSPC` when `words` is too small.
+    /// `Errno::NOSPC` when `words` is too small. 0 for an event in error: a pinned one that found
+    /// no counter. Allocates nothing.
     pub fn read(&self, words: &mut [u64]) -> Result<usize, Errno> {
-        let mut bytes = vec![0u8; words.len() * 8];
-        let size = rustix::io::read(&self.0, bytes.as_mut_slice())?;
-        for (word, chunk) in words.iter_mut().zip(bytes[..size].as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*chunk);
-        }
-        Ok(size / 8)
+        let size_bytes = size_of_val(words);
+        // SAFETY: the kernel writes at most `size_bytes` bytes into a live buffer of that size, in
+        // which every byte pattern is valid.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), words.as_mut_ptr().cast(), size_bytes) };
+        Ok(check(read as i64)? as usize / size_of::<u64>())
     }
 }
 

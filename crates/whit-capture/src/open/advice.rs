@@ -9,6 +9,8 @@ const GRANT: &str = "sudo \"$(command -v whit)\" setup --group perf_users";
 /// A refusal and its circumstances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
+    /// What was to be done, as a gerund: `recording`.
+    pub activity: &'static str,
     /// What the kernel said.
     pub errno: Errno,
     /// `perf_event_paranoid`.
@@ -67,11 +69,11 @@ pub fn advice(refusal: &Refusal) -> String {
              seccomp filter hides them"
                 .to_owned()
         }
-        Errno::NOSPC => "the PMU has no counter left for it: record fewer events, or take it out \
+        Errno::NOSPC => "the PMU has no counter left for it: ask for fewer events, or take it out \
                          of its group"
             .to_owned(),
         Errno::MFILE | Errno::NFILE => {
-            "out of open files: raise the limit with ulimit -n, or record fewer threads".to_owned()
+            "out of open files: raise the limit with ulimit -n, or ask for fewer threads".to_owned()
         }
         Errno::INVAL => "the kernel does not take this combination of event, modifiers and \
                          options: try it without modifiers (:p, :D, :e), then without -g or -d"
@@ -84,9 +86,9 @@ pub fn advice(refusal: &Refusal) -> String {
 fn permission(refusal: &Refusal) -> String {
     // Levels of Documentation/admin-guide/sysctl/kernel.rst; 3 and above are distributions'.
     let (level, what) = match (refusal.is_system_wide, refusal.wants_kernel) {
-        (true, _) => (0, "recording whole CPUs"),
-        (false, true) => (1, "recording kernel mode"),
-        (false, false) => (2, "recording at all"),
+        (true, _) => (0, "whole CPUs"),
+        (false, true) => (1, "kernel mode"),
+        (false, false) => (2, "at all"),
     };
     if refusal.pmu_type == pmu_type::TRACEPOINT {
         return format!(
@@ -97,14 +99,14 @@ fn permission(refusal: &Refusal) -> String {
     }
     if refusal.paranoid > level {
         return format!(
-            "{what} needs kernel.perf_event_paranoid {level} or lower (it is {}) or cap_perfmon: \
-             sysctl kernel.perf_event_paranoid={level}, or {GRANT}",
-            refusal.paranoid
+            "{} {what} needs kernel.perf_event_paranoid {level} or lower (it is {}) or \
+             cap_perfmon: sysctl kernel.perf_event_paranoid={level}, or {GRANT}",
+            refusal.activity, refusal.paranoid
         );
     }
     format!(
         "the process belongs to another user, or a security module or container forbids it: \
-         record as its owner, or {GRANT}"
+         be its owner, or {GRANT}"
     )
 }
 
@@ -113,6 +115,7 @@ mod tests {
     use super::*;
 
     const BASE: Refusal = Refusal {
+        activity: "recording",
         errno: Errno::ACCESS,
         paranoid: 2,
         is_system_wide: false,

@@ -66,6 +66,7 @@ impl SetUp<'_> {
             place: "for this process".to_owned(),
             errno,
             advice: open::advice(&Refusal {
+                activity: "recording",
                 errno,
                 paranoid: rights.paranoid,
                 is_system_wide: false,
