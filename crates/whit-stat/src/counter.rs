@@ -1,0 +1,148 @@
+//! One row of what is counted: an event, in a cgroup or everywhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use whit_capture::open::meaning;
+use whit_events::{ResolvedEvent, ResolvedGroup, SoftwareEvent, TYPE_SOFTWARE};
+use whit_sys::Errno;
+
+/// Clocks count nanoseconds and are shown in milliseconds, as in perf.
+const CLOCK_SCALE: f64 = 1e-6;
+const CLOCK_UNIT: &str = "msec";
+
+/// An event to count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// The event. Its own `leader` does not count here.
+    pub event: ResolvedEvent,
+    /// Index of the group's leader among the counters (its own for the leader); `None` outside
+    /// groups.
+    pub leader: Option<usize>,
+    /// Only tasks of this cgroup and of those below it; as the user wrote it.
+    pub cgroup: Option<Arc<str>>,
+    /// A tracepoint's filter expression.
+    pub filter: Option<String>,
+    /// Why there are no counts; `None` where the event is open.
+    pub absence: Option<Absence>,
+}
+
+impl Counter {
+    /// An event of no group, counted everywhere.
+    pub fn new(event: ResolvedEvent) -> Counter {
+        Counter { event, leader: None, cgroup: None, filter: None, absence: None }
+    }
+
+    /// Whether it is `cpu-clock` or `task-clock`.
+    pub fn is_clock(&self) -> bool {
+        let clocks = [SoftwareEvent::CpuClock, SoftwareEvent::TaskClock].map(SoftwareEvent::config);
+        self.event.pmu_type == TYPE_SOFTWARE
+            && self.event.tool.is_none()
+            && clocks.contains(&self.event.config[0])
+    }
+
+    /// What a count is multiplied with before it is shown.
+    pub fn scale(&self) -> f64 {
+        if self.is_clock() { CLOCK_SCALE } else { self.event.scale }
+    }
+
+    /// What the shown count is measured in; may be empty.
+    pub fn unit(&self) -> &str {
+        if self.is_clock() { CLOCK_UNIT } else { &self.event.unit }
+    }
+}
+
+/// A counter for each event of these groups, in order.
+pub fn from_groups(groups: Vec<ResolvedGroup>) -> Vec<Counter> {
+    let of_group = |group: ResolvedGroup| {
+        let is_grouped = group.explicit && group.events.len() > 1;
+        group.events.into_iter().map(move |event| {
+            let leader = is_grouped.then_some(event.leader);
+            Counter { leader, ..Counter::new(event) }
+        })
+    };
+    groups.into_iter().flat_map(of_group).collect()
+}
+
+/// Why a counter has no counts at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Absence {
+    /// The kernel has no such event on this machine.
+    NotSupported(Errno),
+    /// The PMU cannot count it together with the events before it in its group.
+    DoesNotFitGroup(Errno),
+    /// It counts for whole CPUs, and threads were asked for.
+    NeedsCpus,
+    /// Its PMU counts on none of the CPUs that were asked for.
+    OnOtherCpus,
+    /// All counters of its kind are taken.
+    NoCounterLeft(Errno),
+    /// The kernel does not allow it to this user.
+    NotPermitted(Errno),
+    /// Measured by the tool, which has no command to measure it of.
+    NoCommand,
+}
+
+impl Absence {
+    /// Whether it is the machine that lacks something; else it could be counted another way.
+    pub fn is_unsupported(self) -> bool {
+        matches!(self, Absence::NotSupported(_) | Absence::DoesNotFitGroup(_) | Absence::NeedsCpus)
+    }
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Absence::NotSupported(errno) => write!(
+                f,
+                "{}: this machine has no such event (virtual machines often show no hardware \
+                 counters; see whit doctor)",
+                meaning(*errno)
+            ),
+            Absence::DoesNotFitGroup(errno) => write!(
+                f,
+                "{}: does not fit onto the PMU together with the events before it in its group \
+                 (count it outside of the group, or make the group weak: {{..}}:W)",
+                meaning(*errno)
+            ),
+            Absence::NeedsCpus => {
+                write!(f, "counts for whole CPUs, never for a task: add -a or -C")
+            }
+            Absence::OnOtherCpus => write!(f, "its PMU counts on none of the CPUs asked for"),
+            Absence::NoCounterLeft(errno) => {
+                write!(f, "{}: another profiler may hold it", meaning(*errno))
+            }
+            Absence::NotPermitted(errno) => write!(f, "{}", meaning(*errno)),
+            Absence::NoCommand => write!(f, "there is no command to measure it of"),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use whit_events::{PmuTable, TracefsIds, parse, resolve};
+
+    /// Counters of an event list, resolved without a machine.
+    pub(crate) fn counters(text: &str) -> Vec<Counter> {
+        let list = parse(text).unwrap();
+        let mut tracepoints = TracefsIds::new("/nonexistent");
+        let groups = resolve(&list, &PmuTable::default(), &mut tracepoints).unwrap();
+        from_groups(groups)
+    }
+
+    #[test]
+    fn clocks_are_shown_in_milliseconds() {
+        let [clock, cycles] = &counters("task-clock:u,cycles")[..] else { panic!() };
+        assert_eq!((clock.unit(), clock.scale()), ("msec", 1e-6));
+        assert_eq!((cycles.unit(), cycles.scale()), ("", 1.0));
+        assert!(clock.is_clock() && !cycles.is_clock());
+    }
+
+    #[test]
+    fn leaders_are_counted_through_all_groups() {
+        let leaders: Vec<_> =
+            counters("cs,{faults,cycles},{cs},cs").iter().map(|c| c.leader).collect();
+        assert_eq!(leaders, [None, Some(1), Some(1), None, None]);
+    }
+}

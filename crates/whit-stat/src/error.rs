@@ -1,0 +1,51 @@
+//! Why nothing could be counted, and what would make it possible.
+
+use whit_capture::error::CaptureError;
+use whit_capture::open::meaning;
+use whit_sys::{Errno, WorkloadError};
+
+/// Why nothing could be counted.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum StatError {
+    /// Whom to count, in which cgroup: as for recording.
+    #[error(transparent)]
+    Target(#[from] CaptureError),
+    /// Every thread ended before events could be opened.
+    #[error("every thread to count ended before its events were open")]
+    TargetGone,
+    /// `-G` without CPUs.
+    #[error("cgroups are counted on CPUs: add -a, or -C with a list of CPUs, to -G")]
+    CgroupNeedsCpus,
+    /// A group of events in several cgroups.
+    #[error("all events of the group of '{event}' must be counted in the same cgroup")]
+    GroupAcrossCgroups { event: String },
+    /// An event was refused.
+    #[error("cannot count '{event}' {place}: {}\n  {advice}", meaning(*.errno))]
+    Open { event: String, place: String, errno: Errno, advice: String },
+    /// A filter was refused.
+    #[error("cannot set the filter '{filter}' on event '{event}'")]
+    Filter { event: String, filter: String, source: Errno },
+    /// Too many descriptors.
+    #[error(
+        "{needed} open files are needed, one for each event on each CPU or thread, and {limit} are \
+         allowed (raise it: ulimit -n {needed}; or count fewer events, threads or cgroups)"
+    )]
+    OpenFiles { needed: usize, limit: u64 },
+    /// A count cannot be read.
+    #[error("cannot read the count of '{event}'")]
+    Read { event: String, source: Errno },
+    /// A step that should never fail.
+    #[error("cannot {attempt}")]
+    System { attempt: &'static str, source: Errno },
+    /// The command.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+}
+
+impl StatError {
+    /// For `map_err` on steps that have no better story.
+    pub(crate) fn system(attempt: &'static str) -> impl FnOnce(Errno) -> StatError {
+        move |source| StatError::System { attempt, source }
+    }
+}

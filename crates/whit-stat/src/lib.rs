@@ -1,0 +1,21 @@
+//! Counting: which events on which CPUs, threads and cgroups, read how, added up how, shown how.
+//!
+//! The way of a count: a [`source::Source`] gives a [`reading::Reading`] for each of its
+//! [`source::Slot`]s. The kernel's perf events are the first source ([`perf::PerfSource`]); a
+//! source that counts cgroups by other means takes its place behind the same trait.
+//!
+//! Invariants:
+//! - A source knows nothing of intervals, sums or output: it counts up from zero, and whoever
+//!   wants differences subtracts.
+//! - What cannot be counted is data: each counter that is absent says why, from a closed list
+//!   ([`counter::Absence`]).
+//! - One system call reads a whole group.
+//! - Nothing here records, and nothing here reads the environment.
+#![forbid(unsafe_code)]
+
+pub mod counter;
+pub mod error;
+pub mod notice;
+pub mod perf;
+pub mod reading;
+pub mod source;

@@ -1,0 +1,236 @@
+//! The kernel's perf events as a source of counts.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use whit_capture::cgroup::Hierarchy;
+use whit_capture::open::Rights;
+use whit_capture::roots::Roots;
+use whit_capture::target::{ANY, Plan};
+use whit_sys::Errno;
+use whit_sys::limit::Limit;
+use whit_types::{CpuId, Tid};
+
+use crate::counter::Counter;
+use crate::error::StatError;
+use crate::notice::{Listener, Notice};
+use crate::reading::Reading;
+use crate::source::{Slot, Source, ThreadSlot};
+
+mod attr;
+mod open;
+mod places;
+mod sets;
+mod unit;
+
+use attr::Common;
+use open::Opener;
+use places::{Place, Places};
+use unit::{ReadOutcome, Unit};
+
+/// Descriptors that are needed besides events: standard streams, output, epoll, signals, pipes.
+const SPARE_DESCRIPTORS: usize = 24;
+
+/// What is to be counted, where.
+pub struct Request<'a> {
+    /// The events, in the order in which they are shown.
+    pub counters: Vec<Counter>,
+    /// CPUs and threads.
+    pub plan: &'a Plan,
+    /// The exec of the command switches events on.
+    pub on_exec: bool,
+    /// `/proc` and `/sys`.
+    pub roots: &'a Roots,
+}
+
+/// Open perf events.
+#[derive(Debug)]
+pub struct PerfSource {
+    counters: Vec<Counter>,
+    slots: Vec<Slot>,
+    units: Vec<Unit>,
+    /// Room for what one system call gives.
+    words: Vec<u64>,
+    /// The last readings.
+    readings: Vec<Reading>,
+    /// Groups that are read no longer, to be said once.
+    broken: Vec<Notice>,
+}
+
+impl PerfSource {
+    /// Opens what can be opened. Counters that cannot say why ([`Counter::absence`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the target or a cgroup is not there, where none of the events is allowed to this user,
+    /// and where there are more than descriptors.
+    pub fn open(
+        request: Request<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<PerfSource, StatError> {
+        let Request { mut counters, plan, on_exec, roots } = request;
+        let cgroups = cgroups(&counters, plan, roots)?;
+        let places = Places::of(&mut counters, plan);
+        fit_descriptors(&counters, &places, listener)?;
+        let mut opener = Opener {
+            plan,
+            rights: Rights::of_process(roots),
+            roots,
+            cgroups: &cgroups,
+            common: Common { inherit: plan.inherit, on_exec },
+            places: &places,
+            listener,
+        };
+        let units = opener.open_all(&mut counters)?;
+        let slots = slots(&counters, &places, plan);
+        let words = units.iter().map(Unit::words).max().unwrap_or(0).max(unit::SINGLE_WORDS);
+        Ok(PerfSource {
+            readings: vec![Reading::ZERO; slots.len()],
+            counters,
+            slots,
+            units,
+            words: vec![0; words],
+            broken: Vec::new(),
+        })
+    }
+
+    fn switch(&self, on: bool) -> Result<(), StatError> {
+        let attempt = if on { "switch events on" } else { "switch events off" };
+        for unit in &self.units {
+            match unit.switch(on) {
+                // The task has exited, or its CPU is offline.
+                Ok(()) | Err(Errno::SRCH | Errno::NODEV) => {}
+                Err(errno) => return Err(StatError::system(attempt)(errno)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for PerfSource {
+    fn counters(&self) -> &[Counter] {
+        &self.counters
+    }
+
+    fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    fn start(&mut self) -> Result<(), StatError> {
+        self.switch(true)
+    }
+
+    fn stop(&mut self) -> Result<(), StatError> {
+        self.switch(false)
+    }
+
+    fn read(&mut self, readings: &mut Vec<Reading>) -> Result<(), StatError> {
+        for unit in &mut self.units {
+            match unit.read(&mut self.words, &mut self.readings) {
+                Ok(ReadOutcome::Done) => {}
+                Ok(ReadOutcome::Broken(slot)) => {
+                    let lost = slot.map(|slot| &self.counters[self.slots[slot].counter]);
+                    self.broken.extend(
+                        lost.map(|c| Notice::GroupUnreadable { event: c.event.name.clone() }),
+                    );
+                }
+                // What has gone keeps what it had.
+                Err(Errno::SRCH | Errno::NODEV) => {}
+                Err(source) => {
+                    let slot = unit.events.iter().find_map(|event| event.slot);
+                    let counter = slot.map(|slot| &self.counters[self.slots[slot].counter]);
+                    let event = counter.map(|c| c.event.name.clone()).unwrap_or_default();
+                    return Err(StatError::Read { event, source });
+                }
+            }
+        }
+        readings.clone_from(&self.readings);
+        Ok(())
+    }
+
+    fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.broken)
+    }
+
+    fn watched(&self) -> Vec<BorrowedFd<'_>> {
+        let mut seen = HashSet::new();
+        let mut watched = Vec::new();
+        for event in self.units.iter().filter_map(Unit::first_counted) {
+            let thread = event.slot.and_then(|slot| self.slots[slot].thread);
+            if thread.is_some_and(|thread| seen.insert(thread.index)) {
+                watched.push(event.fd.as_fd());
+            }
+        }
+        watched
+    }
+}
+
+/// The directories of the cgroups that counters name.
+fn cgroups(
+    counters: &[Counter],
+    plan: &Plan,
+    roots: &Roots,
+) -> Result<HashMap<Arc<str>, File>, StatError> {
+    let mut open = HashMap::new();
+    if counters.iter().all(|counter| counter.cgroup.is_none()) {
+        return Ok(open);
+    }
+    if !plan.is_system_wide() {
+        return Err(StatError::CgroupNeedsCpus);
+    }
+    for counter in counters {
+        let leader = counter.leader.map_or(counter, |leader| &counters[leader]);
+        if leader.cgroup != counter.cgroup {
+            let event = leader.event.name.clone();
+            return Err(StatError::GroupAcrossCgroups { event });
+        }
+    }
+    let hierarchy = Hierarchy::find(roots)?;
+    for name in counters.iter().filter_map(|counter| counter.cgroup.as_ref()) {
+        if !open.contains_key(name) {
+            open.insert(name.clone(), hierarchy.open(name)?);
+        }
+    }
+    Ok(open)
+}
+
+/// Makes room for the descriptors that are needed.
+fn fit_descriptors(
+    counters: &[Counter],
+    places: &Places,
+    listener: &mut dyn Listener,
+) -> Result<(), StatError> {
+    let of_set = |set: &sets::Set| set.descriptors() * places.of_counter(set.counters[0]).len();
+    let events: usize = sets::partition(counters).iter().map(of_set).sum();
+    let needed = events + SPARE_DESCRIPTORS;
+    let fits = |limit: Option<u64>| limit.is_none_or(|limit| needed as u64 <= limit);
+    let from = Limit::OpenFiles.get().soft;
+    if fits(from) {
+        return Ok(());
+    }
+    let to =
+        Limit::OpenFiles.raise().map_err(StatError::system("raise the limit of open files"))?;
+    if to != from {
+        listener.notice(Notice::OpenFilesRaised { from, to });
+    }
+    match fits(to) {
+        true => Ok(()),
+        false => Err(StatError::OpenFiles { needed, limit: to.unwrap_or(u64::MAX) }),
+    }
+}
+
+fn slots(counters: &[Counter], places: &Places, plan: &Plan) -> Vec<Slot> {
+    let slot = |counter: usize, place: &Place| Slot {
+        counter,
+        cpu: (place.cpu != ANY).then_some(CpuId(place.cpu as u32)),
+        thread: (!plan.is_system_wide())
+            .then(|| ThreadSlot { index: place.thread, tid: Tid(plan.threads[place.thread]) }),
+    };
+    let of = |index| places.of_counter(index).iter().map(move |place| slot(index, place));
+    (0..counters.len()).flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;
