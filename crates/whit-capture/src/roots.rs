@@ -40,7 +40,7 @@ impl Roots {
 }
 
 /// The number that a one-line file holds.
-pub(crate) fn read_number(path: &Path) -> Option<i64> {
+pub fn read_number(path: &Path) -> Option<i64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 

@@ -13,9 +13,16 @@
 //! - Nothing here records, and nothing here reads the environment.
 #![forbid(unsafe_code)]
 
+pub mod aggregate;
 pub mod counter;
 pub mod error;
+pub mod metric;
 pub mod notice;
 pub mod perf;
 pub mod reading;
+pub mod shadow;
+pub mod show;
 pub mod source;
+pub mod statistics;
+pub mod table;
+pub mod topology;

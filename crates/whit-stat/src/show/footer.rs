@@ -1,0 +1,151 @@
+//! What stands above and below a table in text: whom it is of, time, and why counts are missing.
+
+use std::fmt::Write;
+
+use super::no_count;
+use crate::counter::Counter;
+use crate::statistics::Statistics;
+use crate::table::{Row, Table};
+
+const SECONDS_PER_NS: f64 = 1e-9;
+/// Most marks of a bar of the table of runs.
+const BAR_MAX: usize = 200;
+
+/// The line that `-o` and `--append` begin with.
+pub fn started_on(local_time: &str) -> String {
+    format!("# started on {local_time}\n\n")
+}
+
+/// Why rows have no count: a line for each reason, with the events it holds for.
+pub fn reasons(counters: &[Counter], table: &Table) -> String {
+    let mut reasons: Vec<(String, &'static str, Vec<&str>)> = Vec::new();
+    for row in &table.rows {
+        let counter = &counters[row.counter];
+        let Some(reason) = reason(counter, row, table) else { continue };
+        let name = counter.event.name.as_str();
+        let kind = no_count(counter);
+        match reasons.iter_mut().find(|(known, k, _)| *known == reason && *k == kind) {
+            Some((_, _, names)) if names.contains(&name) => {}
+            Some((_, _, names)) => names.push(name),
+            None => reasons.push((reason, kind, vec![name])),
+        }
+    }
+    let mut out = String::new();
+    for (reason, kind, names) in reasons {
+        let _ = writeln!(out, " # {}: {kind}: {reason}", names.join(", "));
+    }
+    out
+}
+
+/// Why a row has no count. A count in another place (on another CPU) is reason enough.
+fn reason(counter: &Counter, row: &Row, table: &Table) -> Option<String> {
+    if let Some(absence) = counter.absence {
+        return Some(absence.to_string());
+    }
+    let elsewhere = |other: &Row| other.counter == row.counter && other.reading.is_counted();
+    if row.reading.is_counted() || table.rows.iter().any(elsewhere) {
+        return None;
+    }
+    Some(match (row.reading.enabled_ns, &counter.cgroup) {
+        (0, Some(_)) => "no task of the cgroup ran".to_owned(),
+        (0, None) => "the target did not run meanwhile".to_owned(),
+        _ => "it never found a free counter: count fewer hardware events at once, or free those \
+              that others hold (the NMI watchdog has one: sysctl kernel.nmi_watchdog=0)"
+            .to_owned(),
+    })
+}
+
+/// Times, below a table.
+#[derive(Clone, Debug)]
+pub struct Footer<'a> {
+    /// How long each run took, in nanoseconds.
+    pub runs_ns: &'a [f64],
+    /// The command's user and system time in nanoseconds, where one command ran once.
+    pub usage_ns: Option<(u64, u64)>,
+    /// Every run by itself.
+    pub with_table: bool,
+    /// The list of counts is not empty.
+    pub has_counts: bool,
+}
+
+/// The lines of the times.
+pub fn elapsed(footer: &Footer<'_>) -> String {
+    let mut seconds = Statistics::default();
+    footer.runs_ns.iter().for_each(|ns| seconds.add(ns * SECONDS_PER_NS));
+    let mut out = String::new();
+    if footer.has_counts {
+        out.push('\n');
+    }
+    if seconds.count() <= 1 {
+        let _ = write!(out, " {:17.9} seconds time elapsed", seconds.mean());
+        if let Some((user_ns, system_ns)) = footer.usage_ns {
+            let [user, system] = [user_ns, system_ns].map(|ns| ns as f64 * SECONDS_PER_NS);
+            let _ = write!(out, "\n\n {user:17.9} seconds user\n {system:17.9} seconds sys\n");
+        }
+        out.push_str("\n\n");
+        return out;
+    }
+    let deviation = seconds.deviation_of_mean();
+    let digits = precision(deviation) + 2;
+    if footer.with_table {
+        runs(&mut out, footer.runs_ns, seconds.mean(), digits);
+    }
+    let (mean, percent) = (seconds.mean(), seconds.percent());
+    let _ = write!(out, " {mean:17.digits$} +- {deviation:.digits$} seconds time elapsed");
+    if percent != 0.0 {
+        let _ = write!(out, "  ( +-{percent:6.2}% )");
+    }
+    out.push_str("\n\n");
+    out
+}
+
+/// Digits behind the point that matter for a number of this size.
+fn precision(size: f64) -> usize {
+    const MOST: f64 = 9.0;
+    if size >= 1.0 || size <= 0.0 { 0 } else { (-size.log10()).ceil().min(MOST) as usize }
+}
+
+fn runs(out: &mut String, runs_ns: &[f64], mean: f64, digits: usize) {
+    let sample = format!(" {mean:17.digits$}");
+    let indent = sample.len() - sample.trim_start().len();
+    let _ = writeln!(out, "{:indent$}# Table of individual measurements:", "");
+    for run in runs_ns.iter().map(|ns| ns * SECONDS_PER_NS) {
+        let distance = if run == 0.0 { 0.0 } else { (100.0 * (run - mean) / run).abs() };
+        let bar = "#".repeat((1 + (distance as usize) / 5).min(BAR_MAX));
+        let _ = writeln!(out, " {run:17.digits$} ({:+.digits$}) {bar}", run - mean);
+    }
+    let _ = writeln!(out, "\n{:indent$}# Final result:", "");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn footer(runs_ns: &[f64]) -> Footer<'_> {
+        Footer { runs_ns, usage_ns: None, with_table: true, has_counts: true }
+    }
+
+    #[test]
+    fn one_run_has_its_times_and_several_have_their_spread() {
+        let once = Footer { usage_ns: Some((1_000_000, 0)), ..footer(&[1_241_681.0]) };
+        assert_eq!(
+            elapsed(&once),
+            "\n       0.001241681 seconds time elapsed\n\n       0.001000000 seconds user\n       \
+             0.000000000 seconds sys\n\n\n"
+        );
+        let text = elapsed(&footer(&[1e9, 1.1e9, 1.3e9]));
+        assert_eq!(
+            text,
+            "\n            # Table of individual measurements:\n            1.0000 (-0.1333) ###\n            \
+             1.1000 (-0.0333) #\n            1.3000 (+0.1667) ###\n\n            # Final result:\n            \
+             1.1333 +- 0.0882 seconds time elapsed  ( +-  7.78% )\n\n"
+        );
+    }
+
+    #[test]
+    fn runs_that_do_not_differ_have_no_spread() {
+        let text = elapsed(&Footer { with_table: false, ..footer(&[1e9, 1e9]) });
+        assert!(text.contains("+- 0.00 seconds"), "{text}");
+        assert_eq!((precision(0.5), precision(0.05), precision(2.0), precision(0.0)), (1, 2, 0, 0));
+    }
+}

@@ -1,0 +1,60 @@
+//! Numbers as the user's language writes them.
+
+/// How numbers are written in text. CSV and JSON always have a point and no groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberStyle {
+    /// Between whole and broken part.
+    pub decimal_point: String,
+    /// Between groups of three digits; nothing for none.
+    pub thousands_separator: String,
+}
+
+impl Default for NumberStyle {
+    fn default() -> Self {
+        NumberStyle { decimal_point: ".".to_owned(), thousands_separator: String::new() }
+    }
+}
+
+impl NumberStyle {
+    /// A number that is not negative, with so many digits behind the point, right-aligned.
+    pub fn fixed(&self, value: f64, decimals: usize, width: usize) -> String {
+        let plain = format!("{value:.decimals$}");
+        let (whole, broken) = plain.split_once('.').unwrap_or((&plain, ""));
+        let mut text = String::with_capacity(width);
+        for (index, digit) in whole.char_indices() {
+            let left = whole.len() - index;
+            if index > 0 && left.is_multiple_of(3) {
+                text.push_str(&self.thousands_separator);
+            }
+            text.push(digit);
+        }
+        if !broken.is_empty() {
+            text.push_str(&self.decimal_point);
+            text.push_str(broken);
+        }
+        format!("{text:>width$}")
+    }
+}
+
+/// Digits behind the point of a count with this scale, as in perf.
+pub(super) fn decimals(scale: f64) -> usize {
+    if scale.floor() == scale { 0 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_as_the_style_says() {
+        let plain = NumberStyle::default();
+        assert_eq!(plain.fixed(1234567.0, 0, 10), "   1234567");
+        let german = NumberStyle { decimal_point: ",".into(), thousands_separator: ".".into() };
+        assert_eq!(german.fixed(1234567.891, 2, 0), "1.234.567,89");
+        let english = NumberStyle { thousands_separator: ",".into(), ..plain };
+        for (value, text) in [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1e6, "1,000,000")] {
+            assert_eq!(english.fixed(value, 0, 0), text);
+        }
+        assert_eq!((decimals(1.0), decimals(1e-6), decimals(64.0)), (0, 2, 0));
+    }
+}

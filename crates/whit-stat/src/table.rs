@@ -1,0 +1,107 @@
+//! Counts as they are shown: rows of one counter in one place, added up.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::counter::Counter;
+use crate::reading::Reading;
+
+/// By what counts are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aggregation {
+    /// Everything together.
+    #[default]
+    Global,
+    /// Each CPU by itself (`-A`).
+    Cpu,
+    /// The hardware threads of a core.
+    Core,
+    /// The CPUs that share the last cache.
+    Cache,
+    /// The CPUs of a die.
+    Die,
+    /// The CPUs of a package.
+    Socket,
+    /// The CPUs of a NUMA node.
+    Node,
+    /// Each thread by itself.
+    Thread,
+}
+
+impl Aggregation {
+    /// Whether events must be counted CPU by CPU for it.
+    pub fn needs_cpus(self) -> bool {
+        !matches!(self, Aggregation::Global | Aggregation::Thread)
+    }
+
+    /// Whether rows say how many CPUs they hold; these come place by place, the others counter by
+    /// counter.
+    pub fn counts_cpus(self) -> bool {
+        self.needs_cpus() && self != Aggregation::Cpu
+    }
+}
+
+/// What a row is the sum of. The order is that of the rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Label {
+    Everything,
+    Node(i64),
+    Socket(i64),
+    Die { socket: i64, die: i64 },
+    Cache { socket: i64, die: i64, level: i64, id: i64 },
+    Core { socket: i64, die: i64, core: i64 },
+    Cpu(u32),
+    Thread { index: usize, tid: i32, comm: Arc<str> },
+}
+
+/// As perf writes it; nothing for everything.
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Label::Everything => Ok(()),
+            Label::Node(node) => write!(f, "N{node}"),
+            Label::Socket(socket) => write!(f, "S{socket}"),
+            Label::Die { socket, die } => write!(f, "S{socket}-D{die}"),
+            Label::Cache { socket, die, level, id } => {
+                write!(f, "S{socket}-D{die}-L{level}-ID{id}")
+            }
+            Label::Core { socket, die, core } => write!(f, "S{socket}-D{die}-C{core}"),
+            Label::Cpu(cpu) => write!(f, "CPU{cpu}"),
+            Label::Thread { tid, comm, .. } => write!(f, "{comm}-{tid}"),
+        }
+    }
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Index of the counter.
+    pub counter: usize,
+    /// Index of the label.
+    pub label: usize,
+    /// CPUs, or other places, that were added up.
+    pub places: usize,
+    /// The sum as read.
+    pub reading: Reading,
+    /// The count for the whole time; of several runs, the mean.
+    pub count: f64,
+    /// How far that mean may be off, in percent.
+    pub noise_percent: f64,
+}
+
+impl Row {
+    /// Whether there is a count to show.
+    pub fn is_counted(&self, counter: &Counter) -> bool {
+        counter.absence.is_none() && self.reading.is_counted()
+    }
+}
+
+/// Rows in the order in which they are shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What rows are sums of.
+    pub labels: Vec<Label>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
