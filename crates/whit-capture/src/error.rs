@@ -149,6 +149,15 @@ impl CaptureError {
         }
     }
 
+    /// What the kernel said when it refused to open an event.
+    pub(crate) fn errno(&self) -> Option<Errno> {
+        match self {
+            CaptureError::Open { errno, .. } => Some(*errno),
+            CaptureError::Unsupported { refusal, .. } => refusal.errno(),
+            _ => None,
+        }
+    }
+
     /// A refusal without advice.
     pub fn short(&self) -> String {
         match self {

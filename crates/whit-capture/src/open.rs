@@ -70,6 +70,9 @@ impl OpenEvent {
     }
 }
 
+/// Times that a group is opened again because its leader is elsewhere for the moment.
+const SWAPS_MAX: usize = 10;
+
 /// What the kernel lets this process do.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights {
@@ -143,11 +146,20 @@ impl Opener<'_> {
     ) -> Result<Vec<OpenEvent>, CaptureError> {
         let mut pending: Vec<_> = events.into_iter().collect();
         let mut open: Vec<OpenEvent> = Vec::with_capacity(pending.len());
+        let mut swaps = 0;
         while open.len() < pending.len() {
             let index = open.len();
-            match self.open_event(&mut pending[index], &open, index).map_err(|e| e.at(index))? {
-                Some(event) => open.push(event),
-                None => {
+            let leader = pending[index].spec.leader.filter(|&leader| leader != index);
+            match self.open_event(&mut pending[index], &open, index).map_err(|e| e.at(index)) {
+                Ok(Some(event)) => open.push(event),
+                Err(error) => match leader {
+                    Some(leader) if swaps < SWAPS_MAX && self.may_be_swapped(&error) => {
+                        swaps += 1;
+                        open.truncate(leader);
+                    }
+                    _ => return Err(error),
+                },
+                Ok(None) => {
                     let leader = break_group(&mut pending, index);
                     let name = pending[leader].spec.name.clone();
                     self.listener.notice(Notice::GroupBroken { leader: name });
@@ -159,6 +171,13 @@ impl Opener<'_> {
             return Err(CaptureError::TargetGone);
         }
         Ok(open)
+    }
+
+    /// While threads that one inherited from the other follow each other on a CPU, the kernel lets
+    /// them swap their events instead of reprogramming counters. A group's leader may then be with
+    /// the other thread, and the kernel refuses it a new member.
+    fn may_be_swapped(&self, error: &CaptureError) -> bool {
+        !self.plan.is_system_wide() && error.errno() == Some(Errno::INVAL)
     }
 
     /// Opens one event everywhere. `None` asks for its weak group to be broken up.
