@@ -61,10 +61,14 @@ optional() {
 }
 
 c_library_present() { printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1; }
+header_present() { printf '#include <%s>\n' "$1" | cc -E - >/dev/null 2>&1; }
 cxx_library_present() { printf '#include <vector>\n' | c++ -x c++ -E - >/dev/null 2>&1; }
 
 compilers() {
     required 'have cc' gcc 'have c++' g++ 'c_library_present' libc6-dev 'cxx_library_present' g++
+    # What loads BPF programs (libbpf) is built from source; clang compiles the programs.
+    required 'have clang' clang 'have pkg-config' pkg-config 'have make' make \
+        'header_present libelf.h' libelf-dev 'header_present zlib.h' zlib1g-dev
     if ! have rustup; then required 'have curl' curl '[ -d /etc/ssl/certs ]' ca-certificates; fi
 }
 

@@ -1,0 +1,52 @@
+//! Compiles the BPF programs. The objects fit themselves to the running kernel when they are
+//! loaded, so that no kernel headers are needed here.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// Sources that are programs, without `.bpf.c`.
+const PROGRAMS: [&str; 1] = ["cgroup_count"];
+const HEADER: &str = "bpf/kernel.h";
+const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
+    (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \
+    the environment variable CLANG";
+
+fn main() -> ExitCode {
+    println!("cargo:rerun-if-env-changed=CLANG");
+    println!("cargo:rerun-if-changed={HEADER}");
+    for program in PROGRAMS {
+        let source = format!("bpf/{program}.bpf.c");
+        println!("cargo:rerun-if-changed={source}");
+        if let Err(reason) = compile(&source, &format!("{program}.bpf.o")) {
+            eprintln!("{reason}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn compile(source: &str, object: &str) -> Result<(), String> {
+    let variable = |name| std::env::var(name).map_err(|error| format!("{name}: {error}"));
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let target = match variable("CARGO_CFG_TARGET_ENDIAN")?.as_str() {
+        "big" => "bpfeb",
+        _ => "bpfel",
+    };
+    let here = variable("CARGO_MANIFEST_DIR")?;
+    let output = Path::new(&variable("OUT_DIR")?).join(object);
+    let status = Command::new(&clang)
+        // Types of the kernel are described by what -g writes.
+        .args(["-g", "-O2", "-std=gnu11", "-target", target, "-mcpu=v3"])
+        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
+        .arg(format!("-ffile-prefix-map={here}=."))
+        .args(["-c", source, "-o"])
+        .arg(&output)
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            Err(format!("{clang} cannot compile {source} ({status}).\n{HOW_TO_GET_CLANG}"))
+        }
+        Err(error) => Err(format!("cannot run {clang}: {error}.\n{HOW_TO_GET_CLANG}")),
+    }
+}

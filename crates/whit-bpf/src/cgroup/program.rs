@@ -1,0 +1,210 @@
+//! `bpf/cgroup_count.bpf.c`, loaded: its maps and programs by name and type.
+
+use std::fmt;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libbpf_rs::{
+    ErrorKind, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject,
+    ProgramInput, ProgramMut,
+};
+use whit_sys::capability::Capability;
+use whit_sys::privilege;
+
+use super::How;
+use super::layout::{account_bytes, cpu_bytes};
+use super::tree::Tree;
+use crate::error::BpfError;
+use crate::messages;
+
+/// The object, as clang has made it.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup_count.bpf.o"));
+
+/// What system calls on BPF need.
+const NEEDED: [Capability; 3] = [Capability::Bpf, Capability::PerfMon, Capability::SysAdmin];
+
+/// `BPF_F_TEST_RUN_ON_CPU` in `include/uapi/linux/bpf.h`.
+const TEST_RUN_ON_CPU: u32 = 1;
+/// Attempts to load a program while signals arrive.
+const ATTEMPTS_MAX: usize = 10;
+/// Calls from CPU to CPU. Older kernels do not show them.
+const CALLS: &str = "csd_function_exit";
+/// Tasks that are moved to a cgroup, whoever moves them.
+const MOVES: &str = "cgroup_attach_task";
+
+/// The loaded programs. Closing them detaches them.
+pub(super) struct Program {
+    links: Vec<Link>,
+    sees_moves: bool,
+    object: Object,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("sees_moves", &self.sees_moves).finish_non_exhaustive()
+    }
+}
+
+fn refused(attempt: &'static str) -> impl FnOnce(libbpf_rs::Error) -> BpfError {
+    move |source| BpfError::Refused { attempt, source, messages: messages::take() }
+}
+
+impl Program {
+    /// Loads it for so many events on so many CPUs, and tells it which cgroups are watched.
+    pub(super) fn load(events: &[How], cpus: usize, tree: &Tree) -> Result<Program, BpfError> {
+        messages::listen();
+        let attempt = "load the BPF program that counts cgroups";
+        // libelf wants the object aligned, which memory of the heap is.
+        let bytes = OBJECT.to_vec();
+        let load = || {
+            let mut open = ObjectBuilder::default().open_memory(&bytes)?;
+            dimension(&mut open, events, cpus, tree.accounts())?;
+            let _in_force = privilege::raise(&NEEDED);
+            open.load()
+        };
+        // The verifier gives up when a signal arrives; libbpf asks again, but not often enough.
+        let mut attempts = 1;
+        let object = loop {
+            match load() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && attempts < ATTEMPTS_MAX => {
+                    attempts += 1;
+                }
+                loaded => break loaded.map_err(refused(attempt))?,
+            }
+        };
+        let program = Program { object, links: Vec::new(), sees_moves: false };
+        let watched = program.map("watched")?;
+        let _in_force = privilege::raise(&NEEDED);
+        for (id, account) in tree.ids() {
+            let account = (account as u32).to_ne_bytes();
+            watched
+                .update(&id.to_ne_bytes(), &account, MapFlags::ANY)
+                .map_err(refused("watch a cgroup"))?;
+        }
+        Ok(program)
+    }
+
+    /// Puts an event where the program finds it, or takes away what was there.
+    pub(super) fn set_event(&self, index: u32, fd: Option<BorrowedFd<'_>>) -> Result<(), BpfError> {
+        let events = self.map("events")?;
+        let _in_force = privilege::raise(&NEEDED);
+        let result = match fd {
+            Some(fd) => {
+                let fd = fd.as_raw_fd().to_ne_bytes();
+                events.update(&index.to_ne_bytes(), &fd, MapFlags::ANY)
+            }
+            None => match events.delete(&index.to_ne_bytes()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                other => other,
+            },
+        };
+        result.map_err(refused("give an event to a BPF program"))
+    }
+
+    /// Has the kernel call it.
+    pub(super) fn attach(&mut self) -> Result<(), BpfError> {
+        messages::listen();
+        let _in_force = privilege::raise(&NEEDED);
+        let switched = self.program("switched")?.attach();
+        let mut links = vec![switched.map_err(refused("have a BPF program called at switches"))?];
+        let moved = self.program("moved")?;
+        let moves = moved.attach_raw_tracepoint(CALLS);
+        let sees_moves = moves.is_ok();
+        // Without either, moves are seen at the next switch.
+        links.extend(moves.or_else(|_| moved.attach_raw_tracepoint(MOVES)));
+        (self.links, self.sees_moves) = (links, sees_moves);
+        Ok(())
+    }
+
+    /// Runs `begin` on a CPU.
+    pub(super) fn begin(&self, cpu: u32) -> Result<(), BpfError> {
+        self.run_on("begin", cpu)
+    }
+
+    /// Runs `flush` on a CPU. One that is offline has nothing to bring up to date.
+    pub(super) fn flush(&self, cpu: u32) -> Result<(), BpfError> {
+        self.run_on("flush", cpu)
+    }
+
+    fn run_on(&self, name: &'static str, cpu: u32) -> Result<(), BpfError> {
+        let program = self.program(name)?;
+        let _in_force = privilege::raise(&NEEDED);
+        let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
+        match program.test_run(input) {
+            Ok(output) if output.return_value == 0 => Ok(()),
+            Ok(_) => Err(BpfError::Program { program: name, cpu }),
+            Err(error) if is_offline(&error) => Ok(()),
+            Err(error) => Err(refused("run a BPF program on a CPU")(error)),
+        }
+    }
+
+    pub(super) fn sees_moves(&self) -> bool {
+        self.sees_moves
+    }
+
+    /// The value of an account on each CPU that the machine may have.
+    pub(super) fn account(&self, account: u32) -> Result<Vec<Vec<u8>>, BpfError> {
+        self.values("accounts", account)
+    }
+
+    /// The state of each CPU that the machine may have.
+    pub(super) fn cpus(&self) -> Result<Vec<Vec<u8>>, BpfError> {
+        self.values("cpus", 0)
+    }
+
+    fn values(&self, map: &'static str, key: u32) -> Result<Vec<Vec<u8>>, BpfError> {
+        let map = self.map(map)?;
+        let _in_force = privilege::raise(&NEEDED);
+        let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
+        values
+            .map_err(refused("read what was counted"))?
+            .ok_or(BpfError::Object { part: "account of that number" })
+    }
+
+    fn map(&self, name: &'static str) -> Result<Map<'_>, BpfError> {
+        self.object.maps().find(|map| map.name() == name).ok_or(BpfError::Object { part: name })
+    }
+
+    fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, BpfError> {
+        let found = self.object.progs_mut().find(|program| program.name() == name);
+        found.ok_or(BpfError::Object { part: name })
+    }
+}
+
+/// `ENXIO`: nobody can run anything there. libbpf-rs keeps the number to itself.
+fn is_offline(error: &libbpf_rs::Error) -> bool {
+    error.to_string() == std::io::Error::from(whit_sys::Errno::NXIO).to_string()
+}
+
+/// Gives the maps their sizes, before anything is loaded.
+fn dimension(
+    object: &mut OpenObject,
+    how: &[How],
+    cpus: usize,
+    accounts: usize,
+) -> Result<(), libbpf_rs::Error> {
+    // Maps of nothing cannot be made.
+    let events = how.len().max(1);
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "events" => map.set_max_entries((events * cpus) as u32)?,
+            "accounts" => {
+                map.set_max_entries(accounts as u32)?;
+                map.set_value_size(account_bytes(events) as u32)?;
+            }
+            "cpus" => map.set_value_size(cpu_bytes(events) as u32)?,
+            "watched" => map.set_max_entries((accounts as u32 - 1).max(1))?,
+            name if name.ends_with(".rodata") => set_events(&mut map, how),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `settings`: the number of events, and how each is read.
+fn set_events(settings: &mut OpenMapMut<'_>, how: &[How]) {
+    let Some(value) = settings.initial_value_mut() else { return };
+    let count = (how.len() as u32).to_ne_bytes();
+    let bytes = count.into_iter().chain(how.iter().map(|how| *how as u8));
+    value.iter_mut().zip(bytes).for_each(|(value, byte)| *value = byte);
+}

@@ -1,0 +1,102 @@
+//! Why a program could not be used.
+
+use std::fmt;
+
+/// Why a BPF program could not be used, and what would help.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    /// The kernel or libbpf refused.
+    #[error("cannot {attempt}{}{messages}", way_out(source))]
+    Refused {
+        /// What was tried.
+        attempt: &'static str,
+        /// The refusal.
+        source: libbpf_rs::Error,
+        /// What libbpf and the kernel's verifier said of it.
+        messages: Messages,
+    },
+    /// The object lacks a part, or a part has another shape.
+    #[error("the BPF object has no {part}: whit was built from other sources than its programs")]
+    Object {
+        /// A program or map.
+        part: &'static str,
+    },
+    /// A program did not run as it must.
+    #[error("the BPF program {program} gave up on CPU {cpu}")]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// Where.
+        cpu: u32,
+    },
+    /// More than there is room for.
+    #[error("{what}: {wanted} are wanted, and there is room for {room}")]
+    Room {
+        /// Of what.
+        what: &'static str,
+        /// How many there are.
+        wanted: usize,
+        /// How many there may be.
+        room: usize,
+    },
+    /// A CPU that the machine cannot have.
+    #[error("this machine has no CPU {cpu}")]
+    Cpu {
+        /// Its number.
+        cpu: u32,
+    },
+}
+
+impl BpfError {
+    /// Whether it is a right that is missing.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, BpfError::Refused { source, .. }
+            if source.kind() == libbpf_rs::ErrorKind::PermissionDenied)
+    }
+}
+
+fn way_out(source: &libbpf_rs::Error) -> &'static str {
+    use libbpf_rs::ErrorKind;
+    match source.kind() {
+        ErrorKind::PermissionDenied => {
+            " (it takes cap_bpf and cap_perfmon: run whit as root or set it up with whit setup; \
+             a locked-down kernel refuses everybody)"
+        }
+        ErrorKind::OutOfMemory => " (count fewer cgroups or events)",
+        _ => "",
+    }
+}
+
+/// The last messages before a failure; empty or several lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Messages(pub(crate) Vec<String>);
+
+impl fmt::Display for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io;
+
+    #[test]
+    fn a_refusal_says_what_what_of_and_what_then() {
+        let refused = |errno: i32| BpfError::Refused {
+            attempt: "load the program that counts cgroups",
+            source: io::Error::from_raw_os_error(errno).into(),
+            messages: Messages(vec!["libbpf: no".into()]),
+        };
+        let error = refused(1);
+        assert!(error.is_permission());
+        assert!(error.source().is_some());
+        let text = error.to_string();
+        assert!(text.contains("cap_bpf") && text.contains("whit setup"), "{text}");
+        assert!(text.ends_with("\n  libbpf: no"), "{text}");
+        let error = refused(22);
+        assert!(!error.is_permission() && !error.to_string().contains("cap_bpf"));
+    }
+}

@@ -1,0 +1,22 @@
+//! whit's BPF programs and their typed loaders.
+//!
+//! [`cgroup::CgroupCounter`] counts perf events per cgroup: events that somebody has opened for
+//! whole CPUs are read at each change of cgroup and never reprogrammed. `docs/cgroup.md` says how,
+//! what it costs and what it is exact to.
+//!
+//! Invariants:
+//! - Nothing here opens an event, knows its name, or reads `/proc` and `/sys`: events, cgroups and
+//!   CPUs come in as descriptors, ids and numbers.
+//! - The kernel's messages never reach the terminal by themselves: they are part of errors.
+//! - Borrowed capabilities are in force around system calls on BPF alone.
+//! - A count that could not be taken is counted ([`cgroup::Health`]).
+//!
+//! The programs are in `bpf/`, under `GPL-2.0-only OR BSD-2-Clause`; the kernel wants to hear of a
+//! licence that goes with its own before it lends a program its helpers.
+#![forbid(unsafe_code)]
+
+pub mod cgroup;
+mod error;
+mod messages;
+
+pub use error::BpfError;

@@ -1,0 +1,126 @@
+//! Tests that change the whole machine for a moment.
+
+use std::fs;
+use std::process::Command;
+
+use whit_types::CpuId;
+
+use crate::support::counting::{ALL, CLOCK, Counting, FAULTS, KernelEvents, cpu_list, read};
+use crate::support::group::Hierarchy;
+use crate::support::load::{busy, forks, shell};
+use crate::support::{Skip, assert_close, check};
+
+fn may_change_the_machine() -> Result<(), Skip> {
+    let set = std::env::var_os("WHIT_TEST_MACHINE").is_some();
+    let reason = "it would spoil what others measure on this machine; WHIT_TEST_MACHINE=1 runs it";
+    if set { Ok(()) } else { Err(Skip(reason.into())) }
+}
+
+/// A CPU that is offline until this is dropped.
+struct Offline(String);
+
+impl Offline {
+    fn take(cpu: u32) -> Result<Offline, Skip> {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        let taken = fs::write(&file, "0");
+        taken.map_err(|error| Skip(format!("CPU {cpu} cannot be taken offline: {error}")))?;
+        Ok(Offline(file))
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "1");
+    }
+}
+
+#[test]
+fn a_cpu_that_goes_and_comes_back_loses_nothing() {
+    check("a_cpu_that_goes_and_comes_back", || {
+        may_change_the_machine()?;
+        let cpu = *cpu_list("online")
+            .last()
+            .filter(|cpu| **cpu > 0)
+            .ok_or_else(|| Skip("there is one CPU only".into()))?;
+        let group = Hierarchy::of_perf_events()?.make()?;
+        let mut counting = Counting::of(&ALL, &[group.watched()])?;
+        counting.switch(true);
+        let load = || [shell(&group, &forks(100)), shell(&group, &busy(100_000))];
+        load().into_iter().for_each(|load| load.finish());
+        let offline = Offline::take(cpu)?;
+        let place = counting.events.iter().position(|(other, _)| *other == cpu).unwrap();
+        let (_, gone) = counting.events.remove(place);
+        let last: Vec<_> = gone.iter().map(read).collect();
+        counting.counter.retire_cpu(CpuId(cpu), &last).unwrap();
+        load().into_iter().for_each(|load| load.finish());
+        drop(offline);
+        counting.add_cpu(&ALL, cpu)?;
+        counting.switch(true);
+        load().into_iter().for_each(|load| load.finish());
+        counting.switch(false);
+        let totals = counting.read();
+        for event in [CLOCK, FAULTS] {
+            let shown = counting.shown(event) + last[event].value;
+            assert_close("everything", totals.everything(event).value, shown, 0.001, 0);
+            assert!(totals.cgroup(0, event).value > 0);
+        }
+        Ok(())
+    });
+}
+
+/// A mount of version 1 that is gone when this is dropped.
+struct Mount(std::path::PathBuf);
+
+impl Mount {
+    fn of_perf_event() -> Result<Mount, Skip> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("read mountinfo");
+        if mounts.lines().any(|line| line.contains("perf_event")) {
+            return Err(Skip("perf_event is mounted already; the other tests use that".into()));
+        }
+        let point = std::env::temp_dir().join(format!("whit-bpf-v1-{}", std::process::id()));
+        fs::create_dir(&point).expect("make a directory");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "cgroup", "-o", "perf_event", "none"]).arg(&point);
+        let output = mount.output().expect("run mount");
+        if output.status.success() {
+            return Ok(Mount(point));
+        }
+        let _ = fs::remove_dir(&point);
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Skip(format!("perf_event cannot be mounted as version 1: {why}")))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn the_old_hierarchy_counts_alike() {
+    check("the_old_hierarchy_counts_alike", || {
+        may_change_the_machine()?;
+        let mount = Mount::of_perf_event()?;
+        let hierarchy = Hierarchy(mount.0.clone());
+        let groups = [hierarchy.make()?, hierarchy.make()?];
+        let kernel = KernelEvents::of(&ALL, &groups[0])?;
+        let watched = [groups[0].watched(), groups[1].watched()];
+        let counting = Counting::of(&ALL, &watched)?;
+        counting.switch(true);
+        kernel.switch(true);
+        let loads = [shell(&groups[0], &forks(100)), shell(&groups[1], &busy(100_000))];
+        loads.into_iter().for_each(|load| load.finish());
+        kernel.switch(false);
+        counting.switch(false);
+        let totals = counting.read();
+        for event in [CLOCK, FAULTS] {
+            let theirs = kernel.count(event).value;
+            assert!(theirs > 0);
+            assert_close("version 1", totals.cgroup(0, event).value, theirs, 0.03, 0);
+            assert!(totals.cgroup(1, event).value > 0);
+        }
+        Ok(())
+    });
+}

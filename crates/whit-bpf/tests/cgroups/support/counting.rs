@@ -1,0 +1,167 @@
+//! Open events, for whole CPUs and for cgroups as the kernel counts them.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+
+use whit_bpf::cgroup::{Cgroup, CgroupCounter, Count, Counts, How, Plan};
+use whit_sys::{Errno, OpenFlags, PerfEventFd};
+use whit_types::CpuId;
+
+use super::Skip;
+use super::group::Group;
+
+/// An event: its type and number in `include/uapi/linux/perf_event.h`, and how it is read.
+pub(crate) type Event = (u32, u64, How);
+
+pub(crate) const DUMMY: Event = (1, 9, How::Timed);
+pub(crate) const CPU_CLOCK: Event = (1, 0, How::Clock);
+pub(crate) const CPU_CLOCK_READ: Event = (1, 0, How::Timed);
+pub(crate) const TASK_CLOCK: Event = (1, 1, How::Clock);
+pub(crate) const PAGE_FAULTS: Event = (1, 2, How::Untimed);
+pub(crate) const CONTEXT_SWITCHES: Event = (1, 3, How::Switches);
+
+/// All kinds, with the time base first.
+pub(crate) const ALL: [Event; 6] =
+    [DUMMY, CPU_CLOCK, TASK_CLOCK, PAGE_FAULTS, CONTEXT_SWITCHES, CPU_CLOCK_READ];
+/// Indices into [`ALL`].
+pub(crate) const CLOCK: usize = 1;
+pub(crate) const FAULTS: usize = 3;
+pub(crate) const SWITCHES: usize = 4;
+pub(crate) const CLOCK_READ: usize = 5;
+
+/// A disabled counter with its times.
+fn attr(kind: u32, config: u64) -> Vec<u8> {
+    let mut attr = vec![0u8; 112];
+    attr[0..4].copy_from_slice(&kind.to_ne_bytes());
+    attr[4..8].copy_from_slice(&112u32.to_ne_bytes());
+    attr[8..16].copy_from_slice(&config.to_ne_bytes());
+    attr[32..40].copy_from_slice(&3u64.to_ne_bytes());
+    attr[40..48].copy_from_slice(&1u64.to_ne_bytes());
+    attr
+}
+
+pub(crate) fn cpu_list(name: &str) -> Vec<u32> {
+    let path = format!("/sys/devices/system/cpu/{name}");
+    let text = std::fs::read_to_string(path).expect("read a list of CPUs");
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        first.parse::<u32>().unwrap()..=last.parse().unwrap()
+    };
+    text.trim().split(',').flat_map(range).collect()
+}
+
+/// One event on one CPU.
+pub(crate) fn open(event: Event, cpu: u32, cgroup: Option<&File>) -> Result<PerfEventFd, Skip> {
+    let flags = OpenFlags { pid_is_cgroup: cgroup.is_some() };
+    let whom = cgroup.map_or(-1, AsRawFd::as_raw_fd);
+    let fd = PerfEventFd::open(&attr(event.0, event.1), whom, cpu as i32, None, flags);
+    fd.map_err(|errno| match errno {
+        Errno::ACCESS | Errno::PERM => Skip("whole CPUs may not be counted here".into()),
+        errno => panic!("open event {event:?}: {errno}"),
+    })
+}
+
+pub(crate) fn read(event: &PerfEventFd) -> Count {
+    let mut words = [0; 3];
+    event.read(&mut words).expect("read an event");
+    Count { value: words[0], enabled_ns: words[1], running_ns: words[2] }
+}
+
+/// The counter under test with its events on all CPUs.
+pub(crate) struct Counting {
+    pub(crate) counter: CgroupCounter,
+    /// By CPU and event.
+    pub(crate) events: Vec<(u32, Vec<PerfEventFd>)>,
+}
+
+impl Counting {
+    pub(crate) fn of(events: &[Event], cgroups: &[Cgroup]) -> Result<Counting, Skip> {
+        let how: Vec<How> = events.iter().map(|event| event.2).collect();
+        let possible_cpus = cpu_list("possible");
+        let plan = Plan { events: &how, cgroups, possible_cpus: &possible_cpus };
+        let counter = CgroupCounter::load(&plan).map_err(|error| match error.is_permission() {
+            true => Skip(format!("BPF is refused here: {error}")),
+            false => panic!("{error}"),
+        })?;
+        let mut counting = Counting { counter, events: Vec::new() };
+        for cpu in cpu_list("online") {
+            counting.add_cpu(events, cpu)?;
+        }
+        counting.counter.attach().expect("attach");
+        Ok(counting)
+    }
+
+    pub(crate) fn add_cpu(&mut self, events: &[Event], cpu: u32) -> Result<(), Skip> {
+        let open = |event: &Event| open(*event, cpu, None);
+        let opened = events.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let fds: Vec<_> = opened.iter().map(|event| Some(event.as_fd())).collect();
+        self.counter.add_cpu(CpuId(cpu), &fds).expect("add a CPU");
+        self.events.push((cpu, opened));
+        Ok(())
+    }
+
+    pub(crate) fn switch(&self, on: bool) {
+        for event in self.events.iter().flat_map(|(_, events)| events) {
+            if on { event.enable() } else { event.disable() }.expect("switch an event");
+        }
+    }
+
+    pub(crate) fn read(&self) -> Totals<'_> {
+        Totals { counts: self.counter.read().expect("read"), counting: self }
+    }
+
+    /// What the events themselves show, which is what everything has counted.
+    pub(crate) fn shown(&self, event: usize) -> u64 {
+        self.events.iter().map(|(_, events)| read(&events[event]).value).sum()
+    }
+}
+
+/// Counts over all CPUs.
+pub(crate) struct Totals<'a> {
+    counts: Counts,
+    counting: &'a Counting,
+}
+
+impl Totals<'_> {
+    fn sum(&self, of: impl Fn(CpuId) -> Count) -> Count {
+        let cpus = cpu_list("possible").into_iter().map(CpuId);
+        debug_assert!(!self.counting.events.is_empty());
+        cpus.map(of).fold(Count::default(), Count::plus)
+    }
+
+    pub(crate) fn cgroup(&self, cgroup: usize, event: usize) -> Count {
+        self.sum(|cpu| self.counts.cgroup(cgroup, cpu, event))
+    }
+
+    pub(crate) fn remainder(&self, event: usize) -> Count {
+        self.sum(|cpu| self.counts.remainder(cpu, event))
+    }
+
+    pub(crate) fn everything(&self, event: usize) -> Count {
+        self.sum(|cpu| self.counts.everything(cpu, event))
+    }
+}
+
+/// The kernel's own events of a cgroup, by event.
+pub(crate) struct KernelEvents(Vec<Vec<PerfEventFd>>);
+
+impl KernelEvents {
+    pub(crate) fn of(events: &[Event], group: &Group) -> Result<KernelEvents, Skip> {
+        let directory = File::open(group.directory()).expect("open a cgroup");
+        let on_all = |event: &Event| {
+            let on = |cpu| open(*event, cpu, Some(&directory));
+            cpu_list("online").into_iter().map(on).collect::<Result<Vec<_>, _>>()
+        };
+        events.iter().map(on_all).collect::<Result<Vec<_>, _>>().map(KernelEvents)
+    }
+
+    pub(crate) fn switch(&self, on: bool) {
+        for event in self.0.iter().flatten() {
+            if on { event.enable() } else { event.disable() }.expect("switch an event");
+        }
+    }
+
+    pub(crate) fn count(&self, event: usize) -> Count {
+        self.0[event].iter().map(read).fold(Count::default(), Count::plus)
+    }
+}

@@ -1,0 +1,109 @@
+//! Cgroups that the tests make, and remove again.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use whit_bpf::cgroup::Cgroup;
+
+use super::Skip;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A hierarchy: where it is mounted.
+#[derive(Clone, Debug)]
+pub(crate) struct Hierarchy(pub(crate) PathBuf);
+
+impl Hierarchy {
+    /// The one that the kernel counts by.
+    pub(crate) fn of_perf_events() -> Result<Hierarchy, Skip> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("read mountinfo");
+        let find = |kind: &str, option: &str| {
+            let line = mounts.lines().find(|line| {
+                let (_, after) = line.split_once(" - ").unwrap_or_default();
+                let has = |word: &str| after.split([' ', ',']).any(|other| other == word);
+                after.starts_with(kind) && (option.is_empty() || has(option))
+            })?;
+            line.split(' ').nth(4).map(PathBuf::from)
+        };
+        let found = find("cgroup ", "perf_event").or_else(|| find("cgroup2 ", ""));
+        found.map(Hierarchy).ok_or_else(|| Skip("no hierarchy of cgroups is mounted".into()))
+    }
+
+    /// A new cgroup at its top.
+    pub(crate) fn make(&self) -> Result<Group, Skip> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("whit-bpf-test-{}-{number}", std::process::id());
+        match fs::create_dir(self.0.join(&name)) {
+            Ok(()) => Ok(Group { mount: self.0.clone(), path: format!("/{name}") }),
+            Err(error) => Err(Skip(format!("no cgroup can be made here: {error}"))),
+        }
+    }
+}
+
+/// A cgroup, removed with all below it in the end.
+#[derive(Debug)]
+pub(crate) struct Group {
+    mount: PathBuf,
+    path: String,
+}
+
+impl Group {
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.mount.join(&self.path[1..])
+    }
+
+    pub(crate) fn child(&self, name: &str) -> Group {
+        let child = Group { mount: self.mount.clone(), path: format!("{}/{name}", self.path) };
+        fs::create_dir(child.directory()).expect("make a cgroup");
+        child
+    }
+
+    /// So many, each in the one before.
+    pub(crate) fn nest(&self, depth: usize) -> Vec<Group> {
+        let mut nested: Vec<Group> = Vec::new();
+        for _ in 0..depth {
+            let child = nested.last().unwrap_or(self).child("n");
+            nested.push(child);
+        }
+        nested
+    }
+
+    pub(crate) fn watched(&self) -> Cgroup {
+        let id = fs::metadata(self.directory()).expect("look at a cgroup").ino();
+        Cgroup { id, path: self.path.clone() }
+    }
+
+    pub(crate) fn procs(&self) -> PathBuf {
+        self.directory().join("cgroup.procs")
+    }
+
+    /// Moves a process here.
+    pub(crate) fn take(&self, pid: u32) {
+        fs::write(self.procs(), pid.to_string()).expect("move a process");
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        remove(&self.directory());
+    }
+}
+
+/// The kernel takes a moment to let go of tasks that have ended.
+fn remove(directory: &Path) {
+    let below = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        remove(&entry.path());
+    }
+    for _ in 0..1000 {
+        match fs::remove_dir(directory) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            _ => return,
+        }
+    }
+}
