@@ -29,14 +29,14 @@ pub(crate) const FAULTS: usize = 3;
 pub(crate) const SWITCHES: usize = 4;
 pub(crate) const CLOCK_READ: usize = 5;
 
-/// A disabled counter with its times.
-fn attr(kind: u32, config: u64) -> Vec<u8> {
+/// A counter with its times; a leader is off, and its members with it.
+fn attr(kind: u32, config: u64, is_leader: bool) -> Vec<u8> {
     let mut attr = vec![0u8; 112];
     attr[0..4].copy_from_slice(&kind.to_ne_bytes());
     attr[4..8].copy_from_slice(&112u32.to_ne_bytes());
     attr[8..16].copy_from_slice(&config.to_ne_bytes());
     attr[32..40].copy_from_slice(&3u64.to_ne_bytes());
-    attr[40..48].copy_from_slice(&1u64.to_ne_bytes());
+    attr[40..48].copy_from_slice(&u64::from(is_leader).to_ne_bytes());
     attr
 }
 
@@ -50,15 +50,24 @@ pub(crate) fn cpu_list(name: &str) -> Vec<u32> {
     text.trim().split(',').flat_map(range).collect()
 }
 
-/// One event on one CPU.
-pub(crate) fn open(event: Event, cpu: u32, cgroup: Option<&File>) -> Result<PerfEventFd, Skip> {
+/// Events on one CPU, in a group, so that they are switched on at the same moment.
+fn open(events: &[Event], cpu: u32, cgroup: Option<&File>) -> Result<Vec<PerfEventFd>, Skip> {
     let flags = OpenFlags { pid_is_cgroup: cgroup.is_some() };
     let whom = cgroup.map_or(-1, AsRawFd::as_raw_fd);
-    let fd = PerfEventFd::open(&attr(event.0, event.1), whom, cpu as i32, None, flags);
-    fd.map_err(|errno| match errno {
-        Errno::ACCESS | Errno::PERM => Skip("whole CPUs may not be counted here".into()),
-        errno => panic!("open event {event:?}: {errno}"),
-    })
+    let mut fds: Vec<PerfEventFd> = Vec::new();
+    for event in events {
+        let attr = attr(event.0, event.1, fds.is_empty());
+        let fd = PerfEventFd::open(&attr, whom, cpu as i32, fds.first(), flags);
+        fds.push(fd.map_err(|errno| match errno {
+            Errno::ACCESS | Errno::PERM => Skip("whole CPUs may not be counted here".into()),
+            errno => panic!("open event {event:?}: {errno}"),
+        })?);
+    }
+    Ok(fds)
+}
+
+fn switch(group: &[PerfEventFd], on: bool) {
+    if on { group[0].enable() } else { group[0].disable() }.expect("switch events");
 }
 
 pub(crate) fn read(event: &PerfEventFd) -> Count {
@@ -92,8 +101,7 @@ impl Counting {
     }
 
     pub(crate) fn add_cpu(&mut self, events: &[Event], cpu: u32) -> Result<(), Skip> {
-        let open = |event: &Event| open(*event, cpu, None);
-        let opened = events.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let opened = open(events, cpu, None)?;
         let fds: Vec<_> = opened.iter().map(|event| Some(event.as_fd())).collect();
         self.counter.add_cpu(CpuId(cpu), &fds).expect("add a CPU");
         self.events.push((cpu, opened));
@@ -101,9 +109,7 @@ impl Counting {
     }
 
     pub(crate) fn switch(&self, on: bool) {
-        for event in self.events.iter().flat_map(|(_, events)| events) {
-            if on { event.enable() } else { event.disable() }.expect("switch an event");
-        }
+        self.events.iter().for_each(|(_, group)| switch(group, on));
     }
 
     pub(crate) fn read(&self) -> Totals<'_> {
@@ -142,26 +148,21 @@ impl Totals<'_> {
     }
 }
 
-/// The kernel's own events of a cgroup, by event.
+/// The kernel's own events of a cgroup, by CPU and event.
 pub(crate) struct KernelEvents(Vec<Vec<PerfEventFd>>);
 
 impl KernelEvents {
     pub(crate) fn of(events: &[Event], group: &Group) -> Result<KernelEvents, Skip> {
         let directory = File::open(group.directory()).expect("open a cgroup");
-        let on_all = |event: &Event| {
-            let on = |cpu| open(*event, cpu, Some(&directory));
-            cpu_list("online").into_iter().map(on).collect::<Result<Vec<_>, _>>()
-        };
-        events.iter().map(on_all).collect::<Result<Vec<_>, _>>().map(KernelEvents)
+        let on = |cpu| open(events, cpu, Some(&directory));
+        cpu_list("online").into_iter().map(on).collect::<Result<Vec<_>, _>>().map(KernelEvents)
     }
 
     pub(crate) fn switch(&self, on: bool) {
-        for event in self.0.iter().flatten() {
-            if on { event.enable() } else { event.disable() }.expect("switch an event");
-        }
+        self.0.iter().for_each(|group| switch(group, on));
     }
 
     pub(crate) fn count(&self, event: usize) -> Count {
-        self.0[event].iter().map(read).fold(Count::default(), Count::plus)
+        self.0.iter().map(|group| read(&group[event])).fold(Count::default(), Count::plus)
     }
 }

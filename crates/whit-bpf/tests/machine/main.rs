@@ -1,7 +1,16 @@
-//! Tests that change the whole machine for a moment.
+//! Counting per cgroup while the whole machine changes: a CPU goes offline, the `perf_event` controller
+//! moves to a hierarchy of version 1. Only run where `WHIT_TEST_MACHINE` is set: this would spoil what
+//! others measure.
+
+#[path = "../cgroups/support/mod.rs"]
+#[allow(dead_code)]
+mod support;
 
 use std::fs;
+use std::io::Write;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use whit_types::CpuId;
 
@@ -10,10 +19,20 @@ use crate::support::group::Hierarchy;
 use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, assert_close, check};
 
-fn may_change_the_machine() -> Result<(), Skip> {
+/// Longest wait for the kernel to clean up.
+const PATIENCE_MS: u32 = 20_000;
+
+/// One change at a time.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
     let set = std::env::var_os("WHIT_TEST_MACHINE").is_some();
     let reason = "it would spoil what others measure on this machine; WHIT_TEST_MACHINE=1 runs it";
-    if set { Ok(()) } else { Err(Skip(reason.into())) }
+    if set {
+        Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
+    } else {
+        Err(Skip(reason.into()))
+    }
 }
 
 /// A CPU that is offline until this is dropped.
@@ -37,7 +56,7 @@ impl Drop for Offline {
 #[test]
 fn a_cpu_that_goes_and_comes_back_loses_nothing() {
     check("a_cpu_that_goes_and_comes_back", || {
-        may_change_the_machine()?;
+        let _alone = may_change_the_machine()?;
         let cpu = *cpu_list("online")
             .last()
             .filter(|cpu| **cpu > 0)
@@ -91,17 +110,39 @@ impl Mount {
     }
 }
 
+/// What `/proc/cgroups` says of perf_event: its hierarchy (0 is that of version 2), and how many
+/// cgroups that has, with those that are removed and not yet forgotten.
+fn perf_event() -> (u32, u32) {
+    let text = fs::read_to_string("/proc/cgroups").expect("read /proc/cgroups");
+    let line = text.lines().find(|line| line.starts_with("perf_event\t")).expect("perf_event");
+    let mut numbers = line.split('\t').skip(1).map(|number| number.parse().expect("a number"));
+    (numbers.next().expect("a hierarchy"), numbers.next().expect("a count"))
+}
+
+fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    for _ in 0..PATIENCE_MS {
+        if is_true() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
+}
+
 impl Drop for Mount {
+    /// A hierarchy outlives its mount as long as it has cgroups, and would keep the controller.
     fn drop(&mut self) {
+        wait_until("version 1 has no cgroup left", || perf_event().1 == 1);
         let _ = Command::new("umount").arg(&self.0).status();
         let _ = fs::remove_dir(&self.0);
+        wait_until("perf_event is back on version 2", || perf_event().0 == 0);
     }
 }
 
 #[test]
 fn the_old_hierarchy_counts_alike() {
     check("the_old_hierarchy_counts_alike", || {
-        may_change_the_machine()?;
+        let _alone = may_change_the_machine()?;
         let mount = Mount::of_perf_event()?;
         let hierarchy = Hierarchy(mount.0.clone());
         let groups = [hierarchy.make()?, hierarchy.make()?];
@@ -115,6 +156,7 @@ fn the_old_hierarchy_counts_alike() {
         kernel.switch(false);
         counting.switch(false);
         let totals = counting.read();
+        assert_ne!(perf_event().0, 0, "this is about version 1");
         for event in [CLOCK, FAULTS] {
             let theirs = kernel.count(event).value;
             assert!(theirs > 0);
