@@ -28,7 +28,7 @@ const DICTIONARY: &[&str] = &[
     "}",
     ":",
     "ppp",
-    "ukhGHPSDWIe",
+    "ukhGHPSDWIeb",
     "L1-dcache-load-misses",
     "sched:sched_switch",
     "sched:*",

@@ -1,4 +1,4 @@
-//! Event modifiers (`:ukhGHpPSDWIe`) and what they make of the attribute's exclusions.
+//! Event modifiers (`:ukhGHpPSDWIeb`) and what they make of the attribute's exclusions.
 
 use std::fmt;
 
@@ -29,6 +29,8 @@ pub struct Modifiers {
     pub exclude_idle: bool,
     /// `e`: exclusive use of the PMU.
     pub exclusive: bool,
+    /// `b`: counters shared with others through BPF, where that is possible.
+    pub bpf: bool,
 }
 
 /// What is not counted: the `exclude_*` bits of `perf_event_attr`.
@@ -61,7 +63,7 @@ impl Exclude {
 }
 
 /// The letters with the field each stands for, in the order in which they are printed.
-pub const MODIFIER_LETTERS: &str = "ukhGHpPSDWIe";
+pub const MODIFIER_LETTERS: &str = "ukhGHpPSDWIeb";
 
 /// Why a letter was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,6 +111,7 @@ impl Modifiers {
             'W' => &mut self.weak,
             'I' => &mut self.exclude_idle,
             'e' => &mut self.exclusive,
+            'b' => &mut self.bpf,
             _ => return None,
         })
     }

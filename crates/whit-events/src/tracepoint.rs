@@ -137,7 +137,11 @@ impl TracepointIds for TracefsIds {
         if !is_file_name(system) {
             return Ok(Vec::new());
         }
-        Ok(self.list(&self.root.join("events").join(system))?.unwrap_or_default())
+        let dir = self.root.join("events").join(system);
+        let mut names = self.list(&dir)?.unwrap_or_default();
+        // Formats of ftrace's own records stand there too, and cannot be opened.
+        names.retain(|name| dir.join(name).join("id").try_exists().unwrap_or(true));
+        Ok(names)
     }
 
     fn id(&mut self, system: &str, name: &str) -> Result<Option<u64>, TracepointError> {

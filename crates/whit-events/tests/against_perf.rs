@@ -23,6 +23,10 @@ const EVENTS: &[&str] = &[
     "cpu-clock:Du",
     "cpu-clock:I",
     "cpu-clock:e",
+    "cpu-clock:b",
+    "cpu-clock:uW",
+    "cpu-clock:P",
+    "cpu-clock:S",
     "cs",
     "migrations:u",
     "1:3:u",
@@ -51,12 +55,19 @@ struct Shown {
     bits: Vec<String>,
 }
 
+/// Without the right to count the kernel, perf rewrites every event it is given.
+fn perf_can_compare() -> bool {
+    let probe = Command::new("perf").args(["stat", "-e", "cpu-clock:k", "true"]).output();
+    let can = probe.is_ok_and(|output| output.status.success());
+    if !can {
+        eprintln!("not compared: perf is not installed, or may not count the kernel here");
+    }
+    can
+}
+
 #[test]
 fn perf_and_we_mean_the_same() {
-    // Without the right to count the kernel, perf rewrites every event it is given.
-    let probe = Command::new("perf").args(["stat", "-e", "cpu-clock:k", "true"]).output();
-    if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!("not compared: perf is not installed, or may not count the kernel here");
+    if !perf_can_compare() {
         return;
     }
     let table = PmuTable::from_sysfs(SYSFS_PMUS.as_ref()).expect("the PMUs of this machine");
@@ -70,6 +81,71 @@ fn perf_and_we_mean_the_same() {
     let differing: Vec<_> =
         ours.iter().zip(&theirs).filter(|(ours, theirs)| ours != theirs).collect();
     assert!(differing.is_empty(), "ours and perf's: {differing:#?}");
+}
+
+/// Events of which `perf stat` shows name and unit.
+const COUNTED: &[&str] = &[
+    "cpu-clock",
+    "cpu-clock:u",
+    "task-clock/name=mine/",
+    "cpu-clock/config=3/",
+    "cpu-clock/r3/",
+    "1:0",
+    "1:1:u",
+    "software/config=0/",
+    "software/config=1,name=clock/",
+    "cs",
+    "faults:u",
+    "duration_time",
+    "user_time:u",
+    "system_time",
+    "{cs,faults}:u",
+    "name{cs,faults}",
+    "{duration_time,cs}",
+    "cs:b",
+    "cs:Wu",
+    "{cs,faults}:ub",
+    "cgroup-switches",
+    "bpf-output",
+    "dummy",
+    "cycles",
+    "r1a8:u",
+    "L1-dcache",
+    "l1-d-read-miss",
+    "LLC-speculative-read-refs",
+    "branch-load-misses",
+    "msr/tsc/",
+    "msr/TSC/",
+    "msr/event=tsc/",
+    "msr/r0/",
+    "msr/event=0,name=x/",
+];
+
+#[test]
+fn counters_have_perfs_names_and_units() {
+    if !perf_can_compare() {
+        return;
+    }
+    let table = PmuTable::from_sysfs(SYSFS_PMUS.as_ref()).expect("the PMUs of this machine");
+    let has_pmu = |text: &&&str| !text.starts_with("msr/") || table.find("msr").is_some();
+    for text in COUNTED.iter().filter(has_pmu) {
+        let list = parse(text).expect(text);
+        let groups = resolve(&list, &table, &mut { support::TRACEPOINTS }).expect(text);
+        let events = groups.iter().flat_map(|group| &group.events);
+        let ours: Vec<_> = events.map(|event| (event.unit.clone(), event.name.clone())).collect();
+        let output = Command::new("perf").args(["stat", "-x,", "-e", text, "true"]).output();
+        let printed = String::from_utf8(output.expect("perf runs").stderr).expect("text");
+        // count,unit,event,…
+        let theirs: Vec<_> = printed
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .filter_map(|line| {
+                let mut fields = line.split(',').skip(1).map(str::to_owned);
+                Some((fields.next()?, fields.next()?))
+            })
+            .collect();
+        assert_eq!(ours, theirs, "{text}: {printed}");
+    }
 }
 
 fn shown(event: &ResolvedEvent) -> Shown {

@@ -302,6 +302,7 @@ fn tracefs_is_read_when_asked() {
     let dir = tree(&[
         ("events/sched/sched_switch/id", "372\n"),
         ("events/sched/enable", "0\n"),
+        ("events/sched/only_a_format/format", ""),
         ("events/header_page", ""),
         ("secret/id", "1\n"),
     ]);

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use whit_events::*;
 
 fn modifiers() -> impl Strategy<Value = Modifiers> {
-    let flags = (any::<[bool; 6]>(), any::<[bool; 5]>(), 0..=Modifiers::MAX_PRECISE);
+    let flags = (any::<[bool; 6]>(), any::<[bool; 6]>(), 0..=Modifiers::MAX_PRECISE);
     flags.prop_map(|(a, b, precise)| Modifiers {
         user: a[0],
         kernel: a[1],
@@ -23,6 +23,7 @@ fn modifiers() -> impl Strategy<Value = Modifiers> {
         weak: b[2],
         exclude_idle: b[3],
         exclusive: b[4],
+        bpf: b[5],
         precise,
     })
 }

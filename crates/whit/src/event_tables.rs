@@ -37,7 +37,13 @@ impl EventTableArgs {
         if more > 0 {
             eprintln!("whit: {more} more problems in {}", dir.display());
         }
-        pmus.add_events(table.events);
+        let events = table.events.len();
+        if pmus.add_events(table.events) == events {
+            eprintln!(
+                "whit: none of the {events} events in {} belongs to a PMU of this machine",
+                dir.display()
+            );
+        }
         Ok(pmus)
     }
 }

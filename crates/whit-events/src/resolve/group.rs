@@ -42,6 +42,7 @@ impl Resolver<'_> {
         resolved.exclude = exclude;
         resolved.sample_read |= modifiers.sample_read;
         resolved.weak_group |= modifiers.weak;
+        resolved.bpf |= modifiers.bpf;
         resolved.precise_ip = match (resolved.precise_ip, modifiers) {
             (_, Modifiers { precise_max: true, .. }) | (PreciseIp::Max, _) => PreciseIp::Max,
             (PreciseIp::Level(level), _) => PreciseIp::Level(level + modifiers.precise),

@@ -299,6 +299,7 @@ fn with_modifiers(mut draft: Draft, event: &Event) -> Draft {
     };
     resolved.sample_read = modifiers.sample_read;
     resolved.weak_group = modifiers.weak;
+    resolved.bpf = modifiers.bpf;
     resolved.pinned = modifiers.pinned;
     resolved.exclusive = modifiers.exclusive;
     draft

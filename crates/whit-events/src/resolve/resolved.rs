@@ -56,6 +56,8 @@ pub struct ResolvedEvent {
     pub exclusive: bool,
     /// Whether the group may be broken up if it cannot be opened.
     pub weak_group: bool,
+    /// Whether counters may be shared with others through BPF. The counts are the same.
+    pub bpf: bool,
     /// Whether samples of the leader carry the counts of the group (`PERF_SAMPLE_READ`).
     pub sample_read: bool,
     /// The sampling period that the kind of event implies where neither the event nor the
@@ -168,6 +170,7 @@ impl ResolvedEvent {
             pinned: false,
             exclusive: false,
             weak_group: false,
+            bpf: false,
             sample_read: false,
             default_period: None,
             terms: EventTerms::default(),

@@ -53,7 +53,8 @@ pub struct TableEvent {
 pub enum Owner {
     /// Those of the cores.
     Cores,
-    /// The PMU of this name, or all of its instances (`uncore_imc`).
+    /// The PMU of this name, or all of its instances (`uncore_imc`); tables say `uncore_` of every
+    /// unit that they do not know otherwise, so that the name without it counts as well.
     Pmu(String),
     /// Those of this name whose `identifier` in sysfs is the second.
     Device(String, String),
@@ -63,7 +64,9 @@ impl Owner {
     fn has(&self, pmu: &Pmu) -> bool {
         match self {
             Owner::Cores => pmu.core,
-            Owner::Pmu(name) => pmu_matches(name, pmu),
+            Owner::Pmu(name) => {
+                pmu_matches(name, pmu) || name.strip_prefix("uncore_") == Some(&pmu.name)
+            }
             Owner::Device(name, identifier) => {
                 pmu_matches(name, pmu) && pmu.identifier.as_ref() == Some(identifier)
             }

@@ -1,0 +1,94 @@
+//! Running whit and perf, and skipping aloud.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// What this machine lacks.
+#[derive(Debug)]
+pub(crate) struct Skip(pub(crate) &'static str);
+
+/// Runs the body of the test `name`; where it says that something is missing, that is announced.
+pub(crate) fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
+    let Err(Skip(reason)) = body() else { return };
+    let line = format!("{name}: {reason}\n");
+    // Straight to standard error: what goes through eprintln! is captured and not shown.
+    let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
+    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
+        let log = OpenOptions::new().append(true).create(true).open(&path);
+        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
+    }
+}
+
+/// The program under test.
+pub(crate) fn whit(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+    command.args(arguments).env_remove("WHIT_EVENT_TABLES").stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn list(arguments: &[&str]) -> Output {
+    whit(&["list"]).args(arguments).output().expect("whit runs")
+}
+
+/// The events of `whit list --json`.
+pub(crate) fn listed(arguments: &[&str]) -> Vec<Value> {
+    let output = list(&[&["--json"], arguments].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    value["events"].as_array().expect("events").clone()
+}
+
+/// All spellings of a listed event. One that several PMUs have is spelt with each of them.
+pub(crate) fn spellings(event: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let texts = |key: &str| event[key].as_array().expect("a list").iter().map(text);
+    let name = text(&event["name"]);
+    let (_, of_pmu) = name.split_once('/').unwrap_or_default();
+    let by_pmu: Vec<String> = texts("pmus").map(|pmu| format!("{pmu}/{of_pmu}")).collect();
+    texts("aliases").chain(by_pmu).chain([name.clone()]).collect()
+}
+
+pub(crate) fn state(event: &Value) -> &str {
+    event["openable"]["state"].as_str().expect("a state")
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What perf prints; perf may be missing.
+pub(crate) fn perf(arguments: &[&str]) -> Result<String, Skip> {
+    let output = Command::new("perf").args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|_| Skip("perf cannot be run"))?;
+    assert!(output.status.success(), "perf {arguments:?}: {}", stderr(&output));
+    Ok(stdout(&output))
+}
+
+/// A copy of the program that any user can start, run as one without rights.
+pub(crate) fn as_nobody(dir: &Path, arguments: &[&str]) -> Result<Output, Skip> {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65_534;
+
+    let owner =
+        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("proc"));
+    if owner != 0 {
+        return Err(Skip("only root can become another user"));
+    }
+    let program = dir.join("whit");
+    std::fs::copy(env!("CARGO_BIN_EXE_whit"), &program).expect("copy whit");
+    for path in [dir, &program] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("let others in");
+    }
+    let mut command = Command::new(&program);
+    command.args(arguments).current_dir("/").stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
+    Ok(command.output().expect("whit runs"))
+}
