@@ -368,7 +368,7 @@ mod tests {
                 }),
             )
             .unwrap();
-        assert_eq!(left_out, ["nopmu/event=0x1/", "nopmu/event=0x2/"]);
+        assert_eq!(left_out, ["nopmu/event=1/", "nopmu/event=2/"]);
         let leaders: Vec<_> = events.iter().map(|event| event.leader).collect();
         assert_eq!(leaders, [Some(0), Some(0), None]);
         let nothing = args(&["-e", "nopmu/event=1/"]).resolve(pmus(), Some(&mut |_| ()));
