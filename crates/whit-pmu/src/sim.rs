@@ -1,0 +1,20 @@
+//! Simulated hardware: a PMU with the semantics that drivers depend on and trip over.
+//!
+//! What is simulated: counters that overflow and interrupt after a *skid*, freezing on overflow, the
+//! local APIC's LVTPC that delivery masks, interrupts that are dropped or latched while masked, NMIs of
+//! which one can be pending, PEBS counters that reload themselves, branch records of all kinds. What is
+//! not: events' meanings (an event is a code that occurs so and so often), caches, pipelines, time.
+//! Costs are assigned to register accesses afterwards ([`cost`]).
+//!
+//! [`explore`] runs a program with every sequence of decisions.
+
+mod apic;
+pub mod cost;
+pub mod explore;
+mod lbr;
+pub mod models;
+mod pmu;
+mod registers;
+
+pub use lbr::Branch;
+pub use pmu::{MaskedPmi, Privilege, SimulatedPmu, SimulationParameters, Truth, Violation};
