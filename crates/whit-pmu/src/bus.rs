@@ -155,6 +155,13 @@ impl Accesses {
         self.by_class.iter().fold(Tally::default(), |sum, tally| sum + *tally)
     }
 
+    /// Adds those of another count.
+    pub fn add(&mut self, other: &Accesses) {
+        for (sum, other) in self.by_class.iter_mut().zip(&other.by_class) {
+            *sum += *other;
+        }
+    }
+
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Accesses) -> Accesses {

@@ -5,6 +5,7 @@
 //! switches make several each.
 //!
 //! - [`model`] describes a CPU's PMU, from CPUID.
+//! - [`driver`] counts and samples events on it, and [`pmi`] handles its interrupts.
 //! - [`lbr`] keeps branch records apart between address spaces.
 //! - [`sim`] (feature `sim`) is simulated hardware to test a driver on, this one or another.
 //!
@@ -25,8 +26,11 @@ pub mod bits;
 pub mod bus;
 pub mod counter;
 pub mod cpuid;
+pub mod driver;
 pub mod lbr;
 pub mod model;
 pub mod msr;
+pub mod period;
+pub mod pmi;
 #[cfg(feature = "sim")]
 pub mod sim;

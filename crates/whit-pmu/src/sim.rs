@@ -12,6 +12,7 @@ mod apic;
 pub mod cost;
 pub mod explore;
 mod lbr;
+pub mod machine;
 pub mod models;
 mod pmu;
 mod registers;

@@ -215,6 +215,16 @@ impl SimulatedPmu {
         }
     }
 
+    /// An event occurs up to `count` times, until an NMI can be taken; the result is how many are left.
+    pub fn occur_until_nmi(&mut self, event: u16, mut count: u64) -> u64 {
+        while count > 0 && (self.apic.in_nmi || !self.apic.nmi_pending) {
+            let step = self.longest_step(event, count);
+            count -= step;
+            self.advance(event, step);
+        }
+        count
+    }
+
     /// An event occurs `count` times.
     pub fn occur(&mut self, event: u16, mut count: u64) {
         while count > 0 {
@@ -358,10 +368,11 @@ impl SimulatedPmu {
 
     /// What the hardware stops by itself: with version 4 by bits of the status, before for good.
     fn freeze(&mut self) {
-        let freezes = |bit| self.model.kind == PmuKind::Intel && self.debug_control & bit != 0;
-        let (counters, branches) =
-            (freezes(debugctl::FREEZE_PERFMON_ON_PMI), freezes(debugctl::FREEZE_LBRS_ON_PMI));
-        if self.model.version >= 4 {
+        let freezes = |bit| self.debug_control & bit != 0;
+        let intel = self.model.kind == PmuKind::Intel;
+        let counters = intel && freezes(debugctl::FREEZE_PERFMON_ON_PMI);
+        let branches = freezes(debugctl::FREEZE_LBRS_ON_PMI);
+        if self.model.version >= 4 || !intel {
             self.status |= if counters { global_status::CTR_FRZ } else { 0 };
             self.status |= if branches { global_status::LBR_FRZ } else { 0 };
         } else {
