@@ -104,6 +104,14 @@ pub struct SavedRecords {
     top: u64,
 }
 
+impl SavedRecords {
+    /// The records, the newest first.
+    #[must_use]
+    pub fn records(&self) -> &[BranchRecord] {
+        self.stack.as_slice()
+    }
+}
+
 impl LbrRegisters {
     /// The registers of `model`.
     #[must_use]
@@ -272,5 +280,26 @@ impl LbrRegisters {
         if self.has_info() {
             bus.wrmsr(info, record.info);
         }
+    }
+}
+
+#[cfg(all(test, feature = "sim"))]
+mod tests {
+    use super::*;
+    use crate::bus::Counting;
+    use crate::sim::{SimulatedPmu, SimulationParameters, models};
+
+    #[test]
+    fn a_reset_costs_what_the_kind_of_registers_costs() {
+        let models =
+            [models::ivy_bridge(), models::skylake(), models::sapphire_rapids(), models::zen4()];
+        let writes = models.map(|model| {
+            let mut bus = Counting::new(SimulatedPmu::new(model, SimulationParameters::default()));
+            LbrRegisters::new(model.lbr.unwrap()).reset(&mut bus);
+            assert_eq!(bus.get_ref().violation(), None);
+            assert_eq!(bus.accesses().total().total(), bus.accesses().total().wrmsr);
+            bus.accesses().total().wrmsr
+        });
+        assert_eq!(writes, [32, 96, 1, 32]);
     }
 }
