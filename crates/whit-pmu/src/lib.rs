@@ -6,8 +6,10 @@
 //!
 //! - [`model`] describes a CPU's PMU, from CPUID.
 //! - [`driver`] counts and samples events on it, and [`pmi`] handles its interrupts.
+//! - [`assign`](mod@assign) gives events counters; `sched` (feature `alloc`) schedules groups of events, also by
+//!   cgroup, and plans ahead.
 //! - [`lbr`] keeps branch records apart between address spaces.
-//! - [`sim`] (feature `sim`) is simulated hardware to test a driver on, this one or another.
+//! - `sim` (feature `sim`) is simulated hardware to test a driver on, this one or another.
 //!
 //! # Invariants
 //!
@@ -22,6 +24,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod assign;
 pub mod bits;
 pub mod bus;
 pub mod counter;
@@ -32,5 +35,7 @@ pub mod model;
 pub mod msr;
 pub mod period;
 pub mod pmi;
+#[cfg(feature = "alloc")]
+pub mod sched;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -1,0 +1,298 @@
+//! What will happen to events, before anything is counted.
+//!
+//! The plan is made by the scheduler itself: it runs as many rotations as there are flexible groups,
+//! after which the line is as it was, and counts who had its turn how often.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{CpuScheduler, GroupId, GroupSpec, GroupState, Hierarchy};
+use crate::assign::{NoCounter, Request, assign};
+use crate::counter::{CounterIndex, CounterMask};
+
+/// An event to plan for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanEvent {
+    /// Its name, for the reader.
+    pub name: String,
+    /// Counters that can count it ([`PmuModel::constraint`](crate::model::PmuModel::constraint)).
+    pub allowed: CounterMask,
+}
+
+/// Events that are counted together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanGroup {
+    /// The events.
+    pub events: Vec<PlanEvent>,
+    /// Before all that are not.
+    pub pinned: bool,
+}
+
+/// What will happen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// One entry for each group, in order.
+    pub groups: Vec<PlannedGroup>,
+    /// Counters of the PMU.
+    pub counters: CounterMask,
+}
+
+/// What will happen to a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedGroup {
+    /// How much of the time it counts.
+    pub share: Share,
+    /// For each event its name and the counters that it will be on.
+    pub events: Vec<(String, CounterMask)>,
+    /// Whether it is pinned.
+    pub pinned: bool,
+}
+
+/// How much of the time a group counts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Share {
+    /// Always.
+    All,
+    /// In so many turns of so many; its counts are estimates.
+    Multiplexed {
+        /// Turns in which it counts.
+        running: u32,
+        /// All turns.
+        turns: u32,
+    },
+    /// Never.
+    Never(Reason),
+}
+
+/// Why a group can never count.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It has more events than there are counters.
+    TooManyEvents {
+        /// Events.
+        events: usize,
+        /// Counters.
+        counters: usize,
+    },
+    /// No counter of this PMU counts one of its events.
+    NoCounter {
+        /// Which, by its place in the group.
+        event: usize,
+    },
+    /// Its events need the same counters.
+    Conflict {
+        /// The event that is left over.
+        event: usize,
+    },
+    /// Pinned groups leave too little.
+    Pinned,
+}
+
+/// Plans for a PMU's counters.
+#[must_use]
+pub fn plan(counters: CounterMask, groups: &[PlanGroup]) -> Plan {
+    let mut scheduler = CpuScheduler::new(counters, Hierarchy::new());
+    let mut ids = Vec::new();
+    for group in groups {
+        let events = group.events.iter().map(|event| event.allowed).collect();
+        let spec = GroupSpec { cgroup: None, pinned: group.pinned, events };
+        ids.push(scheduler.add(spec, 0).0);
+    }
+    let turns = groups.iter().filter(|group| !group.pinned).count().max(1) as u32;
+    let mut tallies: Vec<_> = groups.iter().map(Tally::new).collect();
+    for turn in 0..turns {
+        for (id, tally) in ids.iter().zip(&mut tallies) {
+            tally.add_turn(&scheduler, *id);
+        }
+        scheduler.rotate(u64::from(turn) + 1);
+    }
+    let planned = groups.iter().zip(tallies).map(|(group, tally)| {
+        let share = match tally.running {
+            0 => Share::Never(reason(counters, group)),
+            running if running == turns => Share::All,
+            running => Share::Multiplexed { running, turns },
+        };
+        let names = group.events.iter().map(|event| event.name.clone());
+        PlannedGroup { share, events: names.zip(tally.on).collect(), pinned: group.pinned }
+    });
+    Plan { groups: planned.collect(), counters }
+}
+
+/// Where a group was.
+struct Tally {
+    running: u32,
+    on: Vec<CounterMask>,
+}
+
+impl Tally {
+    fn new(group: &PlanGroup) -> Tally {
+        Tally { running: 0, on: group.events.iter().map(|_| CounterMask::EMPTY).collect() }
+    }
+
+    fn add_turn(&mut self, scheduler: &CpuScheduler, id: GroupId) {
+        if scheduler.state(id) != Some(GroupState::Active) {
+            return;
+        }
+        self.running += 1;
+        for counter in CounterMask::from_bits(u64::MAX).iter() {
+            if let Some(event) = scheduler.on(counter).filter(|event| event.group == id) {
+                self.on[event.event].insert(counter);
+            }
+        }
+    }
+}
+
+fn reason(counters: CounterMask, group: &PlanGroup) -> Reason {
+    let usable = |event: &PlanEvent| event.allowed.intersection(counters);
+    if let Some(event) = group.events.iter().position(|event| usable(event).is_empty()) {
+        return Reason::NoCounter { event };
+    }
+    if group.events.len() > counters.len() as usize {
+        return Reason::TooManyEvents {
+            events: group.events.len(),
+            counters: counters.len() as usize,
+        };
+    }
+    let request = |event: &PlanEvent| Request { allowed: event.allowed, previous: None };
+    let requests: Vec<_> = group.events.iter().map(request).collect();
+    let mut assigned = alloc::vec![CounterIndex::general(0); requests.len()];
+    match assign(&requests, counters, &mut assigned) {
+        Err(NoCounter { request }) => Reason::Conflict { event: request },
+        Ok(()) => Reason::Pinned,
+    }
+}
+
+impl Plan {
+    /// Counters that more than one event will be on, with those events' names.
+    #[must_use]
+    pub fn shared(&self) -> Vec<(CounterIndex, Vec<&str>)> {
+        let events = || self.groups.iter().flat_map(|group| &group.events);
+        let on = |counter| -> Vec<&str> {
+            events()
+                .filter(|(_, counters)| counters.contains(counter))
+                .map(|(name, _)| name.as_str())
+                .collect()
+        };
+        self.counters
+            .iter()
+            .map(|counter| (counter, on(counter)))
+            .filter(|(_, on)| on.len() > 1)
+            .collect()
+    }
+
+    /// True where every event counts all the time.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.groups.iter().all(|group| group.share == Share::All)
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for group in &self.groups {
+            let pinned = if group.pinned { ", pinned" } else { "" };
+            writeln!(f, "{}{pinned}", group.share_text())?;
+            for (name, counters) in &group.events {
+                write!(f, "    {name}")?;
+                for (number, counter) in counters.iter().enumerate() {
+                    write!(f, "{} {counter}", if number == 0 { " on" } else { "," })?;
+                }
+                writeln!(f)?;
+            }
+        }
+        for (counter, events) in self.shared() {
+            writeln!(f, "{counter} is shared by {}", events.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl PlannedGroup {
+    fn share_text(&self) -> String {
+        use alloc::format;
+        let name = |event: usize| self.events.get(event).map_or("?", |(name, _)| name.as_str());
+        match self.share {
+            Share::All => "all of the time".into(),
+            Share::Multiplexed { running, turns } => {
+                let percent = f64::from(running) * 100.0 / f64::from(turns);
+                format!("{percent:.0}% of the time ({running} of {turns} turns)")
+            }
+            Share::Never(Reason::TooManyEvents { events, counters }) => {
+                format!("never: {events} events in one group and {counters} counters")
+            }
+            Share::Never(Reason::NoCounter { event }) => {
+                format!("never: no counter of this PMU counts {}", name(event))
+            }
+            Share::Never(Reason::Conflict { event }) => {
+                format!("never: other events of the group need all counters of {}", name(event))
+            }
+            Share::Never(Reason::Pinned) => "never: pinned groups leave too few counters".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+    use std::vec;
+
+    fn event(name: &str, bits: u64) -> PlanEvent {
+        PlanEvent { name: name.into(), allowed: CounterMask::from_bits(bits) }
+    }
+
+    fn group(events: &[PlanEvent]) -> PlanGroup {
+        PlanGroup { events: events.to_vec(), pinned: false }
+    }
+
+    const TWO: CounterMask = CounterMask::first_general(2);
+
+    fn shares(groups: &[PlanGroup]) -> Vec<Share> {
+        plan(TWO, groups).groups.iter().map(|group| group.share).collect()
+    }
+
+    #[test]
+    fn everything_fits() {
+        let groups = [group(&[event("a", 3)]), group(&[event("b", 1)])];
+        let plan = plan(TWO, &groups);
+        assert!(plan.fits() && plan.shared().is_empty());
+        assert_eq!(
+            plan.to_string(),
+            "all of the time\n    a on pmc1\nall of the time\n    b on pmc0\n"
+        );
+    }
+
+    #[test]
+    fn shares_of_a_rotation() {
+        let groups: Vec<_> = ["a", "b", "c"].iter().map(|name| group(&[event(name, 3)])).collect();
+        assert_eq!(shares(&groups), [Share::Multiplexed { running: 2, turns: 3 }; 3]);
+        let plan = plan(TWO, &groups);
+        assert_eq!(plan.shared().len(), 2);
+        assert!(plan.to_string().starts_with("67% of the time (2 of 3 turns)\n"), "{plan}");
+    }
+
+    #[test]
+    fn what_never_runs_says_why() {
+        let pair = |first, second| group(&[event("a", first), event("b", second)]);
+        assert_eq!(shares(&[pair(3, 4)]), [Share::Never(Reason::NoCounter { event: 1 })]);
+        assert_eq!(shares(&[pair(1, 1)]), [Share::Never(Reason::Conflict { event: 1 })]);
+        let three = group(&[event("a", 3), event("b", 3), event("c", 3)]);
+        let too_many = Reason::TooManyEvents { events: 3, counters: 2 };
+        assert_eq!(shares(core::slice::from_ref(&three)), [Share::Never(too_many)]);
+        let pinned = PlanGroup { pinned: true, ..pair(3, 3) };
+        let shares = shares(&[pinned, group(&[event("c", 3)])]);
+        assert_eq!(shares, [Share::All, Share::Never(Reason::Pinned)]);
+        let plan = plan(TWO, &[pair(1, 1), three]);
+        assert!(
+            plan.to_string().contains("never: other events of the group need all counters of b")
+        );
+    }
+
+    #[test]
+    fn no_group_at_all() {
+        assert_eq!(shares(&[]), vec![]);
+        assert!(plan(TWO, &[]).fits());
+    }
+}
