@@ -3,7 +3,7 @@
 use super::recorder::RecorderKind;
 use super::run::Run;
 use super::summary::{RowFigures, RowSummary};
-use super::tables::{ALL_TOGETHER, TableKind};
+use super::tables::{EVERY_MODE, TableKind};
 use super::{Comparison, Row, TableResult};
 use crate::markdown::{line_to, number, spread, table_to};
 use crate::size::ByteSize;
@@ -128,7 +128,7 @@ fn all_against_best(table: &TableResult) -> Option<String> {
     let of = |kind| table.rows.iter().filter(move |row| row.recorder == kind);
     let perf = of(RecorderKind::Perf).filter_map(|row| Some((row, loss(row)?)));
     let (best, best_loss) = perf.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let all = of(RecorderKind::Whit).find(|row| row.setting.name == ALL_TOGETHER)?;
+    let all = of(RecorderKind::Whit).find(|row| row.setting.name == EVERY_MODE)?;
     let all_loss = loss(all)?;
     let ratio = if best_loss > 0.0 {
         format!(", {}× of it", number(all_loss / best_loss))

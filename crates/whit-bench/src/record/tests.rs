@@ -162,8 +162,8 @@ fn comparison() -> Comparison {
             rows: vec![
                 row(Perf, "serial", vec![run(0.5, 40), run(0.6, 50)]),
                 row(Whit, "serial", vec![run(0.25, 20)]),
-                row(Perf, tables::ALL_TOGETHER, vec![refused]),
-                row(Whit, tables::ALL_TOGETHER, vec![run(0.1, 9)]),
+                row(Perf, tables::EVERY_MODE, vec![refused]),
+                row(Whit, tables::EVERY_MODE, vec![run(0.1, 9)]),
                 row(Whit, "aio", vec![Run::TimedOut { limit_s: 9 }]),
             ],
         }],

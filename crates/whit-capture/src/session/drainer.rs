@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use whit_sys::usage::CpuUsage;
-use whit_sys::{Waker, affinity, take_precedence};
+use whit_sys::{Waker, affinity, take_short_slices};
 
 use super::quota::Quota;
 use super::wait::RingWaiter;
@@ -20,8 +20,8 @@ use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// Readers run often and briefly, and what they are late for is lost: on busy CPUs they must not
-/// wait for their turn.
+/// Readers run often and briefly, and what they are late for is lost: on busy CPUs they are not to
+/// wait for others' slices.
 const SLICE_NS: u64 = 100_000;
 /// A pass that took more than this is followed by another at once, for rings that hold as much
 /// again: the kernel would wake the reader only when a quarter of a ring is new.
@@ -156,9 +156,8 @@ impl Drainer {
                 // CPUs that went offline: it runs where it may.
                 let _ = affinity::set(0, cpus);
             }
-            // A sandbox may forbid it, and real-time readers have no need of it: the reader then waits
-            // for its turn like everybody of its kind.
-            let _ = take_precedence(SLICE_NS);
+            // A sandbox may forbid it, and real-time readers have no need of it.
+            let _ = take_short_slices(SLICE_NS);
             let result = self.work(&inbox, &shared);
             self.usage = CpuUsage::of_thread().unwrap_or_default().since(&self.usage);
             shared.desk.tell(News::Ended);

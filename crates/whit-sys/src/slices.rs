@@ -16,33 +16,17 @@ struct SchedAttr {
     period_ns: u64,
 }
 
-/// What the scheduler grants a thread that runs often and briefly, and must not be late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precedence {
-    /// Before all ordinary threads.
-    Full,
-    /// Soon after it has become ready, and no larger share of the CPU than others.
-    ShortSlices,
-}
-
-/// The nice value that goes before all others.
-const FIRST_NICE: i32 = -20;
-
 /// Asks the scheduler to let the calling thread run soon when it becomes ready: with slices of
-/// `slice_ns`, 0.1 to 100 ms, and before all ordinary threads where CAP_SYS_NICE or RLIMIT_NICE
-/// allow that. Policy and, without that right, the nice value stay. Kernels before 6.12 do nothing
-/// with the slice. `Errno::INVAL` for threads of a real-time policy, which have neither.
-pub fn take_precedence(slice_ns: u64) -> Result<Precedence, Errno> {
+/// `slice_ns`, 0.1 to 100 ms, in return for which it runs no longer at a time. Its share of the CPU
+/// stays what it was. Kernels before 6.12 do nothing with it. `Errno::INVAL` for threads of a
+/// real-time policy, which have no slices.
+pub fn take_short_slices(slice_ns: u64) -> Result<(), Errno> {
     let mut attr = get()?;
     if attr.policy != libc::SCHED_OTHER as u32 {
         return Err(Errno::INVAL);
     }
     attr.runtime_ns = slice_ns;
-    match set(&SchedAttr { nice: FIRST_NICE, ..attr }) {
-        Ok(()) => Ok(Precedence::Full),
-        Err(Errno::PERM | Errno::ACCESS) => set(&attr).map(|()| Precedence::ShortSlices),
-        Err(errno) => Err(errno),
-    }
+    set(&attr)
 }
 
 fn set(attr: &SchedAttr) -> Result<(), Errno> {
@@ -66,13 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_gets_what_it_may_have_and_keeps_the_rest() {
+    fn a_thread_gets_its_slice_and_keeps_the_rest() {
         std::thread::spawn(|| {
             let before = get().unwrap();
-            let granted = take_precedence(100_000).unwrap();
+            take_short_slices(100_000).unwrap();
             let after = get().unwrap();
-            let nice = if granted == Precedence::Full { FIRST_NICE } else { before.nice };
-            assert_eq!((after.nice, after.policy), (nice, before.policy));
+            assert_eq!((after.nice, after.policy), (before.nice, before.policy));
             assert!(after.runtime_ns == 100_000 || after.runtime_ns == 0, "{}", after.runtime_ns);
         })
         .join()
