@@ -84,6 +84,19 @@ pub enum Error {
         /// The end of what it printed on standard error.
         stderr: String,
     },
+    /// There are no interrupts to measure.
+    #[error(
+        "this machine has no hardware PMU (no `cpu` in /sys/bus/event_source/devices), so there are no \
+         interrupts to measure: run this on bare metal or in a guest with a virtual PMU, or leave out \
+         --host for the simulated hardware"
+    )]
+    NoHardwarePmu,
+    /// The kernel's tracepoint is not there.
+    #[error(
+        "cannot trace nmi:nmi_handler: it is not in /sys/kernel/tracing/events; become root, mount tracefs \
+         there (`mount -t tracefs tracefs /sys/kernel/tracing`), or use a kernel with event tracing"
+    )]
+    NoTracepoint,
     /// What a recorder wrote cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),

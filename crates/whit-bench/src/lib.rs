@@ -7,6 +7,7 @@
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
+//! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`overhead`] is behind `whit record --measure-overhead`: what recording costs one command.
 //!
 //! What is not here: any claim. Numbers go out as measured, and what is read from recordings is
@@ -21,6 +22,7 @@ mod markdown;
 pub mod measure;
 pub mod overhead;
 pub mod peer;
+pub mod pmu;
 mod process_tree;
 pub mod record;
 pub mod recording;

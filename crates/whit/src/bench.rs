@@ -1,5 +1,6 @@
 //! `whit bench`: compares whit with its peers.
 
+mod pmu;
 mod record;
 mod report;
 
@@ -23,10 +24,16 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    /// Compare policies for branch records over context switches, on simulated hardware
+    Lbr(pmu::LbrArgs),
+    /// Compare protocols of PMU interrupts, on simulated hardware or on this machine (--host)
+    Pmi(pmu::PmiArgs),
     /// Compare `whit record` with `perf record`: overhead, losses, sizes
     Record(record::RecordArgs),
     /// Compare `whit report` with `perf report`, `perf script` and `samply import`
     Report(report::ReportArgs),
+    /// Compare ways to switch events between cgroups, on simulated hardware
+    Sched(pmu::SchedArgs),
 }
 
 /// Where results go beside standard output.
@@ -44,8 +51,11 @@ struct Results {
 /// Runs the command; the exit code is 1 where whit itself did not get through.
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
+        What::Lbr(args) => pmu::lbr(args),
+        What::Pmi(args) => pmu::pmi(args),
         What::Record(args) => record::run(args),
         What::Report(args) => report::run(args),
+        What::Sched(args) => pmu::sched(args),
     }
 }
 

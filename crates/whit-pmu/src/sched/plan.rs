@@ -93,22 +93,19 @@ pub enum Reason {
 /// Plans for a PMU's counters.
 #[must_use]
 pub fn plan(counters: CounterMask, groups: &[PlanGroup]) -> Plan {
-    let mut scheduler = CpuScheduler::new(counters, Hierarchy::new());
-    let mut ids = Vec::new();
-    for group in groups {
-        let events = group.events.iter().map(|event| event.allowed).collect();
-        let spec = GroupSpec { cgroup: None, pinned: group.pinned, events };
-        ids.push(scheduler.add(spec, 0).0);
-    }
-    let turns = groups.iter().filter(|group| !group.pinned).count().max(1) as u32;
-    let mut tallies: Vec<_> = groups.iter().map(Tally::new).collect();
-    for turn in 0..turns {
-        for (id, tally) in ids.iter().zip(&mut tallies) {
-            tally.add_turn(&scheduler, *id);
-        }
-        scheduler.rotate(u64::from(turn) + 1);
-    }
-    let planned = groups.iter().zip(tallies).map(|(group, tally)| {
+    let everybody: Vec<_> = groups.iter().collect();
+    let flexible = everybody.iter().filter(|group| !group.pinned).count() as u32;
+    // Who can run at all has had a turn after that many rotations. The others would stay in line.
+    let can_run =
+        run(counters, &everybody, flexible + 1).into_iter().map(|tally| tally.running > 0);
+    let can_run: Vec<bool> = can_run.collect();
+    let running: Vec<_> =
+        groups.iter().zip(&can_run).filter_map(|(group, runs)| runs.then_some(group)).collect();
+    let turns = running.iter().filter(|group| !group.pinned).count().max(1) as u32;
+    let mut tallies = run(counters, &running, turns).into_iter();
+    let planned = groups.iter().zip(can_run).map(|(group, runs)| {
+        let tally = if runs { tallies.next() } else { None };
+        let tally = tally.unwrap_or_else(|| Tally::new(group));
         let share = match tally.running {
             0 => Share::Never(reason(counters, group)),
             running if running == turns => Share::All,
@@ -118,6 +115,25 @@ pub fn plan(counters: CounterMask, groups: &[PlanGroup]) -> Plan {
         PlannedGroup { share, events: names.zip(tally.on).collect(), pinned: group.pinned }
     });
     Plan { groups: planned.collect(), counters }
+}
+
+/// So many turns, with a rotation after each.
+fn run(counters: CounterMask, groups: &[&PlanGroup], turns: u32) -> Vec<Tally> {
+    let mut scheduler = CpuScheduler::new(counters, Hierarchy::new());
+    let mut ids = Vec::new();
+    for group in groups {
+        let events = group.events.iter().map(|event| event.allowed).collect();
+        let spec = GroupSpec { cgroup: None, pinned: group.pinned, events };
+        ids.push(scheduler.add(spec, 0).0);
+    }
+    let mut tallies: Vec<_> = groups.iter().map(|group| Tally::new(group)).collect();
+    for turn in 0..turns {
+        for (id, tally) in ids.iter().zip(&mut tallies) {
+            tally.add_turn(&scheduler, *id);
+        }
+        scheduler.rotate(u64::from(turn) + 1);
+    }
+    tallies
 }
 
 /// Where a group was.
@@ -288,6 +304,15 @@ mod tests {
         assert!(
             plan.to_string().contains("never: other events of the group need all counters of b")
         );
+    }
+
+    #[test]
+    fn who_never_runs_takes_no_turn() {
+        let single = |name| group(&[event(name, 1)]);
+        let impossible = group(&[event("x", 1), event("y", 1)]);
+        let half = Share::Multiplexed { running: 1, turns: 2 };
+        let never = Share::Never(Reason::Conflict { event: 1 });
+        assert_eq!(shares(&[single("a"), impossible, single("b")]), [half, never, half]);
     }
 
     #[test]

@@ -1,0 +1,201 @@
+//! What keeping branch records apart costs at context switches, by policy.
+
+use serde::Serialize;
+use whit_pmu::bus::Counting;
+use whit_pmu::lbr::explore::{Exploration, Found};
+use whit_pmu::lbr::{
+    BranchFilter, FlushAlways, LbrContext, LbrPolicy, LbrRegisters, MmId, OwnerTag, Running,
+    SeedRule,
+};
+use whit_pmu::model::PmuModel;
+use whit_pmu::sim::{SimulatedPmu, SimulationParameters, models};
+
+use super::traces::{Switch, Trace};
+use super::{SCHEMA, cost_headings, cost_parameters_to, strings, times_ns};
+use crate::markdown::{line_to, number, table_to};
+
+/// States after which a search gives up.
+const STATES_MAX: usize = 5_000_000;
+
+/// The whole result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Switches of each row.
+    pub switches: u64,
+    /// WRMSRs of one reset, by PMU.
+    pub reset_wrmsr: Vec<(String, u64)>,
+    /// One row per trace and policy.
+    pub rows: Vec<Row>,
+    /// What a search over all events found, by policy.
+    pub leaks: Vec<Leak>,
+}
+
+/// A policy on a trace.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// The trace.
+    pub trace: String,
+    /// The policy.
+    pub policy: String,
+    /// Resets, of one switch.
+    pub resets: f64,
+    /// WRMSRs, of one switch, on Skylake.
+    pub wrmsr: f64,
+    /// Time of one switch's register accesses under each cost model.
+    pub time_ns: Vec<f64>,
+}
+
+/// What a search over all events found.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Leak {
+    /// The policy.
+    pub policy: String,
+    /// States that were visited.
+    pub states: usize,
+    /// True where the search visited all.
+    pub complete: bool,
+    /// The steps to a sample that shows another process's branches; none where there is no such.
+    pub steps: Option<Vec<String>>,
+}
+
+/// Runs every policy on every trace.
+pub fn compare(switches: u64) -> Comparison {
+    let models = [
+        ("Ivy Bridge", models::ivy_bridge()),
+        ("Skylake", models::skylake()),
+        ("Sapphire Rapids", models::sapphire_rapids()),
+        ("Zen 4", models::zen4()),
+    ];
+    let reset_wrmsr =
+        models.iter().map(|(name, model)| ((*name).to_owned(), reset(*model))).collect();
+    let mut rows = Vec::new();
+    for trace in Trace::ALL {
+        let steps = trace.switches(switches);
+        rows.push(row(trace, "classic", &steps, FlushAlways));
+        rows.push(row(trace, "seed rule", &steps, SeedRule::default()));
+        rows.push(row(trace, "owner tag", &steps, OwnerTag::default()));
+    }
+    let leaks = vec![
+        leak("classic", FlushAlways),
+        leak("seed rule", SeedRule::default()),
+        leak("owner tag", OwnerTag::default()),
+    ];
+    Comparison { schema: SCHEMA, switches, reset_wrmsr, rows, leaks }
+}
+
+fn reset(model: PmuModel) -> u64 {
+    let Some(lbr) = model.lbr else { return 0 };
+    let mut bus = Counting::new(SimulatedPmu::new(model, SimulationParameters::default()));
+    LbrRegisters::new(lbr).reset(&mut bus);
+    bus.accesses().total().wrmsr
+}
+
+fn running(switch: Option<Switch>) -> Running {
+    let mm = switch.and_then(|switch| switch.to).and_then(|(process, _)| MmId::new(process));
+    mm.map_or(Running::Kernel, Running::User)
+}
+
+fn row(trace: Trace, name: &str, steps: &[Switch], policy: impl LbrPolicy) -> Row {
+    let model = models::skylake();
+    let mut bus = Counting::new(SimulatedPmu::new(model, SimulationParameters::default()));
+    let registers = model.lbr.map(LbrRegisters::new);
+    let Some(registers) = registers else { unreachable!("Skylake has branch records") };
+    let mut context = LbrContext::new(registers, 0, policy);
+    context.install(&mut bus, Running::Kernel, BranchFilter::USER);
+    let (before, resets) = (*bus.accesses(), context.statistics().resets);
+    let mut now = None;
+    for step in steps {
+        context.sched_out(&mut bus, running(now), None);
+        now = Some(*step);
+        context.sched_in(&mut bus, running(now), None);
+    }
+    let accesses = bus.accesses().since(&before);
+    let switches = steps.len() as u64;
+    let per_switch = |count: u64| count as f64 / switches.max(1) as f64;
+    Row {
+        trace: trace.name(),
+        policy: name.to_owned(),
+        resets: per_switch(context.statistics().resets - resets),
+        wrmsr: per_switch(accesses.total().wrmsr),
+        time_ns: times_ns(&accesses, switches),
+    }
+}
+
+fn leak(name: &str, policy: impl LbrPolicy + Clone + Ord) -> Leak {
+    let filters = [BranchFilter::USER];
+    let exploration = Exploration { cpus: 2, mms: 3, filters: &filters, states_max: STATES_MAX };
+    let Found { states, complete, leak, .. } = exploration.run(policy);
+    let steps = leak.map(|steps| steps.iter().map(ToString::to_string).collect());
+    Leak { policy: name.to_owned(), states, complete, steps }
+}
+
+/// The result as text.
+pub fn markdown(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    line_to(
+        &mut text,
+        "- simulated hardware (Skylake: 32 records with INFO); user mode, no call stacks",
+    );
+    line_to(&mut text, &format!("- {} switches a trace", comparison.switches));
+    let resets = comparison.reset_wrmsr.iter().map(|(name, count)| format!("{name} {count}"));
+    let resets = resets.collect::<Vec<_>>().join(", ");
+    line_to(
+        &mut text,
+        &format!("- WRMSRs of one reset: {resets}; Linux writes LBR_SELECT as well"),
+    );
+    cost_parameters_to(&mut text);
+    line_to(&mut text, "");
+    let mut rows = vec![strings(["switches", "policy", "resets/switch", "WRMSR/switch"])];
+    rows[0].extend(cost_headings());
+    for row in &comparison.rows {
+        let mut cells = vec![row.trace.clone(), row.policy.clone()];
+        cells.extend([format!("{:.3}", row.resets), number(row.wrmsr)]);
+        cells.extend(row.time_ns.iter().map(|ns| number(*ns)));
+        rows.push(cells);
+    }
+    table_to(&mut text, &rows, 2);
+    line_to(&mut text, "\nAll sequences of events on 2 CPUs with 3 address spaces:\n");
+    for leak in &comparison.leaks {
+        let end = match &leak.steps {
+            Some(steps) => {
+                format!("a sample shows another process's branches: {}", steps.join("; "))
+            }
+            None if leak.complete => "no sample shows another process's branches".to_owned(),
+            None => "the search gave up".to_owned(),
+        };
+        line_to(&mut text, &format!("- {}, {} states: {end}", leak.policy, leak.states));
+    }
+    line_to(&mut text, "\nPublished, DaCapo avrora under `perf record --branch-filter any,u`:\n");
+    let rows = [
+        strings(["", "ms", "overhead"]),
+        strings(["without", "6508", ""]),
+        strings(["classic", "19831", "205%"]),
+        strings(["seed rule", "10350", "59%"]),
+    ];
+    table_to(&mut text, &rows, 1);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_resets_no_more_than_the_others_and_alone_does_not_leak() {
+        let comparison = compare(2000);
+        for rows in comparison.rows.chunks(3) {
+            let [classic, seed, ours] = rows else { panic!("three policies") };
+            assert!(
+                ours.resets <= classic.resets && ours.resets <= seed.resets + 0.001,
+                "{ours:?}"
+            );
+            assert!((classic.resets - 1.0).abs() < f64::EPSILON);
+        }
+        assert!(comparison.rows[2].resets < 0.001, "threads of one process");
+        let leaks: Vec<_> = comparison.leaks.iter().map(|leak| leak.steps.is_some()).collect();
+        assert_eq!(leaks, [true, true, false]);
+        assert!(markdown(&comparison).contains("Sapphire Rapids 1, Zen 4 32"));
+    }
+}

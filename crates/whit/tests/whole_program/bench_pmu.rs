@@ -1,0 +1,70 @@
+//! `whit bench pmi`, `lbr` and `sched` as a whole: they are deterministic, so that their tables can be
+//! checked to the digit.
+
+use serde_json::Value;
+
+use crate::support::check;
+use crate::support::tools::{text, whit};
+
+/// Printed text and JSON of a benchmark.
+fn bench(args: &[&str]) -> (String, Value) {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let json = directory.path().join("result.json");
+    let printed = text(whit().arg("bench").args(args).arg("--json").arg(&json));
+    let result = std::fs::read(&json).expect("read the JSON");
+    (printed, serde_json::from_slice(&result).expect("parse the JSON"))
+}
+
+#[test]
+fn interrupts_cost_what_was_published() {
+    check("bench_pmi", || {
+        let (printed, result) = bench(&["pmi", "--interrupts", "10"]);
+        assert!(printed.contains("published 5 W + 2 R → 1 W + 1 R, here 5 W + 2 R → 1 W + 1 R"));
+        let control = &result["rows"][3]["control"];
+        assert_eq!((&control["wrmsr"], &control["rdmsr"]), (&1.0.into(), &1.0.into()));
+        Ok(())
+    });
+}
+
+#[test]
+fn the_seeds_rule_leaks_and_ours_does_not() {
+    check("bench_lbr", || {
+        let (printed, result) = bench(&["lbr", "--switches", "1000"]);
+        assert!(
+            printed.contains("- owner tag, 24336 states: no sample shows another"),
+            "{printed}"
+        );
+        let leaks = result["leaks"].as_array().expect("leaks");
+        let leaky: Vec<_> = leaks.iter().map(|leak| leak["steps"].is_array()).collect();
+        assert_eq!(leaky, [true, true, false]);
+        Ok(())
+    });
+}
+
+#[test]
+fn visits_do_not_grow_with_cgroups() {
+    check("bench_sched", || {
+        let (_, result) = bench(&["sched", "--switches", "100"]);
+        let visits = result["visits"].as_array().expect("visits");
+        let (first, last) = (&visits[1], visits.last().expect("rows"));
+        assert_eq!((&last["cgroups"], &last["flat"]), (&1000.into(), &6000.0.into()));
+        assert_eq!(first["trees"], last["trees"]);
+        Ok(())
+    });
+}
+
+/// Where there is no PMU it says so and stops; where there is one nothing is measured here.
+#[test]
+fn handlers_of_a_machine_without_a_pmu_are_not_measured() {
+    check("bench_pmi_host", || {
+        let sources = std::path::Path::new("/sys/bus/event_source/devices");
+        if ["cpu", "cpu_core"].iter().any(|name| sources.join(name).exists()) {
+            return Ok(());
+        }
+        let output = whit().args(["bench", "pmi", "--host"]).output().expect("run whit");
+        assert!(!output.status.success());
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("this machine has no hardware PMU"), "{message}");
+        Ok(())
+    });
+}
