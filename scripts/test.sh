@@ -100,6 +100,16 @@ page_tests() {
     step "page" web/test/run.sh
 }
 
+# Miri comes with some nightly toolchains only.
+miri() {
+    if cargo +nightly miri --version >/dev/null 2>&1; then
+        step "whit-pmu under Miri" env PROPTEST_CASES=4 cargo +nightly miri test -p whit-pmu --lib --quiet -- \
+            --skip exhaustive --skip explore
+    else
+        skip "whit-pmu under Miri: Miri is not installed (rustup component add --toolchain nightly miri)"
+    fi
+}
+
 # cargo-deny takes several minutes to build, so it is used where it is and not installed.
 licences() {
     if ! have cargo-deny; then
@@ -119,11 +129,14 @@ step "format" cargo fmt --all --check
 step "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
 step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet
+step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
 step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
 step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast
 step "documentation" documentation
 fuzz_smoke_runs
+miri
 page_tests
 licences
 

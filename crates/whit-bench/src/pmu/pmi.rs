@@ -245,8 +245,8 @@ fn published_to(text: &mut String, comparison: &Comparison) {
     line_to(text, "- published average length of the NMI handler, a kernel build on Skylake:\n");
     let mut rows = vec![strings(["perf options", "classic ns", "frozen ns", "less %"])];
     rows.extend(PUBLISHED.iter().map(|(options, classic, frozen)| {
-        let less = 100.0 * (classic - frozen) as f64 / *classic as f64;
-        vec![(*options).to_owned(), classic.to_string(), frozen.to_string(), format!("{less:.0}")]
+        let less = 100 * (classic - frozen) / classic;
+        vec![(*options).to_owned(), classic.to_string(), frozen.to_string(), less.to_string()]
     }));
     table_to(text, &rows, 1);
 }
