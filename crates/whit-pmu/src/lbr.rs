@@ -9,7 +9,7 @@
 //! 4. Address spaces have unique numbers that never come again ([`MmIds`]).
 //! 5. A reader's privilege filter holds for every record that survived.
 //!
-//! [`explore`](mod@explore) (feature `sim`) tries every sequence of events on a small machine.
+//! `explore` (feature `sim`) tries every sequence of events on a small machine.
 
 mod call_stack;
 mod context;

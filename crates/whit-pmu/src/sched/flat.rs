@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::{CgroupId, GroupId};
 
-/// All groups of a CPU in the order of their place in line, as Linux kept them before 5.10: every
-/// switch visits all and leaves out those whose cgroup does not run.
+/// All groups of a CPU in the order of their place in line, as Linux kept them before it ordered them by
+/// cgroup: every switch visits all and leaves out those whose cgroup does not run.
 #[derive(Clone, Debug, Default)]
 pub struct FlatList {
     groups: Vec<(Option<CgroupId>, GroupId)>,

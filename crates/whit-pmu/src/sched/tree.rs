@@ -8,8 +8,7 @@ use super::{CgroupId, GroupId};
 
 /// The order of groups: those without a cgroup first, then by cgroup; within one by place in line.
 ///
-/// Derived, so that it is the lexicographic order of its fields; an order that was written by hand was
-/// not even a weak order once in Linux.
+/// Derived, so that it is the lexicographic order of its fields and nothing can be wrong with it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct GroupKey {
     /// The cgroup.
