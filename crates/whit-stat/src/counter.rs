@@ -79,6 +79,11 @@ impl Absence {
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Absence::NotSupported(errno @ Errno::INVAL) => write!(
+                f,
+                "{}: its PMU does not take this event, or not with these modifiers",
+                meaning(*errno)
+            ),
             Absence::NotSupported(errno) => write!(
                 f,
                 "{}: this machine has no such event (virtual machines often show no hardware \

@@ -17,6 +17,27 @@ pub enum StatError {
     /// `-G` without CPUs.
     #[error("cgroups are counted on CPUs: add -a, or -C with a list of CPUs, to -G")]
     CgroupNeedsCpus,
+    /// A pattern that matches nothing.
+    #[error("no cgroup matches '{pattern}' (systemd-cgls or ls under the cgroup mount lists them)")]
+    NoSuchCgroups { pattern: String },
+    /// A pattern that is none.
+    #[error("'{pattern}' is no regular expression")]
+    CgroupPattern { pattern: String, source: regex_lite::Error },
+    /// Too many counters.
+    #[error(
+        "{events} events in each of {cgroups} cgroups are more than {most} counters: name fewer \
+         cgroups or events"
+    )]
+    TooManyCgroups { cgroups: usize, events: usize, most: usize },
+    /// Counts cannot be printed.
+    #[error("cannot write counts")]
+    Output { source: std::io::Error },
+    /// The control channel.
+    #[error(transparent)]
+    Control(#[from] whit_capture::control::ControlOpenError),
+    /// A command before or after a run.
+    #[error("'{command}' failed with exit code {code}: nothing was counted after it")]
+    Hook { command: String, code: i32 },
     /// A group of events in several cgroups.
     #[error("all events of the group of '{event}' must be counted in the same cgroup")]
     GroupAcrossCgroups { event: String },

@@ -14,15 +14,19 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod cgroups;
 pub mod counter;
 pub mod error;
 pub mod metric;
 pub mod notice;
+pub mod options;
 pub mod perf;
 pub mod reading;
+pub mod session;
 pub mod shadow;
 pub mod show;
 pub mod source;
 pub mod statistics;
 pub mod table;
+pub mod ticker;
 pub mod topology;

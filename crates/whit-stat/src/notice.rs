@@ -9,9 +9,9 @@ use whit_capture::notice::Level;
 #[allow(missing_docs)]
 pub enum Notice {
     /// Only user mode may be counted.
-    UserModeOnly { event: String, paranoid: i64 },
-    /// One event may not be counted, others may.
-    NotPermitted { event: String, advice: String },
+    UserModeOnly { events: Vec<String>, paranoid: i64 },
+    /// These may not be counted, others may.
+    NotPermitted { events: Vec<String>, advice: String },
     /// The PMU cannot leave guests out.
     GuestsIncluded { event: String },
     /// A weak group does not fit onto the PMU.
@@ -24,6 +24,16 @@ pub enum Notice {
     CpuGone { cpu: i32 },
     /// A group can no longer be read as a whole.
     GroupUnreadable { event: String },
+    /// The command ran on without events.
+    EventsTakenOff,
+    /// Events were switched on or off.
+    Switched(bool),
+    /// A command wants to switch a single event.
+    NotSwitchedAlone { event: String },
+    /// The events, because a command asked for them.
+    EventList { events: Vec<String> },
+    /// A command that is none.
+    UnknownCommand { line: String },
 }
 
 impl Notice {
@@ -33,7 +43,11 @@ impl Notice {
             Notice::UserModeOnly { .. }
             | Notice::NotPermitted { .. }
             | Notice::GroupBroken { .. }
-            | Notice::GroupUnreadable { .. } => Level::Warning,
+            | Notice::GroupUnreadable { .. }
+            | Notice::EventsTakenOff
+            | Notice::NotSwitchedAlone { .. }
+            | Notice::UnknownCommand { .. } => Level::Warning,
+            Notice::Switched(_) | Notice::EventList { .. } => Level::Answer,
             Notice::GuestsIncluded { .. }
             | Notice::OpenFilesRaised { .. }
             | Notice::ThreadGone { .. }
@@ -45,13 +59,14 @@ impl Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::UserModeOnly { event, paranoid } => write!(
+            Notice::UserModeOnly { events, paranoid } => write!(
                 f,
-                "'{event}': kernel mode left out, kernel.perf_event_paranoid is {paranoid} (allow \
-                 it: sysctl kernel.perf_event_paranoid=1, or grant cap_perfmon)"
+                "kernel mode left out of {}: kernel.perf_event_paranoid is {paranoid} (allow it: \
+                 sysctl kernel.perf_event_paranoid=1, or grant cap_perfmon)",
+                events.join(", ")
             ),
-            Notice::NotPermitted { event, advice } => {
-                write!(f, "'{event}' is not counted: {advice}")
+            Notice::NotPermitted { events, advice } => {
+                write!(f, "not counted: {}: {advice}", events.join(", "))
             }
             Notice::GuestsIncluded { event } => {
                 write!(f, "'{event}': this PMU cannot leave guests out")
@@ -71,6 +86,23 @@ impl fmt::Display for Notice {
                 f,
                 "the kernel no longer reads '{event}' together with its group: what it counts \
                  from here on is missing"
+            ),
+            Notice::EventsTakenOff => write!(
+                f,
+                "the kernel took the events off the command, which gained rights when it was \
+                 executed (set-user-id, set-group-id, file capabilities): what it did from then on \
+                 is not counted; -a counts it, with the right to"
+            ),
+            Notice::Switched(true) => write!(f, "Events enabled"),
+            Notice::Switched(false) => write!(f, "Events disabled"),
+            Notice::NotSwitchedAlone { event } => write!(
+                f,
+                "'{event}' is not switched by itself: enable and disable switch all events"
+            ),
+            Notice::EventList { events } => write!(f, "{}", events.join("\n")),
+            Notice::UnknownCommand { line } => write!(
+                f,
+                "'{line}' is no command: there are enable, disable, evlist, stop and ping"
             ),
         }
     }

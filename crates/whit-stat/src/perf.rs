@@ -1,8 +1,7 @@
 //! The kernel's perf events as a source of counts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use whit_capture::cgroup::Hierarchy;
@@ -23,11 +22,13 @@ mod attr;
 mod open;
 mod places;
 mod sets;
+mod shared_time;
 mod unit;
 
 use attr::Common;
-use open::Opener;
+use open::{Opener, Refusals};
 use places::{Place, Places};
+use shared_time::SharedTime;
 use unit::{ReadOutcome, Unit};
 
 /// Descriptors that are needed besides events: standard streams, output, epoll, signals, pipes.
@@ -55,6 +56,8 @@ pub struct PerfSource {
     words: Vec<u64>,
     /// The last readings.
     readings: Vec<Reading>,
+    /// Slots of threads that are counted CPU by CPU.
+    shared: SharedTime,
     /// Groups that are read no longer, to be said once.
     broken: Vec<Notice>,
 }
@@ -82,12 +85,14 @@ impl PerfSource {
             common: Common { inherit: plan.inherit, on_exec },
             places: &places,
             listener,
+            refusals: Refusals::default(),
         };
         let units = opener.open_all(&mut counters)?;
         let slots = slots(&counters, &places, plan);
         let words = units.iter().map(Unit::words).max().unwrap_or(0).max(unit::SINGLE_WORDS);
         Ok(PerfSource {
             readings: vec![Reading::ZERO; slots.len()],
+            shared: SharedTime::of(&counters, &slots),
             counters,
             slots,
             units,
@@ -147,23 +152,12 @@ impl Source for PerfSource {
             }
         }
         readings.clone_from(&self.readings);
+        self.shared.deal(readings);
         Ok(())
     }
 
     fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.broken)
-    }
-
-    fn watched(&self) -> Vec<BorrowedFd<'_>> {
-        let mut seen = HashSet::new();
-        let mut watched = Vec::new();
-        for event in self.units.iter().filter_map(Unit::first_counted) {
-            let thread = event.slot.and_then(|slot| self.slots[slot].thread);
-            if thread.is_some_and(|thread| seen.insert(thread.index)) {
-                watched.push(event.fd.as_fd());
-            }
-        }
-        watched
     }
 }
 

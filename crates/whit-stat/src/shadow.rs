@@ -144,8 +144,12 @@ impl Shadow {
 }
 
 fn key(label: usize, kind: Kind, counter: &Counter) -> Key {
-    // Guests are left out or not by the way an event is written; that separates nothing.
-    let exclude = Exclude { guest: false, ..counter.event.exclude };
+    let exclude = match kind {
+        // Clocks run whatever the mode.
+        Kind::Nanoseconds => Exclude::default(),
+        // Guests are left out or not by the way an event is written; that separates nothing.
+        _ => Exclude { guest: false, ..counter.event.exclude },
+    };
     Key { label, kind, exclude, cgroup: counter.cgroup.clone() }
 }
 
@@ -257,22 +261,13 @@ impl Metric {
 mod tests {
     use super::*;
     use crate::counter::tests::counters;
-    use crate::reading::Reading;
-    use crate::table::{Label, Row};
+    use crate::table::Row;
+    use crate::table::tests::table;
 
     /// Metrics of each event of a list, with these counts, in half a second.
     fn shown(list: &str, counts: &[f64]) -> Vec<Vec<String>> {
         let counters = counters(list);
-        let row = |(counter, &count): (usize, &f64)| Row {
-            counter,
-            label: 0,
-            places: 1,
-            reading: Reading { value: count as u64, enabled_ns: 1, running_ns: 1 },
-            count,
-            noise_percent: 0.0,
-        };
-        let rows: Vec<_> = counts.iter().enumerate().map(row).collect();
-        let table = Table { labels: vec![Label::Everything], rows };
+        let table = table(counts);
         let shadow = Shadow::of(&counters, &table, 5e8);
         let text = |row: &Row| {
             let metrics = shadow.metrics(&counters[row.counter], 0, row.count);
@@ -314,7 +309,7 @@ mod tests {
     fn modes_and_cgroups_are_not_mixed() {
         assert_eq!(shown("cycles:u,instructions", &[1e9, 2e9])[1], ["insn per cycle"]);
         assert_eq!(shown("cycles:u,instructions:u", &[1e9, 2e9])[1], ["2.00  insn per cycle"]);
-        assert_eq!(shown("task-clock,cs:k", &[1e9, 5.0])[1], [""; 0]);
+        assert_eq!(shown("task-clock:u,cs:k", &[1e9, 5.0])[1], ["5.000 /sec"]);
         assert_eq!(shown("cycles,instructions", &[0.0, 2e9])[1], ["insn per cycle"]);
     }
 

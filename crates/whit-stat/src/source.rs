@@ -5,8 +5,6 @@
 //! while it counts (a cgroup is created), and never shrink or change order: what is gone keeps its
 //! last reading. Whoever reads looks at their lengths again after each [`Source::read`].
 
-use std::os::fd::BorrowedFd;
-
 use whit_types::{CpuId, Tid};
 
 use crate::counter::Counter;
@@ -69,12 +67,6 @@ pub trait Source {
 
     /// What a user should hear of the readings since this was last asked for.
     fn take_notices(&mut self) -> Vec<Notice> {
-        Vec::new()
-    }
-
-    /// Descriptors that hang up (`EPOLLHUP`) when a thread that is counted has ended, one for each;
-    /// empty where CPUs are counted.
-    fn watched(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
 }

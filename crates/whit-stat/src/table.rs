@@ -105,3 +105,41 @@ pub struct Table {
     /// The rows.
     pub rows: Vec<Row>,
 }
+
+impl Table {
+    /// Leaves out what was not counted, and puts the largest counts of each counter first: for
+    /// tables of all threads there are.
+    #[must_use]
+    pub fn of_the_busy(mut self, counters: &[Counter]) -> Table {
+        self.rows.retain(|row| row.is_counted(&counters[row.counter]));
+        self.rows.sort_by(|a, b| a.counter.cmp(&b.counter).then(b.count.total_cmp(&a.count)));
+        self
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::counter::tests::counters;
+
+    /// A row of one place, of which everything was seen; nothing where the count is 0.
+    pub(crate) fn row(counter: usize, count: f64) -> Row {
+        let running_ns = u64::from(count > 0.0);
+        let reading = Reading { value: count as u64, enabled_ns: 1, running_ns };
+        Row { counter, label: 0, places: 1, reading, count, noise_percent: 0.0 }
+    }
+
+    /// A table with a row for each count.
+    pub(crate) fn table(counts: &[f64]) -> Table {
+        let rows = counts.iter().enumerate().map(|(counter, &count)| row(counter, count));
+        Table { labels: vec![Label::Everything], rows: rows.collect() }
+    }
+
+    #[test]
+    fn the_busiest_come_first_and_the_idle_not_at_all() {
+        let rows = vec![row(0, 1.0), row(0, 0.0), row(0, 5.0), row(1, 3.0), row(1, 9.0)];
+        let table = Table { labels: vec![Label::Everything], rows }.of_the_busy(&counters("cs,cs"));
+        let order: Vec<_> = table.rows.iter().map(|row| (row.counter, row.count)).collect();
+        assert_eq!(order, [(0, 5.0), (0, 1.0), (1, 9.0), (1, 3.0)]);
+    }
+}

@@ -18,8 +18,10 @@ mod environment;
 pub mod file_capability;
 pub mod group;
 pub mod limit;
+pub mod locale;
 mod mapped_file;
 mod perf_event;
+pub mod pidfd;
 mod poll;
 pub mod privilege;
 mod ring;
@@ -40,8 +42,8 @@ pub use perf_event::{OpenFlags, PerfEventFd};
 pub use poll::{Poller, Ready, Waker};
 pub use ring::{Ring, RingRead, TimeConversion};
 pub use rustix::io::Errno;
+pub use signal::{Sender, Signal, SignalFd};
 pub use slices::take_short_slices;
-pub use signal::{Signal, SignalFd};
 pub use workload::{Exit, ExitStatus, Workload, WorkloadError, WorkloadOptions};
 
 /// Turns the `-1` of a libc call into the errno that it left behind.

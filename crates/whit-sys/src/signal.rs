@@ -37,6 +37,19 @@ impl Signal {
     }
 }
 
+/// Who sent a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The kernel: a key was pressed or the terminal has gone, and the whole foreground process
+    /// group has the signal.
+    Kernel,
+    /// A process, which meant us alone.
+    Process,
+}
+
+/// `si_code` of signals of the kernel (`include/uapi/asm-generic/siginfo.h`).
+const SI_KERNEL: i32 = 0x80;
+
 /// A descriptor that becomes readable when one of a set of signals has come.
 ///
 /// The signals stay blocked in the thread that made this, and in the threads that it starts
@@ -80,15 +93,23 @@ impl SignalFd {
 
     /// Takes the next signal that has come, `None` when there is none.
     pub fn next(&self) -> Result<Option<Signal>, Errno> {
+        Ok(self.next_with_sender()?.map(|(signal, _)| signal))
+    }
+
+    /// As [`SignalFd::next`], with who sent it.
+    pub fn next_with_sender(&self) -> Result<Option<(Signal, Sender)>, Errno> {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
         match rustix::io::read(&self.fd, &mut info) {
             Ok(size) if size == info.len() => {}
             Ok(_) | Err(Errno::AGAIN) => return Ok(None),
             Err(error) => return Err(error),
         }
-        // ssi_signo is the first u32 of signalfd_siginfo.
-        let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32;
-        Ok(Signal::ALL.into_iter().find(|s| s.number() == number))
+        // signalfd_siginfo begins with ssi_signo, ssi_errno and ssi_code, of 32 bits each.
+        let word =
+            |at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let sender = if word(8) == SI_KERNEL { Sender::Kernel } else { Sender::Process };
+        let signal = Signal::ALL.into_iter().find(|s| s.number() == word(0));
+        Ok(signal.map(|signal| (signal, sender)))
     }
 
     /// The mask that this thread had before, for a child that is to start with it.

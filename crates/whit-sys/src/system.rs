@@ -48,6 +48,11 @@ pub fn is_nosuid(file: impl AsFd) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::NOSUID))
 }
 
+/// Writes what the kernel has cached for disks to them (`sync(2)`).
+pub fn sync() {
+    rustix::fs::sync();
+}
+
 /// The effective user id.
 pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()

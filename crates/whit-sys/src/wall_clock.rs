@@ -1,4 +1,4 @@
-//! The time of day in the local time zone, for names of files.
+//! The time of day in the local time zone, for names of files and for headings.
 
 use std::mem::MaybeUninit;
 use std::time::{Duration, SystemTime};
@@ -20,6 +20,30 @@ pub fn stamp(moment: SystemTime) -> String {
         tm.tm_min,
         tm.tm_sec,
         since.subsec_nanos() / NS_PER_HUNDREDTH
+    )
+}
+
+/// A moment as `ctime(3)` writes it, without the end of the line: `Sun Nov 22 02:29:14 2026`, in
+/// local time.
+pub fn ctime(moment: SystemTime) -> String {
+    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or(0);
+    let tm = local(seconds).unwrap_or_else(epoch);
+    let name = |names: &[&'static str], index: i32| {
+        usize::try_from(index).ok().and_then(|index| names.get(index).copied()).unwrap_or("???")
+    };
+    format!(
+        "{} {} {:2} {:02}:{:02}:{:02} {}",
+        name(&DAYS, tm.tm_wday),
+        name(&MONTHS, tm.tm_mon),
+        tm.tm_mday,
+        tm.tm_hour,
+        tm.tm_min,
+        tm.tm_sec,
+        i64::from(tm.tm_year) + 1900
     )
 }
 
@@ -54,5 +78,13 @@ mod tests {
         assert!(at(1_700_000_000_990) < at(1_700_000_001_000));
         let far = stamp(SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 50));
         assert!(far.starts_with("19700101"), "{far}");
+    }
+
+    #[test]
+    fn headings_have_the_form_of_ctime() {
+        // The eleventh day at noon in London is the eleventh everywhere but on some islands.
+        let text = ctime(SystemTime::UNIX_EPOCH + Duration::from_secs(10 * 86400 + 43200));
+        assert_eq!(text.len(), "Sun Jan 11 12:00:00 1970".len(), "{text}");
+        assert!(text.contains(" Jan 1") && text.ends_with(":00:00 1970") || text.contains(":30:"));
     }
 }

@@ -149,11 +149,22 @@ impl Workload {
 
     /// Lets the child exec, and waits until it has. Later calls do nothing.
     pub fn start(&mut self) -> Result<(), WorkloadError> {
-        let (Some(go), Some(exec_error)) = (self.go.take(), self.exec_error.take()) else {
-            return Ok(());
-        };
+        self.release()?;
+        self.check_exec()
+    }
+
+    /// Lets the child exec, and does not wait for that: nothing disturbs its first steps. Where the
+    /// exec fails, that is said when the child is waited for.
+    pub fn release(&mut self) -> Result<(), WorkloadError> {
+        let Some(go) = self.go.take() else { return Ok(()) };
         let error = |source| WorkloadError::Exec { command: self.command.clone(), source };
-        rustix::io::retry_on_intr(|| rustix::io::write(&go, &[1])).map_err(error)?;
+        rustix::io::retry_on_intr(|| rustix::io::write(&go, &[1])).map_err(error).map(drop)
+    }
+
+    /// Waits until the child has executed its program, or could not.
+    fn check_exec(&mut self) -> Result<(), WorkloadError> {
+        let Some(exec_error) = self.exec_error.take() else { return Ok(()) };
+        let error = |source| WorkloadError::Exec { command: self.command.clone(), source };
         let mut errno = [0u8; 4];
         let size = rustix::io::retry_on_intr(|| rustix::io::read(&exec_error, &mut errno))
             .map_err(error)?;
@@ -209,6 +220,9 @@ impl Workload {
         // SAFETY: all-zero is a valid rusage, and wait4 has filled it.
         let usage = CpuUsage::from_rusage(unsafe { usage.assume_init_ref() });
         self.exit = Some(Exit { status, usage });
+        if self.go.is_none() {
+            self.check_exec()?;
+        }
         Ok(self.exit)
     }
 }
@@ -346,6 +360,16 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert_eq!(workload.wait().unwrap().status, ExitStatus::Code(EXEC_FAILED));
+    }
+
+    #[test]
+    fn a_command_that_is_released_says_in_the_end_that_it_is_not_there() {
+        let mut workload = prepare(&["/nonexistent/command"]);
+        workload.release().unwrap();
+        assert!(matches!(workload.wait(), Err(WorkloadError::Exec { source: Errno::NOENT, .. })));
+        let mut workload = prepare(&["sh", "-c", "exit 7"]);
+        workload.release().unwrap();
+        assert_eq!(workload.wait().unwrap().status, ExitStatus::Code(7));
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 mod bench;
 mod doctor;
+mod event_args;
 mod event_tables;
 mod input;
+mod left_out;
 mod list;
 mod output;
 mod privileges;
@@ -15,7 +17,9 @@ mod report;
 mod script;
 mod setup;
 mod short_options;
+mod stat;
 mod symbol_args;
+mod target_args;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -35,6 +39,9 @@ struct Cli {
 enum Command {
     /// Record a command, running processes, or the whole system
     Record(Box<record::RecordArgs>),
+    /// Count events of a command, running processes, cgroups, or the whole system
+    #[command(infer_long_args = true)]
+    Stat(Box<stat::StatArgs>),
     /// Report where time went: functions and call chains of a recording
     Report(report::ReportArgs),
     /// Print the samples of a recording one by one
@@ -54,13 +61,17 @@ fn parse() -> Cli {
     let mut args: Vec<OsString> = std::env::args_os().collect();
     loop {
         let cli = Cli::parse_from(&args);
-        let Command::Record(record) = &cli.command else { return cli };
-        let at = args.len() - record.command().len();
+        let (name, users) = match &cli.command {
+            Command::Record(args) => ("record", args.command()),
+            Command::Stat(args) => ("stat", args.command()),
+            _ => return cli,
+        };
+        let at = args.len() - users.len();
         let command = Cli::command();
         let parts = (args[at - 1] != "--")
-            .then(|| record.command().first()?.to_str())
+            .then(|| users.first()?.to_str())
             .flatten()
-            .and_then(|first| take_apart(command.find_subcommand("record")?, first));
+            .and_then(|first| take_apart(command.find_subcommand(name)?, first));
         let Some(parts) = parts else { return cli };
         args.splice(at..=at, parts);
     }
@@ -84,6 +95,7 @@ fn run() -> Result<u8> {
     privileges::settle(privileges, &mut command)?;
     match command {
         Command::Record(args) => record::run(&args),
+        Command::Stat(args) => stat::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
         Command::List(args) => list::run(&args),

@@ -20,7 +20,7 @@ const RECORDING: &[Capability] = &[
 /// A subcommand that opens no event needs none, and runs as an ordinary process of its user.
 fn needed(command: &Command) -> &'static [Capability] {
     match command {
-        Command::Record(_) | Command::Doctor(_) | Command::List(_) => RECORDING,
+        Command::Record(_) | Command::Stat(_) | Command::Doctor(_) | Command::List(_) => RECORDING,
         Command::Report(_) | Command::Script(_) | Command::Bench(_) | Command::Setup(_) => &[],
     }
 }
@@ -31,6 +31,7 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
         Command::Report(args) => Some(&mut args.load),
         Command::Script(args) => Some(&mut args.load),
         Command::Record(_)
+        | Command::Stat(_)
         | Command::Doctor(_)
         | Command::List(_)
         | Command::Bench(_)

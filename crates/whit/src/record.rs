@@ -3,13 +3,14 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod events;
-mod left_out;
 mod options;
 mod overhead;
 mod parse;
-mod target;
 
+use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
+use crate::left_out::{LeftOut, LeftOutArgs};
+use crate::target_args::TargetArgs;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ use whit_types::Arch;
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
-    events: events::EventArgs,
+    events: EventArgs,
     #[command(flatten)]
     tables: EventTableArgs,
     /// Leave out events that this machine does not have, naming them, and record the rest
@@ -49,18 +50,8 @@ pub(crate) struct RecordArgs {
     /// Refuse a frequency that is above the kernel's limit instead of lowering it
     #[arg(long)]
     strict_freq: bool,
-    /// Everything, on all CPUs
-    #[arg(short, long)]
-    all_cpus: bool,
-    /// Everything, on these CPUs
-    #[arg(short = 'C', long, value_name = "LIST")]
-    cpu: Option<String>,
-    /// Running processes
-    #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
-    pid: Vec<i32>,
-    /// Running threads
-    #[arg(short, long, value_name = "TID,..", value_delimiter = ',')]
-    tid: Vec<i32>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Processes of this user that run now: name or number
     #[arg(short, long, value_name = "USER")]
     uid: Option<String>,
@@ -255,7 +246,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    left_out: left_out::LeftOutArgs,
+    left_out: LeftOutArgs<OfRecord>,
     /// Say more; may be given several times
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -265,6 +256,50 @@ pub(crate) struct RecordArgs {
     /// The command to record; options after its name are its own
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// Options of `perf record` that whit does not have.
+#[derive(Clone, Debug)]
+pub(crate) struct OfRecord;
+
+impl LeftOut for OfRecord {
+    const SUBCOMMAND: &'static str = "record";
+    const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
+        (
+            "snapshot",
+            Some('S'),
+            "the AUX area (Intel PT, CoreSight) is not recorded; snapshots of samples are taken with --overwrite",
+        ),
+        ("aux-sample", None, "the AUX area (Intel PT, CoreSight) is not recorded"),
+        (
+            "switch-output-event",
+            None,
+            "let the program that sees the event send SIGUSR2, or 'snapshot' through --control",
+        ),
+        (
+            "kcore",
+            None,
+            "whit looks kernel code up in /proc/kallsyms and in vmlinux files, and needs no copy of /proc/kcore",
+        ),
+        (
+            "off-cpu",
+            None,
+            "record context switches instead: --switch-events, or -e sched:sched_switch with -g",
+        ),
+        ("buildid-all", None, "--buildid-mmap records the build id of every binary that is mapped"),
+        ("clang-path", None, "BPF sources are no events here"),
+        ("clang-opt", None, "BPF sources are no events here"),
+        (
+            "vmlinux",
+            None,
+            "BPF sources are no events here; 'whit report' finds debug information of the kernel by its build id",
+        ),
+        (
+            "debuginfod",
+            None,
+            "nothing is copied while recording; 'whit report' looks for debug information",
+        ),
+    ];
 }
 
 /// Records; gives the exit code.

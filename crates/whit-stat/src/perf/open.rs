@@ -32,6 +32,34 @@ pub(super) struct Opener<'a> {
     pub(super) common: Common,
     pub(super) places: &'a Places,
     pub(super) listener: &'a mut dyn Listener,
+    pub(super) refusals: Refusals,
+}
+
+/// What was refused, to be said once for all events.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    /// Of these, the kernel's part.
+    kernel_mode: Vec<String>,
+    /// These, with what would allow them.
+    events: Vec<(String, Vec<String>)>,
+}
+
+impl Refusals {
+    fn tell(self, paranoid: i64, listener: &mut dyn Listener) {
+        if !self.kernel_mode.is_empty() {
+            listener.notice(Notice::UserModeOnly { events: self.kernel_mode, paranoid });
+        }
+        for (advice, events) in self.events {
+            listener.notice(Notice::NotPermitted { events, advice });
+        }
+    }
+
+    fn add(&mut self, event: String, advice: String) {
+        match self.events.iter_mut().find(|(known, _)| *known == advice) {
+            Some((_, events)) => events.push(event),
+            None => self.events.push((advice, vec![event])),
+        }
+    }
 }
 
 /// A set on its way: a unit for each place.
@@ -69,6 +97,7 @@ impl Opener<'_> {
             waiting.extend(apart.into_iter().rev().map(Set::alone));
         }
         self.check(counters, &units)?;
+        std::mem::take(&mut self.refusals).tell(self.rights.paranoid, self.listener);
         Ok(units)
     }
 
@@ -157,6 +186,7 @@ impl Opener<'_> {
         opening: &mut Opening<'_>,
     ) -> Result<Option<Answer>, StatError> {
         let counter = &mut counters[index];
+        let as_asked = counter.event.clone();
         loop {
             match self.open_everywhere(counter, opening) {
                 Ok(fds) => {
@@ -168,14 +198,21 @@ impl Opener<'_> {
                     opening.has_leader = true;
                     return Ok(None);
                 }
-                Err((errno, cpu)) => match self.answer(counter, errno, cpu, opening)? {
-                    Answer::Retry => {}
-                    Answer::Absent(absence) => {
-                        counter.absence = Some(absence);
-                        return Ok(None);
+                Err((errno, cpu)) => {
+                    match self.answer(counter, &as_asked.name, errno, cpu, opening)? {
+                        Answer::Retry => {}
+                        Answer::Absent(absence) => {
+                            if matches!(absence, Absence::NotPermitted(_)) {
+                                // Leaving the kernel out did not help.
+                                self.refusals.kernel_mode.retain(|name| *name != as_asked.name);
+                                counter.event = as_asked;
+                            }
+                            counter.absence = Some(absence);
+                            return Ok(None);
+                        }
+                        other => return Ok(Some(other)),
                     }
-                    other => return Ok(Some(other)),
-                },
+                }
             }
         }
     }
@@ -240,6 +277,7 @@ impl Opener<'_> {
     fn answer(
         &mut self,
         counter: &mut Counter,
+        asked: &str,
         errno: Errno,
         cpu: i32,
         opening: &Opening<'_>,
@@ -266,9 +304,8 @@ impl Opener<'_> {
                 Ok(Answer::Retry)
             }
             E::ACCESS | E::PERM => {
-                let event = event.name.clone();
-                let refusal = self.advice(counter, errno);
-                self.listener.notice(Notice::NotPermitted { event, advice: refusal });
+                let advice = self.advice(counter, errno);
+                self.refusals.add(asked.to_owned(), advice);
                 Ok(Answer::Absent(Absence::NotPermitted(errno)))
             }
             E::NOENT | E::NXIO | E::NODEV | E::OPNOTSUPP | E::NOSYS | E::INVAL | E::TOOBIG => {
@@ -288,10 +325,8 @@ impl Opener<'_> {
     }
 
     fn leave_kernel_out(&mut self, event: &mut ResolvedEvent) {
-        let asked = event.name.clone();
+        self.refusals.kernel_mode.push(event.name.clone());
         event.restrict_to_user();
-        let paranoid = self.rights.paranoid;
-        self.listener.notice(Notice::UserModeOnly { event: asked, paranoid });
     }
 
     fn advice(&self, counter: &Counter, errno: Errno) -> String {

@@ -44,11 +44,6 @@ impl Unit {
         self.events.first().map(|event| &event.fd)
     }
 
-    /// The first event whose count is wanted.
-    pub(super) fn first_counted(&self) -> Option<&OpenEvent> {
-        self.events.iter().find(|event| event.slot.is_some())
-    }
-
     /// Switches the leader, which its members follow.
     pub(super) fn switch(&self, on: bool) -> Result<(), Errno> {
         match self.leader() {

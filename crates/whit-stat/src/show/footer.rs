@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::no_count;
-use crate::counter::Counter;
+use crate::counter::{Absence, Counter};
 use crate::statistics::Statistics;
 use crate::table::{Row, Table};
 
@@ -14,6 +14,42 @@ const BAR_MAX: usize = 200;
 /// The line that `-o` and `--append` begin with.
 pub fn started_on(local_time: &str) -> String {
     format!("# started on {local_time}\n\n")
+}
+
+/// Whom the table below it is of.
+pub fn heading(title: &str, runs: usize) -> String {
+    let runs = if runs > 1 { format!(" ({runs} runs)") } else { String::new() };
+    format!("\n Performance counter stats for {title}{runs}:\n\n")
+}
+
+/// Counts and times as they were read, a line for each row.
+pub fn raw_counts(counters: &[Counter], table: &Table) -> String {
+    let mut out = String::new();
+    for row in &table.rows {
+        let (name, reading) = (&counters[row.counter].event.name, row.reading);
+        let (value, enabled, running) = (reading.value, reading.enabled_ns, reading.running_ns);
+        let _ = writeln!(out, "{name}: {value} {enabled} {running}");
+    }
+    out
+}
+
+/// Why events are not counted at all, as far as that is known beforehand: comments.
+pub fn absences(counters: &[Counter]) -> String {
+    let mut absent: Vec<(Absence, Vec<&str>)> = Vec::new();
+    for counter in counters {
+        let Some(absence) = counter.absence else { continue };
+        let name = counter.event.name.as_str();
+        match absent.iter_mut().find(|(known, _)| *known == absence) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => absent.push((absence, vec![name])),
+        }
+    }
+    let line = |(absence, names): &(Absence, Vec<&str>)| {
+        let kind = if absence.is_unsupported() { "<not supported>" } else { "<not counted>" };
+        format!("# {}: {kind}: {absence}\n", names.join(", "))
+    };
+    absent.iter().map(line).collect()
 }
 
 /// Why rows have no count: a line for each reason, with the events it holds for.

@@ -1,377 +1,40 @@
-//! `-e`, and the options that speak of the events before them: `--filter`, `-G`, `--exclude-perf`.
+//! What is recorded of an event.
 
-use anyhow::{Context, Result, bail};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use std::ops::Range;
-use whit_capture::error::CaptureError;
+use crate::event_args::Wanted;
+use anyhow::Result;
 use whit_capture::event::{EventSpec, from_groups};
-use whit_capture::notice::Notice;
-use whit_events::{EventList, Item, PmuTable, ResolveError, ResolveErrorKind, TracefsIds, resolve};
+use whit_events::ResolvedGroup;
 
 /// What is recorded without `-e`.
-const DEFAULT_EVENTS: &str = "cycles:P";
+pub(super) const DEFAULT: &str = "cycles:P";
 
-/// One option, in the order of the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Events(String),
-    Filter(String),
-    Cgroups(String),
-    LeaveRecorderOut,
-}
-
-type MakeStep = fn(String) -> Step;
-
-/// Options whose order counts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EventArgs {
-    steps: Vec<Step>,
-}
-
-impl clap::Args for EventArgs {
-    fn augment_args(command: Command) -> Command {
-        let many = |id: &'static str, value: &'static str| {
-            Arg::new(id).long(id).value_name(value).action(ArgAction::Append)
-        };
-        command
-            .arg(many("event", "EVENT,..").short('e').help(
-                "Events to record: names, `cpu/event=0x3c/`, `sched:sched_switch`, {groups}; may \
-                 be given several times",
-            ))
-            .arg(many("filter", "FILTER").allow_hyphen_values(true).help(
-                "Filter of the tracepoints of the -e before it; several are combined with &&",
-            ))
-            .arg(many("cgroup", "NAME,..").short('G').help(
-                "Only these cgroups, the first for the first event and so on; a single one for \
-                 all events before it; needs -a or -C",
-            ))
-            .arg(
-                Arg::new("exclude-perf")
-                    .long("exclude-perf")
-                    .action(ArgAction::SetTrue)
-                    .help("Leave the recorder out of the tracepoints of the -e before it"),
-            )
+impl Wanted for EventSpec {
+    fn from_groups(groups: Vec<ResolvedGroup>) -> Result<Vec<Self>> {
+        Ok(from_groups(&groups)?)
     }
 
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl clap::FromArgMatches for EventArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut steps: Vec<(usize, Step)> = Vec::new();
-        let kinds: [(&str, MakeStep); 3] =
-            [("event", Step::Events), ("filter", Step::Filter), ("cgroup", Step::Cgroups)];
-        for (id, step) in kinds {
-            let indices = matches.indices_of(id).into_iter().flatten();
-            let values = matches.get_many::<String>(id).into_iter().flatten();
-            steps.extend(indices.zip(values).map(|(index, value)| (index, step(value.clone()))));
-        }
-        if matches.value_source("exclude-perf") == Some(ValueSource::CommandLine)
-            && let Some(index) = matches.index_of("exclude-perf")
-        {
-            steps.push((index, Step::LeaveRecorderOut));
-        }
-        steps.sort_by_key(|(index, _)| *index);
-        Ok(EventArgs { steps: steps.into_iter().map(|(_, step)| step).collect() })
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl EventArgs {
-    /// The events on the machine's PMUs. `skipped` hears of those that this machine does not have;
-    /// without it they are errors.
-    pub(super) fn resolve(
-        &self,
-        table: PmuTable,
-        skipped: Option<&mut dyn FnMut(Notice)>,
-    ) -> Result<Vec<EventSpec>> {
-        let mut events = Events {
-            table,
-            tracepoints: TracefsIds::system(),
-            skipped,
-            slots: Vec::new(),
-            last: 0..0,
-            cgroups: 0,
-        };
-        if !self.steps.iter().any(|step| matches!(step, Step::Events(_))) {
-            events.add(DEFAULT_EVENTS)?;
-        }
-        for step in &self.steps {
-            match step {
-                Step::Events(text) => events.add(text)?,
-                Step::Filter(filter) => events.filter(filter)?,
-                Step::Cgroups(names) => events.cgroups(names)?,
-                Step::LeaveRecorderOut => events.leave_recorder_out()?,
-            }
-        }
-        events.finish()
-    }
-}
-
-/// Events as they are collected.
-struct Events<'a> {
-    table: PmuTable,
-    tracepoints: TracefsIds,
-    skipped: Option<&'a mut dyn FnMut(Notice)>,
-    /// `None` stands for an event that is left out: cgroups are counted by events as written.
-    slots: Vec<Option<EventSpec>>,
-    /// Those of the last `-e`.
-    last: Range<usize>,
-    /// Cgroups that were named so far.
-    cgroups: usize,
-}
-
-impl Events<'_> {
-    fn add(&mut self, text: &str) -> Result<()> {
-        let list = whit_events::parse(text).with_context(|| format!("bad event list '{text}'"))?;
-        let start = self.slots.len();
-        for item in &list.items {
-            self.add_item(&list, item.clone())?;
-        }
-        self.last = start..self.slots.len();
-        Ok(())
+    fn is_tracepoint(&self) -> bool {
+        EventSpec::is_tracepoint(self)
     }
 
-    fn add_item(&mut self, list: &EventList, item: Item) -> Result<()> {
-        let one = EventList { text: list.text.clone(), items: vec![item] };
-        match resolve(&one, &self.table, &mut self.tracepoints) {
-            Ok(groups) => {
-                let offset = self.slots.len();
-                self.slots.extend(from_groups(&groups)?.into_iter().map(|spec| {
-                    Some(EventSpec { leader: spec.leader.map(|leader| leader + offset), ..spec })
-                }));
-                Ok(())
-            }
-            Err(error) if self.skipped.is_some() && is_missing(&error) => {
-                self.add_without(list, one, &error)
-            }
-            Err(error) => Err(error.into()),
-        }
+    fn filter(&mut self) -> &mut Option<String> {
+        &mut self.filter
     }
 
-    /// Adds what an item holds besides events that this machine does not have.
-    fn add_without(
-        &mut self,
-        list: &EventList,
-        mut one: EventList,
-        error: &ResolveError,
-    ) -> Result<()> {
-        match one.items.pop() {
-            Some(Item::Group(mut group)) if group.events.len() > 1 => {
-                let members = std::mem::take(&mut group.events);
-                for event in members {
-                    let alone = EventList {
-                        text: list.text.clone(),
-                        items: vec![Item::Event(event.clone())],
-                    };
-                    match resolve(&alone, &self.table, &mut self.tracepoints) {
-                        Err(error) if is_missing(&error) => self.leave_out(&error),
-                        _ => group.events.push(event),
-                    }
-                }
-                if group.events.is_empty() {
-                    Ok(())
-                } else {
-                    self.add_item(list, Item::Group(group))
-                }
-            }
-            _ => {
-                self.leave_out(error);
-                Ok(())
-            }
-        }
+    fn leader(&mut self) -> &mut Option<usize> {
+        &mut self.leader
     }
 
-    fn leave_out(&mut self, error: &ResolveError) {
-        self.slots.push(None);
-        if let Some(skipped) = &mut self.skipped {
-            skipped(Notice::EventLeftOut {
-                event: error.event.clone(),
-                why: error.kind.to_string(),
-            });
-        }
-    }
-
-    /// The tracepoints of the last `-e`.
-    fn tracepoints(&mut self, option: &str) -> Result<Vec<&mut EventSpec>> {
-        if self.last.is_empty() {
-            bail!("{option} speaks of the tracepoints of the -e before it: put it behind one");
-        }
-        let specs: Vec<_> = self.slots[self.last.clone()].iter_mut().flatten().collect();
-        if let Some(other) = specs.iter().find(|spec| !spec.is_tracepoint()) {
-            bail!(
-                "{option} takes tracepoints only, '{}' is none: put it behind an -e that holds \
-                 nothing else",
-                other.name
-            );
-        }
-        Ok(specs)
-    }
-
-    fn filter(&mut self, filter: &str) -> Result<()> {
-        for spec in self.tracepoints("--filter")? {
-            spec.filter = Some(match spec.filter.take() {
-                Some(before) => format!("({before}) && ({filter})"),
-                None => filter.to_owned(),
-            });
-        }
-        Ok(())
+    fn set_cgroup(&mut self, name: Option<&str>) {
+        self.cgroup = name.map(str::to_owned);
     }
 
     fn leave_recorder_out(&mut self) -> Result<()> {
-        for spec in self.tracepoints("--exclude-perf")? {
-            spec.excludes_recorder = true;
-        }
+        self.excludes_recorder = true;
         Ok(())
-    }
-
-    /// As perf: the n-th name of all `-G` is for the n-th event; a first `-G` with a single name is
-    /// for all events so far.
-    fn cgroups(&mut self, names: &str) -> Result<()> {
-        if self.slots.is_empty() {
-            bail!("-G speaks of the events before it: put it behind an -e");
-        }
-        let names: Vec<_> = names.split(',').collect();
-        for name in &names {
-            let index = self.cgroups;
-            self.cgroups += 1;
-            if name.is_empty() {
-                continue;
-            }
-            let Some(slot) = self.slots.get_mut(index) else {
-                bail!("cgroup '{name}' has no event: it is number {} before -G", index + 1);
-            };
-            if let Some(spec) = slot {
-                spec.cgroup = Some((*name).to_owned());
-            }
-        }
-        if self.cgroups == 1 {
-            let name = names.first().filter(|name| !name.is_empty());
-            for spec in self.slots.iter_mut().flatten() {
-                spec.cgroup = name.map(|name| (*name).to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Vec<EventSpec>> {
-        let mut new_index = Vec::with_capacity(self.slots.len());
-        let mut count = 0;
-        for slot in &self.slots {
-            new_index.push(count);
-            count += usize::from(slot.is_some());
-        }
-        let events: Vec<_> = self
-            .slots
-            .into_iter()
-            .flatten()
-            .map(|spec| EventSpec { leader: spec.leader.map(|old| new_index[old]), ..spec })
-            .collect();
-        if events.is_empty() {
-            return Err(CaptureError::NothingSupported.into());
-        }
-        Ok(events)
-    }
-}
-
-/// Whether the event is written well, but not there on this machine.
-fn is_missing(error: &ResolveError) -> bool {
-    matches!(
-        *error.kind,
-        ResolveErrorKind::UnknownEvent { .. }
-            | ResolveErrorKind::UnknownPmu { .. }
-            | ResolveErrorKind::UnknownTerm { .. }
-            | ResolveErrorKind::UnknownTracepoint { .. }
-            | ResolveErrorKind::Tracepoints(_)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::{Args, FromArgMatches};
-
-    fn args(line: &[&str]) -> EventArgs {
-        let command = EventArgs::augment_args(Command::new("record"));
-        let line = ["record"].iter().chain(line);
-        EventArgs::from_arg_matches(&command.try_get_matches_from(line).unwrap()).unwrap()
-    }
-
-    fn pmus() -> PmuTable {
-        PmuTable::from_sysfs(whit_events::SYSFS_PMUS.as_ref()).unwrap()
-    }
-
-    fn cgroups(line: &[&str]) -> Vec<Option<String>> {
-        let events = args(line).resolve(pmus(), None).unwrap();
-        events.into_iter().map(|event| event.cgroup).collect()
-    }
-
-    #[test]
-    fn options_keep_their_order() {
-        let steps = args(&["-e", "a", "--filter", "x", "-e", "b", "--exclude-perf", "-G", "g"]);
-        let wanted = [
-            Step::Events("a".into()),
-            Step::Filter("x".into()),
-            Step::Events("b".into()),
-            Step::LeaveRecorderOut,
-            Step::Cgroups("g".into()),
-        ];
-        assert_eq!(steps.steps, wanted);
-        assert_eq!(args(&[]).steps, []);
-    }
-
-    #[test]
-    fn cgroups_fall_to_events_as_perf_deals_them() {
-        let some = |name: &str| Some(name.to_owned());
-        assert_eq!(cgroups(&["-e", "cs,faults", "-G", "a,b"]), [some("a"), some("b")]);
-        assert_eq!(cgroups(&["-e", "cs", "-e", "faults", "-G", "a"]), [some("a"), some("a")]);
-        assert_eq!(cgroups(&["-e", "cs", "-G", "a", "-e", "faults"]), [some("a"), None]);
-        assert_eq!(cgroups(&["-e", "cs,faults", "-G", ",b"]), [None, some("b")]);
-        let one_by_one = ["-e", "cs", "-G", "a", "-e", "faults", "-G", "b"];
-        assert_eq!(cgroups(&one_by_one), [some("a"), some("b")]);
-        for wrong in [&["-G", "a", "-e", "cs"][..], &["-e", "cs", "-G", "a,b"]] {
-            assert!(args(wrong).resolve(pmus(), None).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn filters_are_for_tracepoints() {
-        for option in [&["--filter", "a == 1"][..], &["--exclude-perf"]] {
-            let line = [&["-e", "cs"][..], option].concat();
-            let error = args(&line).resolve(pmus(), None).unwrap_err().to_string();
-            assert!(error.contains("'cs' is none"), "{error}");
-            let error = args(option).resolve(pmus(), None);
-            assert!(error.is_err(), "without -e there is no tracepoint");
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_is_left_out_and_named_when_that_is_asked_for() {
-        let line = ["-e", "nopmu/event=1/,{cs,nopmu/event=2/,faults},cs", "-G", "a,b,c,d,e"];
-        assert!(
-            args(&line).resolve(pmus(), None).unwrap_err().to_string().contains("nopmu/event=1/")
-        );
-        let mut left_out = Vec::new();
-        let events = args(&line)
-            .resolve(
-                pmus(),
-                Some(&mut |notice| match notice {
-                    Notice::EventLeftOut { event, .. } => left_out.push(event),
-                    other => panic!("{other}"),
-                }),
-            )
-            .unwrap();
-        assert_eq!(left_out, ["nopmu/event=1/", "nopmu/event=2/"]);
-        let leaders: Vec<_> = events.iter().map(|event| event.leader).collect();
-        assert_eq!(leaders, [Some(0), Some(0), None]);
-        let nothing = args(&["-e", "nopmu/event=1/"]).resolve(pmus(), Some(&mut |_| ()));
-        assert!(nothing.unwrap_err().to_string().contains("none of the events"));
     }
 }

@@ -1,6 +1,7 @@
 //! From the command line to what the recorder is told.
 
-use super::{RecordArgs, arch, parse, target};
+use super::{RecordArgs, arch, parse};
+use crate::event_args::Skipped;
 use crate::short_options;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
@@ -27,7 +28,8 @@ impl RecordArgs {
         {
             bail!("unknown option '{first}'{}", short_options::similar("record", first));
         }
-        let (target, overridden) = target::choose(self)?;
+        let has_command = !self.command.is_empty();
+        let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
         for what in overridden {
             if !self.quiet {
                 eprintln!("whit: warning: {what}");
@@ -37,7 +39,7 @@ impl RecordArgs {
         let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
         let by_frame_pointers = if self.g { CallGraph::FramePointer } else { CallGraph::None };
-        let events = self.events(listener)?;
+        let events: Vec<EventSpec> = self.events(listener)?;
         Ok(RecordOptions {
             target,
             rate: self.rate(roots)?,
@@ -133,8 +135,11 @@ impl RecordArgs {
     }
 
     fn events(&self, listener: &mut dyn FnMut(Notice)) -> Result<Vec<EventSpec>> {
-        let mut events =
-            self.events.resolve(self.tables.pmus()?, self.skip_unsupported.then_some(listener))?;
+        let mut skipped = |event, why| listener(Notice::EventLeftOut { event, why });
+        let skipped: Option<Skipped<'_>> =
+            if self.skip_unsupported { Some(&mut skipped) } else { None };
+        let mut events: Vec<EventSpec> =
+            self.events.resolve(self.tables.pmus()?, super::events::DEFAULT, skipped)?;
         let is_group = self.group && events.len() > 1;
         for event in &mut events {
             event.exclude.user |= self.all_kernel;

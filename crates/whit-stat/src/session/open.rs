@@ -1,0 +1,76 @@
+//! Who is counted where, and by what.
+
+use whit_capture::processes;
+use whit_capture::target::{ANY, Plan, Target};
+use whit_sys::Workload;
+
+use super::Session;
+use super::watch::Watch;
+use crate::cgroups;
+use crate::counter::{Absence, Counter};
+use crate::error::StatError;
+use crate::options::Start;
+use crate::perf::{PerfSource, Request};
+use crate::source::Source;
+use crate::table::Aggregation;
+
+impl Session<'_> {
+    /// The open events, and whom to watch for the end.
+    pub(super) fn open(
+        &mut self,
+        workload: Option<&Workload>,
+    ) -> Result<(Box<dyn Source>, Watch), StatError> {
+        let plan = self.plan(workload.map(Workload::pid))?;
+        let counters = cgroups::expand(self.counters(), &self.options.cgroups, self.roots)?;
+        let on_exec = self.switches_on_at_exec();
+        let request = Request { counters, plan: &plan, on_exec, roots: self.roots };
+        let source = PerfSource::open(request, self.listener)?;
+        // SIGCHLD tells of a command, and CPUs do not end.
+        let is_watched = self.options.target != Target::Command && !plan.is_system_wide();
+        let watch = Watch::new(if is_watched { &plan.threads } else { &[] });
+        Ok((Box::new(source), watch))
+    }
+
+    /// Whether the exec of the command switches events on, so that nothing before it is counted.
+    pub(super) fn switches_on_at_exec(&self) -> bool {
+        self.options.target == Target::Command && self.options.start == Start::AtOnce
+    }
+
+    /// The counters that were asked for. What the tool would measure of a command needs one.
+    fn counters(&self) -> Vec<Counter> {
+        let mut counters = self.options.counters.clone();
+        for counter in &mut counters {
+            if counter.event.tool.is_some_and(super::tool::needs_command)
+                && self.options.target != Target::Command
+            {
+                counter.absence = Some(Absence::NoCommand);
+            }
+        }
+        counters
+    }
+
+    fn plan(&self, command: Option<i32>) -> Result<Plan, StatError> {
+        let options = self.options;
+        let by_thread = options.aggregation == Aggregation::Thread;
+        let mut plan = Plan::resolve(&options.target, command, options.inherit, false, self.roots)?;
+        // Unlike a recorder's, these events need no ring: children of threads are counted too.
+        plan.inherit = options.inherit;
+        if by_thread && plan.is_system_wide() {
+            plan.threads = self.all_threads()?;
+        }
+        if !plan.is_system_wide() && !options.aggregation.needs_cpus() {
+            plan.cpus = vec![ANY];
+        }
+        Ok(plan)
+    }
+
+    fn all_threads(&self) -> Result<Vec<i32>, StatError> {
+        let error = |source| whit_capture::error::CaptureError::Read {
+            what: "the list of processes",
+            path: self.roots.proc.clone(),
+            source,
+        };
+        let all = processes::all(self.roots).map_err(error)?;
+        Ok(all.into_iter().flat_map(|pid| processes::threads(self.roots, pid)).collect())
+    }
+}

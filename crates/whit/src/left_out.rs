@@ -1,0 +1,77 @@
+//! Options of perf's that whit does not have, each with what to do instead.
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::marker::PhantomData;
+
+/// What a subcommand leaves out.
+pub(crate) trait LeftOut {
+    /// Its name.
+    const SUBCOMMAND: &'static str;
+    /// Name, letter, and why.
+    const OPTIONS: &'static [(&'static str, Option<char>, &'static str)];
+}
+
+/// Takes them and refuses them.
+#[derive(Clone, Debug)]
+pub(crate) struct LeftOutArgs<T>(PhantomData<T>);
+
+impl<T: LeftOut> clap::Args for LeftOutArgs<T> {
+    fn augment_args(command: Command) -> Command {
+        T::OPTIONS.iter().fold(command, |command, (name, letter, _)| {
+            let arg = Arg::new(*name).long(*name).num_args(0..=1).require_equals(true);
+            command.arg(arg.short(*letter).action(ArgAction::Append).hide(true))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: LeftOut> clap::FromArgMatches for LeftOutArgs<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match T::OPTIONS.iter().find(|(name, ..)| matches.contains_id(name)) {
+            Some((name, _, why)) => Err(clap::Error::raw(
+                ErrorKind::UnknownArgument,
+                format!("whit {} has no --{name}: {why}\n", T::SUBCOMMAND),
+            )),
+            None => Ok(LeftOutArgs(PhantomData)),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::OfRecord;
+    use crate::stat::OfStat;
+    use clap::{Args, FromArgMatches};
+
+    fn each_is_refused<T: LeftOut>() {
+        let parse = |argument: &str| {
+            let command = LeftOutArgs::<T>::augment_args(Command::new("whit"));
+            let matches = command.try_get_matches_from(["whit", argument]).unwrap();
+            let args = LeftOutArgs::<T>::from_arg_matches(&matches);
+            args.map(drop).map_err(|error| error.to_string())
+        };
+        for (name, _, why) in T::OPTIONS {
+            for argument in [format!("--{name}"), format!("--{name}=x")] {
+                let error = parse(&argument).unwrap_err();
+                assert!(error.contains(why) && error.contains(name), "{error}");
+                assert!(error.contains(T::SUBCOMMAND), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_is_refused_with_its_reason() {
+        each_is_refused::<OfRecord>();
+        each_is_refused::<OfStat>();
+    }
+}

@@ -1,0 +1,90 @@
+//! Which of `-p`, `-t`, `-C`, `-a` and the command says whom to record or count.
+// Doc comments of options are the text of --help, where brackets are just brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
+
+use anyhow::{Context, Result};
+use whit_capture::cpus;
+use whit_capture::target::Target;
+
+/// Arguments that name whom: perf's names and meanings.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct TargetArgs {
+    /// Everything, on all CPUs
+    #[arg(short, long)]
+    all_cpus: bool,
+    /// Everything, on these CPUs
+    #[arg(short = 'C', long, value_name = "LIST")]
+    cpu: Option<String>,
+    /// Running processes
+    #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
+    pid: Vec<i32>,
+    /// Running threads
+    #[arg(short, long, value_name = "TID,..", value_delimiter = ',')]
+    tid: Vec<i32>,
+}
+
+/// A user by number or name.
+fn uid(user: &str) -> Result<u32> {
+    if let Ok(uid) = user.parse() {
+        return Ok(uid);
+    }
+    let known =
+        whit_sys::users::uid_of(user).with_context(|| format!("cannot look up user '{user}'"))?;
+    known.with_context(|| format!("there is no user '{user}'"))
+}
+
+impl TargetArgs {
+    /// Chooses as perf does: `-p` over `-t` over `-u` over `-C` and `-a` over the command; with none
+    /// of them it is everything. Gives what was overridden.
+    pub(crate) fn choose(
+        &self,
+        user: Option<&str>,
+        has_command: bool,
+    ) -> Result<(Target, Vec<&'static str>)> {
+        let system_wide = self.all_cpus || self.cpu.is_some();
+        let by_id = !self.pid.is_empty() || !self.tid.is_empty();
+        let mut overridden = Vec::new();
+        if !self.pid.is_empty() && !self.tid.is_empty() {
+            overridden.push("-p overrides -t");
+        }
+        if by_id && user.is_some() {
+            overridden.push("-p and -t override -u");
+        }
+        if (by_id || user.is_some()) && system_wide {
+            overridden.push("-p, -t and -u override -a and -C");
+        }
+        let target = if !self.pid.is_empty() {
+            Target::Processes(self.pid.clone())
+        } else if !self.tid.is_empty() {
+            Target::Threads(self.tid.clone())
+        } else if let Some(user) = user {
+            Target::User(uid(user)?)
+        } else if let Some(list) = &self.cpu {
+            Target::SystemWide(Some(cpus::parse_list(list)?))
+        } else if self.all_cpus || !has_command {
+            Target::SystemWide(None)
+        } else {
+            Target::Command
+        };
+        Ok((target, overridden))
+    }
+
+    /// How perf's heading names the target: the list of CPUs as it was given.
+    pub(crate) fn title(&self, command: &[std::ffi::OsString]) -> String {
+        let list = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
+        if !self.pid.is_empty() {
+            return format!("process id '{}'", list(&self.pid));
+        }
+        if !self.tid.is_empty() {
+            return format!("thread id '{}'", list(&self.tid));
+        }
+        match &self.cpu {
+            Some(cpus) if !self.all_cpus => format!("'CPU(s) {cpus}'"),
+            None if !self.all_cpus && !command.is_empty() => {
+                let words = command.iter().map(|word| word.to_string_lossy());
+                format!("'{}'", words.collect::<Vec<_>>().join(" "))
+            }
+            _ => "'system wide'".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Counting in cgroups with the kernel's own events.
+
+use crate::support::{
+    Skip, check, counted, fields, need_whole_cpus, perf, said, text, values, whit,
+};
+use std::path::{Path, PathBuf};
+
+/// A cgroup that is removed again, with those below it.
+struct Cgroup {
+    path: PathBuf,
+    name: String,
+}
+
+/// Where the hierarchy is mounted that perf events are counted in.
+fn mount() -> Result<PathBuf, Skip> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let of = |kind: &str| mounts.lines().find(|line| line.contains(kind)).map(str::to_owned);
+    let old =
+        mounts.lines().find(|line| line.contains(" - cgroup ") && line.contains("perf_event"));
+    let line = old.map(str::to_owned).or_else(|| of(" - cgroup2 "));
+    let line = line.ok_or_else(|| Skip("no cgroups are mounted".to_owned()))?;
+    Ok(PathBuf::from(line.split(' ').nth(4).unwrap()))
+}
+
+impl Cgroup {
+    fn make(test: &str, below: &[&str]) -> Result<Cgroup, Skip> {
+        need_whole_cpus()?;
+        let name = format!("whit-stat-{}-{test}", std::process::id());
+        let path = mount()?.join(&name);
+        let make = |path: &Path| std::fs::create_dir(path);
+        make(&path).map_err(|error| Skip(format!("cannot make a cgroup: {error}")))?;
+        let group = Cgroup { path, name };
+        for child in below {
+            make(&group.path.join(child)).expect("make a cgroup in a cgroup of ours");
+        }
+        Ok(group)
+    }
+
+    /// A shell command that works in a child of this cgroup.
+    fn work_in(&self, child: &str) -> String {
+        let dd = "dd if=/dev/zero of=/dev/null bs=1M count=20 status=none";
+        format!("sh -c 'echo $$ > {}/cgroup.procs; {dd}; {dd}'", self.path.join(child).display())
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let _ = std::fs::remove_dir(entry.path());
+            }
+        }
+        let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
+/// The command line of the patch series on cgroup switches, with events that every machine has.
+#[test]
+fn the_seeds_command_is_understood_and_counts() {
+    check("the_seeds_command_is_understood_and_counts", || {
+        let children = ["c1", "c2", "c3", "c4", "c5", "c6"];
+        let group = Cgroup::make("seed", &children)?;
+        let pair = ["-e", "page-faults,task-clock"];
+        let names: Vec<String> = children.iter().map(|c| format!("{}/{c}", group.name)).collect();
+        let twice = |name: &String| format!("{name},{name}");
+        let first: Vec<String> = names[..3].iter().map(twice).collect();
+        let second: Vec<String> = names[3..].iter().map(twice).collect();
+        let (first, second, parent) = (first.join(","), second.join(","), twice(&group.name));
+        let mut line: Vec<&str> = pair.repeat(8);
+        // Seven pairs are for cgroups, one is for everything, as is the last, behind -a.
+        line.truncate(14);
+        line.extend(["-G", &first, "-G", &second, "-G", &parent, "-a"]);
+        line.extend(pair);
+        let script =
+            children.iter().map(|child| group.work_in(child)).collect::<Vec<_>>().join("\n");
+        let rest = ["-I", "1000", "-x;", "--summary", "sh", "-c", &script];
+        let lines = fields(&counted(&[&line[..], &rest].concat()));
+        let summary: Vec<_> = lines.into_iter().filter(|line| line[0] == "summary").collect();
+        assert_eq!(summary.len(), 16, "{summary:?}");
+        let faults = |cgroup: &str| {
+            let of = summary.iter().find(|l| l[3] == "page-faults" && l[4] == cgroup);
+            of.unwrap_or_else(|| panic!("{cgroup} in {summary:?}"))[1].parse::<f64>().unwrap()
+        };
+        let children: f64 = names.iter().map(|name| faults(name)).sum();
+        let (parent, everything) = (faults(&group.name), faults(""));
+        assert!(children > 100.0, "{summary:?}");
+        assert!((children - parent).abs() <= 0.01 * parent, "{children} in {parent}");
+        assert!(parent <= everything, "{parent} in {everything}");
+        Ok(())
+    });
+}
+
+#[test]
+fn lists_patterns_and_all_cgroups() {
+    check("lists_patterns_and_all_cgroups", || {
+        let group = Cgroup::make("lists", &["a", "b"])?;
+        let script = format!("{}\n{}", group.work_in("a"), group.work_in("b"));
+        let run = |options: &[&str]| {
+            let line = ["-a", "-x;", "-e", "page-faults", "sh", "-c", &script];
+            fields(&counted(&[options, &line].concat()))
+        };
+        let both = format!("{0}/a,{0}/b", group.name);
+        let pattern = format!("{}/*", group.name);
+        let expression = format!("^{}/[ab]$", group.name);
+        for choice in [&both, &pattern, &expression] {
+            let lines = run(&["--for-each-cgroup", choice]);
+            let names: Vec<_> = lines.iter().map(|line| line[3].as_str()).collect();
+            assert_eq!(names.join(","), both, "{choice}");
+            assert!(
+                values(&lines, "page-faults", 0).iter().all(|count| *count > 10.0),
+                "{lines:?}"
+            );
+        }
+        let all = run(&["--all-cgroups"]);
+        let count = |name: &str| {
+            let line = all.iter().find(|line| line[3] == name).expect(name);
+            line[0].parse::<f64>().unwrap_or(0.0)
+        };
+        let (a, b) = (count(&format!("{}/a", group.name)), count(&format!("{}/b", group.name)));
+        assert!((a + b - count(&group.name)).abs() <= 0.01 * (a + b), "{all:?}");
+        assert!(count("/") >= a + b, "{all:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn fields_with_cgroups_are_those_of_perf() {
+    check("fields_with_cgroups_are_those_of_perf", || {
+        let group = Cgroup::make("parity", &["a"])?;
+        let script = group.work_in("a");
+        let inside = format!("{}/a,{}", group.name, group.name);
+        for form in ["-x;", "-j"] {
+            let line = [form, "-a", "-e", "page-faults,page-faults:u", "-G", &inside, "-e", "cs"];
+            let line = [&line[..], &["--", "sh", "-c", &script]].concat();
+            let (ours, theirs) = (counted(&line), text(perf(&line)?));
+            let shape = |text: &str| {
+                let digits = |c: char| c.is_ascii_digit() || c == '.';
+                text.replace("(null)", "").replace(digits, "").trim().to_owned()
+            };
+            assert_eq!(shape(&ours), shape(&theirs));
+        }
+        let line =
+            ["-x;", "-a", "--for-each-cgroup", &inside, "-e", "page-faults", "sh", "-c", &script];
+        let (ours, theirs) = (fields(&counted(&line)), fields(&text(perf(&line)?)));
+        for (our, their) in ours.iter().zip(&theirs) {
+            assert_eq!(our[1..4], their[1..4]);
+            let [our, their]: [f64; 2] = [our, their].map(|line| line[0].parse().unwrap());
+            assert!((our - their).abs() <= 0.05 * their, "{our} {their}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_cgroup_that_is_not_there_is_named() {
+    check("a_cgroup_that_is_not_there_is_named", || {
+        need_whole_cpus()?;
+        for line in [
+            &["-a", "-e", "cs", "-G", "no/such"][..],
+            &["-a", "--for-each-cgroup", "no/such"],
+            &["-a", "--for-each-cgroup", "no-such-*"],
+        ] {
+            let output = whit(&[line, &["true"]].concat()).output().unwrap();
+            assert!(!output.status.success());
+            assert!(said(&output).contains("no/such") || said(&output).contains("no-such-*"));
+        }
+        let group = Cgroup::make("idle", &[])?;
+        let line = ["-a", "-e", "cs", "-G", &group.name, "true"];
+        let text = counted(&line);
+        assert!(text.contains("<not counted>: no task of the cgroup ran"), "{text}");
+        Ok(())
+    });
+}

@@ -1,0 +1,143 @@
+//! Command lines as people write them: the ones that the project began with, quoted names, output
+//! into files, what is refused.
+
+use crate::support::{Skip, check, counted, fields, need_whole_cpus, said, whit};
+use std::process::Command;
+
+/// Runs a line as a shell does; `whit` is the one under test.
+fn shell(line: &str) -> std::process::Output {
+    let whit = env!("CARGO_BIN_EXE_whit");
+    let script = format!("whit() {{ \"{whit}\" \"$@\"; }}\n{line}\n");
+    Command::new("bash").args(["-c", &script]).env("LC_ALL", "C").output().unwrap()
+}
+
+#[test]
+fn quoted_names_are_kept_exactly() {
+    let name = "PAGE_FAULTS:kind=ALL:cmask=0x1 (all)";
+    let events =
+        format!("software/config=2,name=\\'{name}\\'/,software/config=2,name=\\\"{name}\\\"/");
+    let output = shell(&format!("whit stat -x';' -e \"{events}\" true"));
+    assert!(output.status.success(), "{}", said(&output));
+    let lines = fields(&said(&output));
+    assert_eq!((lines[0][2].as_str(), lines[1][2].as_str()), (name, name));
+    let json = shell(&format!("whit stat -j -e \"{events}\" true"));
+    for line in said(&json).lines() {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(object["event"], name);
+    }
+}
+
+/// The line of the talk on perf's advancements, as it stands there; where the machine has no such
+/// PMU, the error names place and event.
+#[test]
+fn the_talks_line_is_understood() {
+    let name = "CPU_CLK_UNHALTED.THREAD:cmask=0x1";
+    let line =
+        format!("whit stat -e cpu/name=\\'{name}\\',period=0x3567e0,event=0x3c,cmask=0x1/Duk true");
+    let output = shell(&line);
+    let text = said(&output);
+    match output.status.success() {
+        true => assert!(text.contains(name), "{text}"),
+        false => assert!(text.contains("no PMU cpu") && text.contains('^'), "{text}"),
+    }
+}
+
+#[test]
+fn values_may_be_attached_and_names_abbreviated() {
+    let lines = fields(&counted(&["-x;", "-I100", "-epage-faults", "true"]));
+    assert_eq!(lines.len(), 1);
+    assert!(counted(&["-r2", "--time", "50", "-edummy", "true"]).contains("(2 runs)"));
+    let after = counted(&["-x;", "-e", "dummy", "--", "sh", "-c", "exit 0", "-x,"]);
+    assert!(after.contains(";dummy;"), "options behind the command are its own: {after}");
+}
+
+#[test]
+fn output_goes_where_it_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("out");
+    let path = file.to_str().unwrap();
+    let run = |options: &[&str]| {
+        let output = whit(&[options, &["-e", "dummy", "true"]].concat()).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+        std::fs::read_to_string(&file).unwrap()
+    };
+    let first = run(&["-o", path, "-x;"]);
+    assert!(first.starts_with("# started on "), "{first}");
+    assert_eq!(run(&["-o", path, "-x;"]).lines().count(), first.lines().count());
+    assert!(run(&["-o", path, "--append", "-j"]).starts_with(&first[..10]));
+    let output = shell(&format!("whit stat --log-fd 3 -x';' -e dummy true 3>{path}"));
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+    assert!(std::fs::read_to_string(&file).unwrap().contains(";dummy;"));
+    let quiet = whit(&["--quiet", "true"]).output().unwrap();
+    assert!(quiet.status.success() && quiet.stderr.is_empty());
+    let refused = whit(&["-o", "/no/such/dir/x", "true"]).output().unwrap();
+    assert!(said(&refused).contains("/no/such/dir/x"));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_the_way_out() {
+    for (line, wanted) in [
+        (&["-e", "page-fautls", "true"][..], "did you mean page-faults"),
+        (&["-e", "cycles,,cs", "true"], "^"),
+        (&["-M", "TopdownL1", "true"], "no tables of vendors' metrics"),
+        (&["--topdown", "true"], "no tables of vendors' metrics"),
+        (&["record", "true"], "-o"),
+        (&["--interval-count", "2", "true"], "add -I"),
+        (&["-A", "--per-core", "true"], "choose one"),
+        (&["--per-thread", "true"], "-p, -t or -a"),
+        (&["-r", "2"], "give one"),
+        (&["-x,", "-j", "true"], "cannot be used with"),
+        (&["-e", "cs", "-G", "a", "--for-each-cgroup", "b", "-a"], "choose one"),
+        (&["-e", "cs", "-G", "a", "true"], "add -a"),
+        (&["--bogus", "true"], "--bogus"),
+        (&["-e", "cs", "--filter", "x", "true"], "takes tracepoints only"),
+        (&["-e", "cs", "--exclude-perf", "true"], "takes tracepoints only"),
+    ] {
+        let output = whit(line).output().unwrap();
+        assert!(!output.status.success(), "{line:?}");
+        assert!(said(&output).contains(wanted), "{line:?}: {wanted} in {}", said(&output));
+    }
+}
+
+#[test]
+fn reasons_stand_below_the_table_and_not_in_csv() {
+    // No PMU has this type.
+    let text = counted(&["-e", "4294967294:1,page-faults", "true"]);
+    assert!(text.contains("<not supported>"), "{text}");
+    assert!(text.contains(" # 4294967294:1: <not supported>: not supported here"), "{text}");
+    let csv = counted(&["-x;", "-e", "4294967294:1,page-faults", "true"]);
+    assert_eq!(csv.lines().count(), 2, "{csv}");
+}
+
+#[test]
+fn tracepoints_are_filtered() {
+    check("tracepoints_are_filtered", || {
+        let line =
+            ["-x;", "-e", "sched:sched_process_exec", "sh", "-c", "ls >/dev/null; ls >/dev/null"];
+        let output = whit(&line).output().unwrap();
+        if !output.status.success() {
+            return Err(Skip(format!("tracepoints cannot be counted: {}", said(&output))));
+        }
+        let all = fields(&said(&output))[0][0].clone();
+        assert_eq!(all, "3");
+        let filter = ["--filter", "filename ~ \"*/ls\""];
+        let filtered = [&line[..3], &filter, &line[3..]].concat();
+        assert_eq!(fields(&counted(&filtered))[0][0], "2");
+        Ok(())
+    });
+}
+
+#[test]
+fn modes_and_groups_for_all_events() {
+    let text = counted(&["-x;", "--all-user", "-g", "-e", "page-faults,minor-faults", "true"]);
+    let lines = fields(&text);
+    assert_eq!(lines[0][0], lines[1][0], "{text}");
+    check("modes_and_groups_for_all_events", || {
+        need_whole_cpus()?;
+        let kernel = counted(&["-x;", "--all-kernel", "-e", "page-faults", "true"]);
+        let all = counted(&["-x;", "-e", "page-faults", "true"]);
+        let [kernel, all]: [f64; 2] = [&kernel, &all].map(|t| fields(t)[0][0].parse().unwrap());
+        assert!(kernel < all, "{kernel} {all}");
+        Ok(())
+    });
+}

@@ -1,0 +1,13 @@
+//! `whit stat`, the whole program: beside the installed perf on the same work, and where it goes
+//! further.
+//!
+//! Counts are of software events, which every machine has; what needs perf, root, or the right to
+//! count whole CPUs says so by name where that is missing.
+
+mod cgroups;
+mod command_line;
+mod intervals;
+mod parity;
+mod support;
+mod targets;
+mod users;
