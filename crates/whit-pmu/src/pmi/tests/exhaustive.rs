@@ -45,9 +45,17 @@ impl PmuBus for Adversary<'_> {
     }
 }
 
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Freezing {
+    Off,
+    On,
+    /// At any moment between events, also within a skid.
+    Begins,
+}
+
 struct Setting {
     model: PmuModel,
-    freezing: bool,
+    freezing: Freezing,
     skid: u32,
     masked: MaskedPmi,
     /// Events outside of handlers, and events within.
@@ -76,9 +84,13 @@ fn run(setting: &Setting, chooser: &mut Chooser) -> Result<(), String> {
     driver.init(&mut bus);
     driver.start(&mut bus, PMC0, sampling(INSTRUCTIONS, 2)).map_err(|error| format!("{error}"))?;
     driver.start(&mut bus, PMC1, sampling(CYCLES, 2)).map_err(|error| format!("{error}"))?;
-    driver.set_freezing(&mut bus, setting.freezing);
+    driver.set_freezing(&mut bus, setting.freezing == Freezing::On);
     driver.enable(&mut bus);
     for _ in 0..setting.events.0 {
+        let may_begin = setting.freezing == Freezing::Begins && !driver.is_freezing();
+        if may_begin && bus.chooser.choose(2) == 1 {
+            driver.set_freezing(&mut bus, true);
+        }
         let event = [INSTRUCTIONS, CYCLES][bus.chooser.choose(2)];
         bus.pmu.occur(event, 1);
         interrupts(&mut bus, &mut driver)?;
@@ -123,7 +135,7 @@ fn check(setting: &Setting) -> Result<u64, String> {
     })
 }
 
-fn all_hardware(model: PmuModel, freezing: bool) -> u64 {
+fn all_hardware(model: PmuModel, freezing: Freezing) -> u64 {
     let mut runs = 0;
     for (skid, masked) in [0, 1, 2]
         .into_iter()
@@ -142,19 +154,22 @@ fn all_hardware(model: PmuModel, freezing: bool) -> u64 {
 fn intel_classic_with_every_order_of_lvtpc() {
     for (ack, verify) in [(AckOrder::Early, false), (AckOrder::Mid, false), (AckOrder::Late, true)]
     {
-        assert!(all_hardware(small(models::skylake(), ack, verify), false) > 10_000);
+        assert!(all_hardware(small(models::skylake(), ack, verify), Freezing::Off) > 10_000);
     }
 }
 
 #[test]
 fn intel_frozen() {
-    assert!(all_hardware(small(models::skylake(), AckOrder::Late, false), true) > 10_000);
+    for freezing in [Freezing::On, Freezing::Begins] {
+        let model = small(models::skylake(), AckOrder::Late, true);
+        assert!(all_hardware(model, freezing) > 10_000);
+    }
 }
 
 #[test]
 fn amd_in_both_generations() {
     for model in [models::zen4(), models::zen3()] {
-        assert!(all_hardware(small(model, AckOrder::Early, false), false) > 1000);
+        assert!(all_hardware(small(model, AckOrder::Early, false), Freezing::Off) > 1000);
     }
 }
 
@@ -163,7 +178,8 @@ fn amd_in_both_generations() {
 #[test]
 fn a_late_acknowledgement_that_is_not_verified_needs_hardware_that_latches() {
     let model = small(models::skylake(), AckOrder::Late, false);
-    let setting = |masked| Setting { model, freezing: false, skid: 0, masked, events: (5, 2) };
+    let setting =
+        |masked| Setting { model, freezing: Freezing::Off, skid: 0, masked, events: (5, 2) };
     assert!(check(&setting(MaskedPmi::Latch)).is_ok());
     let found = check(&setting(MaskedPmi::Drop)).unwrap_err();
     assert!(found.contains("no interrupt is due"), "{found}");

@@ -64,6 +64,34 @@ fn a_status_that_stays_is_given_up_after_100_rounds() {
     assert_eq!(bus.0.rdmsr(msr::X2APIC_LVTPC) & lvtpc::MASKED, 0);
 }
 
+/// A status that is 0 at first and then an overflow, whose interrupt met a masked entry.
+struct Appearing(SimulatedPmu, u32);
+
+impl PmuBus for Appearing {
+    fn rdmsr(&mut self, msr: Msr) -> u64 {
+        let looks = u32::from(msr == msr::IA32_PERF_GLOBAL_STATUS);
+        self.1 += looks;
+        let appears = looks == 1 && self.1 == 2;
+        self.0.rdmsr(msr) | if appears { 1 | global_status::CTR_FRZ } else { 0 }
+    }
+
+    fn wrmsr(&mut self, msr: Msr, value: u64) {
+        self.0.wrmsr(msr, value);
+    }
+}
+
+#[test]
+fn a_frozen_handler_that_finds_nothing_looks_again() {
+    let mut bus = Appearing(SimulatedPmu::new(models::skylake(), quiet(0)), 0);
+    let mut driver = Driver::new(models::skylake());
+    driver.init(&mut bus);
+    driver.set_freezing(&mut bus, true);
+    driver.start(&mut bus, PMC0, sampling(INSTRUCTIONS, 10)).unwrap();
+    driver.enable(&mut bus);
+    assert_eq!(driver.handle_pmi(&mut bus, 0, &mut sample), PmiOutcome::Handled(1));
+    assert_eq!(bus.1, 2);
+}
+
 #[derive(Default)]
 struct Others(u64);
 
