@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
-const PROGRAMS: [&str; 1] = ["cgroup_count"];
+const PROGRAMS: [&str; 2] = ["cgroup_count", "pmi_meter"];
 const HEADER: &str = "bpf/kernel.h";
 const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
     (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \

@@ -50,8 +50,21 @@ pub enum BpfError {
 impl BpfError {
     /// Whether it is a right that is missing.
     pub fn is_permission(&self) -> bool {
-        matches!(self, BpfError::Refused { source, .. }
-            if source.kind() == libbpf_rs::ErrorKind::PermissionDenied)
+        self.is_of(libbpf_rs::ErrorKind::PermissionDenied)
+    }
+
+    /// Whether the kernel has not what was asked for: a tracepoint, for example.
+    pub fn is_absent(&self) -> bool {
+        self.is_of(libbpf_rs::ErrorKind::NotFound)
+    }
+
+    /// Whether the kernel has no BPF, or none of this kind.
+    pub fn is_unsupported(&self) -> bool {
+        self.is_of(libbpf_rs::ErrorKind::Unsupported)
+    }
+
+    fn is_of(&self, kind: libbpf_rs::ErrorKind) -> bool {
+        matches!(self, BpfError::Refused { source, .. } if source.kind() == kind)
     }
 }
 
@@ -98,5 +111,7 @@ mod tests {
         assert!(text.ends_with("\n  libbpf: no"), "{text}");
         let error = refused(22);
         assert!(!error.is_permission() && !error.to_string().contains("cap_bpf"));
+        assert!(refused(2).is_absent() && !refused(2).is_unsupported());
+        assert!(refused(38).is_unsupported() && !error.is_absent());
     }
 }

@@ -4,6 +4,8 @@
 //! whole CPUs are read at each change of cgroup and never reprogrammed. `docs/cgroup.md` says how,
 //! what it costs and what it is exact to.
 //!
+//! [`pmi::PmiMeter`] adds up the interrupts of the PMU and their time, for the ledger of a recording.
+//!
 //! Invariants:
 //! - Nothing here opens an event, knows its name, or reads `/proc` and `/sys`: events, cgroups and
 //!   CPUs come in as descriptors, ids and numbers.
@@ -17,6 +19,8 @@
 
 pub mod cgroup;
 mod error;
+mod loading;
 mod messages;
+pub mod pmi;
 
-pub use error::BpfError;
+pub use error::{BpfError, Messages};

@@ -1,6 +1,7 @@
-//! Whether BPF programs may be loaded: by loading one that does nothing.
+//! Whether BPF programs may be loaded: by loading one that does nothing. And what the kernel knows of
+//! how often and how long a program ran.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::capability::Capability;
 use crate::{Errno, check, privilege};
@@ -54,6 +55,69 @@ pub fn try_load() -> Result<(), Errno> {
     Ok(())
 }
 
+/// `BPF_OBJ_GET_INFO_BY_FD` in `include/uapi/linux/bpf.h`.
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+/// `BPF_ENABLE_STATS`, since Linux 5.8.
+const ENABLE_STATS: libc::c_int = 32;
+/// `BPF_STATS_RUN_TIME`.
+const STATS_RUN_TIME: u32 = 0;
+/// Words of `struct bpf_prog_info` up to and with `run_cnt`, which it has since Linux 5.1.
+const INFO_WORDS: usize = 26;
+/// The word `run_time_ns`; `run_cnt` is the next.
+const RUN_TIME_WORD: usize = 24;
+
+/// What the kernel knows of a program's runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunStatistics {
+    /// Runs while statistics were kept.
+    pub runs: u64,
+    /// Time of these runs, on all CPUs.
+    pub run_time_ns: u64,
+}
+
+/// Has the kernel keep statistics of all BPF programs' runs while the descriptor is open. It takes
+/// `cap_sys_admin`: `Errno::PERM` without it, `Errno::INVAL` before Linux 5.8.
+pub fn enable_run_statistics() -> Result<OwnedFd, Errno> {
+    let kind = STATS_RUN_TIME;
+    let _in_force = privilege::raise(&[Capability::SysAdmin]);
+    // SAFETY: the attribute is live and has the size that is given; the kernel only reads it.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, &raw const kind, size_of_val(&kind)) };
+    let fd = check(fd)? as i32;
+    // SAFETY: the kernel has just returned this descriptor; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The part of `union bpf_attr` that `BPF_OBJ_GET_INFO_BY_FD` takes.
+#[repr(C)]
+struct InfoAttr {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+/// How often and how long a BPF program ran while statistics were kept. `Errno::OPNOTSUPP` where the
+/// kernel keeps none.
+pub fn run_statistics(program: BorrowedFd<'_>) -> Result<RunStatistics, Errno> {
+    // Zero where the kernel takes addresses: nothing else of the program is asked for.
+    let mut info = [0u64; INFO_WORDS];
+    let mut attr = InfoAttr {
+        bpf_fd: program.as_raw_fd() as u32,
+        info_len: size_of_val(&info) as u32,
+        info: info.as_mut_ptr() as u64,
+    };
+    let size = size_of_val(&attr);
+    let _in_force = privilege::raise(&LOADING);
+    // SAFETY: the attribute is live, has the size that is given and may be written; so is what its
+    // address and length tell of, and both live longer than the call.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw mut attr, size) };
+    check(result)?;
+    if (attr.info_len as usize) < size_of_val(&info) {
+        return Err(Errno::OPNOTSUPP);
+    }
+    Ok(RunStatistics { runs: info[RUN_TIME_WORD + 1], run_time_ns: info[RUN_TIME_WORD] })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +132,23 @@ mod tests {
             Ok(()) => {}
             Err(Errno::PERM) => assert!(!may, "a lockdown or a filter forbids it"),
             Err(error) => assert_eq!(error, Errno::NOSYS),
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_has_no_statistics() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let refused = run_statistics(std::os::fd::AsFd::as_fd(&file)).unwrap_err();
+        assert!([Errno::INVAL, Errno::PERM, Errno::NOSYS].contains(&refused), "{refused}");
+    }
+
+    #[test]
+    fn statistics_are_switched_on_or_the_right_is_missing() {
+        let may = CapabilitySet::usable().unwrap().has(Capability::SysAdmin);
+        match enable_run_statistics() {
+            Ok(_) => assert!(may),
+            Err(Errno::PERM) => assert!(!may, "a lockdown or a filter forbids it"),
+            Err(error) => assert!([Errno::INVAL, Errno::NOSYS].contains(&error), "{error}"),
         }
     }
 }

@@ -7,25 +7,18 @@ use libbpf_rs::{
     ErrorKind, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject,
     ProgramInput, ProgramMut,
 };
-use whit_sys::capability::Capability;
 use whit_sys::privilege;
 
 use super::How;
 use super::layout::{account_bytes, cpu_bytes};
 use super::tree::Tree;
 use crate::error::BpfError;
+use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
 use crate::messages;
 
 /// The object, as clang has made it.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup_count.bpf.o"));
 
-/// What system calls on BPF need.
-const NEEDED: [Capability; 3] = [Capability::Bpf, Capability::PerfMon, Capability::SysAdmin];
-
-/// `BPF_F_TEST_RUN_ON_CPU` in `include/uapi/linux/bpf.h`.
-const TEST_RUN_ON_CPU: u32 = 1;
-/// Attempts to load a program while signals arrive.
-const ATTEMPTS_MAX: usize = 10;
 /// Calls from CPU to CPU. Older kernels do not show them.
 const CALLS: &str = "csd_function_exit";
 /// Tasks that are moved to a cgroup, whoever moves them.
@@ -44,10 +37,6 @@ impl fmt::Debug for Program {
     }
 }
 
-fn refused(attempt: &'static str) -> impl FnOnce(libbpf_rs::Error) -> BpfError {
-    move |source| BpfError::Refused { attempt, source, messages: messages::take() }
-}
-
 impl Program {
     /// Loads it for so many events on so many CPUs, and tells it which cgroups are watched.
     pub(super) fn load(events: &[How], cpus: usize, tree: &Tree) -> Result<Program, BpfError> {
@@ -61,16 +50,7 @@ impl Program {
             let _in_force = privilege::raise(&NEEDED);
             open.load()
         };
-        // The verifier gives up when a signal arrives; libbpf asks again, but not often enough.
-        let mut attempts = 1;
-        let object = loop {
-            match load() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock && attempts < ATTEMPTS_MAX => {
-                    attempts += 1;
-                }
-                loaded => break loaded.map_err(refused(attempt))?,
-            }
-        };
+        let object = loading::load(attempt, load)?;
         let program = Program { object, links: Vec::new(), sees_moves: false };
         let watched = program.map("watched")?;
         let _in_force = privilege::raise(&NEEDED);
