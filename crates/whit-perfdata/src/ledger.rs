@@ -2,6 +2,10 @@
 
 use crate::bytes::Cursor;
 
+mod kernel_side;
+
+pub use kernel_side::{BpfLedger, BpfMeasurement, PmiLedger, PmiMeasurement};
+
 /// What the recording cost. Zero where a figure was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -47,6 +51,10 @@ pub struct Ledger {
     pub stall_ns: u64,
     /// Records that were taken from rings and could not be written; part of `lost_records`.
     pub unwritten_records: u64,
+    /// Interrupts of the PMU.
+    pub pmi: PmiLedger,
+    /// The recorder's BPF programs.
+    pub bpf: BpfLedger,
     /// Each reader's share.
     pub readers: Vec<ReaderLedger>,
 }
@@ -76,12 +84,48 @@ pub struct ReaderLedger {
     pub stall_ns: u64,
 }
 
+/// What a 64-bit field of the file stands for.
+trait Field {
+    fn to_word(&self) -> u64;
+    fn set_word(&mut self, word: u64);
+}
+
+impl Field for u64 {
+    fn to_word(&self) -> u64 {
+        *self
+    }
+
+    fn set_word(&mut self, word: u64) {
+        *self = word;
+    }
+}
+
+impl Field for PmiMeasurement {
+    fn to_word(&self) -> u64 {
+        self.code()
+    }
+
+    fn set_word(&mut self, word: u64) {
+        *self = PmiMeasurement::from_code(word);
+    }
+}
+
+impl Field for BpfMeasurement {
+    fn to_word(&self) -> u64 {
+        self.code()
+    }
+
+    fn set_word(&mut self, word: u64) {
+        *self = BpfMeasurement::from_code(word);
+    }
+}
+
 /// Most readers that are read from a recording.
 const MAX_READERS: usize = 1 << 16;
 
 impl ReaderLedger {
     /// The fields in the order of the file; new ones go to the end.
-    fn fields(&mut self) -> [&mut u64; 10] {
+    fn fields(&mut self) -> [&mut dyn Field; 10] {
         [
             &mut self.user_cpu_ns,
             &mut self.system_cpu_ns,
@@ -103,7 +147,7 @@ const VERSION: u32 = 1;
 impl Ledger {
     /// The fields in the order of the file. New ones go to the end: a reader takes what it knows
     /// and leaves the rest.
-    fn fields(&mut self) -> [&mut u64; 21] {
+    fn fields(&mut self) -> [&mut dyn Field; 30] {
         [
             &mut self.wall_ns,
             &mut self.setup_ns,
@@ -126,6 +170,15 @@ impl Ledger {
             &mut self.stalls,
             &mut self.stall_ns,
             &mut self.unwritten_records,
+            &mut self.pmi.measurement,
+            &mut self.pmi.count,
+            &mut self.pmi.time_ns,
+            &mut self.pmi.longest_ns,
+            &mut self.pmi.measured_ns,
+            &mut self.bpf.measurement,
+            &mut self.bpf.programs,
+            &mut self.bpf.runs,
+            &mut self.bpf.run_time_ns,
         ]
     }
 
@@ -145,12 +198,12 @@ impl Ledger {
         let fields = copy.fields();
         let mut out = VERSION.to_le_bytes().to_vec();
         out.extend((fields.len() as u32).to_le_bytes());
-        out.extend(fields.iter().flat_map(|field| field.to_le_bytes()));
+        out.extend(fields.iter().flat_map(|field| field.to_word().to_le_bytes()));
         let width = ReaderLedger::default().fields().len() as u32;
         out.extend((self.readers.len() as u32).to_le_bytes());
         out.extend(width.to_le_bytes());
         for reader in &mut copy.readers {
-            out.extend(reader.fields().iter().flat_map(|field| field.to_le_bytes()));
+            out.extend(reader.fields().iter().flat_map(|field| field.to_word().to_le_bytes()));
         }
         out
     }
@@ -176,35 +229,13 @@ impl Ledger {
 }
 
 /// Fills fields from `count` words; what there is more is stepped over.
-fn fill(c: &mut Cursor<'_>, fields: &mut [&mut u64], count: usize) -> Option<()> {
+fn fill(c: &mut Cursor<'_>, fields: &mut [&mut dyn Field], count: usize) -> Option<()> {
     for field in fields.iter_mut().take(count) {
-        **field = c.u64()?;
+        field.set_word(c.u64()?);
     }
     c.take(count.saturating_sub(fields.len()).checked_mul(8)?)?;
     Some(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn round_trip_and_older_shorter_versions() {
-        let mut ledger = Ledger::default();
-        for (value, field) in (1..).zip(ledger.fields()) {
-            *field = value;
-        }
-        for reader in 0..3 {
-            let mut one = ReaderLedger::default();
-            (100 * reader..).zip(one.fields()).for_each(|(value, field)| *field = value);
-            ledger.readers.push(one);
-        }
-        let bytes = ledger.to_bytes();
-        assert_eq!(Ledger::from_bytes(&bytes), Some(ledger));
-        let mut short = bytes[..24].to_vec();
-        short[4] = 2;
-        let old = Ledger::from_bytes(&short).unwrap();
-        assert_eq!((old.wall_ns, old.setup_ns, old.teardown_ns), (1, 2, 0));
-        assert_eq!(Ledger::from_bytes(&bytes[..20]), None);
-    }
-}
+mod tests;

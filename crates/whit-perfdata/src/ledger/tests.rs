@@ -1,0 +1,127 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Fields of the ledger and of a reader in the version before PMIs and BPF programs were there.
+const OLD_FIELDS: usize = 21;
+const OLD_READER_FIELDS: usize = 10;
+
+fn ledger(words: &[u64], readers: &[[u64; OLD_READER_FIELDS]]) -> Ledger {
+    let mut ledger = Ledger::default();
+    ledger.fields().iter_mut().zip(words).for_each(|(field, word)| field.set_word(*word));
+    for words in readers {
+        let mut reader = ReaderLedger::default();
+        reader.fields().iter_mut().zip(words).for_each(|(field, word)| field.set_word(*word));
+        ledger.readers.push(reader);
+    }
+    ledger
+}
+
+/// A section with so many fields, and `width` in each reader, whoever wrote it.
+fn section(words: &[u64], readers: &[Vec<u64>], width: usize) -> Vec<u8> {
+    let mut out = VERSION.to_le_bytes().to_vec();
+    out.extend((words.len() as u32).to_le_bytes());
+    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    out.extend((readers.len() as u32).to_le_bytes());
+    out.extend((width as u32).to_le_bytes());
+    out.extend(readers.concat().iter().flat_map(|word| word.to_le_bytes()));
+    out
+}
+
+/// Codes that are known, and others.
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![0..12u64, any::<u64>()]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        words in vec(word(), Ledger::default().fields().len()),
+        readers in vec(any::<[u64; OLD_READER_FIELDS]>(), 0..4),
+    ) {
+        let ledger = ledger(&words, &readers);
+        let bytes = ledger.to_bytes();
+        let readers: Vec<_> = readers.iter().map(|reader| reader.to_vec()).collect();
+        prop_assert_eq!(&bytes, &section(&words, &readers, OLD_READER_FIELDS));
+        prop_assert_eq!(Ledger::from_bytes(&bytes), Some(ledger));
+    }
+
+    /// Any number of fields in front of any number of readers: what older and newer versions write.
+    #[test]
+    fn other_versions_are_read_as_far_as_they_are_known(
+        words in vec(word(), 0..40),
+        readers in vec(vec(any::<u64>(), 13), 0..3),
+        width in 0..13usize,
+    ) {
+        let readers: Vec<_> = readers.iter().map(|reader| reader[..width].to_vec()).collect();
+        let read = Ledger::from_bytes(&section(&words, &readers, width)).unwrap();
+        let mut wanted = ledger(&words, &[]);
+        for words in &readers {
+            let mut known = [0; OLD_READER_FIELDS];
+            known.iter_mut().zip(words).for_each(|(known, word)| *known = *word);
+            wanted.readers.extend(ledger(&[], &[known]).readers);
+        }
+        prop_assert_eq!(read, wanted);
+    }
+
+    #[test]
+    fn no_bytes_are_too_bad(bytes in vec(any::<u8>(), 0..300), is_ours in any::<bool>()) {
+        let mut bytes = bytes;
+        if is_ours && bytes.len() >= 4 {
+            bytes[..4].copy_from_slice(&VERSION.to_le_bytes());
+        }
+        let _ = Ledger::from_bytes(&bytes);
+    }
+}
+
+#[test]
+fn round_trip_and_older_shorter_versions() {
+    let words: Vec<u64> = (1..=Ledger::default().fields().len() as u64).collect();
+    let reader = |n: u64| std::array::from_fn(|i| 100 * n + i as u64);
+    let ledger = ledger(&words, &[reader(0), reader(1), reader(2)]);
+    let bytes = ledger.to_bytes();
+    assert_eq!(Ledger::from_bytes(&bytes), Some(ledger));
+    let mut short = bytes[..24].to_vec();
+    short[4] = 2;
+    let old = Ledger::from_bytes(&short).unwrap();
+    assert_eq!((old.wall_ns, old.setup_ns, old.teardown_ns), (1, 2, 0));
+    assert_eq!(Ledger::from_bytes(&bytes[..20]), None);
+}
+
+#[test]
+fn a_recording_of_before_says_that_it_does_not_tell() {
+    let words = [7; OLD_FIELDS];
+    let old =
+        Ledger::from_bytes(&section(&words, &[vec![9; OLD_READER_FIELDS]], OLD_READER_FIELDS))
+            .unwrap();
+    assert_eq!((old.unwritten_records, old.readers[0].stall_ns), (7, 9));
+    assert_eq!((old.pmi, old.bpf), (PmiLedger::default(), BpfLedger::default()));
+    assert!(old.pmi.measurement.reason().is_some() && old.bpf.measurement.reason().is_some());
+}
+
+#[test]
+fn kernel_side_fields_stand_where_the_format_says() {
+    let ledger = Ledger {
+        pmi: PmiLedger {
+            measurement: PmiMeasurement::AllHandlers,
+            count: 21,
+            time_ns: 22,
+            longest_ns: 23,
+            measured_ns: 24,
+        },
+        bpf: BpfLedger {
+            measurement: BpfMeasurement::NotPermitted,
+            programs: 1,
+            runs: 26,
+            run_time_ns: 27,
+        },
+        ..Ledger::default()
+    };
+    let bytes = ledger.to_bytes();
+    let word = |field: usize| bytes[8 + 8 * field];
+    let kernel_side: Vec<u8> = (OLD_FIELDS..30).map(word).collect();
+    assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
+    assert_eq!(bytes.len(), 8 + 30 * 8 + 8);
+    assert_eq!(ledger.pmi.average_ns(), 1);
+}
