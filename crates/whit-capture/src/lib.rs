@@ -37,6 +37,7 @@ pub mod open;
 pub mod options;
 pub mod output;
 mod pieces;
+mod pmi;
 pub mod processes;
 pub mod reader;
 pub mod recording;

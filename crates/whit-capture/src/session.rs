@@ -37,6 +37,7 @@ mod filters;
 mod finish;
 mod header;
 mod listing;
+mod metering;
 mod part;
 mod quota;
 mod readers;
@@ -47,6 +48,7 @@ mod synthesis;
 mod wait;
 
 use drainer::{Drainer, News, NewsDesk, RunningDrainer, Shared};
+use metering::Metering;
 use part::Part;
 use quota::Quota;
 use schedule::{Schedule, Step, Stopwatch};
@@ -123,9 +125,10 @@ pub fn record(
     let workload = prepare(options, &signals)?;
     let pid = workload.as_ref().map(Workload::pid);
     let set_up = SetUp { options, roots, listener }.run(pid)?;
+    let metering = Metering::start(&set_up.events, roots);
     let (desk, news) = NewsDesk::open()?;
     let waiter = SessionWaiter::new(signals, desk.wake.clone(), control)?;
-    let world = World { options, roots, listener, waiter, workload, bill, desk, news };
+    let world = World { options, roots, listener, waiter, workload, bill, desk, news, metering };
     let mut session = Session::create(world, set_up)?;
     let end = session.run()?;
     session.finish(end)
@@ -164,6 +167,7 @@ struct World<'a> {
     bill: Bill,
     desk: NewsDesk,
     news: Receiver<News>,
+    metering: Metering,
 }
 
 /// A recording that runs.
@@ -188,6 +192,7 @@ struct Session<'a> {
     /// What is known of every output before it begins.
     features: Features,
     build_ids: BuildIdCache,
+    metering: Metering,
     part: Part,
     /// Outputs that are complete, the oldest first, as long as they must be counted.
     complete: VecDeque<OutputName>,
@@ -195,7 +200,8 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn create(world: World<'a>, ready: Ready) -> Result<Session<'a>, CaptureError> {
-        let World { options, roots, listener, waiter, workload, bill, desk, news } = world;
+        let World { options, roots, listener, waiter, workload, bill, desk, news, metering } =
+            world;
         let Ready { plan, events, rings } = ready;
         let descriptions: Vec<_> = events.iter().map(header::description).collect();
         let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
@@ -232,6 +238,7 @@ impl<'a> Session<'a> {
             descriptions,
             features,
             build_ids: BuildIdCache::default(),
+            metering,
             part,
             complete: VecDeque::new(),
         };

@@ -66,11 +66,21 @@ impl Session<'_> {
             self.terminate_workload(end);
         }
         let enabled = self.enabled.lap(stopped);
+        self.metering.settle(self.listener);
         let ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
-        let Session { part, options, listener, shared, mut waiter, workload, mut complete, .. } =
-            self;
+        let Session {
+            part,
+            options,
+            listener,
+            shared,
+            mut waiter,
+            workload,
+            mut complete,
+            metering,
+            ..
+        } = self;
         // From here on the target runs undisturbed.
-        drop(shared);
+        drop((shared, metering));
         let closing = Closing { options, part, portions, ledger, failed };
         let (summary, failed) = closing.close(listener, &mut complete);
         if let Some(error) = failed {
@@ -219,6 +229,7 @@ impl Session<'_> {
         let written = |field: fn(&WriteCounts) -> u64| writes().map(field).sum::<u64>();
         let nr_rings = self.rings_per_reader.iter().sum::<usize>() as u64;
         let unwritten_records = written(|w| w.unwritten.records);
+        let (pmi, bpf) = self.metering.since(&part.mark, stopped);
         Ledger {
             wall_ns: part.age_ns(now),
             setup_ns: part.set_up_ns,
@@ -244,6 +255,8 @@ impl Session<'_> {
             stalls: written(|w| w.stalls),
             stall_ns: written(|w| w.stall_ns),
             unwritten_records,
+            pmi,
+            bpf,
             readers: portions.iter().map(reader_ledger).collect(),
         }
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use whit_perfdata::feature::{EventDesc, Features};
 
 use super::Bill;
+use super::metering::Mark;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::options::RecordOptions;
@@ -23,6 +24,8 @@ pub(super) struct Part {
     /// When it began.
     pub(super) bill: Bill,
     pub(super) set_up_ns: u64,
+    /// What was metered before it began.
+    pub(super) mark: Mark,
 }
 
 impl Part {
@@ -57,7 +60,7 @@ impl Part {
             }
             false => None,
         };
-        Ok(Part { recording, main, output, features, bill, set_up_ns: 0 })
+        Ok(Part { recording, main, output, features, bill, set_up_ns: 0, mark: Mark::default() })
     }
 
     /// Time since it began.

@@ -64,6 +64,8 @@ impl Session<'_> {
         match result {
             Ok(sinks) => {
                 part.set_up_ns = part.age_ns(Instant::now());
+                self.metering.settle(self.listener);
+                part.mark = self.metering.mark();
                 Ok((part, sinks))
             }
             Err(source) => {
