@@ -52,14 +52,17 @@ struct cpu {
 	u32 account;
 	/* Whether a program is at it already; it may be interrupted by another. */
 	u32 is_busy;
-	/* Address of the running task's css_set, to be compared and no more. */
-	u64 running;
+	/* Addresses of the running task and of its css_set, to be compared and no more. */
+	u64 task;
+	u64 set;
 	/* Bit n: event n can be read here. 0 until begin() ran. */
 	u64 present;
 	/* Accounts that were closed. */
 	u64 changes;
 	/* Reads that failed. */
 	u64 failed_reads;
+	/* Switches that the kernel did not show. */
+	u64 unseen;
 	/* Cgroups deeper than DEPTH_MAX below any watched one. */
 	u64 too_deep;
 	/* The events when they were read last. */
@@ -204,18 +207,15 @@ static ALWAYS_INLINE void settle(struct cpu *cpu, u64 switches)
 }
 
 /*
- * `task` runs on this CPU from here on, as a member of its cgroups. Tasks with the same cgroups share
- * a css_set, which lives as long as one of them; so its address tells a change.
+ * Tasks of this css_set run on this CPU from here on. Tasks with the same cgroups share one, which
+ * lives as long as one of them; so its address tells a change.
  */
-static ALWAYS_INLINE void runs(struct task_struct *task, u64 switches)
+static ALWAYS_INLINE void go_over(struct cpu *cpu, struct css_set *set, u64 switches)
 {
-	struct cpu *cpu = this_cpu();
-	struct css_set *set = task->cgroups;
-
-	if (!cpu || cpu->running == (u64)set || !cpu->present || cpu->is_busy)
+	if (cpu->set == (u64)set || cpu->is_busy)
 		return;
 	cpu->is_busy = 1;
-	cpu->running = (u64)set;
+	cpu->set = (u64)set;
 	u32 account = account_of(cpu, set);
 	if (account != cpu->account) {
 		settle(cpu, switches);
@@ -229,7 +229,20 @@ static ALWAYS_INLINE void runs(struct task_struct *task, u64 switches)
 SEC("tp_btf/sched_switch")
 int switched(u64 *arguments)
 {
-	runs((void *)arguments[2], 1);
+	struct task_struct *previous = (void *)arguments[1];
+	struct task_struct *next = (void *)arguments[2];
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu || !cpu->present)
+		return 0;
+	if (cpu->task != (u64)previous) {
+		/* Who ran in between is not known; what ran last gets it all. */
+		cpu->unseen++;
+		cpu->set = (u64)previous->cgroups;
+		cpu->account = account_of(cpu, previous->cgroups);
+	}
+	cpu->task = (u64)next;
+	go_over(cpu, next->cgroups, 1);
 	return 0;
 }
 
@@ -238,11 +251,18 @@ int switched(u64 *arguments)
  * any call from CPU to CPU: perf's part of a move calls the CPU that the task runs on
  * (perf_cgroup_attach() in kernel/events/core.c; __perf_cgroup_move() runs there). Where the kernel
  * does not show such calls, to cgroup_attach_task, which tells of tasks that move themselves.
+ *
+ * Calls also arrive within a switch, after sched_switch and before the next task is the current
+ * one: they say nothing of the task that runs from here on.
  */
 SEC("raw_tp")
 int moved(void *arguments)
 {
-	runs(bpf_get_current_task_btf(), 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu *cpu = this_cpu();
+
+	if (cpu && cpu->task == (u64)task)
+		go_over(cpu, task->cgroups, 0);
 	return 0;
 }
 
@@ -251,7 +271,7 @@ SEC("raw_tp")
 int begin(void *arguments)
 {
 	u32 first = bpf_get_smp_processor_id() * settings.events_count;
-	struct css_set *set = bpf_get_current_task_btf()->cgroups;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu *cpu = this_cpu();
 	u32 is_there = 0, is_timed = 0;
 	u64 present = 0;
@@ -267,8 +287,9 @@ int begin(void *arguments)
 		if (is_timed && (is_there || settings.how[i] == CLOCK))
 			present |= 1ULL << i;
 	}
-	cpu->running = (u64)set;
-	cpu->account = account_of(cpu, set);
+	cpu->task = (u64)task;
+	cpu->set = (u64)task->cgroups;
+	cpu->account = account_of(cpu, task->cgroups);
 	cpu->present = present;
 	return 0;
 }
@@ -277,7 +298,7 @@ int begin(void *arguments)
 SEC("raw_tp")
 int flush(void *arguments)
 {
-	struct css_set *set = bpf_get_current_task_btf()->cgroups;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu *cpu = this_cpu();
 
 	if (!cpu || cpu->is_busy)
@@ -285,8 +306,10 @@ int flush(void *arguments)
 	cpu->is_busy = 1;
 	settle(cpu, 0);
 	/* In case a move was not seen. */
-	cpu->running = (u64)set;
-	cpu->account = account_of(cpu, set);
+	if (cpu->task == (u64)task) {
+		cpu->set = (u64)task->cgroups;
+		cpu->account = account_of(cpu, task->cgroups);
+	}
 	cpu->is_busy = 0;
 	return 0;
 }

@@ -10,7 +10,7 @@ pub(crate) const ACCOUNTS_MAX: usize = 1 << 16;
 /// `struct bpf_perf_event_value`, `struct count`.
 const COUNT_BYTES: usize = 24;
 /// `struct cpu` without `last`.
-const CPU_HEADER_BYTES: usize = 48;
+const CPU_HEADER_BYTES: usize = 64;
 
 /// Size of `struct account` with so many events.
 pub(crate) const fn account_bytes(events: usize) -> usize {
@@ -46,6 +46,7 @@ pub(crate) struct CpuState {
     pub(crate) present: u64,
     pub(crate) changes: u64,
     pub(crate) failed_reads: u64,
+    pub(crate) unseen: u64,
     pub(crate) too_deep: u64,
     /// What each event showed when it was read last.
     pub(crate) last: Vec<Count>,
@@ -64,10 +65,11 @@ impl CpuState {
         };
         CpuState {
             account: u32::from_ne_bytes([first[0], first[1], first[2], first[3]]),
-            present: word(bytes, 2),
-            changes: word(bytes, 3),
-            failed_reads: word(bytes, 4),
-            too_deep: word(bytes, 5),
+            present: word(bytes, 3),
+            changes: word(bytes, 4),
+            failed_reads: word(bytes, 5),
+            unseen: word(bytes, 6),
+            too_deep: word(bytes, 7),
             last: (0..events).map(last).collect(),
         }
     }
@@ -93,16 +95,17 @@ mod tests {
     #[test]
     fn cpus_are_read_as_the_program_writes_them() {
         let account = u64::from_ne_bytes([7, 0, 0, 0, 1, 0, 0, 0]);
-        let cpu = bytes(&[account, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let cpu = bytes(&[account, 0, 1, 2, 3, 4, 9, 5, 6, 7, 8]);
         assert_eq!(cpu.len(), cpu_bytes(1));
         let state = CpuState::decode(&cpu, 1);
         let last = vec![Count { value: 6, enabled_ns: 7, running_ns: 8 }];
-        let (present, changes, failed_reads, too_deep) = (2, 3, 4, 5);
+        let (present, changes, failed_reads, unseen, too_deep) = (2, 3, 4, 9, 5);
         let wanted = CpuState {
             account: u32::from_ne_bytes([7, 0, 0, 0]),
             present,
             changes,
             failed_reads,
+            unseen,
             too_deep,
             last,
         };

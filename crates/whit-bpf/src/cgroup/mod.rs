@@ -65,6 +65,9 @@ pub struct Health {
     pub changes: u64,
     /// Reads that the kernel refused; what the event counted stays with a later read.
     pub failed_reads: u64,
+    /// Switches of tasks that the kernel did not show. What was counted from the last one that it
+    /// did show on belongs to the cgroup that was switched out next.
+    pub unseen_switches: u64,
     /// Cgroups that were too deep below any watched one to be told from unwatched ones.
     pub too_deep: u64,
 }
@@ -218,6 +221,7 @@ impl CgroupCounter {
             let state = CpuState::decode(&value, self.events.len());
             health.changes += state.changes;
             health.failed_reads += state.failed_reads;
+            health.unseen_switches += state.unseen;
             health.too_deep += state.too_deep;
         }
         Ok(health)
