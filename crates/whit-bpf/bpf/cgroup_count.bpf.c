@@ -225,22 +225,30 @@ static ALWAYS_INLINE void go_over(struct cpu *cpu, struct css_set *set, u64 swit
 	cpu->is_busy = 0;
 }
 
+/*
+ * `task` runs on this CPU, and may not be the one that we have seen switched in: some kernels do not
+ * show the switches of some tasks. How long each ran is not known then; `task` gets it all.
+ */
+static ALWAYS_INLINE void adopt(struct cpu *cpu, struct task_struct *task)
+{
+	if (cpu->task == (u64)task || cpu->is_busy)
+		return;
+	cpu->unseen++;
+	cpu->task = (u64)task;
+	cpu->set = (u64)task->cgroups;
+	cpu->account = account_of(cpu, task->cgroups);
+}
+
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
 SEC("tp_btf/sched_switch")
 int switched(u64 *arguments)
 {
-	struct task_struct *previous = (void *)arguments[1];
 	struct task_struct *next = (void *)arguments[2];
 	struct cpu *cpu = this_cpu();
 
 	if (!cpu || !cpu->present)
 		return 0;
-	if (cpu->task != (u64)previous) {
-		/* Who ran in between is not known; what ran last gets it all. */
-		cpu->unseen++;
-		cpu->set = (u64)previous->cgroups;
-		cpu->account = account_of(cpu, previous->cgroups);
-	}
+	adopt(cpu, (void *)arguments[1]);
 	cpu->task = (u64)next;
 	go_over(cpu, next->cgroups, 1);
 	return 0;
@@ -251,9 +259,6 @@ int switched(u64 *arguments)
  * any call from CPU to CPU: perf's part of a move calls the CPU that the task runs on
  * (perf_cgroup_attach() in kernel/events/core.c; __perf_cgroup_move() runs there). Where the kernel
  * does not show such calls, to cgroup_attach_task, which tells of tasks that move themselves.
- *
- * Calls also arrive within a switch, after sched_switch and before the next task is the current
- * one: they say nothing of the task that runs from here on.
  */
 SEC("raw_tp")
 int moved(void *arguments)
@@ -261,8 +266,10 @@ int moved(void *arguments)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu *cpu = this_cpu();
 
-	if (cpu && cpu->task == (u64)task)
-		go_over(cpu, task->cgroups, 0);
+	if (!cpu || !cpu->present)
+		return 0;
+	adopt(cpu, task);
+	go_over(cpu, task->cgroups, 0);
 	return 0;
 }
 
@@ -303,13 +310,12 @@ int flush(void *arguments)
 
 	if (!cpu || cpu->is_busy)
 		return 1;
+	adopt(cpu, task);
 	cpu->is_busy = 1;
 	settle(cpu, 0);
 	/* In case a move was not seen. */
-	if (cpu->task == (u64)task) {
-		cpu->set = (u64)task->cgroups;
-		cpu->account = account_of(cpu, task->cgroups);
-	}
+	cpu->set = (u64)task->cgroups;
+	cpu->account = account_of(cpu, task->cgroups);
 	cpu->is_busy = 0;
 	return 0;
 }

@@ -65,8 +65,8 @@ pub struct Health {
     pub changes: u64,
     /// Reads that the kernel refused; what the event counted stays with a later read.
     pub failed_reads: u64,
-    /// Switches of tasks that the kernel did not show. What was counted from the last one that it
-    /// did show on belongs to the cgroup that was switched out next.
+    /// Times that another task ran than the one that was seen switched in: some kernels do not show
+    /// the switches of some tasks. What was counted since then went to the task that ran.
     pub unseen_switches: u64,
     /// Cgroups that were too deep below any watched one to be told from unwatched ones.
     pub too_deep: u64,

@@ -116,6 +116,11 @@ impl Counting {
         Totals { counts: self.counter.read().expect("read"), counting: self }
     }
 
+    /// How many switches the kernel did not show.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.counter.health().expect("health").unseen_switches
+    }
+
     /// What the events themselves show, which is what everything has counted.
     pub(crate) fn shown(&self, event: usize) -> u64 {
         self.events.iter().map(|(_, events)| read(&events[event]).value).sum()

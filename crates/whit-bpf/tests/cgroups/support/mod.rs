@@ -28,3 +28,34 @@ pub(crate) fn assert_close(what: &str, a: u64, b: u64, share: f64, slack: u64) {
     let allowed = (a.max(b) as f64 * share) as u64 + slack;
     assert!(a.abs_diff(b) <= allowed, "{what}: {a} and {b} differ by more than {allowed}");
 }
+
+/// Attempts to compare counts while the kernel shows all switches.
+const ATTEMPTS_MAX: usize = 8;
+/// What a switch that the kernel does not show may bring to another cgroup: time, and faults or
+/// switches.
+const UNSEEN_NS: u64 = 15_000_000;
+const UNSEEN_EVENTS: u64 = 400;
+
+/// How exactly counts must agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slack {
+    pub(crate) time_ns: u64,
+    pub(crate) events: u64,
+}
+
+/// Compares when the kernel has shown all switches. There are kernels that do not show those of some
+/// tasks of the system's own, and what ran next to such a task cannot be compared to the point: after
+/// some attempts, it is compared with as much slack as there were such switches. The body counts,
+/// and gives how many switches were not seen and the comparison.
+pub(crate) fn undisturbed<C: FnOnce(Slack)>(
+    mut body: impl FnMut() -> Result<(u64, C), Skip>,
+) -> Result<(), Skip> {
+    for attempt in 1.. {
+        let (unseen, compare) = body()?;
+        if unseen == 0 || attempt == ATTEMPTS_MAX {
+            compare(Slack { time_ns: unseen * UNSEEN_NS, events: unseen * UNSEEN_EVENTS });
+            break;
+        }
+    }
+    Ok(())
+}
