@@ -40,6 +40,25 @@ export function costFigures(ledger) {
   ];
 }
 
+/** What the interrupts of the PMU cost, in words. */
+export function pmiFact(pmi) {
+  if (pmi.reason !== null) {
+    return `not measured: ${pmi.reason}`;
+  }
+  const average = pmi.count > 0 ? pmi.timeNs / pmi.count : 0;
+  const share = pmi.measuredNs > 0 ? `, ${formatPercent(pmi.timeNs / pmi.measuredNs)} of ${formatDuration(pmi.measuredNs)}` : '';
+  const whose = pmi.isPerfOnly ? '' : '; all NMIs that were handled, since perf’s handlers are hidden';
+  return `${formatCount(pmi.count)}, ${formatDuration(average)} each on average, ${formatDuration(pmi.longestNs)} at most, ${formatDuration(pmi.timeNs)} in all${share}${whose}`;
+}
+
+/** What the recorder’s BPF programs cost, in words. */
+export function bpfFact(bpf) {
+  if (bpf.reason === null) {
+    return `${formatCount(bpf.programs)}: ${plural(bpf.runs, 'run')} in ${formatDuration(bpf.runTimeNs)}`;
+  }
+  return bpf.programs === 0 ? bpf.reason : `${formatCount(bpf.programs)}, time not measured: ${bpf.reason}`;
+}
+
 function figure(label, value, title, state) {
   // Numbers stand before what they count, words after what they are about.
   const parts = /^[\d<]/.test(value) ? [el('b', {}, value), ` ${label}`] : [`${label} `, el('b', {}, value)];
@@ -150,6 +169,8 @@ function ledgerFacts(ledger) {
     ['Lost records', formatCount(ledger.lostRecords)],
     ['Rings full', `${formatDuration(ledger.pausedNs)} of ${formatDuration(ledger.elapsedNs)}`],
     ['Rings', `${formatCount(ledger.rings)} of ${formatBytes(ledger.ringSizeBytes)}`],
+    ['PMU interrupts', pmiFact(ledger.pmi)],
+    ['BPF programs', bpfFact(ledger.bpf)],
   ];
 }
 

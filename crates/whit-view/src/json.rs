@@ -32,7 +32,11 @@
 //!   } ],
 //!   "losses": { "lost_records", "lost_chunks", "lost_samples", "paused_ns", "elapsed_ns",
 //!               "truncated_bytes", "data_loss" },
-//!   "ledger": { .. as the ledger's fields .. } | null,
+//!   "ledger": { .. as the ledger's fields ..,
+//!               "pmi": { "measurement": "perf_handlers" | "all_handlers" | why not, "reason",
+//!                        "count", "time_ns", "longest_ns", "measured_ns" },
+//!               "bpf": { "measurement": "statistics" | why not, "reason", "programs", "runs",
+//!                        "run_time_ns" } } | null,
 //!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..],
 //!              "unwind_stops": { "reason": samples, .. }, "continued_chains": samples },
 //!   "warnings": [ "..", .. ]
@@ -43,7 +47,7 @@ use std::io::{self, Write};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use whit_perfdata::ledger::{Ledger, ReaderLedger};
+use whit_perfdata::ledger::{BpfLedger, Ledger, PmiLedger, ReaderLedger};
 use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
 
 use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
@@ -142,7 +146,34 @@ fn ledger(ledger: &Ledger) -> serde_json::Value {
         "stalls": ledger.stalls,
         "stall_ns": ledger.stall_ns,
         "unwritten_records": ledger.unwritten_records,
+        "pmi": pmi(&ledger.pmi),
+        "bpf": bpf(&ledger.bpf),
         "readers": ledger.readers.iter().map(reader).collect::<Vec<_>>(),
+    })
+}
+
+fn pmi(pmi: &PmiLedger) -> serde_json::Value {
+    let reason = pmi.measurement.reason();
+    let known = |value: u64| reason.is_none().then_some(value);
+    serde_json::json!({
+        "measurement": pmi.measurement.name(),
+        "reason": reason,
+        "count": known(pmi.count),
+        "time_ns": known(pmi.time_ns),
+        "longest_ns": known(pmi.longest_ns),
+        "measured_ns": known(pmi.measured_ns),
+    })
+}
+
+fn bpf(bpf: &BpfLedger) -> serde_json::Value {
+    let reason = bpf.measurement.reason();
+    let known = |value: u64| reason.is_none().then_some(value);
+    serde_json::json!({
+        "measurement": bpf.measurement.name(),
+        "reason": reason,
+        "programs": bpf.programs,
+        "runs": known(bpf.runs),
+        "run_time_ns": known(bpf.run_time_ns),
     })
 }
 
@@ -341,6 +372,7 @@ mod tests {
     use super::*;
     use crate::builder::{Builder, Who, at};
     use serde_json::Value;
+    use whit_perfdata::ledger::{BpfMeasurement, PmiMeasurement};
 
     const MAIN: Who<'static> = Who { comm: "a \"b\"", pid: 7, tid: 8, cpu: Some(3) };
 
@@ -397,9 +429,41 @@ mod tests {
         assert_eq!(report["losses"]["lost_records"], 5);
         assert_eq!(report["losses"]["data_loss"], 0.0);
         assert_eq!(report["ledger"]["samples"], 2);
+        let untold = "the recorder was of a version that did not";
+        let nothing = serde_json::json!({
+            "measurement": "untold", "reason": untold, "count": null, "time_ns": null,
+            "longest_ns": null, "measured_ns": null,
+        });
+        assert_eq!(report["ledger"]["pmi"], nothing);
+        let nothing = serde_json::json!({
+            "measurement": "untold", "reason": untold, "programs": 0, "runs": null,
+            "run_time_ns": null,
+        });
+        assert_eq!(report["ledger"]["bpf"], nothing);
         assert_eq!(report["stats"]["by_type"]["SAMPLE"], 2);
         assert_eq!(report["stats"]["unwind_stops"]["end of stack"], 2);
         assert_eq!(report["warnings"][0], "careful");
+    }
+
+    #[test]
+    fn what_the_kernel_spent_is_there_where_it_was_measured() {
+        let mut profile = profile();
+        let measurement = PmiMeasurement::AllHandlers;
+        let pmi = PmiLedger { measurement, count: 3, time_ns: 9, longest_ns: 4, measured_ns: 50 };
+        let measurement = BpfMeasurement::Statistics;
+        let bpf = BpfLedger { measurement, programs: 1, runs: 6, run_time_ns: 2 };
+        profile.ledger = Some(Ledger { pmi, bpf, ..Ledger::default() });
+        let report = json(&profile, &HistsOptions::default());
+        let figures = serde_json::json!({
+            "measurement": "all_handlers", "reason": null, "count": 3, "time_ns": 9,
+            "longest_ns": 4, "measured_ns": 50,
+        });
+        assert_eq!(report["ledger"]["pmi"], figures);
+        let figures = serde_json::json!({
+            "measurement": "statistics", "reason": null, "programs": 1, "runs": 6,
+            "run_time_ns": 2,
+        });
+        assert_eq!(report["ledger"]["bpf"], figures);
     }
 
     #[test]

@@ -8,7 +8,7 @@ import * as format from '../../src/format.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, kindColour, kindIndex, themePaint } from '../../src/colors.js';
 import { DEFAULT_STATE, decodeState, encodeState } from '../../src/state.js';
 import { decodeProfile, deltaColumn, plainColumn } from '../../src/decode.js';
-import { boundWarnings, costFigures, lossFigures, shellLine } from '../../src/facts.js';
+import { boundWarnings, bpfFact, costFigures, lossFigures, pmiFact, shellLine } from '../../src/facts.js';
 import { compareRows } from '../../src/table.js';
 
 test('names lose parameters, then template arguments, then scopes, then their end', () => {
@@ -144,6 +144,19 @@ test('what is missing is said, and what is not known is not said to be fine', ()
     'lost records': ['1,200', true], 'lost samples': ['7', true], 'data loss': ['5.00 %', true], truncated: ['10 B', true],
   });
   assert.deepEqual(costFigures(null), []);
+});
+
+test('what the kernel spent is told, or why it is not known', () => {
+  const pmi = { reason: null, isPerfOnly: true, count: 1000, timeNs: 2.5e6, longestNs: 4e4, measuredNs: 1e9 };
+  const figures = '1,000, 2.50 µs each on average, 40.0 µs at most, 2.50 ms in all, 0.25 % of 1.00 s';
+  assert.equal(pmiFact(pmi), figures);
+  assert.equal(pmiFact({ ...pmi, isPerfOnly: false }), `${figures}; all NMIs that were handled, since perf’s handlers are hidden`);
+  assert.match(pmiFact({ ...pmi, count: 0, timeNs: 0, measuredNs: 0 }), /^0, 0 /);
+  assert.equal(pmiFact({ ...pmi, reason: 'no event' }), 'not measured: no event');
+  const bpf = { reason: null, programs: 1, runs: 3000, runTimeNs: 3e5 };
+  assert.equal(bpfFact(bpf), '1: 3,000 runs in 300 µs');
+  assert.equal(bpfFact({ ...bpf, reason: 'off' }), '1, time not measured: off');
+  assert.equal(bpfFact({ ...bpf, reason: 'none was loaded', programs: 0 }), 'none was loaded');
 });
 
 test('the bounds of the page are among its warnings', () => {

@@ -1,6 +1,6 @@
 //! A key-value server with C++, kernel, vdso and unknown code, beside a process of JIT code.
 
-use whit_perfdata::ledger::Ledger;
+use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
 use whit_types::TimestampNs;
 
@@ -301,6 +301,19 @@ fn describe(mut profile: Profile) -> Profile {
         elapsed_ns: 480_000_000_000,
         rings: 16,
         ring_size_bytes: 512 << 10,
+        pmi: PmiLedger {
+            measurement: PmiMeasurement::PerfHandlers,
+            count: 121_400,
+            time_ns: 243_000_000,
+            longest_ns: 61_000,
+            measured_ns: 30_380_000_000,
+        },
+        bpf: BpfLedger {
+            measurement: BpfMeasurement::Statistics,
+            programs: 1,
+            runs: 364_200,
+            run_time_ns: 21_800_000,
+        },
         ..Ledger::default()
     });
     let by_type = [

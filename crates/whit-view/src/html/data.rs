@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use serde::Serialize;
-use whit_perfdata::ledger::Ledger;
+use whit_perfdata::ledger::{Ledger, PmiMeasurement};
 use whit_profile::model::{Profile, RecordingInfo};
 
 use super::escape::ScriptJson;
@@ -136,6 +136,30 @@ struct LedgerLine {
     elapsed_ns: u64,
     rings: u64,
     ring_size_bytes: u64,
+    pmi: PmiLine,
+    bpf: BpfLine,
+}
+
+/// Interrupts of the PMU; a reason instead of figures where they were not measured.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PmiLine {
+    reason: Option<&'static str>,
+    is_perf_only: bool,
+    count: u64,
+    time_ns: u64,
+    longest_ns: u64,
+    measured_ns: u64,
+}
+
+/// The recorder's BPF programs; likewise.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BpfLine {
+    reason: Option<&'static str>,
+    programs: u64,
+    runs: u64,
+    run_time_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -298,5 +322,19 @@ fn ledger_line(ledger: &Ledger) -> LedgerLine {
         elapsed_ns: ledger.elapsed_ns,
         rings: ledger.rings,
         ring_size_bytes: ledger.ring_size_bytes,
+        pmi: PmiLine {
+            reason: ledger.pmi.measurement.reason(),
+            is_perf_only: ledger.pmi.measurement == PmiMeasurement::PerfHandlers,
+            count: ledger.pmi.count,
+            time_ns: ledger.pmi.time_ns,
+            longest_ns: ledger.pmi.longest_ns,
+            measured_ns: ledger.pmi.measured_ns,
+        },
+        bpf: BpfLine {
+            reason: ledger.bpf.measurement.reason(),
+            programs: ledger.bpf.programs,
+            runs: ledger.bpf.runs,
+            run_time_ns: ledger.bpf.run_time_ns,
+        },
     }
 }

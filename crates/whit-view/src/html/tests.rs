@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use whit_perfdata::ledger::Ledger;
+use whit_perfdata::ledger::{Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
 use whit_types::{CpuId, Pid, Svma, Tid, TimestampNs};
 
@@ -215,7 +215,15 @@ fn recording_losses_and_ledger_are_embedded() {
             truncated_bytes: 17,
             ..LossReport::default()
         },
-        ledger: Some(Ledger { wakeups: 99, ..Ledger::default() }),
+        ledger: Some(Ledger {
+            wakeups: 99,
+            pmi: PmiLedger {
+                measurement: PmiMeasurement::PerfHandlers,
+                count: 7,
+                ..PmiLedger::default()
+            },
+            ..Ledger::default()
+        }),
         stats: RecordStats { by_type: vec![("SAMPLE".into(), 5)], ..RecordStats::default() },
         warnings: (0..MAX_WARNINGS + 2).map(|i| format!("w{i}")).collect(),
         ..Profile::default()
@@ -226,6 +234,10 @@ fn recording_losses_and_ledger_are_embedded() {
     assert_eq!(data["losses"]["dataLoss"], 0.25);
     assert_eq!(data["losses"]["truncatedBytes"], 17);
     assert_eq!(data["ledger"]["wakeups"], 99);
+    assert_eq!(data["ledger"]["pmi"]["reason"], Value::Null);
+    assert_eq!(data["ledger"]["pmi"]["isPerfOnly"], true);
+    assert_eq!(data["ledger"]["pmi"]["count"], 7);
+    assert!(data["ledger"]["bpf"]["reason"].is_string());
     assert_eq!(data["recording"]["spanNs"], 5);
     assert_eq!(data["recording"]["cpusOnline"], 4);
     assert_eq!(data["records"][0][0], "SAMPLE");

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use whit_perfdata::ledger::Ledger;
+use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::Profile;
 
 use super::loss::loss_line;
@@ -61,6 +61,8 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
             duration(ledger.paused_ns),
             format!("{:.2}% data loss", percent(ledger.paused_ns, ledger.elapsed_ns)),
         ),
+        pmi_line(&ledger.pmi),
+        bpf_line(&ledger.bpf),
     ];
     writeln!(out, "Overhead ledger:")?;
     let is_compressed = ledger.compressed_from_bytes > 0;
@@ -72,6 +74,42 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
         writeln!(out, "{}", line.trim_end())?;
     }
     write_readers(out, ledger)
+}
+
+/// What stands where figures could not be had.
+const NOT_MEASURED: &str = "not measured:";
+
+fn pmi_line(pmi: &PmiLedger) -> (&'static str, String, String) {
+    if let Some(reason) = pmi.measurement.reason() {
+        return ("PMIs", NOT_MEASURED.to_owned(), reason.to_owned());
+    }
+    let mut note = format!(
+        "{} each on average, {} at most, {} in all: {:.2}% of {} of wall time",
+        duration(pmi.average_ns()),
+        duration(pmi.longest_ns),
+        duration(pmi.time_ns),
+        percent(pmi.time_ns, pmi.measured_ns),
+        duration(pmi.measured_ns),
+    );
+    if pmi.measurement == PmiMeasurement::AllHandlers {
+        note.push_str("; all NMIs that were handled, since perf's handlers are hidden");
+    }
+    ("PMIs", pmi.count.to_string(), note)
+}
+
+fn bpf_line(bpf: &BpfLedger) -> (&'static str, String, String) {
+    let note = match bpf.measurement.reason() {
+        // That none was loaded, it says by itself.
+        Some(_) if bpf.measurement == BpfMeasurement::NoProgram => String::new(),
+        Some(reason) if bpf.programs == 0 => {
+            return ("BPF programs", NOT_MEASURED.to_owned(), reason.to_owned());
+        }
+        Some(reason) => format!("time not measured: {reason}"),
+        None => {
+            format!("{} in {}", crate::units::counted(bpf.runs, "run"), duration(bpf.run_time_ns))
+        }
+    };
+    ("BPF programs", bpf.programs.to_string(), note)
 }
 
 /// Each reader's share; with one reader it is all of it.

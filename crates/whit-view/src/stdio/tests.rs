@@ -1,6 +1,8 @@
 //! Reports of hand-built profiles, as text.
 
-use whit_perfdata::ledger::{Ledger, ReaderLedger};
+use whit_perfdata::ledger::{
+    BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, ReaderLedger,
+};
 use whit_profile::model::{LossReport, Profile, RecordingInfo};
 use whit_types::TimestampNs;
 
@@ -79,6 +81,19 @@ fn ledger() -> Ledger {
         stalls: 3,
         stall_ns: 40_000,
         unwritten_records: 5,
+        pmi: PmiLedger {
+            measurement: PmiMeasurement::PerfHandlers,
+            count: 1000,
+            time_ns: 2_500_000,
+            longest_ns: 40_000,
+            measured_ns: 990_000_000,
+        },
+        bpf: BpfLedger {
+            measurement: BpfMeasurement::Statistics,
+            programs: 1,
+            runs: 3000,
+            run_time_ns: 300_000,
+        },
         readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
     }
 }
@@ -248,4 +263,44 @@ fn ledger_block_with_and_without_a_ledger() {
     write_ledger(&mut out, &Profile { ledger: None, losses: LossReport::default(), ..profile })
         .unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+/// The two lines of the ledger about the kernel's side.
+fn kernel_side(pmi: PmiLedger, bpf: BpfLedger) -> Vec<String> {
+    let profile = Profile { ledger: Some(Ledger { pmi, bpf, ..ledger() }), ..Profile::default() };
+    let mut out = Vec::new();
+    write_ledger(&mut out, &profile).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let is_meant = |line: &&str| line.starts_with("  PMIs ") || line.starts_with("  BPF ");
+    text.lines().filter(is_meant).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_ledger_says_why_something_was_not_measured() {
+    for code in 0..10 {
+        let pmi = PmiLedger { measurement: PmiMeasurement::from_code(code), ..ledger().pmi };
+        let bpf = BpfLedger { measurement: BpfMeasurement::from_code(code), ..ledger().bpf };
+        let lines = kernel_side(pmi, bpf);
+        for (line, reason) in
+            [(&lines[0], pmi.measurement.reason()), (&lines[1], bpf.measurement.reason())]
+        {
+            let is_none = bpf.measurement == BpfMeasurement::NoProgram && line.contains("BPF");
+            match reason.filter(|_| !is_none) {
+                Some(reason) => assert!(
+                    line.contains(&format!("not measured: {reason}"))
+                        || line.contains(&format!("not measured:  {reason}")),
+                    "{line}"
+                ),
+                None => assert!(!line.contains("not measured"), "{line}"),
+            }
+        }
+    }
+    let none = |measurement| BpfLedger { measurement, ..BpfLedger::default() };
+    let all = PmiLedger { measurement: PmiMeasurement::AllHandlers, ..ledger().pmi };
+    let lines = kernel_side(all, none(BpfMeasurement::Untold));
+    assert!(lines[0].ends_with("; all NMIs that were handled, since perf's handlers are hidden"));
+    let untold = "  BPF programs       not measured:  the recorder was of a version that did not";
+    assert_eq!(lines[1], untold);
+    let lines = kernel_side(all, none(BpfMeasurement::NoProgram));
+    assert_eq!(lines[1], "  BPF programs                   0");
 }
