@@ -8,6 +8,7 @@ mod cgroups;
 mod control;
 mod fields;
 mod files;
+mod kernel_side;
 mod overwrite;
 mod seed;
 mod support;
