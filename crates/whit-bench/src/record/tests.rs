@@ -185,13 +185,13 @@ fn the_table_says_medians_spread_and_refusals() {
 - alone: 1.00 (1.00–1.00) s, 7 operations per second
 - all settings: `-F max`
 
-| setting           | recorder |      run time +% |     wall time +% |   recorder CPU s |      data loss % | lost records | samples |  MiB | ratio |
-| ----------------- | -------- | ---------------: | ---------------: | ---------------: | ---------------: | -----------: | ------: | ---: | ----: |
-| serial            | perf     | 55.0 (50.0–60.0) |    110 (100–120) | 0.25 (0.25–0.25) | 45.0 (40.0–50.0) |  450 (18.3%) |    1500 | 3.00 |  8.00 |
-| serial            | whit     | 25.0 (25.0–25.0) | 50.0 (50.0–50.0) | 0.25 (0.25–0.25) | 20.0 (20.0–20.0) |  200 (9.09%) |    1500 | 3.00 |  8.00 |
-| threads aio cpu z | perf     | refused: no \\| such thing |
-| threads aio cpu z | whit     | 10.0 (10.0–10.0) | 20.0 (20.0–20.0) | 0.25 (0.25–0.25) | 9.00 (9.00–9.00) |   90 (4.31%) |    1500 | 3.00 |  8.00 |
-| aio               | whit     | took more than 9 s |
+| setting             | recorder |      run time +% |     wall time +% |   recorder CPU s |      data loss % | lost records | samples |  MiB | ratio |
+| ------------------- | -------- | ---------------: | ---------------: | ---------------: | ---------------: | -----------: | ------: | ---: | ----: |
+| serial              | perf     | 55.0 (50.0–60.0) |    110 (100–120) | 0.25 (0.25–0.25) | 45.0 (40.0–50.0) |  450 (18.3%) |    1500 | 3.00 |  8.00 |
+| serial              | whit     | 25.0 (25.0–25.0) | 50.0 (50.0–50.0) | 0.25 (0.25–0.25) | 20.0 (20.0–20.0) |  200 (9.09%) |    1500 | 3.00 |  8.00 |
+| threads aio cpu z r | perf     | refused: no \\| such thing |
+| threads aio cpu z r | whit     | 10.0 (10.0–10.0) | 20.0 (20.0–20.0) | 0.25 (0.25–0.25) | 9.00 (9.00–9.00) |   90 (4.31%) |    1500 | 3.00 |  8.00 |
+| aio                 | whit     | took more than 9 s |
 
 - data loss of perf's best setting (serial): 45.0 %; of whit with every mode: 9.00 %, 0.20× of it
 ";
