@@ -130,9 +130,12 @@ impl Drop for Busy {
     }
 }
 
-/// Starts whit with its output in pipes.
+/// Starts whit with its output in pipes, and with all signals as they are by default: whoever runs
+/// the tests in the background may have them ignored, and that is inherited.
 pub(crate) fn start(arguments: &[&str]) -> Child {
-    let mut whit = whit(arguments);
+    let plain = whit(arguments);
+    let mut whit = command("env");
+    whit.arg("--default-signal").arg(plain.get_program()).args(plain.get_args());
     whit.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start whit")
 }
 
