@@ -28,5 +28,4 @@ pub mod show;
 pub mod source;
 pub mod statistics;
 pub mod table;
-pub mod ticker;
 pub mod topology;

@@ -5,9 +5,9 @@
 //! against others of the same modes (user, kernel, ...) in the same cgroup. Two events of one kind
 //! are averaged.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use whit_events::{Cache, CacheEvent, CacheOp, CacheResult, Exclude, HardwareEvent};
 use whit_events::{TYPE_HARDWARE, TYPE_HW_CACHE};
 
@@ -48,7 +48,7 @@ struct Key {
 /// The counts of a table that others are set against.
 #[derive(Debug, Default)]
 pub struct Shadow {
-    sums: HashMap<Key, (f64, u32)>,
+    sums: FxHashMap<Key, (f64, u32)>,
     wall_ns: f64,
 }
 
@@ -100,7 +100,7 @@ fn kind(counter: &Counter) -> Option<Kind> {
 impl Shadow {
     /// What there is in a table that was counted for `wall_ns`.
     pub fn of(counters: &[Counter], table: &Table, wall_ns: f64) -> Shadow {
-        let mut shadow = Shadow { sums: HashMap::new(), wall_ns };
+        let mut shadow = Shadow { sums: FxHashMap::default(), wall_ns };
         for row in &table.rows {
             let counter = &counters[row.counter];
             let Some(kind) = kind(counter).filter(|_| counter.absence.is_none()) else { continue };

@@ -29,6 +29,7 @@ pub mod scheduling;
 mod signal;
 mod slices;
 pub mod system;
+mod timer;
 pub mod usage;
 pub mod users;
 pub mod wall_clock;
@@ -44,6 +45,7 @@ pub use ring::{Ring, RingRead, TimeConversion};
 pub use rustix::io::Errno;
 pub use signal::{Sender, Signal, SignalFd};
 pub use slices::take_short_slices;
+pub use timer::Timer;
 pub use workload::{Exit, ExitStatus, Workload, WorkloadError, WorkloadOptions};
 
 /// Turns the `-1` of a libc call into the errno that it left behind.

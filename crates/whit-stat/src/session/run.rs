@@ -18,7 +18,6 @@ use crate::options::Start;
 use crate::reading::Reading;
 use crate::source::Source;
 use crate::table::Table;
-use crate::ticker::Ticker;
 
 /// A command that used less tells nothing by the time that its events were enabled.
 const USED_LEAST_NS: u64 = 2_000_000;
@@ -47,7 +46,6 @@ pub(super) struct Run<'s, 'a> {
     /// When counting began, and the current interval.
     begin: Instant,
     interval_begin: Instant,
-    ticker: Option<Ticker>,
     intervals: u64,
     /// Threads that may still run.
     watch: Watch,
@@ -79,7 +77,6 @@ impl<'s, 'a> Run<'s, 'a> {
             before: Vec::new(),
             begin: now,
             interval_begin: now,
-            ticker: None,
             intervals: 0,
             watch,
             asked_by: None,
@@ -109,7 +106,7 @@ impl<'s, 'a> Run<'s, 'a> {
     }
 
     fn start(&mut self) -> Result<(), StatError> {
-        self.began();
+        self.began()?;
         match self.session.options.start {
             Start::AtOnce if self.session.switches_on_at_exec() => {}
             Start::AtOnce => self.source.start()?,
@@ -122,11 +119,11 @@ impl<'s, 'a> Run<'s, 'a> {
     }
 
     /// Counting begins now.
-    fn began(&mut self) {
+    fn began(&mut self) -> Result<(), StatError> {
         self.begin = Instant::now();
         self.interval_begin = self.begin;
         let length = self.session.options.intervals.map(|intervals| intervals.length);
-        self.ticker = length.map(|length| Ticker::new(self.begin, length));
+        self.session.waiter.set_intervals(length)
     }
 
     /// Waits before counting begins.
@@ -142,7 +139,7 @@ impl<'s, 'a> Run<'s, 'a> {
                 return Ok(Some(end));
             }
         }
-        self.began();
+        self.began()?;
         self.source.start()?;
         self.session.notice(Notice::Switched(true));
         Ok(None)
@@ -155,27 +152,26 @@ impl<'s, 'a> Run<'s, 'a> {
             if timeout.is_some_and(|timeout| now >= timeout) {
                 return Ok(End::TimeOver);
             }
-            if self.ticker.as_mut().is_some_and(|ticker| ticker.take(now)) {
+            let left = timeout.map(|timeout| timeout.saturating_duration_since(now));
+            let wait = left.into_iter().chain(self.watch.timeout()).min();
+            let woken = self.session.waiter.wait(wait)?;
+            let tick = woken.tick;
+            if let Some(end) = self.ended(woken)? {
+                return Ok(end);
+            }
+            if tick {
                 self.print_interval(None)?;
                 let last = self.session.options.intervals.and_then(|intervals| intervals.count);
                 if last.is_some_and(|last| self.intervals >= last) {
                     return Ok(End::TimeOver);
                 }
-                continue;
-            }
-            let next = self.ticker.map(|ticker| ticker.next()).into_iter().chain(timeout).min();
-            let wait = next.map(|next| next.saturating_duration_since(now));
-            let wait = wait.into_iter().chain(self.watch.timeout()).min();
-            let woken = self.session.waiter.wait(wait)?;
-            if let Some(end) = self.ended(woken)? {
-                return Ok(end);
             }
         }
     }
 
     /// Whether what has happened ends the run.
     fn ended(&mut self, woken: Woken) -> Result<Option<End>, StatError> {
-        let Woken { stop, child, received, thread_ended } = woken;
+        let Woken { stop, child, received, thread_ended, .. } = woken;
         let asked = stop.and_then(|(signal, sender)| self.asked(signal, sender));
         if let Some(workload) = self.workload.as_mut().filter(|_| child)
             && let Some(exit) = workload.try_wait()?
@@ -300,7 +296,7 @@ impl<'s, 'a> Run<'s, 'a> {
     fn finish(mut self, end: End, ended: Instant) -> Result<RunEnd, StatError> {
         self.read(ended)?;
         let is_whole = end == End::TimeOver && self.session.options.timeout.is_none();
-        if self.ticker.is_some() && !is_whole {
+        if self.session.options.intervals.is_some() && !is_whole {
             self.print_interval(Some(ended))?;
         }
         let counters = self.source.counters();

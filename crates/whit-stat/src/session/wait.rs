@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use whit_capture::control::{ControlChannel, Received};
-use whit_sys::{Poller, Sender, Signal, SignalFd};
+use whit_sys::{Poller, Sender, Signal, SignalFd, Timer};
 
 use crate::error::StatError;
 
@@ -12,6 +12,7 @@ use crate::error::StatError;
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 const THREAD: u64 = 2;
+const INTERVAL: u64 = 3;
 
 /// What woke us.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(super) struct Woken {
     pub(super) received: Received,
     /// The watched thread has ended.
     pub(super) thread_ended: bool,
+    /// An interval is over.
+    pub(super) tick: bool,
 }
 
 /// Waits.
@@ -32,6 +35,7 @@ pub(super) struct Waiter {
     poller: Poller,
     signals: SignalFd,
     control: Option<ControlChannel>,
+    intervals: Option<Timer>,
 }
 
 impl Waiter {
@@ -44,7 +48,7 @@ impl Waiter {
         if let Some(control) = &control {
             poller.add(control, CONTROL).map_err(StatError::system("wait for commands"))?;
         }
-        Ok(Waiter { poller, signals, control })
+        Ok(Waiter { poller, signals, control, intervals: None })
     }
 
     pub(super) fn signals(&self) -> &SignalFd {
@@ -54,6 +58,17 @@ impl Waiter {
     /// Watches a thread. Closing its descriptor ends that.
     pub(super) fn watch(&self, thread: &OwnedFd) -> Result<(), StatError> {
         self.poller.add(thread, THREAD).map_err(StatError::system("wait for a thread"))
+    }
+
+    /// Has intervals of this length end, the first one so long after now; `None` for no intervals.
+    pub(super) fn set_intervals(&mut self, length: Option<Duration>) -> Result<(), StatError> {
+        // The old ones end with their descriptor.
+        self.intervals = None;
+        let Some(length) = length else { return Ok(()) };
+        let timer = Timer::every(length).map_err(StatError::system("set a timer"))?;
+        self.poller.add(&timer, INTERVAL).map_err(StatError::system("wait for a timer"))?;
+        self.intervals = Some(timer);
+        Ok(())
     }
 
     /// Says that a command has been carried out. A failure means that nobody reads it.
@@ -73,10 +88,17 @@ impl Waiter {
                 // Also when the other side has gone: it may have said something before.
                 CONTROL => woken.received = self.receive()?,
                 THREAD => woken.thread_ended = true,
+                INTERVAL => woken.tick = self.take_tick()?,
                 _ => {}
             }
         }
         Ok(woken)
+    }
+
+    /// Ticks that came while nobody looked are one: its interval was longer.
+    fn take_tick(&self) -> Result<bool, StatError> {
+        let Some(timer) = &self.intervals else { return Ok(false) };
+        timer.take().map(|ticks| ticks > 0).map_err(StatError::system("read a timer"))
     }
 
     fn take_signals(&self, woken: &mut Woken) -> Result<(), StatError> {

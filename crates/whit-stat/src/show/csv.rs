@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::number::decimals;
+use super::number::{decimals, plain};
 use super::{Moment, Style, View, no_count};
 use crate::metric::Metric;
 use crate::table::{Aggregation, Row};
@@ -55,7 +55,7 @@ impl Csv<'_> {
         self.front(out, row);
         let decimals = decimals(event.scale);
         let _ = match is_counted {
-            true => write!(out, "{:.decimals$}", row.count * event.scale),
+            true => write!(out, "{}", plain(row.count * event.scale, decimals)),
             false => write!(out, "{}", no_count(counter)),
         };
         let _ = write!(out, "{separator}{}{separator}{}", event.unit, event.name);

@@ -18,7 +18,7 @@ impl Default for NumberStyle {
 impl NumberStyle {
     /// A number that is not negative, with so many digits behind the point, right-aligned.
     pub fn fixed(&self, value: f64, decimals: usize, width: usize) -> String {
-        let plain = format!("{value:.decimals$}");
+        let plain = plain(value, decimals);
         let (whole, broken) = plain.split_once('.').unwrap_or((&plain, ""));
         let mut text = String::with_capacity(width);
         for (index, digit) in whole.char_indices() {
@@ -36,6 +36,17 @@ impl NumberStyle {
     }
 }
 
+/// Largest number up to which every whole one is exact.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// With a point and without groups. Most counts are whole, and whole numbers are quick to write.
+pub(super) fn plain(value: f64, decimals: usize) -> String {
+    match decimals == 0 && value.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(&value) {
+        true => (value as u64).to_string(),
+        false => format!("{value:.decimals$}"),
+    }
+}
+
 /// Digits behind the point of a count with this scale, as in perf.
 pub(super) fn decimals(scale: f64) -> usize {
     if scale.floor() == scale { 0 } else { 2 }
@@ -47,13 +58,16 @@ mod tests {
 
     #[test]
     fn digits_are_grouped_as_the_style_says() {
-        let plain = NumberStyle::default();
-        assert_eq!(plain.fixed(1234567.0, 0, 10), "   1234567");
+        let point = NumberStyle::default();
+        assert_eq!(point.fixed(1234567.0, 0, 10), "   1234567");
         let german = NumberStyle { decimal_point: ",".into(), thousands_separator: ".".into() };
         assert_eq!(german.fixed(1234567.891, 2, 0), "1.234.567,89");
-        let english = NumberStyle { thousands_separator: ",".into(), ..plain };
+        let english = NumberStyle { thousands_separator: ",".into(), ..point };
         for (value, text) in [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1e6, "1,000,000")] {
             assert_eq!(english.fixed(value, 0, 0), text);
+        }
+        for value in [0.0, 7.0, 1e15, 1e18, 0.5, 2.5, 1e300] {
+            assert_eq!(plain(value, 0), format!("{value:.0}"));
         }
         assert_eq!((decimals(1.0), decimals(1e-6), decimals(64.0)), (0, 2, 0));
     }
