@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak fmt setup-demo setup-test setup-bench
+.PHONY: help demo test bench soak miri fmt setup-demo setup-test setup-bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -18,6 +18,11 @@ bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), 
 
 soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory grows
 	@scripts/soak.sh
+
+# Outside of `make test`: it takes minutes, and comes with some nightly toolchains only.
+miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly miri rust-src)
+	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 cargo +nightly miri test -p whit-pmu --lib --quiet -- \
+		--skip exhaustive --skip explore
 
 fmt: ## format the sources
 	@cargo fmt --all

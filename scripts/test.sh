@@ -100,16 +100,6 @@ page_tests() {
     step "page" web/test/run.sh
 }
 
-# Miri comes with some nightly toolchains only.
-miri() {
-    if cargo +nightly miri --version >/dev/null 2>&1; then
-        step "whit-pmu under Miri" env PROPTEST_CASES=4 cargo +nightly miri test -p whit-pmu --lib --quiet -- \
-            --skip exhaustive --skip explore
-    else
-        skip "whit-pmu under Miri: Miri is not installed (rustup component add --toolchain nightly miri)"
-    fi
-}
-
 # cargo-deny takes several minutes to build, so it is used where it is and not installed.
 licences() {
     if ! have cargo-deny; then
@@ -136,7 +126,6 @@ step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fa
 step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast
 step "documentation" documentation
 fuzz_smoke_runs
-miri
 page_tests
 licences
 
