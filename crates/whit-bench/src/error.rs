@@ -97,6 +97,9 @@ pub enum Error {
          there (`mount -t tracefs tracefs /sys/kernel/tracing`), or use a kernel with event tracing"
     )]
     NoTracepoint,
+    /// Cgroups cannot be found.
+    #[error(transparent)]
+    Cgroups(#[from] whit_capture::error::CaptureError),
     /// What a recorder wrote cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),

@@ -7,6 +7,7 @@
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
+//! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`overhead`] is behind `whit record --measure-overhead`: what recording costs one command.
 //!
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cgroup;
 pub mod compare;
 pub mod disk;
 pub mod error;
@@ -32,5 +34,6 @@ pub mod scratch;
 pub mod size;
 pub mod summary;
 pub mod system;
+mod turns;
 
 pub use error::Error;

@@ -126,14 +126,14 @@ fn measure(
     })
 }
 
-enum End {
+pub(crate) enum End {
     ByItself,
     TimedOut,
     Stopped(String),
 }
 
 /// Waits until the child has ended, without reaping it, or there is a reason to end it.
-fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> io::Result<End> {
+pub(crate) fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> io::Result<End> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("the child has no process id"))?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -156,7 +156,7 @@ fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> io::Result<
 }
 
 /// A file without a name: unlike a pipe it cannot fill up and stop the program.
-fn anonymous_file() -> io::Result<File> {
+pub(crate) fn anonymous_file() -> io::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(File::from(rustix::fs::memfd_create("stderr", flags)?))
 }

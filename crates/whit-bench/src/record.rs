@@ -29,6 +29,7 @@ use crate::measure::command_line;
 use crate::scratch::Scratch;
 use crate::size::ByteSize;
 use crate::system::System;
+use crate::turns::order;
 
 /// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;
@@ -279,16 +280,6 @@ fn rows(table: &Table, recorders: &[Recorder]) -> Vec<Row> {
         })
     });
     each.collect()
-}
-
-/// Every round begins at another row, and every other round goes backwards, so that neither
-/// recorder always follows the other.
-fn order(round: usize, rows: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..rows).map(|turn| (round + turn) % rows).collect();
-    if round % 2 == 1 {
-        order.reverse();
-    }
-    order
 }
 
 fn require_space(table: &Table, target: Duration, directory: &Path) -> Result<(), Error> {

@@ -58,7 +58,8 @@ impl Hierarchy {
         })
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// Where a cgroup is, or would be.
+    pub fn path(&self, name: &str) -> PathBuf {
         // Names are paths in the hierarchy; the path of the directory itself is understood as well.
         match Path::new(name).strip_prefix(&self.mount) {
             Ok(inside) => self.mount.join(inside),

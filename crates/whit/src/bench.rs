@@ -1,5 +1,6 @@
 //! `whit bench`: compares whit with its peers.
 
+mod cgroup;
 mod pmu;
 mod record;
 mod report;
@@ -24,6 +25,8 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    /// Compare ways to count per cgroup: what each adds to a switch between cgroups
+    Cgroup(cgroup::CgroupArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
     Lbr(pmu::LbrArgs),
     /// Compare protocols of PMU interrupts, on simulated hardware or on this machine (--host)
@@ -51,6 +54,7 @@ struct Results {
 /// Runs the command; the exit code is 1 where whit itself did not get through.
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
+        What::Cgroup(args) => cgroup::run(args),
         What::Lbr(args) => pmu::lbr(args),
         What::Pmi(args) => pmu::pmi(args),
         What::Record(args) => record::run(args),

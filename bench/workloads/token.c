@@ -1,0 +1,200 @@
+// Processes in cgroups of their own pass a token around on one CPU: every hop is a request that
+// another cgroup answers, and a switch to it.
+//
+//   token [--milliseconds M] [--work W] [--cpu C] DIR...
+//
+// One process for each DIR, the directory of a cgroup, in that order. Each hop costs W nanoseconds of
+// work in user mode. CPU C (default: the first that may be used) runs all of them; the last two lines
+// say the response times (from passing the token on to having done the work) and the result.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "result.h"
+
+enum {
+    // Processes: each has a pipe, and a token too many would never come back.
+    MEMBERS_MAX = RESULT_MAX_THREADS,
+    // Response times that are kept; later ones take the place of the first.
+    RESPONSES_KEPT = 1 << 20,
+};
+static const uint64_t SECOND_NS = 1000000000;
+
+// What all processes see.
+struct shared {
+    uint64_t passed_ns;  // when the token was passed on last
+    uint64_t hops;
+    uint64_t end_ns;     // when the last hop was over
+    _Atomic unsigned ready;
+    _Atomic bool stop;
+    uint32_t responses_ns[RESPONSES_KEPT];
+};
+
+struct ring {
+    struct shared *shared;
+    unsigned members;
+    pid_t *pids;
+    int (*pipes)[2];
+    uint64_t work_ns;
+};
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+__attribute__((noinline)) static void work(uint64_t length_ns) {
+    for (uint64_t begin = now_ns(); now_ns() - begin < length_ns;) {
+    }
+}
+
+static int fail(const char *what, const char *on) {
+    fprintf(stderr, "token: cannot %s %s: %s\n", what, on, strerror(errno));
+    return 1;
+}
+
+static bool enter(const char *cgroup) {
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/cgroup.procs", cgroup) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    // 0 stands for who writes it.
+    const bool entered = fd >= 0 && write(fd, "0", 1) == 1;
+    if (fd >= 0) close(fd);
+    return entered;
+}
+
+static void answer(struct shared *shared) {
+    const uint64_t response_ns = now_ns() - shared->passed_ns;
+    shared->responses_ns[shared->hops++ % RESPONSES_KEPT] =
+        response_ns < UINT32_MAX ? (uint32_t)response_ns : UINT32_MAX;
+}
+
+// A token of 0 ends whoever gets it, after it was passed on once more.
+static int member(struct ring *ring, unsigned index, const char *cgroup) {
+    if (!enter(cgroup)) return fail("enter", cgroup);
+    atomic_fetch_add(&ring->shared->ready, 1);
+    const unsigned next = (index + 1) % ring->members;
+    char token;
+    do {
+        if (read(ring->pipes[index][0], &token, 1) != 1) return fail("get", "the token");
+        if (token) {
+            if (ring->work_ns) work(ring->work_ns);
+            if (ring->shared->passed_ns) answer(ring->shared);
+            if (atomic_load_explicit(&ring->shared->stop, memory_order_relaxed)) {
+                // The ends of processes are not timed.
+                ring->shared->end_ns = now_ns();
+                token = 0;
+            }
+        }
+        ring->shared->passed_ns = now_ns();
+        if (write(ring->pipes[next][1], &token, 1) != 1) return fail("pass on", "the token");
+    } while (token);
+    return 0;
+}
+
+static int by_length(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool use_cpu(uint64_t cpu) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return false;
+    for (unsigned c = 0; cpu == UINT64_MAX && c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &set)) cpu = c;
+    if (cpu >= CPU_SETSIZE) {
+        errno = EINVAL;
+        return false;
+    }
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: token [--milliseconds M] [--work W] [--cpu C] DIR..., at most %d\n",
+            MEMBERS_MAX);
+    return 2;
+}
+
+static int run(struct ring *ring, char **cgroups, uint64_t milliseconds) {
+    struct shared *shared = ring->shared;
+    for (unsigned m = 0; m < ring->members; m++) {
+        const pid_t child = fork();
+        if (child < 0) return fail("fork for", cgroups[m]);
+        if (child == 0) _exit(member(ring, m, cgroups[m]));
+        ring->pids[m] = child;
+    }
+    // Who cannot enter its cgroup has said so and ended.
+    for (int status; atomic_load(&shared->ready) < ring->members; usleep(1000))
+        if (waitpid(-1, &status, WNOHANG) > 0) return 1;
+    const uint64_t begin_ns = now_ns();
+    if (write(ring->pipes[0][1], "x", 1) != 1) return fail("pass on", "the token");
+    usleep((useconds_t)(milliseconds * 1000));
+    atomic_store(&shared->stop, true);
+    for (unsigned m = 0; m < ring->members; m++) {
+        int status = 0;
+        if (wait(&status) < 0 || status != 0) return 1;
+    }
+    const double seconds = (double)(shared->end_ns - begin_ns) * 1e-9;
+    const size_t kept = shared->hops < RESPONSES_KEPT ? shared->hops : RESPONSES_KEPT;
+    qsort(shared->responses_ns, kept, sizeof *shared->responses_ns, by_length);
+    if (kept == 0) {
+        fprintf(stderr, "token: it was not answered once: more --milliseconds are needed\n");
+        return 1;
+    }
+    printf("response_ns median=%u p99=%u max=%u\n", shared->responses_ns[kept / 2],
+           shared->responses_ns[kept - 1 - kept / 100], shared->responses_ns[kept - 1]);
+    result_print("token", ring->members, milliseconds, shared->hops, seconds);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    uint64_t milliseconds = 1000, cpu = UINT64_MAX;
+    struct ring ring = {0};
+    int i = 1;
+    for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
+        const char *value = argv[i + 1];
+        if (strcmp(argv[i], "--milliseconds") == 0) {
+            if ((milliseconds = result_amount(value)) == 0) return usage();
+        } else if (strcmp(argv[i], "--work") == 0 && (*value >= '0' && *value <= '9')) {
+            ring.work_ns = result_amount(value);
+        } else if (strcmp(argv[i], "--cpu") == 0 && (*value >= '0' && *value <= '9')) {
+            cpu = result_amount(value);
+        } else {
+            return usage();
+        }
+    }
+    if (i >= argc || argv[i][0] == '-' || argc - i > MEMBERS_MAX) return usage();
+    ring.members = (unsigned)(argc - i);
+    ring.shared = mmap(NULL, sizeof *ring.shared, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ring.pipes = calloc(ring.members, sizeof *ring.pipes);
+    ring.pids = calloc(ring.members, sizeof *ring.pids);
+    if (ring.shared == MAP_FAILED || !ring.pipes || !ring.pids) return fail("get", "memory");
+    if (!use_cpu(cpu)) return fail("run on", "this CPU");
+    for (unsigned m = 0; m < ring.members; m++)
+        if (pipe(ring.pipes[m]) != 0) return fail("make", "a pipe (ulimit -n)");
+    const int status = run(&ring, argv + i, milliseconds);
+    // Whoever still waits for the token is not needed any more.
+    for (unsigned m = 0; status != 0 && m < ring.members; m++)
+        if (ring.pids[m] > 0) kill(ring.pids[m], SIGTERM);
+    return status;
+}

@@ -1,0 +1,216 @@
+//! What counting per cgroup costs: the comparison behind `whit bench cgroup`.
+//!
+//! Processes in cgroups of their own pass a token around on one CPU, so that every hop is a switch
+//! between cgroups. Meanwhile somebody counts two events in each cgroup, in their parent and in the
+//! whole system, and prints them every second: the command line of the patches that made cgroup
+//! switches cheaper in the kernel. What a hop takes longer than with nobody counting is the cost.
+//! Everything is run once a round, in turn.
+
+mod counter;
+mod groups;
+mod load;
+mod render;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use counter::{Counter, CounterKind};
+pub use load::Hops;
+pub use render::markdown;
+
+use crate::Error;
+use crate::scratch::Scratch;
+use crate::summary::Spread;
+use crate::system::System;
+use crate::turns::order;
+use counter::Command;
+use groups::Groups;
+use load::Load;
+
+/// Version of the JSON form; a change that readers must know of raises it.
+pub const SCHEMA: u32 = 1;
+/// Where the kernel lists the core's PMU.
+const CORE_PMUS: [&str; 2] =
+    ["/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core"];
+/// What is counted where there is a PMU that counts, and where there is none.
+const HARDWARE: [&str; 2] = ["cycles", "instructions"];
+const SOFTWARE: [&str; 2] = ["cpu-clock", "page-faults"];
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Runs of each.
+    pub rounds: usize,
+    /// How long the token goes around in a run.
+    pub duration: Duration,
+    /// Numbers of sibling cgroups.
+    pub cgroups: Vec<usize>,
+    /// Work of a hop, in nanoseconds; each with the smallest number of cgroups, the first with all.
+    pub work_ns: Vec<u64>,
+    /// The events; `None`: two of the PMU where there is one, else of the kernel.
+    pub events: Option<Vec<String>>,
+    /// The whit to compare.
+    pub whit: PathBuf,
+    /// Where workloads are.
+    pub workloads: PathBuf,
+    /// Where counts are written.
+    pub directory: PathBuf,
+    /// Limit for one run.
+    pub limit: Duration,
+}
+
+/// The whole result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The machine.
+    pub system: System,
+    /// The events that were counted.
+    pub events: Vec<String>,
+    /// Who counted.
+    pub counters: Vec<Counter>,
+    /// Who is not here, and why.
+    pub absent: Vec<String>,
+    /// One for each number of cgroups and amount of work.
+    pub tables: Vec<Table>,
+}
+
+/// Runs with the same number of cgroups and the same work.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Table {
+    /// Siblings.
+    pub cgroups: usize,
+    /// Work of a hop.
+    pub work_ns: u64,
+    /// With nobody counting, one for each round.
+    pub alone: Vec<Hops>,
+    /// With somebody counting.
+    pub rows: Vec<Row>,
+}
+
+/// Runs while one counter counted.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Which.
+    pub counter: CounterKind,
+    /// One for each round.
+    pub runs: Vec<Run>,
+    /// Why there are no runs, or fewer.
+    pub refused: Option<String>,
+}
+
+/// One run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Run {
+    /// The token's way.
+    pub hops: Hops,
+    /// CPU time of the counter in both modes, as a share of the time that it ran.
+    pub counter_cpu: f64,
+}
+
+impl Table {
+    fn new(cgroups: usize, work_ns: u64, counters: &[Counter]) -> Table {
+        let row =
+            |counter: &Counter| Row { counter: counter.kind, runs: Vec::new(), refused: None };
+        Table { cgroups, work_ns, alone: Vec::new(), rows: counters.iter().map(row).collect() }
+    }
+
+    /// What a hop took longer than alone in the same round, in nanoseconds.
+    pub fn added_ns(&self, counter: CounterKind) -> Option<Spread> {
+        let row = self.rows.iter().find(|row| row.counter == counter)?;
+        let pairs = row.runs.iter().zip(&self.alone);
+        Spread::of(pairs.map(|(run, alone)| run.hops.mean_ns - alone.mean_ns))
+    }
+}
+
+impl Comparison {
+    /// Whether every run of whit came through.
+    pub fn whit_succeeded(&self) -> bool {
+        let rows = || self.tables.iter().flat_map(|table| &table.rows);
+        rows().all(|row| row.counter == CounterKind::Perf || row.refused.is_none())
+    }
+}
+
+/// Compares.
+///
+/// # Errors
+/// Where cgroups cannot be made, or the workload does not run without anybody counting.
+pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let events = options.events.clone().unwrap_or_else(default_events);
+    let (counters, absent) = Counter::detect_all(&options.whit);
+    let scratch = Scratch::new(&options.directory)?;
+    let sizes: Vec<(Groups, Table)> = pairs(options)
+        .into_iter()
+        .map(|(cgroups, work_ns)| {
+            Ok((Groups::make(cgroups)?, Table::new(cgroups, work_ns, &counters)))
+        })
+        .collect::<Result<_, Error>>()?;
+    let mut sizes = sizes;
+    for round in 0..options.rounds {
+        say(&format!("round {} of {}", round + 1, options.rounds));
+        for size in order(round, sizes.len()) {
+            let (groups, table) = &mut sizes[size];
+            round_of(round, groups, table, &counters, &events, options, &scratch)?;
+        }
+    }
+    let tables = sizes.into_iter().map(|(_, table)| table).collect();
+    Ok(Comparison { schema: SCHEMA, system: System::detect(), events, counters, absent, tables })
+}
+
+/// All numbers of cgroups with the first amount of work, then the first number with the others.
+fn pairs(options: &Options) -> Vec<(usize, u64)> {
+    let work = options.work_ns.first().copied().unwrap_or(0);
+    let all = options.cgroups.iter().map(|&cgroups| (cgroups, work));
+    let first = options.cgroups.first().copied();
+    let more = options.work_ns.iter().skip(1).filter_map(|&work_ns| Some((first?, work_ns)));
+    all.chain(more).collect()
+}
+
+fn default_events() -> Vec<String> {
+    let has_pmu = CORE_PMUS.iter().any(|pmu| Path::new(pmu).is_dir());
+    if has_pmu { HARDWARE } else { SOFTWARE }.map(str::to_owned).to_vec()
+}
+
+/// Everybody once; who was refused is not asked again.
+fn round_of(
+    round: usize,
+    groups: &Groups,
+    table: &mut Table,
+    counters: &[Counter],
+    events: &[String],
+    options: &Options,
+    scratch: &Scratch,
+) -> Result<(), Error> {
+    let load = Load::new(&options.workloads, groups, options.duration, table.work_ns);
+    for turn in order(round, counters.len() + 1) {
+        let Some(counter) = counters.get(turn) else {
+            table.alone.push(load.run(options.limit)?);
+            continue;
+        };
+        let row = &mut table.rows[turn];
+        if row.refused.is_some() {
+            continue;
+        }
+        let command = Command { counter, events, groups, output: &scratch.path().join("counts") };
+        match run(&command, &load, options.limit)? {
+            Ok(run) => row.runs.push(run),
+            Err(reason) => row.refused = Some(reason),
+        }
+    }
+    Ok(())
+}
+
+fn run(command: &Command<'_>, load: &Load, limit: Duration) -> Result<Result<Run, String>, Error> {
+    let running = match command.start(limit)? {
+        Ok(running) => running,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let hops = load.run(limit)?;
+    Ok(running.stop(limit)?.map(|counter_cpu| Run { hops, counter_cpu }))
+}
+
+#[cfg(test)]
+mod tests;

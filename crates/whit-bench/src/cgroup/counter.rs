@@ -1,0 +1,228 @@
+//! Who counts, and whether it did.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Serialize, Serializer};
+use wait4::Wait4;
+
+use super::groups::Groups;
+use crate::Error;
+use crate::measure::{End, anonymous_file, wait_for_end};
+use crate::peer::{perf, version};
+use crate::record::recorder::refusal;
+
+/// How often the file of counts is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Between two prints, in milliseconds.
+const INTERVAL_MS: &str = "1000";
+
+/// A way to count per cgroup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CounterKind {
+    /// `perf stat -G`.
+    Perf,
+    /// whit with the kernel's cgroup events.
+    WhitKernel,
+    /// whit with a BPF program at each change of cgroup.
+    WhitBpf,
+}
+
+impl CounterKind {
+    /// All of them.
+    pub const ALL: [CounterKind; 3] =
+        [CounterKind::Perf, CounterKind::WhitKernel, CounterKind::WhitBpf];
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            CounterKind::Perf => &[],
+            CounterKind::WhitKernel => &["--bpf-counters=off"],
+            CounterKind::WhitBpf => &["--bpf-counters=on"],
+        }
+    }
+}
+
+impl fmt::Display for CounterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            CounterKind::Perf => "perf stat -G",
+            CounterKind::WhitKernel => "whit stat -G --bpf-counters=off",
+            CounterKind::WhitBpf => "whit stat -G --bpf-counters=on",
+        })
+    }
+}
+
+impl Serialize for CounterKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A counter that is installed here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Counter {
+    /// Which.
+    pub kind: CounterKind,
+    /// What is run.
+    pub program: PathBuf,
+    /// What it says of itself.
+    pub version: String,
+}
+
+impl Counter {
+    /// All that are here, and why others are not.
+    pub fn detect_all(whit: &Path) -> (Vec<Counter>, Vec<String>) {
+        let (mut here, mut absent) = (Vec::new(), Vec::new());
+        for kind in CounterKind::ALL {
+            let program = if kind == CounterKind::Perf { perf() } else { whit.to_owned() };
+            match version(&program) {
+                Ok(version) => here.push(Counter { kind, program, version }),
+                Err(reason) => absent.push(format!("{kind}: {reason}")),
+            }
+        }
+        (here, absent)
+    }
+}
+
+/// A counter with what it is to count.
+#[derive(Debug)]
+pub(super) struct Command<'a> {
+    pub(super) counter: &'a Counter,
+    pub(super) events: &'a [String],
+    pub(super) groups: &'a Groups,
+    pub(super) output: &'a Path,
+}
+
+impl Command<'_> {
+    /// The words after the program: the events in each child, in the parent, everywhere.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let events = self.events.join(",");
+        let mut words = vec!["stat".to_owned()];
+        words.extend(self.counter.kind.options().iter().map(|&option| option.to_owned()));
+        for name in self.groups.children.iter().chain([&self.groups.parent]) {
+            let names = vec![name.as_str(); self.events.len()].join(",");
+            words.extend(["-e".to_owned(), events.clone(), "-G".to_owned(), names]);
+        }
+        words.extend(["-a", "-e", &events, "-I", INTERVAL_MS, "-x,", "-o"].map(str::to_owned));
+        words.push(self.output.display().to_string());
+        words
+    }
+
+    /// Starts it, and waits until it has counted once; the reason where it does not.
+    pub(super) fn start(&self, limit: Duration) -> Result<Result<Running, String>, Error> {
+        // Counts of the run before would be taken for those of this one.
+        let _ = std::fs::remove_file(self.output);
+        let failed = |source| Error::Run { program: self.counter.program.clone(), source };
+        let stderr = anonymous_file().map_err(failed)?;
+        let mut command = std::process::Command::new(&self.counter.program);
+        command.args(self.arguments()).env("PERF_CONFIG", "/dev/null");
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(stderr.try_clone().map_err(failed)?);
+        let child = command.spawn().map_err(failed)?;
+        let mut running = Running {
+            child,
+            stderr,
+            program: self.counter.program.clone(),
+            output: self.output.to_owned(),
+            cgroups: self.groups.children.iter().chain([&self.groups.parent]).cloned().collect(),
+            begin: Instant::now(),
+        };
+        Ok(running.wait_for_counts(limit)?.map(|()| running))
+    }
+}
+
+/// A counter that counts. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    stderr: File,
+    program: PathBuf,
+    output: PathBuf,
+    cgroups: Vec<String>,
+    begin: Instant,
+}
+
+impl Running {
+    fn wait_for_counts(&mut self, limit: Duration) -> Result<Result<(), String>, Error> {
+        while self.begin.elapsed() < limit {
+            if counted(&self.counts()).0 > 0 {
+                return Ok(Ok(()));
+            }
+            if let Some(status) = self.child.try_wait().map_err(self.failed())? {
+                return Ok(Err(format!("{status}: {}", self.refusal())));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Ok(Err(format!("counted nothing within {} s", limit.as_secs())))
+    }
+
+    /// Ends it; the CPU time that it took as a share of the time that it ran, or why that does not
+    /// count.
+    pub(super) fn stop(mut self, limit: Duration) -> Result<Result<f64, String>, Error> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            kill_process(pid, Signal::INT).map_err(|errno| self.failed()(errno.into()))?;
+        }
+        if !matches!(
+            wait_for_end(&self.child, limit, &|| None).map_err(self.failed())?,
+            End::ByItself
+        ) {
+            return Ok(Err(format!("did not end within {} s", limit.as_secs())));
+        }
+        let used = self.child.wait4().map_err(self.failed())?.rusage;
+        let share = (used.utime + used.stime).as_secs_f64() / self.begin.elapsed().as_secs_f64();
+        let (_, seen) = counted(&self.counts());
+        let missing = self.cgroups.iter().filter(|&cgroup| !seen.contains(cgroup)).count();
+        if missing > 0 {
+            return Ok(Err(format!("counted nothing in {missing} cgroups; {}", self.refusal())));
+        }
+        Ok(Ok(share))
+    }
+
+    fn counts(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    fn refusal(&mut self) -> String {
+        let mut text = String::new();
+        // What cannot be read is not there to be shown.
+        let _ = self.stderr.seek(SeekFrom::Start(0));
+        let _ = self.stderr.read_to_string(&mut text);
+        refusal(&text)
+    }
+
+    fn failed(&self) -> impl FnOnce(std::io::Error) -> Error {
+        let program = self.program.clone();
+        move |source| Error::Run { program, source }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The number of lines with counts, and the cgroups that anything was counted in. The fields are time,
+/// count, unit, event, cgroup.
+fn counted(text: &str) -> (usize, HashSet<String>) {
+    let mut lines = 0;
+    let mut cgroups = HashSet::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [_, count, _, _, cgroup, ..] = fields[..] else { continue };
+        lines += 1;
+        if count.parse::<f64>().is_ok_and(|count| count > 0.0) {
+            cgroups.insert(cgroup.to_owned());
+        }
+    }
+    (lines, cgroups)
+}

@@ -1,0 +1,162 @@
+use super::groups::Groups;
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+fn hops(mean_ns: f64) -> Hops {
+    Hops { mean_ns, median_ns: mean_ns, p99_ns: 2.0 * mean_ns }
+}
+
+fn table(cgroups: usize, perf: &[f64], bpf: &[f64]) -> Table {
+    let row = |counter, means: &[f64]| Row {
+        counter,
+        runs: means.iter().map(|&ns| Run { hops: hops(ns), counter_cpu: 0.01 }).collect(),
+        refused: None,
+    };
+    Table {
+        cgroups,
+        work_ns: 0,
+        alone: vec![hops(5000.0), hops(6000.0), hops(5500.0)],
+        rows: vec![row(CounterKind::Perf, perf), row(CounterKind::WhitBpf, bpf)],
+    }
+}
+
+fn comparison(tables: Vec<Table>) -> Comparison {
+    Comparison {
+        schema: SCHEMA,
+        system: System::default(),
+        events: vec!["cycles".into()],
+        counters: Vec::new(),
+        absent: vec!["perf stat -G: not installed".into()],
+        tables,
+    }
+}
+
+#[test]
+fn what_is_added_is_added_to_the_same_round() {
+    let table = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6300.0, 5900.0]);
+    let added = table.added_ns(CounterKind::Perf).unwrap();
+    assert_eq!((added.median, added.min, added.max), (4000.0, 4000.0, 4000.0));
+    assert_eq!(table.added_ns(CounterKind::WhitBpf).unwrap().median, 400.0);
+    assert_eq!(table.added_ns(CounterKind::WhitKernel), None);
+}
+
+#[test]
+fn the_text_says_what_was_aimed_at() {
+    let six = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6300.0, 5900.0]);
+    let many = table(600, &[99_000.0, 99_000.0, 99_000.0], &[5440.0, 6440.0, 5940.0]);
+    let text = markdown(&comparison(vec![six, many]));
+    assert!(text.contains("6 cgroups, 0 ns of work: whit with BPF adds 0.10 of what"), "{text}");
+    assert!(text.contains("adds 1.10 at 600 cgroups of what it adds at 6"), "{text}");
+    assert!(text.contains("- perf stat -G: not installed"), "{text}");
+}
+
+#[test]
+fn who_was_refused_is_shown_and_not_compared() {
+    let mut six = table(6, &[9000.0], &[]);
+    six.rows[1].refused = Some("exit code 1: no BPF here".into());
+    let comparison = comparison(vec![six]);
+    assert!(!comparison.whit_succeeded());
+    let text = markdown(&comparison);
+    assert!(text.contains("| exit code 1: no BPF here |") && !text.contains("adds 0."), "{text}");
+}
+
+#[test]
+fn every_number_of_cgroups_is_run_with_the_first_work() {
+    let options = Options { cgroups: vec![6, 60], work_ns: vec![0, 50], ..options("".as_ref()) };
+    assert_eq!(pairs(&options), [(6, 0), (60, 0), (6, 50)]);
+}
+
+fn options(directory: &Path) -> Options {
+    Options {
+        rounds: 2,
+        duration: Duration::from_millis(1),
+        cgroups: vec![2],
+        work_ns: vec![0],
+        events: Some(vec!["a".into(), "b".into()]),
+        whit: directory.join("whit"),
+        workloads: directory.to_owned(),
+        directory: directory.join("scratch"),
+        limit: Duration::from_secs(60),
+    }
+}
+
+fn program(path: &Path, script: &str) {
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Prints a count for each cgroup that it is given, but those that end in `leave_out`.
+fn counter(leave_out: &str) -> String {
+    format!(
+        r#"[ "$1" = --version ] && exec echo fake
+        while [ $# -gt 0 ]; do
+            case $1 in -G) names="$names ${{2%%,*}}"; shift;; -o) out=$2; shift;; esac; shift
+        done
+        for name in $names; do case $name in *{leave_out}) ;; *) echo "1.0,5,,a,$name,1,100,,";; esac; done >"$out"
+        trap 'exit 0' INT
+        while :; do sleep 0.01; done"#
+    )
+}
+
+const TOKEN: &str = "echo response_ns median=5 p99=9 max=10; echo result operations_per_s=1e8 \
+                     seconds=1 user_s=0 system_s=0";
+
+/// Whether cgroups can be made here; says it where not.
+fn has_cgroups() -> bool {
+    match Groups::make(1) {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            skip(&format!("whit-bench cgroups: {error}"));
+            false
+        }
+    }
+}
+
+fn skip(line: &str) {
+    use std::io::Write;
+    let Some(path) = std::env::var_os("WHIT_SKIP_LOG") else { return };
+    let mut log = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    writeln!(log, "{line}").unwrap();
+}
+
+#[test]
+fn counters_are_started_checked_and_stopped() {
+    if !has_cgroups() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    program(&directory.path().join("whit"), &counter("nobody"));
+    program(&directory.path().join("token"), TOKEN);
+    let options = options(directory.path());
+    let comparison = compare(&options, &mut |_| ()).unwrap();
+    let row = |kind| comparison.tables[0].rows.iter().find(|row| row.counter == kind).unwrap();
+    assert_eq!(row(CounterKind::WhitBpf).refused, None);
+    assert_eq!(row(CounterKind::WhitBpf).runs.len(), 2);
+    assert_eq!(
+        comparison.tables[0].alone,
+        [Hops { mean_ns: 10.0, median_ns: 5.0, p99_ns: 9.0 }; 2]
+    );
+    // Who leaves a cgroup out has not counted.
+    program(&directory.path().join("whit"), &counter("c1"));
+    let comparison = compare(&options, &mut |_| ()).unwrap();
+    let row = |kind| comparison.tables[0].rows.iter().find(|row| row.counter == kind).unwrap();
+    let refused = row(CounterKind::WhitKernel).refused.clone().unwrap();
+    assert!(refused.contains("counted nothing in 1 cgroups"), "{refused}");
+    assert!(!comparison.whit_succeeded());
+}
+
+#[test]
+fn a_counter_that_ends_at_once_is_quoted() {
+    if !has_cgroups() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = "[ \"$1\" = --version ] && exec echo fake; echo 'whit: error: no BPF' >&2; exit 3";
+    program(&directory.path().join("whit"), script);
+    program(&directory.path().join("token"), TOKEN);
+    let comparison = compare(&options(directory.path()), &mut |_| ()).unwrap();
+    let rows = &comparison.tables[0].rows;
+    let refused = rows.iter().find(|row| row.counter == CounterKind::WhitBpf).unwrap();
+    assert_eq!(refused.refused.as_deref(), Some("exit status: 3: no BPF"));
+}
