@@ -21,6 +21,7 @@ pub mod metric;
 pub mod notice;
 pub mod options;
 pub mod perf;
+pub mod plan;
 pub mod reading;
 pub mod session;
 pub mod shadow;

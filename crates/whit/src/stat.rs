@@ -5,6 +5,7 @@
 mod events;
 mod options;
 mod parse;
+mod plan;
 
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
@@ -95,6 +96,10 @@ pub(crate) struct StatArgs {
     /// Show the time of each run
     #[arg(long)]
     table: bool,
+    /// Count nothing, but say which events will share counters and how much of the time each will count;
+    /// on the counters of this CPU, or of another that is named
+    #[arg(long, value_name = "PMU", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    plan: Option<String>,
     /// Shell command before each run
     #[arg(long, value_name = "COMMAND")]
     pre: Option<OsString>,
@@ -202,6 +207,10 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8> {
     let mut out = args.open_output()?;
     let roots = Roots::default();
     let options = args.options(out.is_terminal())?;
+    if let Some(pmu) = &args.plan {
+        args.print_plan(pmu, options, &roots, &mut out)?;
+        return Ok(0);
+    }
     let mut listener = |notice: Notice| args.print(&notice);
     let outcome = session::count(&options, &roots, &mut out, &mut listener)?;
     Ok(u8::try_from(outcome.exit_code()).unwrap_or(u8::MAX))

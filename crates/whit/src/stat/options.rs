@@ -14,7 +14,9 @@ use whit_sys::locale;
 impl StatArgs {
     pub(super) fn options(&self, is_terminal: bool) -> Result<StatOptions> {
         self.check()?;
-        let (target, overridden) = self.target.choose(None, !self.command.is_empty())?;
+        // A plan needs nobody to count.
+        let has_command = !self.command.is_empty() || self.plan.is_some();
+        let (target, overridden) = self.target.choose(None, has_command)?;
         for what in overridden {
             if !self.quiet {
                 eprintln!("whit: warning: {what}");

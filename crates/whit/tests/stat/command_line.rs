@@ -141,3 +141,19 @@ fn modes_and_groups_for_all_events() {
         Ok(())
     });
 }
+
+#[test]
+fn a_plan_is_made_before_anything_is_counted() {
+    let plan = |arguments: &[&str]| whit(arguments).output().unwrap();
+    let output = plan(&["--plan=k10", "-e", "r1,r2,r3,r4,r5,faults", "--", "false"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "the command is not run: {}", output.status);
+    assert!(text.contains("80% of the time (4 of 5 turns)"), "{text}");
+    assert!(text.ends_with("needs no counter of this PMU: faults\n"), "{text}");
+    let output = plan(&["--plan=i386"]);
+    assert!(said(&output).contains("choose one of skylake,"), "{}", said(&output));
+    // Nobody to count is needed; a machine without a PMU says what can be planned for.
+    let output = plan(&["--plan", "-e", "cycles"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap() + &said(&output);
+    assert!(text.contains("PMU of this CPU: ") || text.contains("--plan=skylake"), "{text}");
+}
