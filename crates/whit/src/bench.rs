@@ -4,6 +4,7 @@ mod cgroup;
 mod pmu;
 mod record;
 mod report;
+mod switches;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -37,6 +38,8 @@ enum What {
     Report(report::ReportArgs),
     /// Compare ways to switch events between cgroups, on simulated hardware
     Sched(pmu::SchedArgs),
+    /// Compare ways to record every context switch with its stack: slowdown, losses, sizes
+    Switches(switches::SwitchesArgs),
 }
 
 /// Where results go beside standard output.
@@ -60,6 +63,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Record(args) => record::run(args),
         What::Report(args) => report::run(args),
         What::Sched(args) => pmu::sched(args),
+        What::Switches(args) => switches::run(args),
     }
 }
 

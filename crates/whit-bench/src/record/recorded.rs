@@ -12,6 +12,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use whit_perfdata::event_table::EventTable;
+use whit_perfdata::ledger::{BpfLedger, BpfMeasurement};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::stream::{Stream, StreamReader};
@@ -52,6 +53,17 @@ pub struct Recorded {
     pub unreadable_bytes: u64,
     /// What the recorder measured itself, where it is whit.
     pub ledger: Option<LedgerLoss>,
+    /// The recorder's BPF programs, where it has some and the kernel timed them.
+    pub bpf: Option<BpfRuns>,
+}
+
+/// Runs of a recorder's BPF programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct BpfRuns {
+    /// Times that they ran.
+    pub runs: u64,
+    /// Time in them, summed over CPUs.
+    pub run_time_ns: u64,
 }
 
 /// The loss that whit's ledger has.
@@ -65,6 +77,13 @@ pub struct LedgerLoss {
     pub paused_ns: u64,
     /// Recorded time, summed over rings.
     pub elapsed_ns: u64,
+}
+
+impl BpfRuns {
+    fn of(ledger: &BpfLedger) -> Option<BpfRuns> {
+        let is_timed = ledger.measurement == BpfMeasurement::Statistics && ledger.runs > 0;
+        is_timed.then_some(BpfRuns { runs: ledger.runs, run_time_ns: ledger.run_time_ns })
+    }
 }
 
 impl Recorded {
@@ -83,6 +102,7 @@ impl Recorded {
             paused_ns: ledger.paused_ns,
             elapsed_ns: ledger.elapsed_ns,
         });
+        recorded.bpf = recording.features.ledger().and_then(|ledger| BpfRuns::of(&ledger.bpf));
         recorded.lost = recorded.lost_in_all();
         recorded.rings = rings.by_cpu.len() as u64;
         if rings.all_have_times && !rings.by_cpu.is_empty() {

@@ -1,0 +1,240 @@
+//! What it costs to see every context switch with its stack: the comparison behind
+//! `whit bench switches`.
+//!
+//! Two loads: threads that hand a token to and fro, so that there is little but switches; and a program
+//! that computes deep in its stack, sampled at 5 kHz. Recorders differ in how they get at user stacks
+//! (a copy of the stack for later, or unwinding in the kernel) and at the data. Everything runs once a
+//! round, in turn, and the load alone in between.
+
+mod recorders;
+mod render;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use recorders::{Load, Way};
+pub use render::markdown;
+
+use crate::Error;
+use crate::disk;
+use crate::record::recorded::BpfRuns;
+use crate::record::run::{Place, Run};
+use crate::record::workload::{Alone, Job, calibrate};
+use crate::scratch::Scratch;
+use crate::size::ByteSize;
+use crate::summary::Spread;
+use crate::system::System;
+use crate::turns::order;
+use recorders::Programs;
+
+/// Version of the JSON form; a change that readers must know of raises it.
+pub const SCHEMA: u32 = 1;
+/// Runs of the load alone in each round.
+const RUNS_ALONE: usize = 3;
+/// A recording of one run is smaller than this on any machine of today.
+const RECORDING_MAX: ByteSize = ByteSize(8 << 30);
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Loads, in the order of the result.
+    pub loads: Vec<Load>,
+    /// Runs of each recorder.
+    pub rounds: usize,
+    /// How long a load takes alone.
+    pub duration: Duration,
+    /// Event to sample.
+    pub event: String,
+    /// The whit to compare.
+    pub whit: PathBuf,
+    /// Where workloads are.
+    pub workloads: PathBuf,
+    /// Where recordings are written and removed.
+    pub directory: PathBuf,
+    /// Limit for one run.
+    pub limit: Duration,
+}
+
+/// The whole result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The machine.
+    pub system: System,
+    /// The event that was sampled.
+    pub event: String,
+    /// Who took part, in which version.
+    pub versions: Vec<String>,
+    /// Who is not here, and why.
+    pub absent: Vec<String>,
+    /// One for each load.
+    pub tables: Vec<Table>,
+}
+
+/// One load under all recorders.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Table {
+    /// Which.
+    pub load: Load,
+    /// Its command line.
+    pub command: String,
+    /// Without a recorder, the medians of each round.
+    pub alone: Vec<Alone>,
+    /// With one.
+    pub rows: Vec<Row>,
+}
+
+/// One way to record.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Which.
+    pub way: Way,
+    /// Its options.
+    pub options: String,
+    /// One for each round.
+    pub runs: Vec<Cost>,
+    /// Why there are no runs, or fewer.
+    pub refused: Option<String>,
+}
+
+/// What one run cost.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cost {
+    /// Time of the load's main loop over that of the same round's runs alone.
+    pub slowdown: f64,
+    /// CPU time of the recorder without the load.
+    pub recorder_cpu_s: f64,
+    /// Size of the recording.
+    pub size_bytes: u64,
+    /// What is in it, where its format tells.
+    pub recorded: Option<Content>,
+}
+
+/// What a recording holds and lacks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Content {
+    /// Samples, those of switches included.
+    pub samples: u64,
+    /// Records dropped as a share of all, between 0 and 1.
+    pub lost_share: f64,
+    /// BPF programs of the recorder.
+    pub bpf: Option<BpfRuns>,
+}
+
+impl Table {
+    /// A figure over all rounds of one way to record.
+    pub fn spread(&self, way: Way, of: impl Fn(&Cost) -> Option<f64>) -> Option<Spread> {
+        let row = self.rows.iter().find(|row| row.way == way && row.refused.is_none())?;
+        Spread::of(row.runs.iter().filter_map(of))
+    }
+}
+
+impl Comparison {
+    /// Whether every run of whit came through.
+    pub fn whit_succeeded(&self) -> bool {
+        let rows = || self.tables.iter().flat_map(|table| &table.rows);
+        rows().all(|row| !row.way.is_whit() || row.refused.is_none())
+    }
+}
+
+/// Compares.
+///
+/// # Errors
+/// Where a load does not run alone, a program vanishes, or there is no room for recordings.
+pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let programs = Programs::detect(&options.whit);
+    let scratch = Scratch::new(&options.directory)?;
+    disk::require(&options.directory, RECORDING_MAX, "or choose another --dir")?;
+    let place = Place { scratch: &scratch, limit: options.limit };
+    let mut tables = Vec::new();
+    for &load in &options.loads {
+        tables.push(one_load(load, options, &programs, place, say)?);
+    }
+    Ok(Comparison {
+        schema: SCHEMA,
+        system: System::detect(),
+        event: options.event.clone(),
+        versions: programs.versions(),
+        absent: programs.absent().to_vec(),
+        tables,
+    })
+}
+
+fn one_load(
+    load: Load,
+    options: &Options,
+    programs: &Programs,
+    place: Place<'_>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Table, Error> {
+    let (workload, threads) = load.workload();
+    let directory = &options.workloads;
+    let job = calibrate(workload, directory, threads, options.duration, options.limit)?;
+    say(&format!("{load}: {}", job.words.join(" ")));
+    let row = |way: Way| Row {
+        way,
+        options: way.options(load, &options.event).join(" "),
+        runs: Vec::new(),
+        refused: None,
+    };
+    let rows =
+        Way::of(load).iter().filter(|way| programs.has(**way)).map(|&way| row(way)).collect();
+    let mut table = Table { load, command: job.words.join(" "), alone: Vec::new(), rows };
+    for round in 0..options.rounds {
+        say(&format!("  round {} of {}", round + 1, options.rounds));
+        one_round(round, &mut table, &job, &options.event, programs, place)?;
+    }
+    Ok(table)
+}
+
+/// Every way once. Slowdowns are known only at the end, when the load has run alone often enough.
+fn one_round(
+    round: usize,
+    table: &mut Table,
+    job: &Job,
+    event: &str,
+    programs: &Programs,
+    place: Place<'_>,
+) -> Result<(), Error> {
+    let interval = table.rows.len().div_ceil(RUNS_ALONE).max(1);
+    let (mut alone, mut measured) = (Vec::new(), Vec::new());
+    for (turn, index) in order(round, table.rows.len()).into_iter().enumerate() {
+        if turn % interval == 0 {
+            alone.push(job.run(place.limit)?);
+        }
+        let row = &mut table.rows[index];
+        if row.refused.is_some() {
+            continue;
+        }
+        match programs.record(row.way, table.load, event, job, place)? {
+            Run::Measured(figures) => measured.push((index, figures)),
+            Run::Refused { message: reason } | Run::Failed { reason } => row.refused = Some(reason),
+            Run::TimedOut { limit_s } => row.refused = Some(format!("took more than {limit_s} s")),
+        }
+    }
+    let Some(alone) = Alone::median(&alone) else { return Ok(()) };
+    for (index, mut figures) in measured {
+        figures.set_overheads(&alone);
+        let row = &mut table.rows[index];
+        let recorded = &figures.recorded;
+        let content = Content {
+            samples: recorded.samples,
+            lost_share: recorded.lost_share(),
+            bpf: recorded.bpf,
+        };
+        row.runs.push(Cost {
+            slowdown: 1.0 + figures.run_overhead,
+            recorder_cpu_s: figures.recorder_cpu_s,
+            size_bytes: recorded.size_bytes,
+            recorded: row.way.tells_content().then_some(content),
+        });
+    }
+    table.alone.push(alone);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! Who records how.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::Error;
+use crate::measure::{self, Outcome};
+use crate::peer::version;
+use crate::record::recorded::Recorded;
+use crate::record::recorder::{Recorder, RecorderKind, refusal};
+use crate::record::run::{Figures, Place, Run, record};
+use crate::record::workload::{Job, Workload, WorkloadResult};
+
+/// Threads of the ping-pong, on any machine.
+const PINGPONG_THREADS: usize = 8;
+/// Samples a second beside the switches.
+const PINGPONG_HZ: &str = "1000";
+/// Of the deep program.
+const DEEP_HZ: &str = "5000";
+/// Every context switch, as an event of its own that has a stack.
+const EVERY_SWITCH: &str = "software/period=1,name=cs,config=0x3/Duk";
+/// What all recordings have: nothing that costs after the end, times, CPUs.
+const FRAME: &str = "-N -B -T --sample-cpu";
+
+/// What is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Load {
+    /// Futex ping-pong of 8 threads: samples and every switch, with user and kernel stacks.
+    Pingpong,
+    /// Deep C++ recursion without frame pointers on every CPU, at 5 kHz.
+    Deep,
+}
+
+impl Load {
+    /// All of them.
+    pub const ALL: [Load; 2] = [Load::Pingpong, Load::Deep];
+
+    fn name(self) -> &'static str {
+        match self {
+            Load::Pingpong => "pingpong",
+            Load::Deep => "deep",
+        }
+    }
+
+    /// The program, and its threads.
+    pub(super) fn workload(self) -> (Workload, usize) {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Load::Pingpong => (Workload::Pingpong, PINGPONG_THREADS),
+            Load::Deep => (Workload::Deep, Workload::Deep.threads(cpus)),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Load {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The text names no load.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("'{text}' is no load; there are {}", Load::ALL.map(Load::name).join(", "))]
+pub struct ParseLoadError {
+    text: String,
+}
+
+impl FromStr for Load {
+    type Err = ParseLoadError;
+
+    fn from_str(text: &str) -> Result<Load, ParseLoadError> {
+        let found = Load::ALL.into_iter().find(|load| load.name() == text);
+        found.ok_or_else(|| ParseLoadError { text: text.to_owned() })
+    }
+}
+
+/// A way to record.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Way {
+    /// `perf record` as it comes.
+    PerfSerial,
+    /// With asynchronous writes.
+    PerfAio,
+    /// With a thread for each CPU.
+    PerfThreads,
+    /// Compressed.
+    PerfZ,
+    /// With dumps of 32 KiB, which hold deep stacks.
+    Perf32K,
+    /// `samply record`.
+    Samply,
+    /// whit with copies of stacks, as perf.
+    WhitRing,
+    /// The same with every mode of streaming.
+    WhitRingAll,
+    /// whit with stacks unwound in the kernel.
+    WhitBpf,
+}
+
+impl Way {
+    /// Those of a load.
+    pub(super) fn of(load: Load) -> &'static [Way] {
+        use Way as W;
+        match load {
+            Load::Pingpong => &[
+                W::PerfSerial,
+                W::PerfAio,
+                W::PerfThreads,
+                W::PerfZ,
+                W::Samply,
+                W::WhitRing,
+                W::WhitRingAll,
+                W::WhitBpf,
+            ],
+            Load::Deep => &[W::PerfSerial, W::Perf32K, W::Samply, W::WhitRing, W::WhitBpf],
+        }
+    }
+
+    /// Those that are perf's, to compare the best of them.
+    pub fn is_perf(self) -> bool {
+        self.recorder() == Some(RecorderKind::Perf)
+    }
+
+    /// Whether it is whit.
+    pub fn is_whit(self) -> bool {
+        self.recorder() == Some(RecorderKind::Whit)
+    }
+
+    /// Whether its recordings are perf.data, which says what it holds.
+    pub(super) fn tells_content(self) -> bool {
+        self.recorder().is_some()
+    }
+
+    fn recorder(self) -> Option<RecorderKind> {
+        match self {
+            Way::Samply => None,
+            Way::WhitRing | Way::WhitRingAll | Way::WhitBpf => Some(RecorderKind::Whit),
+            _ => Some(RecorderKind::Perf),
+        }
+    }
+
+    /// The options of its `record`.
+    pub(super) fn options(self, load: Load, event: &str) -> Vec<String> {
+        let stack = if self == Way::Perf32K { "32768" } else { "8192" };
+        let hz = if load == Load::Deep { DEEP_HZ } else { PINGPONG_HZ };
+        let what = match load {
+            _ if self == Way::Samply => format!("-r {hz}"),
+            Load::Pingpong => format!(
+                "{FRAME} -F {hz} --call-graph dwarf,{stack} --switch-events -e {event},{EVERY_SWITCH}"
+            ),
+            Load::Deep => format!("{FRAME} -F {hz} --call-graph dwarf,{stack} -e {event}"),
+        };
+        let how = match self {
+            Way::PerfAio => "--aio",
+            Way::PerfThreads => "--threads=cpu",
+            Way::PerfZ => "-z",
+            Way::WhitRing => "--engine=ring",
+            Way::WhitRingAll => "--engine=ring --threads=cpu --aio --affinity=cpu -z",
+            Way::WhitBpf => "--engine=bpf",
+            Way::PerfSerial | Way::Perf32K | Way::Samply => "",
+        };
+        format!("{how} {what}").split_ascii_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Way::PerfSerial => "perf",
+            Way::PerfAio => "perf --aio",
+            Way::PerfThreads => "perf --threads",
+            Way::PerfZ => "perf -z",
+            Way::Perf32K => "perf, 32 KiB",
+            Way::Samply => "samply",
+            Way::WhitRing => "whit, ring",
+            Way::WhitRingAll => "whit, ring, all modes",
+            Way::WhitBpf => "whit, bpf",
+        })
+    }
+}
+
+impl Serialize for Way {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What is installed here.
+#[derive(Debug)]
+pub(super) struct Programs {
+    recorders: Vec<Recorder>,
+    samply: Option<String>,
+    absent: Vec<String>,
+}
+
+impl Programs {
+    pub(super) fn detect(whit: &Path) -> Programs {
+        let (mut recorders, mut absent) = (Vec::new(), Vec::new());
+        for kind in RecorderKind::ALL {
+            match Recorder::detect(kind, whit) {
+                Ok(recorder) => recorders.push(recorder),
+                Err(missing) => absent.push(format!("{}: {}", missing.kind, missing.reason)),
+            }
+        }
+        let samply = version(Path::new(SAMPLY)).map_err(|reason| absent.push(reason)).ok();
+        Programs { recorders, samply, absent }
+    }
+
+    pub(super) fn has(&self, way: Way) -> bool {
+        match way.recorder() {
+            Some(kind) => self.recorders.iter().any(|recorder| recorder.kind == kind),
+            None => self.samply.is_some(),
+        }
+    }
+
+    pub(super) fn absent(&self) -> &[String] {
+        &self.absent
+    }
+
+    pub(super) fn versions(&self) -> Vec<String> {
+        let recorders = self.recorders.iter().map(|recorder| recorder.version.clone());
+        recorders.chain(self.samply.clone()).collect()
+    }
+
+    /// Records the job once, and removes the recording.
+    pub(super) fn record(
+        &self,
+        way: Way,
+        load: Load,
+        event: &str,
+        job: &Job,
+        place: Place<'_>,
+    ) -> Result<Run, Error> {
+        let options = way.options(load, event);
+        match way.recorder() {
+            None => samply(&options, job, place),
+            Some(kind) => {
+                let recorder = self.recorders.iter().find(|recorder| recorder.kind == kind);
+                let missing = || Run::Refused { message: "is not installed".into() };
+                recorder.map_or_else(|| Ok(missing()), |it| record(it, &options, job, place))
+            }
+        }
+    }
+}
+
+const SAMPLY: &str = "samply";
+
+/// samply writes a profile of its own; how large it is, what it took, and no more is known of it.
+fn samply(options: &[String], job: &Job, place: Place<'_>) -> Result<Run, Error> {
+    place.scratch.clear()?;
+    let output = place.scratch.path().join("profile.json.gz");
+    let mut command = Command::new(SAMPLY);
+    command.args(["record", "--save-only", "-o"]).arg(&output).args(options);
+    command.arg("--").args(&job.words);
+    let (measurement, printed) = measure::run_watched(command, place.limit, &|| None)
+        .map_err(|source| Error::Run { program: PathBuf::from(SAMPLY), source })?;
+    let size_bytes = std::fs::metadata(&output).map_or(0, |file| file.len());
+    place.scratch.clear()?;
+    Ok(match (&measurement.outcome, WorkloadResult::parse(&printed.stdout)) {
+        (Outcome::TimedOut { limit_s }, _) => Run::TimedOut { limit_s: *limit_s },
+        (Outcome::Success, Some(workload)) if size_bytes > 0 => Run::Measured(Box::new(Figures {
+            run_overhead: 0.0,
+            wall_overhead: 0.0,
+            recorder_cpu_s: (measurement.user_s + measurement.sys_s - workload.cpu_s()).max(0.0),
+            measurement,
+            workload,
+            recorded: Recorded { size_bytes, ..Recorded::default() },
+            crash: None,
+        })),
+        _ => Run::Refused { message: refusal(&printed.stderr) },
+    })
+}

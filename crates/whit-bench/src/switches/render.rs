@@ -1,0 +1,116 @@
+//! The comparison as text.
+
+use super::{Comparison, Cost, Load, Row, Table, Way};
+use crate::markdown::{line_to, number, spread, table_to};
+use crate::size::ByteSize;
+use crate::summary::Spread;
+
+const HEADINGS: [&str; 7] = [
+    "recorder",
+    "slowdown ×",
+    "lost records %",
+    "samples",
+    "MiB",
+    "recorder CPU s",
+    "BPF ns a run",
+];
+const MIB: f64 = (1 << 20) as f64;
+
+/// The machine, who took part, a table for each load, what it comes to.
+pub fn markdown(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for line in comparison.system.lines().iter().chain(&comparison.versions) {
+        line_to(&mut text, &format!("- {line}"));
+    }
+    for line in &comparison.absent {
+        line_to(&mut text, &format!("- not here: {line}"));
+    }
+    line_to(&mut text, &format!("- event: {}", comparison.event));
+    for table in &comparison.tables {
+        table_of(&mut text, table);
+    }
+    text
+}
+
+fn table_of(text: &mut String, table: &Table) {
+    let title = match table.load {
+        Load::Pingpong => "Ping-pong of 8 threads: samples, and every switch with its stacks",
+        Load::Deep => "A deep C++ program on every CPU, at 5 kHz",
+    };
+    line_to(text, &format!("\n### {title}\n"));
+    line_to(text, &format!("- load: `{}`", table.command));
+    let alone = |field: fn(&crate::record::workload::Alone) -> f64| {
+        Spread::of(table.alone.iter().map(field))
+    };
+    if let (Some(seconds), Some(rate)) =
+        (alone(|run| run.result.seconds), alone(|run| run.result.operations_per_s))
+    {
+        let line =
+            format!("- alone: {} s, {:.0} operations a second", spread(&seconds), rate.median);
+        line_to(text, &line);
+    }
+    for row in &table.rows {
+        line_to(text, &format!("- {}: `{}`", row.way, row.options));
+    }
+    line_to(text, "");
+    let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
+    rows.extend(table.rows.iter().map(|row| row_of(table, row)));
+    table_to(text, &rows, 1);
+    if let Some(line) = conclusion(table) {
+        line_to(text, &format!("\n{line}"));
+    }
+}
+
+fn row_of(table: &Table, row: &Row) -> Vec<String> {
+    let mut cells = vec![row.way.to_string()];
+    if let Some(reason) = &row.refused {
+        cells.push(format!("refused: {reason}"));
+        return cells;
+    }
+    let cell = |of: fn(&Cost) -> Option<f64>| {
+        table.spread(row.way, of).map_or_else(|| "–".to_owned(), |values| spread(&values))
+    };
+    let median = |of: fn(&Cost) -> Option<f64>| {
+        table.spread(row.way, of).map_or_else(|| "–".to_owned(), |values| number(values.median))
+    };
+    cells.extend([
+        cell(|cost| Some(cost.slowdown)),
+        cell(|cost| Some(cost.recorded?.lost_share * 100.0)),
+        median(|cost| Some(cost.recorded?.samples as f64)),
+        median(|cost| Some(cost.size_bytes as f64 / MIB)),
+        median(|cost| Some(cost.recorder_cpu_s)),
+        median(bpf_ns),
+    ]);
+    cells
+}
+
+fn bpf_ns(cost: &Cost) -> Option<f64> {
+    let bpf = cost.recorded?.bpf?;
+    Some(bpf.run_time_ns as f64 / bpf.runs.max(1) as f64)
+}
+
+/// Against perf's best: of those that lose the least, the one that slows down the least.
+fn conclusion(table: &Table) -> Option<String> {
+    let figures = |way: Way| {
+        let of = |figure: fn(&Cost) -> Option<f64>| Some(table.spread(way, figure)?.median);
+        let lost = of(|cost| Some(cost.recorded?.lost_share))?;
+        Some((lost, of(|cost| Some(cost.slowdown))?, of(|cost| Some(cost.size_bytes as f64))?))
+    };
+    let whit = figures(Way::WhitBpf)?;
+    let perfs = table.rows.iter().map(|row| row.way).filter(|way| way.is_perf());
+    let best = perfs.filter_map(|way| Some((way, figures(way)?)));
+    let (way, best) = best.min_by(|(_, a), (_, b)| {
+        let loss = |of: &(f64, f64, f64)| (of.0 * 1000.0).round();
+        loss(a).total_cmp(&loss(b)).then(a.1.total_cmp(&b.1))
+    })?;
+    Some(format!(
+        "whit with BPF slows down {:.2}× and loses {:.2} %; perf's best ({way}) {:.2}× and {:.2} %. Its \
+         recording has {} where perf's has {}.",
+        whit.1,
+        whit.0 * 100.0,
+        best.1,
+        best.0 * 100.0,
+        ByteSize(whit.2 as u64),
+        ByteSize(best.2 as u64),
+    ))
+}
