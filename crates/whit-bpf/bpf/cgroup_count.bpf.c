@@ -30,7 +30,12 @@ enum how {
 	CLOCK,
 	/* As an untimed one; the kernel adds a switch to it right after our program. */
 	SWITCHES,
+	/* The same, timed. */
+	TIMED_SWITCHES,
 };
+
+/* No account. */
+#define NOBODY 0xffffffff
 
 /* Set before loading. */
 const volatile struct {
@@ -65,6 +70,12 @@ struct cpu {
 	u64 unseen;
 	/* Cgroups deeper than DEPTH_MAX below any watched one. */
 	u64 too_deep;
+	/*
+	 * The account that was closed by a switch which events of switches do not show yet, or NOBODY.
+	 * Theirs is the first one that they show; there is none where the events are off.
+	 */
+	u32 owed;
+	u32 unused;
 	/* The events when they were read last. */
 	struct bpf_perf_event_value last[EVENTS_MAX];
 };
@@ -162,11 +173,29 @@ static ALWAYS_INLINE u32 account_of(struct cpu *cpu, struct css_set *set)
 	return account;
 }
 
-/*
- * Adds what events have counted since they were read last to the account that is open. `switches` is
- * 1 within a switch, which belongs to the task that is switched out.
- */
-static ALWAYS_INLINE void settle(struct cpu *cpu, u64 switches)
+static ALWAYS_INLINE u32 is_timed(u8 how)
+{
+	return how == TIMED || how == TIMED_SWITCHES;
+}
+
+static ALWAYS_INLINE u32 is_of_switches(u8 how)
+{
+	return how == SWITCHES || how == TIMED_SWITCHES;
+}
+
+/* Gives the switch that closed another account to that one; the rest is for the open one. */
+static ALWAYS_INLINE u64 pay(u32 owed, u32 event, u64 switches)
+{
+	struct account *account = bpf_map_lookup_elem(&accounts, &owed);
+
+	if (!account || !switches || event >= EVENTS_MAX)
+		return switches;
+	account->counts[event].value++;
+	return switches - 1;
+}
+
+/* Adds what events have counted since they were read last to the account that is open. */
+static ALWAYS_INLINE void settle(struct cpu *cpu)
 {
 	u32 first = bpf_get_smp_processor_id() * settings.events_count;
 	u32 number = cpu->account;
@@ -180,37 +209,42 @@ static ALWAYS_INLINE void settle(struct cpu *cpu, u64 switches)
 		struct bpf_perf_event_value *last = &cpu->last[i];
 		struct count *count = &account->counts[i];
 		struct bpf_perf_event_value now;
+		u8 how = settings.how[i];
+		u64 value;
 
 		if (!(present >> i & 1))
 			continue;
-		if (settings.how[i] == CLOCK) {
-			count->value += ran;
-		} else if (settings.how[i] != TIMED) {
+		if (how == CLOCK) {
+			value = ran;
+		} else if (!is_timed(how)) {
 			now.counter = bpf_perf_event_read(&events, first + i);
-			if (settings.how[i] == SWITCHES)
-				now.counter += switches;
-			count->value += now.counter - last->counter;
+			value = now.counter - last->counter;
 			last->counter = now.counter;
 		} else if (bpf_perf_event_read_value(&events, first + i, &now, sizeof(now))) {
 			cpu->failed_reads++;
 			ran = 0;
+			continue;
 		} else {
 			u64 enabled = now.enabled - last->enabled;
 
 			ran = now.running - last->running;
-			count->value += now.counter - last->counter;
+			value = now.counter - last->counter;
 			count->enabled += enabled;
 			count->waited += enabled - ran;
 			*last = now;
 		}
+		if (is_of_switches(how) && cpu->owed != NOBODY)
+			value = pay(cpu->owed, i, value);
+		count->value += value;
 	}
+	cpu->owed = NOBODY;
 }
 
 /*
  * Tasks of this css_set run on this CPU from here on. Tasks with the same cgroups share one, which
  * lives as long as one of them; so its address tells a change.
  */
-static ALWAYS_INLINE void go_over(struct cpu *cpu, struct css_set *set, u64 switches)
+static ALWAYS_INLINE void go_over(struct cpu *cpu, struct css_set *set, u32 is_switch)
 {
 	if (cpu->set == (u64)set || cpu->is_busy)
 		return;
@@ -218,7 +252,9 @@ static ALWAYS_INLINE void go_over(struct cpu *cpu, struct css_set *set, u64 swit
 	cpu->set = (u64)set;
 	u32 account = account_of(cpu, set);
 	if (account != cpu->account) {
-		settle(cpu, switches);
+		settle(cpu);
+		if (is_switch)
+			cpu->owed = cpu->account;
 		cpu->account = account;
 		cpu->changes++;
 	}
@@ -280,7 +316,7 @@ int begin(void *arguments)
 	u32 first = bpf_get_smp_processor_id() * settings.events_count;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu *cpu = this_cpu();
-	u32 is_there = 0, is_timed = 0;
+	u32 is_there = 0, has_times = 0;
 	u64 present = 0;
 
 	if (!cpu)
@@ -289,14 +325,15 @@ int begin(void *arguments)
 		if (settings.how[i] != CLOCK)
 			is_there = !bpf_perf_event_read_value(&events, first + i, &cpu->last[i],
 							      sizeof(cpu->last[i]));
-		if (settings.how[i] == TIMED)
-			is_timed = is_there;
-		if (is_timed && (is_there || settings.how[i] == CLOCK))
+		if (is_timed(settings.how[i]))
+			has_times = is_there;
+		if (has_times && (is_there || settings.how[i] == CLOCK))
 			present |= 1ULL << i;
 	}
 	cpu->task = (u64)task;
 	cpu->set = (u64)task->cgroups;
 	cpu->account = account_of(cpu, task->cgroups);
+	cpu->owed = NOBODY;
 	cpu->present = present;
 	return 0;
 }
@@ -312,7 +349,7 @@ int flush(void *arguments)
 		return 1;
 	adopt(cpu, task);
 	cpu->is_busy = 1;
-	settle(cpu, 0);
+	settle(cpu);
 	/* In case a move was not seen. */
 	cpu->set = (u64)task->cgroups;
 	cpu->account = account_of(cpu, task->cgroups);

@@ -10,7 +10,7 @@ pub(crate) const ACCOUNTS_MAX: usize = 1 << 16;
 /// `struct bpf_perf_event_value`, `struct count`.
 const COUNT_BYTES: usize = 24;
 /// `struct cpu` without `last`.
-const CPU_HEADER_BYTES: usize = 64;
+const CPU_HEADER_BYTES: usize = 72;
 
 /// Size of `struct account` with so many events.
 pub(crate) const fn account_bytes(events: usize) -> usize {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn cpus_are_read_as_the_program_writes_them() {
         let account = u64::from_ne_bytes([7, 0, 0, 0, 1, 0, 0, 0]);
-        let cpu = bytes(&[account, 0, 1, 2, 3, 4, 9, 5, 6, 7, 8]);
+        let cpu = bytes(&[account, 0, 1, 2, 3, 4, 9, 5, 0, 6, 7, 8]);
         assert_eq!(cpu.len(), cpu_bytes(1));
         let state = CpuState::decode(&cpu, 1);
         let last = vec![Count { value: 6, enabled_ns: 7, running_ns: 8 }];

@@ -13,6 +13,7 @@ mod reading;
 mod tree;
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use whit_types::CpuId;
 
@@ -20,7 +21,7 @@ pub use counts::Count;
 use counts::Table;
 pub use layout::EVENTS_MAX;
 use layout::{ACCOUNTS_MAX, CpuState};
-use program::Program;
+use program::{Flushed, Program};
 pub use reading::Counts;
 pub use tree::Cgroup;
 use tree::Tree;
@@ -45,6 +46,14 @@ pub enum How {
     /// As an untimed one. It counts switches of tasks (`context-switches`, `cgroup-switches`): the
     /// kernel adds the one that ends an account just after the account was closed.
     Switches = 3,
+    /// As a timed one, of switches of tasks.
+    TimedSwitches = 4,
+}
+
+impl How {
+    fn is_timed(self) -> bool {
+        matches!(self, How::Timed | How::TimedSwitches)
+    }
 }
 
 /// What is to be counted.
@@ -76,11 +85,11 @@ pub struct Health {
 #[derive(Debug)]
 pub struct CgroupCounter {
     program: Program,
-    tree: Tree,
+    tree: Arc<Tree>,
     events: Vec<How>,
     /// Of each event: the one that has its times.
     timed_by: Vec<usize>,
-    possible_cpus: Vec<u32>,
+    possible_cpus: Arc<[u32]>,
     /// CPUs with events, in the order in which they were added.
     cpus: Vec<u32>,
     /// What CPUs had counted since they were read last when they went offline.
@@ -99,7 +108,7 @@ impl CgroupCounter {
             true => Ok(()),
             false => Err(BpfError::Room { what, wanted, room }),
         };
-        let tree = Tree::new(plan.cgroups);
+        let tree = Arc::new(Tree::new(plan.cgroups));
         room("events that are counted per cgroup", plan.events.len(), EVENTS_MAX)?;
         room("cgroups", tree.accounts(), ACCOUNTS_MAX)?;
         let highest = plan.possible_cpus.last().copied().unwrap_or(0);
@@ -111,7 +120,7 @@ impl CgroupCounter {
             tree,
             events: plan.events.to_vec(),
             timed_by: timed_by(plan.events),
-            possible_cpus: plan.possible_cpus.to_vec(),
+            possible_cpus: plan.possible_cpus.into(),
             cpus: Vec::new(),
             left,
             is_attached: false,
@@ -173,7 +182,7 @@ impl CgroupCounter {
             let Some(times) = since(self.timed_by[event]) else { continue };
             let value = match self.events[event] {
                 How::Clock => times.running_ns,
-                How::Timed | How::Untimed | How::Switches => since(event).unwrap_or_default().value,
+                _ => since(event).unwrap_or_default().value,
             };
             let cell = self.left.cell_mut(account, position, event);
             *cell = cell.plus(Count { value, ..times });
@@ -193,8 +202,13 @@ impl CgroupCounter {
     ///
     /// Where the kernel refuses.
     pub fn read(&self) -> Result<Counts, BpfError> {
+        let mut offline = Vec::new();
         if self.is_attached {
-            self.cpus.iter().try_for_each(|&cpu| self.program.flush(cpu))?;
+            for &cpu in &self.cpus {
+                if self.program.flush(cpu)? == Flushed::CpuIsOffline {
+                    offline.push(CpuId(cpu));
+                }
+            }
         }
         let mut table = self.left.clone();
         for account in 0..self.tree.accounts() {
@@ -207,7 +221,12 @@ impl CgroupCounter {
             }
         }
         self.tree.add_up(&mut table);
-        Ok(Counts::new(table, self.tree.clone(), self.possible_cpus.clone()))
+        Ok(Counts {
+            table,
+            tree: self.tree.clone(),
+            possible_cpus: self.possible_cpus.clone(),
+            offline,
+        })
     }
 
     /// How counting went so far.
@@ -247,7 +266,7 @@ impl CgroupCounter {
 /// Of each event, the nearest timed one at or before it; the first where there is none.
 fn timed_by(events: &[How]) -> Vec<usize> {
     let nearest = |event: usize| {
-        (0..=event).rev().find(|&other| events[other] == How::Timed).unwrap_or_default()
+        (0..=event).rev().find(|&other| events[other].is_timed()).unwrap_or_default()
     };
     (0..events.len()).map(nearest).collect()
 }
@@ -258,8 +277,9 @@ mod tests {
 
     #[test]
     fn events_have_the_times_of_the_timed_one_before_them() {
-        use How::{Clock, Timed, Untimed};
-        assert_eq!(timed_by(&[Timed, Clock, Untimed, Timed, Timed, Untimed]), [0, 0, 0, 3, 4, 4]);
+        use How::{Clock, Timed, TimedSwitches, Untimed};
+        let events = [Timed, Clock, Untimed, Timed, TimedSwitches, Untimed];
+        assert_eq!(timed_by(&events), [0, 0, 0, 3, 4, 4]);
         assert_eq!(timed_by(&[]), [0usize; 0]);
     }
 }

@@ -31,6 +31,14 @@ pub(super) struct Program {
     object: Object,
 }
 
+/// Whether a CPU was brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    Done,
+    /// Nothing runs there.
+    CpuIsOffline,
+}
+
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("sees_moves", &self.sees_moves).finish_non_exhaustive()
@@ -95,24 +103,24 @@ impl Program {
         Ok(())
     }
 
-    /// Runs `begin` on a CPU.
+    /// Runs `begin` on a CPU. One that is offline has nothing to begin with.
     pub(super) fn begin(&self, cpu: u32) -> Result<(), BpfError> {
-        self.run_on("begin", cpu)
+        self.run_on("begin", cpu).map(|_| ())
     }
 
-    /// Runs `flush` on a CPU. One that is offline has nothing to bring up to date.
-    pub(super) fn flush(&self, cpu: u32) -> Result<(), BpfError> {
+    /// Runs `flush` on a CPU.
+    pub(super) fn flush(&self, cpu: u32) -> Result<Flushed, BpfError> {
         self.run_on("flush", cpu)
     }
 
-    fn run_on(&self, name: &'static str, cpu: u32) -> Result<(), BpfError> {
+    fn run_on(&self, name: &'static str, cpu: u32) -> Result<Flushed, BpfError> {
         let program = self.program(name)?;
         let _in_force = privilege::raise(&NEEDED);
         let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
         match program.test_run(input) {
-            Ok(output) if output.return_value == 0 => Ok(()),
+            Ok(output) if output.return_value == 0 => Ok(Flushed::Done),
             Ok(_) => Err(BpfError::Program { program: name, cpu }),
-            Err(error) if is_offline(&error) => Ok(()),
+            Err(error) if is_offline(&error) => Ok(Flushed::CpuIsOffline),
             Err(error) => Err(refused("run a BPF program on a CPU")(error)),
         }
     }

@@ -1,5 +1,7 @@
 //! Counts as they are asked for: by cgroup, CPU and event.
 
+use std::sync::Arc;
+
 use whit_types::CpuId;
 
 use super::counts::{Count, Table};
@@ -9,16 +11,13 @@ use super::tree::Tree;
 /// exactly, because it is made of the same reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    table: Table,
-    tree: Tree,
-    possible_cpus: Vec<u32>,
+    pub(super) table: Table,
+    pub(super) tree: Arc<Tree>,
+    pub(super) possible_cpus: Arc<[u32]>,
+    pub(super) offline: Vec<CpuId>,
 }
 
 impl Counts {
-    pub(super) fn new(table: Table, tree: Tree, possible_cpus: Vec<u32>) -> Counts {
-        Counts { table, tree, possible_cpus }
-    }
-
     /// What the cgroup with this index, and all below it, has counted on a CPU. Nothing on a CPU
     /// that the machine cannot have.
     pub fn cgroup(&self, cgroup: usize, cpu: CpuId, event: usize) -> Count {
@@ -34,6 +33,12 @@ impl Counts {
     pub fn everything(&self, cpu: CpuId, event: usize) -> Count {
         let tops = self.tree.tops().map(|account| self.cell(account, cpu, event));
         tops.fold(self.remainder(cpu, event), Count::plus)
+    }
+
+    /// CPUs with events that are offline: what they counted last is missing until they are retired
+    /// ([`super::CgroupCounter::retire_cpu`]).
+    pub fn offline(&self) -> &[CpuId] {
+        &self.offline
     }
 
     fn cell(&self, account: usize, cpu: CpuId, event: usize) -> Count {

@@ -1,6 +1,8 @@
 //! What must add up.
 
-use crate::support::counting::{ALL, CLOCK, CLOCK_READ, Counting, FAULTS, SWITCHES};
+use crate::support::counting::{
+    ALL, CLOCK, CLOCK_READ, CONTEXT_SWITCHES, Counting, FAULTS, SWITCHES, TIMED_SWITCHES,
+};
 use crate::support::group::{Group, Hierarchy};
 use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, assert_close, check};
@@ -106,6 +108,33 @@ fn one_read_serves_any_number_of_switches_within_a_cgroup() {
             "{changes} changes, {} switches",
             totals.everything(SWITCHES).value
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn switches_are_nobodys_while_events_are_off() {
+    check("switches_while_events_are_off", || {
+        let group = Hierarchy::of_perf_events()?.make()?;
+        let events = [TIMED_SWITCHES, CONTEXT_SWITCHES];
+        let counting = Counting::of(&events, &[group.watched()])?;
+        for round in 0..10 {
+            shell(&group, &forks(20)).finish();
+            let totals = counting.read();
+            for event in 0..events.len() {
+                assert_eq!(totals.cgroup(0, event).value, 0, "event {event} in round {round}");
+                assert_eq!(totals.remainder(event).value, 0, "event {event} in round {round}");
+            }
+        }
+        assert!(counting.counter.health().unwrap().changes > 0);
+        counting.switch(true);
+        shell(&group, &forks(20)).finish();
+        counting.switch(false);
+        let totals = counting.read();
+        for event in 0..events.len() {
+            assert!(totals.cgroup(0, event).value > 20);
+            assert_eq!(totals.everything(event).value, counting.shown(event));
+        }
         Ok(())
     });
 }

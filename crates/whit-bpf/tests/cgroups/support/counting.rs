@@ -19,6 +19,7 @@ pub(crate) const CPU_CLOCK_READ: Event = (1, 0, How::Timed);
 pub(crate) const TASK_CLOCK: Event = (1, 1, How::Clock);
 pub(crate) const PAGE_FAULTS: Event = (1, 2, How::Untimed);
 pub(crate) const CONTEXT_SWITCHES: Event = (1, 3, How::Switches);
+pub(crate) const TIMED_SWITCHES: Event = (1, 3, How::TimedSwitches);
 
 /// All kinds, with the time base first.
 pub(crate) const ALL: [Event; 6] =
