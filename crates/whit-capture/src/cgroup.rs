@@ -58,6 +58,19 @@ impl Hierarchy {
         })
     }
 
+    /// The cgroup of a name, by its id and the one path that it has.
+    pub fn cgroup(&self, name: &str) -> Result<Cgroup, CaptureError> {
+        let error =
+            |source| CaptureError::Cgroup { name: name.to_owned(), path: self.path(name), source };
+        let directory = self.open(name)?;
+        let id = directory.metadata().map_err(error)?.ino();
+        let path = self.path(name).canonicalize().map_err(error)?;
+        let mount = self.mount.canonicalize().map_err(error)?;
+        let inside =
+            path.strip_prefix(&mount).map_err(|_| error(io::ErrorKind::NotFound.into()))?;
+        Ok(Cgroup { id, path: format!("/{}", inside.display()) })
+    }
+
     /// Where a cgroup is, or would be.
     pub fn path(&self, name: &str) -> PathBuf {
         // Names are paths in the hierarchy; the path of the directory itself is understood as well.
@@ -170,6 +183,12 @@ mod tests {
         let mut paths: Vec<_> = hierarchy.list().into_iter().map(|c| c.path).collect();
         paths.sort();
         assert_eq!(paths, ["/", "/a", "/a/b"]);
+        let found = |name: &str| hierarchy.cgroup(name).map(|cgroup| cgroup.path);
+        assert_eq!(found("a/../a/b/").unwrap(), "/a/b");
+        assert_eq!(found("/").unwrap(), "/");
+        let b = Cgroup { path: "/a/b".into(), ..hierarchy.cgroup("a/b").unwrap() };
+        assert!(hierarchy.list().contains(&b), "the id is the same");
+        assert!(found("..").is_err(), "it is outside");
         for name in ["nobody", "cgroup.procs"] {
             let error = hierarchy.open(name).unwrap_err().to_string();
             assert!(error.contains(&mount.join(name).display().to_string()), "{error}");

@@ -65,6 +65,11 @@ pub fn present(roots: &Roots) -> io::Result<Vec<u32>> {
     list_file(roots, "present")
 }
 
+/// The CPUs that the kernel has room for, with those that may be plugged in.
+pub fn possible(roots: &Roots) -> io::Result<Vec<u32>> {
+    list_file(roots, "possible")
+}
+
 fn list_file(roots: &Roots, name: &str) -> io::Result<Vec<u32>> {
     let text = std::fs::read_to_string(roots.sys.join("devices/system/cpu").join(name))?;
     parse_list(&text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
@@ -97,5 +102,6 @@ mod tests {
         let online = online(&roots).unwrap();
         assert!(!online.is_empty());
         assert!(online.iter().all(|cpu| present(&roots).unwrap().contains(cpu)));
+        assert!(online.iter().all(|cpu| possible(&roots).unwrap().contains(cpu)));
     }
 }

@@ -31,10 +31,18 @@ impl Counter {
 
     /// Whether it is `cpu-clock` or `task-clock`.
     pub fn is_clock(&self) -> bool {
-        let clocks = [SoftwareEvent::CpuClock, SoftwareEvent::TaskClock].map(SoftwareEvent::config);
+        self.is_software(&[SoftwareEvent::CpuClock, SoftwareEvent::TaskClock])
+    }
+
+    /// Whether it is `context-switches` or `cgroup-switches`.
+    pub fn is_of_switches(&self) -> bool {
+        self.is_software(&[SoftwareEvent::ContextSwitches, SoftwareEvent::CgroupSwitches])
+    }
+
+    fn is_software(&self, events: &[SoftwareEvent]) -> bool {
         self.event.pmu_type == TYPE_SOFTWARE
             && self.event.tool.is_none()
-            && clocks.contains(&self.event.config[0])
+            && events.iter().any(|event| event.config() == self.event.config[0])
     }
 }
 
@@ -129,6 +137,11 @@ pub(crate) mod tests {
             .map(Counter::is_clock)
             .collect();
         assert_eq!(is_clock, [true, true, false, false, false]);
+        let switches: Vec<_> = counters("cs,cgroup-switches:u,migrations,cycles")
+            .iter()
+            .map(Counter::is_of_switches)
+            .collect();
+        assert_eq!(switches, [true, true, false, false]);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use whit_capture::error::CaptureError;
 use whit_capture::open::meaning;
 use whit_sys::{Errno, WorkloadError};
 
+use crate::bpf::BpfRefusal;
+
 /// Why nothing could be counted.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -47,6 +49,12 @@ pub enum StatError {
     /// A filter was refused.
     #[error("cannot set the filter '{filter}' on event '{event}'")]
     Filter { event: String, filter: String, source: Errno },
+    /// BPF was asked for, and refused.
+    #[error(
+        "cgroups cannot be counted by BPF: {0}\n  --bpf-counters=auto counts them by the kernel's \
+         cgroup events where BPF is refused, --bpf-counters=off always"
+    )]
+    Bpf(BpfRefusal),
     /// Too many descriptors.
     #[error(
         "{needed} open files are needed, one for each event on each CPU or thread, and {limit} are \

@@ -1,8 +1,9 @@
 //! Counting: which events on which CPUs, threads and cgroups, read how, added up how, shown how.
 //!
 //! The way of a count: a [`source::Source`] gives a [`reading::Reading`] for each of its
-//! [`source::Slot`]s. The kernel's perf events are the first source ([`perf::PerfSource`]); a
-//! source that counts cgroups by other means takes its place behind the same trait.
+//! [`source::Slot`]s. The kernel's perf events are the first source ([`perf::PerfSource`]); where
+//! cgroups are counted, BPF is the other ([`bpf::BpfSource`]), with the first one beside it for what
+//! it cannot count.
 //!
 //! Invariants:
 //! - A source knows nothing of intervals, sums or output: it counts up from zero, and whoever
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod bpf;
 pub mod cgroups;
 pub mod counter;
 pub mod error;
@@ -23,6 +25,7 @@ pub mod options;
 pub mod perf;
 pub mod plan;
 pub mod reading;
+pub mod remark;
 pub mod session;
 pub mod shadow;
 pub mod show;

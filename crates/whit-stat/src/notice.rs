@@ -4,6 +4,8 @@ use std::fmt;
 
 use whit_capture::notice::Level;
 
+use crate::bpf::Unserved;
+
 /// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -22,6 +24,16 @@ pub enum Notice {
     ThreadGone { tid: i32 },
     /// A CPU went offline before its events were open.
     CpuGone { cpu: i32 },
+    /// Cgroups are counted by the kernel's events, because BPF is refused.
+    BpfRefused { reason: String },
+    /// These are counted by the kernel's events, for a reason of their own.
+    CountedByKernel { events: Vec<String>, why: Unserved },
+    /// BPF was asked for where there is nothing for it to count.
+    NothingForBpf,
+    /// A CPU went offline while it was counted.
+    CpuWentOffline { cpu: u32 },
+    /// A CPU is online again, and counted.
+    CpuCameBack { cpu: u32 },
     /// A group can no longer be read as a whole.
     GroupUnreadable { event: String },
     /// The command ran on without events.
@@ -43,6 +55,9 @@ impl Notice {
             Notice::UserModeOnly { .. }
             | Notice::NotPermitted { .. }
             | Notice::GroupBroken { .. }
+            | Notice::BpfRefused { .. }
+            | Notice::CountedByKernel { .. }
+            | Notice::NothingForBpf
             | Notice::GroupUnreadable { .. }
             | Notice::EventsTakenOff
             | Notice::NotSwitchedAlone { .. }
@@ -51,6 +66,8 @@ impl Notice {
             Notice::GuestsIncluded { .. }
             | Notice::OpenFilesRaised { .. }
             | Notice::ThreadGone { .. }
+            | Notice::CpuWentOffline { .. }
+            | Notice::CpuCameBack { .. }
             | Notice::CpuGone { .. } => Level::Verbose,
         }
     }
@@ -82,6 +99,25 @@ impl fmt::Display for Notice {
             }
             Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was counted"),
             Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not counted"),
+            Notice::BpfRefused { reason } => write!(
+                f,
+                "{reason}: cgroups are counted by the kernel's cgroup events, which costs more at \
+                 each change of cgroup (--bpf-counters=off says that this is meant)"
+            ),
+            Notice::CountedByKernel { events, why } => write!(
+                f,
+                "not counted by BPF but by the kernel's cgroup events: {}: {why}",
+                events.join(", ")
+            ),
+            Notice::NothingForBpf => write!(
+                f,
+                "--bpf-counters is about cgroups (-G, --for-each-cgroup, --all-cgroups), and there \
+                 are none for it: the kernel's events count"
+            ),
+            Notice::CpuWentOffline { cpu } => {
+                write!(f, "CPU {cpu} went offline; what it counted stays")
+            }
+            Notice::CpuCameBack { cpu } => write!(f, "CPU {cpu} is online and counted again"),
             Notice::GroupUnreadable { event } => write!(
                 f,
                 "the kernel no longer reads '{event}' together with its group: what it counts \

@@ -56,6 +56,18 @@ pub struct Around {
     pub sync: bool,
 }
 
+/// Whether BPF counts cgroups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BpfCounters {
+    /// Where the kernel allows it; else its cgroup events do.
+    #[default]
+    Auto,
+    /// It must.
+    On,
+    /// The kernel's cgroup events do.
+    Off,
+}
+
 /// Everything that counting can be told.
 #[derive(Clone, Debug)]
 pub struct StatOptions {
@@ -63,6 +75,8 @@ pub struct StatOptions {
     pub counters: Vec<Counter>,
     /// In which cgroups, beside those that counters name.
     pub cgroups: CgroupChoice,
+    /// By what cgroups are counted.
+    pub bpf_counters: BpfCounters,
     /// Whom to count.
     pub target: Target,
     /// The command to run: counted itself, or the measure of how long to count.

@@ -1,6 +1,6 @@
 //! The kernel's perf events as a source of counts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use whit_capture::cgroup::Hierarchy;
 use whit_capture::open::Rights;
 use whit_capture::roots::Roots;
 use whit_capture::target::{ANY, Plan};
+use whit_events::ResolvedEvent;
 use whit_sys::Errno;
 use whit_sys::limit::Limit;
 use whit_types::{CpuId, Tid};
@@ -16,6 +17,7 @@ use crate::counter::Counter;
 use crate::error::StatError;
 use crate::notice::{Listener, Notice};
 use crate::reading::Reading;
+use crate::remark::Remark;
 use crate::source::{Slot, Source, ThreadSlot};
 
 mod attr;
@@ -29,12 +31,14 @@ use attr::Common;
 use open::{Opener, Refusals};
 use places::{Place, Places};
 use shared_time::SharedTime;
-use unit::{ReadOutcome, Unit};
+use unit::ReadOutcome;
+pub(crate) use unit::Unit;
 
 /// Descriptors that are needed besides events: standard streams, output, epoll, signals, pipes.
 const SPARE_DESCRIPTORS: usize = 24;
 
 /// What is to be counted, where.
+#[derive(Clone)]
 pub struct Request<'a> {
     /// The events, in the order in which they are shown.
     pub counters: Vec<Counter>,
@@ -44,6 +48,63 @@ pub struct Request<'a> {
     pub on_exec: bool,
     /// `/proc` and `/sys`.
     pub roots: &'a Roots,
+}
+
+/// Open perf events, and where their readings go.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) counters: Vec<Counter>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) units: Vec<Unit>,
+}
+
+impl Opened {
+    /// Opens what can be opened; see [`PerfSource::open`].
+    pub(crate) fn open(
+        request: Request<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<Opened, StatError> {
+        let Request { mut counters, plan, on_exec, roots } = request;
+        let cgroups = cgroups(&counters, plan, roots)?;
+        let places = Places::of(&mut counters, plan);
+        fit_descriptors(&counters, &places, listener)?;
+        let mut opener = Opener {
+            plan,
+            rights: Rights::of_process(roots),
+            roots,
+            cgroups: &cgroups,
+            common: Common { inherit: plan.inherit, on_exec },
+            places: &places,
+            listener,
+            refusals: Refusals::default(),
+        };
+        let units = opener.open_all(&mut counters)?;
+        let slots = slots(&counters, &places, plan);
+        Ok(Opened { counters, slots, units })
+    }
+}
+
+/// Switches events on or off.
+pub(crate) fn switch<'a>(
+    units: impl IntoIterator<Item = &'a Unit>,
+    on: bool,
+) -> Result<(), StatError> {
+    let attempt = if on { "switch events on" } else { "switch events off" };
+    for unit in units {
+        match unit.switch(on) {
+            // The task has exited, or its CPU is offline.
+            Ok(()) | Err(Errno::SRCH | Errno::NODEV) => {}
+            Err(errno) => return Err(StatError::system(attempt)(errno)),
+        }
+    }
+    Ok(())
+}
+
+/// An event that any CPU may share among those who want it, as the kernel takes it: two that are
+/// equal count the same.
+pub(crate) fn shared_attr(event: &ResolvedEvent) -> Vec<u8> {
+    let common = Common { inherit: false, on_exec: false };
+    attr::of_event(event, attr::Role::Alone, (event.pinned, event.exclusive), common).to_bytes()
 }
 
 /// Open perf events.
@@ -73,22 +134,7 @@ impl PerfSource {
         request: Request<'_>,
         listener: &mut dyn Listener,
     ) -> Result<PerfSource, StatError> {
-        let Request { mut counters, plan, on_exec, roots } = request;
-        let cgroups = cgroups(&counters, plan, roots)?;
-        let places = Places::of(&mut counters, plan);
-        fit_descriptors(&counters, &places, listener)?;
-        let mut opener = Opener {
-            plan,
-            rights: Rights::of_process(roots),
-            roots,
-            cgroups: &cgroups,
-            common: Common { inherit: plan.inherit, on_exec },
-            places: &places,
-            listener,
-            refusals: Refusals::default(),
-        };
-        let units = opener.open_all(&mut counters)?;
-        let slots = slots(&counters, &places, plan);
+        let Opened { counters, slots, units } = Opened::open(request, listener)?;
         let words = units.iter().map(Unit::words).max().unwrap_or(0).max(unit::SINGLE_WORDS);
         Ok(PerfSource {
             readings: vec![Reading::ZERO; slots.len()],
@@ -99,18 +145,6 @@ impl PerfSource {
             words: vec![0; words],
             broken: Vec::new(),
         })
-    }
-
-    fn switch(&self, on: bool) -> Result<(), StatError> {
-        let attempt = if on { "switch events on" } else { "switch events off" };
-        for unit in &self.units {
-            match unit.switch(on) {
-                // The task has exited, or its CPU is offline.
-                Ok(()) | Err(Errno::SRCH | Errno::NODEV) => {}
-                Err(errno) => return Err(StatError::system(attempt)(errno)),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -124,11 +158,11 @@ impl Source for PerfSource {
     }
 
     fn start(&mut self) -> Result<(), StatError> {
-        self.switch(true)
+        switch(&self.units, true)
     }
 
     fn stop(&mut self) -> Result<(), StatError> {
-        self.switch(false)
+        switch(&self.units, false)
     }
 
     fn read(&mut self, readings: &mut Vec<Reading>) -> Result<(), StatError> {
@@ -159,6 +193,14 @@ impl Source for PerfSource {
     fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.broken)
     }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let cgroups: HashSet<_> = self.counters.iter().filter_map(|c| c.cgroup.as_ref()).collect();
+        match cgroups.len() {
+            0 => Vec::new(),
+            cgroups => vec![Remark::ByKernel { cgroups }],
+        }
+    }
 }
 
 /// The directories of the cgroups that counters name.
@@ -168,8 +210,23 @@ fn cgroups(
     roots: &Roots,
 ) -> Result<HashMap<Arc<str>, File>, StatError> {
     let mut open = HashMap::new();
+    check_cgroups(counters, plan)?;
     if counters.iter().all(|counter| counter.cgroup.is_none()) {
         return Ok(open);
+    }
+    let hierarchy = Hierarchy::find(roots)?;
+    for name in counters.iter().filter_map(|counter| counter.cgroup.as_ref()) {
+        if !open.contains_key(name) {
+            open.insert(name.clone(), hierarchy.open(name)?);
+        }
+    }
+    Ok(open)
+}
+
+/// Whether counters can be counted in the cgroups that they name.
+pub(crate) fn check_cgroups(counters: &[Counter], plan: &Plan) -> Result<(), StatError> {
+    if counters.iter().all(|counter| counter.cgroup.is_none()) {
+        return Ok(());
     }
     if !plan.is_system_wide() {
         return Err(StatError::CgroupNeedsCpus);
@@ -181,13 +238,7 @@ fn cgroups(
             return Err(StatError::GroupAcrossCgroups { event });
         }
     }
-    let hierarchy = Hierarchy::find(roots)?;
-    for name in counters.iter().filter_map(|counter| counter.cgroup.as_ref()) {
-        if !open.contains_key(name) {
-            open.insert(name.clone(), hierarchy.open(name)?);
-        }
-    }
-    Ok(open)
+    Ok(())
 }
 
 /// Makes room for the descriptors that are needed.

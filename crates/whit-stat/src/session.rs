@@ -17,6 +17,7 @@ use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, system};
 use crate::error::StatError;
 use crate::notice::{Listener, Notice};
 use crate::options::{Repeats, StatOptions};
+use crate::remark::Remark;
 use crate::shadow::Shadow;
 use crate::show::{self, Footer, Form, Moment, Printer, View};
 use crate::table::{Aggregation, Table};
@@ -100,6 +101,9 @@ pub fn count(
         runs_ns: Vec::new(),
         usage: None,
         is_first_interval: true,
+        remarks: Vec::new(),
+        told: Vec::new(),
+        is_bpf_refused: false,
     };
     session.run_all()
 }
@@ -120,6 +124,12 @@ struct Session<'a> {
     /// What the command used when it ran last.
     usage: Option<CpuUsage>,
     is_first_interval: bool,
+    /// How counts were taken last.
+    remarks: Vec<Remark>,
+    /// What was said while events were opened.
+    told: Vec<Notice>,
+    /// It is not asked for again.
+    is_bpf_refused: bool,
 }
 
 impl Session<'_> {
@@ -153,10 +163,11 @@ impl Session<'_> {
         }
         self.hook(around.pre.as_ref())?;
         let workload = self.prepare()?;
-        let RunEnd { end, command, table, counters, elapsed, usage } =
+        let RunEnd { end, command, table, counters, elapsed, usage, remarks } =
             Run::open(self, workload)?.count()?;
         self.results.add(&table);
         self.counters = counters;
+        self.remarks = remarks;
         self.runs_ns.push(elapsed.as_nanos() as f64);
         self.usage = usage;
         self.hook(around.post.as_ref())?;
@@ -188,7 +199,7 @@ impl Session<'_> {
     /// What all runs have counted together.
     fn print_results(&mut self) -> Result<(), StatError> {
         let moment = match self.options.intervals {
-            Some(intervals) if !intervals.summary => return Ok(()),
+            Some(intervals) if !intervals.summary => return self.print_findings(),
             Some(_) => Moment::Summary,
             None => Moment::Total,
         };
@@ -206,8 +217,18 @@ impl Session<'_> {
         if is_text {
             text.push_str(&self.footer());
             text.push_str(&show::reasons(&self.counters, &table));
+            text.push_str(&show::remarks(&self.remarks));
         }
         self.print(&text)
+    }
+
+    /// What went wrong, below intervals that have no summary.
+    fn print_findings(&mut self) -> Result<(), StatError> {
+        self.remarks.retain(Remark::is_finding);
+        match self.printer.style().form {
+            Form::Text => self.print(&show::remarks(&self.remarks)),
+            Form::Csv(_) | Form::Json => Ok(()),
+        }
     }
 
     fn lines(&mut self, table: &Table, moment: Moment, wall_ns: f64) -> String {
@@ -255,6 +276,7 @@ impl Session<'_> {
         let is_first = std::mem::take(&mut self.is_first_interval);
         if is_first && self.printer.style().form == Form::Text {
             text.push_str(&show::absences(&self.counters));
+            text.push_str(&show::remarks(&self.remarks));
         }
         if self.options.raw_counts {
             text.push_str(&show::raw_counts(&self.counters, table));

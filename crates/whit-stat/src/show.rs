@@ -18,7 +18,7 @@ mod metric_only;
 mod number;
 mod text;
 
-pub use footer::{Footer, absences, elapsed, heading, raw_counts, reasons, started_on};
+pub use footer::{Footer, absences, elapsed, heading, raw_counts, reasons, remarks, started_on};
 pub use number::NumberStyle;
 
 /// In which form counts are printed.

@@ -11,6 +11,7 @@ use crate::counter::Counter;
 use crate::error::StatError;
 use crate::notice::Notice;
 use crate::reading::Reading;
+use crate::remark::Remark;
 
 /// Where a count is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,11 @@ pub trait Source {
 
     /// What a user should hear of the readings since this was last asked for.
     fn take_notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    /// What a reader of the counts should know of how they were taken.
+    fn remarks(&self) -> Vec<Remark> {
         Vec::new()
     }
 }

@@ -21,7 +21,7 @@ use whit_capture::control::ControlSpec;
 use whit_capture::notice::Level;
 use whit_capture::roots::Roots;
 use whit_stat::notice::Notice;
-use whit_stat::options::{Repeats, Start};
+use whit_stat::options::{BpfCounters, Repeats, Start};
 use whit_stat::session;
 use whit_sys::wall_clock;
 
@@ -49,6 +49,12 @@ pub(crate) struct StatArgs {
     /// Every event in each cgroup that there is
     #[arg(long, conflicts_with = "for_each_cgroup")]
     all_cgroups: bool,
+    /// Count cgroups by BPF, which costs less at each change of cgroup: on, off, or auto (the
+    /// default): where the kernel allows it. On by itself: on
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
+          default_value = "auto", default_missing_value = "on", hide_default_value = true,
+          value_parser = parse::bpf_counters)]
+    bpf_counters: BpfCounters,
     /// All events in one group
     #[arg(short, long, hide = true)]
     group: bool,

@@ -11,18 +11,18 @@ const GROUP_HEADER_WORDS: usize = 3;
 
 /// One open event.
 #[derive(Debug)]
-pub(super) struct OpenEvent {
-    pub(super) fd: PerfEventFd,
+pub(crate) struct OpenEvent {
+    pub(crate) fd: PerfEventFd,
     /// Where its reading goes; `None` for one that only leads.
-    pub(super) slot: Option<usize>,
+    pub(crate) slot: Option<usize>,
 }
 
 /// Events of one set in one place, the leader first.
 #[derive(Debug)]
-pub(super) struct Unit {
-    pub(super) events: Vec<OpenEvent>,
+pub(crate) struct Unit {
+    pub(crate) events: Vec<OpenEvent>,
     /// Whether the leader's read gives the counts of all (`PERF_FORMAT_GROUP`).
-    pub(super) reads_group: bool,
+    pub(crate) reads_group: bool,
     /// The kernel reads the group no longer.
     pub(super) is_broken: bool,
 }
@@ -102,6 +102,22 @@ impl Unit {
         self.is_broken = true;
         self.read_each(words, readings)?;
         Ok(ReadOutcome::Broken(self.events.first().and_then(|event| event.slot)))
+    }
+
+    /// What each event shows by itself, be it in a group or not: the kernel breaks groups up when
+    /// their CPU goes offline. `None` for one that cannot be read.
+    pub(crate) fn read_apart(&self) -> Vec<Option<Reading>> {
+        let mut words = vec![0; self.words()];
+        let mut read = |(number, event): (usize, &OpenEvent)| {
+            let size = event.fd.read(&mut words).ok()?;
+            let (value, times) = match number == 0 && self.reads_group {
+                true if size > GROUP_HEADER_WORDS => (words[GROUP_HEADER_WORDS], &words[1..3]),
+                false if size >= SINGLE_WORDS => (words[0], &words[1..3]),
+                _ => return None,
+            };
+            Some(Reading { value, enabled_ns: times[0], running_ns: times[1] })
+        };
+        self.events.iter().enumerate().map(&mut read).collect()
     }
 
     /// Each by itself, but the leader of a group, which gives the whole group or nothing.

@@ -6,13 +6,30 @@ use whit_sys::Workload;
 
 use super::Session;
 use super::watch::Watch;
+use crate::bpf::BpfSource;
 use crate::cgroups;
 use crate::counter::{Absence, Counter};
 use crate::error::StatError;
-use crate::options::Start;
+use crate::notice::{Listener, Notice};
+use crate::options::{BpfCounters, Start};
 use crate::perf::{PerfSource, Request};
 use crate::source::Source;
 use crate::table::Aggregation;
+
+/// Says each notice once, however often events are opened.
+struct Once<'a> {
+    told: &'a mut Vec<Notice>,
+    listener: &'a mut dyn Listener,
+}
+
+impl Listener for Once<'_> {
+    fn notice(&mut self, notice: Notice) {
+        if !self.told.contains(&notice) {
+            self.told.push(notice.clone());
+            self.listener.notice(notice);
+        }
+    }
+}
 
 impl Session<'_> {
     /// The open events, and whom to watch for the end.
@@ -24,11 +41,40 @@ impl Session<'_> {
         let counters = cgroups::expand(self.counters(), &self.options.cgroups, self.roots)?;
         let on_exec = self.switches_on_at_exec();
         let request = Request { counters, plan: &plan, on_exec, roots: self.roots };
-        let source = PerfSource::open(request, self.listener)?;
+        let source = self.source(request)?;
         // SIGCHLD tells of a command, and CPUs do not end.
         let is_watched = self.options.target != Target::Command && !plan.is_system_wide();
         let watch = Watch::new(if is_watched { &plan.threads } else { &[] });
-        Ok((Box::new(source), watch))
+        Ok((source, watch))
+    }
+
+    /// What counts: BPF where there are cgroups and it can, else the kernel's events.
+    fn source(&mut self, request: Request<'_>) -> Result<Box<dyn Source>, StatError> {
+        let mode = self.options.bpf_counters;
+        let has_cgroups = request.counters.iter().any(|counter| counter.cgroup.is_some());
+        if mode == BpfCounters::On && !has_cgroups {
+            self.tell(Notice::NothingForBpf);
+        }
+        if has_cgroups && mode != BpfCounters::Off && !self.is_bpf_refused {
+            let at_once = self.options.start == Start::AtOnce;
+            let mut listener = Once { told: &mut self.told, listener: self.listener };
+            match BpfSource::open(request.clone(), at_once, &mut listener) {
+                Ok(Some(source)) => return Ok(Box::new(source)),
+                Ok(None) => {}
+                Err(StatError::Bpf(refusal)) if mode == BpfCounters::Auto => {
+                    self.is_bpf_refused = true;
+                    self.tell(Notice::BpfRefused { reason: refusal.brief() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mut listener = Once { told: &mut self.told, listener: self.listener };
+        Ok(Box::new(PerfSource::open(request, &mut listener)?))
+    }
+
+    /// What is said of all runs.
+    fn tell(&mut self, notice: Notice) {
+        Once { told: &mut self.told, listener: self.listener }.notice(notice);
     }
 
     /// Whether the exec of the command switches events on, so that nothing before it is counted.

@@ -16,6 +16,7 @@ use crate::error::StatError;
 use crate::notice::Notice;
 use crate::options::Start;
 use crate::reading::Reading;
+use crate::remark::Remark;
 use crate::source::Source;
 use crate::table::Table;
 
@@ -32,6 +33,7 @@ pub(super) struct RunEnd {
     pub(super) counters: Vec<Counter>,
     pub(super) elapsed: Duration,
     pub(super) usage: Option<CpuUsage>,
+    pub(super) remarks: Vec<Remark>,
 }
 
 /// A run that goes on.
@@ -61,6 +63,7 @@ impl<'s, 'a> Run<'s, 'a> {
     ) -> Result<Run<'s, 'a>, StatError> {
         let (source, watch) = session.open(workload.as_ref())?;
         session.counters = source.counters().to_vec();
+        session.remarks = source.remarks();
         let options = session.options;
         let rules =
             Rules { aggregation: options.aggregation, scale: options.scale, merge: options.merge };
@@ -313,6 +316,7 @@ impl<'s, 'a> Run<'s, 'a> {
             counters,
             elapsed: elapsed(self.begin, ended),
             usage: self.exit.map(|exit| exit.usage),
+            remarks: self.source.remarks(),
         })
     }
 

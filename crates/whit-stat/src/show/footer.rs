@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::no_count;
 use crate::counter::{Absence, Counter};
+use crate::remark::Remark;
 use crate::statistics::Statistics;
 use crate::table::{Row, Table};
 
@@ -50,6 +51,11 @@ pub fn absences(counters: &[Counter]) -> String {
         format!("# {}: {kind}: {absence}\n", names.join(", "))
     };
     absent.iter().map(line).collect()
+}
+
+/// How counts were taken: comments.
+pub fn remarks(remarks: &[Remark]) -> String {
+    remarks.iter().map(|remark| format!(" # {remark}\n")).collect()
 }
 
 /// Why rows have no count: a line for each reason, with the events it holds for.

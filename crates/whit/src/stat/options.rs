@@ -33,6 +33,7 @@ impl StatArgs {
         Ok(StatOptions {
             counters: self.counters(&target)?,
             cgroups: self.cgroups()?,
+            bpf_counters: self.bpf_counters,
             title: self.target.title(&self.command),
             target,
             command: self.command.clone(),

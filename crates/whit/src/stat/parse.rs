@@ -1,7 +1,7 @@
 //! Values of the options of `whit stat`.
 
 use std::time::Duration;
-use whit_stat::options::{Repeats, Start};
+use whit_stat::options::{BpfCounters, Repeats, Start};
 
 /// Most runs: their times are kept.
 const RUNS_MAX: u32 = 1_000_000;
@@ -28,6 +28,15 @@ pub(super) fn repeats(text: &str) -> Result<Repeats, String> {
     }
 }
 
+pub(super) fn bpf_counters(text: &str) -> Result<BpfCounters, String> {
+    match text {
+        "on" => Ok(BpfCounters::On),
+        "off" => Ok(BpfCounters::Off),
+        "auto" => Ok(BpfCounters::Auto),
+        _ => Err("on, off or auto".to_owned()),
+    }
+}
+
 /// As in perf, `\t` is a tabulator.
 pub(super) fn separator(text: &str) -> Result<String, String> {
     match text {
@@ -48,12 +57,14 @@ mod tests {
         assert_eq!((repeats("0"), repeats("5")), (Ok(Repeats::Forever), Ok(Repeats::Times(5))));
         assert_eq!((separator("\\t"), separator(";")), (Ok("\t".into()), Ok(";".into())));
         assert_eq!(positive("7"), Ok(7));
+        assert_eq!(bpf_counters("off"), Ok(BpfCounters::Off));
     }
 
     #[test]
     fn nonsense_is_refused() {
         assert!(delay("-2").is_err() && delay("x").is_err());
         assert!(repeats("-1").is_err() && repeats("1000001").is_err());
+        assert!(bpf_counters("yes").is_err());
         assert!(separator("").is_err() && positive("0").is_err());
     }
 }

@@ -1,0 +1,44 @@
+//! The open events of one CPU.
+
+use whit_types::CpuId;
+
+use crate::perf::{Opened, Unit};
+
+/// Events that are open for a CPU. Their slots are the distinct events.
+#[derive(Debug)]
+pub(super) struct CpuEvents {
+    pub(super) cpu: CpuId,
+    pub(super) units: Vec<Unit>,
+    /// How long the first event had been enabled when counts were read last.
+    pub(super) enabled_ns: u64,
+}
+
+/// What was opened, CPU by CPU.
+pub(super) fn by_cpu(opened: Opened) -> Vec<CpuEvents> {
+    let Opened { slots, units, .. } = opened;
+    let mut cpus: Vec<CpuEvents> = Vec::new();
+    for mut unit in units {
+        let first = unit.events.iter().find_map(|event| event.slot);
+        let Some(cpu) = first.and_then(|slot| slots[slot].cpu) else { continue };
+        for event in &mut unit.events {
+            event.slot = event.slot.map(|slot| slots[slot].counter);
+        }
+        match cpus.iter_mut().find(|known| known.cpu == cpu) {
+            Some(known) => known.units.push(unit),
+            None => cpus.push(CpuEvents { cpu, units: vec![unit], enabled_ns: 0 }),
+        }
+    }
+    cpus
+}
+
+impl CpuEvents {
+    /// Whether the kernel has taken the events off their CPU, as it does when that goes offline: time
+    /// goes on between two reads of an event that is enabled.
+    pub(super) fn are_dead(&self) -> bool {
+        let enabled = || {
+            let readings = self.units.first().map(Unit::read_apart).unwrap_or_default();
+            readings.first().copied().flatten().map(|reading| reading.enabled_ns)
+        };
+        enabled() == enabled()
+    }
+}

@@ -1,0 +1,116 @@
+//! In which order a CPU's events stand, and how each is read.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use whit_bpf::cgroup::{Count, How};
+
+use super::cpu::CpuEvents;
+use crate::counter::Counter;
+use crate::perf::Unit;
+
+/// The events that every CPU has, in the program's order.
+#[derive(Debug)]
+pub(super) struct Layout {
+    how: Vec<How>,
+    /// The distinct event of each; `None` for one of ours, that leads.
+    events: Vec<Option<usize>>,
+    /// Where each unit begins, by its first distinct event.
+    begins: Vec<(usize, usize)>,
+}
+
+/// The distinct events of a unit, the leader first.
+fn members(unit: &Unit) -> impl Iterator<Item = Option<usize>> {
+    unit.events.iter().map(|event| event.slot)
+}
+
+/// What a unit is known by: the first of its events that is not ours.
+fn key(unit: &Unit) -> Option<usize> {
+    members(unit).flatten().next()
+}
+
+impl Layout {
+    /// Of what was opened on all CPUs.
+    pub(super) fn of(distinct: &[Counter], cpus: &[CpuEvents]) -> Layout {
+        let mut units: Vec<(usize, Vec<Option<usize>>)> = Vec::new();
+        for unit in cpus.iter().flat_map(|cpu| &cpu.units) {
+            let Some(key) = key(unit) else { continue };
+            let members: Vec<_> = members(unit).collect();
+            match units.iter_mut().find(|(known, _)| *known == key) {
+                // A CPU that went offline meanwhile may lack some.
+                Some((_, most)) if most.len() < members.len() => *most = members,
+                Some(_) => {}
+                None => units.push((key, members)),
+            }
+        }
+        let mut layout = Layout { how: Vec::new(), events: Vec::new(), begins: Vec::new() };
+        for (key, members) in units {
+            layout.begins.push((key, layout.events.len()));
+            for (number, &event) in members.iter().enumerate() {
+                layout.how.push(how(event.map(|event| &distinct[event]), number == 0));
+                layout.events.push(event);
+            }
+        }
+        layout
+    }
+
+    pub(super) fn how(&self) -> &[How] {
+        &self.how
+    }
+
+    /// The place of a distinct event; `None` for one that could not be opened.
+    pub(super) fn place(&self, distinct: usize) -> Option<usize> {
+        self.events.iter().position(|event| *event == Some(distinct))
+    }
+
+    /// The events of a unit with their places.
+    fn places<'a>(&'a self, unit: &'a Unit) -> impl Iterator<Item = Option<usize>> + 'a {
+        let known = self.begins.iter().find(|(known, _)| Some(*known) == key(unit));
+        let begin = known.map_or(self.events.len(), |(_, begin)| *begin);
+        members(unit).map(move |event| {
+            let after = self.events.get(begin..)?;
+            after.iter().position(|other| *other == event).map(|at| begin + at)
+        })
+    }
+
+    /// The descriptors of a CPU's events, by place.
+    pub(super) fn descriptors<'a>(&self, units: &'a [Unit]) -> Vec<Option<BorrowedFd<'a>>> {
+        let mut all = vec![None; self.events.len()];
+        for unit in units {
+            for (event, place) in unit.events.iter().zip(self.places(unit)) {
+                if let Some(place) = place {
+                    all[place] = Some(event.fd.as_fd());
+                }
+            }
+        }
+        all
+    }
+
+    /// What a CPU's events show, each read by itself, by place.
+    pub(super) fn shown(&self, units: &[Unit]) -> Vec<Count> {
+        let mut all = vec![Count::default(); self.events.len()];
+        for unit in units {
+            for (reading, place) in unit.read_apart().into_iter().zip(self.places(unit)) {
+                if let (Some(place), Some(reading)) = (place, reading) {
+                    all[place] = Count {
+                        value: reading.value,
+                        enabled_ns: reading.enabled_ns,
+                        running_ns: reading.running_ns,
+                    };
+                }
+            }
+        }
+        all
+    }
+}
+
+/// How an event of a unit is read: the first one has the times of all.
+fn how(counter: Option<&Counter>, is_first: bool) -> How {
+    let is = |of: fn(&Counter) -> bool| counter.is_some_and(of);
+    match (is_first, is(Counter::is_of_switches)) {
+        (true, true) => How::TimedSwitches,
+        (true, false) => How::Timed,
+        (false, true) => How::Switches,
+        (false, false) if is(Counter::is_clock) => How::Clock,
+        (false, false) => How::Untimed,
+    }
+}

@@ -1,0 +1,69 @@
+//! What stands beside counts about how they were taken, in text.
+
+use std::fmt;
+
+/// One remark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Remark {
+    /// Cgroups were counted by BPF.
+    ByBpf { cgroups: usize, events: usize, cpus: usize },
+    /// Cgroups were counted by the kernel's cgroup events.
+    ByKernel { cgroups: usize },
+    /// Tasks that are moved while they run are noticed late.
+    MovesAtSwitches,
+    /// Reads of events that the kernel refused.
+    FailedReads(u64),
+    /// Switches of tasks that the kernel did not show.
+    UnseenSwitches(u64),
+    /// Cgroups too deep to be told from uncounted ones.
+    TooDeep(u64),
+}
+
+impl Remark {
+    /// Whether it is about something that went wrong while counting.
+    pub fn is_finding(&self) -> bool {
+        match self {
+            Remark::ByBpf { .. } | Remark::ByKernel { .. } | Remark::MovesAtSwitches => false,
+            Remark::FailedReads(times) | Remark::UnseenSwitches(times) | Remark::TooDeep(times) => {
+                *times > 0
+            }
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remark::ByBpf { cgroups, events, cpus } => write!(
+                f,
+                "{cgroups} cgroups counted by BPF: {events} events on each of {cpus} CPUs are read \
+                 at changes of cgroup"
+            ),
+            Remark::ByKernel { cgroups } => write!(
+                f,
+                "{cgroups} cgroups counted by the kernel's cgroup events, which are switched at \
+                 changes of cgroup"
+            ),
+            Remark::MovesAtSwitches => write!(
+                f,
+                "this kernel does not show moves of running tasks to other cgroups: they count \
+                 from the next switch or reading on"
+            ),
+            Remark::FailedReads(times) => write!(
+                f,
+                "the kernel refused {times} reads of events: what they counted went to the cgroups \
+                 of later reads"
+            ),
+            Remark::UnseenSwitches(times) => write!(
+                f,
+                "the kernel did not show {times} switches of tasks: what was counted before each \
+                 went to the cgroup that was found running after it"
+            ),
+            Remark::TooDeep(times) => write!(
+                f,
+                "{times} cgroups ran that are too deep below any counted one to belong to it"
+            ),
+        }
+    }
+}
