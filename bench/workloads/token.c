@@ -4,8 +4,10 @@
 //   token [--milliseconds M] [--work W] [--cpu C] DIR...
 //
 // One process for each DIR, the directory of a cgroup, in that order. Each hop costs W nanoseconds of
-// work in user mode. CPU C (default: the first that may be used) runs all of them; the last two lines
-// say the response times (from passing the token on to having done the work) and the result.
+// work in user mode. CPU C (default: the first that may be used) runs all of them. For each line of
+// standard input, the hops of M milliseconds are measured: two lines say the response times (from
+// passing the token on to having done the work) and the result. So one set of processes can be measured
+// several times while something else about the machine is changed. The end of input ends it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,9 +37,8 @@ static const uint64_t SECOND_NS = 1000000000;
 
 // What all processes see.
 struct shared {
-    uint64_t passed_ns;  // when the token was passed on last
-    uint64_t hops;
-    uint64_t end_ns;     // when the last hop was over
+    uint64_t passed_ns;     // when the token was passed on last
+    _Atomic uint64_t hops;  // written by whoever has the token
     _Atomic unsigned ready;
     _Atomic bool stop;
     uint32_t responses_ns[RESPONSES_KEPT];
@@ -49,6 +50,7 @@ struct ring {
     pid_t *pids;
     int (*pipes)[2];
     uint64_t work_ns;
+    uint64_t cpu;  // UINT64_MAX: the first that may be used
 };
 
 static uint64_t now_ns(void) {
@@ -80,40 +82,6 @@ static bool enter(const char *cgroup) {
     return entered;
 }
 
-static void answer(struct shared *shared) {
-    const uint64_t response_ns = now_ns() - shared->passed_ns;
-    shared->responses_ns[shared->hops++ % RESPONSES_KEPT] =
-        response_ns < UINT32_MAX ? (uint32_t)response_ns : UINT32_MAX;
-}
-
-// A token of 0 ends whoever gets it, after it was passed on once more.
-static int member(struct ring *ring, unsigned index, const char *cgroup) {
-    if (!enter(cgroup)) return fail("enter", cgroup);
-    atomic_fetch_add(&ring->shared->ready, 1);
-    const unsigned next = (index + 1) % ring->members;
-    char token;
-    do {
-        if (read(ring->pipes[index][0], &token, 1) != 1) return fail("get", "the token");
-        if (token) {
-            if (ring->work_ns) work(ring->work_ns);
-            if (ring->shared->passed_ns) answer(ring->shared);
-            if (atomic_load_explicit(&ring->shared->stop, memory_order_relaxed)) {
-                // The ends of processes are not timed.
-                ring->shared->end_ns = now_ns();
-                token = 0;
-            }
-        }
-        ring->shared->passed_ns = now_ns();
-        if (write(ring->pipes[next][1], &token, 1) != 1) return fail("pass on", "the token");
-    } while (token);
-    return 0;
-}
-
-static int by_length(const void *a, const void *b) {
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool use_cpu(uint64_t cpu) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return false;
@@ -128,10 +96,65 @@ static bool use_cpu(uint64_t cpu) {
     return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
+static void answer(struct shared *shared) {
+    const uint64_t response_ns = now_ns() - shared->passed_ns;
+    const uint64_t hops = atomic_load_explicit(&shared->hops, memory_order_relaxed);
+    shared->responses_ns[hops % RESPONSES_KEPT] =
+        response_ns < UINT32_MAX ? (uint32_t)response_ns : UINT32_MAX;
+    atomic_store_explicit(&shared->hops, hops + 1, memory_order_release);
+}
+
+// A token of 0 ends whoever gets it, after it was passed on once more.
+static int member(struct ring *ring, unsigned index, const char *cgroup) {
+    if (!use_cpu(ring->cpu)) return fail("run on", "this CPU");
+    if (!enter(cgroup)) return fail("enter", cgroup);
+    atomic_fetch_add(&ring->shared->ready, 1);
+    const unsigned next = (index + 1) % ring->members;
+    char token;
+    do {
+        if (read(ring->pipes[index][0], &token, 1) != 1) return fail("get", "the token");
+        if (token) {
+            if (ring->work_ns) work(ring->work_ns);
+            if (ring->shared->passed_ns) answer(ring->shared);
+            token = !atomic_load_explicit(&ring->shared->stop, memory_order_relaxed);
+        }
+        ring->shared->passed_ns = now_ns();
+        if (write(ring->pipes[next][1], &token, 1) != 1) return fail("pass on", "the token");
+    } while (token);
+    return 0;
+}
+
+static int by_length(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 static int usage(void) {
     fprintf(stderr, "usage: token [--milliseconds M] [--work W] [--cpu C] DIR..., at most %d\n",
             MEMBERS_MAX);
     return 2;
+}
+
+// Sleeps through the window; returns false where nobody got the token in it.
+static bool measure(struct ring *ring, uint64_t milliseconds, uint32_t *responses_ns) {
+    struct shared *shared = ring->shared;
+    const uint64_t first = atomic_load(&shared->hops), begin_ns = now_ns();
+    usleep((useconds_t)(milliseconds * 1000));
+    const uint64_t end = atomic_load(&shared->hops), end_ns = now_ns();
+    const uint64_t kept = end - first < RESPONSES_KEPT ? end - first : RESPONSES_KEPT;
+    if (kept == 0) {
+        fprintf(stderr, "token: it was not answered once: more --milliseconds are needed\n");
+        return false;
+    }
+    for (uint64_t i = 0; i < kept; i++)
+        responses_ns[i] = shared->responses_ns[(end - kept + i) % RESPONSES_KEPT];
+    qsort(responses_ns, kept, sizeof *responses_ns, by_length);
+    printf("response_ns median=%u p99=%u max=%u\n", responses_ns[kept / 2],
+           responses_ns[kept - 1 - kept / 100], responses_ns[kept - 1]);
+    result_print("token", ring->members, milliseconds, end - first,
+                 (double)(end_ns - begin_ns) * 1e-9);
+    fflush(stdout);
+    return true;
 }
 
 static int run(struct ring *ring, char **cgroups, uint64_t milliseconds) {
@@ -145,30 +168,23 @@ static int run(struct ring *ring, char **cgroups, uint64_t milliseconds) {
     // Who cannot enter its cgroup has said so and ended.
     for (int status; atomic_load(&shared->ready) < ring->members; usleep(1000))
         if (waitpid(-1, &status, WNOHANG) > 0) return 1;
-    const uint64_t begin_ns = now_ns();
     if (write(ring->pipes[0][1], "x", 1) != 1) return fail("pass on", "the token");
-    usleep((useconds_t)(milliseconds * 1000));
+    uint32_t *responses_ns = malloc(sizeof shared->responses_ns);
+    if (!responses_ns) return fail("get", "memory");
+    for (int c; (c = getchar()) != EOF;)
+        if (c == '\n' && !measure(ring, milliseconds, responses_ns)) return 1;
     atomic_store(&shared->stop, true);
     for (unsigned m = 0; m < ring->members; m++) {
         int status = 0;
         if (wait(&status) < 0 || status != 0) return 1;
     }
-    const double seconds = (double)(shared->end_ns - begin_ns) * 1e-9;
-    const size_t kept = shared->hops < RESPONSES_KEPT ? shared->hops : RESPONSES_KEPT;
-    qsort(shared->responses_ns, kept, sizeof *shared->responses_ns, by_length);
-    if (kept == 0) {
-        fprintf(stderr, "token: it was not answered once: more --milliseconds are needed\n");
-        return 1;
-    }
-    printf("response_ns median=%u p99=%u max=%u\n", shared->responses_ns[kept / 2],
-           shared->responses_ns[kept - 1 - kept / 100], shared->responses_ns[kept - 1]);
-    result_print("token", ring->members, milliseconds, shared->hops, seconds);
+    free(responses_ns);
     return 0;
 }
 
 int main(int argc, char **argv) {
-    uint64_t milliseconds = 1000, cpu = UINT64_MAX;
-    struct ring ring = {0};
+    uint64_t milliseconds = 1000;
+    struct ring ring = {.cpu = UINT64_MAX};
     int i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         const char *value = argv[i + 1];
@@ -177,7 +193,7 @@ int main(int argc, char **argv) {
         } else if (strcmp(argv[i], "--work") == 0 && (*value >= '0' && *value <= '9')) {
             ring.work_ns = result_amount(value);
         } else if (strcmp(argv[i], "--cpu") == 0 && (*value >= '0' && *value <= '9')) {
-            cpu = result_amount(value);
+            ring.cpu = result_amount(value);
         } else {
             return usage();
         }
@@ -189,7 +205,6 @@ int main(int argc, char **argv) {
     ring.pipes = calloc(ring.members, sizeof *ring.pipes);
     ring.pids = calloc(ring.members, sizeof *ring.pids);
     if (ring.shared == MAP_FAILED || !ring.pipes || !ring.pids) return fail("get", "memory");
-    if (!use_cpu(cpu)) return fail("run on", "this CPU");
     for (unsigned m = 0; m < ring.members; m++)
         if (pipe(ring.pipes[m]) != 0) return fail("make", "a pipe (ulimit -n)");
     const int status = run(&ring, argv + i, milliseconds);

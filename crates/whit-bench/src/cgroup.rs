@@ -4,7 +4,8 @@
 //! between cgroups. Meanwhile somebody counts two events in each cgroup, in their parent and in the
 //! whole system, and prints them every second: the command line of the patches that made cgroup
 //! switches cheaper in the kernel. What a hop takes longer than with nobody counting is the cost.
-//! Everything is run once a round, in turn.
+//! Everything is measured once a round, in turn, and nobody counting before and after each: the same
+//! processes all the time, since others would be a little faster or slower, and what is looked for is small.
 
 mod counter;
 mod groups;
@@ -85,8 +86,6 @@ pub struct Table {
     pub cgroups: usize,
     /// Work of a hop.
     pub work_ns: u64,
-    /// With nobody counting, one for each round.
-    pub alone: Vec<Hops>,
     /// With somebody counting.
     pub rows: Vec<Row>,
 }
@@ -107,22 +106,30 @@ pub struct Row {
 pub struct Run {
     /// The token's way.
     pub hops: Hops,
+    /// The same with nobody counting, just before and just after.
+    pub alone: [Hops; 2],
     /// CPU time of the counter in both modes, as a share of the time that it ran.
     pub counter_cpu: f64,
+}
+
+impl Run {
+    fn added_ns(&self) -> f64 {
+        let [before, after] = self.alone;
+        self.hops.mean_ns - (before.mean_ns + after.mean_ns) / 2.0
+    }
 }
 
 impl Table {
     fn new(cgroups: usize, work_ns: u64, counters: &[Counter]) -> Table {
         let row =
             |counter: &Counter| Row { counter: counter.kind, runs: Vec::new(), refused: None };
-        Table { cgroups, work_ns, alone: Vec::new(), rows: counters.iter().map(row).collect() }
+        Table { cgroups, work_ns, rows: counters.iter().map(row).collect() }
     }
 
-    /// What a hop took longer than alone in the same round, in nanoseconds.
+    /// What a hop took longer than with nobody counting, in nanoseconds.
     pub fn added_ns(&self, counter: CounterKind) -> Option<Spread> {
         let row = self.rows.iter().find(|row| row.counter == counter)?;
-        let pairs = row.runs.iter().zip(&self.alone);
-        Spread::of(pairs.map(|(run, alone)| run.hops.mean_ns - alone.mean_ns))
+        Spread::of(row.runs.iter().map(Run::added_ns))
     }
 }
 
@@ -184,32 +191,43 @@ fn round_of(
     options: &Options,
     scratch: &Scratch,
 ) -> Result<(), Error> {
-    let load = Load::new(&options.workloads, groups, options.duration, table.work_ns);
-    for turn in order(round, counters.len() + 1) {
-        let Some(counter) = counters.get(turn) else {
-            table.alone.push(load.run(options.limit)?);
-            continue;
-        };
+    let limit = options.limit;
+    let mut load = Load::start(&options.workloads, groups, options.duration, table.work_ns, limit)?;
+    // The first is to warm up.
+    load.measure()?;
+    let mut before = load.measure()?;
+    for turn in order(round, counters.len()) {
         let row = &mut table.rows[turn];
         if row.refused.is_some() {
             continue;
         }
-        let command = Command { counter, events, groups, output: &scratch.path().join("counts") };
-        match run(&command, &load, options.limit)? {
-            Ok(run) => row.runs.push(run),
+        let output = &scratch.path().join("counts");
+        let command = Command { counter: &counters[turn], events, groups, output };
+        let counted = measure_with(&command, &mut load, limit)?;
+        let after = load.measure()?;
+        match counted {
+            Ok((hops, counter_cpu)) => {
+                row.runs.push(Run { hops, alone: [before, after], counter_cpu });
+            }
             Err(reason) => row.refused = Some(reason),
         }
+        before = after;
     }
     Ok(())
 }
 
-fn run(command: &Command<'_>, load: &Load, limit: Duration) -> Result<Result<Run, String>, Error> {
+/// With somebody counting, and that one's share of a CPU; or why it does not count.
+fn measure_with(
+    command: &Command<'_>,
+    load: &mut Load,
+    limit: Duration,
+) -> Result<Result<(Hops, f64), String>, Error> {
     let running = match command.start(limit)? {
         Ok(running) => running,
         Err(reason) => return Ok(Err(reason)),
     };
-    let hops = load.run(limit)?;
-    Ok(running.stop(limit)?.map(|counter_cpu| Run { hops, counter_cpu }))
+    let hops = load.measure()?;
+    Ok(running.stop(limit)?.map(|counter_cpu| (hops, counter_cpu)))
 }
 
 #[cfg(test)]

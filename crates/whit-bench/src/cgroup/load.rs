@@ -1,19 +1,25 @@
 //! The token that goes around.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use super::groups::Groups;
 use crate::Error;
-use crate::measure::{self, Outcome, Printed};
+use crate::measure::anonymous_file;
+use crate::process_tree;
 use crate::record::workload::WorkloadResult;
 
 /// Longest part of the command line that is shown: it names every cgroup.
 const SHOWN_CHARS: usize = 200;
+/// The line that ends the answer to a request.
+const LAST_LINE: &str = "result ";
 
 /// How the token went around.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -26,47 +32,94 @@ pub struct Hops {
     pub p99_ns: f64,
 }
 
-/// `bench/workloads/token.c`, to be run with these cgroups.
+/// `bench/workloads/token.c`, which runs in these cgroups, and is measured when asked. Dropping it kills
+/// it.
 #[derive(Debug)]
 pub(super) struct Load {
-    program: PathBuf,
-    arguments: Vec<OsString>,
+    command: String,
+    child: Child,
+    requests: ChildStdin,
+    answers: ChildStdout,
+    stderr: File,
+    limit: Duration,
 }
 
 impl Load {
-    pub(super) fn new(workloads: &Path, groups: &Groups, duration: Duration, work_ns: u64) -> Load {
+    pub(super) fn start(
+        workloads: &Path,
+        groups: &Groups,
+        duration: Duration,
+        work_ns: u64,
+        limit: Duration,
+    ) -> Result<Load, Error> {
+        let program = workloads.join("token");
+        let failed = |source| Error::Run { program: program.clone(), source };
+        let stderr = anonymous_file().map_err(failed)?;
         let millis = duration.as_millis().max(1).to_string();
         let options =
             ["--milliseconds", &millis, "--work", &work_ns.to_string()].map(OsString::from);
-        let directories = groups.directories().map(PathBuf::into_os_string);
-        Load {
-            program: workloads.join("token"),
-            arguments: options.into_iter().chain(directories).collect(),
+        let mut command = Command::new(&program);
+        command.args(options).args(groups.directories());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(stderr.try_clone().map_err(failed)?);
+        let mut child = command.spawn().map_err(failed)?;
+        let missing = || failed(io::Error::other("a pipe is missing"));
+        let requests = child.stdin.take().ok_or_else(missing)?;
+        let answers = child.stdout.take().ok_or_else(missing)?;
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        let command = format!("{} {}", program.display(), words.join(" "));
+        let command = command.chars().take(SHOWN_CHARS).collect();
+        Ok(Load { command, child, requests, answers, stderr, limit })
+    }
+
+    /// Asks how the token goes around now, and waits for the answer.
+    pub(super) fn measure(&mut self) -> Result<Hops, Error> {
+        let answered = self.ask();
+        match answered.as_deref().map(Hops::parse) {
+            Ok(Some(hops)) => Ok(hops),
+            Ok(None) => Err(self.failure(&format!("answers {}", answered.unwrap_or_default()))),
+            Err(error) => Err(self.failure(&format!("does not answer: {error}"))),
         }
     }
 
-    pub(super) fn run(&self, limit: Duration) -> Result<Hops, Error> {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
-        let (run, printed) = measure::run_watched(command, limit, &|| None)
-            .map_err(|source| Error::Run { program: self.program.clone(), source })?;
-        match (run.outcome, Hops::parse(&printed.stdout)) {
-            (Outcome::Success, Some(hops)) => Ok(hops),
-            (outcome, _) => Err(self.failure(outcome, &printed)),
-        }
-    }
-
-    fn failure(&self, outcome: Outcome, printed: &Printed) -> Error {
-        let words = self.arguments.iter().map(|word| word.to_string_lossy());
-        let words = words.collect::<Vec<_>>().join(" ");
-        let command: String =
-            format!("{} {words}", self.program.display()).chars().take(SHOWN_CHARS).collect();
-        let outcome = match outcome {
-            Outcome::Success => format!("prints no result: {}", printed.stdout),
-            Outcome::TimedOut { limit_s } => format!("takes more than {limit_s} s"),
-            Outcome::Failed { status, stderr } => format!("ends with {status}: {stderr}"),
+    fn ask(&mut self) -> io::Result<String> {
+        self.requests.write_all(b"\n")?;
+        let begin = Instant::now();
+        let mut answer = Vec::new();
+        let is_whole = |answer: &[u8]| {
+            let text = String::from_utf8_lossy(answer);
+            text.ends_with('\n') && text.lines().any(|line| line.starts_with(LAST_LINE))
         };
-        Error::Workload { command, outcome }
+        while !is_whole(&answer) {
+            let left = self.limit.saturating_sub(begin.elapsed());
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            if poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&left))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let mut buffer = [0; 4096];
+            match self.answers.read(&mut buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => answer.extend(&buffer[..read]),
+            }
+        }
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    fn failure(&mut self, what: &str) -> Error {
+        let mut said = String::new();
+        // What cannot be read is not there to be shown.
+        let _ = self.stderr.seek(SeekFrom::Start(0));
+        let _ = self.stderr.read_to_string(&mut said);
+        let outcome = format!("{what}; {}", said.trim());
+        Error::Workload { command: self.command.clone(), outcome }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // Its processes end when nobody asks any more; whoever does not is killed.
+        let _ = process_tree::kill(&mut self.child);
+        let _ = self.child.wait();
     }
 }
 

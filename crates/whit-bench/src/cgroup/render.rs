@@ -43,7 +43,8 @@ fn table_of(text: &mut String, table: &Table) {
     line_to(text, &format!("\n{} cgroups, {work}:\n", table.cgroups));
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     let mut cells = vec!["nobody".to_owned()];
-    cells.extend(of_hops(table.alone.iter(), ["–".to_owned(), String::new()]));
+    let alone = table.rows.iter().flat_map(|row| row.runs.iter().flat_map(|run| &run.alone));
+    cells.extend(of_hops(alone, ["–".to_owned(), String::new()]));
     cells.push(String::new());
     rows.push(cells);
     rows.extend(table.rows.iter().map(|row| row_of(table, row)));

@@ -7,15 +7,19 @@ fn hops(mean_ns: f64) -> Hops {
 }
 
 fn table(cgroups: usize, perf: &[f64], bpf: &[f64]) -> Table {
+    let run = |(ns, alone): (f64, f64)| Run {
+        hops: hops(ns),
+        alone: [hops(alone - 10.0), hops(alone + 10.0)],
+        counter_cpu: 0.01,
+    };
     let row = |counter, means: &[f64]| Row {
         counter,
-        runs: means.iter().map(|&ns| Run { hops: hops(ns), counter_cpu: 0.01 }).collect(),
+        runs: means.iter().copied().zip([5000.0, 6000.0, 5500.0]).map(run).collect(),
         refused: None,
     };
     Table {
         cgroups,
         work_ns: 0,
-        alone: vec![hops(5000.0), hops(6000.0), hops(5500.0)],
         rows: vec![row(CounterKind::Perf, perf), row(CounterKind::WhitBpf, bpf)],
     }
 }
@@ -98,8 +102,8 @@ fn counter(leave_out: &str) -> String {
     )
 }
 
-const TOKEN: &str = "echo response_ns median=5 p99=9 max=10; echo result operations_per_s=1e8 \
-                     seconds=1 user_s=0 system_s=0";
+const TOKEN: &str = "while read _; do echo response_ns median=5 p99=9 max=10; \
+                     echo result operations_per_s=1e8 seconds=1 user_s=0 system_s=0; done";
 
 /// Whether cgroups can be made here; says it where not.
 fn has_cgroups() -> bool {
@@ -133,10 +137,8 @@ fn counters_are_started_checked_and_stopped() {
     let row = |kind| comparison.tables[0].rows.iter().find(|row| row.counter == kind).unwrap();
     assert_eq!(row(CounterKind::WhitBpf).refused, None);
     assert_eq!(row(CounterKind::WhitBpf).runs.len(), 2);
-    assert_eq!(
-        comparison.tables[0].alone,
-        [Hops { mean_ns: 10.0, median_ns: 5.0, p99_ns: 9.0 }; 2]
-    );
+    let run = &row(CounterKind::WhitBpf).runs[1];
+    assert_eq!(run.alone, [Hops { mean_ns: 10.0, median_ns: 5.0, p99_ns: 9.0 }; 2]);
     // Who leaves a cgroup out has not counted.
     program(&directory.path().join("whit"), &counter("c1"));
     let comparison = compare(&options, &mut |_| ()).unwrap();
@@ -159,4 +161,21 @@ fn a_counter_that_ends_at_once_is_quoted() {
     let rows = &comparison.tables[0].rows;
     let refused = rows.iter().find(|row| row.counter == CounterKind::WhitBpf).unwrap();
     assert_eq!(refused.refused.as_deref(), Some("exit status: 3: no BPF"));
+}
+
+#[test]
+fn a_load_that_does_not_answer_is_quoted() {
+    if !has_cgroups() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    program(&directory.path().join("whit"), &counter("nobody"));
+    let error = |script: &str| {
+        program(&directory.path().join("token"), script);
+        compare(&options(directory.path()), &mut |_| ()).unwrap_err().to_string()
+    };
+    let ended = error("read _; echo 'cannot enter' >&2; exit 1");
+    assert!(ended.contains("cannot enter") && ended.contains("make -C bench/workloads"), "{ended}");
+    let nonsense = error("while read _; do echo result nothing; done");
+    assert!(nonsense.contains("answers result nothing"), "{nonsense}");
 }
