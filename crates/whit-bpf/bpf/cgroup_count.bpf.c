@@ -40,8 +40,9 @@ enum how {
 /* Set before loading. */
 const volatile struct {
 	u32 events_count;
+	u32 accounts_count;
 	u8 how[EVENTS_MAX];
-} settings = { .events_count = 1 };
+} settings = { .events_count = 1, .accounts_count = 1 };
 
 /* [CPU * settings.events_count + event] */
 struct {
@@ -103,9 +104,13 @@ struct account {
 	struct count counts[EVENTS_MAX];
 };
 
-/* [account]; account 0 is of everything that is below no watched cgroup. */
+/*
+ * [CPU * settings.accounts_count + account]; account 0 is of everything that is below no watched
+ * cgroup. Who counts reads them where they are, without a call.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(struct account));
 	__uint(max_entries, 1);
@@ -173,6 +178,14 @@ static ALWAYS_INLINE u32 account_of(struct cpu *cpu, struct css_set *set)
 	return account;
 }
 
+/* What this CPU has counted for an account. */
+static ALWAYS_INLINE struct account *open_account(u32 account)
+{
+	u32 index = bpf_get_smp_processor_id() * settings.accounts_count + account;
+
+	return bpf_map_lookup_elem(&accounts, &index);
+}
+
 static ALWAYS_INLINE u32 is_timed(u8 how)
 {
 	return how == TIMED || how == TIMED_SWITCHES;
@@ -186,7 +199,7 @@ static ALWAYS_INLINE u32 is_of_switches(u8 how)
 /* Gives the switch that closed another account to that one; the rest is for the open one. */
 static ALWAYS_INLINE u64 pay(u32 owed, u32 event, u64 switches)
 {
-	struct account *account = bpf_map_lookup_elem(&accounts, &owed);
+	struct account *account = open_account(owed);
 
 	if (!account || !switches || event >= EVENTS_MAX)
 		return switches;
@@ -198,8 +211,7 @@ static ALWAYS_INLINE u64 pay(u32 owed, u32 event, u64 switches)
 static ALWAYS_INLINE void settle(struct cpu *cpu)
 {
 	u32 first = bpf_get_smp_processor_id() * settings.events_count;
-	u32 number = cpu->account;
-	struct account *account = bpf_map_lookup_elem(&accounts, &number);
+	struct account *account = open_account(cpu->account);
 	u64 present = cpu->present;
 	u64 ran = 0;
 

@@ -23,6 +23,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 };
 
+enum {
+	BPF_F_MMAPABLE = 1 << 10,
+};
+
 struct bpf_perf_event_value {
 	u64 counter;
 	u64 enabled;

@@ -1,7 +1,11 @@
-//! Whether BPF programs may be loaded: by loading one that does nothing. And what the kernel knows of
-//! how often and how long a program ran.
+//! Whether BPF programs may be loaded: by loading one that does nothing. What the kernel knows of
+//! how often and how long a program ran. And maps' values, read where programs write them.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
 
 use crate::capability::Capability;
 use crate::{Errno, check, privilege};
@@ -118,6 +122,33 @@ pub fn run_statistics(program: BorrowedFd<'_>) -> Result<RunStatistics, Errno> {
     Ok(RunStatistics { runs: info[RUN_TIME_WORD + 1], run_time_ns: info[RUN_TIME_WORD] })
 }
 
+/// The values of an array that the kernel shows in memory (`BPF_F_MMAPABLE`, since Linux 5.5).
+/// Programs write them meanwhile: each word is read whole, two words may be of different moments.
+#[derive(Debug)]
+pub struct MappedWords {
+    map: MmapRaw,
+    words: usize,
+}
+
+impl MappedWords {
+    /// Maps the first `words` words of a map's values. The kernel refuses more than there are, up to
+    /// the end of a page, and maps that it does not show.
+    pub fn map(map: BorrowedFd<'_>, words: usize) -> io::Result<MappedWords> {
+        let map = MmapOptions::new().len(words * size_of::<u64>()).map_raw_read_only(&map)?;
+        Ok(MappedWords { map, words })
+    }
+
+    /// A word; 0 beyond the last.
+    pub fn word(&self, index: usize) -> u64 {
+        let start = self.map.as_ptr().cast::<AtomicU64>();
+        // SAFETY: the mapping is aligned to a page, has this many words, and is there as long as
+        // `self`, which the slice does not outlive. Others write to it with whole words only, and we
+        // load whole words, relaxed, which is allowed of memory that may not be written.
+        let words = unsafe { std::slice::from_raw_parts(start, self.words) };
+        words.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +171,20 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         let refused = run_statistics(std::os::fd::AsFd::as_fd(&file)).unwrap_err();
         assert!([Errno::INVAL, Errno::PERM, Errno::NOSYS].contains(&refused), "{refused}");
+    }
+
+    #[test]
+    fn words_are_read_where_others_write_them() {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(24).unwrap();
+        let words = MappedWords::map(file.as_fd(), 3).unwrap();
+        assert_eq!(words.word(2), 0);
+        file.write_all_at(&7u64.to_ne_bytes(), 16).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|index| words.word(index)), [0, 0, 7, 0]);
+        let null = std::fs::File::open("/proc/self/stat").unwrap();
+        assert!(MappedWords::map(null.as_fd(), 3).is_err(), "it cannot be mapped");
     }
 
     #[test]

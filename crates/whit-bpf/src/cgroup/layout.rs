@@ -22,21 +22,23 @@ pub(crate) const fn cpu_bytes(events: usize) -> usize {
     CPU_HEADER_BYTES + events * COUNT_BYTES
 }
 
+/// Words of `struct account` with so many events.
+pub(crate) const fn account_words(events: usize) -> usize {
+    account_bytes(events) / 8
+}
+
 /// A word of a value; 0 where the value is too short for it.
 fn word(bytes: &[u8], index: usize) -> u64 {
     let word = bytes.as_chunks::<8>().0.get(index);
     word.map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
-/// One event of a `struct account`, with the times of the event that it is timed by.
-pub(crate) fn count(account: &[u8], event: usize, timed_by: usize) -> Count {
-    let enabled_ns = word(account, timed_by * COUNT_BYTES / 8 + 1);
-    let waited_ns = word(account, timed_by * COUNT_BYTES / 8 + 2);
-    Count {
-        value: word(account, event * COUNT_BYTES / 8),
-        enabled_ns,
-        running_ns: enabled_ns.wrapping_sub(waited_ns),
-    }
+/// One event of the `struct account` whose words these are, with the times of the event that it is
+/// timed by.
+pub(crate) fn count(word: impl Fn(usize) -> u64, event: usize, timed_by: usize) -> Count {
+    let of = |event: usize, field: usize| word(event * COUNT_BYTES / 8 + field);
+    let (enabled_ns, waited_ns) = (of(timed_by, 1), of(timed_by, 2));
+    Count { value: of(event, 0), enabled_ns, running_ns: enabled_ns.wrapping_sub(waited_ns) }
 }
 
 /// A `struct cpu`.
@@ -85,11 +87,11 @@ mod tests {
 
     #[test]
     fn accounts_tell_how_long_events_ran() {
-        let account = bytes(&[5, 100, 0, 7, 100, 60, 9, 0, 0]);
-        assert_eq!(account.len(), account_bytes(3));
-        assert_eq!(count(&account, 0, 0), Count { value: 5, enabled_ns: 100, running_ns: 100 });
-        assert_eq!(count(&account, 2, 1), Count { value: 9, enabled_ns: 100, running_ns: 40 });
-        assert_eq!(count(&account, 3, 3), Count::default(), "there is none");
+        let words = [5, 100, 0, 7, 100, 60, 9, 0, 0];
+        assert_eq!(words.len(), account_words(3));
+        let count = |event, timed_by| count(|word| words[word], event, timed_by);
+        assert_eq!(count(0, 0), Count { value: 5, enabled_ns: 100, running_ns: 100 });
+        assert_eq!(count(2, 1), Count { value: 9, enabled_ns: 100, running_ns: 40 });
     }
 
     #[test]

@@ -113,6 +113,8 @@ impl CgroupCounter {
         room("cgroups", tree.accounts(), ACCOUNTS_MAX)?;
         let highest = plan.possible_cpus.last().copied().unwrap_or(0);
         room("CPUs", highest as usize, CPU_MAX as usize)?;
+        let cells = (highest as usize + 1) * tree.accounts();
+        room("cgroups times CPUs", cells, u32::MAX as usize)?;
         let program = Program::load(plan.events, highest as usize + 1, &tree)?;
         let left = Table::new(tree.accounts(), plan.possible_cpus.len(), plan.events.len());
         Ok(CgroupCounter {
@@ -211,12 +213,12 @@ impl CgroupCounter {
             }
         }
         let mut table = self.left.clone();
+        let accounts = self.program.accounts();
         for account in 0..self.tree.accounts() {
-            let values = self.program.account(account as u32)?;
-            for (position, value) in values.iter().enumerate().take(self.possible_cpus.len()) {
+            for (position, &cpu) in self.possible_cpus.iter().enumerate() {
                 for (event, &timed_by) in self.timed_by.iter().enumerate() {
                     let cell = table.cell_mut(account, position, event);
-                    *cell = cell.plus(layout::count(value, event, timed_by));
+                    *cell = cell.plus(accounts.count(account, cpu, event, timed_by));
                 }
             }
         }

@@ -1,16 +1,18 @@
 //! `bpf/cgroup_count.bpf.c`, loaded: its maps and programs by name and type.
 
 use std::fmt;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libbpf_rs::{
     ErrorKind, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject,
     ProgramInput, ProgramMut,
 };
+use whit_sys::bpf::MappedWords;
 use whit_sys::privilege;
 
 use super::How;
-use super::layout::{account_bytes, cpu_bytes};
+use super::counts::Count;
+use super::layout::{self, account_bytes, account_words, cpu_bytes};
 use super::tree::Tree;
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
@@ -27,6 +29,7 @@ const MOVES: &str = "cgroup_attach_task";
 /// The loaded programs. Closing them detaches them.
 pub(super) struct Program {
     links: Vec<Link>,
+    accounts: Accounts,
     sees_moves: bool,
     object: Object,
 }
@@ -59,7 +62,8 @@ impl Program {
             open.load()
         };
         let object = loading::load(attempt, load)?;
-        let program = Program { object, links: Vec::new(), sees_moves: false };
+        let accounts = Accounts::map(&object, events.len(), cpus, tree.accounts())?;
+        let program = Program { object, links: Vec::new(), accounts, sees_moves: false };
         let watched = program.map("watched")?;
         let _in_force = privilege::raise(&NEEDED);
         for (id, account) in tree.ids() {
@@ -129,32 +133,61 @@ impl Program {
         self.sees_moves
     }
 
-    /// The value of an account on each CPU that the machine may have.
-    pub(super) fn account(&self, account: u32) -> Result<Vec<Vec<u8>>, BpfError> {
-        self.values("accounts", account)
+    /// What CPUs have counted for accounts.
+    pub(super) fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 
     /// The state of each CPU that the machine may have.
     pub(super) fn cpus(&self) -> Result<Vec<Vec<u8>>, BpfError> {
-        self.values("cpus", 0)
-    }
-
-    fn values(&self, map: &'static str, key: u32) -> Result<Vec<Vec<u8>>, BpfError> {
-        let map = self.map(map)?;
+        let map = self.map("cpus")?;
         let _in_force = privilege::raise(&NEEDED);
-        let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
+        let values = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         values
-            .map_err(refused("read what was counted"))?
-            .ok_or(BpfError::Object { part: "account of that number" })
+            .map_err(refused("read what happens on CPUs"))?
+            .ok_or(BpfError::Object { part: "state of CPUs" })
     }
 
     fn map(&self, name: &'static str) -> Result<Map<'_>, BpfError> {
-        self.object.maps().find(|map| map.name() == name).ok_or(BpfError::Object { part: name })
+        map_of(&self.object, name)
     }
 
     fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, BpfError> {
         let found = self.object.progs_mut().find(|program| program.name() == name);
         found.ok_or(BpfError::Object { part: name })
+    }
+}
+
+fn map_of<'a>(object: &'a Object, name: &'static str) -> Result<Map<'a>, BpfError> {
+    object.maps().find(|map| map.name() == name).ok_or(BpfError::Object { part: name })
+}
+
+/// `accounts`, where the program writes it.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    words: MappedWords,
+    /// Words of an account on a CPU.
+    stride: usize,
+    accounts: usize,
+}
+
+impl Accounts {
+    fn map(
+        object: &Object,
+        events: usize,
+        cpus: usize,
+        accounts: usize,
+    ) -> Result<Accounts, BpfError> {
+        let stride = account_words(events.max(1));
+        let words = MappedWords::map(map_of(object, "accounts")?.as_fd(), stride * cpus * accounts);
+        let words = words.map_err(|error| refused("map what is counted")(error.into()))?;
+        Ok(Accounts { words, stride, accounts })
+    }
+
+    /// What a CPU has counted of an event for an account.
+    pub(super) fn count(&self, account: usize, cpu: u32, event: usize, timed_by: usize) -> Count {
+        let begin = (cpu as usize * self.accounts + account) * self.stride;
+        layout::count(|word| self.words.word(begin + word), event, timed_by)
     }
 }
 
@@ -177,22 +210,22 @@ fn dimension(
         match name.as_str() {
             "events" => map.set_max_entries((events * cpus) as u32)?,
             "accounts" => {
-                map.set_max_entries(accounts as u32)?;
+                map.set_max_entries((accounts * cpus) as u32)?;
                 map.set_value_size(account_bytes(events) as u32)?;
             }
             "cpus" => map.set_value_size(cpu_bytes(events) as u32)?,
             "watched" => map.set_max_entries((accounts as u32 - 1).max(1))?,
-            name if name.ends_with(".rodata") => set_events(&mut map, how),
+            name if name.ends_with(".rodata") => set_up(&mut map, how, accounts),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// `settings`: the number of events, and how each is read.
-fn set_events(settings: &mut OpenMapMut<'_>, how: &[How]) {
+/// `settings`: the number of events and of accounts, and how each event is read.
+fn set_up(settings: &mut OpenMapMut<'_>, how: &[How], accounts: usize) {
     let Some(value) = settings.initial_value_mut() else { return };
-    let count = (how.len() as u32).to_ne_bytes();
-    let bytes = count.into_iter().chain(how.iter().map(|how| *how as u8));
+    let counts = [how.len() as u32, accounts as u32].map(u32::to_ne_bytes);
+    let bytes = counts.into_iter().flatten().chain(how.iter().map(|how| *how as u8));
     value.iter_mut().zip(bytes).for_each(|(value, byte)| *value = byte);
 }
