@@ -125,15 +125,16 @@ impl BpfSource {
         }
     }
 
-    /// Follows CPUs that go offline and come back; says whether there were any.
-    fn follow_cpus(&mut self, counts: &Counts) -> Result<bool, StatError> {
+    /// Follows CPUs that go offline and come back; says whether there were any. Looks closely where
+    /// the events of a CPU seem to stand still, or at all of them.
+    fn follow_cpus(&mut self, counts: &Counts, all: bool) -> Result<bool, StatError> {
         let mut gone = counts.offline().to_vec();
         for cpu in &mut self.cpus {
             let enabled_ns = counts.everything(cpu.cpu, 0).enabled_ns;
-            let stands = self.is_counting && enabled_ns == cpu.enabled_ns;
-            if stands && !gone.contains(&cpu.cpu) && cpu.are_dead() {
-                // It went and came back since the last look.
+            let is_suspect = all || enabled_ns == cpu.enabled_ns;
+            if self.is_counting && is_suspect && !gone.contains(&cpu.cpu) && cpu.are_dead() {
                 gone.push(cpu.cpu);
+                self.notices.push(Notice::CpuCountsMissing { cpu: cpu.cpu.0 });
             }
             cpu.enabled_ns = enabled_ns;
         }
@@ -201,12 +202,17 @@ impl Source for BpfSource {
     }
 
     fn stop(&mut self) -> Result<(), StatError> {
+        if self.is_counting {
+            // Events that are off cannot be told from those that were taken off their CPU.
+            let counts = self.counts()?;
+            self.follow_cpus(&counts, true)?;
+        }
         self.switch(false)
     }
 
     fn read(&mut self, readings: &mut Vec<Reading>) -> Result<(), StatError> {
         let mut counts = self.counts()?;
-        if self.follow_cpus(&counts)? {
+        if self.follow_cpus(&counts, false)? {
             counts = self.counts()?;
         }
         if let Some(rest) = &mut self.rest {

@@ -32,6 +32,8 @@ pub enum Notice {
     NothingForBpf,
     /// A CPU went offline while it was counted.
     CpuWentOffline { cpu: u32 },
+    /// A CPU went offline and came back, and nobody looked meanwhile.
+    CpuCountsMissing { cpu: u32 },
     /// A CPU is online again, and counted.
     CpuCameBack { cpu: u32 },
     /// A group can no longer be read as a whole.
@@ -58,6 +60,7 @@ impl Notice {
             | Notice::BpfRefused { .. }
             | Notice::CountedByKernel { .. }
             | Notice::NothingForBpf
+            | Notice::CpuCountsMissing { .. }
             | Notice::GroupUnreadable { .. }
             | Notice::EventsTakenOff
             | Notice::NotSwitchedAlone { .. }
@@ -117,6 +120,11 @@ impl fmt::Display for Notice {
             Notice::CpuWentOffline { cpu } => {
                 write!(f, "CPU {cpu} went offline; what it counted stays")
             }
+            Notice::CpuCountsMissing { cpu } => write!(
+                f,
+                "CPU {cpu} was offline between two readings: what it counted after it came back \
+                 is missing (with -I, it is missed until the next interval only)"
+            ),
             Notice::CpuCameBack { cpu } => write!(f, "CPU {cpu} is online and counted again"),
             Notice::GroupUnreadable { event } => write!(
                 f,

@@ -31,6 +31,8 @@ use attr::Common;
 use open::{Opener, Refusals};
 use places::{Place, Places};
 use shared_time::SharedTime;
+#[cfg(test)]
+pub(crate) use unit::OpenEvent;
 use unit::ReadOutcome;
 pub(crate) use unit::Unit;
 

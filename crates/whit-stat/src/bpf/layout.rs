@@ -114,3 +114,62 @@ fn how(counter: Option<&Counter>, is_first: bool) -> How {
         (false, false) => How::Untimed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::tests::counters;
+    use crate::perf::{OpenEvent, shared_attr};
+    use std::os::fd::AsRawFd;
+    use whit_sys::{OpenFlags, PerfEventFd};
+    use whit_types::CpuId;
+
+    /// A unit of open events that count nothing, in the name of these; `None` is one of ours.
+    fn unit(members: &[Option<usize>]) -> Unit {
+        let mut unit = Unit::new(members.len() > 1);
+        for &slot in members {
+            let attr = shared_attr(&counters("dummy:u")[0].event);
+            let fd = PerfEventFd::open(&attr, 0, -1, None, OpenFlags::default()).unwrap();
+            unit.events.push(OpenEvent { fd, slot });
+        }
+        unit
+    }
+
+    fn cpu(number: u32, units: &[&[Option<usize>]]) -> CpuEvents {
+        let units = units.iter().map(|members| unit(members)).collect();
+        CpuEvents { cpu: CpuId(number), units, enabled_ns: 0 }
+    }
+
+    #[test]
+    fn the_first_of_a_unit_has_the_times_of_all() {
+        let distinct = counters("cs,{cs,cpu-clock,faults},cpu-clock,cycles");
+        let units: [&[Option<usize>]; 3] =
+            [&[None, Some(0), Some(4)], &[Some(1), Some(2), Some(3)], &[Some(5)]];
+        let layout = Layout::of(&distinct, &[cpu(0, &units)]);
+        use How::{Clock, Switches, Timed, TimedSwitches, Untimed};
+        assert_eq!(layout.how(), [Timed, Switches, Clock, TimedSwitches, Clock, Untimed, Timed]);
+        let places: Vec<_> = (0..7).map(|distinct| layout.place(distinct)).collect();
+        assert_eq!(places, [Some(1), Some(3), Some(4), Some(5), Some(2), Some(6), None]);
+    }
+
+    #[test]
+    fn a_cpu_that_lacks_an_event_has_the_others_in_their_places() {
+        let distinct = counters("{cycles,instructions},cs");
+        let whole: [&[Option<usize>]; 2] = [&[Some(0), Some(1)], &[Some(2)]];
+        let cpus = [cpu(0, &[&[Some(0)], &[Some(2)]]), cpu(1, &whole), cpu(2, &[&[Some(2)]])];
+        let layout = Layout::of(&distinct, &cpus);
+        assert_eq!(layout.how().len(), 3);
+        let open = |cpu: &CpuEvents| {
+            let fds = layout.descriptors(&cpu.units);
+            fds.iter().map(|fd| fd.map(|fd| fd.as_raw_fd())).collect::<Vec<_>>()
+        };
+        let own = |cpu: &CpuEvents, unit: usize, event: usize| {
+            Some(cpu.units[unit].events[event].fd.as_fd().as_raw_fd())
+        };
+        assert_eq!(open(&cpus[0]), [own(&cpus[0], 0, 0), None, own(&cpus[0], 1, 0)]);
+        let all = [own(&cpus[1], 0, 0), own(&cpus[1], 0, 1), own(&cpus[1], 1, 0)];
+        assert_eq!(open(&cpus[1]), all);
+        assert_eq!(open(&cpus[2]), [None, None, own(&cpus[2], 0, 0)]);
+        assert_eq!(layout.shown(&cpus[1].units).len(), 3);
+    }
+}

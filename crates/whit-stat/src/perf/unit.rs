@@ -36,7 +36,7 @@ pub(super) enum ReadOutcome {
 }
 
 impl Unit {
-    pub(super) fn new(reads_group: bool) -> Unit {
+    pub(crate) fn new(reads_group: bool) -> Unit {
         Unit { events: Vec::new(), reads_group, is_broken: false }
     }
 

@@ -1,93 +1,55 @@
-//! Counting in cgroups with the kernel's own events.
+//! Counting in cgroups, by BPF where the kernel allows it and by its own events.
 
+use crate::cgroup::Cgroup;
 use crate::support::{
     Skip, check, counted, fields, need_whole_cpus, perf, said, text, values, whit,
 };
-use std::path::{Path, PathBuf};
-
-/// A cgroup that is removed again, with those below it.
-struct Cgroup {
-    path: PathBuf,
-    name: String,
-}
-
-/// Where the hierarchy is mounted that perf events are counted in.
-fn mount() -> Result<PathBuf, Skip> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let of = |kind: &str| mounts.lines().find(|line| line.contains(kind)).map(str::to_owned);
-    let old =
-        mounts.lines().find(|line| line.contains(" - cgroup ") && line.contains("perf_event"));
-    let line = old.map(str::to_owned).or_else(|| of(" - cgroup2 "));
-    let line = line.ok_or_else(|| Skip("no cgroups are mounted".to_owned()))?;
-    Ok(PathBuf::from(line.split(' ').nth(4).unwrap()))
-}
-
-impl Cgroup {
-    fn make(test: &str, below: &[&str]) -> Result<Cgroup, Skip> {
-        need_whole_cpus()?;
-        let name = format!("whit-stat-{}-{test}", std::process::id());
-        let path = mount()?.join(&name);
-        let make = |path: &Path| std::fs::create_dir(path);
-        make(&path).map_err(|error| Skip(format!("cannot make a cgroup: {error}")))?;
-        let group = Cgroup { path, name };
-        for child in below {
-            make(&group.path.join(child)).expect("make a cgroup in a cgroup of ours");
-        }
-        Ok(group)
-    }
-
-    /// A shell command that works in a child of this cgroup.
-    fn work_in(&self, child: &str) -> String {
-        let dd = "dd if=/dev/zero of=/dev/null bs=1M count=20 status=none";
-        format!("sh -c 'echo $$ > {}/cgroup.procs; {dd}; {dd}'", self.path.join(child).display())
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let _ = std::fs::remove_dir(entry.path());
-            }
-        }
-        let _ = std::fs::remove_dir(&self.path);
-    }
-}
 
 /// The command line of the patch series on cgroup switches, with events that every machine has.
 #[test]
 fn the_seeds_command_is_understood_and_counts() {
     check("the_seeds_command_is_understood_and_counts", || {
-        let children = ["c1", "c2", "c3", "c4", "c5", "c6"];
-        let group = Cgroup::make("seed", &children)?;
-        let pair = ["-e", "page-faults,task-clock"];
-        let names: Vec<String> = children.iter().map(|c| format!("{}/{c}", group.name)).collect();
-        let twice = |name: &String| format!("{name},{name}");
-        let first: Vec<String> = names[..3].iter().map(twice).collect();
-        let second: Vec<String> = names[3..].iter().map(twice).collect();
-        let (first, second, parent) = (first.join(","), second.join(","), twice(&group.name));
-        let mut line: Vec<&str> = pair.repeat(8);
-        // Seven pairs are for cgroups, one is for everything, as is the last, behind -a.
-        line.truncate(14);
-        line.extend(["-G", &first, "-G", &second, "-G", &parent, "-a"]);
-        line.extend(pair);
-        let script =
-            children.iter().map(|child| group.work_in(child)).collect::<Vec<_>>().join("\n");
-        let rest = ["-I", "1000", "-x;", "--summary", "sh", "-c", &script];
-        let lines = fields(&counted(&[&line[..], &rest].concat()));
-        let summary: Vec<_> = lines.into_iter().filter(|line| line[0] == "summary").collect();
-        assert_eq!(summary.len(), 16, "{summary:?}");
-        let faults = |cgroup: &str| {
-            let of = summary.iter().find(|l| l[3] == "page-faults" && l[4] == cgroup);
-            of.unwrap_or_else(|| panic!("{cgroup} in {summary:?}"))[1].parse::<f64>().unwrap()
-        };
-        let children: f64 = names.iter().map(|name| faults(name)).sum();
-        let (parent, everything) = (faults(&group.name), faults(""));
-        assert!(children > 100.0, "{summary:?}");
-        assert!((children - parent).abs() <= 0.01 * parent, "{children} in {parent}");
-        assert!(parent <= everything, "{parent} in {everything}");
+        let auto = the_seeds_command("--bpf-counters=auto")?;
+        let off = the_seeds_command("--bpf-counters=off")?;
+        assert_eq!(auto, off, "columns do not depend on what counts");
         Ok(())
     });
+}
+
+/// Counts; gives what stands in the columns that are no numbers, of the summary's lines.
+fn the_seeds_command(engine: &str) -> Result<Vec<Vec<String>>, Skip> {
+    let children = ["c1", "c2", "c3", "c4", "c5", "c6"];
+    let group = Cgroup::make("seed", &children)?;
+    let pair = ["-e", "page-faults,task-clock"];
+    let names: Vec<String> = children.iter().map(|child| group.of(child)).collect();
+    let twice = |name: &String| format!("{name},{name}");
+    let lists: Vec<String> =
+        names.chunks(2).map(|two| two.iter().map(twice).collect::<Vec<_>>().join(",")).collect();
+    let parent = twice(&group.name);
+    // Seven pairs are for cgroups; one, behind -a, is for everything.
+    let mut line: Vec<&str> = pair.repeat(7);
+    lists.iter().for_each(|list| line.extend(["-G", list]));
+    line.extend(["-G", &parent, "-a"]);
+    line.extend(pair);
+    let script = children.iter().map(|child| group.work_in(child)).collect::<Vec<_>>().join("\n");
+    let rest = ["-I", "1000", "-x;", "--summary", engine, "sh", "-c", &script];
+    let lines = fields(&counted(&[&line[..], &rest].concat()));
+    let summary: Vec<_> = lines.into_iter().filter(|line| line[0] == "summary").collect();
+    assert_eq!(summary.len(), 16, "{summary:?}");
+    let faults = |cgroup: &str| {
+        let of = summary.iter().find(|l| l[3] == "page-faults" && l[4] == cgroup);
+        of.unwrap_or_else(|| panic!("{cgroup} in {summary:?}"))[1].parse::<f64>().unwrap()
+    };
+    let children: f64 = names.iter().map(|name| faults(name)).sum();
+    let (parent, everything) = (faults(&group.name), faults(""));
+    assert!(children > 100.0, "{summary:?}");
+    assert!((children - parent).abs() <= 0.01 * parent, "{children} in {parent}");
+    assert!(parent <= everything, "{parent} in {everything}");
+    let of = |line: &Vec<String>| {
+        let own = line[4].replace(&group.name, "group");
+        vec![line[2].clone(), line[3].clone(), own, line.len().to_string()]
+    };
+    Ok(summary.iter().map(of).collect())
 }
 
 #[test]

@@ -106,6 +106,15 @@ pub(crate) fn need_whole_cpus() -> Result<(), Skip> {
     }
 }
 
+/// Skips where tracepoints cannot be counted.
+pub(crate) fn need_tracepoints() -> Result<(), Skip> {
+    let output = whit(&["-a", "-e", "sched:sched_switch", "true"]).output().expect("run whit");
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Skip(format!("tracepoints cannot be counted: {}", said(&output)))),
+    }
+}
+
 /// A process that burns CPU until it is dropped.
 pub(crate) struct Busy(Child);
 

@@ -12,7 +12,7 @@ const NOBODY: u32 = 54_323;
 const USUAL_PARANOID: i64 = 2;
 
 /// A copy of whit that everybody may run.
-fn copy() -> Result<(tempfile::TempDir, PathBuf), Skip> {
+pub(crate) fn copy() -> Result<(tempfile::TempDir, PathBuf), Skip> {
     if whit_sys::system::effective_uid() != 0 {
         return Err(Skip("it takes root to become an ordinary user".to_owned()));
     }
@@ -34,7 +34,7 @@ fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn by_nobody(whit: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn by_nobody(whit: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(whit);
     command.arg("stat").args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/");
     command.output().unwrap()

@@ -1,0 +1,7 @@
+//! Cgroups counted by BPF, through the whole program.
+
+mod agreement;
+mod changes;
+mod rights;
+mod sums;
+mod ways;

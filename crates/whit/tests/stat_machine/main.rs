@@ -1,0 +1,164 @@
+//! `whit stat` counts cgroups while the whole machine changes: a CPU goes offline, the `perf_event`
+//! controller moves to a hierarchy of version 1. Only run where `WHIT_TEST_MACHINE` is set: this would
+//! spoil what others measure.
+
+#[path = "../stat/cgroup.rs"]
+#[allow(dead_code)]
+mod cgroup;
+#[path = "../stat/engines.rs"]
+#[allow(dead_code)]
+mod engines;
+#[path = "../stat/support.rs"]
+#[allow(dead_code)]
+mod support;
+#[path = "../stat/table.rs"]
+#[allow(dead_code)]
+mod table;
+
+use crate::cgroup::Cgroup;
+use crate::engines::{ON, assert_agreement, need_bpf};
+use crate::support::{Skip, check, counted, said, signal, start, wait_for_command};
+use crate::table::{assert_close, count, rows};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Longest wait for the kernel to clean up.
+const PATIENCE_MS: u32 = 20_000;
+
+/// One change at a time.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
+    if std::env::var_os("WHIT_TEST_MACHINE").is_none() {
+        let reason =
+            "it would spoil what others measure on this machine; WHIT_TEST_MACHINE=1 runs it";
+        return Err(Skip(reason.to_owned()));
+    }
+    Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A mount of version 1 that is gone when this is dropped.
+struct Mount(PathBuf);
+
+/// What `/proc/cgroups` says of perf_event: its hierarchy (0 is that of version 2), and how many
+/// cgroups that has, with those that are removed and not yet forgotten.
+fn perf_event() -> (u32, u32) {
+    let text = fs::read_to_string("/proc/cgroups").expect("read /proc/cgroups");
+    let line = text.lines().find(|line| line.starts_with("perf_event\t")).expect("perf_event");
+    let mut numbers = line.split('\t').skip(1).map(|number| number.parse().expect("a number"));
+    (numbers.next().expect("a hierarchy"), numbers.next().expect("a count"))
+}
+
+fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    for _ in 0..PATIENCE_MS {
+        if is_true() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
+}
+
+impl Mount {
+    fn of_perf_event() -> Result<Mount, Skip> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("read mountinfo");
+        if mounts.lines().any(|line| line.contains("perf_event")) {
+            return Err(Skip("perf_event is mounted already; the other tests use that".to_owned()));
+        }
+        let point = std::env::temp_dir().join(format!("whit-stat-v1-{}", std::process::id()));
+        fs::create_dir(&point).expect("make a directory");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "cgroup", "-o", "perf_event", "none"]).arg(&point);
+        let output = mount.output().expect("run mount");
+        if output.status.success() {
+            return Ok(Mount(point));
+        }
+        let _ = fs::remove_dir(&point);
+        Err(Skip(format!("perf_event cannot be mounted as version 1: {}", said(&output).trim())))
+    }
+}
+
+impl Drop for Mount {
+    /// A hierarchy outlives its mount as long as it has cgroups, and would keep the controller.
+    fn drop(&mut self) {
+        wait_until("version 1 has no cgroup left", || perf_event().1 == 1);
+        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = fs::remove_dir(&self.0);
+        wait_until("perf_event is back on version 2", || perf_event().0 == 0);
+    }
+}
+
+#[test]
+fn the_old_hierarchy_counts_alike() {
+    check("the_old_hierarchy_counts_alike", || {
+        let _alone = may_change_the_machine()?;
+        need_bpf()?;
+        let _mount = Mount::of_perf_event()?;
+        let group = Cgroup::make("old", &["a", "b"])?;
+        assert_ne!(perf_event().0, 0, "this is about version 1");
+        let script = format!("{} & {} & wait", group.work_in("a"), group.work_in("b"));
+        let cgroups = format!("{0}/a,{0}/b,{0}", group.name);
+        let events = "page-faults,context-switches,cpu-clock";
+        let line = ["-a", "--for-each-cgroup", &cgroups, "-e", events];
+        assert_agreement(&line, &script);
+        let text = counted(&[&[ON], &line[..], &["sh", "-c", &script]].concat());
+        let rows = rows(&text);
+        for event in events.split(',') {
+            let sum = ["a", "b"].map(|child| count(&rows, event, &group.of(child))).iter().sum();
+            assert_close(event, [sum, count(&rows, event, &group.name)], 0.01, 0.0);
+        }
+        Ok(())
+    });
+}
+
+/// A CPU that is offline until this is dropped.
+struct Offline(String);
+
+impl Offline {
+    fn take(cpu: u32) -> Result<Offline, Skip> {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        let taken = fs::write(&file, "0");
+        taken.map_err(|error| Skip(format!("CPU {cpu} cannot be taken offline: {error}")))?;
+        Ok(Offline(file))
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "1");
+    }
+}
+
+#[test]
+fn a_cpu_that_goes_and_comes_back_is_counted_again() {
+    check("a_cpu_that_goes_and_comes_back", || {
+        let _alone = may_change_the_machine()?;
+        need_bpf()?;
+        let group = Cgroup::make("hotplug", &["a"])?;
+        let work = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); /bin/true; done";
+        let work = format!("taskset -c 1 sh -c '{}; {work}'", group.go_to("a"));
+        let done = || assert!(Command::new("sh").args(["-c", &work]).status().unwrap().success());
+        drop(Offline::take(1)?);
+        for (interval, end) in [("10", "is online and counted again"), ("100000", "is missing")] {
+            let name = group.of("a");
+            let line = [ON, "-v", "-a", "-I", interval, "--summary", "--for-each-cgroup", &name];
+            let whit = start(&[&line[..], &["-e", "page-faults", "sleep", "1000"]].concat());
+            wait_for_command(&whit, "sleep");
+            done();
+            let offline = Offline::take(1).expect("it went once");
+            std::thread::sleep(Duration::from_millis(100));
+            drop(offline);
+            std::thread::sleep(Duration::from_millis(100));
+            done();
+            signal(&whit, "-INT");
+            let text = said(&whit.wait_with_output().unwrap());
+            assert!(text.contains("CPU 1 went offline") && text.contains(end), "{text}");
+            assert!(count(&rows(&text), "page-faults", &name) > 1000.0, "{text}");
+        }
+        Ok(())
+    });
+}
