@@ -181,8 +181,10 @@ impl Driver {
         self.pebs_enabled = 0;
         self.active = CounterMask::EMPTY;
         self.slots = [None; COUNTERS_MAX];
-        let all = self.model.counters().bits() | crate::bits::global_status::NOT_COUNTERS;
-        self.clear_status(bus, all);
+        let status = self.read_status(bus);
+        if status != 0 {
+            self.clear_status(bus, status);
+        }
     }
 
     /// Puts an event on a counter; it counts once the PMU is enabled.
@@ -425,6 +427,17 @@ impl Driver {
         }
     }
 
+    /// The global status; 0 where there is none.
+    fn read_status(&self, bus: &mut (impl PmuBus + ?Sized)) -> u64 {
+        match self.model.kind {
+            PmuKind::Intel => bus.rdmsr(msr::IA32_PERF_GLOBAL_STATUS),
+            PmuKind::AmdV2 => bus.rdmsr(msr::PERF_CNTR_GLOBAL_STATUS),
+            PmuKind::AmdCore | PmuKind::AmdK7 => 0,
+        }
+    }
+
+    /// Clears bits that are set: which others can be written differs between CPUs, and hardware
+    /// answers with #GP.
     pub(crate) fn clear_status(&self, bus: &mut (impl PmuBus + ?Sized), bits: u64) {
         match self.model.kind {
             PmuKind::Intel => bus.wrmsr(msr::IA32_PERF_GLOBAL_STATUS_RESET, bits),
