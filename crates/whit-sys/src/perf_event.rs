@@ -94,6 +94,15 @@ impl PerfEventFd {
         unit(unsafe { ioctls::RESET(self.0.as_raw_fd(), 0) })
     }
 
+    /// Begins a new sampling period of this length. `Errno::INVAL` for 0, for one with bit 63, and for an
+    /// event that was opened without a period.
+    pub fn set_period(&self, period: u64) -> Result<(), Errno> {
+        let request = libc::Ioctl::from(bindings::PERIOD);
+        // Not by perf-event-open-sys, which passes the period itself where the kernel reads an address.
+        // SAFETY: the kernel reads one u64 from the address of a live u64.
+        unit(unsafe { libc::ioctl(self.0.as_raw_fd(), request, &raw const period) })
+    }
+
     /// Sends this event's records to the ring of `owner`, which must be on the same CPU (or the
     /// same task, for events on any CPU).
     pub fn set_output(&self, owner: &PerfEventFd) -> Result<(), Errno> {
@@ -162,6 +171,15 @@ pub(crate) mod tests {
         attr[8..16].copy_from_slice(&9u64.to_ne_bytes());
         // exclude_kernel | exclude_hv | comm: bits 5, 6 and 9.
         attr[40..48].copy_from_slice(&((1u64 << 5) | (1 << 6) | (1 << 9)).to_ne_bytes());
+        attr
+    }
+
+    /// `PERF_COUNT_SW_TASK_CLOCK` with a sampling period, user mode alone.
+    pub(crate) fn sampling_attr(period: u64) -> Vec<u8> {
+        let mut attr = dummy_attr();
+        attr[8..16].copy_from_slice(&1u64.to_ne_bytes());
+        attr[16..24].copy_from_slice(&period.to_ne_bytes());
+        attr[40..48].copy_from_slice(&((1u64 << 5) | (1 << 6)).to_ne_bytes());
         attr
     }
 

@@ -37,6 +37,11 @@ pub fn pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
+/// This thread's id.
+pub fn thread_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
 /// Whether the text of `/proc/PID/uid_map` is that of the initial user namespace, which has the
 /// whole id space.
 pub fn is_initial_id_map(map: &str) -> bool {
