@@ -1,0 +1,95 @@
+//! What CPUID has to tell the guest of its PMU.
+
+use crate::model::{PmuKind, PmuModel};
+
+/// The registers that CPUID returns.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
+#[allow(missing_docs)]
+pub struct CpuidRegisters {
+    pub eax: u32,
+    pub ebx: u32,
+    pub ecx: u32,
+    pub edx: u32,
+}
+
+/// Bits of one leaf that are the PMU's. The others are the VMM's.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+pub struct CpuidLeaf {
+    /// The leaf's number (EAX).
+    pub function: u32,
+    /// The bits' values.
+    pub value: CpuidRegisters,
+    /// Which bits.
+    pub mask: CpuidRegisters,
+}
+
+impl CpuidLeaf {
+    /// What the guest is told, where it would be told `registers` without a PMU.
+    #[must_use]
+    pub const fn applied_to(&self, registers: CpuidRegisters) -> CpuidRegisters {
+        let (value, mask) = (&self.value, &self.mask);
+        CpuidRegisters {
+            eax: (registers.eax & !mask.eax) | value.eax,
+            ebx: (registers.ebx & !mask.ebx) | value.ebx,
+            ecx: (registers.ecx & !mask.ecx) | value.ecx,
+            edx: (registers.edx & !mask.edx) | value.edx,
+        }
+    }
+}
+
+const NONE: CpuidRegisters = CpuidRegisters { eax: 0, ebx: 0, ecx: 0, edx: 0 };
+const ALL: CpuidRegisters = CpuidRegisters { eax: !0, ebx: !0, ecx: !0, edx: !0 };
+/// Leaf 1 ECX: IA32_PERF_CAPABILITIES exists.
+const PDCM: u32 = 1 << 15;
+/// Leaf 1 EDX: debug store. Leaf 1 ECX bits 2 and 4: 64-bit store, CPL-qualified.
+const DS: u32 = 1 << 21;
+const DS_ECX: u32 = (1 << 2) | (1 << 4);
+/// Leaf 0xA EAX 31:24: events that EBX tells of; all seven architectural ones are there.
+const ARCHITECTURAL_EVENTS: u32 = 7;
+/// Leaf 0xA EDX: AnyThread is gone.
+const ANY_THREAD_DEPRECATED: u32 = 1 << 15;
+/// Leaf 0x80000001 ECX: core extension; northbridge, time stamp and last-level cache counters.
+const PERF_CTR_EXT_CORE: u32 = 1 << 23;
+const OTHER_AMD_PMUS: u32 = (1 << 24) | (1 << 27) | (1 << 28);
+
+impl PmuModel {
+    /// The leaves, for the VMM to lay over its own. Leaf 0 has to name 0xA as at most the highest, and
+    /// 0x80000000 names 0x80000022 with PerfMonV2.
+    pub(crate) fn cpuid_leaves(&self) -> Vec<CpuidLeaf> {
+        match self.kind {
+            PmuKind::Intel { version } => self.intel_leaves(version).to_vec(),
+            kind => self.amd_leaves(kind).to_vec(),
+        }
+    }
+
+    fn intel_leaves(&self, version: u8) -> [CpuidLeaf; 2] {
+        let (general, width) = (u32::from(self.general), u32::from(self.width_bits));
+        let fixed = u32::from(self.fixed);
+        let perfmon = CpuidRegisters {
+            eax: u32::from(version) | (general << 8) | (width << 16) | (ARCHITECTURAL_EVENTS << 24),
+            ebx: 0,
+            ecx: if version >= 5 { (1 << fixed) - 1 } else { 0 },
+            edx: fixed | (width << 5) | ANY_THREAD_DEPRECATED,
+        };
+        let features =
+            CpuidRegisters { ecx: if self.full_width_writes { PDCM } else { 0 }, ..NONE };
+        let mask = CpuidRegisters { ecx: PDCM | DS_ECX, edx: DS, ..NONE };
+        [
+            CpuidLeaf { function: 1, value: features, mask },
+            CpuidLeaf { function: 0xa, value: perfmon, mask: ALL },
+        ]
+    }
+
+    fn amd_leaves(&self, kind: PmuKind) -> [CpuidLeaf; 2] {
+        let core = if kind == PmuKind::AmdK7 { 0 } else { PERF_CTR_EXT_CORE };
+        let features = CpuidLeaf {
+            function: 0x8000_0001,
+            value: CpuidRegisters { ecx: core, ..NONE },
+            mask: CpuidRegisters { ecx: PERF_CTR_EXT_CORE | OTHER_AMD_PMUS, ..NONE },
+        };
+        let v2 = kind == PmuKind::AmdV2;
+        let value =
+            if v2 { CpuidRegisters { eax: 1, ebx: self.general.into(), ..NONE } } else { NONE };
+        [features, CpuidLeaf { function: 0x8000_0022, value, mask: ALL }]
+    }
+}

@@ -1,0 +1,122 @@
+//! Writes that start and stop counters. What stops does so at once, under the settings that it ran
+//! with; what starts does so before the guest runs on, when all is known.
+
+use super::{Gp, Vpmu};
+use crate::event::EventConfig;
+use crate::interrupt::Interrupt;
+use crate::model::PmuModel;
+use crate::msr::{evtsel, fixed_ctrl, status};
+use crate::source::CounterSource;
+
+impl PmuModel {
+    /// The event select in a slot after power-on.
+    pub(super) const fn select_at_reset(&self, slot: usize) -> u64 {
+        self.fixed_select(slot, 0)
+    }
+
+    /// A fixed counter's control bits as an event select. General-purpose counters have none: 0.
+    const fn fixed_select(&self, slot: usize, control: u64) -> u64 {
+        let general = self.general as usize;
+        if slot < general {
+            return 0;
+        }
+        let shift = fixed_ctrl::BITS * (slot - general) as u32;
+        let bits = (control >> shift) & fixed_ctrl::MASK;
+        let mut select = PmuModel::fixed_event((slot - general) as u8);
+        if bits & fixed_ctrl::OS != 0 {
+            select |= evtsel::OS | evtsel::EN;
+        }
+        if bits & fixed_ctrl::USR != 0 {
+            select |= evtsel::USR | evtsel::EN;
+        }
+        if bits & fixed_ctrl::PMI != 0 {
+            select |= evtsel::INT;
+        }
+        select
+    }
+}
+
+impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
+    /// What a counter would count with this event select; `None`: it stands still.
+    fn wanted_with(&self, slot: usize, select: u64) -> Option<EventConfig> {
+        if !self.is_globally_enabled(slot) {
+            return None;
+        }
+        let config = EventConfig::of_select(self.config.model.counter(slot), select)?;
+        let allowed = self.config.filter.as_ref().is_none_or(|filter| filter.allows(&config));
+        allowed.then_some(config)
+    }
+
+    /// What a counter has to count now.
+    pub(super) fn wanted(&self, slot: usize) -> Option<EventConfig> {
+        self.wanted_with(slot, self.counters[slot].select)
+    }
+
+    fn is_globally_enabled(&self, slot: usize) -> bool {
+        let model = &self.config.model;
+        !model.has_global_control()
+            || (self.global_control & model.status_bit(slot) != 0
+                && self.global_status & status::CTR_FRZ == 0)
+    }
+
+    pub(super) fn write_select(&mut self, slot: usize, select: u64) {
+        self.in_use.insert(slot);
+        let before = self.counters[slot].select;
+        if before == select {
+            return;
+        }
+        let running = self.counters[slot].backing.as_ref().filter(|backing| backing.running);
+        if let Some(config) = running.map(|backing| backing.config) {
+            if self.wanted_with(slot, select) != Some(config) {
+                self.pause(slot);
+            } else if (before ^ select) & evtsel::INT != 0 {
+                // An overflow until now interrupts as it was set until now.
+                self.fold(slot);
+            }
+        }
+        self.counters[slot].select = select;
+        self.pending.insert(slot);
+    }
+
+    pub(super) fn write_fixed_control(&mut self, value: u64) -> Result<(), Gp> {
+        let model = self.config.model;
+        let writable = (0..u32::from(model.fixed))
+            .fold(0, |bits, number| bits | (fixed_ctrl::WRITABLE << (number * fixed_ctrl::BITS)));
+        let value = self.checked(value, writable)?;
+        self.fixed_control = value;
+        for slot in usize::from(model.general)..model.slots() {
+            let select = model.fixed_select(slot, value);
+            if select != self.counters[slot].select {
+                self.write_select(slot, select);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_global_control(&mut self, value: u64) {
+        let changed = self.global_control ^ value;
+        self.global_control = value;
+        self.retarget(changed);
+    }
+
+    pub(super) fn write_status(&mut self, value: u64) {
+        let thawed_or_frozen = (self.global_status ^ value) & status::CTR_FRZ != 0;
+        self.global_status = value;
+        if thawed_or_frozen {
+            self.retarget(self.config.model.counter_bits());
+        }
+    }
+
+    /// Stops what is no longer to run among the counters with these status bits, and has the others
+    /// looked at.
+    fn retarget(&mut self, bits: u64) {
+        for slot in 0..self.counters.len() {
+            if bits & self.config.model.status_bit(slot) != 0 {
+                if self.wanted(slot).is_none() {
+                    self.pause(slot);
+                }
+                self.pending.insert(slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Which events the VMM lets a guest count.
+//!
+//! The semantics are those of KVM_SET_PMU_EVENT_FILTER with masked events (Linux,
+//! `Documentation/virt/kvm/api.rst`), so that a list which was made for KVM means the same here.
+
+use crate::event::EventConfig;
+use crate::model::CounterIndex;
+
+/// Most entries of a filter, as in KVM.
+pub const ENTRIES_MAX: usize = 300;
+
+/// What becomes of events that the list names.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum FilterAction {
+    /// They alone are counted.
+    Allow,
+    /// All others are counted.
+    Deny,
+}
+
+/// Events with one number: those whose unit mask, as far as `umask_mask` goes, is `umask_match`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct FilterEntry {
+    /// The event's number; AMD's has 12 bits.
+    pub event: u16,
+    /// Bits of the unit mask that matter.
+    pub umask_mask: u8,
+    /// What they have to be.
+    pub umask_match: u8,
+    /// Takes events out that other entries name.
+    pub exclude: bool,
+}
+
+impl FilterEntry {
+    /// One event with one unit mask.
+    #[must_use]
+    pub const fn exact(event: u16, umask: u8) -> FilterEntry {
+        FilterEntry { event, umask_mask: 0xff, umask_match: umask, exclude: false }
+    }
+
+    const fn names(&self, event: u16, umask: u8) -> bool {
+        self.event == event && umask & self.umask_mask == self.umask_match
+    }
+}
+
+/// Which events the VMM lets a guest count. A counter whose event is not allowed stands still; the guest
+/// sees its registers as it wrote them.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct EventFilter {
+    action: FilterAction,
+    entries: Vec<FilterEntry>,
+    fixed: u32,
+}
+
+/// A filter with more than [`ENTRIES_MAX`] entries.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct TooManyEntries(pub usize);
+
+impl std::fmt::Display for TooManyEntries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "an event filter of {} entries; {ENTRIES_MAX} are the most", self.0)
+    }
+}
+
+impl std::error::Error for TooManyEntries {}
+
+impl EventFilter {
+    /// A filter. `fixed` has a bit for each fixed counter: with [`FilterAction::Allow`] those that count, with
+    /// [`FilterAction::Deny`] those that do not.
+    ///
+    /// # Errors
+    /// Where there are too many entries.
+    pub fn new(
+        action: FilterAction,
+        entries: Vec<FilterEntry>,
+        fixed: u32,
+    ) -> Result<EventFilter, TooManyEntries> {
+        if entries.len() > ENTRIES_MAX {
+            return Err(TooManyEntries(entries.len()));
+        }
+        Ok(EventFilter { action, entries, fixed })
+    }
+
+    /// Whether a guest may count this.
+    #[must_use]
+    pub fn allows(&self, config: &EventConfig) -> bool {
+        let named = match config.counter {
+            CounterIndex::Fixed(number) => {
+                1_u32.checked_shl(number.into()).is_some_and(|bit| self.fixed & bit != 0)
+            }
+            CounterIndex::General(_) => self.names(config.event(), config.umask()),
+        };
+        named == (self.action == FilterAction::Allow)
+    }
+
+    fn names(&self, event: u16, umask: u8) -> bool {
+        let among = |exclude| {
+            let mut of_kind = self.entries.iter().filter(|entry| entry.exclude == exclude);
+            of_kind.any(|entry| entry.names(event, umask))
+        };
+        among(false) && !among(true)
+    }
+}

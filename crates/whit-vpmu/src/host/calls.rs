@@ -1,0 +1,38 @@
+//! System calls, counted where they are made.
+
+/// System calls by kind.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
+pub struct HostCalls {
+    /// `perf_event_open`.
+    pub open: u64,
+    /// `fcntl`: who gets the signal.
+    pub control: u64,
+    /// `mmap` of the event's page.
+    pub map: u64,
+    /// `read`.
+    pub read: u64,
+    /// `ioctl` ENABLE.
+    pub enable: u64,
+    /// `ioctl` DISABLE.
+    pub disable: u64,
+    /// `ioctl` PERIOD.
+    pub period: u64,
+    /// `close`, and `munmap` where there was a page.
+    pub close: u64,
+}
+
+impl HostCalls {
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.open
+            + self.control
+            + self.map
+            + self.read
+            + self.enable
+            + self.disable
+            + self.period
+            + self.close
+    }
+}

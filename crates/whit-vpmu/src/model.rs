@@ -1,0 +1,306 @@
+//! Which PMU the guest sees.
+
+use std::fmt;
+
+use crate::msr::{evtsel, status};
+
+/// A counter of the guest.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum CounterIndex {
+    /// General-purpose counter *n*.
+    General(u8),
+    /// Fixed counter *n*.
+    Fixed(u8),
+}
+
+impl fmt::Display for CounterIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CounterIndex::General(number) => write!(f, "pmc{number}"),
+            CounterIndex::Fixed(number) => write!(f, "fixed{number}"),
+        }
+    }
+}
+
+/// How a PMU is controlled.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum PmuKind {
+    /// Intel, architectural performance monitoring.
+    Intel {
+        /// Its version, 2 to 5.
+        version: u8,
+    },
+    /// AMD before the core extension: four counters.
+    AmdK7,
+    /// AMD's core extension: six counters, nothing global.
+    AmdCore,
+    /// AMD PerfMonV2: global control and status.
+    AmdV2,
+}
+
+/// An Intel PMU to make a [`PmuModel`] of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+pub struct IntelPmu {
+    /// Version of architectural performance monitoring, 2 to 5. Version 4 brings the registers that set
+    /// the status and tell what is in use.
+    pub version: u8,
+    /// General-purpose counters, 1 to 8.
+    pub general: u8,
+    /// Fixed counters, up to 4: instructions, cycles, reference cycles, slots.
+    pub fixed: u8,
+    /// Bits of all counters, 32 to 48.
+    pub width_bits: u8,
+    /// Counters can be written in full width (IA32_PERF_CAPABILITIES bit 13).
+    pub full_width_writes: bool,
+}
+
+impl Default for IntelPmu {
+    /// Version 4 as a Skylake has it.
+    fn default() -> IntelPmu {
+        IntelPmu { version: 4, general: 4, fixed: 3, width_bits: 48, full_width_writes: true }
+    }
+}
+
+/// The PMU that the guest sees. It cannot change while a guest runs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PmuModel {
+    pub(crate) kind: PmuKind,
+    pub(crate) general: u8,
+    pub(crate) fixed: u8,
+    pub(crate) width_bits: u8,
+    pub(crate) full_width_writes: bool,
+}
+
+/// Why there is no such PMU.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A version of Intel's that the device does not have.
+    Version(u8),
+    /// A number of general-purpose counters.
+    General(u8),
+    /// A number of fixed counters.
+    Fixed(u8),
+    /// A width.
+    Width(u8),
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModelError::Version(version) => {
+                write!(f, "there are versions 2 to 5 of Intel's PMU here, not {version}")
+            }
+            ModelError::General(count) => {
+                write!(f, "{count} general-purpose counters: Intel has 1 to 8 here, AMD V2 4 to 16")
+            }
+            ModelError::Fixed(count) => write!(f, "{count} fixed counters: there are 4 at most"),
+            ModelError::Width(bits) => write!(f, "counters of {bits} bits: there are 32 to 48"),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+/// Counters of AMD before the core extension.
+const K7_COUNTERS: u8 = 4;
+/// Counters of the core extension.
+const CORE_COUNTERS: u8 = 6;
+/// Width of AMD's counters.
+const AMD_WIDTH_BITS: u8 = 48;
+/// Event codes of Intel's fixed counters: instructions, cycles, reference cycles (Linux's number), slots.
+const FIXED_EVENTS: [u64; 4] = [0xc0, 0x3c, 0x300, 0x400];
+
+impl PmuModel {
+    /// An Intel PMU.
+    ///
+    /// # Errors
+    /// Where a number is out of its range.
+    pub fn intel(pmu: IntelPmu) -> Result<PmuModel, ModelError> {
+        if !(2..=5).contains(&pmu.version) {
+            return Err(ModelError::Version(pmu.version));
+        }
+        if !(1..=8).contains(&pmu.general) {
+            return Err(ModelError::General(pmu.general));
+        }
+        if usize::from(pmu.fixed) > FIXED_EVENTS.len() {
+            return Err(ModelError::Fixed(pmu.fixed));
+        }
+        if !(32..=48).contains(&pmu.width_bits) {
+            return Err(ModelError::Width(pmu.width_bits));
+        }
+        Ok(PmuModel {
+            kind: PmuKind::Intel { version: pmu.version },
+            general: pmu.general,
+            fixed: pmu.fixed,
+            width_bits: pmu.width_bits,
+            full_width_writes: pmu.full_width_writes,
+        })
+    }
+
+    /// AMD before the core extension: four counters at the old addresses.
+    #[must_use]
+    pub const fn amd_k7() -> PmuModel {
+        PmuModel::amd(PmuKind::AmdK7, K7_COUNTERS)
+    }
+
+    /// AMD's core extension (families 0x15 to Zen 3): six counters, the first four at both addresses.
+    #[must_use]
+    pub const fn amd_core() -> PmuModel {
+        PmuModel::amd(PmuKind::AmdCore, CORE_COUNTERS)
+    }
+
+    /// AMD PerfMonV2 (Zen 4) with `counters` counters, 4 to 16.
+    ///
+    /// # Errors
+    /// Where there are more or fewer.
+    pub const fn amd_v2(counters: u8) -> Result<PmuModel, ModelError> {
+        if counters < 4 || counters > 16 {
+            return Err(ModelError::General(counters));
+        }
+        Ok(PmuModel::amd(PmuKind::AmdV2, counters))
+    }
+
+    const fn amd(kind: PmuKind, general: u8) -> PmuModel {
+        PmuModel { kind, general, fixed: 0, width_bits: AMD_WIDTH_BITS, full_width_writes: true }
+    }
+
+    /// How it is controlled.
+    #[must_use]
+    pub const fn kind(&self) -> PmuKind {
+        self.kind
+    }
+
+    /// General-purpose counters.
+    #[must_use]
+    pub const fn general(&self) -> u8 {
+        self.general
+    }
+
+    /// Fixed counters.
+    #[must_use]
+    pub const fn fixed(&self) -> u8 {
+        self.fixed
+    }
+
+    /// Bits of every counter.
+    #[must_use]
+    pub const fn width_bits(&self) -> u8 {
+        self.width_bits
+    }
+
+    /// True where general-purpose counters can be written in full width.
+    #[must_use]
+    pub const fn full_width_writes(&self) -> bool {
+        self.full_width_writes
+    }
+
+    /// The version of architectural performance monitoring; 0 for AMD.
+    pub(crate) const fn intel_version(&self) -> u8 {
+        if let PmuKind::Intel { version } = self.kind { version } else { 0 }
+    }
+
+    pub(crate) const fn is_intel(&self) -> bool {
+        matches!(self.kind, PmuKind::Intel { .. })
+    }
+
+    pub(crate) const fn has_global_control(&self) -> bool {
+        matches!(self.kind, PmuKind::Intel { .. } | PmuKind::AmdV2)
+    }
+
+    /// A model that came from outside, made by no constructor.
+    pub(crate) fn is_valid(&self) -> bool {
+        let same = match self.kind {
+            PmuKind::Intel { version } => PmuModel::intel(IntelPmu {
+                version,
+                general: self.general,
+                fixed: self.fixed,
+                width_bits: self.width_bits,
+                full_width_writes: self.full_width_writes,
+            }),
+            PmuKind::AmdK7 => Ok(PmuModel::amd_k7()),
+            PmuKind::AmdCore => Ok(PmuModel::amd_core()),
+            PmuKind::AmdV2 => PmuModel::amd_v2(self.general),
+        };
+        same == Ok(*self)
+    }
+
+    /// All counters: general-purpose ones first. A *slot* is a place in this row.
+    pub(crate) const fn slots(&self) -> usize {
+        self.general as usize + self.fixed as usize
+    }
+
+    pub(crate) const fn counter(&self, slot: usize) -> CounterIndex {
+        if slot < self.general as usize {
+            CounterIndex::General(slot as u8)
+        } else {
+            CounterIndex::Fixed(slot as u8 - self.general)
+        }
+    }
+
+    /// A counter's bit in global control and status.
+    pub(crate) const fn status_bit(&self, slot: usize) -> u64 {
+        match self.counter(slot) {
+            CounterIndex::General(number) => 1 << number,
+            CounterIndex::Fixed(number) => 1 << (32 + number),
+        }
+    }
+
+    /// The bits that a counter has.
+    pub(crate) const fn counter_mask(&self) -> u64 {
+        (1 << self.width_bits) - 1
+    }
+
+    /// Bits of all counters in global control and status.
+    pub(crate) const fn counter_bits(&self) -> u64 {
+        ((1 << self.general) - 1) | (((1 << self.fixed) - 1) << 32)
+    }
+
+    /// Bits of the status register that can be cleared. KVM refuses 58 to 61, which version 4 defines.
+    pub(crate) const fn status_bits(&self) -> u64 {
+        let other = match self.intel_version() {
+            0 => 0,
+            1..=3 => status::OVF_BUF | status::COND_CHGD,
+            _ => {
+                status::LBR_FRZ
+                    | status::CTR_FRZ
+                    | status::ASCI
+                    | status::OVF_UNCORE
+                    | status::OVF_BUF
+                    | status::COND_CHGD
+            }
+        };
+        self.counter_bits() | other
+    }
+
+    /// Bits of the status register that can be set. The condition of the PMU cannot.
+    pub(crate) const fn settable_bits(&self) -> u64 {
+        self.status_bits() & !status::COND_CHGD
+    }
+
+    /// Global control at power-on: all general-purpose counters, so that software for a PMU without it
+    /// finds them enabled.
+    pub(crate) const fn global_control_at_reset(&self) -> u64 {
+        if self.has_global_control() { (1 << self.general) - 1 } else { 0 }
+    }
+
+    /// An event select as it is stored; `None` where a reserved bit is refused.
+    pub(crate) const fn event_select(&self, value: u64) -> Option<u64> {
+        if !self.is_intel() {
+            Some(value & !evtsel::AMD_RESERVED)
+        } else if value & evtsel::INTEL_RESERVED == 0 {
+            Some(value)
+        } else {
+            None
+        }
+    }
+
+    /// The event of a fixed counter.
+    pub(crate) const fn fixed_event(number: u8) -> u64 {
+        FIXED_EVENTS[number as usize % FIXED_EVENTS.len()]
+    }
+}
