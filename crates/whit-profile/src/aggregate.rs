@@ -111,7 +111,7 @@ impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
         })
     }
 
-    fn get(&self, value: &T) -> Option<u32> {
+    pub(crate) fn get(&self, value: &T) -> Option<u32> {
         self.by_value.get(value).copied()
     }
 }
@@ -139,13 +139,14 @@ impl Aggregate {
         }
     }
 
-    /// Adds a sample. `locate` is asked for the place of entries that were not seen before.
+    /// Adds a sample, and gives back the node of its chain. `locate` is asked for the place of entries
+    /// that were not seen before.
     pub(crate) fn add(
         &mut self,
         facts: &SampleFacts,
         chain: &[ChainEntry],
         mut locate: impl FnMut(ChainEntry) -> CodePlace,
-    ) {
+    ) -> u32 {
         let node = self.node_of(facts.space, chain, &mut locate);
         let key = RowKey {
             event: facts.event,
@@ -160,9 +161,11 @@ impl Aggregate {
             self.first_time = Some(self.first_time.map_or(time, |first| first.min(time)));
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
         }
+        node
     }
 
-    fn node_of(
+    /// The node of a chain, of which no sample is added.
+    pub(crate) fn node_of(
         &mut self,
         space: Option<SpaceId>,
         chain: &[ChainEntry],
@@ -234,8 +237,8 @@ impl Aggregate {
         place
     }
 
-    /// Takes over the sums of another aggregate.
-    pub(crate) fn merge(&mut self, other: Aggregate) {
+    /// Takes over the sums of another aggregate. Gives back where each of its nodes went.
+    pub(crate) fn merge(&mut self, other: Aggregate) -> Vec<u32> {
         let places: Vec<_> =
             other.places.values.iter().map(|place| self.places.intern(*place)).collect();
         let threads: Vec<_> =
@@ -266,6 +269,7 @@ impl Aggregate {
         self.first_time = self.first_time.into_iter().chain(other.first_time).min();
         self.last_time = self.last_time.into_iter().chain(other.last_time).max();
         self.cut_chains += other.cut_chains;
+        nodes
     }
 
     fn merged_node(&mut self, node: PlaceNode) -> Option<u32> {

@@ -22,6 +22,10 @@ pub(crate) const UNREADABLE_SAMPLES: &str =
 pub(crate) const FOREIGN_STACKS: &str =
     "user stacks were not unwound: of 32-bit processes, or of a machine neither x86-64 nor arm64";
 
+/// Follows the number of samples that are given out behind later ones.
+pub(crate) const DISORDERED_SAMPLES: &str =
+    "samples stand behind later ones: their order needs more memory";
+
 /// Binaries without symbols that are named in the warnings; the rest is only counted.
 const MAX_NAMED_BINARIES: usize = 8;
 

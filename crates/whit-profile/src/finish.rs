@@ -27,11 +27,24 @@ pub(crate) fn finish(
     sums: Aggregate,
     stops: &StopCounts,
 ) -> Profile {
+    finish_with(recording, options, prepared, sums, stops, |_| ()).0
+}
+
+/// The same, with `more` drawn from the same tables.
+pub(crate) fn finish_with<T>(
+    recording: &Recording,
+    options: &LoadOptions,
+    prepared: Prepared,
+    sums: Aggregate,
+    stops: &StopCounts,
+    more: impl FnOnce(&mut Builder) -> T,
+) -> (Profile, T) {
     let named = name_places(&prepared, &sums.places.values, options.threads);
     let mut builder = Builder::new(&prepared);
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
     builder.add_rows(&sums);
+    let more = more(&mut builder);
     let overflowed = builder.overflowed;
     let mut profile = builder.profile;
     profile.events = events(recording, &prepared, &profile);
@@ -41,7 +54,7 @@ pub(crate) fn finish(
                     (a corrupt recording?)";
         profile.warnings.push(text.to_owned());
     }
-    profile
+    (profile, more)
 }
 
 fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<EventInfo> {
@@ -95,13 +108,17 @@ fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec
     named
 }
 
-struct Builder {
+/// A profile in the making.
+pub(crate) struct Builder {
     profile: Profile,
     functions: FxHashMap<(DsoId, Arc<str>), FunctionId>,
     files: FxHashMap<Arc<str>, FileId>,
     /// Per place: its frames, the physical one first, then what was inlined there.
     frames_of_place: Vec<Vec<FrameId>>,
+    /// Per node of the sums.
     node_of: Vec<NodeId>,
+    /// Per thread of the sums.
+    thread_of: Vec<ThreadId>,
     comm_of_model: FxHashMap<u32, CommId>,
     comm_by_name: FxHashMap<Arc<str>, CommId>,
     comm_names: Vec<Arc<str>>,
@@ -121,6 +138,7 @@ impl Builder {
             files: FxHashMap::default(),
             frames_of_place: Vec::new(),
             node_of: Vec::new(),
+            thread_of: Vec::new(),
             comm_of_model: FxHashMap::default(),
             comm_by_name: FxHashMap::default(),
             comm_names: prepared.model.comm_names().to_vec(),
@@ -247,10 +265,21 @@ impl Builder {
             };
             self.profile.rows.push(row);
         }
+        self.thread_of = threads;
+    }
+
+    /// The id of a node of the sums.
+    pub(crate) fn node(&self, node: u32) -> NodeId {
+        self.node_of.get(node as usize).copied().unwrap_or(NodeId::NONE)
+    }
+
+    /// The id of a thread of the sums.
+    pub(crate) fn thread(&self, thread: u32) -> ThreadId {
+        self.thread_of[thread as usize]
     }
 
     /// The command name of the process model; a thread without one goes by its number, as `:TID`.
-    fn comm(&mut self, model_comm: u32, tid: Tid) -> CommId {
+    pub(crate) fn comm(&mut self, model_comm: u32, tid: Tid) -> CommId {
         if let Some(comm) = self.comm_of_model.get(&model_comm) {
             return *comm;
         }

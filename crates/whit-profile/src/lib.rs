@@ -35,10 +35,13 @@ mod place_symbols;
 mod process;
 mod progress;
 mod replay;
+mod sample_sums;
 mod scan;
 pub mod script;
 mod stops;
+pub mod switches;
 pub mod time_filter;
+mod turns;
 mod work;
 
 pub use load::{LoadError, LoadOptions, load};

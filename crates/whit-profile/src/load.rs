@@ -1,8 +1,8 @@
 //! Loading a recording: first pass, process model, second pass, symbols.
 
-use crate::aggregate::{Aggregate, SampleFacts};
+use crate::aggregate::Aggregate;
 use crate::binaries::Binaries;
-use crate::chain::{Chain, ChainContext, ChainMaker, DEFAULT_MAX_STACK};
+use crate::chain::{ChainContext, DEFAULT_MAX_STACK};
 use crate::dso_table::{DsoIndex, DsoTable};
 use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
@@ -10,6 +10,7 @@ use crate::model::Profile;
 use crate::process::ProcessModel;
 use crate::progress::Progress;
 use crate::replay::{Replayed, replay};
+use crate::sample_sums::SampleSums;
 use crate::scan::{BlockTimes, Scan, scan};
 use crate::stops::StopCounts;
 use crate::time_filter::{TimeFilter, TimeRange};
@@ -116,7 +117,8 @@ pub(crate) fn prepare(
     // Only single samples show addresses of data.
     let wants_data = block_times == BlockTimes::Note;
     let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
-    let block_times = if relative_time { BlockTimes::Note } else { block_times };
+    let skips = block_times == BlockTimes::Skip;
+    let block_times = if relative_time && skips { BlockTimes::Note } else { block_times };
     let mut config = options.symbols.clone();
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
@@ -182,7 +184,7 @@ fn second_pass(
     let (mut sums, mut stops) = own?;
     for other in others {
         let (other, other_stops) = other.map_err(|_| LoadError::WorkerDied)??;
-        sums.merge(other);
+        _ = sums.merge(other);
         stops.add(&other_stops);
     }
     Ok((sums, stops))
@@ -190,26 +192,14 @@ fn second_pass(
 
 /// One thread of the second pass.
 struct Worker<'a> {
-    recording: &'a Recording,
     options: &'a LoadOptions,
     prepared: &'a Prepared,
-    maker: ChainMaker<'a>,
-    chain: Chain,
-    sums: Aggregate,
-    stops: StopCounts,
+    sums: SampleSums<'a>,
 }
 
 impl<'a> Worker<'a> {
     fn new(recording: &'a Recording, options: &'a LoadOptions, prepared: &'a Prepared) -> Self {
-        Worker {
-            recording,
-            options,
-            prepared,
-            maker: ChainMaker::new(prepared.chain_context(options.max_stack)),
-            chain: Chain::default(),
-            sums: Aggregate::default(),
-            stops: StopCounts::default(),
-        }
+        Worker { options, prepared, sums: SampleSums::new(recording, options, prepared) }
     }
 
     fn run(
@@ -227,46 +217,15 @@ impl<'a> Worker<'a> {
                 rest = tail;
             }
         }
-        Ok((self.sums, self.stops))
+        Ok(self.sums.finish())
     }
 
     fn sample(&mut self, record: RawRecord<'_>, position: u64) {
-        let prepared = self.prepared;
-        let Some(event) = prepared.events.event_of_sample(record.body) else { return };
-        let Some(layout) = prepared.events.layout(event) else { return };
-        let Some(sample) = layout.parse(record.body) else {
-            self.stops.unreadable_samples += 1;
-            return;
-        };
-        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        let time = sample.time.unwrap_or(TimestampNs(position));
-        if !self.options.wants(pid, tid) || prepared.time.is_some_and(|range| !range.contains(time))
-        {
-            return;
+        let Some(parsed) = self.sums.parse(record) else { return };
+        let time = parsed.sample.time.unwrap_or(TimestampNs(position));
+        let is_wanted = self.options.wants(parsed.pid, parsed.tid);
+        if is_wanted && self.prepared.time.is_none_or(|range| range.contains(time)) {
+            self.sums.add(&parsed, time);
         }
-        let attr = &self.recording.events[event].attr;
-        let epoch = prepared.model.space_at(pid, time);
-        self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
-        self.stops.count(self.chain.stop);
-        self.stops.foreign_stacks += u64::from(self.chain.is_foreign);
-        self.stops.continued += u64::from(self.chain.is_continued);
-        let is_jitted = prepared.binaries.has_jitdump(pid);
-        let fixed_period = !attr.has(AttrFlags::FREQ);
-        let facts = SampleFacts {
-            event: event as u32,
-            pid,
-            tid,
-            comm: prepared.model.comm_at(pid, tid, time),
-            cpu: sample.cpu.filter(|_| self.options.by_cpu),
-            period: sample.period.unwrap_or(if fixed_period {
-                attr.sample_period_or_freq
-            } else {
-                1
-            }),
-            time: sample.time,
-            space: epoch.map(|epoch| epoch.id).filter(|_| !is_jitted),
-        };
-        let maker = &self.maker;
-        self.sums.add(&facts, &self.chain.entries, |entry| maker.locate(entry, pid, epoch, time));
     }
 }

@@ -76,7 +76,7 @@ pub struct Profile {
     pub events: Vec<EventInfo>,
     /// Command names.
     pub comms: Vec<String>,
-    /// Threads that have samples.
+    /// Threads that have samples, or switches where these were loaded too.
     pub threads: Vec<ThreadInfo>,
     /// Binaries and what stands in for them (kernel, vdso, JIT code, unknown).
     pub dsos: Vec<DsoInfo>,

@@ -1,4 +1,5 @@
-//! Samples in order of time, as `whit script` prints them.
+//! Samples in order of time, as `whit script` prints them, and with them what else tells of context
+//! switches, as `whit switches` takes it.
 //!
 //! Rings are drained one after the other, so a recording is ordered only roughly. The first pass
 //! notes the time span of each block; here blocks are read [as they come due](BlockOrder), and a
@@ -8,13 +9,12 @@
 //! then given out before earlier ones are found, and counted.
 
 use crate::block_order::BlockOrder;
-use crate::load::{LoadError, LoadOptions, Prepared, prepare};
+use crate::load::{LoadError, Prepared};
 use crate::progress::Progress;
-use crate::scan::BlockTimes;
+use crate::scan::{BlockTimes, stated_time};
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
 use whit_types::TimestampNs;
 
@@ -106,6 +106,7 @@ impl Ord for PendingSample {
 /// Gives out samples in order of time.
 pub(crate) struct OrderedSamples<'p> {
     prepared: &'p Prepared,
+    takes: BlockTimes,
     blocks: BlockOrder<'p>,
     pending: BinaryHeap<PendingSample>,
     order: u64,
@@ -117,10 +118,17 @@ pub(crate) struct OrderedSamples<'p> {
 }
 
 impl<'p> OrderedSamples<'p> {
-    /// Decompresses with up to so many threads.
-    pub(crate) fn new(prepared: &'p Prepared, threads: usize, progress: &'p Progress<'p>) -> Self {
+    /// Of a recording that was prepared with the same `takes`. Decompresses with up to so many
+    /// threads.
+    pub(crate) fn new(
+        prepared: &'p Prepared,
+        takes: BlockTimes,
+        threads: usize,
+        progress: &'p Progress<'p>,
+    ) -> Self {
         OrderedSamples {
             prepared,
+            takes,
             blocks: BlockOrder::new(&prepared.scan.plans, threads, progress),
             pending: BinaryHeap::new(),
             order: 0,
@@ -178,12 +186,16 @@ impl<'p> OrderedSamples<'p> {
         let mut at = 0;
         while let Some((record, tail)) = RawRecord::split(&block.bytes[at..]) {
             let end = block.bytes.len() - tail.len();
-            if record.header.kind == record_type::SAMPLE {
-                let events = &self.prepared.events;
-                let layout = events.event_of_sample(record.body).and_then(|e| events.layout(e));
-                let time = layout.and_then(|layout| layout.sample_time(record.body));
-                let time = time.unwrap_or(TimestampNs(position + at as u64));
-                if self.prepared.time.is_none_or(|range| range.contains(time)) {
+            let kind = record.header.kind;
+            if self.takes.takes(kind) {
+                let stated = stated_time(&self.prepared.events, record);
+                // Samples without a time stand in the order of the recording.
+                let by_position =
+                    (kind == record_type::SAMPLE).then_some(TimestampNs(position + at as u64));
+                let time = stated.or(by_position);
+                if let Some(time) = time
+                    && self.prepared.time.is_none_or(|range| range.contains(time))
+                {
                     self.order += 1;
                     self.pending.push(PendingSample {
                         time,
@@ -197,13 +209,4 @@ impl<'p> OrderedSamples<'p> {
             at = end;
         }
     }
-}
-
-/// First pass for reading in order.
-pub(crate) fn prepare_ordered(
-    recording: &Recording,
-    options: &LoadOptions,
-    progress: &Progress<'_>,
-) -> Result<Prepared, LoadError> {
-    prepare(recording, options, BlockTimes::Note, progress)
 }

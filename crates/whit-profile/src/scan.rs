@@ -7,6 +7,8 @@ use crate::counts::{Skipped, TypeCounts};
 use crate::load::LoadError;
 use crate::paused::{Apart, RingTimes};
 use crate::progress::Progress;
+use crate::switches::{RingLoss, RingLosses};
+use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
@@ -59,6 +61,7 @@ pub(crate) struct PlannedBlock {
     pub(crate) info: BlockInfo,
     /// Earliest and latest sample; absent without samples.
     pub(crate) times: Option<(TimestampNs, TimestampNs)>,
+    /// Holds samples, or whatever else the second pass takes.
     pub(crate) has_samples: bool,
 }
 
@@ -119,6 +122,8 @@ pub(crate) struct Scan {
     pub(crate) orphan_samples: Skipped,
     pub(crate) malformed: Skipped,
     pub(crate) deferred_chains: u64,
+    /// When rings lost records, where switches are looked for.
+    pub(crate) ring_losses: Vec<RingLoss>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -127,6 +132,32 @@ pub(crate) struct Scan {
 pub(crate) enum BlockTimes {
     Skip,
     Note,
+    /// The second pass takes whatever tells of context switches, too.
+    NoteSwitches,
+}
+
+impl BlockTimes {
+    /// Whether reading in order of time takes records of a type.
+    pub(crate) fn takes(self, kind: u32) -> bool {
+        use record_type::{COMM, EXIT, FORK, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
+        let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM);
+        kind == SAMPLE || (self == BlockTimes::NoteSwitches && of_switches)
+    }
+}
+
+/// When something happened, where the record says so. What the recorder made up for processes that
+/// existed before does not.
+pub(crate) fn stated_time(events: &EventTable, record: RawRecord<'_>) -> Option<TimestampNs> {
+    if record.header.kind == record_type::SAMPLE {
+        let event = events.event_of_sample(record.body)?;
+        return events.layout(event)?.sample_time(record.body);
+    }
+    let in_body = || match SideBand::parse(record)? {
+        SideBand::Fork(task) | SideBand::Exit(task) => Some(TimestampNs(task.time)),
+        _ => None,
+    };
+    let time = events.parse_id_trailer(record.body).time.or_else(in_body)?;
+    (time.0 > 0).then_some(time)
 }
 
 /// Reads all streams once; several streams in parallel, and several blocks of a stream where there
@@ -142,12 +173,18 @@ pub(crate) fn scan(
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
     let apart = Apart::of(recording, events);
+    let begins_late = recording.events.iter().any(|e| e.attr.has(AttrFlags::WRITE_BACKWARD));
+    let ring_losses = || {
+        let wanted = block_times == BlockTimes::NoteSwitches;
+        wanted.then(|| RingLosses::new(events, begins_late))
+    };
     let worker = || {
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(stream) = recording.streams.get(index) else { break done };
-            let scanner = StreamScanner::new(events, stream, block_times, apart, index == 0);
+            let mut scanner = StreamScanner::new(events, stream, block_times, apart, index == 0);
+            scanner.ring_losses = ring_losses();
             done.push((index, scanner.run(threads_per_stream, progress)));
         }
     };
@@ -175,6 +212,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         orphan_samples: Skipped::default(),
         malformed: Skipped::default(),
         deferred_chains: 0,
+        ring_losses: Vec::new(),
         warnings: Vec::new(),
     };
     for part in parts {
@@ -194,6 +232,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         loss.rings += new.rings;
         loss.truncated_bytes += new.truncated_bytes;
         scan.wrapped.add(part.wrapped);
+        scan.ring_losses.extend(part.ring_losses);
     }
     scan.deferred_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
@@ -219,6 +258,7 @@ struct StreamScan {
     orphan_samples: Skipped,
     malformed: Skipped,
     wrapped: RecordCounts,
+    ring_losses: Vec<RingLoss>,
     warnings: Vec<String>,
 }
 
@@ -242,6 +282,7 @@ struct StreamScanner<'e> {
     /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
     ring_times: RingTimes<'e>,
+    ring_losses: Option<RingLosses<'e>>,
     is_first_stream: bool,
 }
 
@@ -272,6 +313,7 @@ impl<'e> StreamScanner<'e> {
             warnings: Vec::new(),
             last_time: None,
             ring_times: RingTimes::new(events, apart),
+            ring_losses: None,
             is_first_stream,
         }
     }
@@ -301,6 +343,8 @@ impl<'e> StreamScanner<'e> {
                 stream.path().display(),
             ));
         }
+        let is_cut = self.loss.truncated_bytes > 0;
+        let ring_losses = self.ring_losses.map_or_else(Vec::new, |losses| losses.finish(is_cut));
         self.loss.paused_ns = self.ring_times.paused_ns();
         self.loss.rings = self.ring_times.rings();
         StreamScan {
@@ -313,6 +357,7 @@ impl<'e> StreamScanner<'e> {
             orphan_samples: self.orphan_samples,
             malformed: self.malformed,
             wrapped: reader.record_counts(),
+            ring_losses,
             warnings: self.warnings,
         }
     }
@@ -324,9 +369,16 @@ impl<'e> StreamScanner<'e> {
         while let Some((record, tail)) = RawRecord::split(rest) {
             self.counts.count(record.header.kind);
             self.ring_times.see(record);
+            if let Some(losses) = &mut self.ring_losses {
+                losses.see(record);
+            }
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {
                 record_type::SAMPLE => self.sample(record, position, &mut planned),
+                kind if self.block_times.takes(kind) => {
+                    self.note_time(record, &mut planned);
+                    self.side_band(record, position, previous);
+                }
                 kind if SideBand::is_decoded(kind) => {
                     self.side_band(record, position, previous);
                 }
@@ -349,9 +401,15 @@ impl<'e> StreamScanner<'e> {
             Some(count) => *count += 1,
             None => self.orphan_samples.skip(self.stream, position),
         }
-        if self.block_times == BlockTimes::Note
-            && let Some(time) = self.sample_time(record)
-        {
+        if self.block_times != BlockTimes::Skip {
+            self.note_time(record, planned);
+        }
+    }
+
+    #[inline]
+    fn note_time(&self, record: RawRecord<'_>, planned: &mut PlannedBlock) {
+        planned.has_samples = true;
+        if let Some(time) = stated_time(self.events, record) {
             let (first, last) = planned.times.unwrap_or((time, time));
             planned.times = Some((first.min(time), last.max(time)));
         }

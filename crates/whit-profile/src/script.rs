@@ -12,9 +12,10 @@ mod worker;
 pub use frame_texts::ChainText;
 pub use lookup::{CodeAt, Lookup};
 
-use crate::load::{LoadError, LoadOptions};
-use crate::ordered::{OrderedSamples, prepare_ordered};
+use crate::load::{LoadError, LoadOptions, prepare};
+use crate::ordered::OrderedSamples;
 use crate::progress::Progress;
+use crate::scan::BlockTimes;
 use std::io::Write;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::reader::Recording;
@@ -108,10 +109,10 @@ pub fn script(
 ) -> Result<ScriptSummary, ScriptError> {
     let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
     let progress = Progress::new(2 * stream_bytes, report_progress);
-    let prepared = prepare_ordered(recording, options, &progress)?;
+    let prepared = prepare(recording, options, BlockTimes::Note, &progress)?;
     let mut summary = ScriptSummary::default();
     summary.warnings.extend(crate::describe::scan_warnings(recording, &prepared));
-    let mut samples = OrderedSamples::new(&prepared, options.threads, &progress);
+    let mut samples = OrderedSamples::new(&prepared, BlockTimes::Note, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };
     pipeline::run(work, &mut samples, out, &mut summary)?;
     Ok(summary)

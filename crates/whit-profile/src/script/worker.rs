@@ -7,6 +7,7 @@ use crate::chain::{Chain, ChainMaker};
 use crate::load::{LoadOptions, Prepared};
 use crate::ordered::PendingSample;
 use crate::place_names::PlaceNames;
+use crate::turns;
 use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::reader::Recording;
 use whit_types::{Pid, Tid};
@@ -51,9 +52,14 @@ impl<'a> Worker<'a> {
             texts: FrameTexts::default(),
         }
     }
+}
+
+impl turns::Worker for Worker<'_> {
+    type Job = Job;
+    type Rest = ();
 
     /// Fills the job's text.
-    pub(super) fn run(&mut self, job: &mut Job) {
+    fn run(&mut self, job: &mut Job) {
         (job.formatted, job.unreadable, job.foreign_stacks) = (0, 0, 0);
         job.text.clear();
         for pending in &job.samples {
@@ -70,6 +76,10 @@ impl<'a> Worker<'a> {
         job.samples.clear();
     }
 
+    fn end(self) {}
+}
+
+impl Worker<'_> {
     fn format(&mut self, pending: &PendingSample, out: &mut Vec<u8>) -> Formatted {
         let record = pending.record();
         let Work { recording, options, prepared, format } = self.work;

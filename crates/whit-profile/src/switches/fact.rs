@@ -1,0 +1,170 @@
+//! What a source of context switches says, one statement at a time.
+//!
+//! SWITCH records, `sched` tracepoints and BPF programs tell different halves of a switch, some of
+//! them twice. All of them are brought to [`Statement`]s, which the interval logic alone interprets.
+
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+/// Who says so. Of one switch each source tells each half once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// SWITCH and SWITCH_CPU_WIDE records.
+    Record,
+    /// The tracepoint `sched:sched_switch`.
+    Tracepoint,
+}
+
+/// Sources that have told of one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Witnesses(u8);
+
+impl Witnesses {
+    pub(crate) fn of(source: Source) -> Witnesses {
+        let mut witnesses = Witnesses::default();
+        witnesses.add(source);
+        witnesses
+    }
+
+    pub(crate) fn has(self, source: Source) -> bool {
+        self.0 & 1 << source as u8 != 0
+    }
+
+    pub(crate) fn add(&mut self, source: Source) {
+        self.0 |= 1 << source as u8;
+    }
+}
+
+/// A call chain: the node of a worker's call tree.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct StackRef {
+    pub(crate) worker: u32,
+    pub(crate) node: u32,
+}
+
+impl StackRef {
+    /// No call chain was recorded.
+    pub(crate) const NONE: StackRef = StackRef { worker: u32::MAX, node: u32::MAX };
+}
+
+/// Why a thread left its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WaitKind {
+    /// It gave the CPU up: it was not runnable any more.
+    Sync,
+    /// It was taken off while it could have gone on.
+    Preempt,
+}
+
+/// The state of a thread that left its CPU, as `sched:sched_switch` records it: the bits of
+/// `TASK_REPORT` in `include/linux/sched.h` since Linux 4.14.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskState(pub u16);
+
+impl TaskState {
+    /// All states but running.
+    const NOT_RUNNABLE: u16 = 0xff;
+    /// `TASK_REPORT_MAX`: preempted, whatever the state.
+    const PREEMPTED: u16 = 0x100;
+
+    /// From the tracepoint's field.
+    pub fn from_prev_state(prev_state: u64) -> TaskState {
+        TaskState((prev_state & u64::from(TaskState::NOT_RUNNABLE | TaskState::PREEMPTED)) as u16)
+    }
+
+    /// What a switch in this state is.
+    pub fn kind(self) -> WaitKind {
+        let is_runnable = self.0 & TaskState::NOT_RUNNABLE == 0;
+        if is_runnable || self.0 & TaskState::PREEMPTED != 0 {
+            WaitKind::Preempt
+        } else {
+            WaitKind::Sync
+        }
+    }
+
+    /// The letters that the kernel prints: `S`, `D`, `R+`.
+    pub fn letters(self) -> String {
+        let letters = "SDTtXZPI".chars().enumerate();
+        let mut text: String =
+            letters.filter(|(bit, _)| self.0 & 1 << bit != 0).map(|(_, letter)| letter).collect();
+        if text.is_empty() {
+            text.push('R');
+        }
+        if self.0 & TaskState::PREEMPTED != 0 {
+            text.push('+');
+        }
+        text
+    }
+}
+
+/// A wake-up of another thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wake {
+    /// Who is woken.
+    pub(crate) wakee: Tid,
+    /// The waker's call chain.
+    pub(crate) stack: StackRef,
+    /// True where an interrupt woke it: the waker is only the thread that was interrupted.
+    pub(crate) from_interrupt: bool,
+}
+
+/// What is said of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fact {
+    /// It left its CPU.
+    Out { source: Source, kind: WaitKind, state: Option<TaskState>, stack: StackRef },
+    /// It came onto a CPU.
+    In { source: Source },
+    /// Its call chain as it is about to leave: a sample of an event that counts context switches.
+    SwitchStack(StackRef),
+    /// It was running: a sample of any other event.
+    Sample(StackRef),
+    /// It was running, at a place that does not matter.
+    Running,
+    /// It woke another thread.
+    Wake(Wake),
+    /// It made a thread.
+    Fork { pid: Pid, tid: Tid },
+    /// It ended.
+    Exit,
+}
+
+/// A fact, and where and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Statement {
+    pub(crate) time: TimestampNs,
+    pub(crate) cpu: Option<CpuId>,
+    /// -1 where the source does not know it.
+    pub(crate) pid: Pid,
+    /// -1 for a thread that is no more.
+    pub(crate) tid: Tid,
+    pub(crate) fact: Fact,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_typed_and_lettered() {
+        let of = |bits| {
+            let state = TaskState::from_prev_state(bits);
+            (state.kind(), state.letters())
+        };
+        assert_eq!(of(0), (WaitKind::Preempt, "R".into()));
+        assert_eq!(of(0x100), (WaitKind::Preempt, "R+".into()));
+        assert_eq!(of(1), (WaitKind::Sync, "S".into()));
+        assert_eq!(of(2), (WaitKind::Sync, "D".into()));
+        assert_eq!(of(0x80), (WaitKind::Sync, "I".into()));
+        // Preempted on its way to sleep: it could have gone on.
+        assert_eq!(of(0x101), (WaitKind::Preempt, "S+".into()));
+        assert_eq!(of(u64::MAX).0, WaitKind::Preempt);
+    }
+
+    #[test]
+    fn witnesses_are_told_apart() {
+        let mut witnesses = Witnesses::of(Source::Record);
+        assert!(witnesses.has(Source::Record) && !witnesses.has(Source::Tracepoint));
+        witnesses.add(Source::Tracepoint);
+        assert!(witnesses.has(Source::Record) && witnesses.has(Source::Tracepoint));
+    }
+}

@@ -1,0 +1,488 @@
+//! From statements in order of time to intervals: per thread, running and waiting in turn.
+//!
+//! A thread's switch-out ends its run and begins its wait, its switch-in the other way round. What
+//! one source alone would tell twice in a row shows that something between is missing. What
+//! different sources tell of one switch is joined; the first of them gives the time.
+
+use super::fact::{Fact, Source, StackRef, Statement, TaskState, WaitKind, Wake, Witnesses};
+use super::losses::Losses;
+use rustc_hash::FxHashMap;
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+/// Samples of one run that are held until it ends; then the run so far is given out.
+const MAX_RUN_SAMPLES: usize = 1024;
+
+/// A thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Task {
+    /// -1 where no statement told.
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+}
+
+/// Whether an interval is what it seems.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// Nothing is missing.
+    Whole,
+    /// Something was lost at the time: there may have been more switches than one.
+    Lossy,
+}
+
+/// A wake-up, as the one who is woken sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Woken {
+    pub(crate) time: TimestampNs,
+    pub(crate) waker: Task,
+    pub(crate) stack: StackRef,
+    pub(crate) from_interrupt: bool,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitEnd {
+    /// The thread came onto a CPU.
+    In { time: TimestampNs, cpu: Option<CpuId>, trust: Trust },
+    /// The recording ended first.
+    Open { until: TimestampNs },
+    /// It must have come onto a CPU, but that is not in the recording.
+    Missing,
+}
+
+/// A context switch: a thread left its CPU, and what became of it. Whatever engine records
+/// switches, this is what becomes of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Switch {
+    pub(crate) task: Task,
+    /// The CPU that it left.
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) out: TimestampNs,
+    pub(crate) kind: WaitKind,
+    pub(crate) state: Option<TaskState>,
+    pub(crate) stack: StackRef,
+    pub(crate) woken: Option<Woken>,
+    pub(crate) end: WaitEnd,
+}
+
+/// A stretch of time on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) task: Task,
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) from: TimestampNs,
+    pub(crate) to: TimestampNs,
+    /// Samples in it, in order of time.
+    pub(crate) samples: &'a [StackRef],
+    pub(crate) trust: Trust,
+    /// True where it began before the recording or ended after it: it was at least that long.
+    pub(crate) is_open: bool,
+}
+
+/// Takes intervals. Those of one thread come in order of time.
+pub(crate) trait Sink {
+    fn switch(&mut self, switch: &Switch);
+    fn run(&mut self, run: &Run<'_>);
+    /// A thread is no more: what comes under its number is another one.
+    fn end(&mut self, task: Task);
+}
+
+/// What does not fit together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Misfits {
+    /// Switches-in without the switch-out before.
+    pub missing_outs: u64,
+    /// Switches-out without the switch-in before.
+    pub missing_ins: u64,
+    /// Samples of threads that had switched out.
+    pub stray_samples: u64,
+    /// Threads whose last switch-out was that of their exit.
+    pub exits: u64,
+}
+
+#[derive(Debug)]
+struct RunState {
+    from: TimestampNs,
+    /// The last moment at which it is known to have run.
+    last: TimestampNs,
+    cpu: Option<CpuId>,
+    witnesses: Witnesses,
+    samples: Vec<StackRef>,
+    switch_stack: StackRef,
+    is_open: bool,
+}
+
+#[derive(Debug)]
+struct WaitState {
+    switch: Switch,
+    witnesses: Witnesses,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing was said of it, or it has not run yet.
+    Unknown,
+    Running(RunState),
+    Waiting(WaitState),
+}
+
+#[derive(Debug)]
+struct Thread {
+    task: Task,
+    phase: Phase,
+    /// It has told of itself: it belongs to what was recorded.
+    has_spoken: bool,
+    /// When and where it came onto a CPU, by what the thread before it told. Threads that do not
+    /// belong to what was recorded are told of too.
+    heard_of: Option<(TimestampNs, Option<CpuId>)>,
+    exited: Option<TimestampNs>,
+    /// Kept from run to run.
+    spare: Vec<StackRef>,
+}
+
+/// The interval logic.
+#[derive(Debug)]
+pub(crate) struct Intervals<'l> {
+    losses: &'l Losses,
+    threads: FxHashMap<Tid, Thread>,
+    /// Who runs where: a thread that is no more switches out without its number.
+    current: FxHashMap<CpuId, Tid>,
+    misfits: Misfits,
+    last_time: TimestampNs,
+}
+
+impl<'l> Intervals<'l> {
+    pub(crate) fn new(losses: &'l Losses) -> Intervals<'l> {
+        Intervals {
+            losses,
+            threads: FxHashMap::default(),
+            current: FxHashMap::default(),
+            misfits: Misfits::default(),
+            last_time: TimestampNs(0),
+        }
+    }
+
+    /// Takes the next statement; of one thread, they come in order of time.
+    pub(crate) fn take(&mut self, statement: &Statement, sink: &mut impl Sink) {
+        self.last_time = self.last_time.max(statement.time);
+        if let Fact::Wake(wake) = statement.fact {
+            self.wake(statement, wake);
+        }
+        if let Fact::Fork { pid, tid } = statement.fact {
+            self.forget(Task { pid, tid }, sink);
+        }
+        let tid = match statement.fact {
+            // Who it is, only the CPU tells.
+            Fact::Out { .. } if statement.tid.0 < 0 => {
+                let current = statement.cpu.and_then(|cpu| self.current.get(&cpu));
+                let Some(tid) = current else { return };
+                *tid
+            }
+            _ => statement.tid,
+        };
+        // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
+        // what was recorded.
+        if tid.0 > 0 && !matches!(statement.fact, Fact::Wake(_)) {
+            self.step(tid, statement, sink);
+        }
+        self.follow_cpu(tid, statement);
+    }
+
+    fn follow_cpu(&mut self, tid: Tid, statement: &Statement) {
+        let Some(cpu) = statement.cpu else { return };
+        match statement.fact {
+            Fact::In { .. } => _ = self.current.insert(cpu, tid),
+            Fact::Out { .. } => _ = self.current.remove(&cpu),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, tid: Tid, statement: &Statement, sink: &mut impl Sink) {
+        let task = Task { pid: statement.pid, tid };
+        let thread = self.threads.entry(tid).or_insert_with(|| Thread::new(task));
+        if statement.pid.0 >= 0 {
+            thread.task.pid = statement.pid;
+        }
+        let mut step = Step { losses: self.losses, misfits: &mut self.misfits, thread, sink };
+        step.take(statement);
+    }
+
+    fn wake(&mut self, statement: &Statement, wake: Wake) {
+        let Some(thread) = self.threads.get_mut(&wake.wakee) else { return };
+        let Phase::Waiting(WaitState { switch, .. }) = &mut thread.phase else { return };
+        if switch.kind == WaitKind::Sync && switch.woken.is_none() {
+            switch.woken = Some(Woken {
+                time: statement.time,
+                waker: Task { pid: statement.pid, tid: statement.tid },
+                stack: wake.stack,
+                from_interrupt: wake.from_interrupt,
+            });
+        }
+    }
+
+    /// The number belongs to a new thread.
+    fn forget(&mut self, task: Task, sink: &mut impl Sink) {
+        if let Some(mut old) = self.threads.remove(&task.tid) {
+            let until = self.last_time;
+            let misfits = &mut self.misfits;
+            Step { losses: self.losses, misfits, thread: &mut old, sink }.finish(until);
+        }
+        if task.tid.0 > 0 {
+            self.threads.insert(task.tid, Thread::new(task));
+        }
+    }
+
+    /// The recording ends.
+    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> Misfits {
+        let mut threads: Vec<_> = self.threads.drain().map(|(_, thread)| thread).collect();
+        threads.sort_unstable_by_key(|thread| thread.task.tid);
+        for mut thread in threads {
+            let misfits = &mut self.misfits;
+            let mut step = Step { losses: self.losses, misfits, thread: &mut thread, sink };
+            step.finish(self.last_time);
+        }
+        self.misfits
+    }
+}
+
+impl Thread {
+    fn new(task: Task) -> Thread {
+        Thread {
+            task,
+            phase: Phase::Unknown,
+            has_spoken: false,
+            heard_of: None,
+            exited: None,
+            spare: Vec::new(),
+        }
+    }
+}
+
+/// One statement and the thread of which it is.
+struct Step<'a, S> {
+    losses: &'a Losses,
+    misfits: &'a mut Misfits,
+    thread: &'a mut Thread,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Step<'_, S> {
+    fn take(&mut self, statement: &Statement) {
+        let Statement { time, cpu, fact, .. } = *statement;
+        if !self.thread.has_spoken {
+            if let (Fact::In { source: Source::Tracepoint }, Phase::Unknown) =
+                (fact, &self.thread.phase)
+            {
+                self.thread.heard_of = Some((time, cpu));
+                return;
+            }
+            self.thread.has_spoken = true;
+            if let Some((from, cpu)) = self.thread.heard_of.take() {
+                self.begin_run(cpu, from, Witnesses::of(Source::Tracepoint));
+            }
+        }
+        match fact {
+            Fact::Out { source, kind, state, stack } => {
+                let task = self.thread.task;
+                let end = WaitEnd::Missing;
+                let switch = Switch { task, cpu, out: time, kind, state, stack, woken: None, end };
+                self.switch_out(source, switch);
+            }
+            Fact::In { source } => self.switch_in(source, cpu, time),
+            Fact::SwitchStack(stack) => self.switch_stack(stack, cpu, time),
+            Fact::Sample(stack) => self.sample(stack, cpu, time),
+            Fact::Running | Fact::Fork { .. } => {
+                self.is_running(cpu, time);
+            }
+            Fact::Wake(_) => {}
+            Fact::Exit => {
+                self.is_running(cpu, time);
+                self.thread.exited = Some(time);
+            }
+        }
+    }
+
+    /// The run that goes on at this time; `None` where the thread is known to wait.
+    fn is_running(&mut self, cpu: Option<CpuId>, time: TimestampNs) -> Option<&mut RunState> {
+        if matches!(self.thread.phase, Phase::Unknown) {
+            self.begin_run(cpu, time, Witnesses::default());
+        }
+        match &mut self.thread.phase {
+            Phase::Running(run) => {
+                run.last = run.last.max(time);
+                Some(run)
+            }
+            _ => None,
+        }
+    }
+
+    /// Without a witness its beginning was not seen.
+    fn begin_run(&mut self, cpu: Option<CpuId>, from: TimestampNs, witnesses: Witnesses) {
+        self.thread.phase = Phase::Running(RunState {
+            from,
+            last: from,
+            cpu,
+            witnesses,
+            samples: std::mem::take(&mut self.thread.spare),
+            switch_stack: StackRef::NONE,
+            is_open: witnesses == Witnesses::default(),
+        });
+    }
+
+    fn switch_out(&mut self, source: Source, mut switch: Switch) {
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(run) => {
+                if switch.stack == StackRef::NONE {
+                    switch.stack = run.switch_stack;
+                }
+                let moved = matches!((run.cpu, switch.cpu), (Some(a), Some(b)) if a != b);
+                if moved {
+                    self.misfits.missing_outs += 1;
+                    let last = run.last;
+                    self.end_run(run, last, Trust::Lossy);
+                } else {
+                    self.end_run(run, switch.out, Trust::Whole);
+                }
+            }
+            Phase::Waiting(mut wait) if !wait.witnesses.has(source) => {
+                wait.witnesses.add(source);
+                wait.join(&switch);
+                self.thread.phase = Phase::Waiting(wait);
+                return;
+            }
+            Phase::Waiting(wait) => {
+                self.misfits.missing_ins += 1;
+                self.sink.switch(&wait.switch);
+            }
+            Phase::Unknown => {}
+        }
+        let witnesses = Witnesses::of(source);
+        self.thread.phase = Phase::Waiting(WaitState { switch, witnesses });
+    }
+
+    fn switch_in(&mut self, source: Source, cpu: Option<CpuId>, time: TimestampNs) {
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(mut run) if !run.is_open && !run.witnesses.has(source) => {
+                run.witnesses.add(source);
+                self.thread.phase = Phase::Running(run);
+                return;
+            }
+            Phase::Running(run) => {
+                self.misfits.missing_outs += 1;
+                let last = run.last;
+                self.end_run(run, last, Trust::Lossy);
+            }
+            Phase::Waiting(mut wait) => {
+                let lossy = self.losses.touch(wait.switch.out, time);
+                let trust = if lossy { Trust::Lossy } else { Trust::Whole };
+                wait.switch.end = WaitEnd::In { time, cpu, trust };
+                wait.switch.task = self.thread.task;
+                self.sink.switch(&wait.switch);
+            }
+            Phase::Unknown => {}
+        }
+        self.begin_run(cpu, time, Witnesses::of(source));
+    }
+
+    fn end_run(&mut self, mut run: RunState, to: TimestampNs, trust: Trust) {
+        let is_open = run.is_open;
+        self.give_out(&run, to, trust, is_open);
+        run.samples.clear();
+        self.thread.spare = run.samples;
+    }
+
+    fn give_out(&mut self, run: &RunState, to: TimestampNs, trust: Trust, is_open: bool) {
+        let lossy = self.losses.touch_cpu(run.cpu, run.from, to);
+        self.sink.run(&Run {
+            task: self.thread.task,
+            cpu: run.cpu,
+            from: run.from,
+            to,
+            samples: &run.samples,
+            trust: if lossy { Trust::Lossy } else { trust },
+            is_open,
+        });
+    }
+
+    fn switch_stack(&mut self, stack: StackRef, cpu: Option<CpuId>, time: TimestampNs) {
+        match &mut self.thread.phase {
+            // The tracepoint comes first.
+            Phase::Waiting(wait) if wait.switch.stack == StackRef::NONE => {
+                wait.switch.stack = stack;
+            }
+            Phase::Waiting(_) => {}
+            _ => {
+                if let Some(run) = self.is_running(cpu, time) {
+                    run.switch_stack = stack;
+                }
+            }
+        }
+    }
+
+    fn sample(&mut self, stack: StackRef, cpu: Option<CpuId>, time: TimestampNs) {
+        let Some(run) = self.is_running(cpu, time) else {
+            self.misfits.stray_samples += 1;
+            return;
+        };
+        run.samples.push(stack);
+        if run.samples.len() >= MAX_RUN_SAMPLES {
+            self.give_out_part(time);
+        }
+    }
+
+    /// The run up to its last sample; the rest begins there.
+    fn give_out_part(&mut self, time: TimestampNs) {
+        if let Phase::Running(mut run) = std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            let is_open = run.is_open;
+            self.give_out(&run, time, Trust::Whole, is_open);
+            run.from = run.from.max(time);
+            run.samples.clear();
+            self.thread.phase = Phase::Running(run);
+        }
+    }
+
+    /// Nothing more will be said of the thread.
+    fn finish(&mut self, until: TimestampNs) {
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(mut run) => match self.thread.exited {
+                Some(exited) => {
+                    let to = exited.max(run.last);
+                    self.end_run(run, to, Trust::Whole);
+                }
+                None => {
+                    run.is_open = true;
+                    self.end_run(run, until, Trust::Whole);
+                }
+            },
+            // It left its CPU for ever.
+            Phase::Waiting(_) if self.thread.exited.is_some() => self.misfits.exits += 1,
+            Phase::Waiting(mut wait) => {
+                wait.switch.end = WaitEnd::Open { until };
+                wait.switch.task = self.thread.task;
+                self.sink.switch(&wait.switch);
+            }
+            Phase::Unknown => {}
+        }
+        self.sink.end(self.thread.task);
+    }
+}
+
+impl WaitState {
+    /// Takes over what another source knows of the same switch.
+    fn join(&mut self, other: &Switch) {
+        let switch = &mut self.switch;
+        // Not runnable is what both have to say.
+        switch.kind = switch.kind.max(other.kind);
+        if switch.kind == WaitKind::Preempt {
+            switch.woken = None;
+        }
+        switch.state = switch.state.or(other.state);
+        switch.cpu = switch.cpu.or(other.cpu);
+        if switch.stack == StackRef::NONE {
+            switch.stack = other.stack;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "intervals_tests.rs"]
+mod tests;

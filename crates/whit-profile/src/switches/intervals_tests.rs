@@ -1,0 +1,431 @@
+//! The interval logic, on single stories and on generated schedules of which the truth is known.
+
+use super::*;
+use crate::switches::losses::{LossWindow, RingLoss};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const RECORD: Source = Source::Record;
+const TRACE: Source = Source::Tracepoint;
+
+/// Thread, CPU, from, to, samples, trust, open.
+type KeptRun = (i32, Option<u32>, u64, u64, Vec<u32>, Trust, bool);
+
+#[derive(Default)]
+struct Kept {
+    switches: Vec<Switch>,
+    runs: Vec<KeptRun>,
+    ended: Vec<i32>,
+}
+
+impl Sink for Kept {
+    fn switch(&mut self, switch: &Switch) {
+        self.switches.push(*switch);
+    }
+
+    fn run(&mut self, run: &Run<'_>) {
+        let samples = run.samples.iter().map(|stack| stack.node).collect();
+        let cpu = run.cpu.map(|cpu| cpu.0);
+        let (from, to) = (run.from.0, run.to.0);
+        self.runs.push((run.task.tid.0, cpu, from, to, samples, run.trust, run.is_open));
+    }
+
+    fn end(&mut self, task: Task) {
+        self.ended.push(task.tid.0);
+    }
+}
+
+fn stack(node: u32) -> StackRef {
+    StackRef { worker: 0, node }
+}
+
+fn said(time: u64, cpu: u32, tid: i32, fact: Fact) -> Statement {
+    let cpu = Some(CpuId(cpu));
+    Statement { time: TimestampNs(time), cpu, pid: Pid(tid), tid: Tid(tid), fact }
+}
+
+fn out(source: Source, kind: WaitKind) -> Fact {
+    Fact::Out { source, kind, state: None, stack: StackRef::NONE }
+}
+
+fn tell(losses: &[RingLoss], statements: &[Statement]) -> (Kept, Misfits) {
+    let losses = Losses::new(losses);
+    let mut intervals = Intervals::new(&losses);
+    let mut kept = Kept::default();
+    statements.iter().for_each(|statement| intervals.take(statement, &mut kept));
+    let misfits = intervals.finish(&mut kept);
+    (kept, misfits)
+}
+
+fn ended(time: u64, trust: Trust) -> WaitEnd {
+    WaitEnd::In { time: TimestampNs(time), cpu: Some(CpuId(0)), trust }
+}
+
+#[test]
+fn a_switch_has_stack_kind_waker_and_end() {
+    let wake = Wake { wakee: Tid(7), stack: stack(5), from_interrupt: false };
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 1, 7, Fact::In { source: RECORD }),
+            said(15, 1, 7, Fact::Sample(stack(1))),
+            said(20, 1, 7, Fact::SwitchStack(stack(2))),
+            said(21, 1, 7, out(RECORD, WaitKind::Sync)),
+            said(30, 0, 8, Fact::Wake(wake)),
+            said(31, 0, 9, Fact::Wake(wake)),
+            said(40, 0, 7, Fact::In { source: RECORD }),
+            said(45, 0, 7, out(RECORD, WaitKind::Preempt)),
+            said(50, 0, 8, Fact::Wake(wake)),
+            said(60, 0, 7, Fact::In { source: RECORD }),
+        ],
+    );
+    let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+    assert_eq!((first.out.0, first.kind, first.stack), (21, WaitKind::Sync, stack(2)));
+    assert_eq!(first.cpu, Some(CpuId(1)));
+    assert_eq!(first.end, ended(40, Trust::Whole));
+    let woken = first.woken.expect("woken");
+    assert_eq!((woken.time.0, woken.waker.tid.0, woken.stack), (30, 8, stack(5)));
+    // Nobody wakes what is runnable.
+    assert_eq!((second.kind, second.woken), (WaitKind::Preempt, None));
+    let whole = Trust::Whole;
+    let runs = [
+        (7, Some(1), 10, 21, vec![1], whole, false),
+        (7, Some(0), 40, 45, vec![], whole, false),
+        (7, Some(0), 60, 60, vec![], whole, true),
+    ];
+    assert_eq!(kept.runs, runs);
+    assert_eq!(misfits, Misfits::default());
+}
+
+#[test]
+fn two_sources_tell_of_one_switch() {
+    let traced = Fact::Out {
+        source: TRACE,
+        kind: WaitKind::Sync,
+        state: Some(TaskState(2)),
+        stack: StackRef::NONE,
+    };
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 0, 7, Fact::Running),
+            said(20, 0, 7, traced),
+            said(21, 0, 7, Fact::SwitchStack(stack(3))),
+            said(22, 0, 7, out(RECORD, WaitKind::Sync)),
+            said(30, 0, 7, Fact::In { source: TRACE }),
+            said(31, 0, 7, Fact::In { source: RECORD }),
+        ],
+    );
+    let [only] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+    assert_eq!((only.out.0, only.state, only.stack), (20, Some(TaskState(2)), stack(3)));
+    assert_eq!(only.end, ended(30, Trust::Whole));
+    assert_eq!(misfits, Misfits::default());
+    // It ran before it was seen: at least so long.
+    assert_eq!(kept.runs[0], (7, Some(0), 10, 20, vec![], Trust::Whole, true));
+}
+
+#[test]
+fn what_is_missing_is_told_and_not_filled_in() {
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 0, 7, out(RECORD, WaitKind::Sync)),
+            said(20, 0, 7, out(RECORD, WaitKind::Preempt)),
+            said(25, 0, 7, Fact::Sample(stack(1))),
+            said(30, 0, 7, Fact::In { source: RECORD }),
+            said(35, 0, 7, Fact::Sample(stack(1))),
+            said(40, 0, 7, Fact::In { source: RECORD }),
+            said(50, 0, 7, out(RECORD, WaitKind::Sync)),
+        ],
+    );
+    let ends: Vec<_> = kept.switches.iter().map(|switch| switch.end).collect();
+    let until = TimestampNs(50);
+    assert_eq!(ends, [WaitEnd::Missing, ended(30, Trust::Whole), WaitEnd::Open { until }]);
+    let expected = Misfits { missing_outs: 1, missing_ins: 1, stray_samples: 1, exits: 0 };
+    assert_eq!(misfits, expected);
+    // Up to the last moment at which it was seen.
+    assert_eq!(kept.runs[0], (7, Some(0), 30, 35, vec![1], Trust::Lossy, false));
+}
+
+#[test]
+fn the_last_switch_of_a_thread_is_no_wait() {
+    let fork = Fact::Fork { pid: Pid(7), tid: Tid(7) };
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 0, 7, Fact::In { source: RECORD }),
+            said(20, 0, 7, Fact::Exit),
+            // Its number is gone by now.
+            said(25, 0, -1, out(RECORD, WaitKind::Preempt)),
+            said(30, 0, -1, Fact::In { source: RECORD }),
+            said(31, 0, -1, out(RECORD, WaitKind::Sync)),
+            said(40, 0, 6, fork),
+            said(50, 0, 7, Fact::In { source: RECORD }),
+            // Recorded per process, nothing comes after the exit.
+            said(60, 0, 7, Fact::Exit),
+            said(70, 0, 6, Fact::Sample(stack(0))),
+        ],
+    );
+    assert_eq!(kept.switches, []);
+    assert_eq!(misfits, Misfits { exits: 1, ..Misfits::default() });
+    let of_7: Vec<_> = kept.runs.iter().filter(|run| run.0 == 7).map(|r| (r.2, r.3)).collect();
+    assert_eq!(of_7, [(10, 25), (50, 60)]);
+    assert_eq!(kept.ended, [7, 6, 7]);
+}
+
+#[test]
+fn threads_that_are_only_heard_of_do_not_count() {
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 0, 7, out(TRACE, WaitKind::Sync)),
+            said(10, 0, 99, Fact::In { source: TRACE }),
+            said(
+                20,
+                0,
+                98,
+                Fact::Wake(Wake { wakee: Tid(7), stack: StackRef::NONE, from_interrupt: true }),
+            ),
+            said(30, 1, 99, Fact::In { source: TRACE }),
+            said(31, 0, 5, Fact::In { source: TRACE }),
+            said(40, 0, 5, out(TRACE, WaitKind::Sync)),
+        ],
+    );
+    assert_eq!(misfits, Misfits::default());
+    assert_eq!(kept.runs, [(5, Some(0), 31, 40, vec![], Trust::Whole, false)]);
+    assert_eq!(kept.switches.len(), 2);
+}
+
+#[test]
+fn samples_of_a_long_run_are_given_out_in_parts() {
+    let mut statements = vec![said(10, 0, 7, Fact::In { source: RECORD })];
+    let samples = 2 * MAX_RUN_SAMPLES as u64 + 5;
+    statements.extend((0..samples).map(|i| said(20 + i, 0, 7, Fact::Sample(stack(i as u32)))));
+    statements.push(said(50_000, 0, 7, out(RECORD, WaitKind::Sync)));
+    let (kept, _) = tell(&[], &statements);
+    let given: Vec<u32> = kept.runs.iter().flat_map(|run| run.4.clone()).collect();
+    assert_eq!(given, (0..samples as u32).collect::<Vec<_>>());
+    assert!(kept.runs.windows(2).all(|pair| pair[0].3 == pair[1].2));
+    assert_eq!((kept.runs.len(), kept.runs[0].2, kept.runs[2].3), (3, 10, 50_000));
+}
+
+// ---- generated schedules
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    cpu: u8,
+    thread: u8,
+    preempt: bool,
+    gap: u8,
+    samples: u8,
+}
+
+/// A record of a CPU's ring, and the statements that it makes.
+struct Told {
+    time: u64,
+    cpu: u32,
+    statements: Vec<Statement>,
+}
+
+/// What really happened, per thread: intervals as (from, to, waiting for).
+type Truth = BTreeMap<i32, Vec<(u64, u64, Option<WaitKind>)>>;
+
+const CPUS: usize = 3;
+const THREADS: usize = 5;
+
+/// A schedule of a few threads on a few CPUs.
+fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
+    let mut running = [0usize; CPUS];
+    let mut since: [Option<(u64, Option<WaitKind>)>; THREADS + 1] = [None; THREADS + 1];
+    let mut truth = Truth::new();
+    let mut told = Vec::new();
+    let mut time = 100;
+    for step in steps {
+        let cpu = usize::from(step.cpu) % CPUS;
+        let next = usize::from(step.thread) % (THREADS + 1);
+        let prev = running[cpu];
+        time += 1 + u64::from(step.gap);
+        if next == prev || (next != 0 && running.contains(&next)) {
+            continue;
+        }
+        let say = |time, tid: usize, fact| said(time, cpu as u32, tid as i32, fact);
+        for _ in 0..step.samples % 3 {
+            let statements = vec![say(time, prev, Fact::Sample(stack(prev as u32)))];
+            told.push(Told { time, cpu: cpu as u32, statements });
+            time += 1;
+        }
+        let kind = if step.preempt { WaitKind::Preempt } else { WaitKind::Sync };
+        let begin = time;
+        let mut tell = |statements: &[Statement]| {
+            told.push(Told { time, cpu: cpu as u32, statements: statements.to_vec() });
+            time += 1;
+        };
+        if sources.contains(&TRACE) {
+            tell(&[
+                say(begin, prev, out(TRACE, kind)),
+                say(begin, next, Fact::In { source: TRACE }),
+            ]);
+        }
+        if sources.contains(&RECORD) {
+            let out_time = begin + u64::from(sources.len() > 1);
+            tell(&[say(out_time, prev, out(RECORD, kind))]);
+            // At the same moment: the truth has no time between.
+            let in_time = if sources.len() > 1 { out_time + 1 } else { out_time };
+            tell(&[say(in_time, next, Fact::In { source: RECORD })]);
+            told.last_mut().expect("just told").time = in_time;
+        }
+        for (thread, now) in [(prev, Some(kind)), (next, None)] {
+            if thread == 0 {
+                continue;
+            }
+            if let Some((from, was)) = since[thread].replace((begin, now)) {
+                truth.entry(thread as i32).or_default().push((from, begin, was));
+            }
+        }
+        running[cpu] = next;
+    }
+    (told, truth)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    (any::<u8>(), any::<u8>(), any::<bool>(), 0u8..5, any::<u8>()).prop_map(
+        |(cpu, thread, preempt, gap, samples)| Step { cpu, thread, preempt, gap, samples },
+    )
+}
+
+fn which() -> impl Strategy<Value = Vec<Source>> {
+    prop::sample::select(vec![vec![RECORD], vec![TRACE], vec![TRACE, RECORD]])
+}
+
+fn flat(told: &[Told]) -> Vec<Statement> {
+    told.iter().flat_map(|told| told.statements.iter().copied()).collect()
+}
+
+/// What [`schedule`] has between the first and the last that is told of one switch.
+const SWITCH_NS: u64 = 2;
+
+/// Where the first source's word was lost, the other's gives the time.
+fn is_same(a: (u64, u64, Option<WaitKind>), b: (u64, u64, Option<WaitKind>)) -> bool {
+    a.0.abs_diff(b.0) <= SWITCH_NS && a.1.abs_diff(b.1) <= SWITCH_NS && a.2 == b.2
+}
+
+/// Intervals that are said to be whole, as the truth has them.
+fn trusted(kept: &Kept) -> Truth {
+    let mut all = Truth::new();
+    for switch in &kept.switches {
+        if let WaitEnd::In { time, trust: Trust::Whole, .. } = switch.end {
+            let wait = (switch.out.0, time.0, Some(switch.kind));
+            all.entry(switch.task.tid.0).or_default().push(wait);
+        }
+    }
+    for (tid, _, from, to, _, trust, open) in &kept.runs {
+        if *trust == Trust::Whole && !open {
+            all.entry(*tid).or_default().push((*from, *to, None));
+        }
+    }
+    all.values_mut().for_each(|intervals| intervals.sort_unstable());
+    all
+}
+
+proptest! {
+    /// Without losses, every interval that both began and ended in the recording is found,
+    /// whichever sources tell.
+    #[test]
+    fn intervals_are_those_of_the_schedule(
+        steps in prop::collection::vec(step(), 0..120),
+        sources in which(),
+    ) {
+        let (told, mut truth) = schedule(&steps, &sources);
+        let (kept, misfits) = tell(&[], &flat(&told));
+        truth.values_mut().for_each(|intervals| intervals.sort_unstable());
+        prop_assert_eq!(trusted(&kept), truth);
+        prop_assert_eq!((misfits.missing_ins, misfits.missing_outs), (0, 0));
+    }
+
+    /// With losses, whatever is said to be whole is true.
+    #[test]
+    fn nothing_untrue_is_trusted(
+        steps in prop::collection::vec(step(), 0..120),
+        sources in which(),
+        cuts in prop::collection::vec((0..CPUS as u32, any::<prop::sample::Index>(), 1usize..12), 1..5),
+    ) {
+        let (told, truth) = schedule(&steps, &sources);
+        let mut lost = vec![false; told.len()];
+        for (cpu, at, count) in cuts {
+            if told.is_empty() {
+                continue;
+            }
+            let of_cpu = (at.index(told.len())..told.len()).filter(|i| told[*i].cpu == cpu);
+            of_cpu.take(count).for_each(|i| lost[i] = true);
+        }
+        let mut losses = Vec::new();
+        for cpu in 0..CPUS as u32 {
+            let mut from = TimestampNs(0);
+            let mut is_losing = false;
+            for (i, told) in told.iter().enumerate().filter(|(_, told)| told.cpu == cpu) {
+                if !lost[i] {
+                    let to = TimestampNs(told.time);
+                    let window = LossWindow { from, to };
+                    losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), window }));
+                    from = to;
+                }
+                is_losing = lost[i];
+            }
+            if is_losing {
+                let window = LossWindow { from, to: TimestampNs(u64::MAX) };
+                losses.push(RingLoss { cpu: Some(CpuId(cpu)), window });
+            }
+        }
+        let left = told.iter().zip(&lost).filter(|(_, lost)| !**lost);
+        let statements: Vec<_> =
+            left.flat_map(|(told, _)| told.statements.iter().copied()).collect();
+        let (kept, _) = tell(&losses, &statements);
+        for (tid, intervals) in trusted(&kept) {
+            let true_ones = truth.get(&tid).cloned().unwrap_or_default();
+            for interval in intervals {
+                prop_assert!(
+                    true_ones.iter().any(|truth| is_same(*truth, interval)),
+                    "{tid}: {interval:?} of {true_ones:?}, losses {losses:?}"
+                );
+            }
+        }
+    }
+
+    /// Any statements whatever: no panic, and no thread's intervals overlap.
+    #[test]
+    fn any_statements_are_taken(
+        all in prop::collection::vec((0u64..50, 0u32..3, -1i32..4, 0u8..9, any::<bool>()), 0..100),
+    ) {
+        let mut statements: Vec<_> = all.iter().map(|(time, cpu, tid, fact, flag)| {
+            let source = if *flag { RECORD } else { TRACE };
+            let kind = if *flag { WaitKind::Sync } else { WaitKind::Preempt };
+            let other = Tid(*cpu as i32);
+            let fact = match fact {
+                0 | 1 => out(source, kind),
+                2 | 3 => Fact::In { source },
+                4 => Fact::SwitchStack(stack(0)),
+                5 => Fact::Sample(stack(0)),
+                6 => Fact::Wake(Wake { wakee: other, stack: stack(0), from_interrupt: *flag }),
+                7 => Fact::Fork { pid: Pid(other.0), tid: other },
+                _ => Fact::Exit,
+            };
+            said(*time, *cpu, *tid, fact)
+        }).collect();
+        statements.sort_by_key(|statement| statement.time);
+        let (kept, _) = tell(&[], &statements);
+        let mut spans: BTreeMap<i32, Vec<(u64, u64)>> = BTreeMap::new();
+        for run in &kept.runs {
+            prop_assert!(run.2 <= run.3);
+            spans.entry(run.0).or_default().push((run.2, run.3));
+        }
+        for switch in &kept.switches {
+            if let WaitEnd::In { time, .. } = switch.end {
+                spans.entry(switch.task.tid.0).or_default().push((switch.out.0, time.0));
+            }
+        }
+        for spans in spans.values_mut() {
+            spans.sort_unstable();
+            prop_assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
+        }
+    }
+}

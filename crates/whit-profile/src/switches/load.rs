@@ -1,0 +1,116 @@
+//! Loading a recording together with its context switches.
+//!
+//! Switches need each thread's records in order of time, and a thread moves from CPU to CPU. So the
+//! second pass reads as `whit script` does, in order: records come merged over all streams, threads
+//! decode batches of them and make their call chains, and one thread takes what they state in order
+//! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
+
+use super::decode::{Decoder, Job};
+use super::fact::StackRef;
+use super::finish::Trees;
+use super::intervals::Intervals;
+use super::losses::{LossWindow, Losses, RingLoss};
+use super::model::Switches;
+use super::roles::Roles;
+use super::sums::SwitchTotals;
+use crate::load::{LoadError, LoadOptions, prepare};
+use crate::model::Profile;
+use crate::ordered::OrderedSamples;
+use crate::progress::Progress;
+use crate::scan::BlockTimes;
+use crate::turns::in_turn;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
+use whit_types::TimestampNs;
+
+/// How much of single intervals is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchOptions {
+    /// The longest waits.
+    pub max_worst: usize,
+    /// Stretches of the time line; none where zero.
+    pub max_stretches: usize,
+}
+
+impl SwitchOptions {
+    /// Longest waits that can be asked for.
+    pub const MAX_WORST: usize = 100_000;
+}
+
+/// Loads a recording into a profile, and its context switches.
+///
+/// # Errors
+/// The recording changed while it was read.
+pub fn load(
+    recording: &Recording,
+    options: &LoadOptions,
+    wanted: SwitchOptions,
+    report_progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<(Profile, Switches), LoadError> {
+    let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
+    let progress = Progress::new(2 * stream_bytes, report_progress);
+    let takes = BlockTimes::NoteSwitches;
+    let mut prepared = prepare(recording, options, takes, &progress)?;
+    let losses = Losses::new(&all_losses(recording, &mut prepared.scan.ring_losses));
+    let roles = Roles::of(recording, &prepared.scan.samples_by_event);
+    let mut switches = Switches {
+        sources: roles.sources(
+            recording,
+            prepared.scan.counts.of(SWITCH) + prepared.scan.counts.of(SWITCH_CPU_WIDE),
+        ),
+        loss_windows: losses.windows().to_vec(),
+        ..Switches::default()
+    };
+    let mut totals = SwitchTotals::new(
+        options,
+        &prepared.model,
+        wanted.max_worst.min(SwitchOptions::MAX_WORST),
+        wanted.max_stretches,
+    );
+    let mut intervals = Intervals::new(&losses);
+    let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
+    let fill = |job: &mut Job| {
+        records.next_batch(&mut job.records)?;
+        Ok(!job.records.is_empty())
+    };
+    let span = &mut switches.span;
+    let take = |job: &mut Job| {
+        for statement in &job.statements {
+            let (first, last) = span.unwrap_or((statement.time, statement.time));
+            *span = Some((first.min(statement.time), last.max(statement.time)));
+            intervals.take(statement, &mut totals);
+        }
+        Ok::<_, LoadError>(())
+    };
+    let decoder = |number| Decoder::new(number, recording, options, &prepared, &roles);
+    let parts = in_turn(options.threads, decoder, fill, take)?;
+    switches.misfits = intervals.finish(&mut totals);
+    let disordered = records.disordered();
+    let mut trees = Trees::merge(parts);
+    let raw = super::finish::take_apart(totals, &mut trees);
+    let Trees { sums, stops, nodes } = trees;
+    let node = |stack: StackRef| {
+        nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
+    };
+    let name = |builder: &mut crate::finish::Builder| {
+        super::finish::name(raw, &node, wanted.max_stretches, builder, &mut switches);
+    };
+    let (mut profile, ()) =
+        crate::finish::finish_with(recording, options, prepared, sums, &stops, name);
+    profile.warnings.extend(roles.problems);
+    if disordered > 0 {
+        let text = crate::describe::DISORDERED_SAMPLES;
+        profile.warnings.push(format!("{disordered} {text}"));
+    }
+    Ok((profile, switches))
+}
+
+/// What rings lost, and what the recorder could not write: of that, nobody knows the time.
+fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
+    let mut losses = std::mem::take(of_rings);
+    if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
+        let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };
+        losses.push(RingLoss { cpu: None, window });
+    }
+    losses
+}

@@ -1,0 +1,151 @@
+//! When something may be missing from a recording.
+//!
+//! The kernel writes a LOST record as soon as a ring has room again: what is missing happened
+//! between the ring's record before and the LOST record. An interval of which a part lies in such a
+//! window may in truth be several.
+
+use rustc_hash::FxHashMap;
+use whit_types::{CpuId, TimestampNs};
+
+/// Windows that are told apart, of each CPU and of all together; beyond, close ones are joined.
+const MAX_WINDOWS: usize = 1 << 16;
+
+/// A window, both ends inclusive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LossWindow {
+    /// Last moment before which nothing is missing.
+    pub from: TimestampNs,
+    /// Moment from which on nothing is missing.
+    pub to: TimestampNs,
+}
+
+/// A loss and the ring that had it; without a CPU, that is any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RingLoss {
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) window: LossWindow,
+}
+
+/// All losses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    any: Windows,
+    /// Of rings whose CPU is known, and of those that may be any CPU's.
+    by_cpu: FxHashMap<CpuId, Windows>,
+    unknown_cpu: Windows,
+}
+
+impl Losses {
+    pub(crate) fn new(losses: &[RingLoss]) -> Losses {
+        let mut by_cpu: FxHashMap<CpuId, Vec<LossWindow>> = FxHashMap::default();
+        let mut unknown_cpu = Vec::new();
+        for loss in losses {
+            match loss.cpu {
+                Some(cpu) => by_cpu.entry(cpu).or_default().push(loss.window),
+                None => unknown_cpu.push(loss.window),
+            }
+        }
+        Losses {
+            any: Windows::new(losses.iter().map(|loss| loss.window).collect(), MAX_WINDOWS),
+            by_cpu: by_cpu
+                .into_iter()
+                .map(|(cpu, windows)| (cpu, Windows::new(windows, MAX_WINDOWS)))
+                .collect(),
+            unknown_cpu: Windows::new(unknown_cpu, MAX_WINDOWS),
+        }
+    }
+
+    /// Whether anything may be missing, on any CPU, of what happened in an interval.
+    pub(crate) fn touch(&self, from: TimestampNs, to: TimestampNs) -> bool {
+        self.any.touch(from, to)
+    }
+
+    /// The same for what happened on one CPU.
+    pub(crate) fn touch_cpu(&self, cpu: Option<CpuId>, from: TimestampNs, to: TimestampNs) -> bool {
+        let Some(cpu) = cpu else { return self.touch(from, to) };
+        self.unknown_cpu.touch(from, to)
+            || self.by_cpu.get(&cpu).is_some_and(|windows| windows.touch(from, to))
+    }
+
+    /// All windows, joined over CPUs.
+    pub(crate) fn windows(&self) -> &[LossWindow] {
+        &self.any.0
+    }
+}
+
+/// Windows in order of time that do not touch each other.
+#[derive(Clone, Debug, Default)]
+struct Windows(Vec<LossWindow>);
+
+impl Windows {
+    fn new(mut windows: Vec<LossWindow>, max: usize) -> Windows {
+        windows.sort_unstable();
+        // To join what is close only says more to be uncertain.
+        let mut gap_ns = 0;
+        loop {
+            windows.dedup_by(|next, kept| {
+                let joins = next.from.since(kept.to) <= gap_ns;
+                if joins {
+                    kept.to = kept.to.max(next.to);
+                }
+                joins
+            });
+            if windows.len() <= max {
+                return Windows(windows);
+            }
+            gap_ns = gap_ns.saturating_mul(2).max(1_000);
+        }
+    }
+
+    fn touch(&self, from: TimestampNs, to: TimestampNs) -> bool {
+        let after = self.0.partition_point(|window| window.to < from);
+        self.0.get(after).is_some_and(|window| window.from <= to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn window(from: u64, to: u64) -> LossWindow {
+        LossWindow { from: TimestampNs(from), to: TimestampNs(to) }
+    }
+
+    fn loss(cpu: Option<u32>, from: u64, to: u64) -> RingLoss {
+        RingLoss { cpu: cpu.map(CpuId), window: window(from, to) }
+    }
+
+    #[test]
+    fn a_cpu_has_its_own_losses_and_those_of_nobody() {
+        let losses = Losses::new(&[loss(Some(1), 10, 20), loss(None, 100, 110)]);
+        let touch = |cpu: u32, from, to| {
+            losses.touch_cpu(Some(CpuId(cpu)), TimestampNs(from), TimestampNs(to))
+        };
+        assert!(touch(1, 0, 10) && touch(1, 20, 30) && touch(1, 12, 13));
+        assert!(!touch(0, 0, 99) && !touch(1, 21, 99));
+        assert!(touch(0, 105, 106));
+        assert!(losses.touch_cpu(None, TimestampNs(15), TimestampNs(15)));
+    }
+
+    proptest! {
+        /// Bounded or not, a window that was lost is found, by whatever touches it.
+        #[test]
+        fn no_loss_is_forgotten(
+            starts in prop::collection::vec((0u64..100_000, 0u64..500), 1..80),
+            max in 1usize..20,
+            (from, len) in (0u64..110_000, 0u64..300),
+        ) {
+            let all: Vec<_> = starts.iter().map(|(at, len)| window(*at, at + len)).collect();
+            let windows = Windows::new(all.clone(), max);
+            prop_assert!(windows.0.len() <= max);
+            prop_assert!(windows.0.windows(2).all(|pair| pair[0].to < pair[1].from));
+            let to = from + len;
+            let expected = all.iter().any(|w| w.from.0 <= to && from <= w.to.0);
+            let touches = windows.touch(TimestampNs(from), TimestampNs(to));
+            prop_assert!(touches || !expected);
+            let exact = Windows::new(all, usize::MAX);
+            prop_assert_eq!(exact.touch(TimestampNs(from), TimestampNs(to)), expected);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What becomes of a recording's context switches: sums per thread and call stack, the longest waits,
+//! and a time line.
+//!
+//! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
+
+use super::fact::{TaskState, WaitKind};
+use super::intervals::{Misfits, Trust};
+use super::losses::LossWindow;
+use crate::model::{CommId, EventId, NodeId, ThreadId};
+use whit_types::{CpuId, TimestampNs};
+
+/// The context switches of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Switches {
+    /// What told of them.
+    pub sources: Sources,
+    /// Sums, unique in (thread, comm, node), ordered by these.
+    pub rows: Vec<SwitchRow>,
+    /// Who ended the waits of a row.
+    pub wakers: Vec<WakerRow>,
+    /// Wake-ups whose waker is in no row: there are too many different ones.
+    pub wakers_left_off: u64,
+    /// The longest waits, the longest first.
+    pub worst: Vec<Wait>,
+    /// What each thread did when.
+    pub timeline: Timeline,
+    /// What does not fit together.
+    pub misfits: Misfits,
+    /// When records were lost, on any CPU.
+    pub loss_windows: Vec<LossWindow>,
+    /// First and last statement of the recording; absent without any.
+    pub span: Option<(TimestampNs, TimestampNs)>,
+}
+
+/// What a recording has that tells of switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sources {
+    /// SWITCH or SWITCH_CPU_WIDE records (`--switch-events`).
+    pub records: bool,
+    /// `sched:sched_switch`.
+    pub tracepoint: bool,
+    /// Samples of every context switch, or call chains of `sched:sched_switch`.
+    pub stacks: bool,
+    /// `sched:sched_waking`, `sched:sched_wakeup`.
+    pub wakeups: bool,
+    /// The event over whose samples CPU time is distributed.
+    pub samples: Option<EventId>,
+}
+
+impl Sources {
+    /// True where switches can be typed at all.
+    pub fn tells_switches(self) -> bool {
+        self.records || self.tracepoint
+    }
+}
+
+/// Sums of switches and runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwitchSums {
+    /// Time on a CPU, in nanoseconds.
+    pub cpu_ns: u64,
+    /// The same in stretches of time that a loss touches.
+    pub lossy_cpu_ns: u64,
+    /// Switches because the thread was not runnable any more, whether or not it is known how long
+    /// it waited.
+    pub sync_count: u64,
+    /// Switches while it was runnable, likewise.
+    pub preempt_count: u64,
+    /// Waits after such switches, in nanoseconds; only those that nothing makes uncertain.
+    pub sync_wait_ns: u64,
+    /// The same for the other kind.
+    pub preempt_wait_ns: u64,
+    /// Of `sync_count`, those with a wake-up, and a wait that nothing makes uncertain.
+    pub woken_count: u64,
+    /// In those, from the switch until the wake-up.
+    pub blocked_ns: u64,
+    /// In those, from the wake-up until the thread came onto a CPU.
+    pub runnable_ns: u64,
+    /// Waits, of either kind, that a loss touches.
+    pub lossy_count: u64,
+    /// How long they seem to be.
+    pub lossy_wait_ns: u64,
+    /// Waits, of either kind, of which the end is not in the recording.
+    pub open_count: u64,
+    /// How long they took until the recording ended, where that is why.
+    pub open_wait_ns: u64,
+    /// The longest wait that nothing makes uncertain.
+    pub longest_wait_ns: u64,
+}
+
+impl SwitchSums {
+    /// Waits of both kinds.
+    pub fn wait_ns(&self) -> u64 {
+        self.sync_wait_ns.saturating_add(self.preempt_wait_ns)
+    }
+
+    /// Switches of both kinds.
+    pub fn count(&self) -> u64 {
+        self.sync_count.saturating_add(self.preempt_count)
+    }
+
+    /// True without anything.
+    pub fn is_empty(&self) -> bool {
+        *self == SwitchSums::default()
+    }
+
+    /// Takes over others.
+    pub fn add(&mut self, other: &SwitchSums) {
+        let sums = [
+            (&mut self.cpu_ns, other.cpu_ns),
+            (&mut self.lossy_cpu_ns, other.lossy_cpu_ns),
+            (&mut self.sync_count, other.sync_count),
+            (&mut self.preempt_count, other.preempt_count),
+            (&mut self.sync_wait_ns, other.sync_wait_ns),
+            (&mut self.preempt_wait_ns, other.preempt_wait_ns),
+            (&mut self.woken_count, other.woken_count),
+            (&mut self.blocked_ns, other.blocked_ns),
+            (&mut self.runnable_ns, other.runnable_ns),
+            (&mut self.lossy_count, other.lossy_count),
+            (&mut self.lossy_wait_ns, other.lossy_wait_ns),
+            (&mut self.open_count, other.open_count),
+            (&mut self.open_wait_ns, other.open_wait_ns),
+        ];
+        // Times may be anything in a corrupt recording.
+        sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.longest_wait_ns = self.longest_wait_ns.max(other.longest_wait_ns);
+    }
+}
+
+/// Sums of one thread at one call stack: CPU time at that of samples, waits at that of the switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchRow {
+    /// Thread.
+    pub thread: ThreadId,
+    /// Its command name at the time.
+    pub comm: CommId,
+    /// Leaf of the call stack; [`NodeId::NONE`] where none was recorded.
+    pub node: NodeId,
+    /// Sums.
+    pub sums: SwitchSums,
+}
+
+/// Wake-ups that ended waits of one row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakerRow {
+    /// Index of the row.
+    pub row: u32,
+    /// Who woke.
+    pub waker: Waker,
+    /// How often.
+    pub count: u64,
+    /// From the switches until the wake-ups, in nanoseconds.
+    pub blocked_ns: u64,
+}
+
+/// Who woke a thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Waker {
+    /// The thread that ran on the CPU from which the wake-up came.
+    pub thread: ThreadId,
+    /// Its call stack; [`NodeId::NONE`] where none was recorded.
+    pub node: NodeId,
+    /// True where an interrupt woke, and the thread only happened to run.
+    pub from_interrupt: bool,
+}
+
+/// One wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// Thread.
+    pub thread: ThreadId,
+    /// Its command name at the switch.
+    pub comm: CommId,
+    /// The switch.
+    pub start: TimestampNs,
+    /// Until the thread came onto a CPU, or the recording ended.
+    pub duration_ns: u64,
+    /// The CPU that it left.
+    pub cpu: Option<CpuId>,
+    /// Why it left.
+    pub kind: WaitKind,
+    /// Its state, where a tracepoint recorded it.
+    pub state: Option<TaskState>,
+    /// Its call stack at the switch; [`NodeId::NONE`] where none was recorded.
+    pub node: NodeId,
+    /// When it was woken, and by whom.
+    pub woken: Option<(TimestampNs, Waker)>,
+    /// Whether the wait is what it seems.
+    pub trust: Trust,
+    /// True where the recording ended first.
+    pub is_open: bool,
+}
+
+/// What a thread does in a stretch of a time line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Activity {
+    /// On a CPU.
+    Running,
+    /// Taken off.
+    Preempted,
+    /// Given up.
+    Waiting,
+    /// Several, each shorter than the time line's grain.
+    Mixed,
+}
+
+/// A stretch of a thread's time line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// Thread.
+    pub thread: ThreadId,
+    /// Beginning.
+    pub start: TimestampNs,
+    /// Length.
+    pub duration_ns: u64,
+    /// What.
+    pub activity: Activity,
+    /// The CPU on which it ran, or that it left.
+    pub cpu: Option<CpuId>,
+    /// Call stack of the switch that begins a wait; otherwise [`NodeId::NONE`].
+    pub node: NodeId,
+    /// Of mixed ones, the time of each activity: running, preempted, waiting.
+    pub parts_ns: [u64; 3],
+    /// Intervals in it.
+    pub count: u64,
+    /// Whether all of it is what it seems.
+    pub trust: Trust,
+}
+
+/// What each thread did when, thinned to a bound.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// By thread, in order of time.
+    pub stretches: Vec<Stretch>,
+    /// Intervals shorter than this were joined with their neighbours; zero where all are there.
+    pub grain_ns: u64,
+    /// The number of stretches up to which none are joined.
+    pub max_stretches: usize,
+}

@@ -1,0 +1,232 @@
+//! What each event of a recording tells of context switches.
+
+use super::fact::{Fact, Source, StackRef, Statement, TaskState, Wake};
+use super::model::Sources;
+use whit_perfdata::attr::{Attr, SampleType, pmu_type};
+use whit_perfdata::feature::Feature;
+use whit_perfdata::reader::Recording;
+use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TraceField, TracingData};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+/// `PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_TASK_CLOCK`.
+const CLOCKS: [u64; 2] = [0, 1];
+/// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
+const CONTEXT_SWITCHES: u64 = 3;
+/// `TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` in the field `common_flags`.
+const IN_INTERRUPT: u64 = 0x08 | 0x10;
+
+/// A whole number inside a tracepoint's record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Number {
+    offset: usize,
+    size_bytes: usize,
+    is_signed: bool,
+}
+
+impl Number {
+    fn of(event: &TraceEvent, name: &str) -> Option<Number> {
+        let field: &TraceField = event.field(name)?;
+        let is_number = field.location == FieldLocation::Fixed
+            && !field.is_array
+            && (1..=8).contains(&field.size_bytes);
+        let TraceField { offset, size_bytes, is_signed, .. } = *field;
+        is_number.then_some(Number { offset, size_bytes, is_signed })
+    }
+
+    fn read(self, raw: &[u8]) -> Option<u64> {
+        let bytes = raw.get(self.offset..self.offset.checked_add(self.size_bytes)?)?;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let value = u64::from_le_bytes(word);
+        let unused_bits = 64 - 8 * self.size_bytes as u32;
+        if self.is_signed {
+            return Some(((value << unused_bits) as i64 >> unused_bits) as u64);
+        }
+        Some(value)
+    }
+
+    fn tid(self, raw: &[u8]) -> Option<Tid> {
+        self.read(raw).map(|value| Tid(value as i32))
+    }
+}
+
+/// What an event's samples tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Where CPU time goes.
+    CpuTime,
+    /// Only that the thread ran.
+    Running,
+    /// The call chain of a thread that is about to leave its CPU.
+    SwitchStack,
+    /// `sched:sched_switch`.
+    Switch(SwitchFields),
+    /// `sched:sched_waking` and its like.
+    Wake(WakeFields),
+    /// Nothing.
+    None,
+}
+
+/// Where `sched:sched_switch` has what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SwitchFields {
+    prev_state: Number,
+    next_pid: Number,
+}
+
+impl SwitchFields {
+    /// Both threads' halves of a switch; `by` is what the sample says of the one that leaves.
+    pub(crate) fn tell(self, raw: &[u8], by: Statement, stack: StackRef) -> Option<[Statement; 2]> {
+        let state = TaskState::from_prev_state(self.prev_state.read(raw)?);
+        let source = Source::Tracepoint;
+        let fact = Fact::Out { source, kind: state.kind(), state: Some(state), stack };
+        let next = self.next_pid.tid(raw)?;
+        let comes = Statement { pid: Pid(-1), tid: next, fact: Fact::In { source }, ..by };
+        Some([Statement { fact, ..by }, comes])
+    }
+}
+
+/// Where `sched:sched_waking` has what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WakeFields {
+    pid: Number,
+    common_flags: Option<Number>,
+}
+
+impl WakeFields {
+    pub(crate) fn tell(self, raw: &[u8], by: Statement, stack: StackRef) -> Option<Statement> {
+        let flags = self.common_flags.and_then(|flags| flags.read(raw)).unwrap_or(0);
+        let from_interrupt = flags & IN_INTERRUPT != 0;
+        let wake = Wake { wakee: self.pid.tid(raw)?, stack, from_interrupt };
+        Some(Statement { fact: Fact::Wake(wake), ..by })
+    }
+}
+
+/// The roles of all events, by index.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roles {
+    roles: Vec<Role>,
+    /// What cannot be read of tracepoints that would tell.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Roles {
+    /// CPU time goes by the first event that counts it and has samples.
+    pub(crate) fn of(recording: &Recording, samples_by_event: &[u64]) -> Roles {
+        let section = recording.features.get(Feature::TRACING_DATA).unwrap_or_default();
+        let tracing = TracingData::parse(section).unwrap_or_default();
+        let mut roles = Roles::default();
+        let mut has_cpu_time = false;
+        for (index, event) in recording.events.iter().enumerate() {
+            let has_samples = samples_by_event.get(index).is_some_and(|count| *count > 0);
+            let mut role = match event.attr.pmu_type {
+                pmu_type::TRACEPOINT => {
+                    roles.tracepoint(&event.name, tracing.event(event.attr.config))
+                }
+                _ => role_of(&event.attr),
+            };
+            if role == Role::CpuTime {
+                role = if has_cpu_time || !has_samples { Role::Running } else { role };
+                has_cpu_time |= role == Role::CpuTime;
+            }
+            roles.roles.push(role);
+        }
+        roles
+    }
+
+    fn tracepoint(&mut self, name: &str, format: Option<&TraceEvent>) -> Role {
+        let full_name = format.map_or(name.to_owned(), TraceEvent::full_name);
+        let role = match (full_name.as_str(), format) {
+            ("sched:sched_switch", Some(format)) => switch_fields(format).map(Role::Switch),
+            ("sched:sched_waking" | "sched:sched_wakeup" | "sched:sched_wakeup_new", Some(f)) => {
+                wake_fields(f).map(Role::Wake)
+            }
+            (
+                "sched:sched_switch"
+                | "sched:sched_waking"
+                | "sched:sched_wakeup"
+                | "sched:sched_wakeup_new",
+                None,
+            ) => None,
+            _ => Some(Role::None),
+        };
+        role.unwrap_or_else(|| {
+            self.problems.push(format!(
+                "{full_name} was left out: the recording does not say where its fields are"
+            ));
+            Role::None
+        })
+    }
+
+    pub(crate) fn role(&self, event: usize) -> Role {
+        self.roles.get(event).copied().unwrap_or(Role::None)
+    }
+
+    /// What the recording has; `switch_records` of SWITCH and SWITCH_CPU_WIDE.
+    pub(crate) fn sources(&self, recording: &Recording, switch_records: u64) -> Sources {
+        let has = |test: fn(&Role, &Attr) -> bool| {
+            let mut all = self.roles.iter().zip(&recording.events);
+            all.any(|(role, event)| test(role, &event.attr))
+        };
+        let cpu_time = self.roles.iter().position(|role| *role == Role::CpuTime);
+        Sources {
+            records: switch_records > 0,
+            tracepoint: has(|role, _| matches!(role, Role::Switch(_))),
+            stacks: has(|role, attr| match role {
+                Role::SwitchStack => true,
+                Role::Switch(_) => {
+                    let chains = SampleType::CALLCHAIN;
+                    attr.sample_type.contains(chains)
+                        || attr.sample_type.contains(SampleType::STACK_USER)
+                }
+                _ => false,
+            }),
+            wakeups: has(|role, _| matches!(role, Role::Wake(_))),
+            samples: cpu_time.map(|event| crate::model::EventId(event as u32)),
+        }
+    }
+}
+
+fn role_of(attr: &Attr) -> Role {
+    match attr.pmu_type {
+        pmu_type::SOFTWARE if attr.config == CONTEXT_SWITCHES => Role::SwitchStack,
+        pmu_type::SOFTWARE if CLOCKS.contains(&attr.config) => Role::CpuTime,
+        pmu_type::SOFTWARE | pmu_type::BREAKPOINT => Role::Running,
+        _ => Role::CpuTime,
+    }
+}
+
+fn switch_fields(format: &TraceEvent) -> Option<SwitchFields> {
+    Some(SwitchFields {
+        prev_state: Number::of(format, "prev_state")?,
+        next_pid: Number::of(format, "next_pid")?,
+    })
+}
+
+fn wake_fields(format: &TraceEvent) -> Option<WakeFields> {
+    let common_flags = Number::of(format, "common_flags");
+    Some(WakeFields { pid: Number::of(format, "pid")?, common_flags })
+}
+
+/// A statement without a fact yet: who, where and when.
+pub(crate) fn statement(time: TimestampNs, cpu: Option<CpuId>, pid: Pid, tid: Tid) -> Statement {
+    Statement { time, cpu, pid, tid, fact: Fact::Running }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_they_are_typed() {
+        let raw = [0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0];
+        let read =
+            |offset, size_bytes, is_signed| Number { offset, size_bytes, is_signed }.read(&raw);
+        assert_eq!(read(0, 4, true), Some(u64::MAX));
+        assert_eq!(read(0, 4, false), Some(u64::from(u32::MAX)));
+        assert_eq!(read(4, 4, true), Some(2));
+        assert_eq!(read(0, 8, true), Some(0x2_ffff_ffff));
+        assert_eq!(read(5, 4, true), None);
+        assert_eq!(read(usize::MAX, 8, true), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! Adding intervals up.
+
+use super::fact::{StackRef, WaitKind};
+use super::intervals::{Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
+use super::model::{Activity, SwitchSums};
+use super::timeline::{Piece, TimelineSums};
+use crate::aggregate::Interner;
+use crate::load::LoadOptions;
+use crate::process::ProcessModel;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use whit_types::{Pid, Tid, TimestampNs};
+
+/// Different wakers of rows that are told apart.
+const MAX_WAKERS: usize = 1 << 18;
+
+/// No command name.
+pub(crate) const NO_COMM: u32 = u32::MAX;
+
+/// What tells rows apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SwitchKey {
+    pub(crate) thread: u32,
+    /// [`NO_COMM`] where the thread has no name.
+    pub(crate) comm: u32,
+    pub(crate) stack: StackRef,
+}
+
+/// Who woke the threads of a row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct WakerKey {
+    pub(crate) row: SwitchKey,
+    pub(crate) thread: u32,
+    pub(crate) stack: StackRef,
+    pub(crate) from_interrupt: bool,
+}
+
+/// One wait, in the order of badness: the longest, and of equals the earliest, is the greatest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct KeptWait {
+    pub(crate) duration_ns: u64,
+    pub(crate) switch: Switch,
+    pub(crate) thread: u32,
+    pub(crate) comm: u32,
+    /// Of `switch.woken`.
+    pub(crate) waker: u32,
+}
+
+impl KeptWait {
+    fn order(&self) -> (u64, Reverse<(TimestampNs, Tid)>) {
+        (self.duration_ns, Reverse((self.switch.out, self.switch.task.tid)))
+    }
+}
+
+impl PartialOrd for KeptWait {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KeptWait {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+/// CPU time of a thread that waits for a sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unsampled {
+    ns: u64,
+    comm: u32,
+}
+
+/// Sums over all intervals.
+pub(crate) struct SwitchTotals<'a> {
+    options: &'a LoadOptions,
+    model: &'a ProcessModel,
+    pub(crate) threads: Interner<(Pid, Tid)>,
+    pub(crate) rows: FxHashMap<SwitchKey, SwitchSums>,
+    pub(crate) wakers: FxHashMap<WakerKey, (u64, u64)>,
+    pub(crate) wakers_left_off: u64,
+    worst: BinaryHeap<Reverse<KeptWait>>,
+    max_worst: usize,
+    pub(crate) timeline: TimelineSums,
+    /// By thread.
+    unsampled: FxHashMap<u32, Unsampled>,
+}
+
+impl<'a> SwitchTotals<'a> {
+    pub(crate) fn new(
+        options: &'a LoadOptions,
+        model: &'a ProcessModel,
+        max_worst: usize,
+        max_stretches: usize,
+    ) -> SwitchTotals<'a> {
+        SwitchTotals {
+            options,
+            model,
+            threads: Interner::default(),
+            rows: FxHashMap::default(),
+            wakers: FxHashMap::default(),
+            wakers_left_off: 0,
+            worst: BinaryHeap::new(),
+            max_worst,
+            timeline: TimelineSums::new(max_stretches),
+            unsampled: FxHashMap::default(),
+        }
+    }
+
+    /// The longest waits, the longest first.
+    pub(crate) fn take_worst(&mut self) -> Vec<KeptWait> {
+        let mut worst: Vec<_> =
+            std::mem::take(&mut self.worst).into_iter().map(|Reverse(wait)| wait).collect();
+        worst.sort_unstable_by(|a, b| b.cmp(a));
+        worst
+    }
+
+    fn wants(&self, task: Task) -> bool {
+        self.options.wants(task.pid, task.tid)
+    }
+
+    fn thread(&mut self, task: Task) -> u32 {
+        self.threads.intern((task.pid, task.tid))
+    }
+
+    fn comm(&self, task: Task, time: TimestampNs) -> u32 {
+        self.model.comm_at(task.pid, task.tid, time).map_or(NO_COMM, |comm| comm.0)
+    }
+
+    fn row(&mut self, key: SwitchKey) -> &mut SwitchSums {
+        self.rows.entry(key).or_default()
+    }
+
+    fn add_waker(&mut self, row: SwitchKey, woken: &Woken, blocked_ns: u64) {
+        let thread = self.thread(woken.waker);
+        let (stack, from_interrupt) = (woken.stack, woken.from_interrupt);
+        let key = WakerKey { row, thread, stack, from_interrupt };
+        if self.wakers.len() >= MAX_WAKERS && !self.wakers.contains_key(&key) {
+            self.wakers_left_off += 1;
+            return;
+        }
+        let (count, sum) = self.wakers.entry(key).or_default();
+        *count += 1;
+        *sum = sum.saturating_add(blocked_ns);
+    }
+
+    fn keep_worst(&mut self, wait: KeptWait) {
+        let is_full = self.worst.len() >= self.max_worst;
+        if is_full && self.worst.peek().is_none_or(|Reverse(least)| wait <= *least) {
+            return;
+        }
+        if is_full {
+            self.worst.pop();
+        }
+        self.worst.push(Reverse(wait));
+    }
+
+    /// Equal shares for all samples; what does not divide goes to the first ones.
+    fn distribute(&mut self, thread: u32, comm: u32, samples: &[StackRef], ns: u64, trust: Trust) {
+        let count = samples.len() as u64;
+        for (index, stack) in samples.iter().enumerate() {
+            let share = ns / count + u64::from((index as u64) < ns % count);
+            let row = self.row(SwitchKey { thread, comm, stack: *stack });
+            let sum = if trust == Trust::Lossy { &mut row.lossy_cpu_ns } else { &mut row.cpu_ns };
+            *sum = sum.saturating_add(share);
+        }
+    }
+}
+
+impl Sink for SwitchTotals<'_> {
+    fn switch(&mut self, switch: &Switch) {
+        if !self.wants(switch.task) {
+            return;
+        }
+        let thread = self.thread(switch.task);
+        let comm = self.comm(switch.task, switch.out);
+        let key = SwitchKey { thread, comm, stack: switch.stack };
+        let (duration_ns, trust) = match switch.end {
+            WaitEnd::In { time, trust, .. } => (time.since(switch.out), trust),
+            WaitEnd::Open { until } => (until.since(switch.out), Trust::Whole),
+            WaitEnd::Missing => (0, Trust::Lossy),
+        };
+        let is_whole = matches!(switch.end, WaitEnd::In { trust: Trust::Whole, .. });
+        let mut sums = SwitchSums::default();
+        match switch.kind {
+            WaitKind::Sync => sums.sync_count = 1,
+            WaitKind::Preempt => sums.preempt_count = 1,
+        }
+        match (switch.end, switch.kind) {
+            (WaitEnd::Open { .. } | WaitEnd::Missing, _) => {
+                (sums.open_count, sums.open_wait_ns) = (1, duration_ns);
+            }
+            (WaitEnd::In { trust: Trust::Lossy, .. }, _) => {
+                (sums.lossy_count, sums.lossy_wait_ns) = (1, duration_ns);
+            }
+            (_, WaitKind::Sync) => sums.sync_wait_ns = duration_ns,
+            (_, WaitKind::Preempt) => sums.preempt_wait_ns = duration_ns,
+        }
+        if is_whole {
+            sums.longest_wait_ns = duration_ns;
+        }
+        if let Some(woken) = switch.woken.filter(|_| is_whole) {
+            sums.woken_count = 1;
+            sums.blocked_ns = woken.time.since(switch.out).min(duration_ns);
+            sums.runnable_ns = duration_ns - sums.blocked_ns;
+            self.add_waker(key, &woken, sums.blocked_ns);
+        }
+        self.row(key).add(&sums);
+        let waker = switch.woken.map_or(0, |woken| self.thread(woken.waker));
+        if switch.end != WaitEnd::Missing {
+            self.keep_worst(KeptWait { duration_ns, switch: *switch, thread, comm, waker });
+            let activity = match switch.kind {
+                WaitKind::Sync => Activity::Waiting,
+                WaitKind::Preempt => Activity::Preempted,
+            };
+            let span = (switch.out, duration_ns);
+            let piece = Piece::one(activity, span, switch.cpu, switch.stack, trust);
+            self.timeline.add(thread, piece);
+        }
+    }
+
+    /// Runs without a sample hand their time on to the thread's next sample: it stands for all that the
+    /// thread ran since the one before.
+    fn run(&mut self, run: &Run<'_>) {
+        if !self.wants(run.task) {
+            return;
+        }
+        let thread = self.thread(run.task);
+        let ns = run.to.since(run.from);
+        let piece =
+            Piece::one(Activity::Running, (run.from, ns), run.cpu, StackRef::NONE, run.trust);
+        self.timeline.add(thread, piece);
+        let comm = self.comm(run.task, run.from);
+        if run.trust == Trust::Lossy {
+            let nowhere = [StackRef::NONE];
+            let samples = if run.samples.is_empty() { &nowhere } else { run.samples };
+            self.distribute(thread, comm, samples, ns, Trust::Lossy);
+            return;
+        }
+        let waiting = self.unsampled.entry(thread).or_default();
+        let total = waiting.ns.saturating_add(ns);
+        if run.samples.is_empty() {
+            *waiting = Unsampled { ns: total, comm };
+            return;
+        }
+        waiting.ns = 0;
+        self.distribute(thread, comm, run.samples, total, Trust::Whole);
+    }
+
+    /// What no sample came for is the thread's, at no place.
+    fn end(&mut self, task: Task) {
+        let Some(thread) = self.threads.get(&(task.pid, task.tid)) else { return };
+        if let Some(Unsampled { ns: ns @ 1.., comm }) = self.unsampled.remove(&thread) {
+            self.distribute(thread, comm, &[StackRef::NONE], ns, Trust::Whole);
+        }
+    }
+}
