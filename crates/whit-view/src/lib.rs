@@ -15,6 +15,7 @@ pub mod html;
 pub mod json;
 pub mod script;
 pub mod stdio;
+pub mod switches;
 
 mod units;
 

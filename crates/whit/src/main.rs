@@ -18,6 +18,7 @@ mod script;
 mod setup;
 mod short_options;
 mod stat;
+mod switches;
 mod symbol_args;
 mod target_args;
 
@@ -46,6 +47,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Print the samples of a recording one by one
     Script(script::ScriptArgs),
+    /// Say what threads waited for: context switches by call stack, function and thread
+    Switches(switches::SwitchesArgs),
     /// List the events that can be written after -e, and say which of them open here
     List(list::ListArgs),
     /// Say what can be recorded here, and what lifts each refusal
@@ -98,6 +101,7 @@ fn run() -> Result<u8> {
         Command::Stat(args) => stat::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
+        Command::Switches(args) => switches::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),

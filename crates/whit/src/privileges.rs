@@ -21,7 +21,11 @@ const RECORDING: &[Capability] = &[
 fn needed(command: &Command) -> &'static [Capability] {
     match command {
         Command::Record(_) | Command::Stat(_) | Command::Doctor(_) | Command::List(_) => RECORDING,
-        Command::Report(_) | Command::Script(_) | Command::Bench(_) | Command::Setup(_) => &[],
+        Command::Report(_)
+        | Command::Script(_)
+        | Command::Switches(_)
+        | Command::Bench(_)
+        | Command::Setup(_) => &[],
     }
 }
 
@@ -30,6 +34,7 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
     match command {
         Command::Report(args) => Some(&mut args.load),
         Command::Script(args) => Some(&mut args.load),
+        Command::Switches(args) => Some(&mut args.load),
         Command::Record(_)
         | Command::Stat(_)
         | Command::Doctor(_)

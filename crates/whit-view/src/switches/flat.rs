@@ -1,0 +1,195 @@
+//! Tables: by function, binary, command, thread or process.
+
+use super::SwitchViewOptions;
+use super::stacks::{Place, Stacks};
+use super::tree::weight;
+use crate::hists::{SortKey, UnknownSortKey};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::Write as _;
+use whit_profile::model::{Profile, ThreadId};
+use whit_profile::switches::{SwitchSums, Switches};
+
+/// A key that does not make sense here.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum UnsupportedSortKey {
+    /// No key at all.
+    #[error(transparent)]
+    Unknown(#[from] UnknownSortKey),
+    /// A key of samples.
+    #[error(
+        "context switches are not sorted by `{0}`: the keys are comm, pid, tid, tgid, dso, symbol"
+    )]
+    OfSamples(&'static str),
+}
+
+/// What makes a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlatSort(Vec<SortKey>);
+
+impl Default for FlatSort {
+    fn default() -> Self {
+        FlatSort(vec![SortKey::Dso, SortKey::Symbol])
+    }
+}
+
+impl FlatSort {
+    /// One row for each thread.
+    pub fn by_thread() -> FlatSort {
+        FlatSort(vec![SortKey::Tid])
+    }
+
+    /// From a list as `--sort` takes it.
+    ///
+    /// # Errors
+    /// [`UnsupportedSortKey`] for words that are no keys, and for keys of samples.
+    pub fn parse(list: &str) -> Result<FlatSort, UnsupportedSortKey> {
+        let keys = SortKey::parse_list(list)?;
+        let of_samples =
+            |key: &&SortKey| matches!(key, SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile);
+        match keys.iter().find(of_samples) {
+            Some(key) => Err(UnsupportedSortKey::OfSamples(key.name())),
+            None => Ok(FlatSort(keys)),
+        }
+    }
+
+    /// The keys, in order.
+    pub fn keys(&self) -> &[SortKey] {
+        &self.0
+    }
+
+    fn has_place(&self) -> bool {
+        self.0.iter().any(|key| matches!(key, SortKey::Dso | SortKey::Symbol))
+    }
+}
+
+/// A row, of which only the keys that were asked for are filled in.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct FlatKey {
+    /// Command name.
+    pub comm: Option<String>,
+    /// Thread, and its last command name.
+    pub tid: Option<(i32, String)>,
+    /// Process.
+    pub tgid: Option<i32>,
+    /// Binary.
+    pub dso: Option<String>,
+    /// Function.
+    pub symbol: Option<String>,
+}
+
+/// A row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlatRow {
+    /// What it stands for.
+    pub key: FlatKey,
+    /// Sums.
+    pub sums: SwitchSums,
+    /// CPU time of the row's functions themselves, without their callees.
+    pub self_cpu_ns: u64,
+}
+
+/// A table, the row with the longest waits first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FlatTable {
+    /// Rows.
+    pub rows: Vec<FlatRow>,
+    /// Sums of all stacks, each once.
+    pub total: SwitchSums,
+}
+
+impl FlatTable {
+    /// Adds up what the filters let pass. With children, a stack counts once for each row that it
+    /// passes through; else for that of its innermost function.
+    pub fn new(
+        stacks: Stacks<'_>,
+        switches: &Switches,
+        options: &SwitchViewOptions,
+        sort: &FlatSort,
+    ) -> FlatTable {
+        let profile = stacks.profile();
+        let mut table = FlatTable::default();
+        let mut index: FxHashMap<(Option<ThreadId>, Option<u32>, Place), u32> =
+            FxHashMap::default();
+        let mut by_key: FxHashMap<FlatKey, u32> = FxHashMap::default();
+        let by_thread =
+            sort.0.iter().any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
+        let by_comm = sort.0.contains(&SortKey::Comm);
+        for (_, row, mut frames) in stacks.rows(switches) {
+            table.total.add(&row.sums);
+            if !sort.has_place() {
+                frames = vec![Place::NONE];
+            } else if !options.children {
+                frames.truncate(1);
+            }
+            let mut seen = FxHashSet::default();
+            for (depth, place) in frames.into_iter().enumerate() {
+                let thread = by_thread.then_some(row.thread);
+                let comm = by_comm.then_some(row.comm.0);
+                let slot = *index.entry((thread, comm, place)).or_insert_with(|| {
+                    let key = flat_key(profile, sort, row.thread, row.comm.index(), place);
+                    *by_key.entry(key.clone()).or_insert_with(|| {
+                        let (sums, self_cpu_ns) = (SwitchSums::default(), 0);
+                        table.rows.push(FlatRow { key, sums, self_cpu_ns });
+                        table.rows.len() as u32 - 1
+                    })
+                });
+                let flat = &mut table.rows[slot as usize];
+                if depth == 0 {
+                    flat.self_cpu_ns = flat.self_cpu_ns.saturating_add(row.sums.cpu_ns);
+                }
+                if seen.insert(slot) {
+                    flat.sums.add(&row.sums);
+                }
+            }
+        }
+        table.rows.sort_by(|a, b| {
+            let key = |row: &FlatRow| std::cmp::Reverse(weight(&row.sums));
+            key(a).cmp(&key(b)).then_with(|| a.key.cmp(&b.key))
+        });
+        table
+    }
+}
+
+fn flat_key(
+    profile: &Profile,
+    sort: &FlatSort,
+    thread: ThreadId,
+    comm: usize,
+    place: Place,
+) -> FlatKey {
+    let info = &profile.threads[thread.index()];
+    let mut flat = FlatKey::default();
+    for key in &sort.0 {
+        match key {
+            SortKey::Comm => flat.comm = Some(profile.comms[comm].clone()),
+            SortKey::Pid | SortKey::Tid => {
+                flat.tid = Some((info.tid.0, profile.comms[info.comm.index()].clone()));
+            }
+            SortKey::Tgid => flat.tgid = Some(info.pid.0),
+            SortKey::Dso => flat.dso = Some(place.dso(profile).to_owned()),
+            SortKey::Symbol => flat.symbol = Some(place.name(profile)),
+            SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => {}
+        }
+    }
+    flat
+}
+
+impl FlatKey {
+    /// The text of one key.
+    pub(super) fn cell(&self, key: SortKey) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = match key {
+            SortKey::Comm => write!(text, "{}", self.comm.as_deref().unwrap_or_default()),
+            SortKey::Pid | SortKey::Tid => match &self.tid {
+                Some((tid, comm)) => write!(text, "{tid:>7}:{comm}"),
+                None => Ok(()),
+            },
+            SortKey::Tgid => write!(text, "{:>7}", self.tgid.unwrap_or(-1)),
+            SortKey::Dso => write!(text, "{}", self.dso.as_deref().unwrap_or_default()),
+            SortKey::Symbol => write!(text, "{}", self.symbol.as_deref().unwrap_or_default()),
+            SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => Ok(()),
+        };
+        text
+    }
+}

@@ -1,0 +1,65 @@
+//! Views of context switches: call trees, functions, threads, single waits, wakers; as text and JSON.
+//!
+//! All of them draw from [`Switches`](whit_profile::switches::Switches) and the profile that was loaded
+//! with them. Waits that a loss touches, or whose end is not in the recording, never are in a wait
+//! time: they have columns of their own, which appear where there are any.
+
+mod flat;
+mod json;
+mod stacks;
+mod text;
+mod tree;
+mod waits;
+
+#[cfg(test)]
+mod tests;
+
+pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
+pub use json::{VERSION as JSON_VERSION, write_json};
+pub use stacks::{Place, Stacks};
+pub use text::{View, write_text};
+pub use tree::{StackNode, StackTree};
+
+use crate::hists::{ChainOrder, Filters};
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub struct SwitchViewOptions {
+    /// Which stacks: those of the commands, through any of the binaries and any of the functions.
+    pub filters: Filters,
+    /// Show inlined functions.
+    pub inline: bool,
+    /// Trees from where threads leave their CPUs outwards, or from where they start inwards.
+    pub order: ChainOrder,
+    /// Leave out rows that have less than this share of every column, in percent.
+    pub percent_limit: f64,
+    /// What makes a row of the table of functions.
+    pub sort: FlatSort,
+    /// Weigh each function with its callees.
+    pub children: bool,
+    /// Single waits, and wakers, to show.
+    pub limit: usize,
+    /// Leave out all lines that begin with `#`, except what is missing.
+    pub quiet: bool,
+}
+
+impl Default for SwitchViewOptions {
+    fn default() -> Self {
+        SwitchViewOptions {
+            filters: Filters::default(),
+            inline: true,
+            order: ChainOrder::Callee,
+            percent_limit: DEFAULT_PERCENT_LIMIT,
+            sort: FlatSort::default(),
+            children: true,
+            limit: DEFAULT_WORST,
+            quiet: false,
+        }
+    }
+}
+
+/// Rows below this share of every column are left out: that of perf's call graphs.
+pub const DEFAULT_PERCENT_LIMIT: f64 = 0.5;
+
+/// Single waits that are shown where no number is given.
+pub const DEFAULT_WORST: usize = 10;

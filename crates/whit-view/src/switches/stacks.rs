@@ -1,0 +1,100 @@
+//! Call stacks as lists of functions.
+
+use crate::hists::Filters;
+use whit_profile::model::{FunctionId, NodeId, Profile};
+use whit_profile::switches::{SwitchRow, Switches};
+
+/// One frame: a function, and whether it was inlined. [`None`] where no call stack was recorded.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place(pub Option<(FunctionId, bool)>);
+
+/// Stands for the call stack where none was recorded.
+const NO_STACK: &str = "[no call stack]";
+
+impl Place {
+    /// No call stack.
+    pub const NONE: Place = Place(None);
+
+    /// The function's name; that of an inlined one is marked.
+    pub fn name(self, profile: &Profile) -> String {
+        match self.0 {
+            None => NO_STACK.to_owned(),
+            Some((function, inlined)) => {
+                let name = &profile.functions[function.index()].name;
+                let mark = if inlined { " (inlined)" } else { "" };
+                format!("{name}{mark}")
+            }
+        }
+    }
+
+    /// The binary's short name; empty where no call stack was recorded.
+    pub fn dso(self, profile: &Profile) -> &str {
+        let dso = self.0.map(|(function, _)| profile.functions[function.index()].dso);
+        dso.map_or("", |dso| &profile.dsos[dso.index()].short_name)
+    }
+}
+
+/// The profile's call stacks, and which of them are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Stacks<'a> {
+    profile: &'a Profile,
+    filters: &'a Filters,
+    inline: bool,
+}
+
+impl<'a> Stacks<'a> {
+    /// Of the profile that was loaded with the switches.
+    pub fn new(profile: &'a Profile, filters: &'a Filters, inline: bool) -> Stacks<'a> {
+        Stacks { profile, filters, inline }
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &'a Profile {
+        self.profile
+    }
+
+    /// The frames of a stack, innermost first; at least one.
+    pub fn frames(&self, node: NodeId) -> Vec<Place> {
+        let mut frames = Vec::new();
+        let mut at = node;
+        while let Some(call) = self.profile.nodes.get(at.index()) {
+            let frame = &self.profile.frames[call.frame.index()];
+            if self.inline || !frame.inlined {
+                frames.push(Place(Some((frame.function, frame.inlined))));
+            }
+            at = call.parent;
+        }
+        if frames.is_empty() {
+            frames.push(Place::NONE);
+        }
+        frames
+    }
+
+    /// Whether the filters let a stack of a command pass.
+    pub fn wants(&self, comm: &str, frames: &[Place]) -> bool {
+        let Filters { comms, dsos, symbols } = self.filters;
+        let listed = |list: &[String], name: &str| list.iter().any(|l| l == name);
+        let functions = || frames.iter().filter_map(|place| Some(place.0?.0));
+        let of_dso = |function: FunctionId| {
+            let dso = &self.profile.dsos[self.profile.functions[function.index()].dso.index()];
+            listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
+        };
+        let of_symbol =
+            |function: FunctionId| listed(symbols, &self.profile.functions[function.index()].name);
+        (comms.is_empty() || listed(comms, comm))
+            && (dsos.is_empty() || functions().any(of_dso))
+            && (symbols.is_empty() || functions().any(of_symbol))
+    }
+
+    /// Rows that the filters let pass, with their stacks.
+    pub fn rows(
+        self,
+        switches: &'a Switches,
+    ) -> impl Iterator<Item = (usize, &'a SwitchRow, Vec<Place>)> {
+        switches.rows.iter().enumerate().filter_map(move |(index, row)| {
+            let frames = self.frames(row.node);
+            let comm = &self.profile.comms[row.comm.index()];
+            self.wants(comm, &frames).then_some((index, row, frames))
+        })
+    }
+}

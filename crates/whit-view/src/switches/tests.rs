@@ -1,0 +1,210 @@
+//! Views of switches made by hand.
+
+use whit_profile::model::{EventId, NodeId, Profile, ThreadId};
+use whit_profile::switches::{
+    LossWindow, Misfits, Sources, SwitchRow, SwitchSums, Switches, TaskState, Trust, Wait,
+    WaitKind, Waker, WakerRow,
+};
+use whit_types::{CpuId, TimestampNs};
+
+use super::*;
+use crate::builder::{At, Builder, Who, at};
+
+const MS: u64 = 1_000_000;
+
+fn kernel(name: &str, address: u64) -> At {
+    at(name, "[kernel.kallsyms]", address).kernel()
+}
+
+/// A program with two threads: one waits for a futex and is preempted, one computes and wakes it.
+fn recorded() -> (Profile, Switches) {
+    let mut builder = Builder::default();
+    let event = builder.event("cpu-clock");
+    let waiter = Who { comm: "app", pid: 7, tid: 7, cpu: None };
+    let waker = Who { comm: "app", pid: 7, tid: 8, cpu: None };
+    let (main, work) = (at("main", "/bin/app", 0x10), at("work", "/bin/app", 0x20));
+    let lock = at("lock", "/lib/libc.so", 0x30).inlined();
+    let (syscall, schedule) = (kernel("do_syscall_64", 0x40), kernel("schedule", 0x50));
+    let irq = kernel("irqentry_exit", 0x60);
+    let futex = kernel("futex_wait", 0x70);
+    let chains = [
+        vec![main.clone(), lock, syscall, futex, schedule.clone()],
+        vec![main.clone(), irq, schedule],
+        vec![main.clone(), work.clone()],
+    ];
+    for (who, chain) in [(waiter, &chains[0]), (waiter, &chains[1]), (waker, &chains[2])] {
+        builder.sample(event, who, chain, 1);
+    }
+    let profile = builder.profile;
+    let row = |index: usize, sums| {
+        let row = profile.rows[index];
+        SwitchRow { thread: row.thread, comm: row.comm, node: row.node, sums }
+    };
+    let rows = vec![
+        row(
+            0,
+            SwitchSums {
+                cpu_ns: MS / 10,
+                sync_count: 5,
+                sync_wait_ns: 30 * MS,
+                woken_count: 4,
+                blocked_ns: 28 * MS,
+                runnable_ns: MS,
+                lossy_count: 1,
+                lossy_wait_ns: 7 * MS,
+                longest_wait_ns: 20 * MS,
+                ..SwitchSums::default()
+            },
+        ),
+        row(
+            1,
+            SwitchSums {
+                preempt_count: 3,
+                preempt_wait_ns: 4 * MS,
+                open_count: 1,
+                open_wait_ns: 50 * MS,
+                longest_wait_ns: 3 * MS,
+                ..SwitchSums::default()
+            },
+        ),
+        row(2, SwitchSums { cpu_ns: 90 * MS, ..SwitchSums::default() }),
+        SwitchRow {
+            thread: ThreadId(1),
+            comm: profile.rows[2].comm,
+            node: NodeId::NONE,
+            sums: SwitchSums { cpu_ns: MS, lossy_cpu_ns: MS, ..SwitchSums::default() },
+        },
+    ];
+    let by = Waker { thread: ThreadId(1), node: profile.rows[2].node, from_interrupt: false };
+    let worst = Wait {
+        thread: ThreadId(0),
+        comm: profile.rows[0].comm,
+        start: TimestampNs(2_000_000_001),
+        duration_ns: 20 * MS,
+        cpu: Some(CpuId(3)),
+        kind: WaitKind::Sync,
+        state: Some(TaskState(1)),
+        node: profile.rows[0].node,
+        woken: Some((TimestampNs(2_019_000_001), by)),
+        trust: Trust::Whole,
+        is_open: false,
+    };
+    let open = Wait {
+        duration_ns: 50 * MS,
+        kind: WaitKind::Preempt,
+        state: None,
+        node: profile.rows[1].node,
+        woken: None,
+        trust: Trust::Lossy,
+        is_open: true,
+        cpu: None,
+        ..worst
+    };
+    let switches = Switches {
+        sources: Sources {
+            records: true,
+            tracepoint: true,
+            stacks: true,
+            wakeups: true,
+            samples: Some(EventId(0)),
+        },
+        rows,
+        wakers: vec![WakerRow { row: 0, waker: by, count: 4, blocked_ns: 28 * MS }],
+        worst: vec![open, worst],
+        misfits: Misfits { missing_ins: 1, ..Misfits::default() },
+        loss_windows: vec![LossWindow { from: TimestampNs(5), to: TimestampNs(6) }],
+        span: Some((TimestampNs(1_000_000_000), TimestampNs(3_000_000_000))),
+        ..Switches::default()
+    };
+    (profile, switches)
+}
+
+fn text(views: &[View], options: &SwitchViewOptions) -> String {
+    let (profile, switches) = recorded();
+    let mut out = Vec::new();
+    write_text(&mut out, &profile, &switches, views, options).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_tree_from_schedule_outwards() {
+    insta::assert_snapshot!(text(&[View::Tree], &SwitchViewOptions::default()));
+}
+
+#[test]
+fn the_tree_from_the_start_inwards_without_inlined_functions() {
+    let options = SwitchViewOptions {
+        order: ChainOrder::Caller,
+        inline: false,
+        quiet: true,
+        ..SwitchViewOptions::default()
+    };
+    insta::assert_snapshot!(text(&[View::Tree], &options));
+}
+
+#[test]
+fn functions_and_threads() {
+    let options = SwitchViewOptions { quiet: true, ..SwitchViewOptions::default() };
+    insta::assert_snapshot!(text(&[View::Flat, View::Threads], &options));
+}
+
+#[test]
+fn single_waits_and_wakers() {
+    let options = SwitchViewOptions { quiet: true, ..SwitchViewOptions::default() };
+    insta::assert_snapshot!(text(&[View::Worst, View::Wakers], &options));
+}
+
+#[test]
+fn a_function_alone_is_the_innermost() {
+    let (profile, switches) = recorded();
+    let options = SwitchViewOptions { children: false, ..SwitchViewOptions::default() };
+    let stacks = Stacks::new(&profile, &options.filters, true);
+    let table = FlatTable::new(stacks, &switches, &options, &options.sort);
+    let names: Vec<_> = table.rows.iter().map(|row| row.key.symbol.clone().unwrap()).collect();
+    assert_eq!(names, ["schedule", "work", "[no call stack]"]);
+    let sums: u64 = table.rows.iter().map(|row| row.sums.cpu_ns).sum();
+    assert_eq!(sums, table.total.cpu_ns);
+    assert!(table.rows.iter().all(|row| row.self_cpu_ns == row.sums.cpu_ns));
+}
+
+#[test]
+fn filters_look_at_whole_stacks() {
+    let filters = Filters { symbols: vec!["futex_wait".into()], ..Filters::default() };
+    let options = SwitchViewOptions { filters, ..SwitchViewOptions::default() };
+    let (profile, switches) = recorded();
+    let stacks = Stacks::new(&profile, &options.filters, true);
+    let tree = StackTree::new(stacks, &switches, ChainOrder::Callee);
+    assert_eq!((tree.total.sync_count, tree.total.preempt_count), (5, 0));
+    assert_eq!(waits::worst(stacks, &switches, &options).len(), 1);
+    let filters = Filters { comms: vec!["other".into()], ..Filters::default() };
+    let tree = StackTree::new(Stacks::new(&profile, &filters, true), &switches, ChainOrder::Caller);
+    assert!(tree.total.is_empty() && tree.roots.is_empty());
+}
+
+#[test]
+fn keys_of_samples_are_refused() {
+    assert!(FlatSort::parse("comm,tid,symbol").is_ok());
+    let error = FlatSort::parse("comm,cpu").unwrap_err();
+    assert!(error.to_string().contains("`cpu`"), "{error}");
+    assert!(FlatSort::parse("nothing").is_err());
+}
+
+#[test]
+fn json_has_everything() {
+    let (profile, switches) = recorded();
+    let mut out = Vec::new();
+    write_json(&mut out, &profile, &switches, &SwitchViewOptions::default()).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(json["total"]["sync_count"], 5);
+    assert_eq!(json["threads"][0]["sums"]["preempt_wait_ns"], 4 * MS);
+    let stack = json["rows"][0]["stack"].as_array().unwrap();
+    let name =
+        |at: &serde_json::Value| json["functions"][at.as_u64().unwrap() as usize]["name"].clone();
+    assert_eq!(name(&stack[0]), "schedule");
+    assert_eq!(name(stack.last().unwrap()), "main");
+    assert_eq!(json["rows"][3]["stack"], serde_json::json!([]));
+    assert_eq!(json["wakers"][0]["row"], 0);
+    assert_eq!(json["worst"][0]["open"], true);
+    assert_eq!(json["worst"][1]["woken"]["time_ns"], 2_019_000_001u64);
+    assert_eq!(json["loss_windows_ns"], serde_json::json!([[5, 6]]));
+}

@@ -1,0 +1,430 @@
+//! Text.
+
+use std::io::{self, Write};
+
+use super::SwitchViewOptions;
+use super::flat::{FlatSort, FlatTable};
+use super::stacks::{Place, Stacks};
+use super::tree::{StackTree, is_shown};
+use super::waits::{self, reason, thread_name};
+use crate::hists::{ChainOrder, SortKey};
+use crate::stdio::{ledger_line, loss_line};
+use crate::units::{counted, duration};
+use whit_profile::model::Profile;
+use whit_profile::switches::{SwitchSums, Switches, Trust, Wait};
+
+/// At most so many warnings are printed; the rest is counted.
+const MAX_WARNINGS: usize = 20;
+
+/// What is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// The call tree.
+    Tree,
+    /// A table of functions, or of what else makes a row.
+    Flat,
+    /// A table of threads.
+    Threads,
+    /// The longest single waits.
+    Worst,
+    /// Who ended waits.
+    Wakers,
+}
+
+/// Prints the leading comment lines, then the views.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_text(
+    out: &mut impl Write,
+    profile: &Profile,
+    switches: &Switches,
+    views: &[View],
+    options: &SwitchViewOptions,
+) -> io::Result<()> {
+    let stacks = Stacks::new(profile, &options.filters, options.inline);
+    let mut total = SwitchSums::default();
+    stacks.rows(switches).for_each(|(_, row, _)| total.add(&row.sums));
+    let text = Text { stacks, switches, options, columns: Column::shown(&total) };
+    text.preamble(out, &total)?;
+    for view in views {
+        match view {
+            View::Tree => text.tree(out)?,
+            View::Flat => text.table(out, &options.sort)?,
+            View::Threads => text.table(out, &FlatSort::by_thread())?,
+            View::Worst => text.worst(out)?,
+            View::Wakers => text.wakers(out)?,
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A column of numbers.
+#[derive(Clone, Copy)]
+struct Column {
+    heading: &'static str,
+    cell: fn(&SwitchSums) -> String,
+}
+
+const CPU_TIME: Column = Column { heading: "CPU Time", cell: |s| seconds(s.cpu_ns) };
+const MAIN: [Column; 3] = [
+    Column { heading: "Inactive Wait Time", cell: |s| seconds(s.wait_ns()) },
+    Column { heading: "Inactive Sync Wait Count", cell: |s| s.sync_count.to_string() },
+    Column { heading: "Preemption Wait Count", cell: |s| s.preempt_count.to_string() },
+];
+const BY_KIND: [Column; 3] = [
+    Column { heading: "Sync Wait Time", cell: |s| seconds(s.sync_wait_ns) },
+    Column { heading: "Preemption Wait Time", cell: |s| seconds(s.preempt_wait_ns) },
+    Column { heading: "Longest Wait", cell: |s| seconds(s.longest_wait_ns) },
+];
+const WOKEN: [Column; 3] = [
+    Column { heading: "Woken", cell: |s| s.woken_count.to_string() },
+    Column { heading: "Blocked Time", cell: |s| seconds(s.blocked_ns) },
+    Column { heading: "Runnable Time", cell: |s| seconds(s.runnable_ns) },
+];
+const LOSSY: [Column; 3] = [
+    Column { heading: "Lossy CPU Time", cell: |s| seconds(s.lossy_cpu_ns) },
+    Column { heading: "Lossy Wait Time", cell: |s| seconds(s.lossy_wait_ns) },
+    Column { heading: "Lossy Waits", cell: |s| s.lossy_count.to_string() },
+];
+const OPEN: [Column; 2] = [
+    Column { heading: "Open Wait Time", cell: |s| seconds(s.open_wait_ns) },
+    Column { heading: "Open Waits", cell: |s| s.open_count.to_string() },
+];
+
+impl Column {
+    /// The columns that have anything in them.
+    fn shown(total: &SwitchSums) -> Vec<Column> {
+        let mut columns = vec![CPU_TIME];
+        columns.extend(MAIN);
+        if total.woken_count > 0 {
+            columns.extend(WOKEN);
+        }
+        if total.lossy_count > 0 || total.lossy_cpu_ns > 0 {
+            columns.extend(LOSSY);
+        }
+        if total.open_count > 0 {
+            columns.extend(OPEN);
+        }
+        columns
+    }
+}
+
+/// Seconds with microseconds, cut.
+fn seconds(ns: u64) -> String {
+    format!("{}.{:06} s", ns / 1_000_000_000, ns / 1000 % 1_000_000)
+}
+
+struct Text<'a> {
+    stacks: Stacks<'a>,
+    switches: &'a Switches,
+    options: &'a SwitchViewOptions,
+    columns: Vec<Column>,
+}
+
+impl Text<'_> {
+    fn preamble(&self, out: &mut impl Write, total: &SwitchSums) -> io::Result<()> {
+        let profile = self.stacks.profile();
+        if !self.options.quiet {
+            if let Some(ledger) = &profile.ledger {
+                writeln!(out, "# {}", ledger_line(ledger))?;
+            }
+            for line in self.facts(total) {
+                writeln!(out, "# {line}")?;
+            }
+            for warning in profile.warnings.iter().take(MAX_WARNINGS) {
+                writeln!(out, "# Warning: {warning}")?;
+            }
+            if let more @ 1.. = profile.warnings.len().saturating_sub(MAX_WARNINGS) {
+                writeln!(out, "# and {}", counted(more as u64, "more warning"))?;
+            }
+        }
+        if let Some(line) = loss_line(&profile.losses) {
+            writeln!(out, "# {line}")?;
+        }
+        for line in self.doubts(total) {
+            writeln!(out, "# {line}")?;
+        }
+        writeln!(out, "#")
+    }
+
+    fn facts(&self, total: &SwitchSums) -> Vec<String> {
+        let (profile, switches) = (self.stacks.profile(), self.switches);
+        let sources = switches.sources;
+        let mut told_by = Vec::new();
+        for (is_there, name) in [
+            (sources.records, "switch records"),
+            (sources.tracepoint, "sched:sched_switch"),
+            (sources.wakeups, "wake-ups"),
+        ] {
+            told_by.extend(is_there.then_some(name));
+        }
+        let span = switches.span.map_or(0, |(first, last)| last.since(first));
+        let mut lines = vec![format!(
+            "Context switches: {} ({} sync, {} preemption) in {}, told by {}",
+            total.count(),
+            total.sync_count,
+            total.preempt_count,
+            duration(span),
+            told_by.join(", "),
+        )];
+        lines.push(match sources.samples {
+            Some(event) => format!(
+                "CPU time: {}, distributed over the samples of '{}'",
+                seconds(total.cpu_ns),
+                profile.events[event.index()].name
+            ),
+            None => format!(
+                "CPU time: {}, of which no sample says where it went (add -e cpu-clock or cycles)",
+                seconds(total.cpu_ns)
+            ),
+        });
+        if !sources.stacks {
+            let advice = "No call stacks of switches were recorded: add \
+                          -e software/period=1,name=cs,config=0x3/Duk -g";
+            lines.push(advice.to_owned());
+        }
+        lines
+    }
+
+    /// What is missing or uncertain.
+    fn doubts(&self, total: &SwitchSums) -> Vec<String> {
+        let (misfits, switches) = (&self.switches.misfits, self.switches);
+        let windows = &switches.loss_windows;
+        let mut lines = Vec::new();
+        if !windows.is_empty() {
+            let stretches = match windows.len() {
+                1 => "one stretch of time".to_owned(),
+                count => format!("{count} stretches of time"),
+            };
+            lines.push(format!(
+                "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records were lost; they \
+                 are in no other column of time",
+                counted(total.lossy_count, "wait"),
+                seconds(total.lossy_wait_ns),
+                seconds(total.lossy_cpu_ns),
+            ));
+        }
+        if total.open_count > 0 {
+            lines.push(format!(
+                "Open: {} whose end is not in the recording ({} until it ended); not in the wait times",
+                counted(total.open_count, "wait"),
+                seconds(total.open_wait_ns),
+            ));
+        }
+        for (count, text) in [
+            (misfits.missing_ins, "switches-out without the switch-in before"),
+            (misfits.missing_outs, "switches-in without the switch-out before"),
+            (misfits.stray_samples, "samples of threads that had switched out"),
+            (switches.wakers_left_off, "wake-ups by more wakers than are told apart"),
+        ] {
+            if count > 0 {
+                lines.push(format!("Not fitting: {count} {text}"));
+            }
+        }
+        lines
+    }
+
+    fn heading(&self, out: &mut impl Write, columns: &[Column], last: &str) -> io::Result<()> {
+        if self.options.quiet {
+            return Ok(());
+        }
+        let mut lines = ["# ".to_owned(), "# ".to_owned()];
+        for column in columns {
+            let width = width(column);
+            lines[0].push_str(&format!("{:>width$}  ", column.heading));
+            lines[1].push_str(&format!("{}  ", ".".repeat(width)));
+        }
+        lines[0].push_str(last);
+        lines[1].push_str(&".".repeat(last.len()));
+        writeln!(out, "{}\n{}\n#", lines[0], lines[1])
+    }
+
+    fn numbers(columns: &[Column], sums: &SwitchSums) -> String {
+        let cells = columns.iter().map(|column| {
+            let width = width(column);
+            format!("{:>width$}  ", (column.cell)(sums))
+        });
+        format!("  {}", cells.collect::<String>())
+    }
+
+    /// A run of functions without a branch stands in one line.
+    fn tree(&self, out: &mut impl Write) -> io::Result<()> {
+        let tree = StackTree::new(self.stacks, self.switches, self.options.order);
+        self.heading(out, &self.columns, "Function / Call Stack")?;
+        let arrow = match self.options.order {
+            ChainOrder::Callee => " <- ",
+            ChainOrder::Caller => " -> ",
+        };
+        let limit = self.options.percent_limit;
+        let shown = |node: &u32| is_shown(&tree.nodes[*node as usize].sums, &tree.total, limit);
+        let mut work: Vec<(u32, usize)> =
+            tree.roots.iter().rev().filter(|node| shown(node)).map(|node| (*node, 0)).collect();
+        while let Some((node, depth)) = work.pop() {
+            let mut at = &tree.nodes[node as usize];
+            let mut line = Text::numbers(&self.columns, &at.sums);
+            line.push_str(&"  ".repeat(depth));
+            line.push_str(&at.place.name(self.stacks.profile()));
+            while let [only] = at.children[..] {
+                let next = &tree.nodes[only as usize];
+                if next.sums != at.sums {
+                    break;
+                }
+                at = next;
+                line.push_str(arrow);
+                line.push_str(&at.place.name(self.stacks.profile()));
+            }
+            writeln!(out, "{line}")?;
+            let children = at.children.iter().rev().filter(|node| shown(node));
+            work.extend(children.map(|node| (*node, depth + 1)));
+        }
+        Ok(())
+    }
+
+    fn table(&self, out: &mut impl Write, sort: &FlatSort) -> io::Result<()> {
+        let table = FlatTable::new(self.stacks, self.switches, self.options, sort);
+        let mut columns = self.columns.clone();
+        let main = 1 + MAIN.len();
+        columns.splice(main..main, BY_KIND);
+        let shown: Vec<_> = table
+            .rows
+            .iter()
+            .filter(|row| is_shown(&row.sums, &table.total, self.options.percent_limit))
+            .collect();
+        let keys = sort.keys();
+        let widths: Vec<usize> = keys
+            .iter()
+            .map(|key| {
+                let cells = shown.iter().map(|row| row.key.cell(*key).chars().count());
+                cells.max().unwrap_or(0).max(heading(*key).len())
+            })
+            .collect();
+        let join = |cells: Vec<String>| {
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        let titles = join(keys.iter().map(|key| heading(*key).to_owned()).collect());
+        let by_place = keys.iter().any(|key| matches!(key, SortKey::Dso | SortKey::Symbol));
+        let has_self = by_place && self.options.children;
+        let self_width = seconds(0).len().max("CPU Self".len()) + 3;
+        let title =
+            if has_self { format!("{:>self_width$}  {titles}", "CPU Self") } else { titles };
+        self.heading(out, &columns, &title)?;
+        for row in shown {
+            let mut line = Text::numbers(&columns, &row.sums);
+            if has_self {
+                line.push_str(&format!("{:>self_width$}  ", seconds(row.self_cpu_ns)));
+            }
+            line.push_str(&join(keys.iter().map(|key| row.key.cell(*key)).collect()));
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+
+    fn worst(&self, out: &mut impl Write) -> io::Result<()> {
+        if !self.options.quiet {
+            writeln!(out, "# Longest waits: start, duration, CPU, reason, thread; call stack\n#")?;
+        }
+        for (wait, frames) in waits::worst(self.stacks, self.switches, self.options) {
+            self.wait(out, wait, &frames)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self, out: &mut impl Write, wait: &Wait, frames: &[Place]) -> io::Result<()> {
+        let profile = self.stacks.profile();
+        let cpu = wait.cpu.map_or("[???]".to_owned(), |cpu| format!("[{:03}]", cpu.0));
+        let mut notes = String::new();
+        if wait.trust == Trust::Lossy {
+            notes.push_str(", lossy");
+        }
+        if wait.is_open {
+            notes.push_str(", open at the end of the recording");
+        }
+        writeln!(
+            out,
+            "{:>15}: {:>14}  {cpu}  {}  {}{notes}",
+            format!("{}.{:09}", wait.start.0 / 1_000_000_000, wait.start.0 % 1_000_000_000),
+            seconds(wait.duration_ns),
+            reason(wait.kind, wait.state),
+            thread_name(profile, wait.thread, wait.comm),
+        )?;
+        for place in frames {
+            writeln!(out, "{:17}{}", "", place.name(profile))?;
+        }
+        if let Some((time, waker)) = wait.woken {
+            let comm = profile.threads[waker.thread.index()].comm;
+            let by = match waker.from_interrupt {
+                true => "an interrupt of ",
+                false => "",
+            };
+            let blocked = time.since(wait.start).min(wait.duration_ns);
+            writeln!(
+                out,
+                "{:17}woken after {} by {by}{}, then runnable for {}",
+                "",
+                seconds(blocked),
+                thread_name(profile, waker.thread, comm),
+                seconds(wait.duration_ns - blocked),
+            )?;
+            if waker.node != whit_profile::model::NodeId::NONE {
+                writeln!(out, "{:19}{}", "", self.chain(&self.stacks.frames(waker.node)))?;
+            }
+        }
+        writeln!(out)
+    }
+
+    fn chain(&self, frames: &[Place]) -> String {
+        let names: Vec<_> = frames.iter().map(|f| f.name(self.stacks.profile())).collect();
+        names.join(" <- ")
+    }
+
+    fn wakers(&self, out: &mut impl Write) -> io::Result<()> {
+        let profile = self.stacks.profile();
+        if !self.options.quiet {
+            writeln!(
+                out,
+                "# Wakers: blocked time, wake-ups, waiting stack; waker and its stack\n#"
+            )?;
+        }
+        for line in waits::wakers(self.stacks, self.switches).iter().take(self.options.limit) {
+            let comm = line.waker_comm;
+            let by = match line.waker_thread {
+                Some(thread) => thread_name(profile, thread, comm),
+                None => profile.comms[comm.index()].clone(),
+            };
+            let interrupt = if line.from_interrupt { "an interrupt of " } else { "" };
+            writeln!(
+                out,
+                "{:>14}  {:>9}  {}",
+                seconds(line.blocked_ns),
+                line.count,
+                self.chain(&line.waiter)
+            )?;
+            writeln!(out, "{:27}by {interrupt}{by}: {}", "", self.chain(&line.waker))?;
+        }
+        Ok(())
+    }
+}
+
+fn heading(key: SortKey) -> &'static str {
+    match key {
+        SortKey::Tgid => "    Pid",
+        SortKey::Pid => SortKey::Tid.heading(),
+        SortKey::Symbol => "Function",
+        key => key.heading(),
+    }
+}
+
+/// Times take as much room as a million seconds.
+fn width(column: &Column) -> usize {
+    const TIME_WIDTH: usize = 14;
+    const COUNT_WIDTH: usize = 10;
+    let least = if column.heading.ends_with("Time") || column.heading.starts_with("Longest") {
+        TIME_WIDTH
+    } else {
+        COUNT_WIDTH
+    };
+    column.heading.len().max(least)
+}

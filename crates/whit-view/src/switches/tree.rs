@@ -1,0 +1,96 @@
+//! The call tree of switches and CPU time, from either end.
+
+use super::stacks::{Place, Stacks};
+use crate::hists::ChainOrder;
+use rustc_hash::FxHashMap;
+use whit_profile::model::Profile;
+use whit_profile::switches::{SwitchSums, Switches};
+
+/// A function in the tree.
+#[derive(Clone, Debug)]
+pub struct StackNode {
+    /// Function.
+    pub place: Place,
+    /// Sums of all stacks through here.
+    pub sums: SwitchSums,
+    /// Nodes below, the one with the longest waits first.
+    pub children: Vec<u32>,
+}
+
+/// The tree.
+#[derive(Clone, Debug, Default)]
+pub struct StackTree {
+    /// Nodes; parents come before their children.
+    pub nodes: Vec<StackNode>,
+    /// The topmost nodes, likewise in order.
+    pub roots: Vec<u32>,
+    /// Sums of all stacks.
+    pub total: SwitchSums,
+}
+
+impl StackTree {
+    /// Adds up what the filters let pass.
+    pub fn new(stacks: Stacks<'_>, switches: &Switches, order: ChainOrder) -> StackTree {
+        let mut tree = StackTree::default();
+        let mut index: FxHashMap<(Option<u32>, Place), u32> = FxHashMap::default();
+        for (_, row, mut frames) in stacks.rows(switches) {
+            if order == ChainOrder::Caller {
+                frames.reverse();
+            }
+            tree.total.add(&row.sums);
+            let mut parent = None;
+            for place in frames {
+                let node =
+                    *index.entry((parent, place)).or_insert_with(|| tree.add_node(parent, place));
+                tree.nodes[node as usize].sums.add(&row.sums);
+                parent = Some(node);
+            }
+        }
+        tree.sort(stacks.profile());
+        tree
+    }
+
+    fn add_node(&mut self, parent: Option<u32>, place: Place) -> u32 {
+        let node = self.nodes.len() as u32;
+        let sums = SwitchSums::default();
+        self.nodes.push(StackNode { place, sums, children: Vec::new() });
+        match parent {
+            Some(parent) => self.nodes[parent as usize].children.push(node),
+            None => self.roots.push(node),
+        }
+        node
+    }
+
+    fn sort(&mut self, profile: &Profile) {
+        let keys: Vec<_> = self.nodes.iter().map(|node| weight(&node.sums)).collect();
+        let names: Vec<_> = self.nodes.iter().map(|node| node.place.name(profile)).collect();
+        let key = |node: &u32| (std::cmp::Reverse(keys[*node as usize]), &names[*node as usize]);
+        self.roots.sort_by(|a, b| key(a).cmp(&key(b)));
+        for node in &mut self.nodes {
+            node.children.sort_by(|a, b| key(a).cmp(&key(b)));
+        }
+    }
+}
+
+/// What comes first: the longest waits, also those that are uncertain; then CPU time.
+pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64) {
+    let waits = [sums.wait_ns(), sums.lossy_wait_ns, sums.open_wait_ns];
+    let wait_ns = waits.into_iter().fold(0u64, u64::saturating_add);
+    (wait_ns, sums.cpu_ns.saturating_add(sums.lossy_cpu_ns), sums.count())
+}
+
+/// Whether any column has at least `percent` of its total.
+pub(super) fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
+    let columns: [fn(&SwitchSums) -> u64; 6] = [
+        |sums| sums.cpu_ns,
+        SwitchSums::wait_ns,
+        |sums| sums.sync_count,
+        |sums| sums.preempt_count,
+        |sums| sums.lossy_count,
+        |sums| sums.open_count,
+    ];
+    columns.iter().any(|column| {
+        let (part, whole) = (column(sums), column(total));
+        part > 0 && part as f64 * 100.0 >= whole as f64 * percent
+    })
+}

@@ -1,0 +1,167 @@
+//! `whit switches`.
+
+use crate::input::InputArgs;
+use crate::output;
+use crate::progress::LoadProgress;
+use crate::symbol_args::LoadArgs;
+use anyhow::{Result, bail};
+use std::io::Write;
+use whit_perfdata::reader::Recording;
+use whit_profile::model::Profile;
+use whit_profile::switches::{SwitchOptions, Switches};
+use whit_view::hists::{ChainOptions, ChainOrder, Filters};
+use whit_view::switches::{
+    DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
+};
+
+/// Arguments of `whit switches`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SwitchesArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Print the call tree (the default)
+    #[arg(long)]
+    tree: bool,
+    /// Print a table of functions
+    #[arg(long)]
+    flat: bool,
+    /// Print a table of threads
+    #[arg(long)]
+    per_thread: bool,
+    /// Print the N longest single waits
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
+    worst: Option<usize>,
+    /// Print who ended waits, where wake-ups were recorded
+    #[arg(long)]
+    wakers: bool,
+    /// Print all of it as JSON
+    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers"])]
+    json: bool,
+    /// Where the call tree begins: `callee` where threads leave their CPUs (the default), `caller` where
+    /// they start
+    #[arg(short = 'g', long, value_name = "ORDER")]
+    call_graph: Option<String>,
+    /// What makes a row of the table of functions: comm, dso, symbol, tid, pid, tgid
+    #[arg(short, long, value_name = "KEY,..")]
+    sort: Option<String>,
+    /// Weigh each function with its callees (the default)
+    #[arg(long, overrides_with = "no_children")]
+    children: bool,
+    /// Weigh each function by itself
+    #[arg(long)]
+    no_children: bool,
+    /// Only these commands
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',')]
+    comms: Vec<String>,
+    /// Only call stacks through these binaries
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',')]
+    dsos: Vec<String>,
+    /// Only call stacks through these functions
+    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',')]
+    symbols: Vec<String>,
+    /// Leave out rows that have less than this share of every column
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_PERCENT_LIMIT)]
+    percent_limit: f64,
+    /// Print the tables alone
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}
+
+/// Runs `whit switches`.
+pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
+    let options = args.view_options()?;
+    let recording = args.input.open()?;
+    let (profile, switches) = load(args, &recording)?;
+    if !switches.sources.tells_switches() {
+        bail!(
+            "{} tells of no context switches: record with --switch-events (and \
+             -e software/period=1,name=cs,config=0x3/Duk -g for the call stacks), or with \
+             -e sched:sched_switch",
+            profile.recording.path
+        );
+    }
+    let mut out = output::stdout();
+    if args.json {
+        write_json(&mut out, &profile, &switches, &options)?;
+        writeln!(out)?;
+    } else {
+        write_text(&mut out, &profile, &switches, &args.views(), &options)?;
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
+    let options = args.load.options(recording);
+    let wanted = SwitchOptions { max_worst: args.max_worst(), max_stretches: 0 };
+    let progress = LoadProgress::new("reading", args.quiet);
+    let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
+        progress.update(done, total);
+    });
+    progress.finish();
+    Ok(loaded?)
+}
+
+impl SwitchesArgs {
+    fn view_options(&self) -> Result<SwitchViewOptions> {
+        if self.worst.is_some_and(|count| count > SwitchOptions::MAX_WORST) {
+            bail!("at most {} waits can be kept one by one", SwitchOptions::MAX_WORST);
+        }
+        if !(0.0..=100.0).contains(&self.percent_limit) {
+            bail!("--percent-limit takes a share between 0 and 100");
+        }
+        let chains = match &self.call_graph {
+            Some(text) => ChainOptions::parse(text)?,
+            None => ChainOptions::default(),
+        };
+        let sort = match &self.sort {
+            Some(keys) => FlatSort::parse(keys)?,
+            None => FlatSort::default(),
+        };
+        Ok(SwitchViewOptions {
+            filters: Filters {
+                comms: self.comms.clone(),
+                dsos: self.dsos.clone(),
+                symbols: self.symbols.clone(),
+            },
+            inline: self.load.inline(),
+            order: chains.order.unwrap_or(ChainOrder::Callee),
+            percent_limit: self.percent_limit,
+            sort,
+            children: !self.no_children,
+            limit: self.worst.unwrap_or(DEFAULT_WORST),
+            quiet: self.quiet,
+        })
+    }
+
+    /// Filters look at the waits that were kept, so more are kept than shown.
+    fn max_worst(&self) -> usize {
+        let is_filtered =
+            !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
+        match self.worst {
+            Some(_) if is_filtered => SwitchOptions::MAX_WORST,
+            Some(count) => count,
+            None if self.json => DEFAULT_WORST,
+            None => 0,
+        }
+    }
+
+    fn views(&self) -> Vec<View> {
+        let mut views = Vec::new();
+        for (is_wanted, view) in [
+            (self.tree, View::Tree),
+            (self.flat || self.sort.is_some(), View::Flat),
+            (self.per_thread, View::Threads),
+            (self.worst.is_some(), View::Worst),
+            (self.wakers, View::Wakers),
+        ] {
+            views.extend(is_wanted.then_some(view));
+        }
+        if views.is_empty() {
+            views.push(View::Tree);
+        }
+        views
+    }
+}
