@@ -8,6 +8,7 @@
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
+//! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`overhead`] is behind `whit record --measure-overhead`: what recording costs one command.
@@ -21,6 +22,7 @@ pub mod cgroup;
 pub mod compare;
 pub mod disk;
 pub mod error;
+pub mod interval;
 mod markdown;
 pub mod measure;
 pub mod overhead;

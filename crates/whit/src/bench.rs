@@ -4,6 +4,7 @@ mod cgroup;
 mod pmu;
 mod record;
 mod report;
+mod stat;
 mod switches;
 
 use std::fs::OpenOptions;
@@ -38,6 +39,8 @@ enum What {
     Report(report::ReportArgs),
     /// Compare ways to switch events between cgroups, on simulated hardware
     Sched(pmu::SchedArgs),
+    /// Compare `whit stat -I` with `perf stat -I`: CPU time, and intervals really printed
+    Stat(stat::StatArgs),
     /// Compare ways to record every context switch with its stack: slowdown, losses, sizes
     Switches(switches::SwitchesArgs),
 }
@@ -63,6 +66,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Record(args) => record::run(args),
         What::Report(args) => report::run(args),
         What::Sched(args) => pmu::sched(args),
+        What::Stat(args) => stat::run(args),
         What::Switches(args) => switches::run(args),
     }
 }

@@ -1,0 +1,214 @@
+//! What short intervals cost: the comparison behind `whit bench stat`.
+//!
+//! A program computes on all CPUs. Meanwhile `perf stat -I` and `whit stat -I` count it, or the
+//! whole machine, and print the counts as often as they are told to, into a file. Compared are the
+//! CPU time that each takes and how many intervals it really prints. All run once a round, in turn.
+
+mod render;
+mod tool;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+pub use render::markdown;
+pub use tool::{Run, Tool, ToolKind};
+
+use crate::Error;
+use crate::record::workload::Workload;
+use crate::scratch::Scratch;
+use crate::summary::Spread;
+use crate::system::System;
+use crate::turns::order;
+use tool::Job;
+
+/// Version of the JSON form; a change that readers must know of raises it.
+pub const SCHEMA: u32 = 1;
+/// What is counted: events that every machine has.
+const EVENTS: &str = "cpu-clock,context-switches,page-faults,cpu-migrations";
+/// Products to compute: more than anybody waits for.
+const ITERATIONS: u64 = 1 << 40;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Runs of each.
+    pub rounds: usize,
+    /// How long each counts.
+    pub duration: Duration,
+    /// Lengths of intervals, in milliseconds.
+    pub intervals_ms: Vec<u64>,
+    /// The whit to compare.
+    pub whit: PathBuf,
+    /// Where workloads are.
+    pub workloads: PathBuf,
+    /// Where counts are written.
+    pub directory: PathBuf,
+    /// Limit for the end of a run.
+    pub limit: Duration,
+}
+
+/// Whom to count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// The program, with all its threads.
+    Process,
+    /// All CPUs.
+    Machine,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Target::Process => "-p",
+            Target::Machine => "-a",
+        })
+    }
+}
+
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The whole result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The machine.
+    pub system: System,
+    /// The events that were counted.
+    pub events: String,
+    /// How long each run counted, in seconds.
+    pub duration_s: f64,
+    /// Who took part.
+    pub tools: Vec<Tool>,
+    /// Who is not here, and why.
+    pub absent: Vec<String>,
+    /// One for each target, length of interval and tool.
+    pub rows: Vec<Row>,
+}
+
+/// Runs that are alike.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Whom.
+    pub target: Target,
+    /// How often, in milliseconds.
+    pub interval_ms: u64,
+    /// By what.
+    pub tool: ToolKind,
+    /// One for each round.
+    pub runs: Vec<Run>,
+    /// Why there are no runs, or fewer.
+    pub refused: Option<String>,
+}
+
+impl Row {
+    /// A figure over all rounds.
+    pub fn spread(&self, of: impl Fn(&Run) -> f64) -> Option<Spread> {
+        Spread::of(self.runs.iter().map(of))
+    }
+}
+
+impl Comparison {
+    /// Whether every run of whit came through.
+    pub fn whit_succeeded(&self) -> bool {
+        self.rows.iter().all(|row| row.tool != ToolKind::Whit || row.refused.is_none())
+    }
+
+    /// The other tool's row beside this one.
+    fn beside(&self, row: &Row, tool: ToolKind) -> Option<&Row> {
+        let is_alike =
+            |other: &&Row| (other.target, other.interval_ms) == (row.target, row.interval_ms);
+        self.rows.iter().filter(is_alike).find(|other| other.tool == tool)
+    }
+}
+
+/// Compares.
+///
+/// # Errors
+/// Where the workload or a tool does not run, or counts cannot be written.
+pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let (tools, absent) = Tool::detect_all(&options.whit);
+    let scratch = Scratch::new(&options.directory)?;
+    let load = Load::start(&options.workloads)?;
+    let mut rows = Vec::new();
+    for target in [Target::Process, Target::Machine] {
+        for &interval_ms in &options.intervals_ms {
+            say(&format!("{target}, every {interval_ms} ms"));
+            let job = Job {
+                target,
+                pid: load.0.id(),
+                interval_ms,
+                events: EVENTS,
+                output: &scratch.path().join("counts"),
+                duration: options.duration,
+                limit: options.limit,
+            };
+            rows.extend(rounds(&job, &tools, options.rounds)?);
+        }
+    }
+    Ok(Comparison {
+        schema: SCHEMA,
+        system: System::detect(),
+        events: EVENTS.to_owned(),
+        duration_s: options.duration.as_secs_f64(),
+        tools,
+        absent,
+        rows,
+    })
+}
+
+/// All rounds of one target and interval, a row for each tool. Who is refused once is not asked again.
+fn rounds(job: &Job<'_>, tools: &[Tool], rounds: usize) -> Result<Vec<Row>, Error> {
+    let row = |tool: &Tool| Row {
+        target: job.target,
+        interval_ms: job.interval_ms,
+        tool: tool.kind,
+        runs: Vec::new(),
+        refused: None,
+    };
+    let mut rows: Vec<Row> = tools.iter().map(row).collect();
+    for round in 0..rounds {
+        for index in order(round, tools.len()) {
+            if rows[index].refused.is_some() {
+                continue;
+            }
+            match job.run(&tools[index])? {
+                Ok(run) => rows[index].runs.push(run),
+                Err(reason) => rows[index].refused = Some(reason),
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The program that computes until it is dropped.
+struct Load(Child);
+
+impl Load {
+    fn start(workloads: &Path) -> Result<Load, Error> {
+        let program = workloads.join(Workload::Matrix.program());
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = Workload::Matrix.threads(cpus);
+        let mut command = Command::new(&program);
+        command.args(Workload::Matrix.arguments(threads, ITERATIONS));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|source| Error::Run { program, source })?;
+        Ok(Load(child))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // Both fail where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
