@@ -6,7 +6,7 @@
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Who says so. Of one switch each source tells each half once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Source {
     /// SWITCH and SWITCH_CPU_WIDE records.
     Record,

@@ -129,6 +129,9 @@ enum Phase {
 struct Thread {
     task: Task,
     phase: Phase,
+    /// Since when it has run if the first that is told of it says that it runs: the beginning of the
+    /// recording, where a switch-in since would have been told.
+    since: Option<TimestampNs>,
     /// It has told of itself: it belongs to what was recorded.
     has_spoken: bool,
     /// When and where it came onto a CPU, by what the thread before it told. Threads that do not
@@ -143,17 +146,23 @@ struct Thread {
 #[derive(Debug)]
 pub(crate) struct Intervals<'l> {
     losses: &'l Losses,
+    ins_are_told: bool,
+    first_time: Option<TimestampNs>,
     threads: FxHashMap<Tid, Thread>,
-    /// Who runs where: a thread that is no more switches out without its number.
-    current: FxHashMap<CpuId, Tid>,
+    /// Who runs where, as each source has told: a thread that is no more switches out without its
+    /// number, and one source may be through with a switch of which the other has yet to tell.
+    current: FxHashMap<(CpuId, Source), Tid>,
     misfits: Misfits,
     last_time: TimestampNs,
 }
 
 impl<'l> Intervals<'l> {
-    pub(crate) fn new(losses: &'l Losses) -> Intervals<'l> {
+    /// `ins_are_told` where no thread of the recording comes onto a CPU without a statement.
+    pub(crate) fn new(losses: &'l Losses, ins_are_told: bool) -> Intervals<'l> {
         Intervals {
             losses,
+            ins_are_told,
+            first_time: None,
             threads: FxHashMap::default(),
             current: FxHashMap::default(),
             misfits: Misfits::default(),
@@ -164,6 +173,7 @@ impl<'l> Intervals<'l> {
     /// Takes the next statement; of one thread, they come in order of time.
     pub(crate) fn take(&mut self, statement: &Statement, sink: &mut impl Sink) {
         self.last_time = self.last_time.max(statement.time);
+        let first_time = *self.first_time.get_or_insert(statement.time);
         if let Fact::Wake(wake) = statement.fact {
             self.wake(statement, wake);
         }
@@ -172,8 +182,8 @@ impl<'l> Intervals<'l> {
         }
         let tid = match statement.fact {
             // Who it is, only the CPU tells.
-            Fact::Out { .. } if statement.tid.0 < 0 => {
-                let current = statement.cpu.and_then(|cpu| self.current.get(&cpu));
+            Fact::Out { source, .. } if statement.tid.0 < 0 => {
+                let current = statement.cpu.and_then(|cpu| self.current.get(&(cpu, source)));
                 let Some(tid) = current else { return };
                 *tid
             }
@@ -182,7 +192,7 @@ impl<'l> Intervals<'l> {
         // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
         // what was recorded.
         if tid.0 > 0 && !matches!(statement.fact, Fact::Wake(_)) {
-            self.step(tid, statement, sink);
+            self.step(tid, statement, first_time, sink);
         }
         self.follow_cpu(tid, statement);
     }
@@ -190,15 +200,22 @@ impl<'l> Intervals<'l> {
     fn follow_cpu(&mut self, tid: Tid, statement: &Statement) {
         let Some(cpu) = statement.cpu else { return };
         match statement.fact {
-            Fact::In { .. } => _ = self.current.insert(cpu, tid),
-            Fact::Out { .. } => _ = self.current.remove(&cpu),
+            Fact::In { source } => _ = self.current.insert((cpu, source), tid),
+            Fact::Out { source, .. } => _ = self.current.remove(&(cpu, source)),
             _ => {}
         }
     }
 
-    fn step(&mut self, tid: Tid, statement: &Statement, sink: &mut impl Sink) {
+    fn step(
+        &mut self,
+        tid: Tid,
+        statement: &Statement,
+        first_time: TimestampNs,
+        sink: &mut impl Sink,
+    ) {
         let task = Task { pid: statement.pid, tid };
-        let thread = self.threads.entry(tid).or_insert_with(|| Thread::new(task));
+        let since = self.ins_are_told.then_some(first_time);
+        let thread = self.threads.entry(tid).or_insert_with(|| Thread::new(task, since));
         if statement.pid.0 >= 0 {
             thread.task.pid = statement.pid;
         }
@@ -227,7 +244,8 @@ impl<'l> Intervals<'l> {
             Step { losses: self.losses, misfits, thread: &mut old, sink }.finish(until);
         }
         if task.tid.0 > 0 {
-            self.threads.insert(task.tid, Thread::new(task));
+            // It was not there from the beginning.
+            self.threads.insert(task.tid, Thread::new(task, None));
         }
     }
 
@@ -245,10 +263,11 @@ impl<'l> Intervals<'l> {
 }
 
 impl Thread {
-    fn new(task: Task) -> Thread {
+    fn new(task: Task, since: Option<TimestampNs>) -> Thread {
         Thread {
             task,
             phase: Phase::Unknown,
+            since,
             has_spoken: false,
             heard_of: None,
             exited: None,
@@ -304,7 +323,8 @@ impl<S: Sink> Step<'_, S> {
     /// The run that goes on at this time; `None` where the thread is known to wait.
     fn is_running(&mut self, cpu: Option<CpuId>, time: TimestampNs) -> Option<&mut RunState> {
         if matches!(self.thread.phase, Phase::Unknown) {
-            self.begin_run(cpu, time, Witnesses::default());
+            let from = self.thread.since.unwrap_or(time);
+            self.begin_run(cpu, from, Witnesses::default());
         }
         match &mut self.thread.phase {
             Phase::Running(run) => {
@@ -329,6 +349,9 @@ impl<S: Sink> Step<'_, S> {
     }
 
     fn switch_out(&mut self, source: Source, mut switch: Switch) {
+        if self.thread.since.is_some() {
+            self.is_running(switch.cpu, switch.out);
+        }
         match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
             Phase::Running(run) => {
                 if switch.stack == StackRef::NONE {

@@ -49,8 +49,12 @@ fn out(source: Source, kind: WaitKind) -> Fact {
 }
 
 fn tell(losses: &[RingLoss], statements: &[Statement]) -> (Kept, Misfits) {
+    tell_with(losses, statements, false)
+}
+
+fn tell_with(losses: &[RingLoss], statements: &[Statement], ins_are_told: bool) -> (Kept, Misfits) {
     let losses = Losses::new(losses);
-    let mut intervals = Intervals::new(&losses);
+    let mut intervals = Intervals::new(&losses, ins_are_told);
     let mut kept = Kept::default();
     statements.iter().for_each(|statement| intervals.take(statement, &mut kept));
     let misfits = intervals.finish(&mut kept);
@@ -148,6 +152,29 @@ fn what_is_missing_is_told_and_not_filled_in() {
 }
 
 #[test]
+fn who_runs_at_the_beginning_has_run_since() {
+    let statements = [
+        said(5, 1, 9, Fact::In { source: RECORD }),
+        said(10, 0, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
+        said(20, 0, 7, out(RECORD, WaitKind::Sync)),
+        said(30, 0, 8, out(RECORD, WaitKind::Sync)),
+        said(40, 0, 7, Fact::In { source: RECORD }),
+    ];
+    let of = |kept: &Kept, tid| {
+        let runs = kept.runs.iter().filter(|run| run.0 == tid);
+        runs.map(|run| (run.2, run.3, run.6)).collect::<Vec<_>>()
+    };
+    let (kept, _) = tell_with(&[], &statements, true);
+    assert_eq!(of(&kept, 6), [(5, 40, true)]);
+    assert_eq!(of(&kept, 7), [(5, 20, true), (40, 40, true)]);
+    // It was made later: its switch-in is missing.
+    assert_eq!(of(&kept, 8), []);
+    let (kept, _) = tell_with(&[], &statements, false);
+    assert_eq!(of(&kept, 6), [(10, 40, true)]);
+    assert_eq!(of(&kept, 7), [(40, 40, true)]);
+}
+
+#[test]
 fn the_last_switch_of_a_thread_is_no_wait() {
     let fork = Fact::Fork { pid: Pid(7), tid: Tid(7) };
     let (kept, misfits) = tell(
@@ -171,6 +198,29 @@ fn the_last_switch_of_a_thread_is_no_wait() {
     let of_7: Vec<_> = kept.runs.iter().filter(|run| run.0 == 7).map(|r| (r.2, r.3)).collect();
     assert_eq!(of_7, [(10, 25), (50, 60)]);
     assert_eq!(kept.ended, [7, 6, 7]);
+}
+
+/// One source has told of the next thread already when the other tells of the one that is no more.
+#[test]
+fn a_thread_without_a_number_is_not_taken_for_the_next() {
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 0, 7, Fact::In { source: TRACE }),
+            said(11, 0, 7, Fact::In { source: RECORD }),
+            said(15, 0, 7, Fact::Exit),
+            said(20, 0, -1, out(TRACE, WaitKind::Sync)),
+            said(20, 0, 8, Fact::In { source: TRACE }),
+            said(22, 0, -1, out(RECORD, WaitKind::Sync)),
+            said(23, 0, 8, Fact::In { source: RECORD }),
+            said(30, 0, 8, out(TRACE, WaitKind::Preempt)),
+            said(31, 0, 8, out(RECORD, WaitKind::Preempt)),
+        ],
+    );
+    assert_eq!(kept.switches.len(), 1);
+    let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
+    assert_eq!(runs, [(7, 10, 20), (8, 20, 30)]);
+    assert_eq!(misfits, Misfits { exits: 1, ..Misfits::default() });
 }
 
 #[test]
@@ -347,6 +397,7 @@ proptest! {
     fn nothing_untrue_is_trusted(
         steps in prop::collection::vec(step(), 0..120),
         sources in which(),
+        ins_are_told in any::<bool>(),
         cuts in prop::collection::vec((0..CPUS as u32, any::<prop::sample::Index>(), 1usize..12), 1..5),
     ) {
         let (told, truth) = schedule(&steps, &sources);
@@ -379,7 +430,7 @@ proptest! {
         let left = told.iter().zip(&lost).filter(|(_, lost)| !**lost);
         let statements: Vec<_> =
             left.flat_map(|(told, _)| told.statements.iter().copied()).collect();
-        let (kept, _) = tell(&losses, &statements);
+        let (kept, _) = tell_with(&losses, &statements, ins_are_told);
         for (tid, intervals) in trusted(&kept) {
             let true_ones = truth.get(&tid).cloned().unwrap_or_default();
             for interval in intervals {
@@ -412,7 +463,7 @@ proptest! {
             said(*time, *cpu, *tid, fact)
         }).collect();
         statements.sort_by_key(|statement| statement.time);
-        let (kept, _) = tell(&[], &statements);
+        let (kept, _) = tell_with(&[], &statements, all.len() % 2 == 0);
         let mut spans: BTreeMap<i32, Vec<(u64, u64)>> = BTreeMap::new();
         for run in &kept.runs {
             prop_assert!(run.2 <= run.3);

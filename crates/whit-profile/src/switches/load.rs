@@ -67,7 +67,7 @@ pub fn load(
         wanted.max_worst.min(SwitchOptions::MAX_WORST),
         wanted.max_stretches,
     );
-    let mut intervals = Intervals::new(&losses);
+    let mut intervals = Intervals::new(&losses, switches.sources.records);
     let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let fill = |job: &mut Job| {
         records.next_batch(&mut job.records)?;

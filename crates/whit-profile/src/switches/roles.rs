@@ -2,7 +2,7 @@
 
 use super::fact::{Fact, Source, StackRef, Statement, TaskState, Wake};
 use super::model::Sources;
-use whit_perfdata::attr::{Attr, SampleType, pmu_type};
+use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TraceField, TracingData};
@@ -125,6 +125,14 @@ impl Roles {
                 }
                 _ => role_of(&event.attr),
             };
+            if matches!(role, Role::SwitchStack | Role::Switch(_) | Role::Wake(_))
+                && (event.attr.has(AttrFlags::FREQ) || event.attr.sample_period_or_freq > 1)
+            {
+                roles.problems.push(format!(
+                    "not every '{}' was recorded, only samples of it: record it with period=1",
+                    event.name
+                ));
+            }
             if role == Role::CpuTime {
                 role = if has_cpu_time || !has_samples { Role::Running } else { role };
                 has_cpu_time |= role == Role::CpuTime;

@@ -16,4 +16,5 @@ mod recorded;
 mod script_fields;
 mod streaming;
 mod support;
+mod switches;
 mod tracepoints;

@@ -1,0 +1,330 @@
+//! `whit switches` against what the kernel counts itself, and against `perf sched timehist`.
+//!
+//! The load is `waits`, whose threads read their own counts together with the clock of the recording:
+//! between two such moments whit has to find exactly as many switches.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::tools::{perf, record, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// Context switches with their call stacks, as event of its own.
+const CS: &str = "software/period=1,name=cs,config=0x3/Duk";
+
+/// The kernel charges a thread by the clock that it reads on its way into the scheduler; a switch record
+/// comes at the end of that way, after the samples of the switch with their walked stacks. This is
+/// for one such way, of microseconds, in a virtual machine that may be interrupted on it.
+const SWITCH_NS: u64 = 50_000;
+
+/// What the kernel counted of a thread, from one moment to another.
+#[derive(Debug)]
+struct Counted {
+    tid: u64,
+    begin_ns: u64,
+    end_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+    cpu_ns: u64,
+    run_delay_ns: u64,
+}
+
+impl Counted {
+    fn all(text: &str) -> Vec<Counted> {
+        let lines = text.lines().filter(|line| line.starts_with("thread "));
+        let all: Vec<_> = lines.map(Counted::of).collect();
+        assert_eq!(all.len(), 7, "{text}");
+        all
+    }
+
+    fn of(line: &str) -> Counted {
+        let number = |key: &str| {
+            let of_key = |word: &str| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok();
+            line.split(' ').find_map(of_key).unwrap_or_else(|| panic!("no {key} in {line}"))
+        };
+        Counted {
+            tid: number("tid"),
+            begin_ns: number("begin_ns"),
+            end_ns: number("end_ns"),
+            voluntary: number("voluntary"),
+            involuntary: number("involuntary"),
+            cpu_ns: number("cpu_ns"),
+            run_delay_ns: number("run_delay_ns"),
+        }
+    }
+
+    fn tolerance_ns(&self, steal_ns: u64) -> u64 {
+        (self.voluntary + self.involuntary + 1) * SWITCH_NS + steal_ns
+    }
+}
+
+/// Time that the hypervisor took from this machine: whoever ran then is not charged for it.
+fn steal_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").expect("read /proc/stat");
+    let of_all = stat.lines().next().expect("a line of all CPUs");
+    let ticks: u64 = of_all.split_whitespace().nth(8).expect("steal").parse().expect("a number");
+    const NS_PER_TICK: u64 = 10_000_000;
+    ticks * NS_PER_TICK
+}
+
+/// Runs `waits` under a recorder. What was stolen meanwhile is known to a tick of each CPU.
+fn record_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
+    recorder.arg("--").arg(workload("waits")?);
+    let before = steal_ns();
+    let output = record(recorder)?;
+    let stolen_ns = match steal_ns() - before {
+        0 => 0,
+        ns => ns + 20_000_000,
+    };
+    Ok((Counted::all(&String::from_utf8_lossy(&output)), stolen_ns))
+}
+
+fn whit_record(data: &Path, arguments: &[&str]) -> Command {
+    let mut command = whit();
+    command.args(["record", "-k", "monotonic", "-F", "1000", "-m", "16M", "-o"]).arg(data);
+    command.args(arguments);
+    command
+}
+
+fn switches(data: &Path, arguments: &[&str]) -> Value {
+    let json = text(whit().args(["switches", "--json", "-i"]).arg(data).args(arguments));
+    serde_json::from_str(&json).expect("JSON")
+}
+
+/// One thread, between its own two moments.
+fn of_thread(data: &Path, counted: &Counted) -> Value {
+    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let time = format!("{},{}", seconds(counted.begin_ns), seconds(counted.end_ns));
+    // No names are asked for, and the kernel's take longest to read.
+    let tid = counted.tid.to_string();
+    switches(data, &["--tid", &tid, "--time", &time, "--kallsyms", "/dev/null"])
+}
+
+fn sum(json: &Value, key: &str) -> u64 {
+    json["total"][key].as_u64().unwrap_or_else(|| panic!("no {key} in {}", json["total"]))
+}
+
+/// Counts are the kernel's to the last one. The thread runs at both ends, so that its intervals fill all
+/// the time from the first to the last record between.
+fn assert_counts(data: &Path, counted: &Counted, steal_ns: u64) -> Value {
+    let json = of_thread(data, counted);
+    let total = &json["total"];
+    assert_eq!(json["loss_windows_ns"], serde_json::json!([]), "records were lost");
+    assert_eq!(sum(&json, "sync_count"), counted.voluntary, "{counted:?} {total}");
+    assert_eq!(sum(&json, "preempt_count"), counted.involuntary, "{counted:?} {total}");
+    assert_eq!(sum(&json, "open_count"), 0, "{counted:?} {total}");
+    let filled = ["cpu_ns", "sync_wait_ns", "preempt_wait_ns"].map(|key| sum(&json, key));
+    let ends = [0, 1].map(|end| json["span_ns"][end].as_u64().expect("a time"));
+    assert_eq!(filled.iter().sum::<u64>(), ends[1] - ends[0], "{counted:?} {total}");
+    // Before the first and behind the last record it ran.
+    let outside_ns = counted.end_ns - counted.begin_ns - (ends[1] - ends[0]);
+    let off_ns = (sum(&json, "cpu_ns") + outside_ns).abs_diff(counted.cpu_ns);
+    let tolerance_ns = counted.tolerance_ns(steal_ns);
+    assert!(off_ns <= tolerance_ns, "CPU time off by {off_ns} ns: {counted:?} {total}");
+    json
+}
+
+#[test]
+fn counts_and_times_are_those_of_the_kernel() {
+    check("counts_and_times_are_those_of_the_kernel", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let recorders: [&[&str]; 2] = [
+            &["-a", "-g", "--switch-events", "-e", "cpu-clock", "-e", CS],
+            &["-g", "--switch-events", "-e", "cpu-clock"],
+        ];
+        for arguments in recorders {
+            let (all, steal_ns) = record_waits(&mut whit_record(&data, arguments))?;
+            for counted in &all {
+                assert_counts(&data, counted, steal_ns);
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn perfs_recordings_are_read_too() {
+    check("perfs_recordings_are_read_too", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        for events in [&["-e", "cpu-clock", "-e", CS][..], &["-e", "cpu-clock"]] {
+            let mut recorder = perf()?;
+            recorder.args([
+                "record",
+                "-q",
+                "-k",
+                "CLOCK_MONOTONIC",
+                "-F",
+                "1000",
+                "-m",
+                "4M",
+                "-g",
+            ]);
+            recorder.args(["--switch-events", "-o"]).arg(&data).args(events);
+            let (all, steal_ns) = record_waits(&mut recorder)?;
+            for counted in &all {
+                assert_counts(&data, counted, steal_ns);
+            }
+        }
+        Ok(())
+    });
+}
+
+/// `sched` tracepoints and switch records tell of the same switches; with the wake-ups, what was
+/// runnable is what the kernel counts as waiting for a CPU.
+#[test]
+fn wake_ups_split_waits() {
+    check("wake_ups_split_waits", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let [switch, waking, wakeup] =
+            ["switch", "waking", "wakeup"].map(|name| format!("sched:sched_{name}/period=1/"));
+        let events = format!("cpu-clock,{CS},{switch},{waking},{wakeup}");
+        let arguments = ["-a", "-g", "--switch-events", "-e", &events];
+        let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
+        let mut fully_woken = 0;
+        for counted in &all {
+            let json = assert_counts(&data, counted, steal_ns);
+            let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
+            let tolerance_ns = counted.tolerance_ns(steal_ns);
+            let expected_ns = counted.run_delay_ns;
+            assert!(runnable_ns <= expected_ns + tolerance_ns, "{counted:?} {}", json["total"]);
+            // What an idle CPU wakes, not every kernel lets a tracepoint tell.
+            if sum(&json, "woken_count") == sum(&json, "sync_count") {
+                fully_woken += 1;
+                let off_ns = runnable_ns.abs_diff(expected_ns);
+                assert!(
+                    off_ns <= tolerance_ns,
+                    "off by {off_ns} ns: {counted:?} {}",
+                    json["total"]
+                );
+            }
+        }
+        // Those that compute or yield are only preempted.
+        assert!(fully_woken >= 4, "{fully_woken}");
+        Ok(())
+    });
+}
+
+#[test]
+fn stacks_are_those_of_the_switches() {
+    check("stacks_are_those_of_the_switches", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let arguments = ["-N", "-B", "-T", "-R", "--call-graph", "dwarf,1024", "--switch-events"];
+        let mut recorder = whit_record(&data, &arguments);
+        recorder.args(["-e", &format!("cpu-clock,{CS}")]);
+        let (all, _) = record_waits(&mut recorder)?;
+        let of = |function: &str| switches(&data, &["--comms", "waits", "-S", function]);
+        let counted = |index: usize| all[index].voluntary;
+        let [played, slept] = ["play", "sleep_often"].map(of);
+        let between = |count, (least, most): (u64, u64)| (least..=most).contains(&count);
+        // A thread may block before and behind its counted part, but not in these functions.
+        let both = counted(0) + counted(1);
+        assert!(
+            between(sum(&played, "sync_count"), (both - 2, both)),
+            "{both} {}",
+            played["total"]
+        );
+        assert!(between(sum(&slept, "sync_count"), (counted(2) - 1, counted(2))));
+        let names: Vec<_> = played["functions"].as_array().expect("functions").iter().collect();
+        let has = |name: &str| names.iter().any(|function| function["name"] == name);
+        assert!(has("play") && has("schedule") && has("futex_wait"), "{names:?}");
+        let computed = of("compute");
+        assert_eq!(sum(&computed, "sync_count"), 0);
+        assert!(sum(&computed, "cpu_ns") > sum(&of("sleep_often"), "cpu_ns"));
+        let tree = text(whit().args(["switches", "-i"]).arg(&data).args(["-g", "caller"]));
+        assert!(tree.contains("Preemption Wait Count"), "{tree}");
+        let threads = text(whit().args(["switches", "-q", "--per-thread", "-i"]).arg(&data));
+        assert!(threads.contains(&format!("{}:waits", all[0].tid)), "{threads}");
+        Ok(())
+    });
+}
+
+#[test]
+fn recordings_without_switches_are_refused() {
+    check("recordings_without_switches_are_refused", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        record(whit().args(["record", "-e", "cpu-clock", "-o"]).arg(&data).args(["--", "true"]))?;
+        let output = whit().args(["switches", "-i"]).arg(&data).output().expect("run whit");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains("--switch-events"), "{error}");
+        Ok(())
+    });
+}
+
+/// A line of `perf sched timehist`: when the thread switched out, and how long before that it had waited,
+/// been runnable, and run, in microseconds.
+#[derive(Debug)]
+struct Timehist {
+    out_us: f64,
+    wait_us: f64,
+    delay_us: f64,
+    run_us: f64,
+}
+
+/// `   2493.285031 [0001]  waits[25/21]        0.123      0.001      2.345`.
+fn timehist(text: &str, tid: u64) -> Vec<Timehist> {
+    let of_thread = |line: &str| {
+        let (time, rest) = line.trim().split_once(" [")?;
+        let (task, numbers) = rest.split_once(']')?.1.trim().split_once(']')?;
+        let (_, ids) = task.rsplit_once('[')?;
+        let id = ids.split('/').next()?;
+        if id.parse() != Ok(tid) {
+            return None;
+        }
+        let numbers: Vec<f64> = numbers.split_whitespace().map_while(|n| n.parse().ok()).collect();
+        let [wait, delay, run] = numbers[..] else { return None };
+        let out_us = time.trim().parse::<f64>().ok()? * 1e6;
+        Some(Timehist { out_us, wait_us: wait * 1e3, delay_us: delay * 1e3, run_us: run * 1e3 })
+    };
+    text.lines().filter_map(of_thread).collect()
+}
+
+#[test]
+fn waits_are_those_of_perf_sched_timehist() {
+    check("waits_are_those_of_perf_sched_timehist", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let tracepoints = "sched:sched_switch/period=1/,sched:sched_waking/period=1/";
+        let (all, _) = record_waits(&mut whit_record(&data, &["-a", "-e", tracepoints]))?;
+        let theirs = text(perf()?.args(["sched", "timehist", "-i"]).arg(&data));
+        let (mut compared, mut missing) = (0, 0);
+        for counted in &all {
+            let theirs = timehist(&theirs, counted.tid);
+            let tid = counted.tid.to_string();
+            let ours =
+                switches(&data, &["--tid", &tid, "--worst", "100000", "--kallsyms", "/dev/null"]);
+            let whole = |wait: &&Value| wait["open"] == false && wait["lossy"] == false;
+            for wait in ours["worst"].as_array().expect("waits").iter().filter(whole) {
+                let number = |key: &str| wait[key].as_u64().expect("a number") as f64 / 1e3;
+                let (start_us, wait_us) = (number("start_ns"), number("duration_ns"));
+                // Each of perf's numbers is cut to a microsecond.
+                let same = |a: f64, b: f64, numbers: f64| (a - b).abs() <= numbers + 0.01;
+                let found = theirs.iter().find(|line| {
+                    same(line.out_us - line.run_us - line.wait_us, start_us, 3.0)
+                        && same(line.wait_us, wait_us, 1.0)
+                });
+                let Some(found) = found else {
+                    missing += 1;
+                    continue;
+                };
+                compared += 1;
+                if let Some(woken_ns) = wait["woken"]["time_ns"].as_u64() {
+                    let delay_us = start_us + wait_us - woken_ns as f64 / 1e3;
+                    assert!(same(found.delay_us, delay_us, 1.0), "{found:?} {wait}");
+                }
+            }
+            let window = counted.begin_ns as f64 / 1e3..counted.end_ns as f64 / 1e3;
+            let switches = theirs.iter().filter(|line| window.contains(&line.out_us)).count();
+            assert_eq!(switches as u64, counted.voluntary + counted.involuntary, "{counted:?}");
+        }
+        // Where the switch before on the CPU is missing, perf takes the time of another one.
+        assert!(compared > 1000 && missing * 10 < compared, "{compared}, {missing} not");
+        Ok(())
+    });
+}
