@@ -58,16 +58,37 @@ impl CounterPage {
     pub fn read(&self) -> Option<PageCount> {
         for _ in 0..RETRIES {
             let before = self.lock().load(Ordering::Acquire);
-            // SAFETY: the page is mapped and readable; volatile because the kernel may write it at any
-            // time, which the lock's number tells.
-            let page = unsafe { self.base.as_ptr().read_volatile() };
-            let count = page_count(&page, read_counter);
+            let count = page_count(&self.fields(), read_counter);
             fence(Ordering::Acquire);
             if self.lock().load(Ordering::Relaxed) == before {
                 return count;
             }
         }
         None
+    }
+
+    /// The fields that counts are made of; volatile because the kernel may write them at any time, which
+    /// the lock's number tells.
+    fn fields(&self) -> Fields {
+        let page = self.base.as_ptr();
+        // SAFETY: the page is mapped for as long as `self`; no reference to it is made.
+        let capabilities = unsafe { &raw const (*page).__bindgen_anon_1.capabilities };
+        // SAFETY: as above.
+        let index = unsafe { &raw const (*page).index };
+        // SAFETY: as above.
+        let offset = unsafe { &raw const (*page).offset };
+        // SAFETY: as above.
+        let width = unsafe { &raw const (*page).pmc_width };
+        Fields {
+            // SAFETY: mapped, readable, aligned, and any bits are a value.
+            capabilities: unsafe { capabilities.read_volatile() },
+            // SAFETY: as above.
+            index: unsafe { index.read_volatile() },
+            // SAFETY: as above.
+            offset: unsafe { offset.read_volatile() },
+            // SAFETY: as above.
+            width_bits: unsafe { width.read_volatile() },
+        }
     }
 
     fn lock(&self) -> &AtomicU32 {
@@ -86,20 +107,24 @@ impl Drop for CounterPage {
     }
 }
 
+/// What of a page says the count.
+#[derive(Clone, Copy)]
+struct Fields {
+    capabilities: u64,
+    index: u32,
+    offset: i64,
+    width_bits: u16,
+}
+
 /// What a page says; `rdpmc` reads a hardware counter, where this architecture has such an instruction.
-fn page_count(
-    page: &perf_event_mmap_page,
-    rdpmc: impl FnOnce(u32) -> Option<u64>,
-) -> Option<PageCount> {
-    // SAFETY: every bit pattern of the union is a valid u64.
-    let capabilities = unsafe { page.__bindgen_anon_1.capabilities };
-    if capabilities & CAP_USER_RDPMC == 0 {
+fn page_count(page: &Fields, rdpmc: impl FnOnce(u32) -> Option<u64>) -> Option<PageCount> {
+    if page.capabilities & CAP_USER_RDPMC == 0 {
         return None;
     }
     let Some(counter) = page.index.checked_sub(1) else {
         return Some(PageCount { count: page.offset as u64, counting: false });
     };
-    let unused = 64_u32.checked_sub(u32::from(page.pmc_width))?;
+    let unused = 64_u32.checked_sub(u32::from(page.width_bits))?;
     // The counter's top bit is a sign: the kernel counts up to 0 from below.
     let value = (rdpmc(counter)?.checked_shl(unused)? as i64) >> unused;
     Some(PageCount { count: page.offset.wrapping_add(value) as u64, counting: true })
@@ -133,17 +158,13 @@ mod tests {
     use crate::OpenFlags;
     use crate::perf_event::tests::dummy_attr;
 
-    fn page(capabilities: u64, index: u32, offset: i64) -> perf_event_mmap_page {
-        // SAFETY: a page is integers alone.
-        let mut page: perf_event_mmap_page = unsafe { std::mem::zeroed() };
-        page.__bindgen_anon_1.capabilities = capabilities;
-        (page.index, page.offset, page.pmc_width) = (index, offset, 48);
-        page
+    fn page(capabilities: u64, index: u32, offset: i64) -> Fields {
+        Fields { capabilities, index, offset, width_bits: 48 }
     }
 
     #[test]
     fn counts_are_offset_and_counter() {
-        let read = |page: &perf_event_mmap_page, value| {
+        let read = |page: &Fields, value| {
             page_count(page, |counter| {
                 assert_eq!(counter, 2);
                 value
@@ -158,7 +179,7 @@ mod tests {
         assert_eq!(read(&page(CAP_USER_RDPMC, 3, 100), Some(negative)), counting(70));
         assert_eq!(read(&page(CAP_USER_RDPMC, 3, 100), None), None);
         let mut wide = page(CAP_USER_RDPMC, 3, 0);
-        wide.pmc_width = 65;
+        wide.width_bits = 65;
         assert_eq!(read(&wide, Some(1)), None);
     }
 

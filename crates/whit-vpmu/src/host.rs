@@ -20,7 +20,8 @@
 //!   So a pause lets the event run on, and what it counts until the resume is dropped. It is stopped when a
 //!   tick comes or when it gives notice meanwhile.
 //! - PERIOD: an event that goes on where it was is at the right distance from its overflow. What was dropped
-//!   in pauses makes its notice come early by as much, once; the device arms it anew then.
+//!   in pauses makes its notice come early by as much, once; the device arms it anew then. Nor does one whose
+//!   overflow is over 2^32 events away need its distance exactly, as that of an event which is only counted.
 
 mod attribute;
 mod calls;
@@ -40,6 +41,11 @@ pub use whit_sys::OverflowSignal;
 const THIS_THREAD: i32 = 0;
 /// On any CPU that the thread runs on.
 const ANY_CPU: i32 = -1;
+
+/// Shortest period of clocks: a guest's overflow is noticed so much later, at most. The kernel's own limit is a
+/// timer every 10 µs, which a guest could keep the CPU busy with; of hardware events it limits the
+/// interrupts (`perf_event_max_sample_rate`).
+pub const CLOCK_PERIOD_MIN_NS: u64 = 100_000;
 
 /// Which host event stands for a guest's.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -153,7 +159,8 @@ impl CounterSource for HostPerf {
 
     fn open(&mut self, config: &EventConfig, arm: Arm) -> Result<HostPerfEvent, OpenError> {
         let host = self.map.get(config).ok_or(OpenError::Unsupported)?;
-        let attr = attribute(host, config, arm.left, &self.options);
+        let period_min = if host.is_clock() { CLOCK_PERIOD_MIN_NS } else { 1 };
+        let attr = attribute(host, config, arm.left.max(period_min), &self.options);
         let fd = match self.open_fd(&attr) {
             Ok(fd) => fd,
             Err(Errno::OPNOTSUPP) if self.options.guest_only => {
@@ -163,14 +170,15 @@ impl CounterSource for HostPerf {
         };
         self.calls.control += 2;
         fd.notify_thread(self.thread).map_err(open_error)?;
-        let page = if self.options.page {
+        // The kernel keeps no page for software events.
+        let page = if self.options.page && !host.is_software() {
             self.calls.map += 1;
             // Without it counts are read, as where the allowance of locked memory is used up.
             CounterPage::map(&fd).ok()
         } else {
             None
         };
-        Ok(HostPerfEvent::new(fd, page, arm.left))
+        Ok(HostPerfEvent::new(fd, page, arm.left, period_min))
     }
 
     fn read(&mut self, event: &mut HostPerfEvent) -> Result<Reading, SourceError> {

@@ -69,6 +69,12 @@ impl PmuModel {
         rows
     }
 
+    /// Whether the device has a register with this number.
+    #[must_use]
+    pub fn has_msr(&self, msr: u32) -> bool {
+        self.register(msr).is_some()
+    }
+
     /// The register with a number, where the device has it.
     pub(crate) fn register(&self, number: u32) -> Option<Register> {
         match self.kind {

@@ -211,6 +211,27 @@ fn what_the_host_cannot_count_stands_still_and_says_so() {
     assert_eq!(vpmu.statistics().open_failures, 1);
 }
 
+/// A guest that wants an interrupt for each event gets as many as the bound lets it have.
+#[test]
+fn short_periods_are_bounded() {
+    let _alone = alone();
+    let signal = OverflowSignal::block().expect("block the signal");
+    let mut vpmu = device(Backing::Reuse, options(), software());
+    let mut written = 0;
+    write(&mut vpmu, SELECT, SAMPLED);
+    while vpmu.statistics().overflows < 20 {
+        write(&mut vpmu, COUNTER, MASK);
+        written += 1;
+        while !signal.take().expect("read the signal") {
+            burn();
+        }
+        vpmu.poll_overflows();
+        vpmu.on_vcpu_enter();
+    }
+    let total = read(&mut vpmu, COUNTER);
+    assert!(total < MASK && written >= 20);
+}
+
 /// What only hardware shows: counts of the guest alone (none here: nobody is in a guest), a page that can
 /// be read, and a pinned event that finds no counter.
 #[test]

@@ -36,6 +36,14 @@ impl HostEvent {
     /// Times that the thread was switched away.
     pub const CONTEXT_SWITCHES: HostEvent = HostEvent { kind: PERF_TYPE_SOFTWARE, config: 3 };
 
+    pub(super) const fn is_clock(self) -> bool {
+        self.is_software() && self.config <= HostEvent::TASK_CLOCK.config
+    }
+
+    pub(super) const fn is_software(self) -> bool {
+        self.kind == PERF_TYPE_SOFTWARE
+    }
+
     /// A hardware event, as an event select says it.
     #[must_use]
     pub const fn raw(config: u64) -> HostEvent {

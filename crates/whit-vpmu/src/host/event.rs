@@ -15,6 +15,8 @@ pub struct HostPerfEvent {
     state: State,
     /// The period that the kernel has, and what is left of the current one as of `seen`.
     distance: Distance,
+    /// Shortest period that it is given.
+    period_min: u64,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -24,6 +26,9 @@ enum State {
     Lingering,
     Disabled,
 }
+
+/// Events from which on an overflow is so far away that a notice which comes too early costs nothing.
+const FAR: u64 = 1 << 32;
 
 /// How far an event is from its next notice, by its count.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -38,6 +43,12 @@ impl Distance {
         Distance { period, left: period, due: false }
     }
 
+    /// Whether a counter can start without another period. Its notice may come early but never late.
+    fn serves(&self, arm: Arm) -> bool {
+        let exact_enough = !arm.moved || (self.left >= FAR && self.left >= arm.left / 2);
+        exact_enough && !self.due && self.left <= arm.left
+    }
+
     /// The kernel begins the same period again whenever one is over.
     fn advance(&mut self, events: u64) {
         if events < self.left {
@@ -50,9 +61,15 @@ impl Distance {
 }
 
 impl HostPerfEvent {
-    pub(super) fn new(fd: PerfEventFd, page: Option<CounterPage>, period: u64) -> HostPerfEvent {
-        let distance = Distance::new(period);
-        HostPerfEvent { fd, page, seen: 0, state: State::Running, distance }
+    /// Of an event that was opened with the period `left`, or with `period_min` where that is longer.
+    pub(super) fn new(
+        fd: PerfEventFd,
+        page: Option<CounterPage>,
+        left: u64,
+        period_min: u64,
+    ) -> HostPerfEvent {
+        let distance = Distance::new(left.max(period_min));
+        HostPerfEvent { fd, page, seen: 0, state: State::Running, distance, period_min }
     }
 
     pub(super) fn has_page(&self) -> bool {
@@ -83,8 +100,8 @@ impl HostPerfEvent {
             // What was counted in the pause is dropped.
             self.advance(calls)?;
         }
-        // It may come early but never late.
-        if arm.moved || self.distance.due || self.distance.left > arm.left {
+        let arm = Arm { left: arm.left.max(self.period_min), ..arm };
+        if !self.distance.serves(arm) {
             self.arm(arm.left, calls)?;
         }
         if self.state == State::Disabled {
@@ -97,6 +114,7 @@ impl HostPerfEvent {
 
     /// Begins a new period.
     pub(super) fn arm(&mut self, left: u64, calls: &mut HostCalls) -> Result<(), SourceError> {
+        let left = left.max(self.period_min);
         calls.period += 1;
         self.fd.set_period(left).map_err(host_error)?;
         self.distance = Distance::new(left);
@@ -145,7 +163,24 @@ fn host_error(error: Errno) -> SourceError {
 
 #[cfg(test)]
 mod tests {
-    use super::Distance;
+    use super::{Distance, FAR};
+    use crate::source::{Arm, Token};
+
+    #[test]
+    fn a_period_serves_where_its_notice_is_not_late() {
+        let arm = |left, moved| Arm { left, moved, token: Token::from_bits(0) };
+        let mut distance = Distance::new(100);
+        distance.advance(10);
+        assert!(distance.serves(arm(90, false)) && distance.serves(arm(95, false)));
+        assert!(!distance.serves(arm(89, false)), "late");
+        assert!(!distance.serves(arm(90, true)), "as the guest wrote it: exactly");
+        distance.advance(90);
+        assert!(!distance.serves(arm(100, false)), "due");
+        let mut far = Distance::new(4 * FAR);
+        far.advance(FAR);
+        assert!(far.serves(arm(4 * FAR, true)));
+        assert!(!far.serves(arm(2 * FAR, true)) && !far.serves(arm(8 * FAR, true)));
+    }
 
     #[test]
     fn periods_follow_each_other() {
