@@ -1,0 +1,67 @@
+//! Connects [`whit_vpmu`] to KVM, and boots a small guest that samples with it.
+//!
+//! - [`forward_msrs`]: accesses to the PMU's registers leave the guest (KVM_CAP_X86_USER_SPACE_MSR,
+//!   KVM_X86_SET_MSR_FILTER).
+//! - [`tell_cpuid`]: the guest finds the PMU (KVM_SET_CPUID2).
+//! - [`KvmVpmu`]: answers the exits and injects interrupts as NMIs. KVM's own PMU has to be off or unused: the filter
+//!   takes its registers.
+//! - [`interrupt_on_overflow`]: the host events' signal ends KVM_RUN (KVM_SET_SIGNAL_MASK).
+//! - [`guest`]: a VM for the image that is built from `guest/`.
+//!
+//! What RDPMC cannot do is said in [`whit_vpmu`]'s documentation, first thing.
+//!
+//! # Unsafe code
+//!
+//! Two blocks: the guest's memory is given to the kernel (`guest`), and KVM_SET_SIGNAL_MASK, for which `kvm-ioctls` has
+//! no function. On other systems than x86-64 Linux the crate is empty.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![deny(unsafe_code)]
+
+mod adapter;
+mod cpuid;
+pub mod guest;
+mod line;
+mod setup;
+mod signal_mask;
+
+pub use adapter::KvmVpmu;
+pub use cpuid::tell_cpuid;
+pub use line::Line;
+pub use setup::forward_msrs;
+pub use signal_mask::interrupt_on_overflow;
+
+/// What KVM refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no `/dev/kvm`, or this user may not open it.
+    #[error(
+        "cannot open /dev/kvm: {0}; load kvm_intel or kvm_amd, and join the group that owns it"
+    )]
+    NoKvm(#[source] kvm_ioctls::Error),
+    /// KVM lacks something.
+    #[error("this kernel's KVM lacks {0}: it is in Linux 5.10 and later")]
+    Lacks(&'static str),
+    /// A call failed.
+    #[error("{call} failed: {source}")]
+    Call {
+        /// Which.
+        call: &'static str,
+        /// Why.
+        source: kvm_ioctls::Error,
+    },
+    /// The guest's memory cannot be had.
+    #[error("cannot allocate the guest's memory: {0}")]
+    Memory(String),
+    /// The guest did what it should not.
+    #[error("the guest {0}")]
+    Guest(String),
+    /// The host's events cannot be had.
+    #[error("cannot count on the host: {0}")]
+    Host(#[from] whit_vpmu::OpenError),
+}
+
+fn call(call: &'static str) -> impl FnOnce(kvm_ioctls::Error) -> Error {
+    move |source| Error::Call { call, source }
+}

@@ -1,0 +1,83 @@
+//! A real guest samples with the device: its samples are as many as periods of what the host's event counted.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::io::Write;
+use std::time::Duration;
+
+use whit_vpmu::host::{EventMap, HostEvent, HostOptions, HostPerf, OverflowSignal};
+use whit_vpmu::{Backing, IntelPmu, PmuModel, VpmuConfig};
+use whit_vpmu_kvm::Error;
+use whit_vpmu_kvm::guest::{Run, Work, run};
+
+/// Instructions, for the guest; the host counts the vCPU thread's task clock, which knows no difference between
+/// guest and host.
+const CODE: u64 = 0xc0;
+/// Nanoseconds.
+const PERIOD: u64 = 3_000_000;
+const SAMPLES: u64 = 20;
+
+fn skip(name: &str, reason: &str) {
+    let line = format!("{name}: {reason}\n");
+    eprint!("skipped {line}");
+    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
+        let log = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
+    }
+}
+
+fn boot(name: &str, model: PmuModel, backing: Backing) -> Option<Run> {
+    let signal = OverflowSignal::block().expect("block the signal");
+    let mut options = HostOptions::default();
+    options.guest_only = false;
+    let map = EventMap::Table(vec![(CODE, HostEvent::TASK_CLOCK)]);
+    let host = HostPerf::for_this_thread(map, options).expect("the anchor");
+    let mut config = VpmuConfig::new(model);
+    config.backing = backing;
+    let limit = Duration::from_secs(60);
+    let work = Work { samples: SAMPLES, period: PERIOD, code: CODE, limit };
+    match run(config, host, &work, &signal) {
+        Ok(run) => Some(run),
+        Err(Error::NoKvm(error)) => {
+            skip(name, &format!("/dev/kvm cannot be opened ({error})"));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn check(run: &Run) {
+    let report = &run.report;
+    assert!(report.samples >= SAMPLES, "{run:?}");
+    assert_eq!((report.not_ours, run.statistics.faults), (0, 0), "{run:?}");
+    assert_eq!(report.interrupts, run.nmis, "{run:?}");
+    // A sample for each period; the last one is not over, and what is counted from an overflow until its
+    // handler stops the counter (the skid) belongs to the next, unless it is more than a whole period.
+    let periods = report.count / PERIOD;
+    assert!(report.samples <= periods, "{run:?}");
+    let overruns = run.statistics.overflows;
+    assert_eq!(report.samples, overruns, "each overflow is a sample: {run:?}");
+    assert!(run.statistics.pmis >= SAMPLES && run.signals >= SAMPLES, "{run:?}");
+}
+
+#[test]
+fn an_intel_guest_samples() {
+    let model = PmuModel::intel(IntelPmu::default()).expect("a model");
+    for backing in [Backing::Reuse, Backing::Recreate] {
+        let Some(run) = boot("whit-vpmu-kvm an_intel_guest_samples", model, backing) else {
+            return;
+        };
+        check(&run);
+        let opened = run.statistics.opens;
+        assert!(if backing == Backing::Reuse { opened == 1 } else { opened > SAMPLES }, "{run:?}");
+    }
+}
+
+#[test]
+fn an_amd_guest_samples() {
+    let model = PmuModel::amd_v2(6).expect("a model");
+    let Some(run) = boot("whit-vpmu-kvm an_amd_guest_samples", model, Backing::Reuse) else {
+        return;
+    };
+    check(&run);
+}
