@@ -4,7 +4,8 @@
 //   token [--milliseconds M] [--work W] [--cpu C] DIR...
 //
 // One process for each DIR, the directory of a cgroup, in that order. Each hop costs W nanoseconds of
-// work in user mode. CPU C (default: the first that may be used) runs all of them. For each line of
+// work in user mode. CPU C (default: the last that may be used,
+// which has the fewest interrupts) runs all of them. For each line of
 // standard input, the hops of M milliseconds are measured: two lines say the response times (from
 // passing the token on to having done the work) and the result. So one set of processes can be measured
 // several times while something else about the machine is changed. The end of input ends it.
@@ -50,7 +51,7 @@ struct ring {
     pid_t *pids;
     int (*pipes)[2];
     uint64_t work_ns;
-    uint64_t cpu;  // UINT64_MAX: the first that may be used
+    uint64_t cpu;  // UINT64_MAX: the last that may be used
 };
 
 static uint64_t now_ns(void) {
@@ -85,7 +86,7 @@ static bool enter(const char *cgroup) {
 static bool use_cpu(uint64_t cpu) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return false;
-    for (unsigned c = 0; cpu == UINT64_MAX && c < CPU_SETSIZE; c++)
+    for (unsigned c = CPU_SETSIZE; cpu == UINT64_MAX && c-- > 0;)
         if (CPU_ISSET(c, &set)) cpu = c;
     if (cpu >= CPU_SETSIZE) {
         errno = EINVAL;

@@ -113,9 +113,10 @@ pub struct Run {
 }
 
 impl Run {
+    /// By medians: a mean has whatever else had the CPU for a while.
     fn added_ns(&self) -> f64 {
         let [before, after] = self.alone;
-        self.hops.mean_ns - (before.mean_ns + after.mean_ns) / 2.0
+        self.hops.median_ns - (before.median_ns + after.median_ns) / 2.0
     }
 }
 
@@ -126,7 +127,7 @@ impl Table {
         Table { cgroups, work_ns, rows: counters.iter().map(row).collect() }
     }
 
-    /// What a hop took longer than with nobody counting, in nanoseconds.
+    /// What half of the hops took longer than with nobody counting, in nanoseconds.
     pub fn added_ns(&self, counter: CounterKind) -> Option<Spread> {
         let row = self.rows.iter().find(|row| row.counter == counter)?;
         Spread::of(row.runs.iter().map(Run::added_ns))

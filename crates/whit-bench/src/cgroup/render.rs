@@ -6,11 +6,11 @@ use crate::summary::Spread;
 
 const HEADINGS: [&str; 7] = [
     "counting",
-    "hop ns",
+    "median hop ns",
     "added ns",
     "of perf's",
-    "median response ns",
-    "99 % response ns",
+    "mean hop ns",
+    "99 % of hops ns",
     "counter's CPU %",
 ];
 
@@ -71,7 +71,7 @@ fn of_hops<'a>(hops: impl Iterator<Item = &'a Hops> + Clone, middle: [String; 2]
         Spread::of(hops.clone().map(field)).map_or_else(String::new, |values| spread(&values))
     };
     let [added, of_perfs] = middle;
-    vec![of(|h| h.mean_ns), added, of_perfs, of(|h| h.median_ns), of(|h| h.p99_ns)]
+    vec![of(|h| h.median_ns), added, of_perfs, of(|h| h.mean_ns), of(|h| h.p99_ns)]
 }
 
 /// What is added, of what `perf stat -G` adds; medians of both.

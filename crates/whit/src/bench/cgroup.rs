@@ -25,11 +25,11 @@ pub(super) struct CgroupArgs {
     work: Vec<u64>,
 
     /// Runs of each
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long each run takes
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    /// How long each of them is measured
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     milliseconds: u64,
 
     /// Events to count [default: cycles,instructions where there is a PMU, else cpu-clock,page-faults]
