@@ -66,7 +66,7 @@ impl Csv<'_> {
             let _ = write!(out, "{separator}{:.2}%", row.noise_percent);
         }
         let (running, percent) = (row.reading.running_ns, row.reading.percent_running());
-        let _ = write!(out, "{separator}{running}{separator}{percent:.2}");
+        let _ = write!(out, "{separator}{running}{separator}{}", plain(percent, 2));
         let metrics = match is_counted {
             true => view.shadow.metrics(counter, row.label, row.count),
             false => Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::number::plain;
 use super::{Moment, Style, View, no_count};
 use crate::metric::Metric;
 use crate::table::{Aggregation, Row};
@@ -73,7 +74,8 @@ fn object(out: &mut String, view: &View<'_>, row: &Row, style: &Style) {
         let _ = write!(out, "\"variance\" : {:.2}, ", row.noise_percent);
     }
     let (running, percent) = (row.reading.running_ns, row.reading.percent_running());
-    let _ = write!(out, "\"event-runtime\" : {running}, \"pcnt-running\" : {percent:.2}, ");
+    let percent = plain(percent, 2);
+    let _ = write!(out, "\"event-runtime\" : {running}, \"pcnt-running\" : {percent}, ");
     let metrics = match is_counted {
         true => view.shadow.metrics(counter, row.label, row.count),
         false => Vec::new(),

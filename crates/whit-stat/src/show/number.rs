@@ -39,12 +39,18 @@ impl NumberStyle {
 /// Largest number up to which every whole one is exact.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// With a point and without groups. Most counts are whole, and whole numbers are quick to write.
+/// With a point and without groups. Most counts and shares are whole, and whole numbers are quick to
+/// write.
 pub(super) fn plain(value: f64, decimals: usize) -> String {
-    match decimals == 0 && value.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(&value) {
-        true => (value as u64).to_string(),
-        false => format!("{value:.decimals$}"),
+    if value.fract() != 0.0 || !(0.0..=WHOLE_MAX).contains(&value) || value.is_sign_negative() {
+        return format!("{value:.decimals$}");
     }
+    let mut text = (value as u64).to_string();
+    if decimals > 0 {
+        text.push('.');
+        text.extend(std::iter::repeat_n('0', decimals));
+    }
+    text
 }
 
 /// Digits behind the point of a count with this scale, as in perf.
@@ -66,8 +72,9 @@ mod tests {
         for (value, text) in [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1e6, "1,000,000")] {
             assert_eq!(english.fixed(value, 0, 0), text);
         }
-        for value in [0.0, 7.0, 1e15, 1e18, 0.5, 2.5, 1e300] {
+        for value in [0.0, -0.0, 7.0, 100.0, 1e15, 1e18, 0.5, 2.5, -3.0, 1e300, f64::NAN] {
             assert_eq!(plain(value, 0), format!("{value:.0}"));
+            assert_eq!(plain(value, 2), format!("{value:.2}"));
         }
         assert_eq!((decimals(1.0), decimals(1e-6), decimals(64.0)), (0, 2, 0));
     }
