@@ -254,6 +254,24 @@ impl Source for BpfSource {
     }
 }
 
+/// What the PMU counts where cgroups are counted by BPF: each different event, whoever runs, and the
+/// kernel's cgroup events beside them. `None` where nothing of a cgroup is counted by BPF.
+pub fn shared(counters: &[Counter]) -> Option<Vec<Counter>> {
+    let split = Split::of(counters);
+    if !split.serves_cgroups(counters) {
+        return None;
+    }
+    let rest = split.rest(counters);
+    let mut all = split.distinct;
+    let offset = all.len();
+    let place = |counter: Counter| Counter {
+        leader: counter.leader.map(|leader| leader + offset),
+        ..counter
+    };
+    all.extend(rest.into_iter().map(place));
+    Some(all)
+}
+
 fn reading(count: whit_bpf::cgroup::Count) -> Reading {
     let whit_bpf::cgroup::Count { value, enabled_ns, running_ns } = count;
     Reading { value, enabled_ns, running_ns }

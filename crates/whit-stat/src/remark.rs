@@ -20,6 +20,11 @@ pub enum Remark {
     TooDeep(u64),
 }
 
+/// So many of something.
+fn of(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 impl Remark {
     /// Whether it is about something that went wrong while counting.
     pub fn is_finding(&self) -> bool {
@@ -37,13 +42,16 @@ impl fmt::Display for Remark {
         match self {
             Remark::ByBpf { cgroups, events, cpus } => write!(
                 f,
-                "{cgroups} cgroups counted by BPF: {events} events on each of {cpus} CPUs are read \
-                 at changes of cgroup"
+                "counted by BPF: {}, from {} on each of {}, read at changes of cgroup",
+                of(*cgroups, "cgroup"),
+                of(*events, "event"),
+                of(*cpus, "CPU")
             ),
             Remark::ByKernel { cgroups } => write!(
                 f,
-                "{cgroups} cgroups counted by the kernel's cgroup events, which are switched at \
-                 changes of cgroup"
+                "counted by the kernel's cgroup events: {}, from events that are switched at changes \
+                 of cgroup",
+                of(*cgroups, "cgroup")
             ),
             Remark::MovesAtSwitches => write!(
                 f,
@@ -65,5 +73,20 @@ impl fmt::Display for Remark {
                 "{times} cgroups ran that are too deep below any counted one to belong to it"
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_what_went_wrong() {
+        let by_bpf = Remark::ByBpf { cgroups: 1, events: 3, cpus: 2 };
+        let text =
+            "counted by BPF: 1 cgroup, from 3 events on each of 2 CPUs, read at changes of cgroup";
+        assert_eq!(by_bpf.to_string(), text);
+        assert!(!by_bpf.is_finding() && !Remark::TooDeep(0).is_finding());
+        assert!(Remark::UnseenSwitches(2).is_finding());
     }
 }

@@ -208,6 +208,23 @@ mod tests {
     }
 
     #[test]
+    fn what_the_pmu_counts_is_each_event_once_and_the_rest() {
+        let all = in_cgroups("cycles,{r1:D,r2}", &["a"]);
+        let shared = crate::bpf::shared(&all).unwrap();
+        let of = |c: &Counter| (c.event.name.clone(), c.leader, c.cgroup.as_deref().is_some());
+        let wanted = [
+            ("cycles", None, false),
+            ("r1:D", Some(1), true),
+            ("r2", Some(1), true),
+            ("r1:D", Some(3), false),
+            ("r2", Some(3), false),
+        ];
+        let wanted = wanted.map(|(name, leader, is_in)| (name.to_owned(), leader, is_in));
+        assert_eq!(shared.iter().map(of).collect::<Vec<_>>(), wanted);
+        assert_eq!(crate::bpf::shared(&in_cgroups("cycles", &[])), None);
+    }
+
+    #[test]
     fn more_events_than_there_is_room_for_are_the_kernels() {
         let text: Vec<_> = (0..EVENTS_MAX + 8).map(|n| format!("r{n:x}")).collect();
         let all = in_cgroups(&text.join(","), &["a"]);

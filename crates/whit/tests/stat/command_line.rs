@@ -152,6 +152,15 @@ fn a_plan_is_made_before_anything_is_counted() {
     assert!(text.ends_with("needs no counter of this PMU: faults\n"), "{text}");
     let output = plan(&["--plan=i386"]);
     assert!(said(&output).contains("choose one of skylake,"), "{}", said(&output));
+    // Two cgroups share what BPF counts; the kernel counts each while its tasks run.
+    for (engine, heading, times) in [
+        ("--bpf-counters=on", "cgroups counted by BPF", 1),
+        ("--bpf-counters=off", "while tasks of", 2),
+    ] {
+        let line = ["--plan=k10", engine, "-a", "-e", "r1,r2", "-G", "a,/b"];
+        let text = String::from_utf8_lossy(&plan(&line).stdout).into_owned();
+        assert_eq!(text.matches(heading).count(), times, "{text}");
+    }
     // Nobody to count is needed; a machine without a PMU says what can be planned for.
     let output = plan(&["--plan", "-e", "cycles"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap() + &said(&output);

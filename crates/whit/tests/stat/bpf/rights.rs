@@ -45,7 +45,7 @@ fn without_the_right_to_bpf_the_kernels_events_count_and_that_is_said_once() {
         let warning =
             "it takes cap_bpf and cap_perfmon: run whit as root or set it up with whit setup";
         assert!(text.contains(warning) && text.contains("--bpf-counters=off says that"), "{text}");
-        assert!(text.contains("1 cgroups counted by the kernel's cgroup events"), "{text}");
+        assert!(text.contains("counted by the kernel's cgroup events: 1 cgroup"), "{text}");
         assert!(count(&rows(&text), "page-faults", &name) > 100.0, "{text}");
         let (succeeded, text) = off;
         assert!(succeeded && !text.contains("warning"), "{text}");
@@ -69,7 +69,7 @@ fn a_member_counts_by_bpf_and_the_command_gains_nothing() {
         let output = by_nobody(&whit, &[&line[..], &["cat", "/proc/self/status"]].concat());
         let text = said(&output);
         assert!(output.status.success(), "{text}");
-        assert!(text.contains("1 cgroups counted by BPF"), "{text}");
+        assert!(text.contains("counted by BPF: 1 cgroup"), "{text}");
         let status = String::from_utf8_lossy(&output.stdout).into_owned();
         for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
             let line = status.lines().find(|line| line.starts_with(set)).expect(set);

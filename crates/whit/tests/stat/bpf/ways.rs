@@ -150,8 +150,8 @@ fn text_says_what_counted_and_other_forms_do_not() {
             let line = ["-a", "-e", "page-faults", "-G", &group.name, "sh", "-c", &script];
             counted(&[options, &line].concat())
         };
-        let by_bpf = "1 cgroups counted by BPF: 1 events on each of";
-        let by_kernel = "1 cgroups counted by the kernel's cgroup events";
+        let by_bpf = "counted by BPF: 1 cgroup, from 1 event on each of";
+        let by_kernel = "counted by the kernel's cgroup events: 1 cgroup";
         assert!(run(&[]).contains(by_bpf));
         assert!(run(&["--bpf-counters"]).contains(by_bpf), "bare, it is on");
         assert!(run(&["-I", "100"]).starts_with(&format!(" # {by_bpf}")));
