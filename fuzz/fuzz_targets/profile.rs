@@ -8,12 +8,14 @@ use std::path::Path;
 use whit_fuzz::{Verdict, fuzz_target, with_file};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{EventId, Profile};
+use whit_profile::switches::{self, SwitchOptions, SwitchSums, Switches};
 use whit_profile::{LoadOptions, load, script};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::hists::HistsOptions;
 use whit_view::html::{HtmlOptions, write_html};
 use whit_view::stdio::{self, StdioOptions};
+use whit_view::switches::{SwitchViewOptions, View};
 
 /// Text of samples: their times alone, with chains made and thrown away.
 struct Times;
@@ -37,6 +39,9 @@ const DICTIONARY: &[&str] = &[
     "\x07\0\0\0\0\0\x28\0",
     "\x09\0\0\0\x02\0\x28\0",
     "\x11\0\0\0\0\0\x38\0",
+    "\x0e\0\0\0\0\x20\x20\0",
+    "\x0e\0\0\0\0\0\x20\0",
+    "\x0f\0\0\0\0\x60\x30\0",
     "\u{80}\u{ff}",
     "//anon",
     "jit-1.dump",
@@ -71,6 +76,19 @@ fn show(profile: &Profile, with_page: bool) {
     }
 }
 
+/// All views of the context switches, and their sums.
+fn show_switches(profile: &Profile, switches: &Switches) -> SwitchSums {
+    let written = "into a sink";
+    let options = SwitchViewOptions::default();
+    let views = [View::Tree, View::Flat, View::Threads, View::Worst, View::Wakers];
+    let out = &mut sink();
+    whit_view::switches::write_text(out, profile, switches, &views, &options).expect(written);
+    whit_view::switches::write_json(out, profile, switches, &options).expect(written);
+    let mut total = SwitchSums::default();
+    switches.rows.iter().for_each(|row| total.add(&row.sums));
+    total
+}
+
 fn samples(profile: &Profile) -> u64 {
     profile.events.iter().map(|event| event.samples).sum()
 }
@@ -91,6 +109,18 @@ fuzz_target!(DICTIONARY, |data| {
         if sum.is_multiple_of(16) {
             let parallel = load(&recording, &options(3), &|_, _| {}).expect("nothing changes it");
             assert_eq!(samples(&profile), samples(&parallel));
+        }
+        let wanted = SwitchOptions { max_worst: 5, max_stretches: 20 };
+        let switches = |threads| {
+            let loaded = switches::load(&recording, &options(threads), wanted, &|_, _| {});
+            let (profile, switches) = loaded.expect("nothing changes the file");
+            assert!(switches.timeline.stretches.len() <= 20.max(profile.threads.len()));
+            (samples(&profile), show_switches(&profile, &switches))
+        };
+        let (with_switches, total) = switches(1);
+        assert_eq!(with_switches, samples(&profile));
+        if sum.is_multiple_of(16) {
+            assert_eq!(switches(3), (with_switches, total));
         }
         let mut times = Vec::new();
         let summary = script::script(&recording, &options(1), &|_, _| {}, &Times, &mut times);
