@@ -1,5 +1,6 @@
 //! Finds the row of call frame information for an address.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use gimli::{
@@ -42,6 +43,18 @@ pub(crate) trait RowVisitor {
         fde: &FrameDescriptionEntry<Reader<'a>>,
         row: &UnwindTableRow<usize>,
     ) -> Self::Output;
+}
+
+/// Receives every row of a section.
+pub(crate) trait RowSink {
+    /// `row` holds for the addresses of `range`.
+    fn row<'a, S: UnwindSection<Reader<'a>>>(
+        &mut self,
+        section: &S,
+        fde: &FrameDescriptionEntry<Reader<'a>>,
+        row: &UnwindTableRow<usize>,
+        range: Range<u64>,
+    );
 }
 
 /// One section of call frame information.
@@ -88,6 +101,26 @@ impl CfiTable {
                 section.set_vendor(vendor);
                 let offset = self.fde_offset(svma, &section)?;
                 visit_fde(&section, &self.bases, offset, svma, context, visitor)
+            }
+        }
+    }
+
+    /// Shows `sink` every row, by ascending address. Where entries overlap, the one that starts last
+    /// counts up to its end, as it does in [`CfiTable::visit_row`].
+    pub(crate) fn for_each_row(&self, context: &mut UnwindContext<usize>, sink: &mut impl RowSink) {
+        let vendor = if self.arch == Arch::Aarch64 { Vendor::AArch64 } else { Vendor::Default };
+        match self.kind {
+            SectionKind::EhFrame => {
+                let mut section = EhFrame::new(&self.bytes, LittleEndian);
+                section.set_address_size(ADDRESS_SIZE_BYTES);
+                section.set_vendor(vendor);
+                FdeIndex::build(&section, &self.bases).rows(&section, &self.bases, context, sink);
+            }
+            SectionKind::DebugFrame => {
+                let mut section = DebugFrame::new(&self.bytes, LittleEndian);
+                section.set_address_size(ADDRESS_SIZE_BYTES);
+                section.set_vendor(vendor);
+                FdeIndex::build(&section, &self.bases).rows(&section, &self.bases, context, sink);
             }
         }
     }
@@ -177,6 +210,31 @@ impl FdeIndex {
         FdeIndex {
             starts: entries.iter().map(|(start, _)| *start).collect(),
             offsets: entries.iter().map(|(_, offset)| *offset).collect(),
+        }
+    }
+
+    fn rows<'a, S: UnwindSection<Reader<'a>>>(
+        &self,
+        section: &S,
+        bases: &BaseAddresses,
+        context: &mut UnwindContext<usize>,
+        sink: &mut impl RowSink,
+    ) {
+        for (at, offset) in self.offsets.iter().enumerate() {
+            let offset = S::Offset::from(*offset as usize);
+            let Ok(fde) = section.fde_from_offset(bases, offset, S::cie_from_offset) else {
+                continue;
+            };
+            let next = self.starts.get(at + 1).copied().unwrap_or(u64::MAX);
+            let end = fde.end_address().min(next);
+            let Ok(mut rows) = fde.rows(section, bases, context) else { continue };
+            // A row that cannot be read ends the entry, as it ends a look-up there.
+            while let Ok(Some(row)) = rows.next_row() {
+                let range = row.start_address().max(self.starts[at])..row.end_address().min(end);
+                if range.start < range.end {
+                    sink.row(section, &fde, row, range);
+                }
+            }
         }
     }
 

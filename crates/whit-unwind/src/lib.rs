@@ -43,6 +43,7 @@ mod regs;
 mod rule;
 mod rule_cache;
 mod stack;
+pub mod table;
 mod unwinder;
 
 pub use address_space::{AddressSpace, Bias};

@@ -102,6 +102,11 @@ impl ModuleUnwindInfo {
         self.0.id
     }
 
+    /// The sections, in the order in which they are asked.
+    pub(crate) fn tables(&self) -> &[CfiTable] {
+        &self.0.tables
+    }
+
     /// Shows `visitor` the row for `svma`; `None` where no table covers it.
     pub(crate) fn visit_row<V: RowVisitor>(
         &self,

@@ -1,0 +1,182 @@
+//! Tables say what the call frame information says, at every address; whatever bytes come.
+
+use gimli::{FrameDescriptionEntry, UnwindContext, UnwindSection, UnwindTableRow};
+use object::{Object, ObjectSection, ObjectSegment};
+use proptest::prelude::*;
+use whit_types::{Arch, Svma};
+
+use super::rules::{Base, CompactRule, FramePointer, Unsupported};
+use super::{BUCKET_BYTES, NoTable, UnwindTable, wire};
+use crate::cfi::{Reader, RowVisitor};
+use crate::{ModuleSections, ModuleUnwindInfo, Section};
+
+/// What a look-up in the call frame information itself gives.
+struct Direct;
+
+impl RowVisitor for Direct {
+    type Output = CompactRule;
+
+    fn visit<'a, S: UnwindSection<Reader<'a>>>(
+        &mut self,
+        section: &S,
+        fde: &FrameDescriptionEntry<Reader<'a>>,
+        row: &UnwindTableRow<usize>,
+    ) -> CompactRule {
+        CompactRule::from_row(section, fde, row)
+    }
+}
+
+fn own_program() -> (ModuleUnwindInfo, Vec<std::ops::Range<Svma>>) {
+    let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let section = |name: &str| {
+        let section = elf.section_by_name(name).unwrap();
+        Section { start: Svma(section.address()), bytes: section.data().unwrap().to_vec().into() }
+    };
+    let mut sections = ModuleSections::none(Arch::X86_64);
+    sections.eh_frame = Some(section(".eh_frame"));
+    let code = elf.segments().map(|s| Svma(s.address())..Svma(s.address() + s.size()));
+    (ModuleUnwindInfo::new(sections), code.collect())
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_address_of_this_program_has_the_rule_of_its_row() {
+    let (module, code) = own_program();
+    let table = UnwindTable::build(Arch::X86_64, &module, &code).unwrap();
+    let range = table.range();
+    let (mut context, mut known, mut plt) = (UnwindContext::new(), 0u64, 0u64);
+    // A step that meets every offset in a bucket.
+    for svma in (range.start.0..range.end.0).step_by(97) {
+        let direct = module.visit_row(svma, &mut context, &mut Direct);
+        let direct = direct.unwrap_or(CompactRule::UNCOVERED);
+        assert_eq!(table.find(Svma(svma)), Some(direct), "at {svma:#x}");
+        known += u64::from(direct.base == Base::Sp);
+        plt += u64::from(direct.base == Base::Plt);
+    }
+    assert!(known > 1000, "{known} {plt}");
+    assert_eq!(table.find(Svma(range.end.0)), None);
+    assert_eq!(wire::decode(&wire::encode(&table)), Ok(table));
+}
+
+#[test]
+fn rules_are_encoded_and_no_other_bytes_are_taken() {
+    let bases = [
+        Base::Outermost,
+        Base::Sp,
+        Base::Fp,
+        Base::FpDeref,
+        Base::SpDeref,
+        Base::Plt,
+        Base::Signal,
+        Base::Uncovered,
+        Base::Unsupported(Unsupported::CfaExpression),
+        Base::Unsupported(Unsupported::Signal),
+    ];
+    for (number, base) in bases.into_iter().enumerate() {
+        for fp in [FramePointer::Same, FramePointer::AtCfa(-16), FramePointer::AtFp(i16::MIN)] {
+            let rule = CompactRule { base, cfa: -5 - number as i32, addend: 504, fp };
+            assert_eq!(CompactRule::decode(rule.encode()), Some(rule));
+        }
+    }
+    assert_eq!(CompactRule::decode([13, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(CompactRule::decode([1, 3, 0, 0, 0, 0, 0, 0]), None);
+    // A distance of a register that is not saved.
+    assert_eq!(CompactRule::decode([1, 0, 1, 0, 0, 0, 0, 0]), None);
+}
+
+#[test]
+fn arm64_has_no_tables_and_neither_has_what_does_not_describe_itself() {
+    for (arch, wanted) in [(Arch::Aarch64, NoTable::Arch), (Arch::X86_64, NoTable::NoUnwindInfo)] {
+        let module = ModuleUnwindInfo::none(arch);
+        assert_eq!(UnwindTable::build(arch, &module, &[]), Err(wanted));
+    }
+}
+
+/// A section of one common entry and these functions: first address, length, instructions.
+fn eh_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut section = vec![20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
+    section.resize(24, 0);
+    for (start, length, instructions) in functions {
+        let mut body = start.to_le_bytes().to_vec();
+        body.extend(length.to_le_bytes());
+        body.extend(instructions);
+        body.resize(body.len().next_multiple_of(8) + 4, 0);
+        let cie_distance = section.len() as u32 + 4;
+        section.extend((body.len() as u32 + 4).to_le_bytes());
+        section.extend(cie_distance.to_le_bytes());
+        section.extend(body);
+    }
+    section
+}
+
+fn module(eh_frame: Vec<u8>, debug_frame: Option<Vec<u8>>) -> ModuleUnwindInfo {
+    let mut sections = ModuleSections::none(Arch::X86_64);
+    sections.eh_frame = Some(Section { start: Svma(0x10_0000), bytes: eh_frame.into() });
+    sections.debug_frame = debug_frame.map(Into::into);
+    ModuleUnwindInfo::new(sections)
+}
+
+const CODE: std::ops::Range<Svma> = Svma(0x1000)..Svma(0x9000);
+
+proptest! {
+    /// Functions that overlap, repeat, leave gaps and stick out of the code.
+    #[test]
+    fn overlapping_functions_mean_what_a_look_up_means(
+        functions in prop::collection::vec(
+            (0u64..0xa000, 0u64..0x900, prop::collection::vec(any::<u8>(), 0..20)), 1..30),
+    ) {
+        let module = module(eh_frame(&functions), None);
+        let table = UnwindTable::build(Arch::X86_64, &module, &[CODE]);
+        let mut context = UnwindContext::new();
+        for svma in (0..0xb000).step_by(5) {
+            let direct = module.visit_row(svma, &mut context, &mut Direct);
+            let inside = (CODE.start.0..CODE.end.0).contains(&svma);
+            let wanted = direct.filter(|_| inside).unwrap_or(CompactRule::UNCOVERED);
+            let found = table.as_ref().ok().and_then(|table| table.find(Svma(svma)));
+            prop_assert_eq!(found.unwrap_or(CompactRule::UNCOVERED), wanted, "at {:#x}", svma);
+        }
+    }
+
+    #[test]
+    fn arbitrary_sections_are_survived(
+        eh_frame in prop::collection::vec(any::<u8>(), 0..300),
+        debug_frame in prop::option::of(prop::collection::vec(any::<u8>(), 0..300)),
+    ) {
+        let module = module(eh_frame, debug_frame);
+        if let Ok(table) = UnwindTable::build(Arch::X86_64, &module, &[CODE, Svma(0)..Svma(u64::MAX)]) {
+            prop_assert_eq!(wire::decode(&wire::encode(&table)), Ok(table));
+        }
+    }
+
+    #[test]
+    fn changed_files_are_refused(at in any::<prop::sample::Index>(), bit in 0u8..8, cut in any::<prop::sample::Index>()) {
+        let functions = [(0x2000, 0x100, vec![0x0e, 16]), (0x3000, 0x10, vec![])];
+        let table = UnwindTable::build(Arch::X86_64, &module(eh_frame(&functions), None), &[CODE]).unwrap();
+        prop_assert_eq!(table.range(), Svma(0x2000)..Svma(0x3000 + BUCKET_BYTES));
+        let good = wire::encode(&table);
+        let mut bad = good.clone();
+        bad[at.index(good.len())] ^= 1 << bit;
+        prop_assert!(wire::decode(&bad).is_err());
+        prop_assert!(wire::decode(&good[..cut.index(good.len())]).is_err());
+    }
+
+    /// A file that was made to be believed: the checksum is right, the rest is not.
+    #[test]
+    fn forged_files_cannot_lead_astray(words in prop::collection::vec(any::<u32>(), 4..60), start in any::<u64>(), counts in prop::array::uniform3(0u32..20)) {
+        let mut bytes = wire::MAGIC.to_vec();
+        bytes.extend(start.to_le_bytes());
+        counts.iter().chain(&[BUCKET_BYTES as u32]).for_each(|n| bytes.extend(n.to_le_bytes()));
+        bytes.extend([0; 8]);
+        words.iter().for_each(|word| bytes.extend((word % 40).to_le_bytes()));
+        bytes.truncate(wire::HEADER_BYTES + (4 * (counts[0] + counts[1]) + 8 * counts[2]) as usize);
+        let sum = wire::checksum(&bytes);
+        bytes[32..40].copy_from_slice(&sum.to_le_bytes());
+        if let Ok(table) = wire::decode(&bytes) {
+            let range = table.range();
+            for svma in (range.start.0..range.end.0).step_by(17) {
+                prop_assert!(table.find(Svma(svma)).is_some());
+            }
+        }
+    }
+}
