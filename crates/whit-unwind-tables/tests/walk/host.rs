@@ -1,0 +1,166 @@
+//! The walk in C (`crates/whit-bpf/bpf/unwind.h`), compiled for this machine with sanitizers.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use whit_unwind::table::UnwindTable;
+
+/// Why it stopped: `enum unwind_reason`.
+pub(crate) const END: u64 = 1;
+pub(crate) const REASONS: u64 = 16;
+/// Numbers of tables below are none: not yet loaded, and none at all.
+pub(crate) const TABLE_NONE: u32 = 1;
+const TABLE_FIRST: u32 = 2;
+
+/// A mapping as the walk has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostMapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) bias: u64,
+    pub(crate) table: u32,
+}
+
+/// What is to be walked.
+#[derive(Clone, Debug)]
+pub(crate) struct HostStack {
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+    pub(crate) fp: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostChain {
+    pub(crate) reason: u64,
+    pub(crate) needs_fp: bool,
+    pub(crate) frames: Vec<u64>,
+    pub(crate) reads_count: u64,
+    /// Addresses of the words that the walk depended on.
+    pub(crate) reads: Vec<u64>,
+}
+
+/// Tables and mappings, as the kernel's maps would hold them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Image {
+    pub(crate) words: Vec<u32>,
+    pub(crate) rules: Vec<u64>,
+    /// start, buckets, index, rows, rules.
+    pub(crate) tables: Vec<(u64, [u32; 4])>,
+    pub(crate) mappings: Vec<HostMapping>,
+}
+
+impl Image {
+    /// Adds a table; gives its number.
+    pub(crate) fn add(&mut self, table: &UnwindTable) -> u32 {
+        self.tables.resize(self.tables.len().max(TABLE_FIRST as usize), (0, [0; 4]));
+        let index = self.words.len() as u32;
+        self.words.extend(table.index());
+        let rows = self.words.len() as u32;
+        self.words.extend(table.rows());
+        let rules = self.rules.len() as u32;
+        self.rules.extend(table.rules().iter().map(|rule| u64::from_le_bytes(rule.encode())));
+        let buckets = table.index().len() as u32 - 1;
+        self.tables.push((table.range().start.0, [buckets, index, rows, rules]));
+        self.tables.len() as u32 - 1
+    }
+
+    fn bytes(&self, stacks: &[HostStack]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let put = |out: &mut Vec<u8>, word: u64| out.extend(word.to_le_bytes());
+        put(&mut out, self.words.len() as u64);
+        self.words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+        put(&mut out, self.rules.len() as u64);
+        self.rules.iter().for_each(|rule| put(&mut out, *rule));
+        put(&mut out, self.tables.len() as u64);
+        for (start, numbers) in &self.tables {
+            put(&mut out, *start);
+            numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
+        }
+        put(&mut out, self.mappings.len() as u64);
+        for m in &self.mappings {
+            [m.start, m.end, m.bias, u64::from(m.table)]
+                .iter()
+                .for_each(|word| put(&mut out, *word));
+        }
+        put(&mut out, stacks.len() as u64);
+        for stack in stacks {
+            let count = self.mappings.len() as u64;
+            let length = stack.bytes.len() as u64;
+            let head = [0, count, stack.ip, stack.sp, stack.fp, length];
+            head.iter().for_each(|word| put(&mut out, *word));
+            out.extend(&stack.bytes);
+        }
+        out
+    }
+}
+
+/// The compiled program; removed when dropped.
+pub(crate) struct Host {
+    program: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Host {
+    /// `None`, said aloud, where there is no C compiler.
+    pub(crate) fn compile() -> Option<Host> {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("walk");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk/host.c");
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let compile = |sanitize: &[&str]| {
+            Command::new(&compiler)
+                .args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"])
+                .args(["-Wno-unused-parameter", "-fno-sanitize-recover=all"])
+                .args(sanitize)
+                .arg(&source)
+                .arg("-o")
+                .arg(&program)
+                .output()
+        };
+        match compile(&["-fsanitize=address,undefined"]) {
+            Err(error) => {
+                crate::skip(&format!("the walk in C cannot be compiled: {compiler}: {error}"));
+                None
+            }
+            Ok(output) if output.status.success() => Some(Host { program, _directory: directory }),
+            Ok(_) => {
+                crate::skip("sanitizers: this compiler lacks them; the walk is tested without");
+                let output = compile(&[]).unwrap();
+                let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(output.status.success(), "{errors}");
+                Some(Host { program, _directory: directory })
+            }
+        }
+    }
+
+    /// Walks the stacks, all in one process.
+    pub(crate) fn walk(&self, image: &Image, stacks: &[HostStack]) -> Vec<HostChain> {
+        let mut child = Command::new(&self.program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = image.bytes(stacks);
+        let mut stdin = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || stdin.write_all(&input));
+        let mut output = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut output).unwrap();
+        let written = writer.join().unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{status}, {written:?}");
+        let mut words = output.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let mut next = || words.next().unwrap();
+        let chains = stacks.iter().map(|_| {
+            let (reason, needs_fp) = (next(), next() != 0);
+            let frames_count = next();
+            let frames = (0..frames_count).map(|_| next()).collect();
+            let reads_count = next();
+            let reads = (0..reads_count.min(96)).map(|_| next()).collect();
+            HostChain { reason, needs_fp, frames, reads_count, reads }
+        });
+        chains.collect()
+    }
+}

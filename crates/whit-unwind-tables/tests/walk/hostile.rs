@@ -1,0 +1,75 @@
+//! Whatever is in tables, mappings, registers and stacks: the walk ends, in its own memory.
+
+use proptest::prelude::*;
+
+use crate::host::{Host, HostMapping, HostStack, Image, REASONS};
+
+/// Addresses, counts and offsets near each other, so that most of them mean something.
+fn near() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0u64..0x400,
+        4 => 0x1000u64..0x1400,
+        1 => any::<u64>(),
+        1 => Just(u64::MAX),
+    ]
+}
+
+prop_compose! {
+    fn images()(
+        words in prop::collection::vec(prop_oneof![0u32..20, any::<u32>()], 0..60),
+        rules in prop::collection::vec(
+            prop_oneof![
+                (0u64..14, 0u64..16, any::<i16>(), -64i32..200).prop_map(|(base, flags, fp, cfa)| {
+                    base | flags << 8 | u64::from(fp as u16) << 16 | u64::from(cfa as u32) << 32
+                }),
+                any::<u64>(),
+            ],
+            0..20,
+        ),
+        tables in prop::collection::vec((near(), prop::array::uniform4(0u32..30)), 0..5),
+        mappings in prop::collection::vec((near(), near(), near(), 0u32..6), 0..8),
+    ) -> Image {
+        let mappings = mappings.into_iter();
+        let mappings = mappings.map(|(start, size, bias, table)| HostMapping {
+            start,
+            end: start.wrapping_add(size),
+            bias,
+            table,
+        });
+        Image { words, rules, tables, mappings: mappings.collect() }
+    }
+}
+
+prop_compose! {
+    fn stacks()(
+        ip in near(),
+        sp in near(),
+        fp in near(),
+        values in prop::collection::vec(near(), 0..200),
+        cut in 0usize..8,
+    ) -> HostStack {
+        let mut bytes: Vec<u8> = values.into_iter().flat_map(u64::to_le_bytes).collect();
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        HostStack { ip, sp, fp, bytes }
+    }
+}
+
+#[test]
+fn the_walk_always_ends_for_a_reason_inside_its_own_memory() {
+    let Some(host) = Host::compile() else { return };
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let inputs = (images(), prop::collection::vec(stacks(), 1..20));
+    runner
+        .run(&inputs, |(image, stacks)| {
+            for chain in host.walk(&image, &stacks) {
+                prop_assert!((1..REASONS).contains(&chain.reason), "{chain:?}");
+                prop_assert!((1..=127).contains(&chain.frames.len()), "{chain:?}");
+            }
+            Ok(())
+        })
+        .unwrap();
+}
