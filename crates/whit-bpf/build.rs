@@ -5,15 +5,17 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
-const PROGRAMS: [&str; 2] = ["cgroup_count", "pmi_meter"];
-const HEADER: &str = "bpf/kernel.h";
+const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
+const HEADERS: [&str; 2] = ["bpf/kernel.h", "bpf/unwind.h"];
 const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
     (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \
     the environment variable CLANG";
 
 fn main() -> ExitCode {
     println!("cargo:rerun-if-env-changed=CLANG");
-    println!("cargo:rerun-if-changed={HEADER}");
+    for header in HEADERS {
+        println!("cargo:rerun-if-changed={header}");
+    }
     for program in PROGRAMS {
         let source = format!("bpf/{program}.bpf.c");
         println!("cargo:rerun-if-changed={source}");

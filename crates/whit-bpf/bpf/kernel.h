@@ -8,19 +8,25 @@
 #define WHIT_KERNEL_H
 
 typedef unsigned char u8;
+typedef short s16;
+typedef unsigned short u16;
+typedef int s32;
 typedef unsigned int u32;
+typedef long long s64;
 typedef unsigned long long u64;
 
 #define NULL ((void *)0)
 #define SEC(name) __attribute__((section(name), used))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define __uint(name, value) int(*name)[value]
+#define __array(name, value) typeof(value) *name[]
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 };
 
 enum {
@@ -31,6 +37,23 @@ struct bpf_perf_event_value {
 	u64 counter;
 	u64 enabled;
 	u64 running;
+};
+
+/* bpf_perf_event_output(): the event of the CPU that runs. */
+#define BPF_F_CURRENT_CPU 0xffffffffull
+/* bpf_get_stack(): frames to leave out at the beginning. */
+#define BPF_F_SKIP_FIELD_MASK 0xffull
+
+/* The registers as programs for perf events see them, in user space's form (uapi/asm/ptrace.h). */
+struct user_pt_regs {
+	u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	u64 orig_rax, rip, cs, eflags, rsp, ss;
+};
+
+struct bpf_perf_event_data {
+	struct user_pt_regs regs;
+	u64 sample_period;
+	u64 addr;
 };
 
 /* The subsystem's number differs from kernel to kernel: core_enum() asks for it. */
@@ -61,8 +84,23 @@ struct css_set {
 	struct cgroup_subsys_state *subsys[1];
 };
 
+struct pt_regs {
+	unsigned long bp;
+	unsigned long ip;
+	unsigned long cs;
+	unsigned long sp;
+};
+
+struct mm_struct;
+
 struct task_struct {
 	struct css_set *cgroups;
+	struct mm_struct *mm;
+	u32 __state;
+	s32 pid;
+	s32 tgid;
+	/* Its kernel stack. */
+	void *stack;
 };
 
 #pragma clang attribute pop
@@ -74,7 +112,15 @@ static u64 (*const bpf_perf_event_read)(void *map, u64 index) = (void *)22;
 static long (*const bpf_perf_event_read_value)(void *map, u64 index,
 					       struct bpf_perf_event_value *value,
 					       u32 size) = (void *)55;
+static long (*const bpf_perf_event_output)(void *ctx, void *map, u64 flags, void *data,
+					   u64 size) = (void *)25;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value,
+					 u64 flags) = (void *)2;
+static long (*const bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = (void *)67;
+static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
+static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
+static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */
 #define core_enum(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 1)
