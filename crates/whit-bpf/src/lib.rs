@@ -22,5 +22,6 @@ mod error;
 mod loading;
 mod messages;
 pub mod pmi;
+pub mod stacks;
 
 pub use error::{BpfError, Messages};

@@ -1,0 +1,88 @@
+//! What programs and loader exchange, byte by byte: structures of `bpf/stacks.bpf.c` and
+//! `bpf/unwind.h`.
+
+use super::{Counts, Mapping, StopReason};
+
+/// Words of a chunk of table memory.
+pub(super) const CHUNK_WORDS: usize = 65536;
+/// Bits of a process's value that hold how many mappings it has.
+const PROCESS_COUNT_BITS: u64 = 0xffff;
+const PROCESS_IS_TARGET: u64 = 1 << 16;
+const PROCESS_FIRST_SHIFT: u32 = 32;
+/// Words of `struct counts` in front of the reasons.
+const COUNT_WORDS: usize = 8;
+
+/// `struct unwind_mapping`.
+pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
+    let words = [mapping.start, mapping.end, mapping.bias, u64::from(mapping.table.0)];
+    let mut bytes = [0; 32];
+    for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *place = word.to_ne_bytes();
+    }
+    bytes
+}
+
+/// `struct unwind_table`.
+pub(super) fn table(start: u64, buckets: u32, index: u32, rows: u32, rules: u32) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&start.to_ne_bytes());
+    let numbers = [buckets, index, rows, rules];
+    for (place, number) in bytes[8..].as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
+        *place = number.to_ne_bytes();
+    }
+    bytes
+}
+
+/// The value of a process.
+pub(super) fn process(first: u32, count: u32, is_target: bool) -> [u8; 8] {
+    let target = if is_target { PROCESS_IS_TARGET } else { 0 };
+    let count = u64::from(count) & PROCESS_COUNT_BITS;
+    (u64::from(first) << PROCESS_FIRST_SHIFT | target | count).to_ne_bytes()
+}
+
+/// `struct counts`, at the beginning of a CPU's `struct scratch`; what is missing is zero.
+pub(super) fn counts(scratch: &[u8]) -> Counts {
+    let words = scratch.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+    let words: Vec<u64> = words.take(COUNT_WORDS + StopReason::ALL.len()).collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or(0);
+    let mut counts = Counts {
+        runs: word(0),
+        lost: word(1),
+        lost_stacks: word(2),
+        told: word(3),
+        walks: word(4),
+        memo_hits: word(5),
+        frames: word(6),
+        kernel_failures: word(7),
+        reasons: [0; StopReason::ALL.len()],
+    };
+    for (at, reason) in counts.reasons.iter_mut().enumerate() {
+        *reason = word(COUNT_WORDS + at);
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::TableNumber;
+
+    #[test]
+    fn structures_are_as_the_programs_have_them() {
+        let bytes = mapping(&Mapping { start: 1, end: 2, bias: 3, table: TableNumber(4) });
+        assert_eq!((bytes[0], bytes[8], bytes[16], bytes[24]), (1, 2, 3, 4));
+        let bytes = table(1, 2, 3, 4, 5);
+        assert_eq!([bytes[0], bytes[8], bytes[12], bytes[16], bytes[20]], [1, 2, 3, 4, 5]);
+        assert_eq!(u64::from_ne_bytes(process(7, 3, true)), 7 << 32 | 1 << 16 | 3);
+        assert_eq!(u64::from_ne_bytes(process(7, 3, false)), 7 << 32 | 3);
+    }
+
+    #[test]
+    fn counts_are_read_in_order() {
+        let words: Vec<u8> = (1..=24u64).flat_map(u64::to_ne_bytes).collect();
+        let found = counts(&words);
+        assert_eq!((found.runs, found.kernel_failures), (1, 8));
+        assert_eq!((found.reasons[0], found.reasons[15]), (9, 24));
+        assert_eq!(counts(&words[..20]).told, 0);
+    }
+}

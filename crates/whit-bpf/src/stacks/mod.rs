@@ -1,0 +1,375 @@
+//! Samples and context switches with stacks that are unwound in the kernel.
+//!
+//! [`Stacks`] loads `bpf/stacks.bpf.c` and keeps what its programs look up: unwind tables, the
+//! mappings of processes, the events that records go out by. What the records are,
+//! [`record`] says.
+
+mod layout;
+mod program;
+pub mod record;
+mod runs;
+mod tables;
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use whit_sys::Errno;
+pub use whit_sys::bpf::RunStatistics;
+
+use crate::error::BpfError;
+use program::Program;
+use runs::{Run, Runs};
+pub use tables::{TABLE_MEMORY_MAX_BYTES, TableParts};
+
+/// Mappings of all processes together.
+pub const MAPPINGS_MAX: u32 = 1 << 17;
+/// Mappings of one process: what fits into its value, and what the walk's search reaches.
+pub const PROCESS_MAPPINGS_MAX: usize = (1 << 14) - 1;
+/// Processes that are known at a time.
+pub const PROCESSES_MAX: usize = 16384;
+/// Most frames of a user stack, and of a kernel's.
+pub const FRAMES_MAX: usize = 127;
+
+/// Number of a table in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TableNumber(pub(crate) u32);
+
+impl TableNumber {
+    /// There will be one, which is not there yet.
+    pub const NOT_YET: TableNumber = TableNumber(0);
+    /// There is none: code that does not describe itself.
+    pub const NONE: TableNumber = TableNumber(1);
+}
+
+/// Executable memory of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Addresses less this are those that the file states.
+    pub bias: u64,
+    /// How to unwind there.
+    pub table: TableNumber,
+}
+
+/// Why a walk in the kernel ended: `enum unwind_reason`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StopReason {
+    /// It was no walk: a stack of the kernel.
+    Kernel,
+    /// The outermost frame was reached.
+    EndOfStack,
+    /// Memory could not be read without a fault.
+    Unreadable,
+    /// The next value lies below the stack pointer.
+    OutsideStack,
+    /// The address lies in no known mapping.
+    NoMapping,
+    /// The table of a binary was not loaded yet, and the frame pointer led nowhere.
+    NoTableYet,
+    /// Nothing says how to unwind there, and the frame pointer led nowhere.
+    NoUnwindInfo,
+    /// The frame address cannot be said in a rule.
+    UnsupportedCfa,
+    /// The place of the return address cannot.
+    UnsupportedReturnAddress,
+    /// That of the frame pointer cannot.
+    UnsupportedFramePointer,
+    /// That of the registers that a signal saved cannot.
+    UnsupportedSignal,
+    /// [`FRAMES_MAX`].
+    FramesLimit,
+    /// The stack pointer would not grow.
+    Loop,
+    /// A table said what no table says.
+    BadTable,
+    /// The process was not known yet.
+    NoProcess,
+    /// 32-bit code.
+    Not64Bit,
+}
+
+impl StopReason {
+    /// All of them, by number.
+    pub const ALL: [StopReason; 16] = [
+        StopReason::Kernel,
+        StopReason::EndOfStack,
+        StopReason::Unreadable,
+        StopReason::OutsideStack,
+        StopReason::NoMapping,
+        StopReason::NoTableYet,
+        StopReason::NoUnwindInfo,
+        StopReason::UnsupportedCfa,
+        StopReason::UnsupportedReturnAddress,
+        StopReason::UnsupportedFramePointer,
+        StopReason::UnsupportedSignal,
+        StopReason::FramesLimit,
+        StopReason::Loop,
+        StopReason::BadTable,
+        StopReason::NoProcess,
+        StopReason::Not64Bit,
+    ];
+
+    /// The reason of a number.
+    pub fn from_number(number: u8) -> Option<StopReason> {
+        StopReason::ALL.get(usize::from(number)).copied()
+    }
+
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            StopReason::Kernel => "a stack of the kernel",
+            StopReason::EndOfStack => "the outermost frame was reached",
+            StopReason::Unreadable => "the stack could not be read",
+            StopReason::OutsideStack => "the next value lies below the stack pointer",
+            StopReason::NoMapping => "the address lies in no known mapping",
+            StopReason::NoTableYet => "the unwind table was not loaded yet",
+            StopReason::NoUnwindInfo => "no unwind information covers the address",
+            StopReason::UnsupportedCfa => "no rule can say where the frame is",
+            StopReason::UnsupportedReturnAddress => "no rule can say where the return address is",
+            StopReason::UnsupportedFramePointer => "no rule can say where the frame pointer is",
+            StopReason::UnsupportedSignal => "the frame of a signal has an unknown form",
+            StopReason::FramesLimit => "the limit of frames was reached",
+            StopReason::Loop => "the stack pointer does not grow",
+            StopReason::BadTable => "the unwind table is damaged",
+            StopReason::NoProcess => "the process was not known yet",
+            StopReason::Not64Bit => "32-bit code",
+        }
+    }
+}
+
+/// What one of the programs did, on all CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Samples or switches.
+    pub runs: u64,
+    /// Of these, records that found no room.
+    pub lost: u64,
+    /// Stacks that found no room; records then name none.
+    pub lost_stacks: u64,
+    /// Stacks that were told of.
+    pub told: u64,
+    /// User stacks that were walked.
+    pub walks: u64,
+    /// User stacks that were known to be the thread's last one again.
+    pub memo_hits: u64,
+    /// Frames of all walks.
+    pub frames: u64,
+    /// Stacks of the kernel that it would not give.
+    pub kernel_failures: u64,
+    /// Ends of walks, by the number of the reason.
+    pub reasons: [u64; StopReason::ALL.len()],
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.runs += other.runs;
+        self.lost += other.lost;
+        self.lost_stacks += other.lost_stacks;
+        self.told += other.told;
+        self.walks += other.walks;
+        self.memo_hits += other.memo_hits;
+        self.frames += other.frames;
+        self.kernel_failures += other.kernel_failures;
+        self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// Ends of walks for a reason.
+    pub fn ended(&self, reason: StopReason) -> u64 {
+        self.reasons[reason as usize]
+    }
+}
+
+/// Which of the two programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Samples.
+    Samples,
+    /// Context switches.
+    Switches,
+}
+
+/// What is to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StackOptions {
+    /// Everybody's switches; else those of processes that were made known as targets, and of their
+    /// children.
+    pub is_system_wide: bool,
+    /// With stacks of the kernel.
+    pub kernel_stacks: bool,
+    /// With stacks of user mode.
+    pub user_stacks: bool,
+    /// Remember each thread's last stack. Without, every stack is walked.
+    pub memo: bool,
+    /// CPUs that the machine may have.
+    pub cpus: usize,
+}
+
+/// The programs with what they look up.
+#[derive(Debug)]
+pub struct Stacks {
+    program: Program,
+    tables: tables::Tables,
+    runs: Runs,
+    processes: HashMap<u32, Run>,
+    /// As long as it is open, the kernel takes the programs' time.
+    _statistics: Option<std::os::fd::OwnedFd>,
+}
+
+impl Stacks {
+    /// Loads the programs. They do nothing before they are attached.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: [`BpfError::is_permission`], [`BpfError::is_unsupported`].
+    pub fn load(options: &StackOptions) -> Result<Stacks, BpfError> {
+        let program = Program::load(options)?;
+        Ok(Stacks {
+            program,
+            tables: tables::Tables::default(),
+            runs: Runs::new(MAPPINGS_MAX),
+            processes: HashMap::new(),
+            _statistics: None,
+        })
+    }
+
+    /// Has the kernel take the programs' time, which costs some of it.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel does not let us.
+    pub fn keep_statistics(&mut self) -> Result<(), Errno> {
+        self._statistics = Some(whit_sys::bpf::enable_run_statistics()?);
+        Ok(())
+    }
+
+    /// Records of a CPU go out by this event of the kind bpf-output.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn set_output(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.program.set_output(cpu, event)
+    }
+
+    /// The program that tells of samples, to be given to perf events.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `give` refuses.
+    pub fn with_sampler<T>(
+        &self,
+        give: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let program = self.program.part(Part::Samples).map_err(|_| Errno::BADF)?;
+        give(program.as_fd())
+    }
+
+    /// Tells of switches from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_switches(&mut self) -> Result<(), BpfError> {
+        self.program.attach_switches()
+    }
+
+    /// Follows processes that fork and exec.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_processes(&mut self) -> Result<(), BpfError> {
+        self.program.attach_processes()
+    }
+
+    /// Tells of switches no longer.
+    pub fn detach(&mut self) {
+        self.program.detach();
+    }
+
+    /// Adds the table of a binary.
+    ///
+    /// # Errors
+    ///
+    /// [`BpfError::Room`] where [`TABLE_MEMORY_MAX_BYTES`] or another limit is reached; the tables
+    /// that are there stay.
+    pub fn add_table(&mut self, parts: &TableParts<'_>) -> Result<TableNumber, BpfError> {
+        self.tables.add(&self.program, parts)
+    }
+
+    /// Bytes that tables take.
+    pub fn table_bytes(&self) -> usize {
+        self.tables.bytes()
+    }
+
+    /// Makes known what a process has mapped: sorted, without overlap.
+    ///
+    /// # Errors
+    ///
+    /// [`BpfError::Room`] where a limit is reached; what was known before stays.
+    pub fn set_process(
+        &mut self,
+        pid: u32,
+        mappings: &[Mapping],
+        is_target: bool,
+        now: Instant,
+    ) -> Result<(), BpfError> {
+        let room = |what, wanted, room| BpfError::Room { what, wanted, room };
+        if mappings.len() > PROCESS_MAPPINGS_MAX {
+            return Err(room("mappings of a process", mappings.len(), PROCESS_MAPPINGS_MAX));
+        }
+        if self.processes.len() >= PROCESSES_MAX && !self.processes.contains_key(&pid) {
+            return Err(room("processes", self.processes.len() + 1, PROCESSES_MAX));
+        }
+        let count = mappings.len() as u32;
+        let run = self.runs.take(count, now);
+        let full = || room("mappings of processes", mappings.len(), MAPPINGS_MAX as usize);
+        let run = run.ok_or_else(full)?;
+        let told = self.program.set_mappings(run.first, mappings).and_then(|()| {
+            self.program.set_process(pid, layout::process(run.first, count, is_target))
+        });
+        if let Err(error) = told {
+            self.runs.give_back(run, now);
+            return Err(error);
+        }
+        if let Some(old) = self.processes.insert(pid, run) {
+            self.runs.give_back(old, now);
+        }
+        Ok(())
+    }
+
+    /// Forgets a process.
+    pub fn remove_process(&mut self, pid: u32, now: Instant) {
+        if let Some(run) = self.processes.remove(&pid) {
+            self.runs.give_back(run, now);
+        }
+        self.program.remove_process(pid);
+    }
+
+    /// What a program did so far.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses to tell.
+    pub fn counts(&self, part: Part) -> Result<Counts, BpfError> {
+        let mut sum = Counts::default();
+        for scratch in self.program.scratches(part)? {
+            sum.add(&layout::counts(&scratch));
+        }
+        Ok(sum)
+    }
+
+    /// How often a program ran and for how long, since [`Stacks::keep_statistics`].
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel keeps no statistics.
+    pub fn run_statistics(&self, part: Part) -> Result<RunStatistics, Errno> {
+        let program = self.program.part(part).map_err(|_| Errno::BADF)?;
+        whit_sys::bpf::run_statistics(program.as_fd())
+    }
+}

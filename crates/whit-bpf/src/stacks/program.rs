@@ -1,0 +1,220 @@
+//! `bpf/stacks.bpf.c`, loaded: its maps and programs by name and type.
+
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{
+    Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut,
+};
+use whit_sys::privilege;
+
+use super::layout::{self, CHUNK_WORDS};
+use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
+use super::{MAPPINGS_MAX, Mapping, Part, StackOptions};
+use crate::error::BpfError;
+use crate::loading::{self, NEEDED, refused};
+use crate::messages;
+
+/// The object, as clang has made it.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
+/// Programs that the kernel calls when processes come and change.
+const FOLLOWERS: [&str; 2] = ["forked", "executed"];
+
+/// The loaded programs. Closing them detaches them.
+pub(super) struct Program {
+    switches: Option<Link>,
+    followers: Vec<Link>,
+    object: Object,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("switches", &self.switches.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    pub(super) fn load(options: &StackOptions) -> Result<Program, BpfError> {
+        messages::listen();
+        // libelf wants the object aligned, which memory of the heap is.
+        let bytes = OBJECT.to_vec();
+        let load = || {
+            let mut open = ObjectBuilder::default().open_memory(&bytes)?;
+            dimension(&mut open, options)?;
+            let _in_force = privilege::raise(&NEEDED);
+            open.load()
+        };
+        let object = loading::load("load the BPF programs that unwind stacks", load)?;
+        Ok(Program { switches: None, followers: Vec::new(), object })
+    }
+
+    pub(super) fn set_output(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        let fd = event.as_raw_fd().to_ne_bytes();
+        self.update("output", cpu, &fd, "give an event to a BPF program")
+    }
+
+    pub(super) fn attach_switches(&mut self) -> Result<(), BpfError> {
+        let link = self.attach("switched")?;
+        self.switches = Some(link);
+        Ok(())
+    }
+
+    pub(super) fn attach_processes(&mut self) -> Result<(), BpfError> {
+        for name in FOLLOWERS {
+            let link = self.attach(name)?;
+            self.followers.push(link);
+        }
+        Ok(())
+    }
+
+    fn attach(&self, name: &'static str) -> Result<Link, BpfError> {
+        messages::listen();
+        let _in_force = privilege::raise(&NEEDED);
+        let link = self.program(name)?.attach();
+        link.map_err(refused("have a BPF program called at switches, forks and execs"))
+    }
+
+    pub(super) fn detach(&mut self) {
+        let _in_force = privilege::raise(&NEEDED);
+        self.switches = None;
+        self.followers.clear();
+    }
+
+    pub(super) fn part(&self, part: Part) -> Result<ProgramMut<'_>, BpfError> {
+        self.program(match part {
+            Part::Samples => "sampled",
+            Part::Switches => "switched",
+        })
+    }
+
+    pub(super) fn set_table(&self, number: u32, table: &[u8; 24]) -> Result<(), BpfError> {
+        self.update("tables", number, table, "load an unwind table")
+    }
+
+    /// Writes rules from a number on.
+    pub(super) fn set_rules(&self, first: u32, rules: &[[u8; 8]]) -> Result<(), BpfError> {
+        self.update_row("rules", first, rules.as_flattened(), rules.len(), "load an unwind table")
+    }
+
+    /// Writes mappings from a number on.
+    pub(super) fn set_mappings(&self, first: u32, mappings: &[Mapping]) -> Result<(), BpfError> {
+        let bytes: Vec<u8> = mappings.iter().flat_map(layout::mapping).collect();
+        self.update_row("mappings", first, &bytes, mappings.len(), "describe a process")
+    }
+
+    pub(super) fn set_process(&self, pid: u32, value: [u8; 8]) -> Result<(), BpfError> {
+        self.update("processes", pid, &value, "describe a process")
+    }
+
+    pub(super) fn remove_process(&self, pid: u32) {
+        if let Ok(processes) = self.map("processes") {
+            let _in_force = privilege::raise(&NEEDED);
+            // It may never have been there.
+            let _ = processes.delete(&pid.to_ne_bytes());
+        }
+    }
+
+    /// A chunk of table memory, put where the programs find it.
+    pub(super) fn new_chunk(&self, number: u32) -> Result<MapHandle, BpfError> {
+        let attempt = "make room for an unwind table";
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as u64,
+            ..bpf_map_create_opts::default()
+        };
+        let chunk = {
+            let _in_force = privilege::raise(&NEEDED);
+            let size = CHUNK_WORDS as u32 * 4;
+            MapHandle::create(MapType::Array, Some("whit_chunk"), 4, size, 1, &options)
+                .map_err(refused(attempt))?
+        };
+        let fd = chunk.as_fd().as_raw_fd().to_ne_bytes();
+        self.update("chunks", number, &fd, attempt)?;
+        Ok(chunk)
+    }
+
+    pub(super) fn fill_chunk(&self, chunk: &MapHandle, words: &[u8]) -> Result<(), BpfError> {
+        let _in_force = privilege::raise(&NEEDED);
+        chunk
+            .update(&0u32.to_ne_bytes(), words, MapFlags::ANY)
+            .map_err(refused("load an unwind table"))
+    }
+
+    /// The `struct scratch` of each CPU that the machine may have.
+    pub(super) fn scratches(&self, part: Part) -> Result<Vec<Vec<u8>>, BpfError> {
+        let map = self.map("scratches")?;
+        let _in_force = privilege::raise(&NEEDED);
+        map.lookup_percpu(&(part as u32).to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused("read what BPF programs counted"))?
+            .ok_or(BpfError::Object { part: "counts" })
+    }
+
+    fn update(
+        &self,
+        map: &'static str,
+        key: u32,
+        value: &[u8],
+        attempt: &'static str,
+    ) -> Result<(), BpfError> {
+        let map = self.map(map)?;
+        let _in_force = privilege::raise(&NEEDED);
+        map.update(&key.to_ne_bytes(), value, MapFlags::ANY).map_err(refused(attempt))
+    }
+
+    /// Elements of an array in one call.
+    fn update_row(
+        &self,
+        map: &'static str,
+        first: u32,
+        values: &[u8],
+        count: usize,
+        attempt: &'static str,
+    ) -> Result<(), BpfError> {
+        if count == 0 {
+            return Ok(());
+        }
+        let keys: Vec<u8> = (first..first + count as u32).flat_map(u32::to_ne_bytes).collect();
+        let map = self.map(map)?;
+        let _in_force = privilege::raise(&NEEDED);
+        map.update_batch(&keys, values, count as u32, MapFlags::ANY, MapFlags::ANY)
+            .map_err(refused(attempt))
+    }
+
+    fn map(&self, name: &'static str) -> Result<Map<'_>, BpfError> {
+        self.object.maps().find(|map| map.name() == name).ok_or(BpfError::Object { part: name })
+    }
+
+    fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, BpfError> {
+        let found = self.object.progs_mut().find(|program| program.name() == name);
+        found.ok_or(BpfError::Object { part: name })
+    }
+}
+
+/// Gives the maps their sizes, before anything is loaded.
+fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libbpf_rs::Error> {
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "output" => map.set_max_entries(options.cpus.max(1) as u32)?,
+            "mappings" => map.set_max_entries(MAPPINGS_MAX)?,
+            "tables" => map.set_max_entries(TABLES_MAX as u32)?,
+            "rules" => map.set_max_entries(RULES_MAX as u32)?,
+            "chunks" => map.set_max_entries(CHUNKS_MAX as u32)?,
+            name if name.ends_with(".rodata") => {
+                let settings = [
+                    options.is_system_wide,
+                    options.kernel_stacks,
+                    options.user_stacks,
+                    !options.memo,
+                ];
+                if let Some(value) = map.initial_value_mut() {
+                    value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! What the programs tell: the raw data of bpf-output events.
+
+use super::{FRAMES_MAX, StopReason};
+
+/// Kinds of records: their first byte.
+const STACK: u8 = 1;
+const SAMPLE: u8 = 2;
+const SWITCH: u8 = 3;
+/// Bytes in front of a stack's frames.
+const STACK_HEAD_BYTES: usize = 16;
+
+/// What a switch is marked with.
+const PREV_IS_TARGET: u8 = 1;
+const NEXT_IS_TARGET: u8 = 2;
+const IS_PREEMPTION: u8 = 4;
+
+/// The hash by which records name a stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct StackHash(pub u64);
+
+/// One record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told<'a> {
+    /// A stack that later records of the same CPU may name.
+    Stack(StackRecord<'a>),
+    /// A sample of the thread that the perf record names.
+    Sample(SampleRecord),
+    /// The thread that the perf record names was switched out for another.
+    Switch(SwitchRecord),
+}
+
+/// A stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StackRecord<'a> {
+    /// Its name from here on.
+    pub hash: StackHash,
+    /// Why it ends where it does.
+    pub reason: StopReason,
+    /// Addresses, innermost first: eight bytes each, of this machine's byte order.
+    frames: &'a [u8],
+}
+
+impl StackRecord<'_> {
+    /// Addresses, innermost first.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.frames.as_chunks::<8>().0.iter().map(|frame| u64::from_ne_bytes(*frame))
+    }
+}
+
+/// A sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleRecord {
+    /// Whether the thread was in user mode.
+    pub is_user: bool,
+    /// Events since the sample before.
+    pub period: u64,
+    /// Its stack in user mode.
+    pub user_stack: Option<StackHash>,
+    /// Its stack in the kernel.
+    pub kernel_stack: Option<StackHash>,
+}
+
+/// A switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchRecord {
+    /// Whether the thread that goes is recorded.
+    pub prev_is_target: bool,
+    /// Whether the one that comes is.
+    pub next_is_target: bool,
+    /// The thread could have gone on.
+    pub is_preemption: bool,
+    /// `TASK_*` of the thread that goes; 0 is runnable.
+    pub state: u16,
+    /// Process of the thread that comes.
+    pub next_pid: u32,
+    /// Thread that comes.
+    pub next_tid: u32,
+    /// The stack of the one that goes, in user mode,
+    pub user_stack: Option<StackHash>,
+    /// and in the kernel.
+    pub kernel_stack: Option<StackHash>,
+}
+
+impl<'a> Told<'a> {
+    /// Reads the raw data of a record, which may be longer than what was told; `None` for anything
+    /// else.
+    pub fn parse(raw: &'a [u8]) -> Option<Told<'a>> {
+        let [kind, first, low, high, ..] = *raw else { return None };
+        let short = u16::from_ne_bytes([low, high]);
+        let word = |at: usize| Some(u64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
+        let half = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
+        let stack = |at: usize| Some(word(at)?).map(|hash| (hash != 0).then_some(StackHash(hash)));
+        Some(match kind {
+            STACK => {
+                let count = usize::from(short);
+                let end = STACK_HEAD_BYTES + count * 8;
+                let frames = raw.get(STACK_HEAD_BYTES..end).filter(|_| count <= FRAMES_MAX)?;
+                let reason = StopReason::from_number(first)?;
+                Told::Stack(StackRecord { hash: StackHash(word(8)?), reason, frames })
+            }
+            SAMPLE => Told::Sample(SampleRecord {
+                is_user: first != 0,
+                period: word(8)?,
+                user_stack: stack(16)?,
+                kernel_stack: stack(24)?,
+            }),
+            SWITCH => Told::Switch(SwitchRecord {
+                prev_is_target: first & PREV_IS_TARGET != 0,
+                next_is_target: first & NEXT_IS_TARGET != 0,
+                is_preemption: first & IS_PREEMPTION != 0,
+                state: short,
+                next_pid: half(4)?,
+                user_stack: stack(8)?,
+                kernel_stack: stack(16)?,
+                next_tid: half(24)?,
+            }),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn records_are_read_as_they_are_told() {
+        let mut stack = vec![1, 1, 2, 0, 0, 0, 0, 0];
+        [9u64, 10, 11].iter().for_each(|word| stack.extend(word.to_ne_bytes()));
+        stack.extend([0; 4]);
+        let Some(Told::Stack(told)) = Told::parse(&stack) else { panic!() };
+        assert_eq!((told.hash, told.reason), (StackHash(9), StopReason::EndOfStack));
+        assert_eq!(told.frames().collect::<Vec<_>>(), [10, 11]);
+        assert_eq!(Told::parse(&stack[..31]), None);
+
+        let mut sample = vec![2, 1, 0, 0, 0, 0, 0, 0];
+        [200_000u64, 0, 7].iter().for_each(|word| sample.extend(word.to_ne_bytes()));
+        let wanted = SampleRecord {
+            is_user: true,
+            period: 200_000,
+            user_stack: None,
+            kernel_stack: Some(StackHash(7)),
+        };
+        assert_eq!(Told::parse(&sample), Some(Told::Sample(wanted)));
+
+        let mut switch = vec![3, 5, 2, 0, 44, 0, 0, 0];
+        [6u64, 7].iter().for_each(|word| switch.extend(word.to_ne_bytes()));
+        switch.extend(45u32.to_ne_bytes());
+        let wanted = SwitchRecord {
+            prev_is_target: true,
+            next_is_target: false,
+            is_preemption: true,
+            state: 2,
+            next_pid: 44,
+            next_tid: 45,
+            user_stack: Some(StackHash(6)),
+            kernel_stack: Some(StackHash(7)),
+        };
+        assert_eq!(Told::parse(&switch), Some(Told::Switch(wanted)));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            if let Some(Told::Stack(stack)) = Told::parse(&bytes) {
+                prop_assert!(stack.frames().len() <= FRAMES_MAX);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Memory for unwind tables, which grows by chunks as tables come. Tables stay until the end.
+
+use libbpf_rs::MapHandle;
+
+use super::TableNumber;
+use super::layout::{self, CHUNK_WORDS};
+use super::program::Program;
+use crate::error::BpfError;
+
+/// What the words of all tables may take in the kernel.
+pub const TABLE_MEMORY_MAX_BYTES: usize = 256 << 20;
+/// Chunks of it.
+pub(super) const CHUNKS_MAX: usize = TABLE_MEMORY_MAX_BYTES / (CHUNK_WORDS * 4);
+/// Tables.
+pub(super) const TABLES_MAX: usize = 16384;
+/// Rules of all tables.
+pub(super) const RULES_MAX: usize = 1 << 19;
+/// The first numbers say that there is no table.
+const FIRST_TABLE: usize = 2;
+
+/// A table as its words: see `whit_unwind::table`.
+#[derive(Clone, Copy, Debug)]
+pub struct TableParts<'a> {
+    /// Stated address of the first bucket.
+    pub start: u64,
+    /// First row of each bucket, and the number of rows.
+    pub index: &'a [u32],
+    /// Rows.
+    pub rows: &'a [u32],
+    /// Rules, encoded.
+    pub rules: &'a [[u8; 8]],
+}
+
+/// What is in the kernel.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    tables: usize,
+    rules: usize,
+    words: usize,
+    /// The chunk that is not full yet, as it is in the kernel.
+    last: Vec<u8>,
+    chunks: Vec<MapHandle>,
+}
+
+impl Tables {
+    pub(super) fn bytes(&self) -> usize {
+        self.words * 4
+    }
+
+    pub(super) fn add(
+        &mut self,
+        program: &Program,
+        parts: &TableParts<'_>,
+    ) -> Result<TableNumber, BpfError> {
+        let words = parts.index.len() + parts.rows.len();
+        let check = |what, wanted: usize, room: usize| match wanted <= room {
+            true => Ok(()),
+            false => Err(BpfError::Room { what, wanted, room }),
+        };
+        check("words of unwind tables", self.words + words, CHUNKS_MAX * CHUNK_WORDS)?;
+        check("unwind tables", FIRST_TABLE + self.tables + 1, TABLES_MAX)?;
+        check("rules of unwind tables", self.rules + parts.rules.len(), RULES_MAX)?;
+        let index = self.words;
+        let rows = index + parts.index.len();
+        self.write(program, parts.index.iter().chain(parts.rows))?;
+        program.set_rules(self.rules as u32, parts.rules)?;
+        let number = FIRST_TABLE + self.tables;
+        let buckets = parts.index.len().saturating_sub(1);
+        let table = layout::table(
+            parts.start,
+            buckets as u32,
+            index as u32,
+            rows as u32,
+            self.rules as u32,
+        );
+        program.set_table(number as u32, &table)?;
+        self.tables += 1;
+        self.rules += parts.rules.len();
+        Ok(TableNumber(number as u32))
+    }
+
+    /// Appends words; the last chunk is written again as a whole.
+    fn write<'a>(
+        &mut self,
+        program: &Program,
+        words: impl Iterator<Item = &'a u32>,
+    ) -> Result<(), BpfError> {
+        for word in words {
+            if self.last.len() == CHUNK_WORDS * 4 {
+                self.put_last(program)?;
+                self.last.clear();
+            }
+            self.last.extend(word.to_ne_bytes());
+            self.words += 1;
+        }
+        self.put_last(program)
+    }
+
+    fn put_last(&mut self, program: &Program) -> Result<(), BpfError> {
+        if self.last.is_empty() {
+            return Ok(());
+        }
+        let number = (self.words - 1) / CHUNK_WORDS;
+        while self.chunks.len() <= number {
+            let chunk = program.new_chunk(self.chunks.len() as u32)?;
+            self.chunks.push(chunk);
+        }
+        let mut whole = self.last.clone();
+        whole.resize(CHUNK_WORDS * 4, 0);
+        program.fill_chunk(&self.chunks[number], &whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_words_fit_into_words() {
+        assert!(u32::try_from(CHUNKS_MAX * CHUNK_WORDS).is_ok());
+        assert_eq!(CHUNKS_MAX * CHUNK_WORDS * 4, TABLE_MEMORY_MAX_BYTES);
+    }
+}
