@@ -17,8 +17,22 @@
 #define PROCESSES_MAX 16384
 /* Words of a chunk of table memory, a power of two. */
 #define CHUNK_WORDS 65536
-/* Threads whose last stack is remembered, a power of two; more threads than that share. */
-#define MEMOS 4096
+/* Places for a thread's stacks that may come again, a power of two; others may share one. */
+#define MEMOS 8192
+/* Words of the kernel's stack that are looked through for return addresses: a power of two, read in
+ * two halves, as a stack may have no more than one. */
+#define KERNEL_WORDS 256
+#define KERNEL_HALF_BYTES (KERNEL_WORDS / 2 * 8)
+/* Places of return addresses that are remembered of a stack of the kernel, a power of two, and
+ * frames that it may have for that. */
+#define KERNEL_SLOTS 32
+#define KERNEL_FRAMES 24
+/* Frames at the beginning of a stack that are the program's own: not on the stack above it. */
+#define KERNEL_OWN_FRAMES 4
+/* Where the kernel's code begins. */
+#define KERNEL_CODE 0xffffffff80000000ull
+/* A thread's stack in the kernel has so many bytes at least. */
+#define KERNEL_STACK_BYTES 16384
 /* Stacks that a CPU remembers to have told of, a power of two; others are told again. */
 #define TOLD 16384
 
@@ -107,6 +121,9 @@ struct {
 	__uint(max_entries, 1);
 } output SEC(".maps");
 
+/* The code segment of 64-bit programs. */
+#define USER_CS_64 0x33
+
 /* What records begin with: kinds. */
 enum {
 	TELL_STACK = 1,
@@ -176,6 +193,7 @@ struct counts {
 	u64 frames;
 	/* Kernel stacks that could not be taken. */
 	u64 kernel_failures;
+	u64 kernel_memo_hits;
 	u64 reasons[UNWIND_REASONS];
 };
 
@@ -191,6 +209,14 @@ struct scratch {
 	struct counts counts;
 	struct unwind_state unwind;
 	struct tell_stack stack;
+	/* Where the program's own frame is. */
+	u64 frame;
+	/* The kernel's stack from there on. */
+	u64 kernel[KERNEL_WORDS];
+	u32 kernel_words;
+	/* Bits of its frames whose addresses were found there, and in how many places. */
+	u32 kernel_found;
+	u32 kernel_slots;
 };
 
 struct {
@@ -208,7 +234,13 @@ struct {
 	__uint(max_entries, TOLD);
 } told SEC(".maps");
 
-/* What a thread's last walk depended on, and what came out. */
+/* A place on the kernel's stack, counted in words from the program's frame, and what is there. */
+struct kernel_slot {
+	u64 word;
+	u64 value;
+};
+
+/* What a walk depended on, and what came out. */
 struct memo {
 	/* Whether somebody is at it. */
 	u32 is_busy;
@@ -222,6 +254,12 @@ struct memo {
 	u32 needs_fp;
 	u32 reads_count;
 	struct unwind_read reads[UNWIND_READS_ROOM];
+	/* The same of the kernel's stack: the program's frame, the stack's hash, every place that holds
+	 * an address of the stack. */
+	u64 kernel_frame;
+	u64 kernel_hash;
+	u64 kernel_slots_count;
+	struct kernel_slot kernel_slots[KERNEL_SLOTS];
 };
 
 struct {
@@ -345,40 +383,59 @@ UNWIND_FN u32 walk(struct unwind_state *s)
 	return unwind_walk(s);
 }
 
+/* Whether this CPU has told of a stack. */
+static ALWAYS_INLINE u32 is_told(u64 hash)
+{
+	u32 place = hash % TOLD;
+	u64 *known = bpf_map_lookup_elem(&told, &place);
+
+	return known && *known == hash;
+}
+
+/* Where a thread's registers were in user mode. */
+struct user_registers {
+	u64 ip;
+	u64 sp;
+	u64 fp;
+	u64 cs;
+};
+
+/*
+ * The memo for a thread at a place in its program, for us alone; NULL where somebody else is at it.
+ * `salt` tells apart what comes from the same place: threads alternate between few stacks.
+ */
+static ALWAYS_INLINE struct memo *memo_take(u32 tid, u64 ip, u64 salt)
+{
+	u32 place = unwind_mix(ip ^ salt, tid) % MEMOS;
+	struct memo *memo = bpf_map_lookup_elem(&memos, &place);
+
+	if (settings.no_memo || !memo || __sync_lock_test_and_set(&memo->is_busy, 1))
+		return NULL;
+	return memo;
+}
+
 /* The hash of the current thread's user stack, told; 0 for none. */
-static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid, u64 process,
-				    u64 ip, u64 sp, u64 fp, u64 cs)
+static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, struct memo *memo, u32 tid,
+				    u64 process, const struct user_registers *registers)
 {
 	struct unwind_state *s = &scratch->unwind;
-	u32 place = tid % MEMOS;
-	struct memo *memo = bpf_map_lookup_elem(&memos, &place);
+	u64 ip = registers->ip, sp = registers->sp, fp = registers->fp;
 	u32 reason;
 
-	if (!memo)
-		return 0;
 	unwind_begin(s);
 	s->ip = ip;
 	s->sp = sp;
 	s->fp = fp;
 	s->mappings_first = process >> PROCESS_FIRST_SHIFT;
 	s->mappings_count = process & PROCESS_COUNT_MASK;
-	u32 is_mine = !settings.no_memo && !__sync_lock_test_and_set(&memo->is_busy, 1);
-	if (is_mine && memo->tid == tid && memo->ip == ip && memo->sp == sp &&
+	if (memo && memo->tid == tid && memo->ip == ip && memo->sp == sp &&
 	    memo->process == process && (!memo->needs_fp || memo->fp == fp) &&
-	    memo_holds(s, memo)) {
-		u32 told_place = memo->hash % TOLD;
-		u64 *known = bpf_map_lookup_elem(&told, &told_place);
-
-		if (known && *known == memo->hash) {
-			u64 hash = memo->hash;
-
-			memo->is_busy = 0;
-			scratch->counts.memo_hits++;
-			return hash;
-		}
+	    memo_holds(s, memo) && is_told(memo->hash)) {
+		scratch->counts.memo_hits++;
+		return memo->hash;
 	}
 	scratch->counts.walks++;
-	if (cs != 0x33) {
+	if (registers->cs != USER_CS_64) {
 		s->frames[0] = ip;
 		s->frames_count = 1;
 		s->hash = unwind_mix(s->hash, ip);
@@ -394,7 +451,7 @@ static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid,
 	u64 hash = unwind_mix(s->hash, reason);
 	/* 0 says that there is none. */
 	hash |= !hash;
-	if (is_mine) {
+	if (memo) {
 		memo->tid = tid;
 		memo->process = process;
 		memo->ip = ip;
@@ -403,15 +460,14 @@ static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid,
 		memo->needs_fp = s->needs_fp;
 		memo->hash = hash;
 		memo_keep(s, memo);
-		memo->is_busy = 0;
 	}
 	take_frames(scratch);
 	scratch->stack.reason = reason;
 	return tell_stack(ctx, scratch, hash);
 }
 
-/* The hash of the kernel's stack, told; 0 for none. */
-static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch)
+/* Takes the kernel's stack into scratch->stack; gives its hash, or 0. */
+static ALWAYS_INLINE u64 kernel_walk(void *ctx, struct scratch *scratch)
 {
 	u64 hash = UNWIND_HASH_SEED;
 	long bytes = bpf_get_stack(ctx, scratch->stack.frames, UNWIND_FRAMES_MAX * 8, 0);
@@ -428,7 +484,127 @@ static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch)
 	}
 	scratch->stack.frames_count = count;
 	scratch->stack.reason = 0;
-	return tell_stack(ctx, scratch, hash | !hash);
+	return hash | !hash;
+}
+
+/* Whether every place of the kernel's stack that matters holds what it held. */
+UNWIND_FN u32 kernel_memo_holds(struct scratch *scratch, struct memo *memo)
+{
+	if (!scratch || !memo)
+		return 0;
+	u64 count = memo->kernel_slots_count;
+	if (!count || count > KERNEL_SLOTS)
+		return 0;
+	for (u32 i = 0; i < KERNEL_SLOTS; i++) {
+		if (i >= count)
+			break;
+		struct kernel_slot *slot = &memo->kernel_slots[i];
+		if (scratch->kernel[slot->word % KERNEL_WORDS] != slot->value)
+			return 0;
+	}
+	return 1;
+}
+
+/* Number of the first frame of the kernel's stack at an address; KERNEL_FRAMES for none. */
+UNWIND_FN u32 kernel_frame_at(struct scratch *scratch, u64 address)
+{
+	if (!scratch)
+		return KERNEL_FRAMES;
+	u32 count = scratch->stack.frames_count;
+	for (u32 i = 0; i < KERNEL_FRAMES; i++) {
+		if (i >= count)
+			break;
+		if (scratch->stack.frames[i] == address)
+			return i;
+	}
+	return KERNEL_FRAMES;
+}
+
+/* Remembers one place, if it holds an address of the stack. 1 where there is no room. */
+UNWIND_FN u32 kernel_memo_word(struct scratch *scratch, struct memo *memo, u32 word)
+{
+	if (!scratch || !memo)
+		return 1;
+	u64 value = scratch->kernel[word % KERNEL_WORDS];
+	/* The kernel's code, its modules and BPF programs lie above. */
+	if (value < KERNEL_CODE)
+		return 0;
+	u32 frame = kernel_frame_at(scratch, value);
+	if (frame >= KERNEL_FRAMES)
+		return 0;
+	u32 slot = scratch->kernel_slots;
+	if (slot >= KERNEL_SLOTS)
+		return 1;
+	memo->kernel_slots[slot].word = word;
+	memo->kernel_slots[slot].value = value;
+	scratch->kernel_slots = slot + 1;
+	scratch->kernel_found |= 1u << frame;
+	return 0;
+}
+
+/*
+ * Remembers each place that holds an address of the stack: the real ones are among them, and it does
+ * not matter which they are. Where an address is nowhere, the stack is deeper than what was looked
+ * at, and is not remembered; neither is one in which a function calls itself: the second of two
+ * frames of one address is never found.
+ */
+UNWIND_FN u32 kernel_memo_keep(struct scratch *scratch, struct memo *memo)
+{
+	if (!scratch || !memo)
+		return 0;
+	u32 count = scratch->stack.frames_count;
+	scratch->kernel_found = (1u << KERNEL_OWN_FRAMES) - 1;
+	scratch->kernel_slots = 0;
+	memo->kernel_slots_count = 0;
+	if (count <= KERNEL_OWN_FRAMES || count > KERNEL_FRAMES)
+		return 0;
+	u32 words = scratch->kernel_words;
+	for (u32 word = 0; word < KERNEL_WORDS; word++) {
+		if (word >= words)
+			break;
+		if (kernel_memo_word(scratch, memo, word))
+			return 0;
+	}
+	if (scratch->kernel_found == (1u << count) - 1)
+		memo->kernel_slots_count = scratch->kernel_slots;
+	return 0;
+}
+
+/*
+ * The hash of the kernel's stack, told; 0 for none. A walk costs the most of all, and most switches of
+ * a thread happen in few places: where the stack has the same depth and every place that holds a
+ * return address holds the same one, it is the same stack.
+ */
+static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch, struct memo *memo,
+				      u32 tid, u64 base)
+{
+	u64 frame = scratch->frame;
+
+	u64 above = base + KERNEL_STACK_BYTES - frame;
+
+	/* Some kernels run programs on a stack of their own: nothing is known of the depth then. */
+	if (frame - base >= KERNEL_STACK_BYTES || above < KERNEL_HALF_BYTES ||
+	    bpf_probe_read_kernel(scratch->kernel, KERNEL_HALF_BYTES, (void *)frame))
+		memo = NULL;
+	scratch->kernel_words = KERNEL_WORDS / 2;
+	if (memo && above >= 2 * KERNEL_HALF_BYTES) {
+		scratch->kernel_words = KERNEL_WORDS;
+		if (bpf_probe_read_kernel(scratch->kernel + KERNEL_WORDS / 2, KERNEL_HALF_BYTES,
+					  (void *)(frame + KERNEL_HALF_BYTES)))
+			memo = NULL;
+	}
+	if (memo && memo->tid == tid && memo->kernel_frame == frame &&
+	    kernel_memo_holds(scratch, memo) && is_told(memo->kernel_hash)) {
+		scratch->counts.kernel_memo_hits++;
+		return memo->kernel_hash;
+	}
+	u64 hash = kernel_walk(ctx, scratch);
+	if (memo && hash) {
+		memo->kernel_frame = frame;
+		memo->kernel_hash = hash;
+		kernel_memo_keep(scratch, memo);
+	}
+	return hash ? tell_stack(ctx, scratch, hash) : 0;
 }
 
 static ALWAYS_INLINE u64 process_of(u32 pid)
@@ -450,48 +626,61 @@ int sampled(struct bpf_perf_event_data *ctx)
 	scratch->counts.runs++;
 	record.event = bpf_get_attach_cookie(ctx);
 	record.period = ctx->sample_period;
-	u64 ip = ctx->regs.rip, sp = ctx->regs.rsp, fp = ctx->regs.rbp, cs = ctx->regs.cs;
+	struct user_registers user = {
+		.ip = ctx->regs.rip,
+		.sp = ctx->regs.rsp,
+		.fp = ctx->regs.rbp,
+		.cs = ctx->regs.cs,
+	};
 	/* Read here, and not by a pointer that is chosen later, which the verifier refuses. */
-	asm volatile("" : "+r"(ip), "+r"(sp), "+r"(fp), "+r"(cs));
-	record.is_user = (cs & 3) != 0;
-	if (!record.is_user && settings.kernel_stacks)
-		record.kernel_stack = kernel_stack(ctx, scratch);
+	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.cs));
+	record.is_user = (user.cs & 3) != 0;
+	if (!record.is_user && settings.kernel_stacks) {
+		u64 hash = kernel_walk(ctx, scratch);
+
+		record.kernel_stack = hash ? tell_stack(ctx, scratch, hash) : 0;
+	}
 	if (task->mm && settings.user_stacks) {
 		if (!record.is_user) {
 			struct pt_regs *regs = bpf_task_pt_regs(task);
 
-			ip = regs->ip;
-			sp = regs->sp;
-			fp = regs->bp;
-			cs = regs->cs;
+			user.ip = regs->ip;
+			user.sp = regs->sp;
+			user.fp = regs->bp;
+			user.cs = regs->cs;
 		}
-		record.user_stack = user_stack(ctx, scratch, task->pid, process_of(task->tgid), ip,
-					       sp, fp, cs);
+		u32 tid = task->pid;
+		struct memo *memo = memo_take(tid, user.ip, user.sp);
+
+		record.user_stack = user_stack(ctx, scratch, memo, tid, process_of(task->tgid), &user);
+		if (memo)
+			memo->is_busy = 0;
 	}
 	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
 	/* perf itself writes no sample. */
 	return 0;
 }
 
-/* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
-SEC("tp_btf/sched_switch")
-int switched(u64 *ctx)
+/*
+ * (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+ *
+ * A function of its own: the program itself must have a small frame to be on the thread's stack.
+ */
+static __attribute__((noinline)) int tell_switch(u64 *ctx, struct scratch *scratch)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	struct scratch *scratch = scratch_of(OF_SWITCHES);
 	struct tell_switch record = { .kind = TELL_SWITCH };
 	u32 prev_pid = prev->tgid;
 
-	if (!scratch)
-		return 0;
 	record.next_pid = next->tgid;
 	record.next_tid = next->pid;
 	u64 process = process_of(prev_pid);
+	u64 next_process = record.next_pid == prev_pid ? process : process_of(record.next_pid);
 	if (settings.is_system_wide)
 		record.flags = SWITCH_PREV_IS_TARGET | SWITCH_NEXT_IS_TARGET;
 	if (process & PROCESS_IS_TARGET)
 		record.flags |= SWITCH_PREV_IS_TARGET;
-	if (process_of(record.next_pid) & PROCESS_IS_TARGET)
+	if (next_process & PROCESS_IS_TARGET)
 		record.flags |= SWITCH_NEXT_IS_TARGET;
 	if (!record.flags)
 		return 0;
@@ -499,19 +688,49 @@ int switched(u64 *ctx)
 	if (ctx[0] & 1)
 		record.flags |= SWITCH_IS_PREEMPTION;
 	record.state = prev->__state;
+	u32 tid = prev->pid;
 	/* The idle thread has no stack to tell of. */
-	if (record.flags & SWITCH_PREV_IS_TARGET && prev->pid) {
-		if (settings.kernel_stacks)
-			record.kernel_stack = kernel_stack(ctx, scratch);
-		if (settings.user_stacks && prev->mm) {
+	if (record.flags & SWITCH_PREV_IS_TARGET && tid) {
+		struct user_registers user = {};
+		u32 has_user = settings.user_stacks && prev->mm;
+
+		if (has_user) {
 			struct pt_regs *regs = bpf_task_pt_regs(prev);
 
-			record.user_stack = user_stack(ctx, scratch, prev->pid, process, regs->ip,
-						       regs->sp, regs->bp, regs->cs);
+			user.ip = regs->ip;
+			user.sp = regs->sp;
+			user.fp = regs->bp;
+			user.cs = regs->cs;
+		}
+		/* The depth in the kernel tells preemptions from waits. */
+		struct memo *memo = memo_take(tid, user.ip, user.sp ^ scratch->frame);
+
+		if (settings.kernel_stacks)
+			record.kernel_stack =
+				kernel_stack(ctx, scratch, memo, tid, (u64)prev->stack);
+		if (has_user)
+			record.user_stack = user_stack(ctx, scratch, memo, tid, process, &user);
+		if (memo) {
+			memo->tid = tid;
+			memo->is_busy = 0;
 		}
 	}
 	tell(ctx, scratch, &record, TELL_SWITCH_BYTES);
 	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int switched(u64 *ctx)
+{
+	struct scratch *scratch = scratch_of(OF_SWITCHES);
+	u64 frame;
+
+	if (!scratch)
+		return 0;
+	asm volatile("%0 = r10" : "=r"(frame));
+	/* Through memory it becomes a number. */
+	scratch->frame = frame;
+	return tell_switch(ctx, scratch);
 }
 
 /* (struct task_struct *parent, struct task_struct *child) */

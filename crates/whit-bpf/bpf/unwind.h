@@ -23,8 +23,8 @@
 /* Room for frames: a power of two. */
 #define UNWIND_FRAMES_ROOM 128
 /* Words of memory that a walk remembers to have depended on. */
-#define UNWIND_READS_MAX 96
-#define UNWIND_READS_ROOM 128
+#define UNWIND_READS_MAX 64
+#define UNWIND_READS_ROOM 64
 /* Bytes of the stack that are copied at once. */
 #define UNWIND_WINDOW_BYTES 512
 /* Steps of a search among 2^14 - 1 mappings, and among the 256 rows of a bucket. */
@@ -304,7 +304,7 @@ UNWIND_FN u32 unwind_go_to(struct unwind_state *s, u64 address)
 }
 
 /* Whether code is mapped in front of an address: it may be a return address. */
-UNWIND_FN u32 unwind_is_plausible(struct unwind_state *s, u64 ip)
+static UNWIND_INLINE u32 unwind_is_plausible(struct unwind_state *s, u64 ip)
 {
 	if (!s || !ip)
 		return 0;

@@ -56,8 +56,17 @@ impl BuildIdCache {
 pub(crate) fn of_mapped_file(
     root: &Path,
     inside: &Path,
-    (want_major, want_minor, want_inode): (u32, u32, u64),
+    wanted: (u32, u32, u64),
 ) -> Option<BuildId> {
+    of_elf(open_mapped_file(root, inside, wanted)?)
+}
+
+/// The file at `inside` below `root`, if that is the one of this device and inode.
+pub(crate) fn open_mapped_file(
+    root: &Path,
+    inside: &Path,
+    (want_major, want_minor, want_inode): (u32, u32, u64),
+) -> Option<File> {
     let root = {
         let _in_force = processes::see_others();
         open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?
@@ -71,7 +80,7 @@ pub(crate) fn of_mapped_file(
     let same = metadata.is_file()
         && metadata.ino() == want_inode
         && (major(device), minor(device)) == (want_major, want_minor);
-    if same { of_elf(file) } else { None }
+    same.then_some(file)
 }
 
 /// The GNU build id of an ELF file; reads only the parts that are needed.

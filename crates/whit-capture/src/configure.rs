@@ -19,6 +19,7 @@ use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, RecordOptions, Start};
 use crate::registers;
 use crate::roots::Roots;
+use crate::stack_engine;
 use crate::target::Target;
 
 /// The highest `precise_ip`.
@@ -33,6 +34,9 @@ pub struct ConfiguredEvent {
     pub attr: Attr,
     /// Whether it only carries the side band: it runs whatever else is switched off.
     pub is_side_band: bool,
+    /// Whether BPF programs write by it ([`crate::stack_engine`]): it is on whole CPUs, whoever is
+    /// recorded, and runs whatever else is switched off.
+    pub is_carrier: bool,
 }
 
 /// The rate that events without one of their own get, checked against the kernel's limit.
@@ -96,11 +100,15 @@ pub fn configure(
             attr: context.attr(&specs, index),
             spec: specs[index].clone(),
             is_side_band: side_band == Some(index),
+            is_carrier: false,
         })
         .collect();
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
-    unify(&mut events, options.extra.identifier);
+    let carrier = stack_engine::carrier(options);
+    let wants_identifier = options.extra.identifier || carrier.is_some();
+    events.extend(carrier);
+    unify(&mut events, wants_identifier);
     events.iter_mut().for_each(|event| kernel.limit(&mut event.attr));
     Ok(events)
 }

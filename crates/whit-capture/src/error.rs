@@ -50,6 +50,12 @@ pub enum CaptureError {
          --switch-output and --timestamp-filename out, or name a file with -o"
     )]
     PipeHasNoFiles,
+    /// BPF programs.
+    #[error(transparent)]
+    Bpf(whit_bpf::BpfError),
+    /// Options that the engine that unwinds in the kernel does not have.
+    #[error("--engine=bpf {why} (leave it out, or take --engine=ring)")]
+    EngineConflict { why: &'static str },
     /// The control channel.
     #[error(transparent)]
     Control(#[from] crate::control::ControlOpenError),

@@ -105,6 +105,10 @@ pub struct EventSpec {
 pub mod software {
     /// `PERF_COUNT_SW_CPU_CLOCK`.
     pub const CPU_CLOCK: u64 = 0;
+    /// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
+    pub const CONTEXT_SWITCHES: u64 = 3;
+    /// `PERF_COUNT_SW_BPF_OUTPUT`.
+    pub const BPF_OUTPUT: u64 = 10;
     /// `PERF_COUNT_SW_DUMMY`.
     pub const DUMMY: u64 = 9;
 }

@@ -45,6 +45,7 @@ pub mod registers;
 pub mod ring_set;
 pub mod roots;
 pub mod session;
+pub mod stack_engine;
 pub mod stream;
 pub mod summary;
 pub mod synthesize;

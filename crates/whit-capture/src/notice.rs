@@ -50,6 +50,8 @@ pub enum Notice {
     RingsShrunk { asked_bytes: usize, size_bytes: usize, cause: Errno },
     /// An event that this machine does not have.
     EventLeftOut { event: String, why: String },
+    /// Which engine makes call chains, and why not the other one.
+    EngineChosen { engine: &'static str, why: Option<String> },
     /// A thread ended before its events were open.
     ThreadGone { tid: i32 },
     /// A CPU went offline before its events were open.
@@ -183,6 +185,12 @@ impl fmt::Display for Notice {
                 asked_bytes / 1024 + 4
             ),
             Notice::EventLeftOut { event, why } => write!(f, "'{event}' left out: {why}"),
+            Notice::EngineChosen { engine, why: None } => {
+                write!(f, "stacks are unwound by the {engine} engine")
+            }
+            Notice::EngineChosen { engine, why: Some(why) } => {
+                write!(f, "stacks are left to the {engine} engine: {why}")
+            }
             Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),
             Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not recorded"),
             Notice::KernelAddressesHidden => write!(

@@ -215,6 +215,14 @@ impl Opener<'_> {
         let bytes = event.attr.to_bytes();
         let mut slots = Vec::with_capacity(self.plan.nr_descriptors(1));
         for &cpu in &self.plan.cpus {
+            if event.is_carrier {
+                match open_one(&bytes, cpu, ANY, None, None) {
+                    Ok(instance) => slots.push(Some(instance)),
+                    Err(errno) if self.is_gone(errno, cpu, ANY) => slots.push(None),
+                    Err(errno) => return Err((errno, cpu)),
+                }
+                continue;
+            }
             for &tid in &self.plan.threads {
                 let leader = leader.map(|leader| leader.in_slot(slots.len()));
                 // Where the leader is not, the thread has gone.

@@ -36,6 +36,18 @@ pub enum CallGraph {
     Lbr,
 }
 
+/// Who makes call chains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// The kernel writes what perf has it write: chains by frame pointers, or dumps of stacks.
+    #[default]
+    Ring,
+    /// BPF programs unwind in the kernel.
+    Bpf,
+    /// The latter where the kernel allows it.
+    Auto,
+}
+
 /// When measuring starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
@@ -182,6 +194,10 @@ pub struct RecordOptions {
     pub strict_frequency: bool,
     /// Call chains.
     pub call_graph: CallGraph,
+    /// Who makes them.
+    pub engine: Engine,
+    /// Where unwind tables are kept from one recording to the next; `None` keeps none.
+    pub table_cache: Option<PathBuf>,
     /// Leave the user's part out of call chains.
     pub kernel_callchains_only: bool,
     /// Leave the kernel's part out of call chains.
@@ -267,6 +283,8 @@ impl RecordOptions {
             rate: None,
             strict_frequency: false,
             call_graph: CallGraph::None,
+            engine: Engine::Ring,
+            table_cache: None,
             kernel_callchains_only: false,
             user_callchains_only: false,
             max_stack: None,

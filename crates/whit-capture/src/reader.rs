@@ -9,8 +9,11 @@ use crate::mapped_files::MappedFiles;
 use crate::open::OpenEvent;
 use crate::pieces::Pieces;
 use crate::ring_set::{AnyRing, MappedRing};
+use crate::stack_engine::Expander;
 use crate::stream::{SinkError, StreamSink};
 
+/// Bytes of a ring that are expanded at once; the ring has its space back then.
+const EXPANDED_BYTES: usize = 64 << 10;
 /// Most side band that is kept for the next output.
 const JOURNAL_BYTES_MAX: usize = 64 << 20;
 
@@ -27,6 +30,8 @@ struct Group {
 struct Watched {
     ring: MappedRing,
     watch: RingWatch,
+    /// Makes ordinary records of those that BPF programs wrote.
+    expander: Option<Expander>,
     /// Records that were reported as lost into earlier outputs.
     lost_before: u64,
 }
@@ -94,11 +99,14 @@ impl Reader {
         layout: TimeLayout,
         options: ReaderOptions,
         place: impl Fn(&MappedRing) -> Option<Vec<u32>>,
+        expander: impl Fn(&MappedRing) -> Option<Expander>,
     ) -> Reader {
         let mut groups: Vec<Group> = Vec::new();
         for ring in rings {
             let place = place(&ring);
-            let ring = Watched { ring, watch: RingWatch::new(layout), lost_before: 0 };
+            let expander = expander(&ring);
+            let watch = RingWatch::new(layout);
+            let ring = Watched { ring, watch, expander, lost_before: 0 };
             match groups.iter_mut().find(|group| group.place == place) {
                 Some(group) => group.rings.push(ring),
                 None => groups.push(Group { place, rings: vec![ring] }),
@@ -126,9 +134,12 @@ impl Reader {
                 if watched.available_bytes() < min_bytes {
                     continue;
                 }
-                if let AnyRing::Forward(ring) = &mut watched.ring.ring {
-                    bytes += drain(ring, &mut watched.watch, sink, self.journal.as_mut())?;
-                }
+                let AnyRing::Forward(ring) = &mut watched.ring.ring else { continue };
+                let (watch, journal) = (&mut watched.watch, self.journal.as_mut());
+                bytes += match &mut watched.expander {
+                    None => drain(ring, watch, sink, journal)?,
+                    Some(expander) => drain_expanded(ring, expander, watch, sink, journal)?,
+                };
             }
         }
         self.end_pass(bytes, sink)
@@ -290,6 +301,29 @@ fn drain(
         read.release_bytes(look.end);
         bytes += look.end as u64;
         result?;
+    }
+    Ok(bytes)
+}
+
+/// The same for a ring that BPF programs write into: what is written is what becomes of it.
+fn drain_expanded(
+    ring: &mut Ring,
+    expander: &mut Expander,
+    watch: &mut RingWatch,
+    sink: &mut StreamSink,
+    mut journal: Option<&mut Journal>,
+) -> Result<u64, SinkError> {
+    let mut read = ring.read();
+    let (mut bytes, mut out) = (0, Vec::new());
+    while !read.is_empty() {
+        out.clear();
+        let taken = expander.expand(Pieces(read.slices()), EXPANDED_BYTES, &mut out);
+        read.release_bytes(taken);
+        bytes += taken as u64;
+        if let Some(journal) = &mut journal {
+            journal.keep(Pieces([&out, &[]]));
+        }
+        take(&out, watch, sink)?;
     }
     Ok(bytes)
 }

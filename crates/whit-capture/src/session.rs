@@ -24,9 +24,11 @@ use crate::build_id::BuildIdCache;
 use crate::control::ControlChannel;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
-use crate::options::{Output, RecordOptions, Start};
+use crate::options::{CallGraph, Engine, Output, RecordOptions, RingSize, Start};
 use crate::output::{self, OutputName};
+use crate::processes;
 use crate::roots::Roots;
+use crate::stack_engine::{self, StackEngine, StackSummary};
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
 use crate::summary::Summary;
 use crate::target::{Plan, Target};
@@ -95,6 +97,8 @@ pub struct Outcome {
     pub end: End,
     /// How the command ended.
     pub command: Option<ExitStatus>,
+    /// What the engine did that unwinds in the kernel, where it was used.
+    pub stacks: Option<StackSummary>,
 }
 
 impl Outcome {
@@ -124,14 +128,83 @@ pub fn record(
     let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;
     let workload = prepare(options, &signals)?;
     let pid = workload.as_ref().map(Workload::pid);
-    let set_up = SetUp { options, roots, listener }.run(pid)?;
+    let (engine, options) = choose_engine(options, roots, listener)?;
+    let options = &options;
+    let mut set_up = SetUp { options, roots, listener }.run(pid)?;
+    let engine = engine.map(|engine| start_engine(engine, &mut set_up, pid, options, roots));
+    let engine = engine.transpose()?;
     let metering = Metering::start(&set_up.events, roots);
     let (desk, news) = NewsDesk::open()?;
     let waiter = SessionWaiter::new(signals, desk.wake.clone(), control)?;
-    let world = World { options, roots, listener, waiter, workload, bill, desk, news, metering };
+    let world =
+        World { options, roots, listener, waiter, workload, bill, desk, news, metering, engine };
     let mut session = Session::create(world, set_up)?;
     let end = session.run()?;
     session.finish(end)
+}
+
+/// Loads the programs of the engine that unwinds in the kernel, where that is asked for and can be.
+/// Gives the options as they are then.
+fn choose_engine(
+    options: &RecordOptions,
+    roots: &Roots,
+    listener: &mut dyn Listener,
+) -> Result<(Option<StackEngine>, RecordOptions), CaptureError> {
+    let wants_stacks = options.call_graph != CallGraph::None || options.switch_events;
+    let mut chosen = options.clone();
+    chosen.engine = Engine::Ring;
+    if options.engine == Engine::Ring || (options.engine == Engine::Auto && !wants_stacks) {
+        return Ok((None, chosen));
+    }
+    let why = match stack_engine::conflict(options) {
+        Some(why) if options.engine == Engine::Bpf => {
+            return Err(CaptureError::EngineConflict { why });
+        }
+        Some(why) => format!("the BPF engine {why}"),
+        None => match StackEngine::load(options, roots) {
+            Ok(engine) => {
+                chosen.engine = Engine::Bpf;
+                chosen.call_graph = CallGraph::None;
+                if options.switch_events && options.ring_size == RingSize::Default {
+                    chosen.ring_size = RingSize::Bytes(stack_engine::RING_BYTES);
+                }
+                if options.engine == Engine::Auto {
+                    listener.notice(Notice::EngineChosen { engine: "bpf", why: None });
+                }
+                return Ok((Some(engine), chosen));
+            }
+            Err(error) if options.engine == Engine::Bpf => return Err(CaptureError::Bpf(error)),
+            Err(error) => stack_engine::refusal(&error),
+        },
+    };
+    listener.notice(Notice::EngineChosen { engine: "ring", why: Some(why) });
+    Ok((None, chosen))
+}
+
+/// Connects the engine with the open events and has it follow the processes that there are.
+fn start_engine(
+    mut engine: StackEngine,
+    ready: &mut Ready,
+    command_pid: Option<i32>,
+    options: &RecordOptions,
+    roots: &Roots,
+) -> Result<StackEngine, CaptureError> {
+    engine.connect(&ready.events)?;
+    let pids = match &options.target {
+        Target::Command => command_pid.into_iter().collect(),
+        Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
+        _ => {
+            let process = |tid: &i32| Some(processes::Status::of_thread(roots, *tid)?.tgid);
+            let mut pids: Vec<i32> = ready.plan.threads.iter().filter_map(process).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
+        }
+    };
+    if let Some(follow) = ready.follow.take() {
+        engine.follow(follow, &pids, options, roots)?;
+    }
+    Ok(engine)
 }
 
 fn prepare(options: &RecordOptions, signals: &SignalFd) -> Result<Option<Workload>, CaptureError> {
@@ -168,6 +241,7 @@ struct World<'a> {
     desk: NewsDesk,
     news: Receiver<News>,
     metering: Metering,
+    engine: Option<StackEngine>,
 }
 
 /// A recording that runs.
@@ -193,6 +267,8 @@ struct Session<'a> {
     features: Features,
     build_ids: BuildIdCache,
     metering: Metering,
+    /// Unwinds in the kernel, where it is used.
+    engine: Option<StackEngine>,
     part: Part,
     /// Outputs that are complete, the oldest first, as long as they must be counted.
     complete: VecDeque<OutputName>,
@@ -200,17 +276,28 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn create(world: World<'a>, ready: Ready) -> Result<Session<'a>, CaptureError> {
-        let World { options, roots, listener, waiter, workload, bill, desk, news, metering } =
-            world;
-        let Ready { plan, events, rings } = ready;
-        let descriptions: Vec<_> = events.iter().map(header::description).collect();
+        let World {
+            options,
+            roots,
+            listener,
+            waiter,
+            workload,
+            bill,
+            desk,
+            news,
+            metering,
+            engine,
+        } = world;
+        let Ready { plan, events, rings, .. } = ready;
+        let descriptions = header::descriptions(&events, options);
         let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
         if let Some(level) = options.streaming.compression_level {
             features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
         }
         let mut part = Part::create(options, &descriptions, &features, bill, listener)?;
         let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
-        let crew = readers::Crew { options, roots, events: &events };
+        let schedule = engine.as_ref().and_then(StackEngine::schedule);
+        let crew = readers::Crew { options, roots, events: &events, schedule };
         let drainers = crew
             .hire(rings, &mut part.recording, &part.output, listener)
             .inspect_err(|_| part.output.undo())?;
@@ -239,6 +326,7 @@ impl<'a> Session<'a> {
             features,
             build_ids: BuildIdCache::default(),
             metering,
+            engine,
             part,
             complete: VecDeque::new(),
         };
@@ -273,7 +361,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);
         match self.options.start {
-            Start::AtOnce => self.switch_on(now),
+            Start::AtOnce => self.switch_on(now)?,
             Start::Disabled if self.options.control.is_none() => {
                 self.listener.notice(Notice::StartsDisabled);
             }
@@ -338,11 +426,14 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         match step {
             Step::Enable { after_ms } => {
-                self.switch_on(now);
+                self.switch_on(now)?;
                 self.listener.notice(Notice::Enabled { after_ms });
             }
             Step::Disable { after_ms } => {
                 self.set_enabled(false, None);
+                if let Some(engine) = &mut self.engine {
+                    engine.switch_off();
+                }
                 self.enabled.stop(now);
                 self.listener.notice(Notice::Disabled { after_ms });
             }
@@ -388,8 +479,11 @@ impl<'a> Session<'a> {
     }
 
     /// Switches on what does not switch itself on at the command's exec.
-    fn switch_on(&mut self, now: Instant) {
+    fn switch_on(&mut self, now: Instant) -> Result<(), CaptureError> {
         self.enabled.start(now);
+        if let Some(engine) = &mut self.engine {
+            engine.switch_on()?;
+        }
         for event in self.shared.events.iter() {
             let attr = &event.event.attr;
             let by_exec = attr.has(AttrFlags::ENABLE_ON_EXEC);
@@ -400,6 +494,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Switches events on or off: those of this name, or all of them but the side band. Says whether

@@ -18,7 +18,7 @@ use whit_capture::affinity::{Affinity, ThreadSpec};
 use whit_capture::branch::BranchFilter;
 use whit_capture::control::ControlSpec;
 use whit_capture::notice::{Level, Notice};
-use whit_capture::options::{RingSize, Start, SwitchOutput};
+use whit_capture::options::{Engine, RingSize, Start, SwitchOutput};
 use whit_capture::registers;
 use whit_capture::roots::Roots;
 use whit_capture::session::{self, Outcome};
@@ -67,6 +67,10 @@ pub(crate) struct RecordArgs {
     /// Record call chains: fp[,FRAMES], dwarf[,BYTES of stack], or lbr (the CPU's branch records)
     #[arg(long, value_name = "MODE", value_parser = parse::call_graph)]
     call_graph: Option<parse::CallChains>,
+    /// Who makes call chains: ring (perf's ways), bpf (unwound in the kernel, without frame
+    /// pointers), or auto (bpf where the kernel allows it)
+    #[arg(long, value_name = "ENGINE", value_parser = parse::engine)]
+    engine: Option<Engine>,
     /// Only the kernel's part of call chains
     #[arg(long)]
     kernel_callchains: bool,
@@ -319,6 +323,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let outcome = session::record(&options, &roots, &mut listener)?;
     if !args.quiet {
         eprintln!("{}", outcome.summary);
+        if let Some(stacks) = &outcome.stacks {
+            eprintln!("{stacks}");
+        }
     }
     Ok(exit_code(&outcome))
 }

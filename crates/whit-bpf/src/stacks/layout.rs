@@ -10,7 +10,7 @@ const PROCESS_COUNT_BITS: u64 = 0xffff;
 const PROCESS_IS_TARGET: u64 = 1 << 16;
 const PROCESS_FIRST_SHIFT: u32 = 32;
 /// Words of `struct counts` in front of the reasons.
-const COUNT_WORDS: usize = 8;
+const COUNT_WORDS: usize = 9;
 
 /// `struct unwind_mapping`.
 pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
@@ -54,6 +54,7 @@ pub(super) fn counts(scratch: &[u8]) -> Counts {
         memo_hits: word(5),
         frames: word(6),
         kernel_failures: word(7),
+        kernel_memo_hits: word(8),
         reasons: [0; StopReason::ALL.len()],
     };
     for (at, reason) in counts.reasons.iter_mut().enumerate() {
@@ -79,10 +80,10 @@ mod tests {
 
     #[test]
     fn counts_are_read_in_order() {
-        let words: Vec<u8> = (1..=24u64).flat_map(u64::to_ne_bytes).collect();
+        let words: Vec<u8> = (1..=25u64).flat_map(u64::to_ne_bytes).collect();
         let found = counts(&words);
         assert_eq!((found.runs, found.kernel_failures), (1, 8));
-        assert_eq!((found.reasons[0], found.reasons[15]), (9, 24));
+        assert_eq!((found.reasons[0], found.reasons[15]), (10, 25));
         assert_eq!(counts(&words[..20]).told, 0);
     }
 }

@@ -160,6 +160,8 @@ pub struct Counts {
     pub frames: u64,
     /// Stacks of the kernel that it would not give.
     pub kernel_failures: u64,
+    /// Stacks of the kernel that were known to be the thread's last one again.
+    pub kernel_memo_hits: u64,
     /// Ends of walks, by the number of the reason.
     pub reasons: [u64; StopReason::ALL.len()],
 }
@@ -174,6 +176,7 @@ impl Counts {
         self.memo_hits += other.memo_hits;
         self.frames += other.frames;
         self.kernel_failures += other.kernel_failures;
+        self.kernel_memo_hits += other.kernel_memo_hits;
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, count)| *sum += count);
     }
 

@@ -46,6 +46,9 @@ impl Session<'_> {
         let stopped = Instant::now();
         self.enabled.stop(stopped);
         self.set_enabled(false, None);
+        if let Some(engine) = &mut self.engine {
+            engine.switch_off();
+        }
         self.disable_side_band();
         let (mut end, mut failed) = match end {
             End::WriteFailed(error) => (None, Some(error)),
@@ -67,7 +70,11 @@ impl Session<'_> {
         }
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
-        let ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
+        let stacks = self.engine.take().map(|mut engine| engine.summary());
+        let mut ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
+        if let Some(stacks) = &stacks {
+            stacks.enter(&mut ledger.bpf);
+        }
         let Session {
             part,
             options,
@@ -89,7 +96,7 @@ impl Session<'_> {
         let end = end.unwrap_or(End::ReaderEnded);
         waiter.close_control()?;
         let command = wait_for_command(workload, &mut waiter, &end)?;
-        Ok(Outcome { summary, end, command })
+        Ok(Outcome { summary, end, command, stacks })
     }
 
     fn disable_side_band(&self) {

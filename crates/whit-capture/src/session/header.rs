@@ -11,15 +11,24 @@ use crate::event::EventSpec;
 use crate::kernel;
 use crate::machine;
 use crate::open::OpenEvent;
-use crate::options::RecordOptions;
+use crate::options::{Engine, RecordOptions};
 use crate::roots::Roots;
+use crate::stack_engine;
 use crate::tracing_data;
 
 /// perf's name for groups without one.
 const UNNAMED_GROUP: &str = "{anon_group}";
 
-/// An event as the file describes it.
-pub(super) fn description(event: &OpenEvent) -> EventDesc {
+/// All events as the file describes them.
+pub(super) fn descriptions(events: &[OpenEvent], options: &RecordOptions) -> Vec<EventDesc> {
+    let mut descriptions: Vec<_> = events.iter().map(description).collect();
+    if options.engine == Engine::Bpf {
+        stack_engine::describe(&mut descriptions, events, options.switch_events);
+    }
+    descriptions
+}
+
+fn description(event: &OpenEvent) -> EventDesc {
     EventDesc {
         attr: event.event.attr.clone(),
         ids: event.instances.iter().map(|instance| instance.id).collect(),

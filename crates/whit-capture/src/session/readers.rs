@@ -19,6 +19,7 @@ use crate::reader::{Reader, ReaderOptions};
 use crate::recording::Recording;
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
+use crate::stack_engine;
 use crate::stream::{AsyncEngine, StreamOptions, StreamSink};
 use crate::target::ANY;
 
@@ -46,6 +47,8 @@ pub(super) struct Crew<'a> {
     pub(super) options: &'a RecordOptions,
     pub(super) roots: &'a Roots,
     pub(super) events: &'a [OpenEvent],
+    /// The scheduler's addresses, where they are needed.
+    pub(super) schedule: Option<std::ops::Range<u64>>,
 }
 
 /// The rings of one reader, and where it runs.
@@ -94,9 +97,13 @@ impl Crew<'_> {
         let min_bytes = streaming.flush_bytes.min(ring_bytes / FLUSH_SHARE);
         let options = ReaderOptions { min_bytes, marks_rounds };
         let waiter = RingWaiter::new(self.events, &share.rings)?;
-        let reader = Reader::new(share.rings, layout, options, |ring| {
-            affinity::place(streaming.affinity, ring.cpu, self.roots)
-        });
+        let reader = Reader::new(
+            share.rings,
+            layout,
+            options,
+            |ring| affinity::place(streaming.affinity, ring.cpu, self.roots),
+            |ring| stack_engine::expander(self.events, ring, self.schedule.clone()),
+        );
         Ok(Drainer {
             reader,
             sink,

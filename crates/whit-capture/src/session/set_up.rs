@@ -13,9 +13,10 @@ use crate::event::{EventSpec, Rate};
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
 use crate::open::{self, OpenEvent, Opener, Refusal, Rights};
-use crate::options::RecordOptions;
+use crate::options::{Engine, RecordOptions};
 use crate::ring_set::{self, MappedRing};
 use crate::roots::Roots;
+use crate::stack_engine;
 use crate::target::{Plan, Target};
 
 /// Events and rings, ready to run.
@@ -23,6 +24,8 @@ pub(super) struct Ready {
     pub(super) plan: Plan,
     pub(super) events: Vec<OpenEvent>,
     pub(super) rings: Vec<MappedRing>,
+    /// What tells of mappings at once, for the engine that unwinds in the kernel.
+    pub(super) follow: Option<(Vec<OpenEvent>, Vec<MappedRing>)>,
 }
 
 /// What stays the same however often events are opened.
@@ -57,7 +60,27 @@ impl SetUp<'_> {
         let cgroups = self.cgroups()?;
         let ground = Ground { plan, rights, kernel, rate, cgroups };
         let (events, rings) = self.open_supported(&ground)?;
-        Ok(Ready { plan: ground.plan, events, rings })
+        let follow = match options.engine {
+            Engine::Bpf => Some(self.open_follow(&ground)?),
+            _ => None,
+        };
+        Ok(Ready { plan: ground.plan, events, rings, follow })
+    }
+
+    fn open_follow(
+        &mut self,
+        ground: &Ground,
+    ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+        let mut opener = Opener {
+            plan: &ground.plan,
+            rights: ground.rights,
+            roots: self.roots,
+            cgroups: &ground.cgroups,
+            listener: &mut *self.listener,
+        };
+        let open = opener.open_all(vec![stack_engine::follow_event(ground.plan.inherit)])?;
+        let rings = ring_set::map_rings(&open, stack_engine::FOLLOW_PAGES, self.listener)?;
+        Ok((open, rings))
     }
 
     fn probe(&mut self, rights: Rights) -> Result<KernelFeatures, CaptureError> {

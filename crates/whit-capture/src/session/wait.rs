@@ -47,6 +47,9 @@ impl RingWaiter {
         let mut waiter = RingWaiter { poller, waker, rings: Vec::new(), alive: 0 };
         for ring in rings {
             let mut members = ring.members.clone();
+            // An event of a whole CPU never goes.
+            members
+                .retain(|(event, _)| !events[*event].event.is_carrier || ring.members.len() == 1);
             members.reverse();
             waiter.rings.push(Watched { members, is_backward: ring.ring.is_backward() });
             waiter.alive += 1;

@@ -12,6 +12,8 @@ pub(crate) const REASONS: u64 = 16;
 /// Numbers of tables below are none: not yet loaded, and none at all.
 pub(crate) const TABLE_NONE: u32 = 1;
 const TABLE_FIRST: u32 = 2;
+/// `UNWIND_READS_MAX`.
+const READS_MAX: u64 = 64;
 
 /// A mapping as the walk has it.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +160,7 @@ impl Host {
             let frames_count = next();
             let frames = (0..frames_count).map(|_| next()).collect();
             let reads_count = next();
-            let reads = (0..reads_count.min(96)).map(|_| next()).collect();
+            let reads = (0..reads_count.min(READS_MAX)).map(|_| next()).collect();
             HostChain { reason, needs_fp, frames, reads_count, reads }
         });
         chains.collect()

@@ -4,6 +4,7 @@ use super::{RecordArgs, arch, parse};
 use crate::event_args::Skipped;
 use crate::short_options;
 use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
 use std::time::Duration;
 use whit_capture::branch::BranchFilter;
 use whit_capture::event::{EventSpec, Rate};
@@ -16,6 +17,13 @@ use whit_capture::roots::Roots;
 
 /// Where the recording goes without `-o`.
 const DEFAULT_OUTPUT: &str = "perf.data";
+
+/// Where unwind tables are kept; nowhere without a home directory.
+fn table_cache() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("whit/unwind"))
+}
 
 impl RecordArgs {
     pub(super) fn options(
@@ -45,6 +53,8 @@ impl RecordArgs {
             rate: self.rate(roots)?,
             strict_frequency: self.strict_freq,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
+            engine: self.engine.unwrap_or_default(),
+            table_cache: table_cache(),
             max_stack: self.call_graph.and_then(|chains| chains.max_stack),
             branches: self.branch_filter.or(self.branch_any.then_some(BranchFilter::ANY)),
             kernel_callchains_only: self.kernel_callchains,

@@ -3,11 +3,21 @@
 use std::time::Duration;
 use whit_capture::affinity::Affinity;
 use whit_capture::options::{
-    ASYNC_BLOCKS_MAX, COMPRESSION_LEVELS, CallGraph, DEFAULT_STACK_DUMP_BYTES,
+    ASYNC_BLOCKS_MAX, COMPRESSION_LEVELS, CallGraph, DEFAULT_STACK_DUMP_BYTES, Engine,
     MAX_STACK_DUMP_BYTES, RingSize, Start, SwitchOutput, Synthesis,
 };
 use whit_sys::clock::ClockId;
 use whit_sys::scheduling::FIFO_PRIORITIES;
+
+/// `--engine`.
+pub(super) fn engine(text: &str) -> Result<Engine, String> {
+    match text {
+        "ring" => Ok(Engine::Ring),
+        "bpf" => Ok(Engine::Bpf),
+        "auto" => Ok(Engine::Auto),
+        other => Err(format!("'{other}' is no engine: use ring, bpf or auto")),
+    }
+}
 
 /// The value of `-F`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ mod golden;
 mod parity;
 mod recorded;
 mod script_fields;
+mod stack_engine;
 mod streaming;
 mod support;
 mod switches;

@@ -1,0 +1,445 @@
+//! From what the kernel's programs tell to ordinary samples and switches, as any reader of perf.data
+//! knows them.
+//!
+//! A CPU tells of a stack once, in front of the first record that names it, and forgets it when
+//! another takes its place: the dictionary here does the same, place for place. A sample may
+//! interrupt a switch between the look at its stack and its record; so each place keeps the stack
+//! before as well.
+
+use std::ops::Range;
+
+use whit_bpf::stacks::record::{SampleRecord, StackHash, SwitchRecord, Told};
+use whit_perfdata::attr::{Attr, SampleType};
+use whit_perfdata::encode::push_record;
+use whit_perfdata::record::{misc, record_type};
+use whit_perfdata::sample::context;
+
+use super::schedule;
+use crate::pieces::Pieces;
+
+/// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
+const PLACES: usize = 16384;
+/// Size of a record's header.
+const HEADER_BYTES: usize = 8;
+/// Process and thread of one that has exited: its last switch is nobody's.
+const NOBODY: u64 = u64::MAX;
+/// The kernel's own clock event tells of a switch as one.
+const SWITCH_PERIOD: u64 = 1;
+
+/// Where the fields of records are: those of the sampled event, of the one that stands for switches,
+/// and of the carrier are the same up to the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    has_cpu: bool,
+    sample_has_period: bool,
+}
+
+impl Layout {
+    /// From the attributes of the sampled event, which begin with the event's id, the address, the
+    /// thread and the time.
+    pub(crate) fn new(attr: &Attr) -> Layout {
+        Layout {
+            has_cpu: attr.sample_type.contains(SampleType::CPU),
+            sample_has_period: attr.sample_type.contains(SampleType::PERIOD),
+        }
+    }
+
+    /// Bytes of the fields in front of the raw data.
+    fn prefix_bytes(self) -> usize {
+        if self.has_cpu { 40 } else { 32 }
+    }
+}
+
+/// A stack that was told of.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    hash: u64,
+    frames: Vec<u64>,
+}
+
+/// What could not be made whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpandCounts {
+    /// Samples and switches that came out.
+    pub records: u64,
+    /// Stacks that were told of.
+    pub stacks: u64,
+    /// Records that name a stack that was not told of.
+    pub unknown_stacks: u64,
+    /// Records of the carrier that nobody can read.
+    pub unreadable: u64,
+    /// Switches, and of these, preemptions.
+    pub switches: u64,
+    /// The thread could have gone on.
+    pub preemptions: u64,
+}
+
+/// Expands what one ring carries.
+#[derive(Debug)]
+pub struct Expander {
+    layout: Layout,
+    ids: Ids,
+    /// The thread that was switched in last.
+    last_next: u64,
+    /// The scheduler's addresses.
+    schedule: Option<Range<u64>>,
+    /// Each place: the stack that was told of last, and the one before.
+    dictionary: Vec<[Known; 2]>,
+    chain: Vec<u64>,
+    body: Vec<u8>,
+    scratch: Vec<u8>,
+    /// What could not be made whole, and how much there was.
+    pub counts: ExpandCounts,
+}
+
+/// Ids of the events of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ids {
+    /// That of the carrier, by which switches go in the recording as well.
+    pub(crate) carrier: u64,
+    /// That of the sampled event.
+    pub(crate) sampled: u64,
+}
+
+/// The fields that all records of a CPU begin with.
+#[derive(Clone, Copy)]
+struct Prefix {
+    pid_tid: u64,
+    time: u64,
+    cpu: u64,
+}
+
+impl Expander {
+    /// For a ring whose events have these ids. `schedule` are the addresses of the scheduler.
+    pub(crate) fn new(layout: Layout, ids: Ids, schedule: Option<Range<u64>>) -> Expander {
+        Expander {
+            layout,
+            ids,
+            last_next: NOBODY,
+            schedule,
+            dictionary: vec![<[Known; 2]>::default(); PLACES],
+            chain: Vec::new(),
+            body: Vec::new(),
+            scratch: Vec::new(),
+            counts: ExpandCounts::default(),
+        }
+    }
+
+    /// Appends to `out` the records of `pieces`, up to the first that is not whole or that ends
+    /// behind `enough_bytes`. Gives the bytes that were taken.
+    pub(crate) fn expand(
+        &mut self,
+        pieces: Pieces<'_>,
+        enough_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut end = 0;
+        for seen in pieces.records_from(0) {
+            if end >= enough_bytes {
+                break;
+            }
+            end = seen.at + seen.size;
+            let is_told = seen.kind == record_type::SAMPLE
+                && pieces.word(seen.at + HEADER_BYTES) == Some(self.ids.carrier);
+            let record = pieces.bytes_of(seen, &mut scratch);
+            match is_told {
+                true => self.told(&record[HEADER_BYTES..], out),
+                false => out.extend_from_slice(record),
+            }
+        }
+        self.scratch = scratch;
+        // What cannot be read is for the next one to count.
+        if end == 0 {
+            end = pieces.len();
+            pieces.0.iter().for_each(|piece| out.extend_from_slice(piece));
+        }
+        end
+    }
+
+    fn told(&mut self, body: &[u8], out: &mut Vec<u8>) {
+        let prefix_bytes = self.layout.prefix_bytes();
+        let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
+        let raw = body.get(prefix_bytes + 4..);
+        let prefix = || {
+            let cpu = if self.layout.has_cpu { word(32)? } else { 0 };
+            Some(Prefix { pid_tid: word(16)?, time: word(24)?, cpu })
+        };
+        let (Some(prefix), Some(told)) = (prefix(), raw.and_then(Told::parse)) else {
+            self.counts.unreadable += 1;
+            return;
+        };
+        match told {
+            Told::Stack(stack) => {
+                self.counts.stacks += 1;
+                let place = &mut self.dictionary[stack.hash.0 as usize % PLACES];
+                place.swap(0, 1);
+                let known = &mut place[0];
+                known.hash = stack.hash.0;
+                known.frames.clear();
+                known.frames.extend(stack.frames());
+            }
+            Told::Sample(sample) => self.sample(&prefix, &sample, out),
+            Told::Switch(switch) => self.switch(&prefix, &switch, out),
+        }
+    }
+
+    fn sample(&mut self, prefix: &Prefix, sample: &SampleRecord, out: &mut Vec<u8>) {
+        self.counts.records += 1;
+        let ip = self.collect(sample.kernel_stack, sample.user_stack, false);
+        let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
+        let period = self.layout.sample_has_period.then_some(sample.period);
+        self.push_sample(self.ids.sampled, prefix, mode, ip, period, out);
+    }
+
+    fn switch(&mut self, prefix: &Prefix, switch: &SwitchRecord, out: &mut Vec<u8>) {
+        let mut prefix = *prefix;
+        // It is the one that was switched in before.
+        if prefix.pid_tid == NOBODY {
+            prefix.pid_tid = self.last_next;
+        }
+        let prefix = &prefix;
+        self.counts.switches += 1;
+        self.counts.preemptions += u64::from(switch.is_preemption);
+        let next = u64::from(switch.next_tid) << 32 | u64::from(switch.next_pid);
+        if switch.prev_is_target {
+            self.counts.records += 1;
+            let ip = self.collect(switch.kernel_stack, switch.user_stack, true);
+            let period = self.layout.sample_has_period.then_some(SWITCH_PERIOD);
+            self.push_sample(self.ids.carrier, prefix, misc::KERNEL, ip, period, out);
+            let preempted = if switch.is_preemption { misc::SWITCH_OUT_PREEMPT } else { 0 };
+            self.push_switch(prefix, prefix.pid_tid, next, misc::SWITCH_OUT | preempted, out);
+        }
+        self.last_next = next;
+        if switch.next_is_target {
+            self.push_switch(prefix, next, prefix.pid_tid, 0, out);
+        }
+    }
+
+    /// Puts both stacks together; gives the address where the thread was.
+    fn collect(
+        &mut self,
+        kernel: Option<StackHash>,
+        user: Option<StackHash>,
+        is_switch: bool,
+    ) -> u64 {
+        let schedule = self.schedule.as_ref().filter(|_| is_switch);
+        self.chain.clear();
+        let mut ip = 0;
+        for (stack, marker) in [(kernel, context::KERNEL), (user, context::USER)] {
+            let Some(hash) = stack else { continue };
+            let place = &self.dictionary[hash.0 as usize % PLACES];
+            let Some(known) = place.iter().find(|known| known.hash == hash.0) else {
+                self.counts.unknown_stacks += 1;
+                continue;
+            };
+            let frames = match marker {
+                context::KERNEL => schedule::trim(&known.frames, schedule),
+                _ => &known.frames,
+            };
+            if ip == 0 {
+                ip = frames.first().copied().unwrap_or(0);
+            }
+            self.chain.push(marker);
+            self.chain.extend_from_slice(frames);
+        }
+        ip
+    }
+
+    fn push_sample(
+        &mut self,
+        id: u64,
+        prefix: &Prefix,
+        mode: u16,
+        ip: u64,
+        period: Option<u64>,
+        out: &mut Vec<u8>,
+    ) {
+        let body = &mut self.body;
+        body.clear();
+        let mut put = |word: u64| body.extend_from_slice(&word.to_le_bytes());
+        [id, ip, prefix.pid_tid, prefix.time].into_iter().for_each(&mut put);
+        if self.layout.has_cpu {
+            put(prefix.cpu);
+        }
+        period.into_iter().for_each(&mut put);
+        put(self.chain.len() as u64);
+        self.chain.iter().copied().for_each(&mut put);
+        push_record(out, record_type::SAMPLE, mode, &self.body);
+    }
+
+    fn push_switch(
+        &mut self,
+        prefix: &Prefix,
+        thread: u64,
+        other: u64,
+        bits: u16,
+        out: &mut Vec<u8>,
+    ) {
+        let body = &mut self.body;
+        body.clear();
+        let mut put = |word: u64| body.extend_from_slice(&word.to_le_bytes());
+        [other, thread, prefix.time].into_iter().for_each(&mut put);
+        if self.layout.has_cpu {
+            put(prefix.cpu);
+        }
+        put(self.ids.carrier);
+        push_record(out, record_type::SWITCH_CPU_WIDE, bits | misc::KERNEL, &self.body);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use whit_perfdata::attr::AttrFlags;
+    use whit_perfdata::record::{RawRecord, SideBand};
+    use whit_perfdata::sample::SampleLayout;
+
+    const IDS: Ids = Ids { carrier: 77, sampled: 55 };
+    const SCHEDULER: u64 = 0xffff_ffff_8000_1000;
+
+    fn attr() -> Attr {
+        let sample_type = SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::CPU
+            | SampleType::PERIOD;
+        Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() }
+    }
+
+    fn expander() -> Expander {
+        Expander::new(Layout::new(&attr()), IDS, Some(SCHEDULER..SCHEDULER + 0x100))
+    }
+
+    /// A record of the carrier, as the kernel writes it: padded to whole words.
+    fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
+        let mut body: Vec<u8> =
+            [IDS.carrier, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let size = (told.len() + 4).next_multiple_of(8) - 4;
+        body.extend((size as u32).to_le_bytes());
+        body.extend(told);
+        body.resize(body.len() + size - told.len(), 0);
+        push_record(out, record_type::SAMPLE, 0, &body);
+    }
+
+    fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
+        let mut told = vec![1, 1, frames.len() as u8, 0, 0, 0, 0, 0];
+        told.extend(hash.to_ne_bytes());
+        frames.iter().for_each(|frame| told.extend(frame.to_ne_bytes()));
+        told
+    }
+
+    fn switch(flags: u8, next: (u32, u32), user: u64, kernel: u64) -> Vec<u8> {
+        let mut told = vec![3, flags, 1, 0];
+        told.extend(next.0.to_ne_bytes());
+        told.extend(user.to_ne_bytes());
+        told.extend(kernel.to_ne_bytes());
+        told.extend(next.1.to_ne_bytes());
+        told
+    }
+
+    fn sample(user: u64, kernel: u64) -> Vec<u8> {
+        let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
+        [200_000, user, kernel].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
+        told.extend([0; 4]);
+        told
+    }
+
+    fn expand(expander: &mut Expander, bytes: &[u8], seam: usize) -> Vec<u8> {
+        let (mut out, mut at) = (Vec::new(), 0);
+        while at < bytes.len() {
+            let front = &bytes[at.min(seam)..seam];
+            let back = &bytes[at.max(seam)..];
+            at += expander.expand(Pieces([front, back]), 100, &mut out);
+        }
+        out
+    }
+
+    fn thread(pid: u64, tid: u64) -> u64 {
+        tid << 32 | pid
+    }
+
+    #[test]
+    fn samples_and_switches_become_records_that_everybody_knows() {
+        let mut bytes = Vec::new();
+        push_record(&mut bytes, record_type::COMM, 0, &[7; 48]);
+        tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
+        tell(&mut bytes, thread(9, 10), 100, &sample(0x1_0001, 0));
+        let kernel = [0xffff_ffff_c000_0000, SCHEDULER + 8, SCHEDULER + 0x999];
+        tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &kernel));
+        tell(&mut bytes, thread(9, 10), 200, &switch(7, (9, 11), 0x1_0001, 0x1_0002));
+        // The thread that was switched in has exited.
+        tell(&mut bytes, NOBODY, 300, &switch(1, (0, 0), 0, 0x1_0002));
+
+        let mut described = attr();
+        described.sample_type |= SampleType::CALLCHAIN;
+        let layout = SampleLayout::new(&described);
+        for seam in (0..=bytes.len()).step_by(8) {
+            let mut expander = expander();
+            let out = expand(&mut expander, &bytes, seam);
+            let (mut rest, mut seen) = (&out[..], Vec::new());
+            while let Some((record, tail)) = RawRecord::split(rest) {
+                rest = tail;
+                let id = layout.parse_id_trailer(record.body).unwrap();
+                seen.push(match (record.header.kind, SideBand::parse(record)) {
+                    (record_type::SAMPLE, _) => {
+                        let sample = layout.parse(record.body).unwrap();
+                        let chain: Vec<u64> = sample.callchain.iter().collect();
+                        let tid = sample.pid_tid.unwrap().1.0;
+                        let head = (sample.id.unwrap(), tid, sample.time.unwrap().0);
+                        format!("{head:?} {} {:x?}", sample.period.unwrap(), chain)
+                    }
+                    (_, Some(SideBand::Switch { out, preempt, other })) => {
+                        let (thread, other) = (id.pid_tid.unwrap().1.0, other.unwrap().1.0);
+                        format!("{thread} {} {preempt} {other}", if out { "out" } else { "in" })
+                    }
+                    (kind, _) => format!("kind {kind}"),
+                });
+            }
+            let in_kernel = "ffffffffffffff80, ffffffff80001008, ffffffff80001999";
+            let wanted = [
+                "kind 3".to_owned(),
+                "(55, 10, 100) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
+                format!("(77, 10, 200) 1 [{in_kernel}, fffffffffffffe00, 401, 402]"),
+                "10 out true 11".to_owned(),
+                "11 in false 10".to_owned(),
+                format!("(77, 11, 300) 1 [{in_kernel}]"),
+                "11 out false 0".to_owned(),
+            ];
+            assert_eq!(seen, wanted, "seam {seam}");
+            let counts = expander.counts;
+            assert_eq!((counts.records, counts.stacks, counts.switches), (3, 2, 2));
+            assert_eq!((counts.unknown_stacks, counts.unreadable, counts.preemptions), (0, 0, 1));
+        }
+    }
+
+    #[test]
+    fn a_place_keeps_two_stacks_and_says_what_it_does_not_know() {
+        let mut bytes = Vec::new();
+        let alike = |n: u64| 5 + n * PLACES as u64;
+        (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));
+        (0..3).for_each(|n| tell(&mut bytes, 1, 2, &sample(alike(n), 0)));
+        tell(&mut bytes, 1, 3, &[9, 9, 9, 9, 9]);
+        let mut expander = expander();
+        expand(&mut expander, &bytes, 0);
+        let counts = expander.counts;
+        assert_eq!((counts.records, counts.unknown_stacks, counts.unreadable), (3, 1, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_survived(
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+            told in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let mut all = Vec::new();
+            tell(&mut all, 1, 1, &told);
+            all.extend(&bytes[..bytes.len() / 8 * 8]);
+            let seam = all.len() / 16 * 8;
+            let mut expander = expander();
+            expand(&mut expander, &all, seam);
+        }
+    }
+}

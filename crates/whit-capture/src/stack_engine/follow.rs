@@ -1,0 +1,235 @@
+//! Follows processes and keeps what the kernel's programs know of them up to date.
+//!
+//! A small ring of its own for each CPU carries mappings, forks and execs only, and wakes this thread
+//! at every record: until it has told of a mapping, stacks through it are followed by frame pointers
+//! or cut, and counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use whit_bpf::stacks::Stacks;
+use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand};
+use whit_perfdata::sample::SampleLayout;
+use whit_sys::{Poller, Waker};
+use whit_types::{Avma, Pid, Tid, TimestampNs};
+use whit_unwind_tables::TableStore;
+
+use super::model::{Backing, Model};
+use super::modules::{Modules, TableCounts};
+use crate::error::CaptureError;
+use crate::maps::MapsLine;
+use crate::open::OpenEvent;
+use crate::processes;
+use crate::ring_set::{AnyRing, MappedRing};
+use crate::roots::Roots;
+
+/// How often processes are looked for that have ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Token of the waker; rings have their index.
+const WAKER: u64 = u64::MAX;
+
+/// What the thread has seen and done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FollowCounts {
+    /// Tables.
+    pub tables: TableCounts,
+    /// Bytes that they take in the kernel.
+    pub table_bytes: u64,
+    /// Records that found no room, so that mappings may be missing.
+    pub lost_records: u64,
+    /// Descriptions of processes that found no room.
+    pub refused: u64,
+}
+
+/// The thread, to be stopped.
+#[derive(Debug)]
+pub(super) struct Following {
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    thread: Option<JoinHandle<FollowCounts>>,
+}
+
+/// Works on the thread.
+struct Follower {
+    stacks: Arc<Mutex<Stacks>>,
+    events: Vec<OpenEvent>,
+    rings: Vec<MappedRing>,
+    layout: SampleLayout,
+    poller: Poller,
+    waker: Waker,
+    roots: Roots,
+    model: Model,
+    modules: Modules,
+    counts: FollowCounts,
+}
+
+impl Following {
+    /// Makes `pids` and their children known, and follows them.
+    pub(super) fn start(
+        stacks: Arc<Mutex<Stacks>>,
+        (events, rings): (Vec<OpenEvent>, Vec<MappedRing>),
+        pids: &[i32],
+        store: TableStore,
+        roots: &Roots,
+    ) -> Result<Following, CaptureError> {
+        let poller = Poller::new().map_err(CaptureError::system("create an epoll descriptor"))?;
+        let waker = Waker::new().map_err(CaptureError::system("create an event descriptor"))?;
+        poller.add(&waker, WAKER).map_err(CaptureError::system("wait for tables"))?;
+        for (number, ring) in rings.iter().enumerate() {
+            let (event, instance) = ring.members[0];
+            let fd = &events[event].instances[instance].fd;
+            poller.add(fd, number as u64).map_err(CaptureError::system("wait for mappings"))?;
+        }
+        let layout = SampleLayout::new(&events[0].event.attr);
+        let modules = Modules::start(roots, store, &waker)?;
+        let mut follower = Follower {
+            stacks,
+            events,
+            rings,
+            layout,
+            poller,
+            waker: waker.clone(),
+            roots: roots.clone(),
+            model: Model::default(),
+            modules,
+            counts: FollowCounts::default(),
+        };
+        pids.iter().for_each(|pid| follower.existing(*pid));
+        // Before anything is recorded; tables come as they are made.
+        follower.tell();
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let work = move || follower.work(&seen);
+        let thread = std::thread::Builder::new().name("whit-follow".to_owned()).spawn(work);
+        let thread = thread.map_err(|source| CaptureError::Thread { source })?;
+        Ok(Following { stop, waker, thread: Some(thread) })
+    }
+
+    /// Stops it.
+    pub(super) fn stop(&mut self) -> FollowCounts {
+        self.stop.store(true, Ordering::SeqCst);
+        let _ = self.waker.wake();
+        let thread = self.thread.take().and_then(|thread| thread.join().ok());
+        thread.unwrap_or_default()
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Follower {
+    fn work(mut self, stop: &AtomicBool) -> FollowCounts {
+        let mut swept = Instant::now();
+        while !stop.load(Ordering::SeqCst) {
+            let Ok(ready) = self.poller.wait(Some(SWEEP_INTERVAL)) else { break };
+            for ready in ready {
+                if ready.token == WAKER {
+                    let _ = self.waker.clear();
+                } else if ready.hung_up {
+                    self.leave(ready.token as usize);
+                }
+            }
+            self.drain();
+            for backing in self.modules.settle(&self.stacks) {
+                self.model.touch(|other: &Backing| *other == backing);
+            }
+            self.tell();
+            if swept.elapsed() >= SWEEP_INTERVAL {
+                self.sweep();
+                swept = Instant::now();
+            }
+        }
+        self.counts.tables = self.modules.counts;
+        let table_bytes = self.lock().table_bytes() as u64;
+        self.counts.table_bytes = table_bytes;
+        self.counts
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Stacks> {
+        // What is half done when a thread panics is at worst a table that nobody names.
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task of a ring's first event has exited: its children still write there, and are waited
+    /// for by time.
+    fn leave(&self, ring: usize) {
+        if let Some(&(event, instance)) = self.rings.get(ring).and_then(|r| r.members.first()) {
+            let _ = self.poller.remove(&self.events[event].instances[instance].fd);
+        }
+    }
+
+    /// What a process has mapped that runs already.
+    fn existing(&mut self, pid: i32) {
+        let text = {
+            let _in_force = processes::see_others();
+            std::fs::read(self.roots.process(pid, "maps")).unwrap_or_default()
+        };
+        for line in text.split(|byte| *byte == b'\n').filter_map(MapsLine::parse) {
+            if !line.is_executable() {
+                continue;
+            }
+            let (major, minor, inode) = (line.major, line.minor, line.inode);
+            let map = Mmap {
+                pid: Pid(pid),
+                tid: Tid(pid),
+                start: Avma(line.start),
+                len_bytes: line.end - line.start,
+                page_offset: line.file_offset,
+                file_id: MappedFileId::Inode { major, minor, inode, generation: 0 },
+                protection: line.protection,
+                flags: line.flags,
+                path: line.record_path(),
+            };
+            self.model.record(&SideBand::Mmap(map), TimestampNs(0));
+        }
+        self.model.know(pid);
+    }
+
+    /// Takes what the rings hold, by time.
+    fn drain(&mut self) {
+        let mut taken: Vec<(TimestampNs, Vec<u8>)> = Vec::new();
+        for mapped in &mut self.rings {
+            let AnyRing::Forward(ring) = &mut mapped.ring else { continue };
+            let bytes = ring.drain(|slices| slices.concat()).unwrap_or_default();
+            let mut rest = &bytes[..];
+            while let Some((record, tail)) = RawRecord::split(rest) {
+                let id = self.layout.parse_id_trailer(record.body).unwrap_or_default();
+                let size = rest.len() - tail.len();
+                taken.push((id.time.unwrap_or(TimestampNs(0)), rest[..size].to_vec()));
+                rest = tail;
+            }
+        }
+        taken.sort_by_key(|(time, _)| *time);
+        for (time, bytes) in &taken {
+            let Some((record, _)) = RawRecord::split(bytes) else { continue };
+            match SideBand::parse(record) {
+                Some(SideBand::Lost { lost, .. }) => self.counts.lost_records += lost,
+                Some(record) => self.model.record(&record, *time),
+                None => {}
+            }
+        }
+    }
+
+    /// Tells the kernel of what has changed.
+    fn tell(&mut self) {
+        let now = Instant::now();
+        for pid in self.model.take_changed() {
+            let Some(space) = self.model.get(pid) else { continue };
+            let mappings = self.modules.mappings(pid, space);
+            let told = self.lock().set_process(pid as u32, &mappings, true, now);
+            self.counts.refused += u64::from(told.is_err());
+        }
+    }
+
+    fn sweep(&mut self) {
+        let now = Instant::now();
+        for pid in self.model.sweep(|pid| processes::exists(&self.roots, pid)) {
+            self.lock().remove_process(pid as u32, now);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The capture engine that unwinds in the kernel (`--engine=bpf`).
+//!
+//! The sampled event's overflows run a BPF program in place of perf's own sample; context switches run
+//! another. Both write through the *carrier*, an event of the kind bpf-output on each CPU, into the
+//! ring that the other events of that CPU share, so that readers, losses and writers are those of every
+//! recording. A [`Following`] thread keeps mappings and unwind tables up to date, and each ring's
+//! [`Expander`] makes ordinary records of what comes out.
+
+mod expand;
+mod follow;
+mod model;
+mod modules;
+mod schedule;
+mod summary;
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use whit_bpf::BpfError;
+use whit_bpf::stacks::{Part, StackOptions, Stacks};
+use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
+use whit_perfdata::feature::EventDesc;
+
+use whit_unwind_tables::TableStore;
+
+use crate::configure::ConfiguredEvent;
+use crate::cpus;
+use crate::error::CaptureError;
+use crate::event::{EventSpec, software};
+use crate::open::OpenEvent;
+use crate::options::{CallGraph, Engine, RecordOptions};
+use crate::ring_set::MappedRing;
+use crate::roots::Roots;
+use crate::target::Target;
+pub use expand::ExpandCounts;
+pub use expand::Expander;
+use expand::{Ids, Layout};
+pub use follow::FollowCounts;
+use follow::Following;
+pub use modules::TableCounts;
+pub use summary::StackSummary;
+
+/// Size of a ring where switches are told of and nobody asked for another: a tenth of a second of the
+/// busiest that were seen.
+pub(crate) const RING_BYTES: usize = 4 << 20;
+/// Pages of the rings that carry mappings, forks and execs to the thread that follows processes.
+pub(crate) const FOLLOW_PAGES: usize = 16;
+/// What switches are called in the recording: perf's own event for them.
+const SWITCHES: &str = "context-switches";
+
+/// The engine of one recording.
+#[derive(Debug)]
+pub(crate) struct StackEngine {
+    stacks: Arc<Mutex<Stacks>>,
+    following: Option<Following>,
+    switches: bool,
+    switches_attached: bool,
+    /// The scheduler's addresses, where they are known and needed.
+    schedule: Option<Range<u64>>,
+}
+
+/// Why these options cannot be had with stacks that are unwound in the kernel.
+pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
+    let sampled = options.events.iter().filter(|event| !event.is_dummy()).count();
+    let checks: [(bool, &'static str); 9] = [
+        (sampled != 1, "takes one event to sample"),
+        (options.call_graph == CallGraph::Lbr, "takes no branch records"),
+        (matches!(options.call_graph, CallGraph::Dwarf { .. }), "needs no dumps of stacks"),
+        (options.branches.is_some(), "takes no branch records"),
+        (options.per_thread, "needs a ring for each CPU: leave --per-thread out"),
+        (options.overwrite, "cannot overwrite old samples"),
+        (options.data_addresses || options.raw, "takes no addresses of data and no raw data"),
+        (options.user_registers != 0 || options.interrupt_registers != 0, "takes no registers"),
+        (whit_types::Arch::native() != Some(whit_types::Arch::X86_64), "runs on x86-64 alone"),
+    ];
+    checks.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
+}
+
+impl StackEngine {
+    /// Loads the programs.
+    pub(crate) fn load(options: &RecordOptions, roots: &Roots) -> Result<StackEngine, BpfError> {
+        // Where the kernel does not say, programs find no event on the CPUs beyond and say nothing.
+        let cpus = cpus::present(roots).ok().and_then(|cpus| cpus.last().copied());
+        let cpus = cpus.map_or(1, |last| last as usize + 1);
+        // The kernel's list of symbols takes a while to read, as the verifier takes for the programs.
+        let of_scheduler = options.switch_events.then(|| {
+            let roots = roots.clone();
+            std::thread::spawn(move || schedule::find(&roots))
+        });
+        let mut stacks = Stacks::load(&StackOptions {
+            is_system_wide: matches!(options.target, Target::SystemWide(_)),
+            kernel_stacks: !options.user_callchains_only,
+            user_stacks: !options.kernel_callchains_only,
+            memo: true,
+            cpus,
+        })?;
+        // Without, the ledger does not say what the programs took.
+        let _ = stacks.keep_statistics();
+        let schedule = of_scheduler.and_then(|thread| thread.join().ok().flatten());
+        Ok(StackEngine {
+            stacks: Arc::new(Mutex::new(stacks)),
+            following: None,
+            switches: options.switch_events,
+            switches_attached: false,
+            schedule,
+        })
+    }
+
+    /// The scheduler's addresses.
+    pub(crate) fn schedule(&self) -> Option<Range<u64>> {
+        self.schedule.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stacks> {
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has events run the programs, which write through the carrier.
+    pub(crate) fn connect(&self, events: &[OpenEvent]) -> Result<(), CaptureError> {
+        let stacks = self.lock();
+        for event in events.iter().filter(|event| event.event.is_carrier) {
+            for instance in &event.instances {
+                let cpu = u32::try_from(instance.cpu).unwrap_or(0);
+                stacks.set_output(cpu, instance.fd.as_fd()).map_err(CaptureError::Bpf)?;
+            }
+        }
+        for event in events.iter().filter(|event| is_sampled(&event.event)) {
+            for instance in &event.instances {
+                let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
+                attached.map_err(CaptureError::system("have an event run a BPF program"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows processes from here on.
+    pub(crate) fn follow(
+        &mut self,
+        follow: (Vec<OpenEvent>, Vec<MappedRing>),
+        pids: &[i32],
+        options: &RecordOptions,
+        roots: &Roots,
+    ) -> Result<(), CaptureError> {
+        self.lock().attach_processes().map_err(CaptureError::Bpf)?;
+        let store = TableStore::new(options.table_cache.clone());
+        let following = Following::start(self.stacks.clone(), follow, pids, store, roots)?;
+        self.following = Some(following);
+        Ok(())
+    }
+
+    /// Tells of switches from here on, where that was asked for.
+    pub(crate) fn switch_on(&mut self) -> Result<(), CaptureError> {
+        if self.switches && !self.switches_attached {
+            self.lock().attach_switches().map_err(CaptureError::Bpf)?;
+            self.switches_attached = true;
+        }
+        Ok(())
+    }
+
+    /// Tells of nothing any more.
+    pub(crate) fn switch_off(&mut self) {
+        self.lock().detach();
+        self.switches_attached = false;
+    }
+
+    /// What it did, once it has ended.
+    pub(crate) fn summary(&mut self) -> StackSummary {
+        let follow = self.following.take().map(|mut following| following.stop());
+        let stacks = self.lock();
+        let counts = |part| stacks.counts(part).unwrap_or_default();
+        let runs = |part| {
+            let found = stacks.run_statistics(part).unwrap_or_default();
+            (found.runs, found.run_time_ns)
+        };
+        StackSummary {
+            samples: counts(Part::Samples),
+            switches: counts(Part::Switches),
+            follow: follow.unwrap_or_default(),
+            sample_runs: runs(Part::Samples),
+            switch_runs: runs(Part::Switches),
+        }
+    }
+}
+
+/// Whether an event's overflows run the program.
+fn is_sampled(event: &ConfiguredEvent) -> bool {
+    !event.is_side_band && !event.is_carrier && !event.spec.is_dummy()
+}
+
+/// The event by which the programs write.
+pub(crate) fn carrier(options: &RecordOptions) -> Option<ConfiguredEvent> {
+    (options.engine == Engine::Bpf).then(|| {
+        let spec = EventSpec::new("bpf-output", pmu_type::SOFTWARE, software::BPF_OUTPUT);
+        let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::RAW;
+        let mut attr = Attr {
+            pmu_type: spec.pmu_type,
+            config: spec.config,
+            sample_period_or_freq: 1,
+            sample_type,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        if let Some(clock) = options.clock {
+            attr.flags |= AttrFlags::USE_CLOCKID;
+            attr.clockid = clock.0;
+        }
+        ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: true }
+    })
+}
+
+/// The event that tells of mappings, forks and execs alone, at once.
+pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
+    let spec = EventSpec::side_band();
+    let attr = Attr {
+        pmu_type: spec.pmu_type,
+        config: spec.config,
+        sample_period_or_freq: 1,
+        sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
+        flags: AttrFlags::SAMPLE_ID_ALL
+            | AttrFlags::MMAP
+            | AttrFlags::MMAP2
+            | AttrFlags::COMM
+            | AttrFlags::COMM_EXEC
+            | AttrFlags::TASK
+            | AttrFlags::EXCLUDE_KERNEL
+            | AttrFlags::EXCLUDE_HV
+            | AttrFlags::WATERMARK,
+        wakeup: 1,
+        ..Attr::default()
+    };
+    let attr = Attr { flags: attr.flags.with(AttrFlags::INHERIT, inherit), ..attr };
+    ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: false }
+}
+
+/// How events are described in the recording: the sampled one with the call chains that its samples
+/// get, the carrier as the event of switches.
+pub(crate) fn describe(descriptions: &mut [EventDesc], events: &[OpenEvent], switches: bool) {
+    let Some(sampled) = events.iter().find(|event| is_sampled(&event.event)) else { return };
+    let with_chains = sampled.event.attr.sample_type | SampleType::CALLCHAIN;
+    for (description, event) in descriptions.iter_mut().zip(events) {
+        let attr = &mut description.attr;
+        if is_sampled(&event.event) {
+            attr.sample_type = with_chains;
+        } else if event.event.is_carrier && switches {
+            attr.config = software::CONTEXT_SWITCHES;
+            attr.sample_type = with_chains;
+            attr.flags |= AttrFlags::CONTEXT_SWITCH;
+            description.name = SWITCHES.to_owned();
+        }
+    }
+}
+
+/// What makes ordinary records of what the programs write into a ring; `None` where they write
+/// nothing.
+pub(crate) fn expander(
+    events: &[OpenEvent],
+    ring: &MappedRing,
+    schedule: Option<Range<u64>>,
+) -> Option<Expander> {
+    let id_of = |is_meant: fn(&ConfiguredEvent) -> bool| {
+        let mut members = ring.members.iter();
+        let (event, instance) = members.find(|(event, _)| is_meant(&events[*event].event))?;
+        Some((&events[*event].event.attr, events[*event].instances[*instance].id))
+    };
+    let (_, carrier) = id_of(|event| event.is_carrier)?;
+    // Where the sampled event has no instance on this CPU, there are switches alone.
+    let sampled = events.iter().find(|event| is_sampled(&event.event))?;
+    let sampled_id = id_of(is_sampled)
+        .map_or_else(|| sampled.instances.first().map_or(0, |instance| instance.id), |(_, id)| id);
+    let ids = Ids { carrier, sampled: sampled_id };
+    Some(Expander::new(Layout::new(&sampled.event.attr), ids, schedule))
+}
+
+/// A refusal with its cause.
+pub(crate) fn refusal(error: &BpfError) -> String {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    source.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}

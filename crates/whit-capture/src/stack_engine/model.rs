@@ -1,0 +1,251 @@
+//! What processes have mapped, as far as unwinding needs it, from records of perf and `/proc`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use whit_perfdata::record::{MappedFileId, Mmap, SideBand};
+use whit_types::{Pid, TimestampNs};
+
+/// Executable mappings that are kept of one process.
+const MAPPINGS_MAX: usize = whit_bpf::stacks::PROCESS_MAPPINGS_MAX;
+/// Processes that are kept.
+const PROCESSES_MAX: usize = whit_bpf::stacks::PROCESSES_MAX;
+
+/// A file, or what stands in for one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Backing {
+    /// Device, inode, and the path in the process's own file system.
+    File { device: (u32, u32), inode: u64, path: Vec<u8> },
+    /// The kernel's own code for user mode.
+    Vdso,
+    /// Memory that no file describes.
+    None,
+}
+
+/// Executable memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Mapped {
+    pub(super) end: u64,
+    pub(super) file_offset: u64,
+    pub(super) backing: Backing,
+    /// When that was said.
+    since: TimestampNs,
+}
+
+/// The mappings of one process by their first address, without overlap.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Space {
+    mapped: BTreeMap<u64, Mapped>,
+}
+
+impl Space {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Mapped)> {
+        self.mapped.iter().map(|(start, mapped)| (*start, mapped))
+    }
+
+    /// Maps over whatever was there.
+    fn insert(&mut self, start: u64, new: Mapped) {
+        if start >= new.end {
+            return;
+        }
+        self.cut(start, new.end);
+        if self.mapped.len() < MAPPINGS_MAX {
+            self.mapped.insert(start, new);
+        }
+    }
+
+    fn cut(&mut self, start: u64, end: u64) {
+        let touched: Vec<u64> = self
+            .mapped
+            .range(..end)
+            .rev()
+            .take_while(|(_, mapped)| mapped.end > start)
+            .map(|(from, _)| *from)
+            .collect();
+        for from in touched {
+            let Some(old) = self.mapped.remove(&from) else { continue };
+            if old.end > end {
+                let file_offset = old.file_offset.wrapping_add(end - from);
+                self.mapped.insert(end, Mapped { file_offset, ..old.clone() });
+            }
+            if from < start {
+                self.mapped.insert(from, Mapped { end: start, ..old });
+            }
+        }
+    }
+}
+
+/// All processes.
+#[derive(Default, Debug)]
+pub(super) struct Model {
+    spaces: HashMap<i32, Space>,
+    /// Those that are not as they were made known.
+    changed: HashSet<i32>,
+    /// Those whose first thread has ended.
+    ended: HashSet<i32>,
+    /// Records of processes beyond the limit.
+    pub(super) beyond: u64,
+}
+
+impl Model {
+    /// Takes in what a record says.
+    pub(super) fn record(&mut self, record: &SideBand<'_>, time: TimestampNs) {
+        match record {
+            SideBand::Mmap(map) if map.is_executable() && map.pid.0 > 0 => self.map(map, time),
+            SideBand::Comm { pid, exec: true, .. } => self.exec(*pid, time),
+            SideBand::Fork(task) if task.pid != task.parent_pid => {
+                if !self.spaces.contains_key(&task.pid.0)
+                    && let Some(parent) = self.spaces.get(&task.parent_pid.0).cloned()
+                    && let Some(child) = self.space(task.pid)
+                {
+                    *child = parent;
+                }
+                self.changed.insert(task.pid.0);
+            }
+            SideBand::Exit(task) if task.pid.0 == task.tid.0 => {
+                self.ended.insert(task.pid.0);
+            }
+            _ => {}
+        }
+    }
+
+    /// A process that is recorded, whatever is known of its memory.
+    pub(super) fn know(&mut self, pid: i32) {
+        self.space(Pid(pid));
+    }
+
+    fn space(&mut self, pid: Pid) -> Option<&mut Space> {
+        if self.spaces.len() >= PROCESSES_MAX && !self.spaces.contains_key(&pid.0) {
+            self.beyond += 1;
+            return None;
+        }
+        self.changed.insert(pid.0);
+        Some(self.spaces.entry(pid.0).or_default())
+    }
+
+    fn map(&mut self, map: &Mmap<'_>, since: TimestampNs) {
+        let backing = match (map.file_id, map.path) {
+            (_, b"[vdso]") => Backing::Vdso,
+            (MappedFileId::Inode { major, minor, inode, .. }, path)
+                if inode != 0 && path.starts_with(b"/") =>
+            {
+                Backing::File { device: (major, minor), inode, path: path.to_vec() }
+            }
+            _ => Backing::None,
+        };
+        let end = map.start.0.saturating_add(map.len_bytes);
+        let mapped = Mapped { end, file_offset: map.page_offset, backing, since };
+        if let Some(space) = self.space(map.pid) {
+            space.insert(map.start.0, mapped);
+        }
+    }
+
+    /// A new program: what was mapped before is gone. What was mapped after may have been heard of
+    /// first, from another CPU.
+    fn exec(&mut self, pid: Pid, time: TimestampNs) {
+        if let Some(space) = self.space(pid) {
+            space.mapped.retain(|_, mapped| mapped.since >= time);
+        }
+    }
+
+    /// The processes that changed since the last call.
+    pub(super) fn take_changed(&mut self) -> Vec<i32> {
+        self.changed.drain().collect()
+    }
+
+    /// Has those told again that map one of these.
+    pub(super) fn touch(&mut self, is_meant: impl Fn(&Backing) -> bool) {
+        for (pid, space) in &self.spaces {
+            if space.iter().any(|(_, mapped)| is_meant(&mapped.backing)) {
+                self.changed.insert(*pid);
+            }
+        }
+    }
+
+    /// What a process has mapped.
+    pub(super) fn get(&self, pid: i32) -> Option<&Space> {
+        self.spaces.get(&pid)
+    }
+
+    /// Forgets processes that have ended and are gone.
+    pub(super) fn sweep(&mut self, exists: impl Fn(i32) -> bool) -> Vec<i32> {
+        let gone: Vec<i32> = self.ended.iter().copied().filter(|pid| !exists(*pid)).collect();
+        for pid in &gone {
+            self.ended.remove(pid);
+            self.spaces.remove(pid);
+            self.changed.remove(pid);
+        }
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::record::{PROT_EXEC, Task};
+    use whit_types::{Avma, Tid};
+
+    fn mmap(pid: i32, start: u64, len_bytes: u64, page_offset: u64, path: &[u8]) -> SideBand<'_> {
+        SideBand::Mmap(Mmap {
+            pid: Pid(pid),
+            tid: Tid(pid),
+            start: Avma(start),
+            len_bytes,
+            page_offset,
+            file_id: MappedFileId::Inode { major: 1, minor: 2, inode: 3, generation: 0 },
+            protection: PROT_EXEC,
+            flags: 2,
+            path,
+        })
+    }
+
+    fn ranges(model: &Model, pid: i32) -> Vec<(u64, u64, u64)> {
+        let space = model.get(pid).map(Space::iter).into_iter().flatten();
+        space.map(|(start, mapped)| (start, mapped.end, mapped.file_offset)).collect()
+    }
+
+    #[test]
+    fn mappings_replace_what_they_hide() {
+        let mut model = Model::default();
+        let time = TimestampNs;
+        model.record(&mmap(7, 0x1000, 0x4000, 0, b"/lib/a"), time(1));
+        model.record(&mmap(7, 0x2000, 0x1000, 0x500, b"/lib/b"), time(2));
+        assert_eq!(
+            ranges(&model, 7),
+            [(0x1000, 0x2000, 0), (0x2000, 0x3000, 0x500), (0x3000, 0x5000, 0x2000)]
+        );
+        model.record(&mmap(7, 0, 0x9000, 0, b"[vdso]"), time(3));
+        assert_eq!(ranges(&model, 7), [(0, 0x9000, 0)]);
+        assert!(model.get(7).unwrap().iter().all(|(_, mapped)| mapped.backing == Backing::Vdso));
+        model.record(&mmap(7, u64::MAX - 5, 0x1000, 0, b"//anon"), time(4));
+        assert_eq!(ranges(&model, 7).len(), 2);
+        assert_eq!(model.take_changed(), [7]);
+        assert!(model.take_changed().is_empty());
+    }
+
+    #[test]
+    fn children_inherit_and_an_exec_begins_anew_whatever_comes_first() {
+        let mut model = Model::default();
+        let task = |pid, parent| Task {
+            pid: Pid(pid),
+            parent_pid: Pid(parent),
+            tid: Tid(pid),
+            parent_tid: Tid(parent),
+            time: 0,
+        };
+        model.record(&mmap(7, 0x1000, 0x1000, 0, b"/bin/sh"), TimestampNs(1));
+        model.record(&SideBand::Fork(task(8, 7)), TimestampNs(2));
+        assert_eq!(ranges(&model, 8), ranges(&model, 7));
+        // The new program's mapping is heard of before its exec.
+        model.record(&mmap(8, 0x5000, 0x1000, 0, b"/bin/true"), TimestampNs(4));
+        let exec = SideBand::Comm { pid: Pid(8), tid: Tid(8), name: b"true", exec: true };
+        model.record(&exec, TimestampNs(3));
+        assert_eq!(ranges(&model, 8), [(0x5000, 0x6000, 0)]);
+        model.record(&SideBand::Exit(task(8, 7)), TimestampNs(5));
+        assert!(model.sweep(|_| true).is_empty());
+        assert_eq!(model.sweep(|_| false), [8]);
+        assert!(model.get(8).is_none() && model.get(7).is_some());
+        model.take_changed();
+        model.touch(|backing| matches!(backing, Backing::File { path, .. } if path == b"/bin/sh"));
+        assert_eq!(model.take_changed(), [7]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What the engine did, and in one line.
+
+use std::fmt;
+
+use whit_bpf::stacks::{Counts, StopReason};
+use whit_perfdata::ledger::{BpfLedger, BpfMeasurement};
+
+use super::FollowCounts;
+
+/// Programs that are called while a recording runs: samples, switches, forks, execs.
+const PROGRAMS: u64 = 4;
+
+/// What the engine did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackSummary {
+    /// The program that tells of samples.
+    pub samples: Counts,
+    /// The program that tells of switches.
+    pub switches: Counts,
+    /// Processes and tables.
+    pub follow: FollowCounts,
+    /// Runs of the program for samples and their time, where the kernel keeps it.
+    pub sample_runs: (u64, u64),
+    /// The same of the program for switches.
+    pub switch_runs: (u64, u64),
+}
+
+impl StackSummary {
+    /// Enters what the programs took into the ledger.
+    pub(crate) fn enter(&self, ledger: &mut BpfLedger) {
+        ledger.programs += PROGRAMS;
+        let (runs, time_ns) =
+            (self.sample_runs.0 + self.switch_runs.0, self.sample_runs.1 + self.switch_runs.1);
+        if runs > 0 {
+            ledger.measurement = BpfMeasurement::Statistics;
+            ledger.runs += runs;
+            ledger.run_time_ns += time_ns;
+        }
+    }
+
+    /// Walks that ended for a reason, of both programs.
+    pub fn ended(&self, reason: StopReason) -> u64 {
+        self.samples.ended(reason) + self.switches.ended(reason)
+    }
+}
+
+impl fmt::Display for StackSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (a, b) = (&self.samples, &self.switches);
+        let average = |(runs, time_ns): (u64, u64)| time_ns as f64 / runs.max(1) as f64 / 1e3;
+        write!(f, "[ whit bpf: {} samples", a.runs)?;
+        if self.sample_runs.0 > 0 {
+            write!(f, " of {:.2} µs", average(self.sample_runs))?;
+        }
+        write!(f, ", {} switches", b.runs)?;
+        if self.switch_runs.0 > 0 {
+            write!(f, " of {:.2} µs", average(self.switch_runs))?;
+        }
+        let (walks, frames) = (a.walks + b.walks, a.frames + b.frames);
+        write!(
+            f,
+            "; {} lost; {walks} stacks walked ({:.1} frames), {} known again, {} of the kernel; {} \
+             told; {} tables ({} KiB)",
+            a.lost + b.lost + a.lost_stacks + b.lost_stacks,
+            frames as f64 / walks.max(1) as f64,
+            a.memo_hits + b.memo_hits,
+            b.kernel_memo_hits,
+            a.told + b.told,
+            self.follow.tables.loaded,
+            self.follow.table_bytes / 1024,
+        )?;
+        for reason in StopReason::ALL {
+            let count = self.ended(reason);
+            if count > 0 && reason != StopReason::EndOfStack {
+                write!(f, "; {count} stacks cut: {}", reason.text())?;
+            }
+        }
+        write!(f, " ]")
+    }
+}

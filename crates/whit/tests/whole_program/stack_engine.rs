@@ -1,0 +1,129 @@
+//! Stacks that are unwound in the kernel (`--engine=bpf`): complete, and readable by perf.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::support::script::{self, Sample};
+use crate::support::tools::{command, perf, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// About a second of the deep programs.
+const ITERATIONS: &str = "40000";
+/// Chains that must be whole, once the tables are there.
+const LEAST_WHOLE: f64 = 0.99;
+/// What whit says where the kernel does not take its programs.
+const REFUSAL: &str = "BPF program";
+
+/// A place for recordings and for the cache of unwind tables.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().expect("make a directory"))
+    }
+
+    fn data(&self) -> PathBuf {
+        self.0.path().join("perf.data")
+    }
+
+    /// Records; gives what whit says.
+    fn record(&self, program: &Path, options: &[&str], arguments: &[&str]) -> Result<String, Skip> {
+        let mut recorder: Command = whit();
+        recorder.env("XDG_CACHE_HOME", self.0.path().join("cache"));
+        recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
+        recorder.args(options).arg("--").arg(program).args(arguments);
+        let output = recorder.output().expect("run whit");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        match output.status.success() {
+            true => Ok(said),
+            false if said.contains(REFUSAL) => Err(Skip(format!("no BPF here: {}", said.trim()))),
+            false => panic!("{recorder:?}: {said}"),
+        }
+    }
+}
+
+/// Samples of a program. The second recording finds its tables in the cache.
+fn samples(program: &str, iterations: &str) -> Result<Vec<Sample>, Skip> {
+    let (program, place) = (workload(program)?, Place::new());
+    place.record(&program, &["-F", "2000"], &["--iterations", "100"])?;
+    let said = place.record(&program, &["-F", "2000"], &["--iterations", iterations])?;
+    assert!(said.contains("[ whit bpf: "), "{said}");
+    let data = place.data();
+    Ok(script::parse(&text(whit().args(["script", "-F", "comm,ip,sym", "-i"]).arg(data))))
+}
+
+/// From the first whole chain on, chains are whole: the tables are there.
+fn assert_whole(samples: &[Sample], through: &str, roots: &[&str], frames: usize) {
+    let below: Vec<_> = samples.iter().filter(|sample| sample.passes(through)).collect();
+    let is_whole =
+        |sample: &&&Sample| roots.contains(&sample.root()) && sample.physical_frames() >= frames;
+    let first = below.iter().position(|sample| is_whole(&sample)).unwrap_or(below.len());
+    let then = &below[first..];
+    let whole = then.iter().filter(is_whole).count();
+    assert!(then.len() > 50, "{} of {} samples after {first}", then.len(), samples.len());
+    let cut = then.iter().find(|sample| !is_whole(sample));
+    let share = whole as f64 / then.len() as f64;
+    assert!(share >= LEAST_WHOLE, "{whole} of {} are whole; not {cut:#?}", then.len());
+}
+
+#[test]
+fn a_cpp_program_to_its_start() {
+    check("bpf_cpp", || {
+        let samples = samples("deep", ITERATIONS)?;
+        assert_whole(&samples, "kernels::hash_block", &["_start"], 45);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rust_program_to_its_start() {
+    check("bpf_rust", || {
+        let samples = samples("deep-rs", ITERATIONS)?;
+        assert_whole(&samples, "main", &["_start"], 5);
+        Ok(())
+    });
+}
+
+#[test]
+fn every_switch_has_its_stacks_and_perf_reads_them() {
+    check("bpf_switches", || {
+        let (program, place) = (workload("pingpong")?, Place::new());
+        place.record(&program, &[], &["--iterations", "10"])?;
+        let arguments = ["--iterations", "3000", "--threads", "4"];
+        let said = place.record(&program, &["--switch-events"], &arguments)?;
+        assert!(said.contains(" lost 0 "), "{said}");
+        let mut script = perf()?;
+        script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
+        let printed = text(script.arg(place.data()));
+        let count = |what: &str| printed.lines().filter(|line| line.contains(what)).count();
+        let (outs, ins) = (count("SWITCH_CPU_WIDE OUT"), count("SWITCH_CPU_WIDE IN"));
+        let switches = count("context-switches:");
+        assert_eq!(outs, switches, "each has its sample");
+        assert!(switches > 1000 && outs.abs_diff(ins) < 16, "{switches} {outs} {ins}");
+        // Nothing of the recorder's own stands in front of the scheduler.
+        assert!(!printed.contains("bpf_trace_run"), "frames of the BPF program");
+        let waits = count("await_turn");
+        assert!(waits * 10 > switches, "{waits} of {switches} lead to the function that waits");
+        Ok(())
+    });
+}
+
+#[test]
+fn what_the_engine_cannot_do_is_said_before_anything_is_recorded() {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let data = directory.path().join("perf.data");
+    for (options, why) in [
+        (&["-e", "cpu-clock,task-clock"][..], "one event"),
+        (&["-e", "cpu-clock", "--call-graph", "dwarf"][..], "dumps of stacks"),
+        (&["-e", "cpu-clock", "--per-thread"][..], "--per-thread"),
+    ] {
+        let mut recorder = command(env!("CARGO_BIN_EXE_whit"));
+        recorder.args(["record", "--engine=bpf", "-o"]).arg(&data).args(options).arg("true");
+        let output = recorder.output().expect("run whit");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{options:?}: {said}");
+        assert!(said.contains("--engine=ring") && !data.exists(), "{said}");
+    }
+}
