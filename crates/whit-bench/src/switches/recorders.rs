@@ -155,6 +155,11 @@ impl Way {
         let hz = if load == Load::Deep { DEEP_HZ } else { PINGPONG_HZ };
         let what = match load {
             _ if self == Way::Samply => format!("-r {hz}"),
+            // Its switches have stacks, whatever else is sampled.
+            Load::Pingpong if self == Way::WhitBpf => {
+                format!("{FRAME} -F {hz} -g --switch-events -e {event}")
+            }
+            Load::Deep if self == Way::WhitBpf => format!("{FRAME} -F {hz} -g -e {event}"),
             Load::Pingpong => format!(
                 "{FRAME} -F {hz} --call-graph dwarf,{stack} --switch-events -e {event},{EVERY_SWITCH}"
             ),
