@@ -91,6 +91,20 @@ pub enum Error {
          --host for the simulated hardware"
     )]
     NoHardwarePmu,
+    /// Not even a software event can be opened.
+    #[error(
+        "cannot open events of this thread: {reason}; `whit doctor` says what this user may count"
+    )]
+    HostEvents {
+        /// Why.
+        reason: String,
+    },
+    /// A guest could not be run.
+    #[error("cannot run a guest: {reason}")]
+    Guest {
+        /// Why.
+        reason: String,
+    },
     /// The kernel's tracepoint is not there.
     #[error(
         "cannot trace nmi:nmi_handler: it is not in /sys/kernel/tracing/events; become root, mount tracefs \

@@ -11,6 +11,7 @@
 //! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
+//! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //! [`overhead`] is behind `whit record --measure-overhead`: what recording costs one command.
 //!
 //! What is not here: any claim. Numbers go out as measured, and what is read from recordings is
@@ -39,5 +40,6 @@ pub mod summary;
 pub mod switches;
 pub mod system;
 mod turns;
+pub mod vpmu;
 
 pub use error::Error;

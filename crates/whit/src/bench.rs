@@ -6,6 +6,7 @@ mod record;
 mod report;
 mod stat;
 mod switches;
+mod vpmu;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -43,6 +44,8 @@ enum What {
     Stat(stat::StatArgs),
     /// Compare ways to record every context switch with its stack: slowdown, losses, sizes
     Switches(switches::SwitchesArgs),
+    /// Compare ways of backing a guest's PMU with this machine's events
+    Vpmu(vpmu::VpmuArgs),
 }
 
 /// Where results go beside standard output.
@@ -68,6 +71,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Sched(args) => pmu::sched(args),
         What::Stat(args) => stat::run(args),
         What::Switches(args) => switches::run(args),
+        What::Vpmu(args) => vpmu::run(args),
     }
 }
 

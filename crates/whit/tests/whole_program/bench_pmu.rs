@@ -1,10 +1,10 @@
 //! `whit bench pmi`, `lbr` and `sched` as a whole: they are deterministic, so that their tables can be
-//! checked to the digit.
+//! checked to the digit. Of `whit bench vpmu` what is counted is checked.
 
 use serde_json::Value;
 
-use crate::support::check;
 use crate::support::tools::{text, whit};
+use crate::support::{Skip, check};
 
 /// Printed text and JSON of a benchmark.
 fn bench(args: &[&str]) -> (String, Value) {
@@ -65,6 +65,39 @@ fn handlers_of_a_machine_without_a_pmu_are_not_measured() {
         assert!(!output.status.success());
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(message.contains("this machine has no hardware PMU"), "{message}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_guest_reuses_host_events() {
+    check("bench_vpmu", || {
+        let few = ["vpmu", "--interrupts", "20", "--switches", "20", "--rounds", "1"];
+        let (printed, result) = bench(&few);
+        assert!(printed.contains("published") || printed.contains("Published"), "{printed}");
+        for table in ["sampling", "counting"] {
+            let rows = result[table].as_array().expect("rows");
+            let numbers = |row: usize, field: &str| rows[row][field].as_u64().expect("a number");
+            assert!(numbers(0, "opens") >= 20 && numbers(0, "opens_avoided") == 0, "{printed}");
+            assert!(numbers(1, "opens_avoided") >= 20, "{printed}");
+            assert!(numbers(2, "opens_avoided") >= 20, "{printed}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_guest_in_kvm_samples_what_the_host_counts() {
+    check("bench_vpmu_kvm", || {
+        if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+            return Err(Skip(format!("/dev/kvm cannot be opened ({error})")));
+        }
+        let (_, result) =
+            bench(&["vpmu", "--kvm", "--interrupts", "10", "--rounds", "1", "-c", "3000000"]);
+        for row in result["rows"].as_array().expect("rows") {
+            assert!(row["samples"].as_u64() >= Some(10), "{row}");
+            assert_eq!(row["samples"], row["overflows"], "{row}");
+        }
         Ok(())
     });
 }
