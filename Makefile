@@ -26,6 +26,7 @@ miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly 
 
 fmt: ## format the sources
 	@cargo fmt --all
+	@rustfmt --edition 2024 guest/main.rs
 
 # A static pattern: make looks for no implicit rule of a phony target.
 setup-demo setup-test setup-bench: setup-%:

@@ -128,7 +128,9 @@ impl PmuBus for Registers {
     fn rdmsr(&mut self, msr: Msr) -> u64 {
         let (low, high): (u32, u32);
         // SAFETY: reads a register of the PMU or the local APIC; a fault ends the guest with a report.
-        unsafe { asm!("rdmsr", in("ecx") msr.0, out("eax") low, out("edx") high, options(nostack)) };
+        unsafe {
+            asm!("rdmsr", in("ecx") msr.0, out("eax") low, out("edx") high, options(nostack))
+        };
         (u64::from(high) << 32) | u64::from(low)
     }
 
@@ -192,7 +194,11 @@ fn set_gates() {
     // SAFETY: there is one CPU, and no gate is in force yet.
     let gates = unsafe { &mut *(&raw mut IDT) };
     for (vector, gate) in gates.iter_mut().enumerate() {
-        let entry = if vector == 2 { nmi_entry as *const () as u64 } else { fault_entry as *const () as u64 };
+        let entry = if vector == 2 {
+            nmi_entry as *const () as u64
+        } else {
+            fault_entry as *const () as u64
+        };
         gate.low = (entry & 0xffff)
             | (CODE_SEGMENT << 16)
             | (PRESENT_INTERRUPT_GATE << 32)

@@ -117,9 +117,11 @@ licences() {
 
 step "format" cargo fmt --all --check
 step "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
+step "format of the guest" rustfmt --check --edition 2024 guest/main.rs
 step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet
+step "whit-vpmu alone" cargo build -p whit-vpmu --locked --quiet
 step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
 step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
