@@ -121,6 +121,19 @@ fn an_overflow_is_judged_by_the_settings_that_it_came_under() {
     }
 }
 
+/// The host begins a period again by itself, and the guest's counter has its whole width before it: one
+/// notice too early, and no more.
+#[test]
+fn a_counter_that_goes_on_after_its_overflow_gives_one_early_notice() {
+    let mut guest = device(models()[1]);
+    write(&mut guest, 0x4c1, (1 << 48) - 100);
+    write(&mut guest, 0x186, INSTRUCTIONS);
+    run(&mut guest, CODE, true, 10_000);
+    let statistics = guest.statistics();
+    assert_eq!((statistics.overflows, statistics.early_notices), (1, 1));
+    assert_eq!((guest.interrupt().nmis, read(&mut guest, 0xc1)), (1, 9_900));
+}
+
 #[test]
 fn frozen_counters_stand_still_from_version_4_on() {
     let mut guest = device(models()[1]);
