@@ -5,11 +5,14 @@ import { formatCount, formatPercent, formatPeriod, isClockEvent, plural } from '
 import { cssColour, themePaint, vary } from './colors.js';
 import { findPath, functionOf, pathTo } from './tree.js';
 import { exactly } from './search.js';
-import { decodeState, encodeState } from './state.js';
+import { DEFAULT_STATE, decodeState, encodeState } from './state.js';
 import { Model } from './model.js';
 import { FlameGraph } from './flame.js';
 import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
+import { decodeSwitches } from './switches.js';
+import { SwitchTable } from './switchtable.js';
+import { Timeline, renderActivities, stretchTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
@@ -22,7 +25,9 @@ const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 
 export class App {
   constructor(profile) {
     this.model = new Model(profile);
-    this.state = decodeState(location.hash);
+    this.switches = profile.switches ? decodeSwitches(profile.switches) : null;
+    this.defaults = { ...DEFAULT_STATE, view: profile.startView ?? DEFAULT_STATE.view };
+    this.state = this.#decode();
     this.muted = new Set();
     this.notice = new Notice();
     this.menu = new Menu();
@@ -42,6 +47,7 @@ export class App {
       open: (fn) => this.go({ view: 'sandwich', fn, callers: [], callees: [] }),
       menu: (fn, x, y) => this.#functionMenu(fn, [], x, y),
     });
+    this.#addSwitches();
     renderStrip(profile, { losses: byId('losses'), cost: byId('cost'), warnings: byId('warnings') });
     renderRecording(profile, byId('view-recording'));
     this.#renderTitle();
@@ -53,7 +59,36 @@ export class App {
     return this.model.profile;
   }
 
+  #addSwitches() {
+    if (this.switches === null) {
+      return;
+    }
+    document.querySelector('[data-view=switches]').hidden = false;
+    byId('switch-facts').replaceChildren(...this.switches.facts.map((fact) => el('p', {}, fact)));
+    this.switchTable = new SwitchTable(byId('switch-table'), this.switches);
+    this.stretchTip = new Tooltip((index) => stretchTip(this.switches.timeline, index));
+    this.timeline = new Timeline(byId('timeline'), this.switches.timeline, {
+      hover: (index, event) => {
+        if (index < 0) {
+          this.stretchTip.hide();
+        } else {
+          this.stretchTip.show(index, index, event.clientX, event.clientY);
+        }
+      },
+      range: (text) => {
+        byId('timeline-range').textContent = text;
+      },
+    });
+    byId('timeline-whole').addEventListener('click', () => this.timeline.whole());
+  }
+
   // ---- state
+
+  /** The state of the address; the view of waits needs waits. */
+  #decode() {
+    const state = decodeState(location.hash, this.defaults);
+    return state.view === 'switches' && this.switches === null ? { ...state, view: 'graph' } : state;
+  }
 
   /** Changes the state, the page and the fragment. */
   go(change, { animate = false } = {}) {
@@ -65,7 +100,7 @@ export class App {
   }
 
   #writeFragment(step) {
-    const fragment = `#${encodeState(this.state)}`;
+    const fragment = `#${encodeState(this.state, this.defaults)}`;
     if (fragment === (location.hash || '#')) {
       return;
     }
@@ -79,8 +114,9 @@ export class App {
 
   #listen() {
     window.addEventListener('hashchange', () => {
-      if (encodeState(decodeState(location.hash)) !== encodeState(this.state)) {
-        this.state = decodeState(location.hash);
+      const state = this.#decode();
+      if (encodeState(state) !== encodeState(this.state)) {
+        this.state = state;
         this.render({ animate: true });
       }
     });
@@ -106,6 +142,7 @@ export class App {
     choose('view', (view) => ({ view }));
     choose('stacks', (stacks) => ({ stacks, zoom: [] }));
     choose('shape', (shape) => ({ shape }));
+    choose('direction', (direction) => ({ direction }));
     choose('weight', (weight) => ({ weight }));
     choose('colour', (colour) => {
       this.muted.clear();
@@ -195,16 +232,24 @@ export class App {
     this.tooltip.hide();
     this.#renderChoices();
     this.#renderSearch();
-    for (const view of ['graph', 'functions', 'sandwich', 'recording']) {
+    for (const view of ['graph', 'functions', 'sandwich', 'switches', 'recording']) {
       byId(`view-${view}`).hidden = view !== state.view;
     }
     const show = {
       graph: () => this.#renderGraph(animate),
       functions: () => this.#renderFunctions(),
       sandwich: () => this.#renderSandwich(animate),
+      switches: () => this.#renderSwitches(),
       recording: () => {},
     };
     show[state.view]();
+  }
+
+  #renderSwitches() {
+    const paint = themePaint(this.theme.name);
+    this.switchTable.show(this.state.direction);
+    renderActivities(byId('switch-legend'), paint);
+    this.timeline.show(paint);
   }
 
   #renderTitle() {
@@ -218,7 +263,7 @@ export class App {
 
   #renderChoices() {
     const { state } = this;
-    for (const name of ['view', 'stacks', 'shape', 'colour']) {
+    for (const name of ['view', 'stacks', 'shape', 'colour', 'direction']) {
       const buttons = [...document.querySelectorAll(`[data-${name}]`)];
       press(Object.fromEntries(buttons.map((b) => [b.dataset[name], b])), state[name]);
     }
@@ -496,6 +541,7 @@ export class App {
       2: () => this.go({ view: 'functions' }),
       3: () => this.go({ view: 'sandwich' }),
       4: () => this.go({ view: 'recording' }),
+      5: () => this.switches !== null && this.go({ view: 'switches' }),
       r: () => this.#reset(),
       '?': () => byId('help-dialog').showModal(),
     };

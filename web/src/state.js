@@ -10,6 +10,7 @@ export const DEFAULT_STATE = Object.freeze({
   stacks: 'top-down',
   shape: 'flame',
   colour: 'kind',
+  direction: 'callee',
   search: '',
   regex: false,
   zoom: Object.freeze([]),
@@ -23,10 +24,11 @@ export const DEFAULT_STATE = Object.freeze({
 
 const CHOICES = {
   weight: ['period', 'samples'],
-  view: ['graph', 'functions', 'sandwich', 'recording'],
+  view: ['graph', 'functions', 'sandwich', 'switches', 'recording'],
   stacks: ['top-down', 'bottom-up'],
   shape: ['flame', 'icicle'],
   colour: ['kind', 'binary'],
+  direction: ['callee', 'caller'],
   sort: ['self', 'total', 'name', 'binary'],
 };
 const NUMBERS = ['event', 'pid', 'tid', 'fn'];
@@ -38,11 +40,11 @@ const PATHS = ['zoom', 'callers', 'callees'];
 const MAX_PATH = 4096;
 
 /** The fragment, without `#`; what is as by default is left out. */
-export function encodeState(state) {
+export function encodeState(state, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams();
   const put = (names, encode) => names.forEach((name) => {
     const value = state[name];
-    if (value !== null && encode(value) !== encode(DEFAULT_STATE[name] ?? '')) {
+    if (value !== null && encode(value) !== encode(defaults[name] ?? '')) {
       parameters.set(name, encode(value));
     }
   });
@@ -61,9 +63,9 @@ function parsePath(text) {
 }
 
 /** The state of a fragment; what is missing or makes no sense is as by default. */
-export function decodeState(fragment) {
+export function decodeState(fragment, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ''));
-  const state = { ...DEFAULT_STATE };
+  const state = { ...defaults };
   for (const [name, value] of parameters) {
     if (NUMBERS.includes(name) && /^-?\d{1,10}$/.test(value)) {
       state[name] = Number(value);

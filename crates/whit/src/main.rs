@@ -10,6 +10,7 @@ mod input;
 mod left_out;
 mod list;
 mod output;
+mod page;
 mod privileges;
 mod progress;
 mod record;

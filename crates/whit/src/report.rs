@@ -2,15 +2,18 @@
 
 use crate::input::InputArgs;
 use crate::output;
+use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
-use anyhow::{Context, Result};
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use anyhow::Result;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use whit_perfdata::reader::Recording;
+use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
+use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, Filters, HistsOptions, SortKey};
-use whit_view::html::{HtmlOptions, write_html};
+use whit_view::html::{HtmlOptions, MAX_STRETCHES};
 use whit_view::stdio::{self, Colour, StdioOptions};
 
 /// Arguments of `whit report`.
@@ -88,14 +91,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let recording = args.input.open()?;
     let mut options = args.load.options(&recording);
     options.by_cpu = hists.sort_keys().contains(&SortKey::Cpu);
-    let progress = LoadProgress::new("reading", args.quiet);
-    let profile = whit_profile::load(&recording, &options, &|done, total| {
-        progress.update(done, total);
-    });
-    progress.finish();
-    let profile = profile?;
+    let (profile, switches) = args.load(&recording, &options)?;
     if let Some(path) = &args.html {
-        write_page(&profile, path)?;
+        page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
             println!("{}", path.display());
             return Ok(0);
@@ -108,6 +106,28 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
 }
 
 impl ReportArgs {
+    /// Loads the recording; for the page with its context switches, where it tells of any.
+    fn load(
+        &self,
+        recording: &Recording,
+        options: &LoadOptions,
+    ) -> Result<(Profile, Option<Switches>)> {
+        let progress = LoadProgress::new("reading", self.quiet);
+        let update = |done, total| progress.update(done, total);
+        let loaded = if self.html.is_some() && switches::may_tell(recording) {
+            let wanted = SwitchOptions { max_worst: 0, max_stretches: MAX_STRETCHES };
+            let loaded = switches::load(recording, options, wanted, &update);
+            loaded.map(|(profile, switches)| {
+                let tells = switches.sources.tells_switches();
+                (profile, tells.then_some(switches))
+            })
+        } else {
+            whit_profile::load(recording, options, &update).map(|profile| (profile, None))
+        };
+        progress.finish();
+        Ok(loaded?)
+    }
+
     fn hists_options(&self) -> Result<HistsOptions> {
         let mut hists = HistsOptions {
             children: !self.no_children,
@@ -165,13 +185,4 @@ impl ReportArgs {
         };
         Ok(stdio::write_report(out, profile, &options)?)
     }
-}
-
-fn write_page(profile: &Profile, path: &Path) -> Result<()> {
-    let write = || -> Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        write_html(profile, &HtmlOptions::default(), &mut out)?;
-        Ok(out.flush()?)
-    };
-    write().with_context(|| format!("cannot write the page {}", path.display()))
 }

@@ -6,10 +6,12 @@ use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
 use anyhow::{Result, bail};
 use std::io::Write;
+use std::path::PathBuf;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, ChainOrder, Filters};
+use whit_view::html::{HtmlOptions, MAX_STRETCHES};
 use whit_view::switches::{
     DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
 };
@@ -37,6 +39,9 @@ pub(crate) struct SwitchesArgs {
     /// Print all of it as JSON
     #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers"])]
     json: bool,
+    /// Write a page with the call trees and a time line of the threads
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Where the call tree begins: `callee` where threads leave their CPUs (the default), `caller` where
     /// they start
     #[arg(short = 'g', long, value_name = "ORDER")]
@@ -82,6 +87,14 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
             profile.recording.path
         );
     }
+    if let Some(path) = &args.html {
+        let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
+        crate::page::write(&profile, Some(&switches), &page, path)?;
+        if !args.json && !args.wants_text() {
+            println!("{}", path.display());
+            return Ok(0);
+        }
+    }
     let mut out = output::stdout();
     if args.json {
         write_json(&mut out, &profile, &switches, &options)?;
@@ -95,7 +108,8 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
 
 fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
     let options = args.load.options(recording);
-    let wanted = SwitchOptions { max_worst: args.max_worst(), max_stretches: 0 };
+    let max_stretches = if args.html.is_some() { MAX_STRETCHES } else { 0 };
+    let wanted = SwitchOptions { max_worst: args.max_worst(), max_stretches };
     let progress = LoadProgress::new("reading", args.quiet);
     let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
         progress.update(done, total);
@@ -146,6 +160,12 @@ impl SwitchesArgs {
             None if self.json => DEFAULT_WORST,
             None => 0,
         }
+    }
+
+    /// With `--html` alone, only the page is written.
+    fn wants_text(&self) -> bool {
+        let asked = [self.tree, self.flat, self.per_thread, self.wakers];
+        asked.contains(&true) || self.sort.is_some() || self.worst.is_some()
     }
 
     fn views(&self) -> Vec<View> {

@@ -22,7 +22,7 @@ function modelOf(page) {
   return new Model(decodeProfile(JSON.parse(json)));
 }
 
-for (const page of ['server', 'hostile', 'large', 'one', 'empty']) {
+for (const page of ['server', 'hostile', 'large', 'waits', 'one', 'empty']) {
   test(`${page}: all events, processes, threads and comms add up`, () => {
     const model = modelOf(page);
     const { events, threads } = model.profile;

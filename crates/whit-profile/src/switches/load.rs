@@ -19,6 +19,7 @@ use crate::ordered::OrderedSamples;
 use crate::progress::Progress;
 use crate::scan::BlockTimes;
 use crate::turns::in_turn;
+use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::TimestampNs;
@@ -35,6 +36,13 @@ pub struct SwitchOptions {
 impl SwitchOptions {
     /// Longest waits that can be asked for.
     pub const MAX_WORST: usize = 100_000;
+}
+
+/// Whether a recording may tell of context switches: they were asked for.
+pub fn may_tell(recording: &Recording) -> bool {
+    recording.events.iter().any(|event| {
+        event.attr.has(AttrFlags::CONTEXT_SWITCH) || event.name.starts_with("sched:sched_switch")
+    })
 }
 
 /// Loads a recording into a profile, and its context switches.

@@ -21,7 +21,7 @@ mod timeline;
 
 pub use fact::{TaskState, WaitKind};
 pub use intervals::{Misfits, Trust};
-pub use load::{SwitchOptions, load};
+pub use load::{SwitchOptions, load, may_tell};
 pub use losses::LossWindow;
 pub(crate) use losses::RingLoss;
 pub use model::{

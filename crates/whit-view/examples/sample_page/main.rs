@@ -2,39 +2,50 @@
 //! `cargo run -p whit-view --example sample_page -- KIND FILE`.
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
-//! to break out of the page), `large` (more call tree nodes than a page embeds), `one` (a single
-//! sample), `empty`.
+//! to break out of the page), `large` (more call tree nodes than a page embeds), `waits` (with context
+//! switches), `one` (a single sample), `empty`.
 
 mod builder;
 mod server;
 mod small;
+mod waits;
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use whit_profile::model::Profile;
-use whit_view::html::{HtmlOptions, write_html};
+use whit_profile::switches::Switches;
+use whit_view::html::{HtmlOptions, write_html_with_switches};
 
-fn profile(kind: &str) -> Option<Profile> {
-    Some(match kind {
+fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
+    let profile = match kind {
         "server" => server::profile(),
         "hostile" => small::hostile(),
         "large" => small::large(),
         "one" => small::one(),
         "empty" => small::empty(),
+        "waits" => {
+            let (profile, switches) = waits::profile();
+            return Some((profile, Some(switches)));
+        }
         _ => return None,
-    })
+    };
+    Some((profile, None))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, path] = arguments.as_slice() else {
-        return Err("usage: sample_page server|hostile|large|one|empty FILE".into());
+        return Err("usage: sample_page server|hostile|large|waits|one|empty FILE".into());
     };
-    let profile = profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;
+    let (profile, switches) =
+        profile(kind).ok_or_else(|| format!("no sample page of kind '{kind}'"))?;
     let mut out = BufWriter::new(File::create(path)?);
-    let summary = write_html(&profile, &HtmlOptions::default(), &mut out)?;
+    let summary = {
+        let options = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
+        write_html_with_switches(&profile, switches.as_ref(), &options, &mut out)?
+    };
     out.flush()?;
     println!("{path}: {summary:?}");
     Ok(())

@@ -1,6 +1,7 @@
 //! Proves that every index of a profile is in range, so that what follows may index.
 
 use whit_profile::model::{NodeId, Profile};
+use whit_profile::switches::Switches;
 
 use super::HtmlError;
 
@@ -41,6 +42,22 @@ pub(super) fn check_indices(p: &Profile) -> Result<(), HtmlError> {
     // A row without any frame has the node NONE; it wraps to 0 and real nodes to 1 and up.
     column("rows", "nodes", p.nodes.len() + 1)
         .check(p.rows.iter().map(|r| r.node.0.wrapping_add(1)))
+}
+
+/// Checks all references from the switches to the tables of a profile that was checked.
+pub(super) fn check_switches(p: &Profile, switches: &Switches) -> Result<(), HtmlError> {
+    let column = |table, target, len| Column { table, target, len };
+    let (rows, line) = (&switches.rows, &switches.timeline.stretches);
+    let threads = p.threads.len();
+    column("switches", "threads", threads).check(rows.iter().map(|r| r.thread.0))?;
+    column("switches", "comms", p.comms.len()).check(rows.iter().map(|r| r.comm.0))?;
+    // No call stack wraps to 0.
+    let nodes = |table| column(table, "nodes", p.nodes.len() + 1);
+    nodes("switches").check(rows.iter().map(|r| r.node.0.wrapping_add(1)))?;
+    column("time line", "threads", threads).check(line.iter().map(|s| s.thread.0))?;
+    nodes("time line").check(line.iter().map(|s| s.node.0.wrapping_add(1)))?;
+    column("switches", "events", p.events.len())
+        .check(switches.sources.samples.iter().map(|event| event.0))
 }
 
 fn check_parents(p: &Profile) -> Result<(), HtmlError> {

@@ -9,6 +9,7 @@ use whit_profile::model::{Profile, RecordingInfo};
 
 use super::escape::ScriptJson;
 use super::merge::NO_NODE;
+use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
 
@@ -39,6 +40,17 @@ struct Page<'a> {
     warnings: Vec<Cow<'a, str>>,
     warnings_left_off: usize,
     bounds: Bounds,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// What only some pages have.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct More {
+    pub(super) switches: Option<SwitchBlock>,
+    /// The view that the page opens with, where it is not the graph.
+    pub(super) start_view: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -174,16 +186,17 @@ struct Bounds {
 pub(super) fn write(
     profile: &Profile,
     tables: &Tables<'_>,
+    more: More,
     title: &str,
     out: &mut dyn Write,
 ) -> Result<(), HtmlError> {
-    let page = page(profile, tables, title);
+    let page = page(profile, tables, more, title);
     let mut escape = ScriptJson::new(out);
     serde_json::to_writer(&mut escape, &page)?;
     Ok(escape.finish()?)
 }
 
-fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, title: &'a str) -> Page<'a> {
+fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a str) -> Page<'a> {
     let dso = |d: &'a super::tables::PageDso<'_>| {
         (&*d.path, &*d.short_name, d.build_id.as_deref(), d.kind)
     };
@@ -212,6 +225,7 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, title: &'a str) -> Pag
             fold_threshold: summary.fold_threshold,
             threads_merged: summary.threads_merged,
         },
+        more,
     }
 }
 

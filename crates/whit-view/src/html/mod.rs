@@ -19,6 +19,7 @@ mod escape;
 mod fold;
 mod merge;
 mod page;
+mod switches;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ mod tests;
 use std::io::{self, Write};
 
 use whit_profile::model::Profile;
+use whit_profile::switches::Switches;
 
 /// Call tree nodes that a page holds at most; above it, small subtrees are folded.
 pub const MAX_NODES: usize = 200_000;
@@ -38,6 +40,10 @@ pub const MAX_NAME_BYTES: usize = 4096;
 /// Warnings that a page lists at most.
 pub const MAX_WARNINGS: usize = 1000;
 
+/// Stretches of the threads' time line that a page holds at most; above it, short ones are joined. What
+/// [`SwitchOptions::max_stretches`](whit_profile::switches::SwitchOptions) should be.
+pub const MAX_STRETCHES: usize = 100_000;
+
 /// How to write a page.
 #[derive(Clone, Debug)]
 pub struct HtmlOptions {
@@ -49,6 +55,8 @@ pub struct HtmlOptions {
     pub max_rows: usize,
     /// Bound on threads, [`MAX_THREADS`] by default.
     pub max_threads: usize,
+    /// Opens with the context switches, where there are any.
+    pub begins_with_switches: bool,
 }
 
 impl Default for HtmlOptions {
@@ -58,6 +66,7 @@ impl Default for HtmlOptions {
             max_nodes: MAX_NODES,
             max_rows: MAX_ROWS,
             max_threads: MAX_THREADS,
+            begins_with_switches: false,
         }
     }
 }
@@ -119,10 +128,29 @@ pub fn write_html(
     options: &HtmlOptions,
     out: &mut dyn Write,
 ) -> Result<PageSummary, HtmlError> {
+    write_html_with_switches(profile, None, options, out)
+}
+
+/// The same, with the context switches that were loaded with the profile.
+///
+/// # Errors
+/// As [`write_html`].
+pub fn write_html_with_switches(
+    profile: &Profile,
+    switches: Option<&Switches>,
+    options: &HtmlOptions,
+    out: &mut dyn Write,
+) -> Result<PageSummary, HtmlError> {
     check::check_indices(profile)?;
+    if let Some(switches) = switches {
+        check::check_switches(profile, switches)?;
+    }
+    let switches = switches.map(|switches| switches::block(profile, switches));
+    let start_view = switches.is_some() && options.begins_with_switches;
+    let more = data::More { switches, start_view: start_view.then_some("switches") };
     let tables = tables::build(profile, options);
     let title = page_title(profile, options);
-    page::write(&title, out, |out| data::write(profile, &tables, &title, out))?;
+    page::write(&title, out, |out| data::write(profile, &tables, more, &title, out))?;
     Ok(tables.summary())
 }
 

@@ -17,7 +17,9 @@ mod tests;
 pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use stacks::{Place, Stacks};
+pub(crate) use text::summary_lines;
 pub use text::{View, write_text};
+pub(crate) use tree::is_shown;
 pub use tree::{StackNode, StackTree};
 
 use crate::hists::{ChainOrder, Filters};

@@ -60,6 +60,21 @@ pub fn write_text(
     Ok(())
 }
 
+/// What the head of the text says of the switches, and of what is uncertain of them.
+pub(crate) fn summary_lines(
+    profile: &Profile,
+    switches: &Switches,
+    options: &SwitchViewOptions,
+) -> Vec<String> {
+    let stacks = Stacks::new(profile, &options.filters, options.inline);
+    let mut total = SwitchSums::default();
+    stacks.rows(switches).for_each(|(_, row, _)| total.add(&row.sums));
+    let text = Text { stacks, switches, options, columns: Vec::new() };
+    let mut lines = text.facts(&total);
+    lines.extend(text.doubts(&total));
+    lines
+}
+
 /// A column of numbers.
 #[derive(Clone, Copy)]
 struct Column {

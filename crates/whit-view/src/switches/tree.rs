@@ -80,7 +80,7 @@ pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64) {
 }
 
 /// Whether any column has at least `percent` of its total.
-pub(super) fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
+pub(crate) fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
     let columns: [fn(&SwitchSums) -> u64; 6] = [
         |sums| sums.cpu_ns,
         SwitchSums::wait_ns,

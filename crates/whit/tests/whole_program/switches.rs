@@ -240,6 +240,13 @@ fn stacks_are_those_of_the_switches() {
         assert!(tree.contains("Preemption Wait Count"), "{tree}");
         let threads = text(whit().args(["switches", "-q", "--per-thread", "-i"]).arg(&data));
         assert!(threads.contains(&format!("{}:waits", all[0].tid)), "{threads}");
+        let page = dir.path().join("page.html");
+        for (subcommand, begins) in [("switches", true), ("report", false)] {
+            text(whit().args([subcommand, "-i"]).arg(&data).arg("--html").arg(&page));
+            let page = std::fs::read_to_string(&page).expect("the page");
+            assert!(page.contains("\"maxStretches\":100000"), "{subcommand}");
+            assert_eq!(page.contains("\"startView\":\"switches\""), begins, "{subcommand}");
+        }
         Ok(())
     });
 }

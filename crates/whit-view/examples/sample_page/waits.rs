@@ -1,0 +1,100 @@
+//! Two threads that hand a token to and fro, and one that computes: a page of waits.
+
+use whit_profile::model::{NodeId, Profile, ThreadId};
+use whit_profile::switches::{
+    Activity, Sources, Stretch, SwitchRow, SwitchSums, Switches, Timeline, Trust,
+};
+use whit_types::{CpuId, TimestampNs};
+
+use crate::builder::Builder;
+
+const MS: u64 = 1_000_000;
+const BEGIN: u64 = 7_000_000_000;
+
+/// The profile and its switches.
+pub(crate) fn profile() -> (Profile, Switches) {
+    let mut builder = Builder::default();
+    let event = builder.event("cpu-clock");
+    let [ping, pong, busy] = [11, 12, 13].map(|tid| builder.thread(11, tid, "pingpong"));
+    let futex = builder.stack([
+        "c|start_thread",
+        "u|await_turn",
+        "c|syscall",
+        "k|do_syscall_64",
+        "k|futex_wait",
+        "k|schedule",
+    ]);
+    let preempted = builder.stack(["c|start_thread", "u|compute", "k|irqentry_exit", "k|schedule"]);
+    let computing = builder.stack(["c|start_thread", "u|compute"]);
+    builder.add(event, busy, computing, 90, 90 * MS);
+    let comm = builder.profile.threads[busy.index()].comm;
+    let row = |thread, node, sums| SwitchRow { thread, comm, node, sums };
+    let waits = |count, ns| SwitchSums {
+        sync_count: count,
+        sync_wait_ns: ns,
+        longest_wait_ns: 10 * MS,
+        ..SwitchSums::default()
+    };
+    let preemptions = SwitchSums {
+        preempt_count: 9,
+        preempt_wait_ns: 9 * MS,
+        lossy_count: 1,
+        lossy_wait_ns: MS,
+        ..SwitchSums::default()
+    };
+    let rows = vec![
+        row(ping, futex, waits(5, 50 * MS)),
+        row(pong, futex, waits(4, 41 * MS)),
+        row(busy, preempted, preemptions),
+        row(busy, computing, SwitchSums { cpu_ns: 90 * MS, ..SwitchSums::default() }),
+    ];
+    let mut stretches = Vec::new();
+    for (thread, offset) in [(ping, 0), (pong, 10)] {
+        for turn in 0..5 {
+            let at = offset + turn * 20;
+            stretches.push(stretch(thread, at, 10, Activity::Running, NodeId::NONE));
+            stretches.push(stretch(thread, at + 10, 10, Activity::Waiting, futex));
+        }
+    }
+    stretches.push(stretch(busy, 0, 50, Activity::Running, NodeId::NONE));
+    let lossy =
+        Stretch { trust: Trust::Lossy, ..stretch(busy, 50, 20, Activity::Preempted, preempted) };
+    stretches.push(lossy);
+    stretches.push(Stretch {
+        count: 1234,
+        parts_ns: [25 * MS, 4 * MS, MS],
+        ..stretch(busy, 70, 30, Activity::Mixed, NodeId::NONE)
+    });
+    let switches = Switches {
+        sources: Sources {
+            records: true,
+            stacks: true,
+            samples: Some(event),
+            ..Sources::default()
+        },
+        rows,
+        timeline: Timeline { stretches, grain_ns: 64_000, max_stretches: 23 },
+        span: Some((TimestampNs(BEGIN), TimestampNs(BEGIN + 110 * MS))),
+        ..Switches::default()
+    };
+    (builder.profile, switches)
+}
+
+/// Times in milliseconds.
+fn stretch(thread: ThreadId, at: u64, length: u64, activity: Activity, node: NodeId) -> Stretch {
+    let mut parts_ns = [0; 3];
+    if let Some(part) = parts_ns.get_mut(activity as usize) {
+        *part = length * MS;
+    }
+    Stretch {
+        thread,
+        start: TimestampNs(BEGIN + at * MS),
+        duration_ns: length * MS,
+        activity,
+        cpu: Some(CpuId(thread.0)),
+        node,
+        parts_ns,
+        count: 1,
+        trust: Trust::Whole,
+    }
+}

@@ -1,0 +1,192 @@
+//! The page's block of context switches. `web/src/switches.js` reads what this writes.
+//!
+//! Trees and time line are made here and bounded; they do not depend on the page's call tree, which
+//! may have been folded for the samples' sake.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use whit_profile::model::{NodeId, Profile};
+use whit_profile::switches::{SwitchSums, Switches, Trust};
+
+use super::columns;
+use super::tables::bounded_name;
+use crate::hists::ChainOrder;
+use crate::switches::{Place, StackTree, Stacks, SwitchViewOptions, is_shown, summary_lines};
+
+/// Nodes of a tree that a page holds at most.
+const MAX_TREE_NODES: usize = 20_000;
+/// Share, in percent, below which nodes are left out first where there are too many; doubled until
+/// the rest fits.
+const FIRST_PERCENT: f64 = 0.001;
+/// Frames of a stack that a stretch of the time line names.
+const MAX_REASON_FRAMES: usize = 12;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SwitchBlock {
+    /// What the head of the text says.
+    facts: Vec<String>,
+    names: Vec<String>,
+    callee: TreeColumns,
+    caller: TreeColumns,
+    timeline: TimelineColumns,
+}
+
+/// Nodes in the order in which they are shown; `up` is the distance to the parent, 0 for a root.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TreeColumns {
+    up: String,
+    name: String,
+    cpu_ns: String,
+    wait_ns: String,
+    sync: String,
+    preempt: String,
+    lossy: String,
+    open: String,
+    left_out: usize,
+}
+
+/// Stretches by thread and time; `cpu` and `reason` 0 are none, others are one more.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TimelineColumns {
+    threads: Vec<String>,
+    reasons: Vec<String>,
+    thread: String,
+    start_ns: String,
+    duration_ns: String,
+    activity: String,
+    cpu: String,
+    reason: String,
+    lossy: String,
+    count: String,
+    running_ns: String,
+    preempted_ns: String,
+    waiting_ns: String,
+    span_ns: u64,
+    grain_ns: u64,
+    max_stretches: usize,
+}
+
+/// The block of a profile whose indices were checked.
+pub(super) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
+    let options = SwitchViewOptions::default();
+    let stacks = Stacks::new(profile, &options.filters, options.inline);
+    let mut names = Names::default();
+    let mut tree = |order| tree(&StackTree::new(stacks, switches, order), profile, &mut names);
+    let (callee, caller) = (tree(ChainOrder::Callee), tree(ChainOrder::Caller));
+    let timeline = timeline(stacks, switches);
+    let facts = summary_lines(profile, switches, &options);
+    SwitchBlock { facts, names: names.list, callee, caller, timeline }
+}
+
+#[derive(Default)]
+struct Names {
+    numbers: HashMap<Place, u64>,
+    list: Vec<String>,
+}
+
+impl Names {
+    fn number(&mut self, profile: &Profile, place: Place) -> u64 {
+        *self.numbers.entry(place).or_insert_with(|| {
+            self.list.push(bounded_name(&place.name(profile)).into_owned());
+            self.list.len() as u64 - 1
+        })
+    }
+}
+
+fn tree(tree: &StackTree, profile: &Profile, names: &mut Names) -> TreeColumns {
+    let mut percent = 0.0;
+    let shown = loop {
+        let shown = shown_nodes(tree, percent);
+        if shown.len() <= MAX_TREE_NODES || percent > 100.0 {
+            break shown;
+        }
+        percent = f64::max(percent * 2.0, FIRST_PERCENT);
+    };
+    let column = |value: fn(&SwitchSums) -> u64| {
+        columns::plain(shown.iter().map(|(node, _)| value(&tree.nodes[*node as usize].sums)))
+    };
+    let name = |(node, _): &(u32, u64)| names.number(profile, tree.nodes[*node as usize].place);
+    TreeColumns {
+        up: columns::plain(shown.iter().map(|(_, up)| *up)),
+        name: columns::plain(shown.iter().map(name)),
+        cpu_ns: column(|sums| sums.cpu_ns),
+        wait_ns: column(SwitchSums::wait_ns),
+        sync: column(|sums| sums.sync_count),
+        preempt: column(|sums| sums.preempt_count),
+        lossy: column(|sums| sums.lossy_count),
+        open: column(|sums| sums.open_count),
+        left_out: tree.nodes.len() - shown.len(),
+    }
+}
+
+/// Nodes parents first, siblings in order, each with the distance to its parent.
+fn shown_nodes(tree: &StackTree, percent: f64) -> Vec<(u32, u64)> {
+    let is_shown = |node: &u32| is_shown(&tree.nodes[*node as usize].sums, &tree.total, percent);
+    let mut shown: Vec<(u32, u64)> = Vec::new();
+    let mut work: Vec<(u32, Option<usize>)> =
+        tree.roots.iter().rev().filter(|node| is_shown(node)).map(|node| (*node, None)).collect();
+    while let Some((node, parent)) = work.pop() {
+        let at = shown.len();
+        shown.push((node, parent.map_or(0, |parent| (at - parent) as u64)));
+        let children = tree.nodes[node as usize].children.iter().rev();
+        work.extend(children.filter(|node| is_shown(node)).map(|node| (*node, Some(at))));
+    }
+    shown
+}
+
+fn timeline(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
+    let profile = stacks.profile();
+    let (mut threads, mut thread_numbers) = (Vec::new(), HashMap::new());
+    let (mut reasons, mut reason_numbers) = (Vec::new(), HashMap::new());
+    let all = &switches.timeline.stretches;
+    let begin = switches.span.map_or(0, |(first, _)| first.0);
+    let (mut thread, mut reason) = (Vec::new(), Vec::new());
+    for stretch in all {
+        thread.push(*thread_numbers.entry(stretch.thread).or_insert_with(|| {
+            let info = &profile.threads[stretch.thread.index()];
+            let comm = bounded_name(&profile.comms[info.comm.index()]);
+            threads.push(format!("{comm} {}", info.tid.0));
+            threads.len() as u64 - 1
+        }));
+        let number = (stretch.node != NodeId::NONE).then(|| {
+            *reason_numbers.entry(stretch.node).or_insert_with(|| {
+                reasons.push(reason_text(stacks, stretch.node));
+                reasons.len() as u64
+            })
+        });
+        reason.push(number.unwrap_or(0));
+    }
+    let column = |value: &dyn Fn(&whit_profile::switches::Stretch) -> u64| {
+        columns::plain(all.iter().map(value))
+    };
+    TimelineColumns {
+        threads,
+        reasons,
+        thread: columns::plain(thread.into_iter()),
+        start_ns: column(&|stretch| stretch.start.0.saturating_sub(begin)),
+        duration_ns: column(&|stretch| stretch.duration_ns),
+        activity: column(&|stretch| stretch.activity as u64),
+        cpu: column(&|stretch| stretch.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
+        reason: columns::plain(reason.into_iter()),
+        lossy: column(&|stretch| u64::from(stretch.trust == Trust::Lossy)),
+        count: column(&|stretch| stretch.count),
+        running_ns: column(&|stretch| stretch.parts_ns[0]),
+        preempted_ns: column(&|stretch| stretch.parts_ns[1]),
+        waiting_ns: column(&|stretch| stretch.parts_ns[2]),
+        span_ns: switches.span.map_or(0, |(first, last)| last.since(first)),
+        grain_ns: switches.timeline.grain_ns,
+        max_stretches: switches.timeline.max_stretches,
+    }
+}
+
+fn reason_text(stacks: Stacks<'_>, node: NodeId) -> String {
+    let frames = stacks.frames(node);
+    let names: Vec<_> =
+        frames.iter().take(MAX_REASON_FRAMES).map(|f| f.name(stacks.profile())).collect();
+    let more = if frames.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
+    bounded_name(&format!("{}{more}", names.join(" ← "))).into_owned()
+}

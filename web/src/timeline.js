@@ -1,0 +1,173 @@
+// What each thread did when: running, preempted or waiting. A row for each thread, on a canvas that is
+// as large as what is in view.
+
+import { el } from './dom.js';
+import { formatCount, formatDuration } from './format.js';
+import { ACTIVITIES, stretchAt } from './switches.js';
+
+const LANE_PX = 20;
+const LANE_GAP_PX = 3;
+const LABEL_PX = 170;
+/** A shorter range is not zoomed to. */
+const MIN_RANGE_NS = 100;
+/** A shorter way of the pointer is a click. */
+const MIN_DRAG_PX = 4;
+
+/** Elements that describe a stretch. */
+export function stretchTip(timeline, index) {
+  const activity = ACTIVITIES[timeline.activity[index]];
+  const line = (text) => el('div', {}, text);
+  const lines = [
+    el('div', { class: 'tip-name' }, `${timeline.threads[timeline.thread[index]]}: ${activity.label}`),
+    line(`from ${formatDuration(timeline.startNs[index])} for ${formatDuration(timeline.durationNs[index])}`),
+  ];
+  if (timeline.cpu[index] > 0) {
+    lines.push(line(`CPU ${timeline.cpu[index] - 1}`));
+  }
+  if (activity.id === 'mixed') {
+    const parts = timeline.partsNs.map((part, i) => `${ACTIVITIES[i].label} ${formatDuration(part[index])}`);
+    lines.push(line(`${formatCount(timeline.count[index])} intervals: ${parts.join(', ')}`));
+  }
+  if (timeline.reason[index] > 0) {
+    lines.push(line(timeline.reasons[timeline.reason[index] - 1]));
+  }
+  if (timeline.lossy[index] > 0) {
+    lines.push(line('lossy: records were lost meanwhile'));
+  }
+  return lines;
+}
+
+const activityColour = (activity, paint) => (paint.gap === '#ffffff' ? activity.light : activity.dark);
+
+/** The legend. */
+export function renderActivities(container, paint) {
+  container.replaceChildren(...ACTIVITIES.map((activity) => {
+    const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
+    swatch.style.background = activityColour(activity, paint);
+    return el('span', {}, swatch, ` ${activity.label} `);
+  }));
+}
+
+export class Timeline {
+  /** `on` has hover(stretch or -1, event) and range(text). */
+  constructor(scroller, timeline, on) {
+    this.scroller = scroller;
+    this.timeline = timeline;
+    this.on = on;
+    this.from = 0;
+    this.to = Math.max(timeline.spanNs, 1);
+    this.dragFrom = null;
+    this.canvas = el('canvas', { 'aria-hidden': 'true' });
+    const spacer = el('div', { class: 'spacer' }, this.canvas);
+    spacer.style.height = `${timeline.threads.length * LANE_PX}px`;
+    scroller.append(spacer);
+    this.context = this.canvas.getContext('2d', { alpha: false });
+    new ResizeObserver(() => this.#draw()).observe(scroller);
+    scroller.addEventListener('scroll', () => this.#draw(), { passive: true });
+    scroller.addEventListener('keydown', (event) => event.key === 'Escape' && this.whole());
+    this.canvas.addEventListener('pointermove', (event) => on.hover(this.#stretchUnder(event), event));
+    this.canvas.addEventListener('pointerleave', (event) => on.hover(-1, event));
+    this.canvas.addEventListener('pointerdown', (event) => {
+      this.dragFrom = event.offsetX;
+      // A drag may end beside the canvas.
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    this.canvas.addEventListener('pointerup', (event) => this.#drop(event.offsetX));
+  }
+
+  show(paint) {
+    this.paint = paint;
+    this.#draw();
+  }
+
+  /** Shows the whole recording. */
+  whole() {
+    this.#range(0, Math.max(this.timeline.spanNs, 1));
+  }
+
+  #range(from, to) {
+    [this.from, this.to] = [from, to];
+    this.#draw();
+  }
+
+  #drop(x) {
+    const from = this.dragFrom;
+    this.dragFrom = null;
+    if (from === null || Math.abs(x - from) < MIN_DRAG_PX) {
+      return;
+    }
+    const [a, b] = [this.#nsAt(Math.min(from, x)), this.#nsAt(Math.max(from, x))];
+    if (b - a >= MIN_RANGE_NS) {
+      this.#range(a, b);
+    }
+  }
+
+  #width() {
+    return Math.max(1, this.scroller.clientWidth - LABEL_PX);
+  }
+
+  #nsAt(x) {
+    const share = Math.max(0, Math.min(1, (x - LABEL_PX) / this.#width()));
+    return this.from + share * (this.to - this.from);
+  }
+
+  #stretchUnder(event) {
+    const thread = Math.floor((event.offsetY + this.scroller.scrollTop) / LANE_PX);
+    if (event.offsetX < LABEL_PX || thread >= this.timeline.threads.length) {
+      return -1;
+    }
+    return stretchAt(this.timeline, thread, this.#nsAt(event.offsetX));
+  }
+
+  #draw() {
+    const { scroller, canvas, context, timeline, paint } = this;
+    if (paint === undefined || scroller.clientWidth === 0) {
+      return;
+    }
+    const ratio = window.devicePixelRatio;
+    const [width, height] = [scroller.clientWidth, scroller.clientHeight];
+    [canvas.width, canvas.height] = [width * ratio, height * ratio];
+    [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = paint.gap;
+    context.fillRect(0, 0, width, height);
+    const first = Math.floor(scroller.scrollTop / LANE_PX);
+    const last = Math.min(timeline.threads.length, Math.ceil((scroller.scrollTop + height) / LANE_PX));
+    for (let thread = first; thread < last; thread++) {
+      this.#drawLane(thread, thread * LANE_PX - scroller.scrollTop);
+    }
+    const joined = timeline.grainNs > 0
+      ? `; intervals shorter than ${formatDuration(timeline.grainNs)} are joined: a page holds ${formatCount(timeline.maxStretches)}` : '';
+    this.on.range(`${formatDuration(this.from)} to ${formatDuration(this.to)}${joined}`);
+  }
+
+  #drawLane(thread, top) {
+    const { context, timeline, paint } = this;
+    const scale = this.#width() / (this.to - this.from);
+    let drawnTo = -1;
+    for (let i = timeline.first[thread]; i < timeline.first[thread + 1]; i++) {
+      const left = LABEL_PX + Math.max(0, timeline.startNs[i] - this.from) * scale;
+      const right = LABEL_PX + Math.min(this.to - this.from, timeline.startNs[i] + timeline.durationNs[i] - this.from) * scale;
+      // What ends in a pixel that is drawn already would not be seen.
+      if (right <= LABEL_PX || right <= drawnTo) {
+        continue;
+      }
+      if (timeline.startNs[i] > this.to) {
+        break;
+      }
+      context.fillStyle = activityColour(ACTIVITIES[timeline.activity[i]], paint);
+      context.fillRect(left, top, Math.max(1, right - left), LANE_PX - LANE_GAP_PX);
+      drawnTo = Math.floor(left) + 1;
+      if (timeline.lossy[i] > 0) {
+        context.fillStyle = paint.mark;
+        context.fillRect(left, top + LANE_PX - LANE_GAP_PX - 3, Math.max(1, right - left), 3);
+      }
+    }
+    context.fillStyle = paint.gap;
+    context.fillRect(0, top, LABEL_PX, LANE_PX);
+    context.fillStyle = paint.text;
+    context.font = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+    context.textBaseline = 'middle';
+    context.fillText(timeline.threads[thread], 6, top + LANE_PX / 2, LABEL_PX - 12);
+  }
+}

@@ -1,0 +1,82 @@
+// The view of waits in a browser.
+
+import assert from 'node:assert/strict';
+import { after, before, test as nodeTest } from 'node:test';
+
+import { ACTIVITIES } from '../../src/switches.js';
+import { Browser, findChromium, pixelsOf, rgbOf, textOf, untilText } from './browser.js';
+
+const chromium = findChromium();
+const skip = chromium === undefined
+  ? 'SKIPPED: no Chromium (set CHROMIUM, or install the package chromium)' : false;
+const test = (name, run) => nodeTest(name, { skip }, run);
+
+let browser;
+before(async () => {
+  browser = skip ? undefined : await Browser.start(chromium);
+});
+after(() => browser?.close());
+
+const open = (name, fragment, check, options) => browser.with(name, fragment, check, options);
+const stacks = async (page) => (await page.locator('#switch-table td.stack').allInnerTexts()).map((text) => text.replace(/[▸▾]/, '').trim());
+
+/** Width of the labels in front of the lanes, and height of a lane. */
+const [LABEL_PX, LANE_PX] = [170, 20];
+
+/** Where a thread's lane is at a share of the time line. */
+async function point(page, thread, share) {
+  const box = await page.locator('#timeline canvas').boundingBox();
+  return [box.x + LABEL_PX + share * (box.width - LABEL_PX), box.y + LANE_PX * thread + LANE_PX / 2];
+}
+
+test('the tree opens from either end', () => open('waits', '', async (page) => {
+  assert.ok(await page.locator('#view-switches').isVisible());
+  assert.match(await textOf(page, '#switch-facts'), /18 \(9 sync, 9 preemption\)/);
+  assert.deepEqual(await stacks(page), ['schedule', 'futex_wait', 'irqentry_exit', 'compute']);
+  const cells = await page.locator('#switch-table tbody tr').first().locator('td').allInnerTexts();
+  assert.deepEqual(cells.slice(0, 5), ['0 ns', '100 ms', '9', '9', '1']);
+  await page.click('#switch-table tr:has-text("futex_wait") button');
+  assert.deepEqual((await stacks(page)).slice(1, 7), ['futex_wait', 'do_syscall_64', 'syscall', 'await_turn', 'start_thread', 'irqentry_exit']);
+  await page.click('#switch-table tr:has-text("schedule") button');
+  assert.deepEqual(await stacks(page), ['schedule', 'compute']);
+  await page.click('[data-direction=caller]');
+  assert.equal((await stacks(page))[0], 'start_thread');
+  assert.match(page.url(), /direction=caller/);
+}));
+
+test('the time line tells what is under the pointer', () => open('waits', '', async (page) => {
+  const colours = await pixelsOf(page, '#timeline canvas');
+  for (const activity of ACTIVITIES) {
+    assert.ok(colours[await rgbOf(page, activity.light)] > 100, activity.id);
+  }
+  await page.mouse.move(...await point(page, 0, 15 / 110));
+  await untilText(page, '.tooltip:not([hidden])', /pingpong 11: waiting[^]*from 10.0 ms for 10.0 ms[^]*CPU 0[^]*schedule ← futex_wait/);
+  await page.mouse.move(...await point(page, 2, 60 / 110));
+  await untilText(page, '.tooltip:not([hidden])', /pingpong 13: preempted[^]*from 50.0 ms for 20.0 ms[^]*CPU 2[^]*irqentry_exit[^]*lossy/);
+  await page.mouse.move(...await point(page, 2, 80 / 110));
+  await untilText(page, '.tooltip:not([hidden])', /1,234 intervals: running 25.0 ms, preempted 4.00 ms, waiting 1.00 ms/);
+  assert.match(await textOf(page, '#timeline-range'), /0 ns to 110 ms; intervals shorter than 64.0 µs are joined: a page holds 23/);
+}));
+
+test('a part of the time is drawn larger', () => open('waits', '', async (page) => {
+  await page.mouse.move(...await point(page, 1, 0.5));
+  await page.mouse.down();
+  await page.mouse.move(...await point(page, 1, 1));
+  await page.mouse.up();
+  await untilText(page, '#timeline-range', /^55.\d ms to 110 ms/);
+  await page.click('#timeline-whole');
+  await untilText(page, '#timeline-range', /^0 ns to 110 ms/);
+}));
+
+test('the address holds the view; pages without waits have no such view', async () => {
+  await open('waits', '', async (page) => {
+    await page.click('[data-view=graph]');
+    assert.match(page.url(), /view=graph/);
+    await page.reload();
+    assert.ok(await page.locator('#view-graph').isVisible());
+  });
+  await open('server', '#view=switches', async (page) => {
+    assert.ok(await page.locator('#view-graph').isVisible());
+    assert.ok(await page.locator('[data-view=switches]').isHidden());
+  });
+});

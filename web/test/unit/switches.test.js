@@ -1,0 +1,57 @@
+// Context switches: trees that open, stretches that are found.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { ACTIVITIES, decodeSwitches, onlyWay, shownNodes, stretchAt } from '../../src/switches.js';
+
+const html = readFileSync(join(process.env.WHIT_TEST_PAGES, 'waits.html'), 'utf8');
+const [, json] = /<script type="application\/json" id="profile">([^<]*)<\/script>/.exec(html);
+const page = JSON.parse(json);
+const switches = decodeSwitches(page.switches);
+const MS = 1e6;
+
+const lines = (direction, opened) => {
+  const tree = switches.trees[direction];
+  return shownNodes(tree, opened).map(({ node, depth }) => `${' '.repeat(depth)}${switches.names[tree.name[node]]}`);
+};
+
+test('the page begins with its waits', () => {
+  assert.equal(page.startView, 'switches');
+  assert.match(switches.facts.join('\n'), /18 \(9 sync, 9 preemption\)/);
+});
+
+test('a tree shows what is opened', () => {
+  assert.deepEqual(lines('callee', new Set()), ['schedule', 'compute']);
+  assert.deepEqual(lines('callee', new Set([0])), ['schedule', ' futex_wait', ' irqentry_exit', 'compute']);
+  // What is open below a closed one is not in view.
+  assert.deepEqual(lines('callee', new Set([1])), ['schedule', 'compute']);
+  const tree = switches.trees.callee;
+  assert.deepEqual([tree.sync[0], tree.preempt[0], tree.lossy[0], tree.waitNs[0]], [9, 9, 1, 100 * MS]);
+  assert.deepEqual(lines('caller', new Set()), ['start_thread']);
+});
+
+test('one way is opened to its end', () => {
+  const { callee, caller } = switches.trees;
+  assert.deepEqual(onlyWay(callee, 0), [0]);
+  const names = onlyWay(callee, 1).map((node) => switches.names[callee.name[node]]);
+  assert.deepEqual(names, ['futex_wait', 'do_syscall_64', 'syscall', 'await_turn', 'start_thread']);
+  assert.deepEqual(onlyWay(caller, 0), [0]);
+});
+
+test('the stretch under a moment', () => {
+  const { timeline } = switches;
+  assert.deepEqual(timeline.threads, ['pingpong 11', 'pingpong 12', 'pingpong 13']);
+  const at = (thread, ms) => {
+    const index = stretchAt(timeline, thread, ms * MS);
+    return index < 0 ? null : ACTIVITIES[timeline.activity[index]].id;
+  };
+  assert.deepEqual([at(0, 5), at(0, 15), at(0, 25)], ['running', 'waiting', 'running']);
+  assert.deepEqual([at(1, 5), at(1, 10.5), at(1, 109)], [null, 'running', 'waiting']);
+  assert.deepEqual([at(2, 49), at(2, 55), at(2, 99), at(2, 105)], ['running', 'preempted', 'mixed', null]);
+  const lossy = stretchAt(timeline, 2, 55 * MS);
+  assert.equal(timeline.lossy[lossy], 1);
+  assert.match(timeline.reasons[timeline.reason[lossy] - 1], /^schedule ← irqentry_exit ← compute/);
+});
