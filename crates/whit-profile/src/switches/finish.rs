@@ -7,7 +7,7 @@ use super::sums::{KeptWait, SwitchKey, SwitchTotals, WakerKey};
 use super::timeline::Piece;
 use crate::aggregate::Aggregate;
 use crate::finish::Builder;
-use crate::model::NodeId;
+use crate::model::{NodeId, ThreadId};
 use crate::stops::StopCounts;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -58,100 +58,130 @@ pub(super) fn take_apart(mut totals: SwitchTotals<'_>, trees: &mut Trees) -> Raw
     }
 }
 
-/// Gives everything the ids of the profile.
+/// Gives everything the ids of the profile. `node` says where the nodes of workers' trees went.
 pub(super) fn name<'n>(
     raw: Raw,
-    node: &impl Fn(StackRef) -> Option<&'n u32>,
+    node: &dyn Fn(StackRef) -> Option<&'n u32>,
     max_stretches: usize,
     builder: &mut Builder,
     out: &mut Switches,
 ) {
-    let node = |builder: &Builder, stack| node(stack).map_or(NodeId::NONE, |n| builder.node(*n));
-    let thread = |builder: &Builder, number: u32| builder.thread(raw.threads[number as usize].0);
-    let mut rows = BTreeMap::new();
-    let mut row_keys = FxHashMap::default();
-    // Comms get their numbers as they are met, which must not depend on the order of a hash map.
-    let mut sums: Vec<_> = raw.rows.iter().collect();
-    sums.sort_unstable_by_key(|(key, _)| {
-        (thread(builder, key.thread), key.comm, node(builder, key.stack), key.stack)
-    });
-    for (key, more) in sums {
-        let comm = builder.comm(key.comm, raw.threads[key.thread as usize].1);
-        let named = (thread(builder, key.thread), comm, node(builder, key.stack));
-        rows.entry(named).or_insert_with(SwitchSums::default).add(more);
-        row_keys.insert(*key, named);
+    let Raw { rows, wakers, wakers_left_off, worst, timeline, threads } = raw;
+    let mut namer = Namer { builder, node, threads: &threads };
+    let named = namer.rows(&rows, out);
+    out.wakers = namer.wakers(&wakers, &named);
+    out.wakers_left_off = wakers_left_off;
+    out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
+    out.timeline = namer.timeline(timeline, max_stretches);
+}
+
+/// Ids of the profile.
+struct Namer<'a, 'n> {
+    builder: &'a mut Builder,
+    node: &'a dyn Fn(StackRef) -> Option<&'n u32>,
+    threads: &'a [(u32, Tid)],
+}
+
+impl Namer<'_, '_> {
+    fn node(&self, stack: StackRef) -> NodeId {
+        (self.node)(stack).map_or(NodeId::NONE, |node| self.builder.node(*node))
     }
-    out.rows = rows
-        .iter()
-        .map(|((thread, comm, node), sums)| SwitchRow {
-            thread: *thread,
-            comm: *comm,
-            node: *node,
-            sums: *sums,
-        })
-        .collect();
-    let numbers: FxHashMap<_, _> = rows.keys().zip(0u32..).map(|(key, n)| (*key, n)).collect();
-    let mut wakers: BTreeMap<(u32, Waker), (u64, u64)> = BTreeMap::new();
-    for (key, (count, blocked_ns)) in &raw.wakers {
-        let Some(row) = row_keys.get(&key.row).and_then(|named| numbers.get(named)) else {
-            continue;
-        };
-        let waker = Waker {
-            thread: thread(builder, key.thread),
-            node: node(builder, key.stack),
-            from_interrupt: key.from_interrupt,
-        };
-        let sum = wakers.entry((*row, waker)).or_default();
-        sum.0 += count;
-        sum.1 = sum.1.saturating_add(*blocked_ns);
+
+    fn thread(&self, number: u32) -> ThreadId {
+        self.builder.thread(self.threads[number as usize].0)
     }
-    let waker_row =
-        |((row, waker), (count, blocked_ns))| WakerRow { row, waker, count, blocked_ns };
-    out.wakers = wakers.into_iter().map(waker_row).collect();
-    out.wakers_left_off = raw.wakers_left_off;
-    for kept in &raw.worst {
-        let comm = builder.comm(kept.comm, kept.switch.task.tid);
-        let woken = kept.switch.woken.map(|woken| {
-            let waker = Waker {
-                thread: thread(builder, kept.waker),
-                node: node(builder, woken.stack),
-                from_interrupt: woken.from_interrupt,
-            };
-            (woken.time, waker)
+
+    fn waker(&self, thread: u32, stack: StackRef, from_interrupt: bool) -> Waker {
+        Waker { thread: self.thread(thread), node: self.node(stack), from_interrupt }
+    }
+
+    /// Fills the rows, and says in which of them each of the sums went.
+    fn rows(
+        &mut self,
+        sums: &FxHashMap<SwitchKey, SwitchSums>,
+        out: &mut Switches,
+    ) -> FxHashMap<SwitchKey, u32> {
+        // Comms get their numbers as they are met, which must not depend on the order of a hash map.
+        let mut sums: Vec<_> = sums.iter().collect();
+        sums.sort_unstable_by_key(|(key, _)| {
+            (self.thread(key.thread), key.comm, self.node(key.stack), key.stack)
         });
-        out.worst.push(Wait {
-            thread: thread(builder, kept.thread),
-            comm,
-            start: kept.switch.out,
-            duration_ns: kept.duration_ns,
-            cpu: kept.switch.cpu,
-            kind: kept.switch.kind,
-            state: kept.switch.state,
-            node: node(builder, kept.switch.stack),
+        let mut rows = BTreeMap::new();
+        let mut named = Vec::with_capacity(sums.len());
+        for (key, more) in sums {
+            let comm = self.builder.comm(key.comm, self.threads[key.thread as usize].1);
+            let name = (self.thread(key.thread), comm, self.node(key.stack));
+            rows.entry(name).or_insert_with(SwitchSums::default).add(more);
+            named.push((*key, name));
+        }
+        let row = |(&(thread, comm, node), &sums)| SwitchRow { thread, comm, node, sums };
+        out.rows = rows.iter().map(row).collect();
+        let numbers: FxHashMap<_, u32> = rows.keys().zip(0..).collect();
+        named.into_iter().filter_map(|(key, name)| Some((key, *numbers.get(&name)?))).collect()
+    }
+
+    fn wakers(
+        &self,
+        sums: &FxHashMap<WakerKey, (u64, u64)>,
+        rows: &FxHashMap<SwitchKey, u32>,
+    ) -> Vec<WakerRow> {
+        let mut wakers: BTreeMap<(u32, Waker), (u64, u64)> = BTreeMap::new();
+        for (key, (count, blocked_ns)) in sums {
+            let Some(row) = rows.get(&key.row) else { continue };
+            let waker = self.waker(key.thread, key.stack, key.from_interrupt);
+            let sum = wakers.entry((*row, waker)).or_default();
+            sum.0 += count;
+            sum.1 = sum.1.saturating_add(*blocked_ns);
+        }
+        let named =
+            |((row, waker), (count, blocked_ns))| WakerRow { row, waker, count, blocked_ns };
+        wakers.into_iter().map(named).collect()
+    }
+
+    fn wait(&mut self, kept: &KeptWait) -> Wait {
+        let KeptWait { duration_ns, ref switch, thread, comm, waker } = *kept;
+        let woken = switch
+            .woken
+            .map(|woken| (woken.time, self.waker(waker, woken.stack, woken.from_interrupt)));
+        Wait {
+            thread: self.thread(thread),
+            comm: self.builder.comm(comm, switch.task.tid),
+            start: switch.out,
+            duration_ns,
+            cpu: switch.cpu,
+            kind: switch.kind,
+            state: switch.state,
+            node: self.node(switch.stack),
             woken,
-            trust: match kept.switch.end {
+            trust: match switch.end {
                 WaitEnd::In { trust, .. } => trust,
                 _ => Trust::Whole,
             },
-            is_open: !matches!(kept.switch.end, WaitEnd::In { .. }),
-        });
+            is_open: !matches!(switch.end, WaitEnd::In { .. }),
+        }
     }
-    let (threads, grain_ns) = raw.timeline;
-    let mut stretches = Vec::new();
-    for (number, pieces) in threads {
-        let of_thread = thread(builder, number);
-        stretches.extend(pieces.iter().map(|piece| Stretch {
-            thread: of_thread,
+
+    fn timeline(
+        &self,
+        (threads, grain_ns): (Vec<(u32, Vec<Piece>)>, u64),
+        max_stretches: usize,
+    ) -> Timeline {
+        let stretch = |thread: u32, piece: &Piece| Stretch {
+            thread: self.thread(thread),
             start: piece.start,
             duration_ns: piece.duration_ns,
             activity: piece.activity,
             cpu: piece.cpu,
-            node: node(builder, piece.stack),
+            node: self.node(piece.stack),
             parts_ns: piece.parts_ns,
             count: piece.count,
             trust: piece.trust,
-        }));
+        };
+        let all = threads
+            .iter()
+            .flat_map(|(thread, pieces)| pieces.iter().map(|piece| stretch(*thread, piece)));
+        let mut stretches: Vec<_> = all.collect();
+        stretches.sort_by_key(|stretch| (stretch.thread, stretch.start));
+        Timeline { stretches, grain_ns, max_stretches }
     }
-    stretches.sort_by_key(|stretch| (stretch.thread, stretch.start));
-    out.timeline = Timeline { stretches, grain_ns, max_stretches };
 }

@@ -236,8 +236,13 @@ fn stacks_are_those_of_the_switches() {
         let computed = of("compute");
         assert_eq!(sum(&computed, "sync_count"), 0);
         assert!(sum(&computed, "cpu_ns") > sum(&of("sleep_often"), "cpu_ns"));
-        let tree = text(whit().args(["switches", "-i"]).arg(&data).args(["-g", "caller"]));
-        assert!(tree.contains("Preemption Wait Count"), "{tree}");
+        let views = ["--tree", "-g", "caller", "--flat", "--per-thread", "--worst", "50"];
+        let [one, three] = ["1", "3"].map(|threads| {
+            let threads = ["--threads", threads];
+            text(whit().args(["switches", "-i"]).arg(&data).args(views).args(threads))
+        });
+        assert!(one.contains("Preemption Wait Count"), "{one}");
+        assert_eq!(one, three, "the number of threads that decode makes a difference");
         let threads = text(whit().args(["switches", "-q", "--per-thread", "-i"]).arg(&data));
         assert!(threads.contains(&format!("{}:waits", all[0].tid)), "{threads}");
         let page = dir.path().join("page.html");
