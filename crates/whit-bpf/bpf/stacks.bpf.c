@@ -19,10 +19,10 @@
 #define CHUNK_WORDS 65536
 /* Places for a thread's stacks that may come again, a power of two; others may share one. */
 #define MEMOS 8192
-/* Words of the kernel's stack that are looked through for return addresses: a power of two, read in
- * two halves, as a stack may have no more than one. */
-#define KERNEL_WORDS 256
-#define KERNEL_HALF_BYTES (KERNEL_WORDS / 2 * 8)
+/* Words of the kernel's stack that are looked through for return addresses: a power of two. */
+#define KERNEL_WORDS 128
+/* Size of struct pt_regs, which the entry into the kernel leaves at the end of the stack. */
+#define PT_REGS_BYTES 168
 /* Places of return addresses that are remembered of a stack of the kernel, a power of two, and
  * frames that it may have for that. */
 #define KERNEL_SLOTS 32
@@ -214,6 +214,8 @@ struct scratch {
 	/* The kernel's stack from there on. */
 	u64 kernel[KERNEL_WORDS];
 	u32 kernel_words;
+	/* The return address in front of the registers at the end of the stack. */
+	u64 kernel_entry;
 	/* Bits of its frames whose addresses were found there, and in how many places. */
 	u32 kernel_found;
 	u32 kernel_slots;
@@ -254,9 +256,9 @@ struct memo {
 	u32 needs_fp;
 	u32 reads_count;
 	struct unwind_read reads[UNWIND_READS_ROOM];
-	/* The same of the kernel's stack: the program's frame, the stack's hash, every place that holds
-	 * an address of the stack. */
-	u64 kernel_frame;
+	/* The same of the kernel's stack: its outermost frame's address, the stack's hash, every place
+	 * that holds an address of the stack. */
+	u64 kernel_entry;
 	u64 kernel_hash;
 	u64 kernel_slots_count;
 	struct kernel_slot kernel_slots[KERNEL_SLOTS];
@@ -520,6 +522,23 @@ UNWIND_FN u32 kernel_frame_at(struct scratch *scratch, u64 address)
 	return KERNEL_FRAMES;
 }
 
+/*
+ * The same stack was walked again although a place has changed: it was none of a return address, but
+ * held one that was left over. The first place, which is that of the program's caller, stands in.
+ */
+UNWIND_FN u32 kernel_memo_prune(struct scratch *scratch, struct memo *memo)
+{
+	if (!scratch || !memo)
+		return 0;
+	for (u32 i = 1; i < KERNEL_SLOTS; i++) {
+		struct kernel_slot *slot = &memo->kernel_slots[i];
+
+		if (scratch->kernel[slot->word % KERNEL_WORDS] != slot->value)
+			*slot = memo->kernel_slots[0];
+	}
+	return 0;
+}
+
 /* Remembers one place, if it holds an address of the stack. 1 where there is no room. */
 UNWIND_FN u32 kernel_memo_word(struct scratch *scratch, struct memo *memo, u32 word)
 {
@@ -565,6 +584,10 @@ UNWIND_FN u32 kernel_memo_keep(struct scratch *scratch, struct memo *memo)
 		if (kernel_memo_word(scratch, memo, word))
 			return 0;
 	}
+	/* The outermost frame's is in front of the registers, see kernel_stack(). */
+	u32 last = (count - 1) % UNWIND_FRAMES_ROOM;
+	if (scratch->stack.frames[last] == scratch->kernel_entry)
+		scratch->kernel_found |= 1u << (count - 1);
 	if (scratch->kernel_found == (1u << count) - 1)
 		memo->kernel_slots_count = scratch->kernel_slots;
 	return 0;
@@ -572,35 +595,37 @@ UNWIND_FN u32 kernel_memo_keep(struct scratch *scratch, struct memo *memo)
 
 /*
  * The hash of the kernel's stack, told; 0 for none. A walk costs the most of all, and most switches of
- * a thread happen in few places: where the stack has the same depth and every place that holds a
- * return address holds the same one, it is the same stack.
+ * a thread happen in few places. Frames follow each other at distances that their code fixes, so the
+ * stack is the same where every place, counted from the program's frame, that held a return address
+ * holds the same one. The entry into the kernel alone is apart from the rest, by a random distance; its
+ * return address is in front of the registers.
  */
 static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch, struct memo *memo,
 				      u32 tid, u64 base)
 {
 	u64 frame = scratch->frame;
-
 	u64 above = base + KERNEL_STACK_BYTES - frame;
+	u64 entry = base + KERNEL_STACK_BYTES - PT_REGS_BYTES - 8;
 
-	/* Some kernels run programs on a stack of their own: nothing is known of the depth then. */
-	if (frame - base >= KERNEL_STACK_BYTES || above < KERNEL_HALF_BYTES ||
-	    bpf_probe_read_kernel(scratch->kernel, KERNEL_HALF_BYTES, (void *)frame))
+	/* Some kernels run programs on a stack of their own: nothing is known of this one then. */
+	if (frame - base >= KERNEL_STACK_BYTES || above < KERNEL_WORDS * 8 ||
+	    bpf_probe_read_kernel(scratch->kernel, KERNEL_WORDS * 8, (void *)frame) ||
+	    bpf_probe_read_kernel(&scratch->kernel_entry, 8, (void *)entry))
 		memo = NULL;
-	scratch->kernel_words = KERNEL_WORDS / 2;
-	if (memo && above >= 2 * KERNEL_HALF_BYTES) {
-		scratch->kernel_words = KERNEL_WORDS;
-		if (bpf_probe_read_kernel(scratch->kernel + KERNEL_WORDS / 2, KERNEL_HALF_BYTES,
-					  (void *)(frame + KERNEL_HALF_BYTES)))
-			memo = NULL;
-	}
-	if (memo && memo->tid == tid && memo->kernel_frame == frame &&
+	scratch->kernel_words = KERNEL_WORDS;
+	if (memo && memo->tid == tid && memo->kernel_entry == scratch->kernel_entry &&
 	    kernel_memo_holds(scratch, memo) && is_told(memo->kernel_hash)) {
 		scratch->counts.kernel_memo_hits++;
 		return memo->kernel_hash;
 	}
 	u64 hash = kernel_walk(ctx, scratch);
-	if (memo && hash) {
-		memo->kernel_frame = frame;
+	if (memo && memo->tid == tid && hash == memo->kernel_hash && memo->kernel_slots_count &&
+	    memo->kernel_entry == scratch->kernel_entry &&
+	    scratch->kernel[memo->kernel_slots[0].word % KERNEL_WORDS] ==
+		    memo->kernel_slots[0].value) {
+		kernel_memo_prune(scratch, memo);
+	} else if (memo && hash) {
+		memo->kernel_entry = scratch->kernel_entry;
 		memo->kernel_hash = hash;
 		kernel_memo_keep(scratch, memo);
 	}
@@ -702,8 +727,8 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct scratch *scrat
 			user.fp = regs->bp;
 			user.cs = regs->cs;
 		}
-		/* The depth in the kernel tells preemptions from waits. */
-		struct memo *memo = memo_take(tid, user.ip, user.sp ^ scratch->frame);
+		/* Preemptions and waits of one place have different stacks in the kernel. */
+		struct memo *memo = memo_take(tid, user.ip, user.sp ^ (ctx[0] & 1));
 
 		if (settings.kernel_stacks)
 			record.kernel_stack =

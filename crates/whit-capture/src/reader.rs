@@ -9,7 +9,7 @@ use crate::mapped_files::MappedFiles;
 use crate::open::OpenEvent;
 use crate::pieces::Pieces;
 use crate::ring_set::{AnyRing, MappedRing};
-use crate::stack_engine::Expander;
+use crate::stack_engine::{ExpandCounts, Expander};
 use crate::stream::{SinkError, StreamSink};
 
 /// Bytes of a ring that are expanded at once; the ring has its space back then.
@@ -222,6 +222,15 @@ impl Reader {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
         rings.for_each(|watched| all.merge(&watched.watch.mapped));
         all
+    }
+
+    /// What became of the records that BPF programs wrote.
+    pub fn expand_counts(&self) -> ExpandCounts {
+        let rings = self.groups.iter().flat_map(|group| &group.rings);
+        let expanders = rings.filter_map(|watched| watched.expander.as_ref());
+        let mut sum = ExpandCounts::default();
+        expanders.for_each(|expander| sum += expander.counts);
+        sum
     }
 
     /// Each ring with the number of records that were reported as lost from it.

@@ -24,6 +24,7 @@ use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
 use crate::options::RecordOptions;
 use crate::output::OutputName;
+use crate::stack_engine::ExpandCounts;
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 
@@ -58,6 +59,8 @@ impl Session<'_> {
         failed = failed.or(drained.err());
         let residue = if failed.is_none() { self.residue(stopped) } else { Residue::default() };
         let drainers = std::mem::take(&mut self.drainers);
+        let mut expand = ExpandCounts::default();
+        drainers.iter().for_each(|drainer| expand += drainer.reader.expand_counts());
         let mut portions: Vec<_> = drainers.into_iter().map(Drainer::into_portion).collect();
         if failed.is_none() {
             failed = self.write_residue(&mut portions, residue).err();
@@ -70,7 +73,7 @@ impl Session<'_> {
         }
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
-        let stacks = self.engine.take().map(|mut engine| engine.summary());
+        let stacks = self.engine.take().map(|mut engine| engine.summary(expand));
         let mut ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger.bpf);

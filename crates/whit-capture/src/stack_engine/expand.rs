@@ -74,6 +74,17 @@ pub struct ExpandCounts {
     pub preemptions: u64,
 }
 
+impl std::ops::AddAssign for ExpandCounts {
+    fn add_assign(&mut self, other: ExpandCounts) {
+        self.records += other.records;
+        self.stacks += other.stacks;
+        self.unknown_stacks += other.unknown_stacks;
+        self.unreadable += other.unreadable;
+        self.switches += other.switches;
+        self.preemptions += other.preemptions;
+    }
+}
+
 /// Expands what one ring carries.
 #[derive(Debug)]
 pub struct Expander {

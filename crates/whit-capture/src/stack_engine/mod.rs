@@ -165,7 +165,7 @@ impl StackEngine {
     }
 
     /// What it did, once it has ended.
-    pub(crate) fn summary(&mut self) -> StackSummary {
+    pub(crate) fn summary(&mut self, expand: ExpandCounts) -> StackSummary {
         let follow = self.following.take().map(|mut following| following.stop());
         let stacks = self.lock();
         let counts = |part| stacks.counts(part).unwrap_or_default();
@@ -177,6 +177,7 @@ impl StackEngine {
             samples: counts(Part::Samples),
             switches: counts(Part::Switches),
             follow: follow.unwrap_or_default(),
+            expand,
             sample_runs: runs(Part::Samples),
             switch_runs: runs(Part::Switches),
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use whit_bpf::stacks::{Counts, StopReason};
 use whit_perfdata::ledger::{BpfLedger, BpfMeasurement};
 
-use super::FollowCounts;
+use super::{ExpandCounts, FollowCounts};
 
 /// Programs that are called while a recording runs: samples, switches, forks, execs.
 const PROGRAMS: u64 = 4;
@@ -19,6 +19,8 @@ pub struct StackSummary {
     pub switches: Counts,
     /// Processes and tables.
     pub follow: FollowCounts,
+    /// What readers made of their records.
+    pub expand: ExpandCounts,
     /// Runs of the program for samples and their time, where the kernel keeps it.
     pub sample_runs: (u64, u64),
     /// The same of the program for switches.
@@ -69,6 +71,22 @@ impl fmt::Display for StackSummary {
             self.follow.tables.loaded,
             self.follow.table_bytes / 1024,
         )?;
+        let preempted = self.expand.preemptions;
+        if b.runs > 0 {
+            write!(f, "; {preempted} preemptions")?;
+        }
+        for (count, what) in [
+            (self.expand.unknown_stacks, "records name a stack that is not known"),
+            (self.expand.unreadable, "records cannot be read"),
+            (a.kernel_failures + b.kernel_failures, "stacks the kernel would not give"),
+            (self.follow.lost_records, "records of mappings lost"),
+            (self.follow.refused, "descriptions of processes refused"),
+            (self.follow.tables.refused, "tables refused"),
+        ] {
+            if count > 0 {
+                write!(f, "; {count} {what}")?;
+            }
+        }
         for reason in StopReason::ALL {
             let count = self.ended(reason);
             if count > 0 && reason != StopReason::EndOfStack {
