@@ -639,6 +639,9 @@ static ALWAYS_INLINE u64 process_of(u32 pid)
 	return process ? *process : 0;
 }
 
+/* `task_struct::__state` of a task that runs or may run (include/linux/sched.h). */
+#define TASK_RUNNING 0
+
 SEC("perf_event")
 int sampled(struct bpf_perf_event_data *ctx)
 {
@@ -710,9 +713,14 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct scratch *scrat
 	if (!record.flags)
 		return 0;
 	scratch->counts.runs++;
-	if (ctx[0] & 1)
-		record.flags |= SWITCH_IS_PREEMPTION;
 	record.state = prev->__state;
+	/*
+	 * As the kernel's own switch records have it: taken off while it could have gone on. The first
+	 * argument alone tells only of those that were taken off within the kernel.
+	 */
+	u32 is_preemption = ctx[0] & 1 || record.state == TASK_RUNNING;
+	if (is_preemption)
+		record.flags |= SWITCH_IS_PREEMPTION;
 	u32 tid = prev->pid;
 	/* The idle thread has no stack to tell of. */
 	if (record.flags & SWITCH_PREV_IS_TARGET && tid) {
@@ -728,7 +736,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct scratch *scrat
 			user.cs = regs->cs;
 		}
 		/* Preemptions and waits of one place have different stacks in the kernel. */
-		struct memo *memo = memo_take(tid, user.ip, user.sp ^ (ctx[0] & 1));
+		struct memo *memo = memo_take(tid, user.ip, user.sp ^ is_preemption);
 
 		if (settings.kernel_stacks)
 			record.kernel_stack =

@@ -218,13 +218,8 @@ impl Expander {
             let ip = self.collect(switch.kernel_stack, switch.user_stack, true);
             let period = self.layout.sample_has_period.then_some(SWITCH_PERIOD);
             self.push_sample(self.ids.carrier, prefix, misc::KERNEL, ip, period, out);
-            let preempted = if switch.is_preemption { misc::SWITCH_OUT_PREEMPT } else { 0 };
-            self.push_switch(prefix, prefix.pid_tid, next, misc::SWITCH_OUT | preempted, out);
         }
         self.last_next = next;
-        if switch.next_is_target {
-            self.push_switch(prefix, next, prefix.pid_tid, 0, out);
-        }
     }
 
     /// Puts both stacks together; gives the address where the thread was.
@@ -278,25 +273,6 @@ impl Expander {
         self.chain.iter().copied().for_each(&mut put);
         push_record(out, record_type::SAMPLE, mode, &self.body);
     }
-
-    fn push_switch(
-        &mut self,
-        prefix: &Prefix,
-        thread: u64,
-        other: u64,
-        bits: u16,
-        out: &mut Vec<u8>,
-    ) {
-        let body = &mut self.body;
-        body.clear();
-        let mut put = |word: u64| body.extend_from_slice(&word.to_le_bytes());
-        [other, thread, prefix.time].into_iter().for_each(&mut put);
-        if self.layout.has_cpu {
-            put(prefix.cpu);
-        }
-        put(self.ids.carrier);
-        push_record(out, record_type::SWITCH_CPU_WIDE, bits | misc::KERNEL, &self.body);
-    }
 }
 
 #[cfg(test)]
@@ -304,7 +280,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use whit_perfdata::attr::AttrFlags;
-    use whit_perfdata::record::{RawRecord, SideBand};
+    use whit_perfdata::record::RawRecord;
     use whit_perfdata::sample::SampleLayout;
 
     const IDS: Ids = Ids { carrier: 77, sampled: 55 };
@@ -393,20 +369,15 @@ mod tests {
             let (mut rest, mut seen) = (&out[..], Vec::new());
             while let Some((record, tail)) = RawRecord::split(rest) {
                 rest = tail;
-                let id = layout.parse_id_trailer(record.body).unwrap();
-                seen.push(match (record.header.kind, SideBand::parse(record)) {
-                    (record_type::SAMPLE, _) => {
+                seen.push(match record.header.kind {
+                    record_type::SAMPLE => {
                         let sample = layout.parse(record.body).unwrap();
                         let chain: Vec<u64> = sample.callchain.iter().collect();
                         let tid = sample.pid_tid.unwrap().1.0;
                         let head = (sample.id.unwrap(), tid, sample.time.unwrap().0);
                         format!("{head:?} {} {:x?}", sample.period.unwrap(), chain)
                     }
-                    (_, Some(SideBand::Switch { out, preempt, other })) => {
-                        let (thread, other) = (id.pid_tid.unwrap().1.0, other.unwrap().1.0);
-                        format!("{thread} {} {preempt} {other}", if out { "out" } else { "in" })
-                    }
-                    (kind, _) => format!("kind {kind}"),
+                    kind => format!("kind {kind}"),
                 });
             }
             let in_kernel = "ffffffffffffff80, ffffffff80001008, ffffffff80001999";
@@ -414,10 +385,7 @@ mod tests {
                 "kind 3".to_owned(),
                 "(55, 10, 100) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
                 format!("(77, 10, 200) 1 [{in_kernel}, fffffffffffffe00, 401, 402]"),
-                "10 out true 11".to_owned(),
-                "11 in false 10".to_owned(),
                 format!("(77, 11, 300) 1 [{in_kernel}]"),
-                "11 out false 0".to_owned(),
             ];
             assert_eq!(seen, wanted, "seam {seam}");
             let counts = expander.counts;

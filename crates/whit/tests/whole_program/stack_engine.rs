@@ -9,8 +9,9 @@ use crate::support::script::{self, Sample};
 use crate::support::tools::{command, perf, text, whit, workload};
 use crate::support::{Skip, check};
 
-/// About a second of the deep programs.
-const ITERATIONS: &str = "40000";
+/// A second or so of the deep programs: on a busy machine, tables may come a tenth of one late.
+const DEEP_ITERATIONS: &str = "40000";
+const DEEP_RS_ITERATIONS: &str = "400000";
 /// Chains that must be whole, once the tables are there.
 const LEAST_WHOLE: f64 = 0.99;
 /// What whit says where the kernel does not take its programs.
@@ -71,7 +72,7 @@ fn assert_whole(samples: &[Sample], through: &str, roots: &[&str], frames: usize
 #[test]
 fn a_cpp_program_to_its_start() {
     check("bpf_cpp", || {
-        let samples = samples("deep", ITERATIONS)?;
+        let samples = samples("deep", DEEP_ITERATIONS)?;
         assert_whole(&samples, "kernels::hash_block", &["_start"], 45);
         Ok(())
     });
@@ -80,7 +81,7 @@ fn a_cpp_program_to_its_start() {
 #[test]
 fn a_rust_program_to_its_start() {
     check("bpf_rust", || {
-        let samples = samples("deep-rs", ITERATIONS)?;
+        let samples = samples("deep-rs", DEEP_RS_ITERATIONS)?;
         assert_whole(&samples, "main", &["_start"], 5);
         Ok(())
     });
@@ -91,19 +92,23 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
     check("bpf_switches", || {
         let (program, place) = (workload("pingpong")?, Place::new());
         place.record(&program, &[], &["--iterations", "10"])?;
-        let arguments = ["--iterations", "3000", "--threads", "4"];
-        let said = place.record(&program, &["--switch-events"], &arguments)?;
+        let arguments = ["--iterations", "20000", "--threads", "4"];
+        let said = place.record(&program, &["--switch-events", "-m", "16M"], &arguments)?;
         assert!(said.contains(" lost 0 "), "{said}");
         let mut script = perf()?;
         script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
         let printed = text(script.arg(place.data()));
         let count = |what: &str| printed.lines().filter(|line| line.contains(what)).count();
-        let (outs, ins) = (count("SWITCH_CPU_WIDE OUT"), count("SWITCH_CPU_WIDE IN"));
+        let outs = count("PERF_RECORD_SWITCH OUT");
         let switches = count("context-switches:");
-        assert_eq!(outs, switches, "each has its sample");
-        assert!(switches > 1000 && outs.abs_diff(ins) < 16, "{switches} {outs} {ins}");
-        // Nothing of the recorder's own stands in front of the scheduler.
-        assert!(!printed.contains("bpf_trace_run"), "frames of the BPF program");
+        // A thread that ends, or one that is new, has a switch that only one of both tells of.
+        assert!(switches > 1000 && outs.abs_diff(switches) < 16, "{switches} {outs}");
+        // Nothing of the recorder's own stands in front of the scheduler. (A sample by the clock may well
+        // come while a program runs.)
+        let stacks = printed.split("\n\n").filter(|lines| lines.contains("context-switches:"));
+        for stack in stacks {
+            assert!(!stack.contains("bpf_trace_run"), "frames of the BPF program: {stack}");
+        }
         let waits = count("await_turn");
         assert!(waits * 10 > switches, "{waits} of {switches} lead to the function that waits");
         Ok(())

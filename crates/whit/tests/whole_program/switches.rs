@@ -145,6 +145,38 @@ fn counts_and_times_are_those_of_the_kernel() {
     });
 }
 
+/// The program at the switch types it as the kernel's own records do, and each has its stack.
+#[test]
+fn the_bpf_engine_tells_of_every_switch() {
+    check("the_bpf_engine_tells_of_every_switch", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let arguments = ["--engine=bpf", "-g", "--switch-events", "-e", "cpu-clock"];
+        let mut recorder = whit_record(&data, &arguments);
+        recorder.env("XDG_CACHE_HOME", dir.path());
+        let probe = recorder.arg("true").output().expect("run whit");
+        let said = String::from_utf8_lossy(&probe.stderr);
+        if !probe.status.success() {
+            assert!(said.contains("BPF program"), "{said}");
+            return Err(Skip(format!("no BPF here: {}", said.trim())));
+        }
+        let mut recorder = whit_record(&data, &arguments);
+        recorder.env("XDG_CACHE_HOME", dir.path());
+        let (all, steal_ns) = record_waits(&mut recorder)?;
+        for counted in &all {
+            assert_counts(&data, counted, steal_ns);
+        }
+        let tree = text(whit().args(["switches", "-i"]).arg(&data));
+        assert!(tree.contains(" schedule"), "{tree}");
+        // CPU time between two switches without a sample has no stack; no switch is without.
+        for line in tree.lines().filter(|line| line.ends_with("[no call stack]")) {
+            let words: Vec<_> = line.split_whitespace().collect();
+            assert_eq!((words[4], words[5]), ("0", "0"), "{tree}");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn perfs_recordings_are_read_too() {
     check("perfs_recordings_are_read_too", || {
