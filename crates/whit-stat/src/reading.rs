@@ -40,14 +40,15 @@ impl Reading {
         }
     }
 
-    /// Whether anything was seen at all.
+    /// Whether anything was seen at all. A switch that ends the turn of a cgroup may be counted just after it,
+    /// and in an interval without any time of it.
     pub fn is_counted(self) -> bool {
-        self.enabled_ns > 0 && self.running_ns > 0
+        if self.enabled_ns == 0 { self.value > 0 } else { self.running_ns > 0 }
     }
 
     /// The count for the whole time, estimated from the time that was seen. 0 where none was.
     pub fn scaled(self) -> u64 {
-        if self.running_ns == 0 {
+        if !self.is_counted() {
             return 0;
         }
         if self.running_ns >= self.enabled_ns {
@@ -80,7 +81,8 @@ mod tests {
     fn what_was_not_seen_is_estimated() {
         assert_eq!(reading(100, 400, 100).scaled(), 400);
         assert_eq!(reading(100, 400, 400).scaled(), 100);
-        assert_eq!(reading(100, 400, 0).scaled(), 0);
+        assert_eq!((reading(100, 400, 0).scaled(), reading(1, 0, 0).scaled()), (0, 1));
+        assert!(reading(1, 0, 0).is_counted() && !reading(100, 400, 0).is_counted());
         assert_eq!(reading(u64::MAX, u64::MAX, 1).scaled(), u64::MAX);
         assert_eq!(reading(1, 4, 1).percent_running(), 25.0);
         assert_eq!(Reading::ZERO.percent_running(), 100.0);

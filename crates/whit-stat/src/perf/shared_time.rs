@@ -72,7 +72,11 @@ mod tests {
         let thread = Some(ThreadSlot { index: 0, tid: Tid(7) });
         let slot = |cpu| Slot { counter: 0, cpu: Some(CpuId(cpu)), thread };
         let slots = [slot(0), slot(1)];
-        let reading = |(enabled_ns, running_ns)| Reading { value: 100, enabled_ns, running_ns };
+        let reading = |(enabled_ns, running_ns)| Reading {
+            value: if running_ns == 0 { 0 } else { 100 },
+            enabled_ns,
+            running_ns,
+        };
         let mut readings = times.map(reading).to_vec();
         SharedTime::of(&counters, &slots).deal(&mut readings);
         readings

