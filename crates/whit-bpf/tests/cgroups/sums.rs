@@ -31,7 +31,8 @@ fn children_make_up_their_parent_and_all_makes_up_the_machine() {
             assert_close("parent", totals.cgroup(3, event).value, of_children.sum(), 0.01, 0);
             let parts = totals.cgroup(3, event).value + totals.remainder(event).value;
             assert_eq!(parts, totals.everything(event).value);
-            assert_close("everything", parts, counting.shown(event), 0.001, 0);
+            // Events are switched off one after the other.
+            assert_close("everything", parts, counting.shown(event), 0.01, 0);
         }
         assert_eq!(counting.counter.health().unwrap().failed_reads, 0);
         Ok(())

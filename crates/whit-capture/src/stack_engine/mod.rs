@@ -3,7 +3,7 @@
 //! The sampled event's overflows run a BPF program in place of perf's own sample; context switches run
 //! another. Both write through the *carrier*, an event of the kind bpf-output on each CPU, into the
 //! ring that the other events of that CPU share, so that readers, losses and writers are those of every
-//! recording. A [`Following`] thread keeps mappings and unwind tables up to date, and each ring's
+//! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
 //! [`Expander`] makes ordinary records of what comes out.
 
 mod expand;

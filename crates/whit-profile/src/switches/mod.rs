@@ -1,7 +1,7 @@
 //! Context switches, typed: per thread, when it ran, when it waited, for what, and who ended that.
 //!
-//! What records say is brought to [statements](fact); the [interval logic](intervals) alone makes
-//! switches and runs of them, and [sums](sums) add these up. An engine that records switches
+//! What records say is brought to statements (`fact`); the interval logic (`intervals`) alone makes
+//! switches and runs of them, and `sums` add these up. An engine that records switches
 //! otherwise only has to make statements.
 //!
 //! Memory grows with threads and distinct call stacks, not with switches; single intervals are kept up
