@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Compares `whit report` and `whit record` with their peers: see docs/benchmarks.md.
+# Compares `whit report`, `whit record` and others with their peers: see docs/benchmarks.md.
 #
 #   SIZES=50M,500M,2G   sizes of the recordings that readers are compared on; none: not at all
 #   TABLES=loss,futex   tables of recorders; all by default, none: not at all
+#   MORE=cgroup,switches,stat,vpmu   other comparisons; all by default, none: not at all
 #   ROUNDS=N            runs of each (default 5)
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -13,7 +14,7 @@ OUT=target/bench
 
 say "building whit (release)"
 cargo_build --release --locked -p whit
-make -s -C bench/workloads deep matrix pingpong yield spawn
+make -s -C bench/workloads deep matrix pingpong yield spawn token
 mkdir -p "$OUT"
 status=0
 if [ "$SIZES" != none ]; then
@@ -24,4 +25,9 @@ if [ "${TABLES:-}" != none ]; then
     target/release/whit bench record ${TABLES:+--tables "$TABLES"} --rounds "$ROUNDS" \
         --workloads target/workloads --dir "$OUT" --json "$OUT/record.json" || status=$?
 fi
+MORE=${MORE:-cgroup,switches,stat,vpmu}
+for comparison in ${MORE//,/ }; do
+    [ "$comparison" != none ] || continue
+    target/release/whit bench "$comparison" --json "$OUT/$comparison.json" || status=$?
+done
 exit "$status"
