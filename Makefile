@@ -21,7 +21,7 @@ soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory 
 
 # Outside of `make test`: it takes minutes, and comes with some nightly toolchains only.
 miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly miri rust-src)
-	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 cargo +nightly miri test -p whit-pmu --lib --quiet -- \
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p whit-pmu --lib --quiet -- \
 		--skip exhaustive --skip explore
 
 fmt: ## format the sources

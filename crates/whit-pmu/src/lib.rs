@@ -39,3 +39,5 @@ pub mod pmi;
 pub mod sched;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(test)]
+mod testing;

@@ -96,6 +96,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+
         #[test]
         fn what_is_written_fits_and_moves_on(
             length in 0..=u64::MAX,

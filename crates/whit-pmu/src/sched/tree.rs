@@ -89,6 +89,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+
         /// A strict weak order, with those of no cgroup first.
         #[test]
         fn the_order_is_one(a in key(), b in key(), c in key()) {

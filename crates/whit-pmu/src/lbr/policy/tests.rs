@@ -96,6 +96,8 @@ fn event() -> impl Strategy<Value = LbrEvent> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::cases(256))]
+
     /// Never more resets than classic, on any trace and at every moment of it.
     #[test]
     fn resets_are_at_most_the_classic_ones(events in prop::collection::vec(event(), 0..200)) {

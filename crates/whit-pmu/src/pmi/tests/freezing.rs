@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const FIXED_CYCLES: CounterIndex = CounterIndex::fixed(1);
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::testing::cases(64))]
 
     /// Frozen: nothing counts from the overflow to the acknowledgement, what is lost is at most the
     /// skid and the handler, and the meter reports exactly that. A counting event beside it is

@@ -63,7 +63,7 @@ fn take(machine: &mut Machine, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::testing::cases(400))]
 
     /// Each overflow has exactly one outcome; no interrupt is unclaimed; status is clear or an
     /// interrupt is due; the hardware is never misused; counts are what was counted.

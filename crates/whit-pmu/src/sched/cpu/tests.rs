@@ -205,7 +205,7 @@ fn take(cpu: &mut CpuScheduler, ids: &mut Vec<GroupId>, step: &Step, now: u64) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::testing::cases(300))]
 
     /// What the hardware is told adds up; groups are whole; nothing that may run and fits waits
     /// without a rotation to come.
