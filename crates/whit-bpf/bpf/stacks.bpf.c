@@ -58,6 +58,8 @@ const volatile struct {
 	u8 user_stacks;
 	/* For comparisons: nothing is remembered. */
 	u8 no_memo;
+	/* For comparisons: perf writes its own sample as well, behind ours. */
+	u8 perf_samples;
 } settings = { .kernel_stacks = 1, .user_stacks = 1 };
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
@@ -685,8 +687,8 @@ int sampled(struct bpf_perf_event_data *ctx)
 			memo->is_busy = 0;
 	}
 	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
-	/* perf itself writes no sample. */
-	return 0;
+	/* Where this is 0, perf itself writes no sample. */
+	return settings.perf_samples;
 }
 
 /*

@@ -24,7 +24,7 @@ use crate::build_id::BuildIdCache;
 use crate::control::ControlChannel;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
-use crate::options::{CallGraph, Engine, Output, RecordOptions, RingSize, Start};
+use crate::options::{CallGraph, Engine, Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
 use crate::processes;
 use crate::roots::Roots;
@@ -164,10 +164,7 @@ fn choose_engine(
         None => match StackEngine::load(options, roots) {
             Ok(engine) => {
                 chosen.engine = Engine::Bpf;
-                chosen.call_graph = CallGraph::None;
-                if options.switch_events && options.ring_size == RingSize::Default {
-                    chosen.ring_size = RingSize::Bytes(stack_engine::RING_BYTES);
-                }
+                stack_engine::leave_to_perf(&mut chosen);
                 if options.engine == Engine::Auto {
                     listener.notice(Notice::EngineChosen { engine: "bpf", why: None });
                 }

@@ -207,6 +207,8 @@ pub struct StackOptions {
     pub user_stacks: bool,
     /// Remember each thread's last stack. Without, every stack is walked.
     pub memo: bool,
+    /// perf writes its own sample as well, behind the one that is told of.
+    pub perf_samples: bool,
     /// CPUs that the machine may have.
     pub cpus: usize,
 }

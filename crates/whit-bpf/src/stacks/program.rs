@@ -208,6 +208,7 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                     options.kernel_stacks,
                     options.user_stacks,
                     !options.memo,
+                    options.perf_samples,
                 ];
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));

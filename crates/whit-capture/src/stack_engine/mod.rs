@@ -29,7 +29,7 @@ use crate::cpus;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, software};
 use crate::open::OpenEvent;
-use crate::options::{CallGraph, Engine, RecordOptions};
+use crate::options::{CallGraph, Engine, RecordOptions, RingSize};
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::target::Target;
@@ -48,6 +48,8 @@ pub(crate) const RING_BYTES: usize = 4 << 20;
 pub(crate) const FOLLOW_PAGES: usize = 16;
 /// What switches are called in the recording: perf's own event for them.
 const SWITCHES: &str = "context-switches";
+/// What the programs' stacks are called where perf's dumps of the same samples stand beside them.
+pub const COMPARED: &str = "bpf-stacks";
 
 /// The engine of one recording.
 #[derive(Debug)]
@@ -63,10 +65,16 @@ pub(crate) struct StackEngine {
 /// Why these options cannot be had with stacks that are unwound in the kernel.
 pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
     let sampled = options.events.iter().filter(|event| !event.is_dummy()).count();
-    let checks: [(bool, &'static str); 9] = [
+    let call_graph = call_graph(options);
+    let dumps = matches!(call_graph, CallGraph::Dwarf { .. });
+    let checks: [(bool, &'static str); 10] = [
         (sampled != 1, "takes one event to sample"),
-        (options.call_graph == CallGraph::Lbr, "takes no branch records"),
-        (matches!(options.call_graph, CallGraph::Dwarf { .. }), "needs no dumps of stacks"),
+        (call_graph == CallGraph::Lbr, "takes no branch records"),
+        (dumps && options.engine == Engine::Auto, "needs no dumps of stacks"),
+        (
+            dumps && options.switch_events,
+            "has dumps of stacks beside samples alone: leave --switch-events out, or the dumps",
+        ),
         (options.branches.is_some(), "takes no branch records"),
         (options.per_thread, "needs a ring for each CPU: leave --per-thread out"),
         (options.overwrite, "cannot overwrite old samples"),
@@ -75,6 +83,26 @@ pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
         (whit_types::Arch::native() != Some(whit_types::Arch::X86_64), "runs on x86-64 alone"),
     ];
     checks.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
+}
+
+/// How the sampled event gets its call chains.
+fn call_graph(options: &RecordOptions) -> CallGraph {
+    let sampled = options.events.iter().find(|event| !event.is_dummy());
+    sampled.and_then(|event| event.call_graph).unwrap_or(options.call_graph)
+}
+
+/// What of the call graph is left to perf: dumps of stacks, to be compared with what the programs
+/// make of the same samples. Otherwise nothing.
+pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
+    options.call_graph = match call_graph(options) {
+        dumps @ CallGraph::Dwarf { .. } => dumps,
+        _ => CallGraph::None,
+    };
+    options.events.iter_mut().for_each(|event| event.call_graph = None);
+    let is_large = options.switch_events || options.call_graph != CallGraph::None;
+    if is_large && options.ring_size == RingSize::Default {
+        options.ring_size = RingSize::Bytes(RING_BYTES);
+    }
 }
 
 impl StackEngine {
@@ -93,6 +121,7 @@ impl StackEngine {
             kernel_stacks: !options.user_callchains_only,
             user_stacks: !options.kernel_callchains_only,
             memo: true,
+            perf_samples: matches!(call_graph(options), CallGraph::Dwarf { .. }),
             cpus,
         })?;
         // Without, the ledger does not say what the programs took.
@@ -234,15 +263,29 @@ pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
     ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: false }
 }
 
+/// Whether perf writes samples of its own, with dumps of stacks.
+fn has_dumps(sampled: &ConfiguredEvent) -> bool {
+    sampled.attr.sample_type.contains(SampleType::STACK_USER)
+}
+
 /// How events are described in the recording: the sampled one with the call chains that its samples
-/// get, the carrier as the event of switches.
+/// get, the carrier as the event of switches. With dumps of stacks, the sampled one is perf's, and the
+/// carrier stands for the samples that the programs tell of.
 pub(crate) fn describe(descriptions: &mut [EventDesc], events: &[OpenEvent], switches: bool) {
     let Some(sampled) = events.iter().find(|event| is_sampled(&event.event)) else { return };
     let with_chains = sampled.event.attr.sample_type | SampleType::CALLCHAIN;
+    let has_dumps = has_dumps(&sampled.event);
     for (description, event) in descriptions.iter_mut().zip(events) {
         let attr = &mut description.attr;
         if is_sampled(&event.event) {
             attr.sample_type = with_chains;
+        } else if event.event.is_carrier && has_dumps {
+            let has_period = with_chains.contains(SampleType::PERIOD);
+            let fields = attr.sample_type.with(SampleType::RAW, false);
+            attr.pmu_type = sampled.event.attr.pmu_type;
+            attr.config = sampled.event.attr.config;
+            attr.sample_type = fields.with(SampleType::PERIOD, has_period) | SampleType::CALLCHAIN;
+            description.name = COMPARED.to_owned();
         } else if event.event.is_carrier && switches {
             attr.config = software::CONTEXT_SWITCHES;
             attr.sample_type = with_chains;
@@ -267,8 +310,14 @@ pub(crate) fn expander(
     let (_, carrier) = id_of(|event| event.is_carrier)?;
     // Where the sampled event has no instance on this CPU, there are switches alone.
     let sampled = events.iter().find(|event| is_sampled(&event.event))?;
-    let sampled_id = id_of(is_sampled)
-        .map_or_else(|| sampled.instances.first().map_or(0, |instance| instance.id), |(_, id)| id);
+    let sampled_id = match has_dumps(&sampled.event) {
+        // The sampled event's own id is that of perf's samples.
+        true => carrier,
+        false => id_of(is_sampled).map_or_else(
+            || sampled.instances.first().map_or(0, |instance| instance.id),
+            |(_, id)| id,
+        ),
+    };
     let ids = Ids { carrier, sampled: sampled_id };
     Some(Expander::new(Layout::new(&sampled.event.attr), ids, schedule))
 }

@@ -116,12 +116,38 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
 }
 
 #[test]
+fn perfs_own_samples_stand_beside_those_of_the_engine() {
+    check("bpf_dumps", || {
+        let (program, place) = (workload("deep")?, Place::new());
+        let options = ["-F", "1000", "--call-graph", "dwarf,16384", "-m", "32M"];
+        let said = place.record(&program, &options, &["--iterations", "10000"])?;
+        assert!(said.contains("; lost 0 "), "{said}");
+        let data = place.data();
+        let mut script = perf()?;
+        let printed = text(script.args(["script", "-F", "tid,event,ip", "-i"]).arg(&data));
+        let samples: Vec<&str> =
+            printed.split("\n\n").filter(|lines| lines.contains(':')).collect();
+        let of = |event: &str| samples.iter().filter(|lines| lines.contains(event)).count();
+        let (told, dumped) = (of("bpf-stacks:"), of("cpu-clock:"));
+        assert!(told == dumped && told > 50, "{told} and {dumped}: {printed}");
+        let mut report = perf()?;
+        let report = text(report.args(["report", "--stdio", "-g", "none", "-i"]).arg(&data));
+        let titles = report.lines().filter(|line| line.starts_with("# Samples: "));
+        let wanted = ["of event 'cpu-clock'", "of event 'bpf-stacks'"];
+        assert!(titles.zip(wanted).all(|(title, end)| title.ends_with(end)), "{report}");
+        assert_eq!(report.matches("# Samples: ").count(), 2, "{report}");
+        Ok(())
+    });
+}
+
+#[test]
 fn what_the_engine_cannot_do_is_said_before_anything_is_recorded() {
     let directory = tempfile::tempdir().expect("make a directory");
     let data = directory.path().join("perf.data");
     for (options, why) in [
         (&["-e", "cpu-clock,task-clock"][..], "one event"),
-        (&["-e", "cpu-clock", "--call-graph", "dwarf"][..], "dumps of stacks"),
+        (&["-e", "cpu-clock", "--call-graph", "dwarf", "--switch-events"][..], "--switch-events"),
+        (&["-e", "cpu-clock,task-clock/call-graph=no/"][..], "one event"),
         (&["-e", "cpu-clock", "--per-thread"][..], "--per-thread"),
     ] {
         let mut recorder = command(env!("CARGO_BIN_EXE_whit"));
