@@ -3,8 +3,10 @@
 use crate::bytes::Cursor;
 
 mod kernel_side;
+mod stacks;
 
 pub use kernel_side::{BpfLedger, BpfMeasurement, PmiLedger, PmiMeasurement};
+pub use stacks::StackLedger;
 
 /// What the recording cost. Zero where a figure was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub struct Ledger {
     pub pmi: PmiLedger,
     /// The recorder's BPF programs.
     pub bpf: BpfLedger,
+    /// Stacks that were unwound in the kernel.
+    pub stacks: StackLedger,
     /// Each reader's share.
     pub readers: Vec<ReaderLedger>,
 }
@@ -147,8 +151,8 @@ const VERSION: u32 = 1;
 impl Ledger {
     /// The fields in the order of the file. New ones go to the end: a reader takes what it knows
     /// and leaves the rest.
-    fn fields(&mut self) -> [&mut dyn Field; 30] {
-        [
+    fn fields(&mut self) -> Vec<&mut dyn Field> {
+        let mut fields: Vec<&mut dyn Field> = vec![
             &mut self.wall_ns,
             &mut self.setup_ns,
             &mut self.teardown_ns,
@@ -179,7 +183,20 @@ impl Ledger {
             &mut self.bpf.programs,
             &mut self.bpf.runs,
             &mut self.bpf.run_time_ns,
-        ]
+            &mut self.stacks.walks,
+            &mut self.stacks.known_again,
+            &mut self.stacks.frames,
+            &mut self.stacks.tables,
+            &mut self.stacks.cached_tables,
+            &mut self.stacks.without_table,
+            &mut self.stacks.refused_tables,
+            &mut self.stacks.rows,
+            &mut self.stacks.rules,
+            &mut self.stacks.table_bytes,
+            &mut self.stacks.build_ns,
+        ];
+        fields.extend(self.stacks.ended.iter_mut().map(|walks| walks as &mut dyn Field));
+        fields
     }
 
     /// Bytes before over bytes after compression; 1 where nothing was compressed.

@@ -7,7 +7,11 @@
 //! Invariants: no dependency, no I/O, no `unsafe`, nothing here knows a file format.
 #![forbid(unsafe_code)]
 
+mod stack_end;
+
 use std::fmt;
+
+pub use stack_end::StackEnd;
 
 macro_rules! address_type {
     ($(#[$doc:meta])* $name:ident) => {

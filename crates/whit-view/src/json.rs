@@ -36,7 +36,9 @@
 //!               "pmi": { "measurement": "perf_handlers" | "all_handlers" | why not, "reason",
 //!                        "count", "time_ns", "longest_ns", "measured_ns" },
 //!               "bpf": { "measurement": "statistics" | why not, "reason", "programs", "runs",
-//!                        "run_time_ns" } } | null,
+//!                        "run_time_ns" },
+//!               "stacks": { .. as the ledger's fields .., "ended": { "end_of_stack": walks, .. } } |
+//!                         null } | null,
 //!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..],
 //!              "unwind_stops": { "reason": samples, .. }, "continued_chains": samples },
 //!   "warnings": [ "..", .. ]
@@ -47,7 +49,7 @@ use std::io::{self, Write};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use whit_perfdata::ledger::{BpfLedger, Ledger, PmiLedger, ReaderLedger};
+use whit_perfdata::ledger::{BpfLedger, Ledger, PmiLedger, ReaderLedger, StackLedger};
 use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
 
 use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
@@ -148,6 +150,7 @@ fn ledger(ledger: &Ledger) -> serde_json::Value {
         "unwritten_records": ledger.unwritten_records,
         "pmi": pmi(&ledger.pmi),
         "bpf": bpf(&ledger.bpf),
+        "stacks": (ledger.stacks != StackLedger::default()).then(|| stacks(&ledger.stacks)),
         "readers": ledger.readers.iter().map(reader).collect::<Vec<_>>(),
     })
 }
@@ -162,6 +165,26 @@ fn pmi(pmi: &PmiLedger) -> serde_json::Value {
         "time_ns": known(pmi.time_ns),
         "longest_ns": known(pmi.longest_ns),
         "measured_ns": known(pmi.measured_ns),
+    })
+}
+
+/// Ends that there were none of are left out.
+fn stacks(stacks: &StackLedger) -> serde_json::Value {
+    let ended: serde_json::Map<_, _> =
+        stacks.ends().map(|(end, walks)| (end.name().to_owned(), walks.into())).collect();
+    serde_json::json!({
+        "walks": stacks.walks,
+        "known_again": stacks.known_again,
+        "frames": stacks.frames,
+        "tables": stacks.tables,
+        "cached_tables": stacks.cached_tables,
+        "without_table": stacks.without_table,
+        "refused_tables": stacks.refused_tables,
+        "rows": stacks.rows,
+        "rules": stacks.rules,
+        "table_bytes": stacks.table_bytes,
+        "build_ns": stacks.build_ns,
+        "ended": ended,
     })
 }
 
@@ -464,6 +487,19 @@ mod tests {
             "run_time_ns": 2,
         });
         assert_eq!(report["ledger"]["bpf"], figures);
+        assert_eq!(report["ledger"]["stacks"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn stacks_that_the_kernel_walked_are_there() {
+        let mut profile = profile();
+        let mut stacks = StackLedger { walks: 9, tables: 2, rows: 30, ..StackLedger::default() };
+        (stacks.ended[1], stacks.ended[5]) = (7, 2);
+        profile.ledger = Some(Ledger { stacks, ..Ledger::default() });
+        let stacks = &json(&profile, &HistsOptions::default())["ledger"]["stacks"];
+        assert_eq!((&stacks["walks"], &stacks["tables"]), (&9.into(), &2.into()));
+        let ended = serde_json::json!({ "end_of_stack": 7, "no_table_yet": 2 });
+        assert_eq!((&stacks["rows"], &stacks["ended"]), (&30.into(), &ended));
     }
 
     #[test]

@@ -16,6 +16,8 @@ use std::time::Instant;
 
 use whit_sys::Errno;
 pub use whit_sys::bpf::RunStatistics;
+/// Why a walk in the kernel ended: `enum unwind_reason`.
+pub use whit_types::StackEnd as StopReason;
 
 use crate::error::BpfError;
 use program::Program;
@@ -53,92 +55,6 @@ pub struct Mapping {
     pub bias: u64,
     /// How to unwind there.
     pub table: TableNumber,
-}
-
-/// Why a walk in the kernel ended: `enum unwind_reason`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum StopReason {
-    /// It was no walk: a stack of the kernel.
-    Kernel,
-    /// The outermost frame was reached.
-    EndOfStack,
-    /// Memory could not be read without a fault.
-    Unreadable,
-    /// The next value lies below the stack pointer.
-    OutsideStack,
-    /// The address lies in no known mapping.
-    NoMapping,
-    /// The table of a binary was not loaded yet, and the frame pointer led nowhere.
-    NoTableYet,
-    /// Nothing says how to unwind there, and the frame pointer led nowhere.
-    NoUnwindInfo,
-    /// The frame address cannot be said in a rule.
-    UnsupportedCfa,
-    /// The place of the return address cannot.
-    UnsupportedReturnAddress,
-    /// That of the frame pointer cannot.
-    UnsupportedFramePointer,
-    /// That of the registers that a signal saved cannot.
-    UnsupportedSignal,
-    /// [`FRAMES_MAX`].
-    FramesLimit,
-    /// The stack pointer would not grow.
-    Loop,
-    /// A table said what no table says.
-    BadTable,
-    /// The process was not known yet.
-    NoProcess,
-    /// 32-bit code.
-    Not64Bit,
-}
-
-impl StopReason {
-    /// All of them, by number.
-    pub const ALL: [StopReason; 16] = [
-        StopReason::Kernel,
-        StopReason::EndOfStack,
-        StopReason::Unreadable,
-        StopReason::OutsideStack,
-        StopReason::NoMapping,
-        StopReason::NoTableYet,
-        StopReason::NoUnwindInfo,
-        StopReason::UnsupportedCfa,
-        StopReason::UnsupportedReturnAddress,
-        StopReason::UnsupportedFramePointer,
-        StopReason::UnsupportedSignal,
-        StopReason::FramesLimit,
-        StopReason::Loop,
-        StopReason::BadTable,
-        StopReason::NoProcess,
-        StopReason::Not64Bit,
-    ];
-
-    /// The reason of a number.
-    pub fn from_number(number: u8) -> Option<StopReason> {
-        StopReason::ALL.get(usize::from(number)).copied()
-    }
-
-    /// In words.
-    pub fn text(self) -> &'static str {
-        match self {
-            StopReason::Kernel => "a stack of the kernel",
-            StopReason::EndOfStack => "the outermost frame was reached",
-            StopReason::Unreadable => "the stack could not be read",
-            StopReason::OutsideStack => "the next value lies below the stack pointer",
-            StopReason::NoMapping => "the address lies in no known mapping",
-            StopReason::NoTableYet => "the unwind table was not loaded yet",
-            StopReason::NoUnwindInfo => "no unwind information covers the address",
-            StopReason::UnsupportedCfa => "no rule can say where the frame is",
-            StopReason::UnsupportedReturnAddress => "no rule can say where the return address is",
-            StopReason::UnsupportedFramePointer => "no rule can say where the frame pointer is",
-            StopReason::UnsupportedSignal => "the frame of a signal has an unknown form",
-            StopReason::FramesLimit => "the limit of frames was reached",
-            StopReason::Loop => "the stack pointer does not grow",
-            StopReason::BadTable => "the unwind table is damaged",
-            StopReason::NoProcess => "the process was not known yet",
-            StopReason::Not64Bit => "32-bit code",
-        }
-    }
 }
 
 /// What one of the programs did, on all CPUs.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use whit_perfdata::attr::{ReadFormat, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::CompressedDesc;
-use whit_perfdata::ledger::{Ledger, ReaderLedger};
+use whit_perfdata::ledger::{Ledger, ReaderLedger, StackLedger};
 use whit_perfdata::record::record_type;
 use whit_sys::Workload;
 use whit_sys::usage::CpuUsage;
@@ -76,7 +76,7 @@ impl Session<'_> {
         let stacks = self.engine.take().map(|mut engine| engine.summary(expand));
         let mut ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
         if let Some(stacks) = &stacks {
-            stacks.enter(&mut ledger.bpf);
+            stacks.enter(&mut ledger);
         }
         let Session {
             part,
@@ -267,6 +267,8 @@ impl Session<'_> {
             unwritten_records,
             pmi,
             bpf,
+            // What the engine did, it enters itself once it has ended.
+            stacks: StackLedger::default(),
             readers: portions.iter().map(reader_ledger).collect(),
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
@@ -13,7 +14,7 @@ use whit_sys::{MappedFile, Waker};
 use whit_types::FileOffset;
 use whit_unwind::Bytes;
 use whit_unwind::table::UnwindTable;
-use whit_unwind_tables::TableStore;
+use whit_unwind_tables::{Origin, TableStore};
 
 use super::model::{Backing, Mapped, Space};
 use crate::build_id::open_mapped_file;
@@ -44,7 +45,8 @@ struct Task {
 pub(super) struct Done {
     backing: Backing,
     image: Option<ElfImage>,
-    table: Option<UnwindTable>,
+    table: Option<(UnwindTable, Origin)>,
+    build_ns: u64,
 }
 
 /// What was done in all.
@@ -52,10 +54,27 @@ pub(super) struct Done {
 pub struct TableCounts {
     /// Tables that were loaded.
     pub loaded: u64,
+    /// Of these, tables that the cache on disk had.
+    pub cached: u64,
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Distinct rules, table by table.
+    pub rules: u64,
+    /// Time to make or read tables, summed over threads.
+    pub build_ns: u64,
     /// Binaries without one.
     pub without: u64,
     /// Tables that found no room in the kernel.
     pub refused: u64,
+}
+
+impl TableCounts {
+    fn count(&mut self, table: &UnwindTable, origin: Origin) {
+        self.loaded += 1;
+        self.cached += u64::from(origin == Origin::Cached);
+        self.rows += table.rows().len() as u64;
+        self.rules += table.rules().len() as u64;
+    }
 }
 
 /// All binaries.
@@ -128,15 +147,16 @@ impl Modules {
     /// Takes in what the threads have done, and loads it. Gives the binaries.
     pub(super) fn settle(&mut self, stacks: &Mutex<Stacks>) -> Vec<Backing> {
         let mut settled = Vec::new();
-        while let Ok(Done { backing, image, table }) = self.done.try_recv() {
+        while let Ok(Done { backing, image, table, build_ns }) = self.done.try_recv() {
+            self.counts.build_ns += build_ns;
             let number = match table {
                 None => {
                     self.counts.without += 1;
                     TableNumber::NONE
                 }
-                Some(table) => match load(stacks, &table) {
+                Some((table, origin)) => match load(stacks, &table) {
                     Ok(number) => {
-                        self.counts.loaded += 1;
+                        self.counts.count(&table, origin);
                         number
                     }
                     Err(_) => {
@@ -179,9 +199,11 @@ fn work(
     loop {
         let task = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Task { backing, pid }) = task else { return };
+        let begin = Instant::now();
         let image = open(&backing, pid, roots);
-        let table = image.as_ref().and_then(|image| store.table(image).ok()).map(|found| found.0);
-        if outbox.send(Done { backing, image, table }).is_err() {
+        let table = image.as_ref().and_then(|image| store.table(image).ok());
+        let build_ns = begin.elapsed().as_nanos() as u64;
+        if outbox.send(Done { backing, image, table, build_ns }).is_err() {
             return;
         }
         let _ = waker.wake();

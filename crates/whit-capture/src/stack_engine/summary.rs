@@ -3,7 +3,7 @@
 use std::fmt;
 
 use whit_bpf::stacks::{Counts, StopReason};
-use whit_perfdata::ledger::{BpfLedger, BpfMeasurement};
+use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
 
 use super::{ExpandCounts, FollowCounts};
 
@@ -28,8 +28,24 @@ pub struct StackSummary {
 }
 
 impl StackSummary {
-    /// Enters what the programs took into the ledger.
-    pub(crate) fn enter(&self, ledger: &mut BpfLedger) {
+    /// Enters what was done, and what the programs took, into the ledger.
+    pub(crate) fn enter(&self, ledger: &mut Ledger) {
+        let (a, b, tables) = (&self.samples, &self.switches, &self.follow.tables);
+        ledger.stacks = StackLedger {
+            walks: a.walks + b.walks,
+            known_again: a.memo_hits + b.memo_hits,
+            frames: a.frames + b.frames,
+            tables: tables.loaded,
+            cached_tables: tables.cached,
+            without_table: tables.without,
+            refused_tables: tables.refused,
+            rows: tables.rows,
+            rules: tables.rules,
+            table_bytes: self.follow.table_bytes,
+            build_ns: tables.build_ns,
+            ended: StopReason::ALL.map(|reason| self.ended(reason)),
+        };
+        let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
         let (runs, time_ns) =
             (self.sample_runs.0 + self.switch_runs.0, self.sample_runs.1 + self.switch_runs.1);

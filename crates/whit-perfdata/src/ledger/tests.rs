@@ -50,7 +50,7 @@ proptest! {
     /// Any number of fields in front of any number of readers: what older and newer versions write.
     #[test]
     fn other_versions_are_read_as_far_as_they_are_known(
-        words in vec(word(), 0..40),
+        words in vec(word(), 0..70),
         readers in vec(vec(any::<u64>(), 13), 0..3),
         width in 0..13usize,
     ) {
@@ -116,12 +116,28 @@ fn kernel_side_fields_stand_where_the_format_says() {
             runs: 26,
             run_time_ns: 27,
         },
+        stacks: StackLedger {
+            walks: 1,
+            known_again: 2,
+            frames: 3,
+            tables: 4,
+            cached_tables: 5,
+            without_table: 6,
+            refused_tables: 7,
+            rows: 8,
+            rules: 9,
+            table_bytes: 10,
+            build_ns: 11,
+            ended: std::array::from_fn(|number| 12 + number as u64),
+        },
         ..Ledger::default()
     };
     let bytes = ledger.to_bytes();
     let word = |field: usize| bytes[8 + 8 * field];
     let kernel_side: Vec<u8> = (OLD_FIELDS..30).map(word).collect();
     assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
-    assert_eq!(bytes.len(), 8 + 30 * 8 + 8);
+    let stacks: Vec<u8> = (30..57).map(word).collect();
+    assert_eq!(stacks, (1..=27).collect::<Vec<u8>>());
+    assert_eq!(bytes.len(), 8 + 57 * 8 + 8);
     assert_eq!(ledger.pmi.average_ns(), 1);
 }

@@ -2,12 +2,15 @@
 
 use std::io::{self, Write};
 
-use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement};
+use whit_perfdata::ledger::{
+    BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, StackLedger,
+};
 use whit_profile::model::Profile;
+use whit_types::StackEnd;
 
 use super::loss::loss_line;
 use crate::hists::percent;
-use crate::units::{bytes, duration};
+use crate::units::{bytes, counted, duration};
 
 /// Prints the ledger and the losses; says so where the recording carries no ledger.
 ///
@@ -70,10 +73,47 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
         if name.starts_with("compressed") && !is_compressed {
             continue;
         }
-        let line = format!("  {name:<18}{value:>14}  {note}");
-        writeln!(out, "{}", line.trim_end())?;
+        write_line(out, (name, value, note))?;
     }
+    write_stacks(out, &ledger.stacks)?;
     write_readers(out, ledger)
+}
+
+fn write_line(out: &mut impl Write, (name, value, note): (&str, String, String)) -> io::Result<()> {
+    let line = format!("  {name:<18}{value:>14}  {note}");
+    writeln!(out, "{}", line.trim_end())
+}
+
+/// What was unwound in the kernel; nothing where nothing was.
+fn write_stacks(out: &mut impl Write, stacks: &StackLedger) -> io::Result<()> {
+    if *stacks == StackLedger::default() {
+        return Ok(());
+    }
+    let frames = stacks.frames as f64 / stacks.walks.max(1) as f64;
+    let note = format!("{frames:.1} frames on average; {} known again", stacks.known_again);
+    write_line(out, ("stacks walked", stacks.walks.to_string(), note))?;
+    for (end, walks) in stacks.ends() {
+        let name = if end == StackEnd::EndOfStack { "  complete" } else { "  cut" };
+        let note = format!("{:.2}%: {}", percent(walks, stacks.walks), end.text());
+        write_line(out, (name, walks.to_string(), note))?;
+    }
+    let mut note = format!(
+        "{} from the cache; {}, {}, {}; made or read in {}",
+        stacks.cached_tables,
+        counted(stacks.rows, "row"),
+        counted(stacks.rules, "rule"),
+        bytes(stacks.table_bytes),
+        duration(stacks.build_ns),
+    );
+    for (binaries, what) in [
+        (stacks.without_table, "had no unwind information"),
+        (stacks.refused_tables, "found no room"),
+    ] {
+        if binaries > 0 {
+            note.push_str(&format!("; {binaries} {what}"));
+        }
+    }
+    write_line(out, ("unwind tables", stacks.tables.to_string(), note))
 }
 
 /// What stands where figures could not be had.
@@ -106,7 +146,7 @@ fn bpf_line(bpf: &BpfLedger) -> (&'static str, String, String) {
         }
         Some(reason) => format!("time not measured: {reason}"),
         None => {
-            format!("{} in {}", crate::units::counted(bpf.runs, "run"), duration(bpf.run_time_ns))
+            format!("{} in {}", counted(bpf.runs, "run"), duration(bpf.run_time_ns))
         }
     };
     ("BPF programs", bpf.programs.to_string(), note)

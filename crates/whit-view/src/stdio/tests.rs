@@ -1,7 +1,7 @@
 //! Reports of hand-built profiles, as text.
 
 use whit_perfdata::ledger::{
-    BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, ReaderLedger,
+    BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, ReaderLedger, StackLedger,
 };
 use whit_profile::model::{LossReport, Profile, RecordingInfo};
 use whit_types::TimestampNs;
@@ -93,6 +93,25 @@ fn ledger() -> Ledger {
             programs: 1,
             runs: 3000,
             run_time_ns: 300_000,
+        },
+        stacks: StackLedger {
+            walks: 2000,
+            known_again: 500,
+            frames: 80_500,
+            tables: 9,
+            cached_tables: 7,
+            without_table: 1,
+            refused_tables: 2,
+            rows: 81_000,
+            rules: 900,
+            table_bytes: 354_304,
+            build_ns: 25_000_000,
+            ended: std::array::from_fn(|number| match number {
+                1 => 1900,
+                5 => 99,
+                14 => 1,
+                _ => 0,
+            }),
         },
         readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::script::{self, Sample};
@@ -136,6 +137,39 @@ fn perfs_own_samples_stand_beside_those_of_the_engine() {
         let wanted = ["of event 'cpu-clock'", "of event 'bpf-stacks'"];
         assert!(titles.zip(wanted).all(|(title, end)| title.ends_with(end)), "{report}");
         assert_eq!(report.matches("# Samples: ").count(), 2, "{report}");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_recording_says_what_was_walked_and_why_stacks_were_cut() {
+    check("bpf_ledger", || {
+        let (program, place) = (workload("deep")?, Place::new());
+        let stacks = || -> Result<(Value, String), Skip> {
+            place.record(&program, &["-F", "2000"], &["--iterations", DEEP_ITERATIONS])?;
+            let data = place.data();
+            let json = text(whit().args(["report", "--json", "-i"]).arg(&data));
+            let report: Value = serde_json::from_str(&json).expect("JSON");
+            let lines = text(whit().args(["report", "--ledger", "-i"]).arg(data));
+            Ok((report["ledger"]["stacks"].clone(), lines))
+        };
+        let ((first, _), (second, lines)) = (stacks()?, stacks()?);
+        let number = |of: &Value, field: &str| of[field].as_u64().expect("a number");
+        for of in [&first, &second] {
+            let ended = of["ended"].as_object().expect("ends");
+            let sum: u64 = ended.values().filter_map(Value::as_u64).sum();
+            assert_eq!(sum, number(of, "walks"), "{of}");
+            assert!(number(of, "frames") >= sum && number(of, "tables") > 3, "{of}");
+            assert!(number(of, "rows") > 1000 && number(of, "build_ns") > 0, "{of}");
+            // A word each for a row, and the index.
+            assert!(number(of, "table_bytes") > 4 * number(of, "rows"), "{of}");
+        }
+        assert_eq!(number(&first, "cached_tables"), 0, "{first}");
+        // The vdso has no file to be cached by another kernel's, but a build id.
+        assert!(number(&second, "cached_tables") >= 3, "{second}");
+        for line in ["  stacks walked  ", "  complete  ", "  unwind tables  "] {
+            assert!(lines.contains(line), "{line}: {lines}");
+        }
         Ok(())
     });
 }
