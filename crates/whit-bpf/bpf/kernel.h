@@ -63,6 +63,17 @@ enum cgroup_subsys_id {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct perf_event {
+	/* The event that this one was inherited from. */
+	struct perf_event *parent;
+	u64 id;
+};
+
+/* What a program's struct bpf_perf_event_data is in truth. */
+struct bpf_perf_event_data_kern {
+	struct perf_event *event;
+};
+
 struct kernfs_node {
 	u64 id;
 };
@@ -120,7 +131,6 @@ static long (*const bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = 
 static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
-static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */

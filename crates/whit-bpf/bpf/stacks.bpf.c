@@ -9,6 +9,7 @@
  * A sample may interrupt a switch: what both need is there twice.
  */
 #include "kernel.h"
+#include "perf_event_id.h"
 
 #define UNWIND_FN __attribute__((noinline))
 #define UNWIND_INLINE ALWAYS_INLINE
@@ -149,13 +150,15 @@ struct tell_stack {
 struct tell_sample {
 	u8 kind;
 	u8 is_user;
-	u16 event;
-	u32 unused;
+	u16 unused;
+	u32 unused_too;
 	u64 period;
 	/* 0: none. */
 	u64 user_stack;
 	u64 kernel_stack;
-	u32 unused_too;
+	/* perf's id of the event. */
+	u64 event;
+	u32 unused_at_last;
 };
 
 /* The thread of the record is switched out for another. */
@@ -172,7 +175,7 @@ struct tell_switch {
 };
 
 /* As bytes: there is none behind the last word. */
-#define TELL_SAMPLE_BYTES 36
+#define TELL_SAMPLE_BYTES 44
 #define TELL_SWITCH_BYTES 28
 
 enum {
@@ -654,7 +657,7 @@ int sampled(struct bpf_perf_event_data *ctx)
 	if (!scratch)
 		return 0;
 	scratch->counts.runs++;
-	record.event = bpf_get_attach_cookie(ctx);
+	record.event = perf_event_id(ctx);
 	record.period = ctx->sample_period;
 	struct user_registers user = {
 		.ip = ctx->regs.rip,

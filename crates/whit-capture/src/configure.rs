@@ -16,7 +16,7 @@ use crate::error::CaptureError;
 use crate::event::{EventSpec, Precision, Rate};
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
-use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, RecordOptions, Start};
+use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, Engine, RecordOptions, Start};
 use crate::registers;
 use crate::roots::Roots;
 use crate::stack_engine;
@@ -105,6 +105,7 @@ pub fn configure(
         .collect();
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
+    context.warn_of_precision(&specs, listener);
     let carrier = stack_engine::carrier(options);
     let wants_identifier = options.extra.identifier || carrier.is_some();
     events.extend(carrier);
@@ -139,6 +140,9 @@ impl Context<'_> {
             ..Attr::default()
         };
         attr.set_precise_ip(match spec.precision {
+            // Programs see the registers of the interrupt, and the kernel gives events that have others
+            // no programs that take stacks.
+            _ if self.options.engine == Engine::Bpf => 0,
             Precision::Level(level) => level.min(MAX_PRECISION),
             Precision::Max => MAX_PRECISION,
         });
@@ -365,6 +369,18 @@ impl Context<'_> {
                 listener.notice(Notice::BranchesNotCallChain { event });
             } else if !self.takes_lbr(spec) {
                 listener.notice(Notice::NoKernelLbr { event });
+            }
+        }
+    }
+
+    /// Where a level was asked for, and not just the best.
+    fn warn_of_precision(&self, specs: &[EventSpec], listener: &mut dyn Listener) {
+        if self.options.engine != Engine::Bpf {
+            return;
+        }
+        for spec in specs {
+            if matches!(spec.precision, Precision::Level(1..)) {
+                listener.notice(Notice::PrecisionLowered { event: spec.name.clone(), level: 0 });
             }
         }
     }

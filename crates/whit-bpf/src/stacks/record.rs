@@ -58,6 +58,8 @@ pub struct SampleRecord {
     pub user_stack: Option<StackHash>,
     /// Its stack in the kernel.
     pub kernel_stack: Option<StackHash>,
+    /// perf's id of the event that it is of; 0 where the kernel did not show it.
+    pub event_id: u64,
 }
 
 /// A switch.
@@ -103,6 +105,7 @@ impl<'a> Told<'a> {
                 period: word(8)?,
                 user_stack: stack(16)?,
                 kernel_stack: stack(24)?,
+                event_id: word(32)?,
             }),
             SWITCH => Told::Switch(SwitchRecord {
                 prev_is_target: first & PREV_IS_TARGET != 0,
@@ -135,12 +138,13 @@ mod tests {
         assert_eq!(Told::parse(&stack[..31]), None);
 
         let mut sample = vec![2, 1, 0, 0, 0, 0, 0, 0];
-        [200_000u64, 0, 7].iter().for_each(|word| sample.extend(word.to_ne_bytes()));
+        [200_000u64, 0, 7, 88].iter().for_each(|word| sample.extend(word.to_ne_bytes()));
         let wanted = SampleRecord {
             is_user: true,
             period: 200_000,
             user_stack: None,
             kernel_stack: Some(StackHash(7)),
+            event_id: 88,
         };
         assert_eq!(Told::parse(&sample), Some(Told::Sample(wanted)));
 

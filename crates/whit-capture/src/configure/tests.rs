@@ -284,3 +284,15 @@ fn counts_fields_and_records_that_options_add() {
     assert!(attr.sample_type.contains(SampleType::CGROUP));
     assert_eq!(attr.sample_max_stack, 32);
 }
+
+#[test]
+fn programs_get_no_precise_events() {
+    let spec = EventSpec { precision: Precision::Level(2), ..event(0) };
+    let bpf = RecordOptions {
+        engine: Engine::Bpf,
+        ..options(vec![spec, EventSpec { precision: Precision::Max, ..event(1) }])
+    };
+    assert!(attrs(&bpf).iter().all(|attr| attr.precise_ip() == 0));
+    let precise = attrs(&RecordOptions { engine: Engine::Ring, ..bpf });
+    assert_eq!(precise.iter().map(Attr::precise_ip).collect::<Vec<_>>(), [2, 3]);
+}

@@ -26,22 +26,29 @@ const NOBODY: u64 = u64::MAX;
 /// The kernel's own clock event tells of a switch as one.
 const SWITCH_PERIOD: u64 = 1;
 
-/// Where the fields of records are: those of the sampled event, of the one that stands for switches,
+/// Where the fields of records are: those of sampled events, of the one that stands for switches,
 /// and of the carrier are the same up to the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     has_cpu: bool,
-    sample_has_period: bool,
 }
 
 impl Layout {
-    /// From the attributes of the sampled event, which begin with the event's id, the address, the
-    /// thread and the time.
+    /// From the attributes of the carrier, which begin with the event's id, the address, the thread
+    /// and the time.
     pub(crate) fn new(attr: &Attr) -> Layout {
-        Layout {
-            has_cpu: attr.sample_type.contains(SampleType::CPU),
-            sample_has_period: attr.sample_type.contains(SampleType::PERIOD),
-        }
+        Layout { has_cpu: attr.sample_type.contains(SampleType::CPU) }
+    }
+
+    /// The fields of the samples that come out.
+    pub(crate) fn sample_type(self) -> SampleType {
+        let fields = SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::PERIOD
+            | SampleType::CALLCHAIN;
+        if self.has_cpu { fields | SampleType::CPU } else { fields }
     }
 
     /// Bytes of the fields in front of the raw data.
@@ -89,7 +96,10 @@ impl std::ops::AddAssign for ExpandCounts {
 #[derive(Debug)]
 pub struct Expander {
     layout: Layout,
-    ids: Ids,
+    /// The carrier's id, by which switches go in the recording as well.
+    carrier: u64,
+    /// Samples go by the carrier's id too.
+    is_beside_perf: bool,
     /// The thread that was switched in last.
     last_next: u64,
     /// The scheduler's addresses.
@@ -103,15 +113,6 @@ pub struct Expander {
     pub counts: ExpandCounts,
 }
 
-/// Ids of the events of a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ids {
-    /// That of the carrier, by which switches go in the recording as well.
-    pub(crate) carrier: u64,
-    /// That of the sampled event.
-    pub(crate) sampled: u64,
-}
-
 /// The fields that all records of a CPU begin with.
 #[derive(Clone, Copy)]
 struct Prefix {
@@ -121,11 +122,12 @@ struct Prefix {
 }
 
 impl Expander {
-    /// For a ring whose events have these ids. `schedule` are the addresses of the scheduler.
-    pub(crate) fn new(layout: Layout, ids: Ids, schedule: Option<Range<u64>>) -> Expander {
+    /// For a ring whose carrier has this id. `schedule` are the addresses of the scheduler.
+    pub(crate) fn new(layout: Layout, carrier: u64, schedule: Option<Range<u64>>) -> Expander {
         Expander {
             layout,
-            ids,
+            carrier,
+            is_beside_perf: false,
             last_next: NOBODY,
             schedule,
             dictionary: vec![<[Known; 2]>::default(); PLACES],
@@ -134,6 +136,11 @@ impl Expander {
             scratch: Vec::new(),
             counts: ExpandCounts::default(),
         }
+    }
+
+    /// Samples go by the carrier's id: perf writes its own by that of the event.
+    pub(crate) fn samples_go_by_carrier(&mut self) {
+        self.is_beside_perf = true;
     }
 
     /// Appends to `out` the records of `pieces`, up to the first that is not whole or that ends
@@ -152,7 +159,7 @@ impl Expander {
             }
             end = seen.at + seen.size;
             let is_told = seen.kind == record_type::SAMPLE
-                && pieces.word(seen.at + HEADER_BYTES) == Some(self.ids.carrier);
+                && pieces.word(seen.at + HEADER_BYTES) == Some(self.carrier);
             let record = pieces.bytes_of(seen, &mut scratch);
             match is_told {
                 true => self.told(&record[HEADER_BYTES..], out),
@@ -199,8 +206,8 @@ impl Expander {
         self.counts.records += 1;
         let ip = self.collect(sample.kernel_stack, sample.user_stack, false);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
-        let period = self.layout.sample_has_period.then_some(sample.period);
-        self.push_sample(self.ids.sampled, prefix, mode, ip, period, out);
+        let id = if self.is_beside_perf { self.carrier } else { sample.event_id };
+        self.push_sample(id, prefix, mode, ip, sample.period, out);
     }
 
     fn switch(&mut self, prefix: &Prefix, switch: &SwitchRecord, out: &mut Vec<u8>) {
@@ -216,8 +223,7 @@ impl Expander {
         if switch.prev_is_target {
             self.counts.records += 1;
             let ip = self.collect(switch.kernel_stack, switch.user_stack, true);
-            let period = self.layout.sample_has_period.then_some(SWITCH_PERIOD);
-            self.push_sample(self.ids.carrier, prefix, misc::KERNEL, ip, period, out);
+            self.push_sample(self.carrier, prefix, misc::KERNEL, ip, SWITCH_PERIOD, out);
         }
         self.last_next = next;
     }
@@ -258,7 +264,7 @@ impl Expander {
         prefix: &Prefix,
         mode: u16,
         ip: u64,
-        period: Option<u64>,
+        period: u64,
         out: &mut Vec<u8>,
     ) {
         let body = &mut self.body;
@@ -268,7 +274,7 @@ impl Expander {
         if self.layout.has_cpu {
             put(prefix.cpu);
         }
-        period.into_iter().for_each(&mut put);
+        put(period);
         put(self.chain.len() as u64);
         self.chain.iter().copied().for_each(&mut put);
         push_record(out, record_type::SAMPLE, mode, &self.body);
@@ -283,7 +289,7 @@ mod tests {
     use whit_perfdata::record::RawRecord;
     use whit_perfdata::sample::SampleLayout;
 
-    const IDS: Ids = Ids { carrier: 77, sampled: 55 };
+    const CARRIER: u64 = 77;
     const SCHEDULER: u64 = 0xffff_ffff_8000_1000;
 
     fn attr() -> Attr {
@@ -292,18 +298,18 @@ mod tests {
             | SampleType::TID
             | SampleType::TIME
             | SampleType::CPU
-            | SampleType::PERIOD;
+            | SampleType::RAW;
         Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() }
     }
 
     fn expander() -> Expander {
-        Expander::new(Layout::new(&attr()), IDS, Some(SCHEDULER..SCHEDULER + 0x100))
+        Expander::new(Layout::new(&attr()), CARRIER, Some(SCHEDULER..SCHEDULER + 0x100))
     }
 
     /// A record of the carrier, as the kernel writes it: padded to whole words.
     fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
         let mut body: Vec<u8> =
-            [IDS.carrier, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
+            [CARRIER, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
         let size = (told.len() + 4).next_multiple_of(8) - 4;
         body.extend((size as u32).to_le_bytes());
         body.extend(told);
@@ -327,9 +333,11 @@ mod tests {
         told
     }
 
-    fn sample(user: u64, kernel: u64) -> Vec<u8> {
+    fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
         let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
-        [200_000, user, kernel].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
+        [200_000, user, kernel, event]
+            .iter()
+            .for_each(|word: &u64| told.extend(word.to_ne_bytes()));
         told.extend([0; 4]);
         told
     }
@@ -353,7 +361,8 @@ mod tests {
         let mut bytes = Vec::new();
         push_record(&mut bytes, record_type::COMM, 0, &[7; 48]);
         tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
-        tell(&mut bytes, thread(9, 10), 100, &sample(0x1_0001, 0));
+        tell(&mut bytes, thread(9, 10), 100, &sample(55, 0x1_0001, 0));
+        tell(&mut bytes, thread(9, 10), 150, &sample(56, 0x1_0001, 0));
         let kernel = [0xffff_ffff_c000_0000, SCHEDULER + 8, SCHEDULER + 0x999];
         tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &kernel));
         tell(&mut bytes, thread(9, 10), 200, &switch(7, (9, 11), 0x1_0001, 0x1_0002));
@@ -361,7 +370,7 @@ mod tests {
         tell(&mut bytes, NOBODY, 300, &switch(1, (0, 0), 0, 0x1_0002));
 
         let mut described = attr();
-        described.sample_type |= SampleType::CALLCHAIN;
+        described.sample_type = Layout::new(&described).sample_type();
         let layout = SampleLayout::new(&described);
         for seam in (0..=bytes.len()).step_by(8) {
             let mut expander = expander();
@@ -384,12 +393,13 @@ mod tests {
             let wanted = [
                 "kind 3".to_owned(),
                 "(55, 10, 100) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
+                "(56, 10, 150) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
                 format!("(77, 10, 200) 1 [{in_kernel}, fffffffffffffe00, 401, 402]"),
                 format!("(77, 11, 300) 1 [{in_kernel}]"),
             ];
             assert_eq!(seen, wanted, "seam {seam}");
             let counts = expander.counts;
-            assert_eq!((counts.records, counts.stacks, counts.switches), (3, 2, 2));
+            assert_eq!((counts.records, counts.stacks, counts.switches), (4, 2, 2));
             assert_eq!((counts.unknown_stacks, counts.unreadable, counts.preemptions), (0, 0, 1));
         }
     }
@@ -399,7 +409,7 @@ mod tests {
         let mut bytes = Vec::new();
         let alike = |n: u64| 5 + n * PLACES as u64;
         (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));
-        (0..3).for_each(|n| tell(&mut bytes, 1, 2, &sample(alike(n), 0)));
+        (0..3).for_each(|n| tell(&mut bytes, 1, 2, &sample(55, alike(n), 0)));
         tell(&mut bytes, 1, 3, &[9, 9, 9, 9, 9]);
         let mut expander = expander();
         expand(&mut expander, &bytes, 0);

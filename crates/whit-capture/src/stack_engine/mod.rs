@@ -1,6 +1,6 @@
 //! The capture engine that unwinds in the kernel (`--engine=bpf`).
 //!
-//! The sampled event's overflows run a BPF program in place of perf's own sample; context switches run
+//! Overflows of sampled events run a BPF program in place of perf's own sample; context switches run
 //! another. Both write through the *carrier*, an event of the kind bpf-output on each CPU, into the
 //! ring that the other events of that CPU share, so that readers, losses and writers are those of every
 //! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
@@ -29,13 +29,13 @@ use crate::cpus;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, software};
 use crate::open::OpenEvent;
-use crate::options::{CallGraph, Engine, RecordOptions, RingSize};
+use crate::options::{CallGraph, Engine, ExtraFields, RecordOptions, RingSize};
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::target::Target;
 pub use expand::ExpandCounts;
 pub use expand::Expander;
-use expand::{Ids, Layout};
+use expand::Layout;
 pub use follow::FollowCounts;
 use follow::Following;
 pub use modules::TableCounts;
@@ -64,18 +64,25 @@ pub(crate) struct StackEngine {
 
 /// Why these options cannot be had with stacks that are unwound in the kernel.
 pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
-    let sampled = options.events.iter().filter(|event| !event.is_dummy()).count();
-    let call_graph = call_graph(options);
-    let dumps = matches!(call_graph, CallGraph::Dwarf { .. });
-    let checks: [(bool, &'static str); 10] = [
-        (sampled != 1, "takes one event to sample"),
-        (call_graph == CallGraph::Lbr, "takes no branch records"),
+    let events = || options.events.iter().filter(|event| !event.is_dummy());
+    let sampled = events().count();
+    let call_graphs = || events().map(|event| event.call_graph.unwrap_or(options.call_graph));
+    let dumps = call_graphs().any(|call_graph| matches!(call_graph, CallGraph::Dwarf { .. }));
+    let has_branches = options.branches.is_some() || events().any(|event| event.branches.is_some());
+    let extra = ExtraFields { identifier: false, ..options.extra };
+    let checks: [(bool, &'static str); 14] = [
+        (sampled == 0 && !options.switch_events, "takes an event to sample"),
+        (events().any(EventSpec::is_tracepoint), "takes no tracepoints"),
+        (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
+        (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
         (dumps && options.engine == Engine::Auto, "needs no dumps of stacks"),
+        (dumps && sampled != 1, "has dumps of stacks beside one event alone"),
         (
             dumps && options.switch_events,
             "has dumps of stacks beside samples alone: leave --switch-events out, or the dumps",
         ),
-        (options.branches.is_some(), "takes no branch records"),
+        (has_branches, "takes no branch records"),
+        (extra != ExtraFields::default() || options.cgroups, "takes no further fields of samples"),
         (options.per_thread, "needs a ring for each CPU: leave --per-thread out"),
         (options.overwrite, "cannot overwrite old samples"),
         (options.data_addresses || options.raw, "takes no addresses of data and no raw data"),
@@ -268,27 +275,28 @@ fn has_dumps(sampled: &ConfiguredEvent) -> bool {
     sampled.attr.sample_type.contains(SampleType::STACK_USER)
 }
 
-/// How events are described in the recording: the sampled one with the call chains that its samples
-/// get, the carrier as the event of switches. With dumps of stacks, the sampled one is perf's, and the
-/// carrier stands for the samples that the programs tell of.
+/// How events are described in the recording: sampled ones with what their samples get, the carrier as
+/// the event of switches. With dumps of stacks, the sampled one is perf's, and the carrier stands for
+/// the samples that the programs tell of.
 pub(crate) fn describe(descriptions: &mut [EventDesc], events: &[OpenEvent], switches: bool) {
-    let Some(sampled) = events.iter().find(|event| is_sampled(&event.event)) else { return };
-    let with_chains = sampled.event.attr.sample_type | SampleType::CALLCHAIN;
-    let has_dumps = has_dumps(&sampled.event);
+    let Some(carrier) = events.iter().find(|event| event.event.is_carrier) else { return };
+    let sample_type = Layout::new(&carrier.event.attr).sample_type();
+    let mut sampled = events.iter().map(|event| &event.event).filter(|event| is_sampled(event));
+    let dumped = sampled.find(|event| has_dumps(event));
     for (description, event) in descriptions.iter_mut().zip(events) {
         let attr = &mut description.attr;
-        if is_sampled(&event.event) {
-            attr.sample_type = with_chains;
-        } else if event.event.is_carrier && has_dumps {
-            let has_period = with_chains.contains(SampleType::PERIOD);
-            let fields = attr.sample_type.with(SampleType::RAW, false);
-            attr.pmu_type = sampled.event.attr.pmu_type;
-            attr.config = sampled.event.attr.config;
-            attr.sample_type = fields.with(SampleType::PERIOD, has_period) | SampleType::CALLCHAIN;
+        if is_sampled(&event.event) && dumped.is_some() {
+            attr.sample_type |= SampleType::CALLCHAIN;
+        } else if is_sampled(&event.event) {
+            attr.sample_type = sample_type;
+        } else if let (true, Some(dumped)) = (event.event.is_carrier, dumped) {
+            attr.pmu_type = dumped.attr.pmu_type;
+            attr.config = dumped.attr.config;
+            attr.sample_type = sample_type;
             description.name = COMPARED.to_owned();
         } else if event.event.is_carrier && switches {
             attr.config = software::CONTEXT_SWITCHES;
-            attr.sample_type = with_chains;
+            attr.sample_type = sample_type;
             attr.flags |= AttrFlags::CONTEXT_SWITCH;
             description.name = SWITCHES.to_owned();
         }
@@ -302,24 +310,16 @@ pub(crate) fn expander(
     ring: &MappedRing,
     schedule: Option<Range<u64>>,
 ) -> Option<Expander> {
-    let id_of = |is_meant: fn(&ConfiguredEvent) -> bool| {
-        let mut members = ring.members.iter();
-        let (event, instance) = members.find(|(event, _)| is_meant(&events[*event].event))?;
-        Some((&events[*event].event.attr, events[*event].instances[*instance].id))
-    };
-    let (_, carrier) = id_of(|event| event.is_carrier)?;
-    // Where the sampled event has no instance on this CPU, there are switches alone.
-    let sampled = events.iter().find(|event| is_sampled(&event.event))?;
-    let sampled_id = match has_dumps(&sampled.event) {
-        // The sampled event's own id is that of perf's samples.
-        true => carrier,
-        false => id_of(is_sampled).map_or_else(
-            || sampled.instances.first().map_or(0, |instance| instance.id),
-            |(_, id)| id,
-        ),
-    };
-    let ids = Ids { carrier, sampled: sampled_id };
-    Some(Expander::new(Layout::new(&sampled.event.attr), ids, schedule))
+    let mut members = ring.members.iter();
+    let (event, instance) = members.find(|(event, _)| events[*event].event.is_carrier)?;
+    let carrier = &events[*event];
+    let id = carrier.instances[*instance].id;
+    let mut expander = Expander::new(Layout::new(&carrier.event.attr), id, schedule);
+    // The sampled event's own id is that of perf's samples.
+    if events.iter().any(|event| is_sampled(&event.event) && has_dumps(&event.event)) {
+        expander.samples_go_by_carrier();
+    }
+    Some(expander)
 }
 
 /// A refusal with its cause.

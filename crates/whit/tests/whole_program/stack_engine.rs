@@ -116,6 +116,40 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
     });
 }
 
+/// Each event's samples are its own, also those of the events that children inherit.
+#[test]
+fn several_events_at_once() {
+    check("bpf_events", || {
+        let (program, place) = (Path::new("/bin/sh"), Place::new());
+        let mut both = String::from("true; ");
+        both.push_str(workload("pingpong")?.to_str().expect("a path"));
+        both.push_str(" --iterations 3000 --threads 4");
+        let options = ["-F", "2000", "-e", "task-clock,page-faults/period=1/"];
+        place.record(program, &options, &["-c", &both])?;
+        let mut counter = perf()?;
+        counter.args(["stat", "-x,", "-e", "page-faults", "--"]).arg(program).args(["-c", &both]);
+        let counted = counter.output().expect("run perf").stderr;
+        let counted = String::from_utf8_lossy(&counted).into_owned();
+        let faults = counted.split(',').next().and_then(|count| count.trim().parse::<usize>().ok());
+        let faults = faults.unwrap_or_else(|| panic!("{counted}"));
+        let mut script = perf()?;
+        script.args(["script", "-F", "comm,tid,period,event,ip", "-i"]).arg(place.data());
+        let printed = text(&mut script);
+        let of = |event: &str| printed.lines().filter(|line| line.contains(event)).count();
+        let [clock, task_clock] = [" cpu-clock:", " task-clock:"].map(of);
+        assert!(clock > 20 && clock.abs_diff(task_clock) * 2 < clock, "{clock} {task_clock}");
+        let sampled = of(" page-faults/period=1/:");
+        assert!(sampled > 100 && sampled.abs_diff(faults) * 10 < faults, "{sampled} of {faults}");
+        let tids: std::collections::HashSet<_> = printed
+            .lines()
+            .filter(|line| line.contains(" task-clock:"))
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .collect();
+        assert!(tids.len() > 4, "only threads {tids:?} have samples of task-clock");
+        Ok(())
+    });
+}
+
 #[test]
 fn perfs_own_samples_stand_beside_those_of_the_engine() {
     check("bpf_dumps", || {
@@ -179,9 +213,11 @@ fn what_the_engine_cannot_do_is_said_before_anything_is_recorded() {
     let directory = tempfile::tempdir().expect("make a directory");
     let data = directory.path().join("perf.data");
     for (options, why) in [
-        (&["-e", "cpu-clock,task-clock"][..], "one event"),
+        (&["-e", "dummy"][..], "an event to sample"),
+        (&["-e", "{cpu-clock,page-faults}:S"][..], "counts of groups"),
+        (&["-e", "cpu-clock", "--weight"][..], "further fields"),
         (&["-e", "cpu-clock", "--call-graph", "dwarf", "--switch-events"][..], "--switch-events"),
-        (&["-e", "cpu-clock,task-clock/call-graph=no/"][..], "one event"),
+        (&["-e", "cpu-clock,task-clock", "--call-graph", "dwarf"][..], "one event"),
         (&["-e", "cpu-clock", "--per-thread"][..], "--per-thread"),
     ] {
         let mut recorder = command(env!("CARGO_BIN_EXE_whit"));
