@@ -132,6 +132,7 @@ enum {
 	TELL_STACK = 1,
 	TELL_SAMPLE = 2,
 	TELL_SWITCH = 3,
+	TELL_TRACE = 4,
 };
 
 /* A stack, with frames_count addresses behind it, innermost first. */
@@ -184,7 +185,7 @@ enum {
 	SWITCH_IS_PREEMPTION = 4,
 };
 
-/* What happened on a CPU, by the two programs. */
+/* What happened on a CPU, by each program. */
 struct counts {
 	u64 runs;
 	/* Records that the ring had no room for, and of these, stacks. */
@@ -206,7 +207,8 @@ struct counts {
 enum {
 	OF_SAMPLES = 0,
 	OF_SWITCHES = 1,
-	PROGRAMS = 2,
+	OF_TRACES = 2,
+	PROGRAMS = 3,
 };
 
 /* What a program works with on a CPU. */
@@ -798,5 +800,7 @@ int executed(u64 *ctx)
 		*process &= PROCESS_IS_TARGET;
 	return 0;
 }
+
+#include "traced.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

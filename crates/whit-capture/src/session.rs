@@ -186,7 +186,7 @@ fn start_engine(
     options: &RecordOptions,
     roots: &Roots,
 ) -> Result<StackEngine, CaptureError> {
-    engine.connect(&ready.events)?;
+    engine.connect(&ready.events, roots)?;
     let pids = match &options.target {
         Target::Command => command_pid.into_iter().collect(),
         Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),

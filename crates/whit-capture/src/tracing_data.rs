@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::CaptureError;
-use crate::roots::read_number;
+use crate::event::EventSpec;
+use crate::roots::{Roots, read_number};
 
 /// Collects the formats of these tracepoints (`system:event`) from a mounted tracefs.
 pub fn collect(tracefs: &Path, tracepoints: &[String]) -> Result<Vec<u8>, CaptureError> {
@@ -35,6 +36,22 @@ pub fn collect(tracefs: &Path, tracepoints: &[String]) -> Result<Vec<u8>, Captur
     out.extend(formats);
     push_sized(&mut out, &read_large(&tracefs.join("saved_cmdlines")).unwrap_or_default());
     Ok(out)
+}
+
+/// Where tracefs is mounted; `tracepoint` is what it is needed for.
+pub(crate) fn mounted(roots: &Roots, tracepoint: &str) -> Result<PathBuf, CaptureError> {
+    let absent = || io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted");
+    roots.tracefs().ok_or_else(|| error(tracepoint, absent()))
+}
+
+/// The tracepoint of an event, as `system:event`.
+pub(crate) fn name_in(roots: &Roots, spec: &EventSpec) -> Result<String, CaptureError> {
+    if let Some(name) = &spec.tracepoint {
+        return Ok(name.clone());
+    }
+    let absent = || io::Error::new(io::ErrorKind::NotFound, "no tracepoint has this id");
+    let tracefs = mounted(roots, &spec.name)?;
+    name_of(&tracefs, spec.config).ok_or_else(|| error(&spec.name, absent()))
 }
 
 /// The tracepoint with this id, as `system:event`.

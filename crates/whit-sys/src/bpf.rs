@@ -65,8 +65,10 @@ const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const ENABLE_STATS: libc::c_int = 32;
 /// `BPF_STATS_RUN_TIME`.
 const STATS_RUN_TIME: u32 = 0;
-/// Words of `struct bpf_prog_info` up to and with `run_cnt`, which it has since Linux 5.1.
-const INFO_WORDS: usize = 26;
+/// Words of `struct bpf_prog_info` up to and with `run_cnt`, which it has since Linux 5.1; then comes
+/// `recursion_misses`, since Linux 5.12.
+const RUN_WORDS: usize = 26;
+const INFO_WORDS: usize = RUN_WORDS + 1;
 /// The word `run_time_ns`; `run_cnt` is the next.
 const RUN_TIME_WORD: usize = 24;
 
@@ -77,6 +79,9 @@ pub struct RunStatistics {
     pub runs: u64,
     /// Time of these runs, on all CPUs.
     pub run_time_ns: u64,
+    /// Runs that did not happen since the program, or one of its kind, ran on that CPU already. These
+    /// are always counted; zero on kernels that do not know them.
+    pub missed: u64,
 }
 
 /// Has the kernel keep statistics of all BPF programs' runs while the descriptor is open. It takes
@@ -116,10 +121,14 @@ pub fn run_statistics(program: BorrowedFd<'_>) -> Result<RunStatistics, Errno> {
     // address and length tell of, and both live longer than the call.
     let result = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw mut attr, size) };
     check(result)?;
-    if (attr.info_len as usize) < size_of_val(&info) {
+    if (attr.info_len as usize) < RUN_WORDS * size_of::<u64>() {
         return Err(Errno::OPNOTSUPP);
     }
-    Ok(RunStatistics { runs: info[RUN_TIME_WORD + 1], run_time_ns: info[RUN_TIME_WORD] })
+    Ok(RunStatistics {
+        runs: info[RUN_TIME_WORD + 1],
+        run_time_ns: info[RUN_TIME_WORD],
+        missed: info[RUN_WORDS],
+    })
 }
 
 /// The values of an array that the kernel shows in memory (`BPF_F_MMAPABLE`, since Linux 5.5).

@@ -102,13 +102,15 @@ impl Counts {
     }
 }
 
-/// Which of the two programs.
+/// Which of the programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     /// Samples.
     Samples,
     /// Context switches.
     Switches,
+    /// Hits of tracepoints.
+    Traces,
 }
 
 /// What is to be told.
@@ -125,6 +127,8 @@ pub struct StackOptions {
     pub memo: bool,
     /// perf writes its own sample as well, behind the one that is told of.
     pub perf_samples: bool,
+    /// Tracepoints are to be told of.
+    pub traces: bool,
     /// CPUs that the machine may have.
     pub cpus: usize,
 }
@@ -198,6 +202,21 @@ impl Stacks {
         self.program.attach_switches()
     }
 
+    /// Tells the stacks of a tracepoint's hits from here on: `category` and `name` are the kernel's, and
+    /// so is the number that records name it by.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_tracepoint(
+        &mut self,
+        category: &str,
+        name: &str,
+        number: u32,
+    ) -> Result<(), BpfError> {
+        self.program.attach_tracepoint(category, name, number)
+    }
+
     /// Follows processes that fork and exec.
     ///
     /// # Errors
@@ -207,7 +226,7 @@ impl Stacks {
         self.program.attach_processes()
     }
 
-    /// Tells of switches no longer.
+    /// Tells of switches and tracepoints no longer.
     pub fn detach(&mut self) {
         self.program.detach();
     }

@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{
-    Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut,
+    Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
+    ProgramMut, TracepointCategory, TracepointOpts,
 };
 use whit_sys::privilege;
 
@@ -24,6 +25,7 @@ const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 /// The loaded programs. Closing them detaches them.
 pub(super) struct Program {
     switches: Option<Link>,
+    traces: Vec<Link>,
     followers: Vec<Link>,
     object: Object,
 }
@@ -44,11 +46,12 @@ impl Program {
         let load = || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
             dimension(&mut open, options)?;
+            leave_out(&mut open, options);
             let _in_force = privilege::raise(&NEEDED);
             open.load()
         };
         let object = loading::load("load the BPF programs that unwind stacks", load)?;
-        Ok(Program { switches: None, followers: Vec::new(), object })
+        Ok(Program { switches: None, traces: Vec::new(), followers: Vec::new(), object })
     }
 
     pub(super) fn set_output(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
@@ -59,6 +62,21 @@ impl Program {
     pub(super) fn attach_switches(&mut self) -> Result<(), BpfError> {
         let link = self.attach("switched")?;
         self.switches = Some(link);
+        Ok(())
+    }
+
+    pub(super) fn attach_tracepoint(
+        &mut self,
+        category: &str,
+        name: &str,
+        number: u32,
+    ) -> Result<(), BpfError> {
+        messages::listen();
+        let category = TracepointCategory::Custom(category.to_owned());
+        let options = TracepointOpts { cookie: u64::from(number), ..TracepointOpts::default() };
+        let _in_force = privilege::raise(&NEEDED);
+        let link = self.program("traced")?.attach_tracepoint_with_opts(category, name, options);
+        self.traces.push(link.map_err(refused("have a BPF program called at a tracepoint"))?);
         Ok(())
     }
 
@@ -80,6 +98,7 @@ impl Program {
     pub(super) fn detach(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
+        self.traces.clear();
         self.followers.clear();
     }
 
@@ -87,6 +106,7 @@ impl Program {
         self.program(match part {
             Part::Samples => "sampled",
             Part::Switches => "switched",
+            Part::Traces => "traced",
         })
     }
 
@@ -189,6 +209,15 @@ impl Program {
     fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, BpfError> {
         let found = self.object.progs_mut().find(|program| program.name() == name);
         found.ok_or(BpfError::Object { part: name })
+    }
+}
+
+/// Programs that are not needed: the verifier takes its time for each.
+fn leave_out(object: &mut OpenObject, options: &StackOptions) {
+    for mut program in object.progs_mut() {
+        if program.name() == "traced" && !options.traces {
+            program.set_autoload(false);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::{FRAMES_MAX, StopReason};
 const STACK: u8 = 1;
 const SAMPLE: u8 = 2;
 const SWITCH: u8 = 3;
+const TRACE: u8 = 4;
 /// Bytes in front of a stack's frames.
 const STACK_HEAD_BYTES: usize = 16;
 
@@ -27,6 +28,8 @@ pub enum Told<'a> {
     Sample(SampleRecord),
     /// The thread that the perf record names was switched out for another.
     Switch(SwitchRecord),
+    /// The stacks of a tracepoint's hit, of which perf tells next.
+    Trace(TraceRecord),
 }
 
 /// A stack.
@@ -83,6 +86,17 @@ pub struct SwitchRecord {
     pub kernel_stack: Option<StackHash>,
 }
 
+/// The stacks of a tracepoint's hit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceRecord {
+    /// The kernel's number of the tracepoint.
+    pub tracepoint: u32,
+    /// The thread's stack in user mode,
+    pub user_stack: Option<StackHash>,
+    /// and in the kernel.
+    pub kernel_stack: Option<StackHash>,
+}
+
 impl<'a> Told<'a> {
     /// Reads the raw data of a record, which may be longer than what was told; `None` for anything
     /// else.
@@ -116,6 +130,11 @@ impl<'a> Told<'a> {
                 user_stack: stack(8)?,
                 kernel_stack: stack(16)?,
                 next_tid: half(24)?,
+            }),
+            TRACE => Told::Trace(TraceRecord {
+                tracepoint: half(4)?,
+                user_stack: stack(8)?,
+                kernel_stack: stack(16)?,
             }),
             _ => return None,
         })
@@ -162,6 +181,12 @@ mod tests {
             kernel_stack: Some(StackHash(7)),
         };
         assert_eq!(Told::parse(&switch), Some(Told::Switch(wanted)));
+
+        let mut trace = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
+        [6u64, 0].iter().for_each(|word| trace.extend(word.to_ne_bytes()));
+        let user_stack = Some(StackHash(6));
+        let wanted = TraceRecord { tracepoint: 0x177, user_stack, kernel_stack: None };
+        assert_eq!(Told::parse(&trace), Some(Told::Trace(wanted)));
     }
 
     proptest! {

@@ -7,7 +7,6 @@ use whit_sys::clock::ClockId;
 use whit_types::TimestampNs;
 
 use crate::error::CaptureError;
-use crate::event::EventSpec;
 use crate::kernel;
 use crate::machine;
 use crate::open::OpenEvent;
@@ -85,18 +84,10 @@ pub(super) fn names(events: &[EventDesc]) -> Vec<u8> {
 }
 
 fn tracing_data(roots: &Roots, events: &[OpenEvent]) -> Result<Vec<u8>, CaptureError> {
-    let specs = || events.iter().map(|event| &event.event.spec).filter(|s| s.is_tracepoint());
-    let absent = |why: &'static str| CaptureError::Tracepoint {
-        tracepoint: specs().next().map_or_else(String::new, |spec| spec.name.clone()),
-        source: std::io::Error::new(std::io::ErrorKind::NotFound, why),
-    };
-    let tracefs = roots.tracefs().ok_or_else(|| absent("tracefs is not mounted"))?;
-    let name = |spec: &EventSpec| {
-        spec.tracepoint.clone().or_else(|| tracing_data::name_of(&tracefs, spec.config))
-    };
-    let names = specs().map(name).collect::<Option<Vec<_>>>();
-    let names = names.ok_or_else(|| absent("no tracepoint has this id"))?;
-    tracing_data::collect(&tracefs, &names)
+    let specs = events.iter().map(|event| &event.event.spec).filter(|spec| spec.is_tracepoint());
+    let names: Vec<_> =
+        specs.map(|spec| tracing_data::name_in(roots, spec)).collect::<Result<_, _>>()?;
+    tracing_data::collect(&tracing_data::mounted(roots, names.first().map_or("", |n| n))?, &names)
 }
 
 fn groups(events: &[OpenEvent]) -> Vec<GroupDesc> {

@@ -8,19 +8,22 @@
 
 use std::ops::Range;
 
-use whit_bpf::stacks::record::{SampleRecord, StackHash, SwitchRecord, Told};
+use whit_bpf::stacks::record::{SampleRecord, StackHash, SwitchRecord, Told, TraceRecord};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 
 use super::schedule;
+use super::traces::Traces;
 use crate::pieces::Pieces;
 
 /// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
 const PLACES: usize = 16384;
 /// Size of a record's header.
 const HEADER_BYTES: usize = 8;
+/// Size of the field between the CPU and the call chain.
+const PERIOD_BYTES: usize = 8;
 /// Process and thread of one that has exited: its last switch is nobody's.
 const NOBODY: u64 = u64::MAX;
 /// The kernel's own clock event tells of a switch as one.
@@ -75,6 +78,8 @@ pub struct ExpandCounts {
     pub unknown_stacks: u64,
     /// Records of the carrier that nobody can read.
     pub unreadable: u64,
+    /// Samples of tracepoints whose stacks were not told of.
+    pub without_stacks: u64,
     /// Switches, and of these, preemptions.
     pub switches: u64,
     /// The thread could have gone on.
@@ -87,6 +92,7 @@ impl std::ops::AddAssign for ExpandCounts {
         self.stacks += other.stacks;
         self.unknown_stacks += other.unknown_stacks;
         self.unreadable += other.unreadable;
+        self.without_stacks += other.without_stacks;
         self.switches += other.switches;
         self.preemptions += other.preemptions;
     }
@@ -104,6 +110,8 @@ pub struct Expander {
     last_next: u64,
     /// The scheduler's addresses.
     schedule: Option<Range<u64>>,
+    /// Hits of tracepoints that perf writes samples of.
+    traces: Traces,
     /// Each place: the stack that was told of last, and the one before.
     dictionary: Vec<[Known; 2]>,
     chain: Vec<u64>,
@@ -122,14 +130,21 @@ struct Prefix {
 }
 
 impl Expander {
-    /// For a ring whose carrier has this id. `schedule` are the addresses of the scheduler.
-    pub(crate) fn new(layout: Layout, carrier: u64, schedule: Option<Range<u64>>) -> Expander {
+    /// For a ring whose carrier has this id, and into which perf writes samples of tracepoints: ids of
+    /// events, and their tracepoints. `schedule` are the addresses of the scheduler.
+    pub(crate) fn new(
+        layout: Layout,
+        carrier: u64,
+        traces: Vec<(u64, u32)>,
+        schedule: Option<Range<u64>>,
+    ) -> Expander {
         Expander {
             layout,
             carrier,
             is_beside_perf: false,
             last_next: NOBODY,
             schedule,
+            traces: Traces::new(traces),
             dictionary: vec![<[Known; 2]>::default(); PLACES],
             chain: Vec::new(),
             body: Vec::new(),
@@ -158,12 +173,16 @@ impl Expander {
                 break;
             }
             end = seen.at + seen.size;
-            let is_told = seen.kind == record_type::SAMPLE
-                && pieces.word(seen.at + HEADER_BYTES) == Some(self.carrier);
+            let id = pieces.word(seen.at + HEADER_BYTES);
+            let id = id.filter(|_| seen.kind == record_type::SAMPLE);
             let record = pieces.bytes_of(seen, &mut scratch);
-            match is_told {
-                true => self.told(&record[HEADER_BYTES..], out),
-                false => out.extend_from_slice(record),
+            match id {
+                Some(id) if id == self.carrier => self.told(&record[HEADER_BYTES..], out),
+                Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
+                _ => out.extend_from_slice(record),
+            }
+            if seen.kind == record_type::LOST {
+                self.traces.forget();
             }
         }
         self.scratch = scratch;
@@ -199,7 +218,36 @@ impl Expander {
             }
             Told::Sample(sample) => self.sample(&prefix, &sample, out),
             Told::Switch(switch) => self.switch(&prefix, &switch, out),
+            Told::Trace(trace) => self.traces.told(trace, prefix.pid_tid),
         }
+    }
+
+    /// perf's own sample of a tracepoint gets its call chain, which stands in front of the raw data.
+    fn trace_sample(&mut self, id: u64, record: &[u8], out: &mut Vec<u8>) {
+        let fields_bytes = HEADER_BYTES + self.layout.prefix_bytes() + PERIOD_BYTES;
+        let (Some(fields), Some(raw)) = (record.get(..fields_bytes), record.get(fields_bytes..))
+        else {
+            self.counts.unreadable += 1;
+            return;
+        };
+        let word =
+            |at: usize| fields[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let told = self.traces.take(id, word(HEADER_BYTES + 16));
+        self.counts.records += 1;
+        self.counts.without_stacks += u64::from(told.is_none());
+        let stacks = told
+            .map_or((None, None), |TraceRecord { kernel_stack, user_stack, .. }| {
+                (kernel_stack, user_stack)
+            });
+        self.collect(stacks.0, stacks.1, false);
+        let body = &mut self.body;
+        body.clear();
+        body.extend_from_slice(&fields[HEADER_BYTES..]);
+        body.extend((self.chain.len() as u64).to_le_bytes());
+        body.extend(self.chain.iter().flat_map(|address| address.to_le_bytes()));
+        body.extend_from_slice(raw);
+        let misc = (word(0) >> 32) as u16;
+        push_record(out, record_type::SAMPLE, misc, &self.body);
     }
 
     fn sample(&mut self, prefix: &Prefix, sample: &SampleRecord, out: &mut Vec<u8>) {
@@ -290,6 +338,7 @@ mod tests {
     use whit_perfdata::sample::SampleLayout;
 
     const CARRIER: u64 = 77;
+    const TRACED: u64 = 44;
     const SCHEDULER: u64 = 0xffff_ffff_8000_1000;
 
     fn attr() -> Attr {
@@ -303,7 +352,12 @@ mod tests {
     }
 
     fn expander() -> Expander {
-        Expander::new(Layout::new(&attr()), CARRIER, Some(SCHEDULER..SCHEDULER + 0x100))
+        Expander::new(
+            Layout::new(&attr()),
+            CARRIER,
+            vec![(TRACED, 0x177)],
+            Some(SCHEDULER..SCHEDULER + 0x100),
+        )
     }
 
     /// A record of the carrier, as the kernel writes it: padded to whole words.
@@ -402,6 +456,49 @@ mod tests {
             assert_eq!((counts.records, counts.stacks, counts.switches), (4, 2, 2));
             assert_eq!((counts.unknown_stacks, counts.unreadable, counts.preemptions), (0, 0, 1));
         }
+    }
+
+    /// A sample of a tracepoint as perf writes it.
+    fn traced(out: &mut Vec<u8>, thread: u64, time: u64, data: &[u8]) {
+        let fields = [TRACED, 0xffff_ffff_8000_0007, thread, time, 3, 1];
+        let mut body: Vec<u8> = fields.iter().flat_map(|word| word.to_le_bytes()).collect();
+        body.extend((data.len() as u32).to_le_bytes());
+        body.extend(data);
+        push_record(out, record_type::SAMPLE, misc::USER, &body);
+    }
+
+    #[test]
+    fn samples_of_tracepoints_get_the_stacks_that_were_told() {
+        let mut bytes = Vec::new();
+        let mut told = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
+        [0x1_0001u64, 0].iter().for_each(|word| told.extend(word.to_ne_bytes()));
+        tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
+        tell(&mut bytes, thread(9, 10), 100, &told);
+        traced(&mut bytes, thread(9, 10), 101, b"data of one.");
+        push_record(&mut bytes, record_type::LOST, 0, &[0; 16]);
+        traced(&mut bytes, thread(9, 10), 102, b"data of two.");
+        let mut described = attr();
+        described.sample_type = Layout::new(&described).sample_type() | SampleType::RAW;
+        let layout = SampleLayout::new(&described);
+        let mut expander = expander();
+        let out = expand(&mut expander, &bytes, 0);
+        let (mut rest, mut seen) = (&out[..], Vec::new());
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            rest = tail;
+            if record.header.kind == record_type::SAMPLE {
+                let sample = layout.parse(record.body).unwrap();
+                let chain: Vec<u64> = sample.callchain.iter().collect();
+                let raw = String::from_utf8_lossy(sample.raw.unwrap()).into_owned();
+                seen.push((sample.id, sample.time.unwrap().0, chain, raw));
+                assert_eq!((record.header.misc, sample.period), (misc::USER, Some(1)));
+            }
+        }
+        let wanted = [
+            (Some(TRACED), 101, vec![context::USER, 0x401, 0x402], "data of one.".to_owned()),
+            (Some(TRACED), 102, vec![], "data of two.".to_owned()),
+        ];
+        assert_eq!(seen, wanted);
+        assert_eq!((expander.counts.records, expander.counts.without_stacks), (2, 1));
     }
 
     #[test]

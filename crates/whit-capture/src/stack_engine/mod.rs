@@ -12,7 +12,9 @@ mod model;
 mod modules;
 mod schedule;
 mod summary;
+mod traces;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,15 +35,16 @@ use crate::options::{CallGraph, Engine, ExtraFields, RecordOptions, RingSize};
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::target::Target;
+use crate::tracing_data;
 pub use expand::ExpandCounts;
 pub use expand::Expander;
 use expand::Layout;
 pub use follow::FollowCounts;
 use follow::Following;
 pub use modules::TableCounts;
-pub use summary::StackSummary;
+pub use summary::{PartSummary, StackSummary};
 
-/// Size of a ring where switches are told of and nobody asked for another: a tenth of a second of the
+/// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
 /// busiest that were seen.
 pub(crate) const RING_BYTES: usize = 4 << 20;
 /// Pages of the rings that carry mappings, forks and execs to the thread that follows processes.
@@ -57,7 +60,9 @@ pub(crate) struct StackEngine {
     stacks: Arc<Mutex<Stacks>>,
     following: Option<Following>,
     switches: bool,
-    switches_attached: bool,
+    is_attached: bool,
+    /// Tracepoints whose stacks are told, by number.
+    tracepoints: BTreeMap<u32, String>,
     /// The scheduler's addresses, where they are known and needed.
     schedule: Option<Range<u64>>,
 }
@@ -70,13 +75,15 @@ pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
     let dumps = call_graphs().any(|call_graph| matches!(call_graph, CallGraph::Dwarf { .. }));
     let has_branches = options.branches.is_some() || events().any(|event| event.branches.is_some());
     let extra = ExtraFields { identifier: false, ..options.extra };
-    let checks: [(bool, &'static str); 14] = [
+    let checks: [(bool, &'static str); 13] = [
         (sampled == 0 && !options.switch_events, "takes an event to sample"),
-        (events().any(EventSpec::is_tracepoint), "takes no tracepoints"),
         (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
         (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
         (dumps && options.engine == Engine::Auto, "needs no dumps of stacks"),
-        (dumps && sampled != 1, "has dumps of stacks beside one event alone"),
+        (
+            dumps && (sampled != 1 || events().any(EventSpec::is_tracepoint)),
+            "has dumps of stacks beside one event alone, which is no tracepoint",
+        ),
         (
             dumps && options.switch_events,
             "has dumps of stacks beside samples alone: leave --switch-events out, or the dumps",
@@ -106,7 +113,9 @@ pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
         _ => CallGraph::None,
     };
     options.events.iter_mut().for_each(|event| event.call_graph = None);
-    let is_large = options.switch_events || options.call_graph != CallGraph::None;
+    let has_tracepoints = options.events.iter().any(EventSpec::is_tracepoint);
+    let is_large =
+        options.switch_events || has_tracepoints || options.call_graph != CallGraph::None;
     if is_large && options.ring_size == RingSize::Default {
         options.ring_size = RingSize::Bytes(RING_BYTES);
     }
@@ -129,6 +138,7 @@ impl StackEngine {
             user_stacks: !options.kernel_callchains_only,
             memo: true,
             perf_samples: matches!(call_graph(options), CallGraph::Dwarf { .. }),
+            traces: options.events.iter().any(EventSpec::is_tracepoint),
             cpus,
         })?;
         // Without, the ledger does not say what the programs took.
@@ -138,7 +148,8 @@ impl StackEngine {
             stacks: Arc::new(Mutex::new(stacks)),
             following: None,
             switches: options.switch_events,
-            switches_attached: false,
+            is_attached: false,
+            tracepoints: BTreeMap::new(),
             schedule,
         })
     }
@@ -153,7 +164,12 @@ impl StackEngine {
     }
 
     /// Has events run the programs, which write through the carrier.
-    pub(crate) fn connect(&self, events: &[OpenEvent]) -> Result<(), CaptureError> {
+    pub(crate) fn connect(
+        &mut self,
+        events: &[OpenEvent],
+        roots: &Roots,
+    ) -> Result<(), CaptureError> {
+        self.tracepoints = traced_by(events, roots)?;
         let stacks = self.lock();
         for event in events.iter().filter(|event| event.event.is_carrier) {
             for instance in &event.instances {
@@ -185,11 +201,23 @@ impl StackEngine {
         Ok(())
     }
 
-    /// Tells of switches from here on, where that was asked for.
+    /// Tells of switches and tracepoints from here on, where that was asked for.
     pub(crate) fn switch_on(&mut self) -> Result<(), CaptureError> {
-        if self.switches && !self.switches_attached {
-            self.lock().attach_switches().map_err(CaptureError::Bpf)?;
-            self.switches_attached = true;
+        if !self.is_attached {
+            self.attach().map_err(CaptureError::Bpf)?;
+            self.is_attached = true;
+        }
+        Ok(())
+    }
+
+    fn attach(&self) -> Result<(), BpfError> {
+        let mut stacks = self.lock();
+        for (number, name) in &self.tracepoints {
+            let (category, event) = name.split_once(':').unwrap_or(("", name));
+            stacks.attach_tracepoint(category, event, *number)?;
+        }
+        if self.switches {
+            stacks.attach_switches()?;
         }
         Ok(())
     }
@@ -197,7 +225,7 @@ impl StackEngine {
     /// Tells of nothing any more.
     pub(crate) fn switch_off(&mut self) {
         self.lock().detach();
-        self.switches_attached = false;
+        self.is_attached = false;
     }
 
     /// What it did, once it has ended.
@@ -213,6 +241,10 @@ impl StackEngine {
             samples: counts(Part::Samples),
             switches: counts(Part::Switches),
             follow: follow.unwrap_or_default(),
+            traces: PartSummary {
+                counts: counts(Part::Traces),
+                runs: stacks.run_statistics(Part::Traces).unwrap_or_default(),
+            },
             expand,
             sample_runs: runs(Part::Samples),
             switch_runs: runs(Part::Switches),
@@ -222,7 +254,18 @@ impl StackEngine {
 
 /// Whether an event's overflows run the program.
 fn is_sampled(event: &ConfiguredEvent) -> bool {
+    has_stacks(event) && !event.spec.is_tracepoint()
+}
+
+/// Whether its samples get stacks.
+fn has_stacks(event: &ConfiguredEvent) -> bool {
     !event.is_side_band && !event.is_carrier && !event.spec.is_dummy()
+}
+
+/// The tracepoints of events, by number: the kernel calls a program once for all events of one.
+fn traced_by(events: &[OpenEvent], roots: &Roots) -> Result<BTreeMap<u32, String>, CaptureError> {
+    let specs = events.iter().map(|event| &event.event.spec).filter(|spec| spec.is_tracepoint());
+    specs.map(|spec| Ok((spec.config as u32, tracing_data::name_in(roots, spec)?))).collect()
 }
 
 /// The event by which the programs write.
@@ -285,10 +328,11 @@ pub(crate) fn describe(descriptions: &mut [EventDesc], events: &[OpenEvent], swi
     let dumped = sampled.find(|event| has_dumps(event));
     for (description, event) in descriptions.iter_mut().zip(events) {
         let attr = &mut description.attr;
-        if is_sampled(&event.event) && dumped.is_some() {
+        if has_stacks(&event.event) && dumped.is_some() {
             attr.sample_type |= SampleType::CALLCHAIN;
-        } else if is_sampled(&event.event) {
-            attr.sample_type = sample_type;
+        } else if has_stacks(&event.event) {
+            let has_raw = attr.sample_type.contains(SampleType::RAW);
+            attr.sample_type = sample_type.with(SampleType::RAW, has_raw);
         } else if let (true, Some(dumped)) = (event.event.is_carrier, dumped) {
             attr.pmu_type = dumped.attr.pmu_type;
             attr.config = dumped.attr.config;
@@ -314,7 +358,13 @@ pub(crate) fn expander(
     let (event, instance) = members.find(|(event, _)| events[*event].event.is_carrier)?;
     let carrier = &events[*event];
     let id = carrier.instances[*instance].id;
-    let mut expander = Expander::new(Layout::new(&carrier.event.attr), id, schedule);
+    let traced = ring.members.iter().filter_map(|(event, instance)| {
+        let event = &events[*event];
+        let tracepoint = event.event.spec.is_tracepoint().then_some(event.event.spec.config)?;
+        Some((event.instances[*instance].id, tracepoint as u32))
+    });
+    let layout = Layout::new(&carrier.event.attr);
+    let mut expander = Expander::new(layout, id, traced.collect(), schedule);
     // The sampled event's own id is that of perf's samples.
     if events.iter().any(|event| is_sampled(&event.event) && has_dumps(&event.event)) {
         expander.samples_go_by_carrier();

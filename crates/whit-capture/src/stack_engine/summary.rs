@@ -2,13 +2,39 @@
 
 use std::fmt;
 
-use whit_bpf::stacks::{Counts, StopReason};
+use whit_bpf::stacks::{Counts, RunStatistics, StopReason};
 use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
 
 use super::{ExpandCounts, FollowCounts};
 
 /// Programs that are called while a recording runs: samples, switches, forks, execs.
 const PROGRAMS: u64 = 4;
+
+/// What one program did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartSummary {
+    /// Its own counts.
+    pub counts: Counts,
+    /// The kernel's.
+    pub runs: RunStatistics,
+}
+
+impl PartSummary {
+    fn write(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        let RunStatistics { runs, run_time_ns, missed } = self.runs;
+        if self.counts.runs == 0 && missed == 0 {
+            return Ok(());
+        }
+        write!(f, ", {} {what}", self.counts.runs)?;
+        if runs > 0 {
+            write!(f, " of {:.2} µs", run_time_ns as f64 / runs as f64 / 1e3)?;
+        }
+        if missed > 0 {
+            write!(f, " ({missed} missed while a program ran)")?;
+        }
+        Ok(())
+    }
+}
 
 /// What the engine did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +43,8 @@ pub struct StackSummary {
     pub samples: Counts,
     /// The program that tells of switches.
     pub switches: Counts,
+    /// The program that tells of tracepoints.
+    pub traces: PartSummary,
     /// Processes and tables.
     pub follow: FollowCounts,
     /// What readers made of their records.
@@ -30,11 +58,11 @@ pub struct StackSummary {
 impl StackSummary {
     /// Enters what was done, and what the programs took, into the ledger.
     pub(crate) fn enter(&self, ledger: &mut Ledger) {
-        let (a, b, tables) = (&self.samples, &self.switches, &self.follow.tables);
+        let tables = &self.follow.tables;
         ledger.stacks = StackLedger {
-            walks: a.walks + b.walks,
-            known_again: a.memo_hits + b.memo_hits,
-            frames: a.frames + b.frames,
+            walks: self.sum(|of| of.walks),
+            known_again: self.sum(|of| of.memo_hits),
+            frames: self.sum(|of| of.frames),
             tables: tables.loaded,
             cached_tables: tables.cached,
             without_table: tables.without,
@@ -47,8 +75,10 @@ impl StackSummary {
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
-        let (runs, time_ns) =
-            (self.sample_runs.0 + self.switch_runs.0, self.sample_runs.1 + self.switch_runs.1);
+        let traces = self.traces.runs;
+        ledger.programs += u64::from(traces.runs > 0);
+        let runs = self.sample_runs.0 + self.switch_runs.0 + traces.runs;
+        let time_ns = self.sample_runs.1 + self.switch_runs.1 + traces.run_time_ns;
         if runs > 0 {
             ledger.measurement = BpfMeasurement::Statistics;
             ledger.runs += runs;
@@ -56,9 +86,14 @@ impl StackSummary {
         }
     }
 
-    /// Walks that ended for a reason, of both programs.
+    /// A count of all programs.
+    fn sum(&self, of: impl Fn(&Counts) -> u64) -> u64 {
+        [&self.samples, &self.switches, &self.traces.counts].map(of).iter().sum()
+    }
+
+    /// Walks that ended for a reason, of all programs.
     pub fn ended(&self, reason: StopReason) -> u64 {
-        self.samples.ended(reason) + self.switches.ended(reason)
+        self.sum(|of| of.ended(reason))
     }
 }
 
@@ -74,16 +109,17 @@ impl fmt::Display for StackSummary {
         if self.switch_runs.0 > 0 {
             write!(f, " of {:.2} µs", average(self.switch_runs))?;
         }
-        let (walks, frames) = (a.walks + b.walks, a.frames + b.frames);
+        self.traces.write(f, "hits of tracepoints")?;
+        let (walks, frames) = (self.sum(|of| of.walks), self.sum(|of| of.frames));
         write!(
             f,
             "; {} lost; {walks} stacks walked ({:.1} frames), {} known again, {} of the kernel; {} \
              told; {} tables ({} KiB)",
-            a.lost + b.lost + a.lost_stacks + b.lost_stacks,
+            self.sum(|of| of.lost + of.lost_stacks),
             frames as f64 / walks.max(1) as f64,
-            a.memo_hits + b.memo_hits,
-            b.kernel_memo_hits,
-            a.told + b.told,
+            self.sum(|of| of.memo_hits),
+            self.sum(|of| of.kernel_memo_hits),
+            self.sum(|of| of.told),
             self.follow.tables.loaded,
             self.follow.table_bytes / 1024,
         )?;
@@ -94,7 +130,8 @@ impl fmt::Display for StackSummary {
         for (count, what) in [
             (self.expand.unknown_stacks, "records name a stack that is not known"),
             (self.expand.unreadable, "records cannot be read"),
-            (a.kernel_failures + b.kernel_failures, "stacks the kernel would not give"),
+            (self.expand.without_stacks, "samples of tracepoints without their stacks"),
+            (self.sum(|of| of.kernel_failures), "stacks the kernel would not give"),
             (self.follow.lost_records, "records of mappings lost"),
             (self.follow.refused, "descriptions of processes refused"),
             (self.follow.tables.refused, "tables refused"),

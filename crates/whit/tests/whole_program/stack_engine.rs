@@ -150,6 +150,44 @@ fn several_events_at_once() {
     });
 }
 
+/// perf writes samples of tracepoints, with their data and by its filters; a program has told the stacks.
+#[test]
+fn samples_of_tracepoints_have_their_stacks() {
+    check("bpf_tracepoints", || {
+        let (program, place) = (workload("pingpong")?, Place::new());
+        let tracepoint = "syscalls:sys_enter_futex/period=1";
+        let readable = crate::support::tools::tracefs()?;
+        if !readable.join("syscalls/sys_enter_futex").is_dir() {
+            return Err(Skip("this kernel has no tracepoints of system calls".to_owned()));
+        }
+        let (all, waits) = (format!("{tracepoint},name=all/"), format!("{tracepoint},name=waits/"));
+        // FUTEX_WAIT or FUTEX_WAKE, of private futexes.
+        let options = ["-m", "16M", "-e", &all, "-e", &waits, "--filter", "op == 0x80"];
+        place.record(&program, &options, &["--iterations", "10"])?;
+        let arguments = ["--iterations", "3000", "--threads", "4"];
+        let said = place.record(&program, &options, &arguments)?;
+        assert!(said.contains(" lost 0 ") && said.contains("hits of tracepoints"), "{said}");
+        let mut script = perf()?;
+        script.args(["script", "-F", "comm,tid,event,trace,ip,sym", "-i"]).arg(place.data());
+        let printed = text(&mut script);
+        let of = |event: &'static str| {
+            let is_of =
+                move |sample: &&str| sample.lines().next().is_some_and(|line| line.contains(event));
+            printed.split("\n\n").filter(is_of).collect::<Vec<_>>()
+        };
+        let [all, waits] = [of(" all:"), of(" waits:")];
+        let wait = |sample: &&&str| sample.contains("op: 0x00000080,");
+        let wanted = all.iter().filter(wait).count();
+        assert!(wanted > 1000 && all.len() > wanted, "{wanted} of {}", all.len());
+        assert_eq!((waits.len(), waits.iter().filter(wait).count()), (wanted, wanted));
+        let whole =
+            |sample: &&&str| sample.contains("do_syscall_64") && sample.contains("await_turn");
+        let joined = waits.iter().filter(whole).count();
+        assert!(joined * 100 > wanted * 99, "{joined} of {wanted} have both stacks: {}", waits[0]);
+        Ok(())
+    });
+}
+
 #[test]
 fn perfs_own_samples_stand_beside_those_of_the_engine() {
     check("bpf_dumps", || {

@@ -10,7 +10,7 @@ use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TraceField};
 use whit_perfdata::writer::FileWriter;
 
-use crate::support::tools::{perf, record, text, whit};
+use crate::support::tools::{perf, record, text, tracefs, whit};
 use crate::support::{Skip, check};
 
 /// Records made up for each tracepoint.
@@ -32,13 +32,6 @@ const SAME_SYSTEMS: [&str; 10] = [
     "signal:",
     "workqueue:",
 ];
-
-/// Where tracefs is; a recorder sees it there too.
-fn tracefs() -> Result<PathBuf, Skip> {
-    let events = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
-    let found = events.map(PathBuf::from).into_iter().find(|path| path.join("sched").is_dir());
-    found.ok_or_else(|| Skip("tracefs is not mounted, or not for this user".to_owned()))
-}
 
 /// The format files of all tracepoints, by system.
 fn formats(events: &Path) -> BTreeMap<String, Vec<String>> {

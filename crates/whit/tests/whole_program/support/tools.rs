@@ -25,6 +25,13 @@ pub(crate) fn whit() -> Command {
     command(std::env::var_os("WHIT").unwrap_or_else(built))
 }
 
+/// Where tracefs is; a recorder sees it there too.
+pub(crate) fn tracefs() -> Result<PathBuf, Skip> {
+    let events = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
+    let found = events.map(PathBuf::from).into_iter().find(|path| path.join("sched").is_dir());
+    found.ok_or_else(|| Skip("tracefs is not mounted, or not for this user".to_owned()))
+}
+
 /// The installed perf.
 pub(crate) fn perf() -> Result<Command, Skip> {
     static VERSION: OnceLock<Result<(), String>> = OnceLock::new();
