@@ -117,6 +117,12 @@ pub enum Error {
     /// What a recorder wrote cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),
+    /// Nor can the records in it.
+    #[error("cannot read the records that the recorder wrote: {source}")]
+    Stream {
+        /// Where and why.
+        source: whit_perfdata::stream::StreamError,
+    },
 }
 
 impl Error {

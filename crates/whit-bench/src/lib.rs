@@ -9,6 +9,7 @@
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
 //! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
+//! [`stacks`] is behind `whit bench stacks`: whether stacks unwound in the kernel are right.
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
@@ -36,6 +37,7 @@ pub mod render;
 pub mod report;
 pub mod scratch;
 pub mod size;
+pub mod stacks;
 pub mod summary;
 pub mod switches;
 pub mod system;

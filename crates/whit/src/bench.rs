@@ -4,6 +4,7 @@ mod cgroup;
 mod pmu;
 mod record;
 mod report;
+mod stacks;
 mod stat;
 mod switches;
 mod vpmu;
@@ -40,6 +41,9 @@ enum What {
     Report(report::ReportArgs),
     /// Compare ways to switch events between cgroups, on simulated hardware
     Sched(pmu::SchedArgs),
+    /// Compare stacks that are unwound in the kernel with what offline unwinders make of the same
+    /// samples
+    Stacks(stacks::StacksArgs),
     /// Compare `whit stat -I` with `perf stat -I`: CPU time, and intervals really printed
     Stat(stat::StatArgs),
     /// Compare ways to record every context switch with its stack: slowdown, losses, sizes
@@ -69,6 +73,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Record(args) => record::run(args),
         What::Report(args) => report::run(args),
         What::Sched(args) => pmu::sched(args),
+        What::Stacks(args) => stacks::run(args),
         What::Stat(args) => stat::run(args),
         What::Switches(args) => switches::run(args),
         What::Vpmu(args) => vpmu::run(args),

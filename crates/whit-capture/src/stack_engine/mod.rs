@@ -20,6 +20,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use whit_bpf::BpfError;
+pub use whit_bpf::stacks::FRAMES_MAX;
 use whit_bpf::stacks::{Part, StackOptions, Stacks};
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;

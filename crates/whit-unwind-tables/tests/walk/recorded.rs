@@ -207,13 +207,5 @@ fn go() {
 
 #[test]
 fn signals_linkage_tables_vdso_and_late_libraries() {
-    let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("corners");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk/corners.c");
-    let compiled = run(Command::new("cc")
-        .args(["-O2", "-fomit-frame-pointer", "-fplt", "-Wl,-z,lazy", "-o"])
-        .arg(&program)
-        .arg(source)
-        .arg("-ldl"));
-    check(compiled.map(|()| (program, &[][..])), "corners");
+    check(workload("corners").map(|p| (p, &[][..])), "corners");
 }

@@ -1,0 +1,261 @@
+//! Whether stacks that are unwound in the kernel are right: the comparison behind `whit bench stacks`.
+//!
+//! Programs of several languages are recorded with the BPF engine and with perf's dump of the same
+//! samples. Each dump is unwound offline, by framehop, an unwinder that others wrote, and by whit's own;
+//! then frames are compared one by one.
+
+mod agreement;
+mod memory;
+mod pairs;
+mod render;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use whit_perfdata::reader::Recording;
+
+pub use agreement::Agreement;
+pub use render::markdown;
+
+use crate::Error;
+use crate::disk;
+use crate::measure::{self, Outcome};
+use crate::record::recorder::refusal;
+use crate::scratch::Scratch;
+use crate::size::ByteSize;
+use crate::system::System;
+use memory::Memory;
+
+/// Version of the JSON form; a change that readers must know of raises it.
+pub const SCHEMA: u32 = 1;
+/// Most frames of a stack in the kernel; longer ones are compared as far as that.
+pub const FRAMES_MAX: usize = whit_capture::stack_engine::FRAMES_MAX;
+/// A recording of one run is smaller than this on any machine of today.
+const RECORDING_MAX: ByteSize = ByteSize(4 << 30);
+
+/// A workload of `bench/workloads`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Program {
+    /// Signal handlers, linkage tables, vdso, a library that is loaded late, callbacks.
+    C,
+    /// Deep recursion without frame pointers, exceptions, templates.
+    Cpp,
+    /// The same, linked statically at a fixed address.
+    StaticCpp,
+    /// Deep generics, closures, trait objects.
+    Rust,
+    /// Goroutines, their scheduler and garbage collection.
+    Go,
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Program; 5] =
+        [Program::C, Program::Cpp, Program::StaticCpp, Program::Rust, Program::Go];
+
+    /// The program's file name.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Program::C => "corners",
+            Program::Cpp => "deep",
+            Program::StaticCpp => "deep-static",
+            Program::Rust => "deep-rs",
+            Program::Go => "deep-go",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Program::C => "c",
+            Program::Cpp => "c++",
+            Program::StaticCpp => "c++-static",
+            Program::Rust => "rust",
+            Program::Go => "go",
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Program {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The text names no program.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("'{text}' is no program; there are {}", Program::ALL.map(Program::name).join(", "))]
+pub struct ParseProgramError {
+    text: String,
+}
+
+impl FromStr for Program {
+    type Err = ParseProgramError;
+
+    fn from_str(text: &str) -> Result<Program, ParseProgramError> {
+        let found = Program::ALL.into_iter().find(|program| program.name() == text);
+        found.ok_or_else(|| ParseProgramError { text: text.to_owned() })
+    }
+}
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Programs, in the order of the result.
+    pub programs: Vec<Program>,
+    /// How long each runs.
+    pub duration: Duration,
+    /// Event to sample.
+    pub event: String,
+    /// Samples a second.
+    pub frequency_hz: u32,
+    /// Bytes of the stack that are dumped.
+    pub stack_bytes: u32,
+    /// The whit that records.
+    pub whit: PathBuf,
+    /// Where workloads are.
+    pub workloads: PathBuf,
+    /// Where recordings are written and removed.
+    pub directory: PathBuf,
+    /// Limit for one run.
+    pub limit: Duration,
+}
+
+/// The whole result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The machine.
+    pub system: System,
+    /// Options of `whit record`.
+    pub options: String,
+    /// One for each program.
+    pub rows: Vec<Row>,
+}
+
+/// One program.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Which.
+    pub program: Program,
+    /// What was found.
+    pub result: Option<Found>,
+    /// Why there is nothing.
+    pub refused: Option<String>,
+}
+
+/// What one recording says.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Found {
+    /// Samples with both stacks.
+    pub samples: u64,
+    /// Samples of one of both alone: of the other kind, the ring had no room.
+    pub unpaired: u64,
+    /// With framehop.
+    pub framehop: Agreement,
+    /// With whit's own offline unwinder.
+    pub offline: Agreement,
+    /// Stacks that the program walked; it knew the others again.
+    pub walks: u64,
+    /// Walks by their end, as the recording's ledger has them.
+    pub ended: BTreeMap<&'static str, u64>,
+}
+
+impl Comparison {
+    /// Whether every program was recorded.
+    pub fn succeeded(&self) -> bool {
+        self.rows.iter().all(|row| row.refused.is_none())
+    }
+}
+
+/// Compares.
+///
+/// # Errors
+/// Where a program cannot be run, a recording cannot be read, or there is no room for one.
+pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let scratch = Scratch::new(&options.directory)?;
+    disk::require(&options.directory, RECORDING_MAX, "or choose another --dir")?;
+    let words = words(options);
+    let mut rows = Vec::new();
+    for &program in &options.programs {
+        say(&program.to_string());
+        rows.push(one_program(program, options, &words, &scratch)?);
+    }
+    Ok(Comparison { schema: SCHEMA, system: System::detect(), options: words.join(" "), rows })
+}
+
+/// The options of `whit record`: no build ids, which take time after the end.
+fn words(options: &Options) -> Vec<String> {
+    let text = format!(
+        "--engine=bpf -N -B --sample-cpu -e {} -F {} --call-graph dwarf,{}",
+        options.event, options.frequency_hz, options.stack_bytes
+    );
+    text.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+fn one_program(
+    program: Program,
+    options: &Options,
+    words: &[String],
+    scratch: &Scratch,
+) -> Result<Row, Error> {
+    scratch.clear()?;
+    let output = scratch.path().join("recording");
+    let mut command = Command::new(&options.whit);
+    command.arg("record").args(words).arg("-o").arg(&output).arg("--");
+    command.arg(options.workloads.join(program.file_name()));
+    command.args(["--seconds", &options.duration.as_secs_f64().to_string()]);
+    let (run, printed) = measure::run_watched(command, options.limit, &|| None)
+        .map_err(|source| Error::Run { program: options.whit.clone(), source })?;
+    let refused = match run.outcome {
+        Outcome::Success => None,
+        Outcome::TimedOut { limit_s } => Some(format!("took more than {limit_s} s")),
+        Outcome::Failed { .. } => Some(refusal(&printed.stderr)),
+    };
+    let result = match refused {
+        None => Some(compare_recording(&output)?),
+        Some(_) => None,
+    };
+    scratch.clear()?;
+    Ok(Row { program, result, refused })
+}
+
+/// Compares the stacks of a recording that has both.
+///
+/// # Errors
+/// Where the recording cannot be read.
+pub fn compare_recording(path: &Path) -> Result<Found, Error> {
+    let recording = Recording::open(path)?;
+    let ledger = recording.features.ledger().unwrap_or_default().stacks;
+    let ended = ledger.ends().map(|(end, walks)| (end.name(), walks)).collect();
+    let mut found = Found { walks: ledger.walks, ended, ..Found::default() };
+    let taken = pairs::take(&recording).map_err(|source| Error::Stream { source })?;
+    found.unpaired = taken.unpaired;
+    let mut memory = Memory::default();
+    for entry in &taken.entries {
+        match entry {
+            pairs::Entry::SideBand { time, bytes } => memory.record(bytes, *time),
+            pairs::Entry::Pair(pair) => {
+                let Some((framehop, offline)) = memory.unwind(pair) else { continue };
+                found.samples += 1;
+                found.framehop.add(&pair.told, &framehop);
+                found.offline.add(&pair.told, &offline);
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

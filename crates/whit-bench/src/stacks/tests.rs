@@ -1,0 +1,78 @@
+use super::agreement::Chain;
+use super::*;
+
+fn agreement(told: &[u64], frames: &[u64], is_complete: bool) -> Agreement {
+    let mut agreement = Agreement::default();
+    agreement.add(told, &Chain { frames: frames.to_vec(), is_complete });
+    agreement
+}
+
+#[test]
+fn frames_count_as_equal_up_to_the_first_difference() {
+    let sums = |told: &[u64], frames: &[u64], is_complete| {
+        let found = agreement(told, frames, is_complete);
+        (found.frames, found.equal, found.equal_chains)
+    };
+    assert_eq!(sums(&[1, 2, 3], &[1, 2, 3], true), (3, 3, 1));
+    assert_eq!(sums(&[1, 9, 3], &[1, 2, 3], true), (3, 1, 0));
+    // What one side has too much, or too little, is unequal,
+    assert_eq!(sums(&[1, 2, 3, 4], &[1, 2], true), (4, 2, 0));
+    assert_eq!(sums(&[1, 2], &[1, 2, 3, 4], true), (4, 2, 0));
+    assert_eq!(sums(&[], &[1], true), (1, 0, 0));
+    // unless the offline unwinder came to no end.
+    assert_eq!(sums(&[1, 2, 3, 4], &[1, 2], false), (2, 2, 1));
+    assert_eq!(sums(&[1, 2], &[1, 2, 3], false), (3, 2, 0));
+    assert_eq!(sums(&[], &[], false), (0, 0, 1));
+    let long: Vec<u64> = (0..FRAMES_MAX as u64 + 9).collect();
+    assert_eq!(sums(&long[..FRAMES_MAX], &long, true), (127, 127, 1));
+    assert_eq!(Agreement::default().share(), 1.0);
+    assert_eq!(agreement(&[1, 9], &[1, 2], true).share(), 0.5);
+}
+
+#[test]
+fn the_first_differences_are_kept() {
+    let mut sum = Agreement::default();
+    for n in 0..100 {
+        sum.add(&[1, n], &Chain { frames: vec![1, 1000], is_complete: true });
+    }
+    assert_eq!((sum.differences.len(), sum.frames, sum.equal), (20, 200, 100));
+    let first = &sum.differences[0];
+    assert_eq!(
+        (first.frame, first.told, first.other, first.after),
+        (1, Some(0), Some(1000), Some(1))
+    );
+}
+
+#[test]
+fn programs_go_by_their_names() {
+    for program in Program::ALL {
+        assert_eq!(program.to_string().parse(), Ok(program));
+    }
+    let error = "java".parse::<Program>().unwrap_err().to_string();
+    assert!(error.contains("java") && error.contains("c++-static"), "{error}");
+}
+
+#[test]
+fn a_refusal_stands_in_the_place_of_figures() {
+    let found = Found {
+        samples: 10,
+        framehop: agreement(&[1, 9], &[1, 2], true),
+        walks: 3,
+        ended: BTreeMap::from([("end_of_stack", 2), ("loop", 1)]),
+        ..Found::default()
+    };
+    let row = |result: Option<Found>, refused: Option<&str>| Row {
+        program: Program::Go,
+        result,
+        refused: refused.map(str::to_owned),
+    };
+    let comparison = Comparison {
+        schema: SCHEMA,
+        system: System::detect(),
+        options: "-F 1".into(),
+        rows: vec![row(Some(found), None), row(None, Some("no BPF"))],
+    };
+    let text = markdown(&comparison);
+    assert!(text.contains("50.000") && text.contains("- go: end_of_stack 2, loop 1"), "{text}");
+    assert!(text.contains("refused: no BPF") && !comparison.succeeded(), "{text}");
+}
