@@ -177,6 +177,17 @@ pub enum RingSize {
     Bytes(usize),
 }
 
+/// Where the system looks for commands and libraries: what the environment says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoaderPaths {
+    /// Directories of commands (`PATH`).
+    pub commands: Vec<PathBuf>,
+    /// Directories of libraries (`LD_LIBRARY_PATH`).
+    pub libraries: Vec<PathBuf>,
+    /// Libraries that every program gets (`LD_PRELOAD`).
+    pub preloaded: Vec<PathBuf>,
+}
+
 /// Everything that a recording can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordOptions {
@@ -198,6 +209,8 @@ pub struct RecordOptions {
     pub engine: Engine,
     /// Where unwind tables are kept from one recording to the next; `None` keeps none.
     pub table_cache: Option<PathBuf>,
+    /// Where the command's binaries are, for their unwind tables to be there before it begins.
+    pub loader: LoaderPaths,
     /// Leave the user's part out of call chains.
     pub kernel_callchains_only: bool,
     /// Leave the kernel's part out of call chains.
@@ -285,6 +298,7 @@ impl RecordOptions {
             call_graph: CallGraph::None,
             engine: Engine::Ring,
             table_cache: None,
+            loader: LoaderPaths::default(),
             kernel_callchains_only: false,
             user_callchains_only: false,
             max_stack: None,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use whit_bpf::stacks::Stacks;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand};
 use whit_perfdata::sample::SampleLayout;
-use whit_sys::{Poller, Waker};
+use whit_sys::{Errno, Poller, Waker};
 use whit_types::{Avma, Pid, Tid, TimestampNs};
 use whit_unwind_tables::TableStore;
 
@@ -27,6 +27,8 @@ use crate::roots::Roots;
 
 /// How often processes are looked for that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Before anything is recorded, tables are waited for so long; later ones come as they are made.
+const TABLES_WAIT: Duration = Duration::from_secs(2);
 /// Token of the waker; rings have their index.
 const WAKER: u64 = u64::MAX;
 
@@ -41,6 +43,14 @@ pub struct FollowCounts {
     pub lost_records: u64,
     /// Descriptions of processes that found no room.
     pub refused: u64,
+}
+
+/// What a process is going to map by the exec that it waits for; what it has mapped so far does not
+/// matter.
+#[derive(Debug)]
+pub(super) struct Expected {
+    pub(super) pid: i32,
+    pub(super) backings: Vec<Backing>,
 }
 
 /// The thread, to be stopped.
@@ -71,6 +81,7 @@ impl Following {
         stacks: Arc<Mutex<Stacks>>,
         (events, rings): (Vec<OpenEvent>, Vec<MappedRing>),
         pids: &[i32],
+        expected: Option<Expected>,
         store: TableStore,
         roots: &Roots,
     ) -> Result<Following, CaptureError> {
@@ -96,9 +107,15 @@ impl Following {
             modules,
             counts: FollowCounts::default(),
         };
-        pids.iter().for_each(|pid| follower.existing(*pid));
-        // Before anything is recorded; tables come as they are made.
+        match &expected {
+            None => pids.iter().for_each(|pid| follower.existing(*pid)),
+            Some(_) => pids.iter().for_each(|pid| follower.model.know(*pid)),
+        }
+        if let Some(Expected { pid, backings }) = expected {
+            follower.modules.expect(pid, backings);
+        }
         follower.tell();
+        follower.await_tables(Instant::now() + TABLES_WAIT)?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = stop.clone();
         let work = move || follower.work(&seen);
@@ -126,19 +143,9 @@ impl Follower {
     fn work(mut self, stop: &AtomicBool) -> FollowCounts {
         let mut swept = Instant::now();
         while !stop.load(Ordering::SeqCst) {
-            let Ok(ready) = self.poller.wait(Some(SWEEP_INTERVAL)) else { break };
-            for ready in ready {
-                if ready.token == WAKER {
-                    let _ = self.waker.clear();
-                } else if ready.hung_up {
-                    self.leave(ready.token as usize);
-                }
+            if self.turn(SWEEP_INTERVAL).is_err() {
+                break;
             }
-            self.drain();
-            for backing in self.modules.settle(&self.stacks) {
-                self.model.touch(|other: &Backing| *other == backing);
-            }
-            self.tell();
             if swept.elapsed() >= SWEEP_INTERVAL {
                 self.sweep();
                 swept = Instant::now();
@@ -148,6 +155,35 @@ impl Follower {
         let table_bytes = self.lock().table_bytes() as u64;
         self.counts.table_bytes = table_bytes;
         self.counts
+    }
+
+    /// Waits until something has happened, takes it in, and tells of whatever has changed.
+    fn turn(&mut self, timeout: Duration) -> Result<(), Errno> {
+        for ready in self.poller.wait(Some(timeout))? {
+            if ready.token == WAKER {
+                let _ = self.waker.clear();
+            } else if ready.hung_up {
+                self.leave(ready.token as usize);
+            }
+        }
+        self.drain();
+        for backing in self.modules.settle(&self.stacks) {
+            self.model.touch(|other: &Backing| *other == backing);
+        }
+        self.tell();
+        Ok(())
+    }
+
+    /// Until there are the tables of what is mapped, or about to be.
+    fn await_tables(&mut self, deadline: Instant) -> Result<(), CaptureError> {
+        while self.modules.is_busy() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.turn(left).map_err(CaptureError::system("wait for tables"))?;
+        }
+        Ok(())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Stacks> {

@@ -8,8 +8,10 @@
 
 mod expand;
 mod follow;
+mod ld_cache;
 mod model;
 mod modules;
+mod preload;
 mod schedule;
 mod summary;
 mod traces;
@@ -41,7 +43,7 @@ pub use expand::ExpandCounts;
 pub use expand::Expander;
 use expand::Layout;
 pub use follow::FollowCounts;
-use follow::Following;
+use follow::{Expected, Following};
 pub use modules::TableCounts;
 pub use summary::{PartSummary, StackSummary};
 
@@ -197,7 +199,13 @@ impl StackEngine {
     ) -> Result<(), CaptureError> {
         self.lock().attach_processes().map_err(CaptureError::Bpf)?;
         let store = TableStore::new(options.table_cache.clone());
-        let following = Following::start(self.stacks.clone(), follow, pids, store, roots)?;
+        let command = options.command.first().filter(|_| options.target == Target::Command);
+        let expected = command.zip(pids.first()).map(|(command, pid)| Expected {
+            pid: *pid,
+            backings: preload::backings(command, &options.loader),
+        });
+        let following =
+            Following::start(self.stacks.clone(), follow, pids, expected, store, roots)?;
         self.following = Some(following);
         Ok(())
     }

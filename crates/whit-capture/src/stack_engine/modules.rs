@@ -124,10 +124,7 @@ impl Modules {
         match self.known.get(&mapped.backing) {
             None if self.known.len() >= MODULES_MAX => without(TableNumber::NONE),
             None => {
-                self.known.insert(mapped.backing.clone(), Module::Pending);
-                let task = Task { backing: mapped.backing.clone(), pid };
-                // The threads live as long as the sender does.
-                let _ = self.tasks.as_ref().map(|tasks| tasks.send(task));
+                self.begin(mapped.backing.clone(), pid);
                 without(TableNumber::NOT_YET)
             }
             Some(Module::Pending) => without(TableNumber::NOT_YET),
@@ -142,6 +139,26 @@ impl Modules {
                 }
             }
         }
+    }
+
+    /// Has binaries worked on before anybody maps them.
+    pub(super) fn expect(&mut self, pid: i32, backings: Vec<Backing>) {
+        for backing in backings {
+            if self.known.len() < MODULES_MAX && !self.known.contains_key(&backing) {
+                self.begin(backing, pid);
+            }
+        }
+    }
+
+    /// Whether threads still work on binaries.
+    pub(super) fn is_busy(&self) -> bool {
+        self.known.values().any(|module| matches!(module, Module::Pending))
+    }
+
+    fn begin(&mut self, backing: Backing, pid: i32) {
+        self.known.insert(backing.clone(), Module::Pending);
+        // The threads live as long as the sender does.
+        let _ = self.tasks.as_ref().map(|tasks| tasks.send(Task { backing, pid }));
     }
 
     /// Takes in what the threads have done, and loads it. Gives the binaries.

@@ -10,7 +10,8 @@ use whit_capture::branch::BranchFilter;
 use whit_capture::event::{EventSpec, Rate};
 use whit_capture::notice::Notice;
 use whit_capture::options::{
-    CallGraph, ExtraFields, Files, MAPS_TIMEOUT, Output, RecordOptions, Streaming, Synthesis,
+    CallGraph, ExtraFields, Files, LoaderPaths, MAPS_TIMEOUT, Output, RecordOptions, Streaming,
+    Synthesis,
 };
 use whit_capture::registers;
 use whit_capture::roots::Roots;
@@ -23,6 +24,22 @@ fn table_cache() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(cache.join("whit/unwind"))
+}
+
+/// Where the system looks for commands and libraries.
+fn loader_paths() -> LoaderPaths {
+    let list = |name| {
+        let value = std::env::var_os(name).unwrap_or_default();
+        std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+    };
+    let mut loader = LoaderPaths {
+        commands: list("PATH"),
+        libraries: list("LD_LIBRARY_PATH"),
+        preloaded: list("LD_PRELOAD"),
+    };
+    // Names without a directory are looked for as libraries are, which is not worth it here.
+    loader.preloaded.retain(|path| path.is_absolute());
+    loader
 }
 
 impl RecordArgs {
@@ -55,6 +72,7 @@ impl RecordArgs {
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
             engine: self.engine.unwrap_or_default(),
             table_cache: table_cache(),
+            loader: loader_paths(),
             max_stack: self.call_graph.and_then(|chains| chains.max_stack),
             branches: self.branch_filter.or(self.branch_any.then_some(BranchFilter::ANY)),
             kernel_callchains_only: self.kernel_callchains,

@@ -1,0 +1,252 @@
+//! Which binaries a command is going to map first: itself, the interpreters of scripts, the dynamic
+//! linker, libraries. Their unwind tables are loaded before the command begins.
+//!
+//! Where libraries are looked for is what `ld.so(8)` says, as far as files go: what is found too much is
+//! a table that nobody asks for, and what is not found comes when it is mapped.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{major, minor};
+use whit_symbolize::{ElfImage, LinkNeeds};
+
+use super::ld_cache;
+use super::model::Backing;
+use crate::options::LoaderPaths;
+
+/// The dynamic linker's list of libraries.
+const LD_CACHE: &str = "/etc/ld.so.cache";
+/// Where libraries are that no list has.
+const DEFAULT_DIRECTORIES: [&str; 5] =
+    ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
+/// Most binaries of a command.
+const BINARIES_MAX: usize = 1024;
+/// Scripts may be interpreted by scripts, to a depth.
+const INTERPRETERS_MAX: usize = 4;
+/// Longest first line of a script that the kernel reads.
+const FIRST_LINE_BYTES: u64 = 256;
+/// The program that looks for an interpreter in `PATH`.
+const ENV: &[u8] = b"env";
+
+/// What a command maps first, as its mappings will name it.
+pub(super) fn backings(command: &OsStr, paths: &LoaderPaths) -> Vec<Backing> {
+    let cache = std::fs::read(LD_CACHE).unwrap_or_default();
+    let found = Search { paths, cache: &cache }.binaries(command);
+    let files = found.iter().filter_map(|path| backing(path));
+    files.chain([Backing::Vdso]).collect()
+}
+
+fn backing(path: &Path) -> Option<Backing> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let device = metadata.dev();
+    Some(Backing::File {
+        device: (major(device), minor(device)),
+        inode: metadata.ino(),
+        path: path.as_os_str().as_bytes().to_vec(),
+    })
+}
+
+struct Search<'a> {
+    paths: &'a LoaderPaths,
+    cache: &'a [u8],
+}
+
+impl Search<'_> {
+    /// Files under their real paths.
+    fn binaries(&self, command: &OsStr) -> BTreeSet<PathBuf> {
+        let (mut found, mut queue) = (BTreeSet::new(), VecDeque::new());
+        queue.extend(self.program(command, INTERPRETERS_MAX));
+        queue.extend(self.paths.preloaded.iter().cloned());
+        while let Some(path) = queue.pop_front() {
+            // What is no file, or none of ours, is not opened twice either.
+            let Ok(path) = path.canonicalize() else { continue };
+            if found.len() >= BINARIES_MAX || found.contains(&path) {
+                continue;
+            }
+            if let Ok(image) = ElfImage::open(&path) {
+                let needs = image.link_needs();
+                queue.extend(needs.interpreter.as_deref().map(path_of));
+                for library in &needs.libraries {
+                    queue.extend(self.library(library, &needs, &path));
+                }
+                found.insert(path);
+            }
+        }
+        found
+    }
+
+    /// The program that a command runs in the end, and the scripts' interpreters.
+    fn program(&self, command: &OsStr, depth: usize) -> Vec<PathBuf> {
+        let Some(path) = self.in_path(command) else { return Vec::new() };
+        let mut programs = match first_words(&path) {
+            Some(words) if depth > 0 => self.interpreters(&words, depth),
+            _ => Vec::new(),
+        };
+        programs.push(path);
+        programs
+    }
+
+    /// Of a script: its interpreter, and whom `env` looks for.
+    fn interpreters(&self, words: &[Vec<u8>], depth: usize) -> Vec<PathBuf> {
+        let Some(first) = words.first() else { return Vec::new() };
+        let mut programs = self.program(OsStr::from_bytes(first), depth - 1);
+        if path_of(first).file_name() == Some(OsStr::from_bytes(ENV)) {
+            let is_name = |word: &&Vec<u8>| !word.starts_with(b"-") && !word.contains(&b'=');
+            let name = words[1..].iter().find(is_name);
+            programs.extend(
+                name.into_iter().flat_map(|name| self.program(OsStr::from_bytes(name), depth - 1)),
+            );
+        }
+        programs
+    }
+
+    fn in_path(&self, command: &OsStr) -> Option<PathBuf> {
+        if command.as_bytes().contains(&b'/') {
+            return Some(command.into());
+        }
+        let candidates = self.paths.commands.iter().map(|directory| directory.join(command));
+        candidates.into_iter().find(|path| is_executable(path))
+    }
+
+    /// Where a library may be that `user` needs: the first place that has it.
+    fn library(&self, name: &[u8], needs: &LinkNeeds, user: &Path) -> Vec<PathBuf> {
+        let origin = user.parent().unwrap_or(Path::new("/"));
+        let name_path = path_of(&expand(name, origin));
+        if name.contains(&b'/') {
+            return vec![name_path];
+        }
+        let own = needs.directories.iter().map(|directory| path_of(&expand(directory, origin)));
+        let mut directories = self.paths.libraries.iter().cloned().chain(own);
+        let there = |directory: PathBuf| Some(directory.join(&name_path)).filter(|p| p.is_file());
+        if let Some(path) = directories.find_map(there) {
+            return vec![path];
+        }
+        let listed = ld_cache::paths(self.cache, name);
+        if !listed.is_empty() {
+            return listed.into_iter().map(path_of).collect();
+        }
+        DEFAULT_DIRECTORIES
+            .iter()
+            .find_map(|directory| there(directory.into()))
+            .into_iter()
+            .collect()
+    }
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from(OsStr::from_bytes(bytes)))
+}
+
+/// `$ORIGIN`, or `${ORIGIN}`, at the beginning is the directory of the file that says it.
+fn expand(text: &[u8], origin: &Path) -> Vec<u8> {
+    let rest = text.strip_prefix(b"$ORIGIN").or_else(|| text.strip_prefix(b"${ORIGIN}"));
+    match rest {
+        Some(rest) => [origin.as_os_str().as_bytes(), rest].concat(),
+        None => text.to_vec(),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    let metadata = std::fs::metadata(path);
+    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+}
+
+/// The words of a script's first line; `None` where it is none.
+fn first_words(path: &Path) -> Option<Vec<Vec<u8>>> {
+    let mut line = Vec::new();
+    // What is no file could block.
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|m| m.is_file()))?;
+    file.take(FIRST_LINE_BYTES).read_to_end(&mut line).ok()?;
+    let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    Some(words.map(<[u8]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn names(found: &BTreeSet<PathBuf>) -> Vec<String> {
+        found.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    fn search(command: &OsStr, paths: &LoaderPaths) -> Vec<String> {
+        let cache = std::fs::read(LD_CACHE).unwrap_or_default();
+        names(&Search { paths, cache: &cache }.binaries(command))
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn a_program_comes_with_its_linker_and_its_libraries() {
+        let exe = std::env::current_exe().unwrap();
+        let found = search(exe.as_os_str(), &LoaderPaths::default());
+        let own = exe.file_name().unwrap().to_string_lossy().into_owned();
+        let has = |start: &str| found.iter().any(|name| name.starts_with(start));
+        assert!(found.contains(&own) && has("ld-linux") && has("libc"), "{found:?}");
+        // As mappings name them.
+        let backings = backings(exe.as_os_str(), &LoaderPaths::default());
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc = maps.lines().find(|line| line.contains("/libc")).unwrap();
+        let is_libc = |backing: &Backing| match backing {
+            Backing::File { path, .. } => libc.as_bytes().ends_with(path),
+            _ => false,
+        };
+        assert!(backings.iter().any(is_libc), "{backings:?}: {libc}");
+        assert!(backings.contains(&Backing::Vdso));
+    }
+
+    #[test]
+    fn scripts_lead_to_their_interpreters() {
+        let place = tempfile::tempdir().unwrap();
+        let script = |name: &str, text: &str| {
+            let path = place.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let commands = vec![place.path().to_owned(), "/usr/bin".into(), "/bin".into()];
+        let paths = LoaderPaths { commands, ..LoaderPaths::default() };
+        let real = std::fs::canonicalize("/bin/sh").unwrap();
+        let shell = real.file_name().unwrap().to_string_lossy().into_owned();
+        script("direct", "#! /bin/sh -e\nexit\n");
+        script("by-env", "#!/usr/bin/env -S A=1 sh\n");
+        script("by-script", &format!("#!{}\n", place.path().join("direct").display()));
+        for name in ["direct", "by-env", "by-script", "sh"] {
+            let found = search(OsStr::new(name), &paths);
+            assert!(found.contains(&shell), "{name}: {found:?}");
+        }
+        // A script that is its own interpreter, nothing, and a directory.
+        let own = place.path().join("own");
+        script("own", &format!("#!{}\n", own.display()));
+        assert!(search(OsStr::new("own"), &paths).is_empty());
+        assert!(search(OsStr::new("not-there"), &paths).is_empty());
+        assert!(search(place.path().as_os_str(), &paths).is_empty());
+    }
+
+    #[test]
+    fn libraries_are_looked_for_in_the_order_of_the_linker() {
+        let place = tempfile::tempdir().unwrap();
+        let [first, own, user] = ["first", "own", "bin/user"].map(|name| place.path().join(name));
+        for directory in [&first, &own] {
+            std::fs::create_dir(directory).unwrap();
+            std::fs::write(directory.join("libx.so"), "").unwrap();
+        }
+        let needs =
+            LinkNeeds { directories: vec![b"$ORIGIN/../own".to_vec()], ..LinkNeeds::default() };
+        let at = |libraries: Vec<PathBuf>, name: &[u8]| {
+            let paths = LoaderPaths { libraries, ..LoaderPaths::default() };
+            Search { paths: &paths, cache: &[] }.library(name, &needs, &user)
+        };
+        assert_eq!(at(vec![first.clone()], b"libx.so"), [first.join("libx.so")]);
+        std::fs::create_dir(place.path().join("bin")).unwrap();
+        assert_eq!(at(vec![], b"libx.so"), [place.path().join("bin/../own/libx.so")]);
+        assert_eq!(at(vec![], b"${ORIGIN}/y.so"), [place.path().join("bin/y.so")]);
+        assert!(at(vec![], b"libx-is-not-anywhere.so").is_empty());
+    }
+}
