@@ -6,7 +6,8 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
-const HEADERS: [&str; 4] = ["bpf/kernel.h", "bpf/perf_event_id.h", "bpf/traced.h", "bpf/unwind.h"];
+const HEADERS: [&str; 5] =
+    ["bpf/kernel.h", "bpf/perf_event_id.h", "bpf/traced.h", "bpf/unwind.h", "bpf/woken.h"];
 const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
     (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \
     the environment variable CLANG";

@@ -44,6 +44,9 @@ struct bpf_perf_event_value {
 /* bpf_get_stack(): frames to leave out at the beginning. */
 #define BPF_F_SKIP_FIELD_MASK 0xffull
 
+/* Bytes of a thread's name, with its end. */
+#define TASK_COMM_LEN 16
+
 /* The registers as programs for perf events see them, in user space's form (uapi/asm/ptrace.h). */
 struct user_pt_regs {
 	u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
@@ -104,12 +107,21 @@ struct pt_regs {
 
 struct mm_struct;
 
+struct thread_info {
+	/* Since Linux 5.16; before, it is the task's. */
+	u32 cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
+	u32 cpu;
 	struct css_set *cgroups;
 	struct mm_struct *mm;
 	u32 __state;
 	s32 pid;
 	s32 tgid;
+	s32 prio;
+	char comm[TASK_COMM_LEN];
 	/* Its kernel stack. */
 	void *stack;
 };
@@ -133,6 +145,9 @@ static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src)
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+
+/* __builtin_preserve_field_info(): whether the running kernel has a field. */
+#define BPF_FIELD_EXISTS 2
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */
 #define core_enum(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 1)

@@ -133,6 +133,7 @@ enum {
 	TELL_SAMPLE = 2,
 	TELL_SWITCH = 3,
 	TELL_TRACE = 4,
+	TELL_WAKE = 5,
 };
 
 /* A stack, with frames_count addresses behind it, innermost first. */
@@ -208,7 +209,8 @@ enum {
 	OF_SAMPLES = 0,
 	OF_SWITCHES = 1,
 	OF_TRACES = 2,
-	PROGRAMS = 3,
+	OF_WAKES = 3,
+	PROGRAMS = 4,
 };
 
 /* What a program works with on a CPU. */
@@ -802,5 +804,6 @@ int executed(u64 *ctx)
 }
 
 #include "traced.h"
+#include "woken.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

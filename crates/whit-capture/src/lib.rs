@@ -51,3 +51,4 @@ pub mod summary;
 pub mod synthesize;
 pub mod target;
 pub mod tracing_data;
+mod wakeups;

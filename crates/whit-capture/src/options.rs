@@ -245,6 +245,8 @@ pub struct RecordOptions {
     pub namespaces: bool,
     /// Context switches.
     pub switch_events: bool,
+    /// Wake-ups.
+    pub wakeups: bool,
     /// Children inherit the events.
     pub inherit: bool,
     /// One ring per thread, on whatever CPU it runs.
@@ -316,6 +318,7 @@ impl RecordOptions {
             cgroups: false,
             namespaces: false,
             switch_events: false,
+            wakeups: false,
             inherit: true,
             per_thread: false,
             start: Start::AtOnce,

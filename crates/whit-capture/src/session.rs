@@ -28,10 +28,11 @@ use crate::options::{CallGraph, Engine, Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
 use crate::processes;
 use crate::roots::Roots;
-use crate::stack_engine::{self, StackEngine, StackSummary};
+use crate::stack_engine::{self, StackEngine, StackSummary, WakeFormat};
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
 use crate::summary::Summary;
 use crate::target::{Plan, Target};
+use crate::wakeups;
 
 mod commands;
 mod drainer;
@@ -153,7 +154,10 @@ fn choose_engine(
     let wants_stacks = options.call_graph != CallGraph::None || options.switch_events;
     let mut chosen = options.clone();
     chosen.engine = Engine::Ring;
+    let waking = options.wakeups.then(|| wakeups::format(roots)).transpose()?;
+    let as_events = waking.as_ref().map(wakeups::event);
     if options.engine == Engine::Ring || (options.engine == Engine::Auto && !wants_stacks) {
+        chosen.events.extend(as_events);
         return Ok((None, chosen));
     }
     let why = match stack_engine::conflict(options) {
@@ -161,7 +165,7 @@ fn choose_engine(
             return Err(CaptureError::EngineConflict { why });
         }
         Some(why) => format!("the BPF engine {why}"),
-        None => match StackEngine::load(options, roots) {
+        None => match StackEngine::load(options, waking.as_ref().map(WakeFormat::new), roots) {
             Ok(engine) => {
                 chosen.engine = Engine::Bpf;
                 stack_engine::leave_to_perf(&mut chosen);
@@ -175,6 +179,7 @@ fn choose_engine(
         },
     };
     listener.notice(Notice::EngineChosen { engine: "ring", why: Some(why) });
+    chosen.events.extend(as_events);
     Ok((None, chosen))
 }
 
@@ -286,15 +291,15 @@ impl<'a> Session<'a> {
             engine,
         } = world;
         let Ready { plan, events, rings, .. } = ready;
-        let descriptions = header::descriptions(&events, options);
+        let given = engine.as_ref().map(StackEngine::given).unwrap_or_default();
+        let descriptions = header::descriptions(&events, options, given.wakes.as_ref());
         let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
         if let Some(level) = options.streaming.compression_level {
             features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
         }
         let mut part = Part::create(options, &descriptions, &features, bill, listener)?;
         let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
-        let schedule = engine.as_ref().and_then(StackEngine::schedule);
-        let crew = readers::Crew { options, roots, events: &events, schedule };
+        let crew = readers::Crew { options, roots, events: &events, given };
         let drainers = crew
             .hire(rings, &mut part.recording, &part.output, listener)
             .inspect_err(|_| part.output.undo())?;

@@ -140,6 +140,9 @@ pub(crate) struct RecordArgs {
     /// Record context switches
     #[arg(long)]
     switch_events: bool,
+    /// Record wake-ups as well as context switches: who ended which wait, at which call stack
+    #[arg(long)]
+    wakeups: bool,
     /// Record cgroups, and that of every sample
     #[arg(long)]
     all_cgroups: bool,

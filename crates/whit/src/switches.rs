@@ -82,8 +82,8 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     if !switches.sources.tells_switches() {
         bail!(
             "{} tells of no context switches: record with --switch-events (and \
-             -e software/period=1,name=cs,config=0x3/Duk -g for the call stacks), or with \
-             -e sched:sched_switch",
+             -e software/period=1,name=cs,config=0x3/Duk -g for the call stacks, or \
+             --engine=bpf --wakeups), or with -e sched:sched_switch",
             profile.recording.path
         );
     }

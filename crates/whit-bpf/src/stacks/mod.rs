@@ -111,6 +111,8 @@ pub enum Part {
     Switches,
     /// Hits of tracepoints.
     Traces,
+    /// Wake-ups.
+    Wakes,
 }
 
 /// What is to be told.
@@ -129,6 +131,8 @@ pub struct StackOptions {
     pub perf_samples: bool,
     /// Tracepoints are to be told of.
     pub traces: bool,
+    /// Wake-ups are.
+    pub wakes: bool,
     /// CPUs that the machine may have.
     pub cpus: usize,
 }
@@ -202,6 +206,15 @@ impl Stacks {
         self.program.attach_switches()
     }
 
+    /// Tells of wake-ups from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_wakes(&mut self) -> Result<(), BpfError> {
+        self.program.attach_wakes()
+    }
+
     /// Tells the stacks of a tracepoint's hits from here on: `category` and `name` are the kernel's, and
     /// so is the number that records name it by.
     ///
@@ -226,7 +239,7 @@ impl Stacks {
         self.program.attach_processes()
     }
 
-    /// Tells of switches and tracepoints no longer.
+    /// Tells of switches, wake-ups and tracepoints no longer.
     pub fn detach(&mut self) {
         self.program.detach();
     }

@@ -25,6 +25,7 @@ const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 /// The loaded programs. Closing them detaches them.
 pub(super) struct Program {
     switches: Option<Link>,
+    wakes: Option<Link>,
     traces: Vec<Link>,
     followers: Vec<Link>,
     object: Object,
@@ -51,7 +52,13 @@ impl Program {
             open.load()
         };
         let object = loading::load("load the BPF programs that unwind stacks", load)?;
-        Ok(Program { switches: None, traces: Vec::new(), followers: Vec::new(), object })
+        Ok(Program {
+            switches: None,
+            wakes: None,
+            traces: Vec::new(),
+            followers: Vec::new(),
+            object,
+        })
     }
 
     pub(super) fn set_output(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
@@ -62,6 +69,12 @@ impl Program {
     pub(super) fn attach_switches(&mut self) -> Result<(), BpfError> {
         let link = self.attach("switched")?;
         self.switches = Some(link);
+        Ok(())
+    }
+
+    pub(super) fn attach_wakes(&mut self) -> Result<(), BpfError> {
+        let link = self.attach("woken")?;
+        self.wakes = Some(link);
         Ok(())
     }
 
@@ -92,12 +105,13 @@ impl Program {
         messages::listen();
         let _in_force = privilege::raise(&NEEDED);
         let link = self.program(name)?.attach();
-        link.map_err(refused("have a BPF program called at switches, forks and execs"))
+        link.map_err(refused("have a BPF program called at switches, wake-ups, forks and execs"))
     }
 
     pub(super) fn detach(&mut self) {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
+        self.wakes = None;
         self.traces.clear();
         self.followers.clear();
     }
@@ -107,6 +121,7 @@ impl Program {
             Part::Samples => "sampled",
             Part::Switches => "switched",
             Part::Traces => "traced",
+            Part::Wakes => "woken",
         })
     }
 
@@ -215,7 +230,12 @@ impl Program {
 /// Programs that are not needed: the verifier takes its time for each.
 fn leave_out(object: &mut OpenObject, options: &StackOptions) {
     for mut program in object.progs_mut() {
-        if program.name() == "traced" && !options.traces {
+        let is_needed = match program.name().to_str() {
+            Some("traced") => options.traces,
+            Some("woken") => options.wakes,
+            _ => true,
+        };
+        if !is_needed {
             program.set_autoload(false);
         }
     }

@@ -7,6 +7,7 @@ const STACK: u8 = 1;
 const SAMPLE: u8 = 2;
 const SWITCH: u8 = 3;
 const TRACE: u8 = 4;
+const WAKE: u8 = 5;
 /// Bytes in front of a stack's frames.
 const STACK_HEAD_BYTES: usize = 16;
 
@@ -14,6 +15,9 @@ const STACK_HEAD_BYTES: usize = 16;
 const PREV_IS_TARGET: u8 = 1;
 const NEXT_IS_TARGET: u8 = 2;
 const IS_PREEMPTION: u8 = 4;
+
+/// What a wake-up is marked with: the waker's name is behind it.
+const HAS_NAME: u8 = 1;
 
 /// The hash by which records name a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,6 +34,8 @@ pub enum Told<'a> {
     Switch(SwitchRecord),
     /// The stacks of a tracepoint's hit, of which perf tells next.
     Trace(TraceRecord),
+    /// The thread that the perf record names woke another.
+    Wake(WakeRecord),
 }
 
 /// A stack.
@@ -97,6 +103,28 @@ pub struct TraceRecord {
     pub kernel_stack: Option<StackHash>,
 }
 
+/// A wake-up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakeRecord {
+    /// The thread that was woken.
+    pub wakee_tid: i32,
+    /// Its priority, as the kernel counts.
+    pub prio: i16,
+    /// The CPU that it is to run on.
+    pub target_cpu: u32,
+    /// Its name, up to a zero byte.
+    pub comm: [u8; COMM_BYTES],
+    /// The name of the one that woke, where it is not recorded.
+    pub waker_comm: Option<[u8; COMM_BYTES]>,
+    /// The stack of the one that woke, in user mode,
+    pub user_stack: Option<StackHash>,
+    /// and in the kernel.
+    pub kernel_stack: Option<StackHash>,
+}
+
+/// Bytes of a thread's name.
+pub const COMM_BYTES: usize = 16;
+
 impl<'a> Told<'a> {
     /// Reads the raw data of a record, which may be longer than what was told; `None` for anything
     /// else.
@@ -136,6 +164,18 @@ impl<'a> Told<'a> {
                 user_stack: stack(8)?,
                 kernel_stack: stack(16)?,
             }),
+            WAKE => {
+                let comm = |at: usize| Some(*raw.get(at..)?.first_chunk()?);
+                Told::Wake(WakeRecord {
+                    wakee_tid: half(4)? as i32,
+                    prio: short as i16,
+                    target_cpu: half(40)?,
+                    comm: comm(24)?,
+                    waker_comm: if first & HAS_NAME != 0 { Some(comm(44)?) } else { None },
+                    user_stack: stack(8)?,
+                    kernel_stack: stack(16)?,
+                })
+            }
             _ => return None,
         })
     }
@@ -187,6 +227,21 @@ mod tests {
         let user_stack = Some(StackHash(6));
         let wanted = TraceRecord { tracepoint: 0x177, user_stack, kernel_stack: None };
         assert_eq!(Told::parse(&trace), Some(Told::Trace(wanted)));
+
+        let mut wake = vec![5, 1, 120, 0, 0x77, 1, 0, 0];
+        [6u64, 7].iter().for_each(|word| wake.extend(word.to_ne_bytes()));
+        wake.extend(*b"woken\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0ksoftirqd/0\0\0\0\0\0");
+        let wanted = WakeRecord {
+            wakee_tid: 0x177,
+            prio: 120,
+            target_cpu: 3,
+            comm: *b"woken\0\0\0\0\0\0\0\0\0\0\0",
+            waker_comm: Some(*b"ksoftirqd/0\0\0\0\0\0"),
+            user_stack: Some(StackHash(6)),
+            kernel_stack: Some(StackHash(7)),
+        };
+        assert_eq!(Told::parse(&wake), Some(Told::Wake(wanted)));
+        assert_eq!(Told::parse(&wake[..59]), None);
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The header: what is known before the first record, and what only the end tells.
 
+use whit_perfdata::attr::pmu_type;
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{ClockData, EventDesc, Feature, Features, GroupDesc};
 use whit_perfdata::record::record_type;
@@ -12,17 +13,22 @@ use crate::machine;
 use crate::open::OpenEvent;
 use crate::options::{Engine, RecordOptions};
 use crate::roots::Roots;
-use crate::stack_engine;
+use crate::stack_engine::{self, WakeFormat};
 use crate::tracing_data;
+use crate::wakeups::WAKING;
 
 /// perf's name for groups without one.
 const UNNAMED_GROUP: &str = "{anon_group}";
 
 /// All events as the file describes them.
-pub(super) fn descriptions(events: &[OpenEvent], options: &RecordOptions) -> Vec<EventDesc> {
+pub(super) fn descriptions(
+    events: &[OpenEvent],
+    options: &RecordOptions,
+    wakes: Option<&WakeFormat>,
+) -> Vec<EventDesc> {
     let mut descriptions: Vec<_> = events.iter().map(description).collect();
     if options.engine == Engine::Bpf {
-        stack_engine::describe(&mut descriptions, events, options.switch_events);
+        stack_engine::describe(&mut descriptions, events, options.switch_events, wakes);
     }
     descriptions
 }
@@ -61,8 +67,8 @@ pub(super) fn known_beforehand(
     if let Some(clock) = options.clock {
         set_clock(&mut features, clock)?;
     }
-    if events.iter().any(|event| event.event.spec.is_tracepoint()) {
-        features.set(Feature::TRACING_DATA, tracing_data(roots, events)?);
+    if descriptions.iter().any(|event| event.attr.pmu_type == pmu_type::TRACEPOINT) {
+        features.set(Feature::TRACING_DATA, tracing_data(roots, events, options)?);
     }
     Ok(features)
 }
@@ -83,10 +89,15 @@ pub(super) fn names(events: &[EventDesc]) -> Vec<u8> {
     out
 }
 
-fn tracing_data(roots: &Roots, events: &[OpenEvent]) -> Result<Vec<u8>, CaptureError> {
+fn tracing_data(
+    roots: &Roots,
+    events: &[OpenEvent],
+    options: &RecordOptions,
+) -> Result<Vec<u8>, CaptureError> {
     let specs = events.iter().map(|event| &event.event.spec).filter(|spec| spec.is_tracepoint());
-    let names: Vec<_> =
+    let mut names: Vec<_> =
         specs.map(|spec| tracing_data::name_in(roots, spec)).collect::<Result<_, _>>()?;
+    names.extend(options.wakeups.then(|| WAKING.to_owned()));
     tracing_data::collect(&tracing_data::mounted(roots, names.first().map_or("", |n| n))?, &names)
 }
 

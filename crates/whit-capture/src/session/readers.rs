@@ -47,8 +47,8 @@ pub(super) struct Crew<'a> {
     pub(super) options: &'a RecordOptions,
     pub(super) roots: &'a Roots,
     pub(super) events: &'a [OpenEvent],
-    /// The scheduler's addresses, where they are needed.
-    pub(super) schedule: Option<std::ops::Range<u64>>,
+    /// What the engine that unwinds in the kernel knows.
+    pub(super) given: stack_engine::Given,
 }
 
 /// The rings of one reader, and where it runs.
@@ -102,7 +102,7 @@ impl Crew<'_> {
             layout,
             options,
             |ring| affinity::place(streaming.affinity, ring.cpu, self.roots),
-            |ring| stack_engine::expander(self.events, ring, self.schedule.clone()),
+            |ring| stack_engine::expander(self.events, ring, self.given.clone()),
         );
         Ok(Drainer {
             reader,

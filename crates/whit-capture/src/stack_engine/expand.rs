@@ -6,16 +6,18 @@
 //! interrupt a switch between the look at its stack and its record; so each place keeps the stack
 //! before as well.
 
-use std::ops::Range;
-
-use whit_bpf::stacks::record::{SampleRecord, StackHash, SwitchRecord, Told, TraceRecord};
+use whit_bpf::stacks::StopReason;
+use whit_bpf::stacks::record::{
+    SampleRecord, StackHash, SwitchRecord, Told, TraceRecord, WakeRecord,
+};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 
-use super::schedule;
+use super::schedule::{Context, Landmark, Landmarks};
 use super::traces::Traces;
+use super::wakes::{WAKE_ID, WakeFormat, Wakes};
 use crate::pieces::Pieces;
 
 /// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
@@ -26,8 +28,9 @@ const HEADER_BYTES: usize = 8;
 const PERIOD_BYTES: usize = 8;
 /// Process and thread of one that has exited: its last switch is nobody's.
 const NOBODY: u64 = u64::MAX;
-/// The kernel's own clock event tells of a switch as one.
+/// Each is one.
 const SWITCH_PERIOD: u64 = 1;
+const WAKE_PERIOD: u64 = 1;
 
 /// Where the fields of records are: those of sampled events, of the one that stands for switches,
 /// and of the carrier are the same up to the CPU.
@@ -54,10 +57,24 @@ impl Layout {
         if self.has_cpu { fields | SampleType::CPU } else { fields }
     }
 
+    /// The same with raw data.
+    pub(crate) fn raw_sample_type(self) -> SampleType {
+        self.sample_type() | SampleType::RAW
+    }
+
     /// Bytes of the fields in front of the raw data.
     fn prefix_bytes(self) -> usize {
         if self.has_cpu { 40 } else { 32 }
     }
+}
+
+/// What expanders of all rings have from the engine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Where the scheduler is.
+    pub(crate) landmarks: Landmarks,
+    /// How wake-ups are written, where they are told of.
+    pub(crate) wakes: Option<WakeFormat>,
 }
 
 /// A stack that was told of.
@@ -65,6 +82,8 @@ impl Layout {
 struct Known {
     hash: u64,
     frames: Vec<u64>,
+    /// Where wake-ups are told of.
+    context: Context,
 }
 
 /// What could not be made whole.
@@ -84,6 +103,8 @@ pub struct ExpandCounts {
     pub switches: u64,
     /// The thread could have gone on.
     pub preemptions: u64,
+    /// Wake-ups.
+    pub wakes: u64,
 }
 
 impl std::ops::AddAssign for ExpandCounts {
@@ -95,6 +116,7 @@ impl std::ops::AddAssign for ExpandCounts {
         self.without_stacks += other.without_stacks;
         self.switches += other.switches;
         self.preemptions += other.preemptions;
+        self.wakes += other.wakes;
     }
 }
 
@@ -109,7 +131,9 @@ pub struct Expander {
     /// The thread that was switched in last.
     last_next: u64,
     /// The scheduler's addresses.
-    schedule: Option<Range<u64>>,
+    landmarks: Landmarks,
+    /// How wake-ups are written, where they are told of.
+    wakes: Option<Wakes>,
     /// Hits of tracepoints that perf writes samples of.
     traces: Traces,
     /// Each place: the stack that was told of last, and the one before.
@@ -131,19 +155,20 @@ struct Prefix {
 
 impl Expander {
     /// For a ring whose carrier has this id, and into which perf writes samples of tracepoints: ids of
-    /// events, and their tracepoints. `schedule` are the addresses of the scheduler.
+    /// events, and their tracepoints.
     pub(crate) fn new(
         layout: Layout,
         carrier: u64,
         traces: Vec<(u64, u32)>,
-        schedule: Option<Range<u64>>,
+        given: Given,
     ) -> Expander {
         Expander {
             layout,
             carrier,
             is_beside_perf: false,
             last_next: NOBODY,
-            schedule,
+            landmarks: given.landmarks,
+            wakes: given.wakes.map(|format| Wakes::new(format, layout)),
             traces: Traces::new(traces),
             dictionary: vec![<[Known; 2]>::default(); PLACES],
             chain: Vec::new(),
@@ -215,10 +240,14 @@ impl Expander {
                 known.hash = stack.hash.0;
                 known.frames.clear();
                 known.frames.extend(stack.frames());
+                if self.wakes.is_some() && stack.reason == StopReason::Kernel {
+                    known.context = self.landmarks.context(&known.frames);
+                }
             }
             Told::Sample(sample) => self.sample(&prefix, &sample, out),
             Told::Switch(switch) => self.switch(&prefix, &switch, out),
             Told::Trace(trace) => self.traces.told(trace, prefix.pid_tid),
+            Told::Wake(wake) => self.wake(&prefix, &wake, out),
         }
     }
 
@@ -239,7 +268,7 @@ impl Expander {
             .map_or((None, None), |TraceRecord { kernel_stack, user_stack, .. }| {
                 (kernel_stack, user_stack)
             });
-        self.collect(stacks.0, stacks.1, false);
+        self.collect(stacks.0, stacks.1, None);
         let body = &mut self.body;
         body.clear();
         body.extend_from_slice(&fields[HEADER_BYTES..]);
@@ -252,7 +281,7 @@ impl Expander {
 
     fn sample(&mut self, prefix: &Prefix, sample: &SampleRecord, out: &mut Vec<u8>) {
         self.counts.records += 1;
-        let ip = self.collect(sample.kernel_stack, sample.user_stack, false);
+        let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
         let id = if self.is_beside_perf { self.carrier } else { sample.event_id };
         self.push_sample(id, prefix, mode, ip, sample.period, out);
@@ -270,10 +299,36 @@ impl Expander {
         let next = u64::from(switch.next_tid) << 32 | u64::from(switch.next_pid);
         if switch.prev_is_target {
             self.counts.records += 1;
-            let ip = self.collect(switch.kernel_stack, switch.user_stack, true);
+            let ip = self.collect(switch.kernel_stack, switch.user_stack, Some(Landmark::Switch));
             self.push_sample(self.carrier, prefix, misc::KERNEL, ip, SWITCH_PERIOD, out);
         }
         self.last_next = next;
+    }
+
+    /// A wake-up is a sample of the one that woke.
+    fn wake(&mut self, prefix: &Prefix, wake: &WakeRecord, out: &mut Vec<u8>) {
+        let Some(mut wakes) = self.wakes.take() else {
+            self.counts.unreadable += 1;
+            return;
+        };
+        self.counts.records += 1;
+        self.counts.wakes += 1;
+        wakes.push_name(wake, (prefix.pid_tid, prefix.time, prefix.cpu), out);
+        let context =
+            wake.kernel_stack.and_then(|hash| self.known(hash)).map(|known| known.context);
+        let context = context.unwrap_or_default();
+        // An interrupt has nothing to do with the program that it interrupts.
+        let user_stack = wake.user_stack.filter(|_| context == Context::Thread);
+        let ip = self.collect(wake.kernel_stack, user_stack, Some(Landmark::Wake));
+        self.begin_sample(WAKE_ID, prefix, ip, WAKE_PERIOD);
+        wakes.push_raw(wake, context, prefix.pid_tid, &mut self.body);
+        push_record(out, record_type::SAMPLE, misc::KERNEL, &self.body);
+        self.wakes = Some(wakes);
+    }
+
+    fn known(&self, hash: StackHash) -> Option<&Known> {
+        let place = &self.dictionary[hash.0 as usize % PLACES];
+        place.iter().find(|known| known.hash == hash.0)
     }
 
     /// Puts both stacks together; gives the address where the thread was.
@@ -281,9 +336,8 @@ impl Expander {
         &mut self,
         kernel: Option<StackHash>,
         user: Option<StackHash>,
-        is_switch: bool,
+        scheduler: Option<Landmark>,
     ) -> u64 {
-        let schedule = self.schedule.as_ref().filter(|_| is_switch);
         self.chain.clear();
         let mut ip = 0;
         for (stack, marker) in [(kernel, context::KERNEL), (user, context::USER)] {
@@ -294,7 +348,7 @@ impl Expander {
                 continue;
             };
             let frames = match marker {
-                context::KERNEL => schedule::trim(&known.frames, schedule),
+                context::KERNEL => self.landmarks.trim(&known.frames, scheduler),
                 _ => &known.frames,
             };
             if ip == 0 {
@@ -315,6 +369,12 @@ impl Expander {
         period: u64,
         out: &mut Vec<u8>,
     ) {
+        self.begin_sample(id, prefix, ip, period);
+        push_record(out, record_type::SAMPLE, mode, &self.body);
+    }
+
+    /// Puts the fields of a sample into `body`, up to the call chain and with it.
+    fn begin_sample(&mut self, id: u64, prefix: &Prefix, ip: u64, period: u64) {
         let body = &mut self.body;
         body.clear();
         let mut put = |word: u64| body.extend_from_slice(&word.to_le_bytes());
@@ -325,7 +385,6 @@ impl Expander {
         put(period);
         put(self.chain.len() as u64);
         self.chain.iter().copied().for_each(&mut put);
-        push_record(out, record_type::SAMPLE, mode, &self.body);
     }
 }
 
@@ -337,9 +396,10 @@ mod tests {
     use whit_perfdata::record::RawRecord;
     use whit_perfdata::sample::SampleLayout;
 
+    use crate::stack_engine::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, landmarks};
+
     const CARRIER: u64 = 77;
     const TRACED: u64 = 44;
-    const SCHEDULER: u64 = 0xffff_ffff_8000_1000;
 
     fn attr() -> Attr {
         let sample_type = SampleType::IDENTIFIER
@@ -351,13 +411,12 @@ mod tests {
         Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() }
     }
 
+    fn given() -> Given {
+        Given { landmarks: landmarks(), wakes: Some(crate::stack_engine::wakes::tests::format()) }
+    }
+
     fn expander() -> Expander {
-        Expander::new(
-            Layout::new(&attr()),
-            CARRIER,
-            vec![(TRACED, 0x177)],
-            Some(SCHEDULER..SCHEDULER + 0x100),
-        )
+        Expander::new(Layout::new(&attr()), CARRIER, vec![(TRACED, 0x177)], given())
     }
 
     /// A record of the carrier, as the kernel writes it: padded to whole words.
@@ -417,7 +476,7 @@ mod tests {
         tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
         tell(&mut bytes, thread(9, 10), 100, &sample(55, 0x1_0001, 0));
         tell(&mut bytes, thread(9, 10), 150, &sample(56, 0x1_0001, 0));
-        let kernel = [0xffff_ffff_c000_0000, SCHEDULER + 8, SCHEDULER + 0x999];
+        let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, 0xffff_ffff_8000_1999];
         tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &kernel));
         tell(&mut bytes, thread(9, 10), 200, &switch(7, (9, 11), 0x1_0001, 0x1_0002));
         // The thread that was switched in has exited.
@@ -443,7 +502,7 @@ mod tests {
                     kind => format!("kind {kind}"),
                 });
             }
-            let in_kernel = "ffffffffffffff80, ffffffff80001008, ffffffff80001999";
+            let in_kernel = "ffffffffffffff80, ffffffff821f8298, ffffffff80001999";
             let wanted = [
                 "kind 3".to_owned(),
                 "(55, 10, 100) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
@@ -499,6 +558,35 @@ mod tests {
         ];
         assert_eq!(seen, wanted);
         assert_eq!((expander.counts.records, expander.counts.without_stacks), (2, 1));
+    }
+
+    #[test]
+    fn wake_ups_become_samples_of_their_tracepoint() {
+        let mut bytes = Vec::new();
+        let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, IN_WAKE_UP, IN_TIMER];
+        let mut told = vec![5, 1, 120, 0, 11, 0, 0, 0];
+        [0x1_0001, 0x1_0002u64].iter().for_each(|word| told.extend(word.to_ne_bytes()));
+        told.extend(*b"woken\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0ksoftirqd/0\0\0\0\0\0");
+        tell(&mut bytes, thread(9, 9), 200, &stack(0x1_0001, &[0x401]));
+        let mut of_kernel = stack(0x1_0002, &kernel);
+        of_kernel[1] = 0;
+        tell(&mut bytes, thread(9, 9), 200, &of_kernel);
+        tell(&mut bytes, thread(9, 9), 200, &told);
+        let mut described = attr();
+        described.sample_type = Layout::new(&described).raw_sample_type();
+        let layout = SampleLayout::new(&described);
+        let mut expander = expander();
+        let out = expand(&mut expander, &bytes, 0);
+        let (name, rest) = RawRecord::split(&out).unwrap();
+        assert_eq!(name.header.kind, record_type::COMM);
+        let (record, rest) = RawRecord::split(rest).unwrap();
+        let sample = layout.parse(record.body).unwrap();
+        let chain: Vec<u64> = sample.callchain.iter().collect();
+        assert_eq!(chain, [context::KERNEL, kernel[2], kernel[3]]);
+        let tid = sample.pid_tid.unwrap().1.0;
+        assert_eq!((sample.id, tid, sample.time.unwrap().0), (Some(WAKE_ID), 9, 200));
+        let raw = sample.raw.unwrap();
+        assert_eq!((raw.len(), raw[2], rest.len(), expander.counts.wakes), (36, 8, 0, 1));
     }
 
     #[test]

@@ -15,9 +15,9 @@ mod preload;
 mod schedule;
 mod summary;
 mod traces;
+mod wakes;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,11 +41,13 @@ use crate::target::Target;
 use crate::tracing_data;
 pub use expand::ExpandCounts;
 pub use expand::Expander;
+pub(crate) use expand::Given;
 use expand::Layout;
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::TableCounts;
 pub use summary::{PartSummary, StackSummary};
+pub(crate) use wakes::WakeFormat;
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
 /// busiest that were seen.
@@ -66,8 +68,9 @@ pub(crate) struct StackEngine {
     is_attached: bool,
     /// Tracepoints whose stacks are told, by number.
     tracepoints: BTreeMap<u32, String>,
-    /// The scheduler's addresses, where they are known and needed.
-    schedule: Option<Range<u64>>,
+    wakes: bool,
+    /// What expanders need.
+    given: Given,
 }
 
 /// Why these options cannot be had with stacks that are unwound in the kernel.
@@ -79,7 +82,7 @@ pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
     let has_branches = options.branches.is_some() || events().any(|event| event.branches.is_some());
     let extra = ExtraFields { identifier: false, ..options.extra };
     let checks: [(bool, &'static str); 13] = [
-        (sampled == 0 && !options.switch_events, "takes an event to sample"),
+        (sampled == 0 && !options.switch_events && !options.wakeups, "takes an event to sample"),
         (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
         (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
         (dumps && options.engine == Engine::Auto, "needs no dumps of stacks"),
@@ -117,23 +120,29 @@ pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
     };
     options.events.iter_mut().for_each(|event| event.call_graph = None);
     let has_tracepoints = options.events.iter().any(EventSpec::is_tracepoint);
-    let is_large =
-        options.switch_events || has_tracepoints || options.call_graph != CallGraph::None;
+    let is_large = options.switch_events
+        || options.wakeups
+        || has_tracepoints
+        || options.call_graph != CallGraph::None;
     if is_large && options.ring_size == RingSize::Default {
         options.ring_size = RingSize::Bytes(RING_BYTES);
     }
 }
 
 impl StackEngine {
-    /// Loads the programs.
-    pub(crate) fn load(options: &RecordOptions, roots: &Roots) -> Result<StackEngine, BpfError> {
+    /// Loads the programs. With `wakes` they tell of wake-ups, which are written so.
+    pub(crate) fn load(
+        options: &RecordOptions,
+        wakes: Option<WakeFormat>,
+        roots: &Roots,
+    ) -> Result<StackEngine, BpfError> {
         // Where the kernel does not say, programs find no event on the CPUs beyond and say nothing.
         let cpus = cpus::present(roots).ok().and_then(|cpus| cpus.last().copied());
         let cpus = cpus.map_or(1, |last| last as usize + 1);
         // The kernel's list of symbols takes a while to read, as the verifier takes for the programs.
-        let of_scheduler = options.switch_events.then(|| {
-            let roots = roots.clone();
-            std::thread::spawn(move || schedule::find(&roots))
+        let of_scheduler = (options.switch_events || wakes.is_some()).then(|| {
+            let (roots, has_wakes) = (roots.clone(), wakes.is_some());
+            std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
         let mut stacks = Stacks::load(&StackOptions {
             is_system_wide: matches!(options.target, Target::SystemWide(_)),
@@ -142,24 +151,26 @@ impl StackEngine {
             memo: true,
             perf_samples: matches!(call_graph(options), CallGraph::Dwarf { .. }),
             traces: options.events.iter().any(EventSpec::is_tracepoint),
+            wakes: wakes.is_some(),
             cpus,
         })?;
         // Without, the ledger does not say what the programs took.
         let _ = stacks.keep_statistics();
-        let schedule = of_scheduler.and_then(|thread| thread.join().ok().flatten());
+        let landmarks = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         Ok(StackEngine {
             stacks: Arc::new(Mutex::new(stacks)),
             following: None,
             switches: options.switch_events,
             is_attached: false,
             tracepoints: BTreeMap::new(),
-            schedule,
+            wakes: wakes.is_some(),
+            given: Given { landmarks: landmarks.unwrap_or_default(), wakes },
         })
     }
 
-    /// The scheduler's addresses.
-    pub(crate) fn schedule(&self) -> Option<Range<u64>> {
-        self.schedule.clone()
+    /// What expanders need.
+    pub(crate) fn given(&self) -> Given {
+        self.given.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Stacks> {
@@ -225,6 +236,9 @@ impl StackEngine {
             let (category, event) = name.split_once(':').unwrap_or(("", name));
             stacks.attach_tracepoint(category, event, *number)?;
         }
+        if self.wakes {
+            stacks.attach_wakes()?;
+        }
         if self.switches {
             stacks.attach_switches()?;
         }
@@ -242,6 +256,10 @@ impl StackEngine {
         let follow = self.following.take().map(|mut following| following.stop());
         let stacks = self.lock();
         let counts = |part| stacks.counts(part).unwrap_or_default();
+        let part = |part| PartSummary {
+            counts: counts(part),
+            runs: stacks.run_statistics(part).unwrap_or_default(),
+        };
         let runs = |part| {
             let found = stacks.run_statistics(part).unwrap_or_default();
             (found.runs, found.run_time_ns)
@@ -250,10 +268,8 @@ impl StackEngine {
             samples: counts(Part::Samples),
             switches: counts(Part::Switches),
             follow: follow.unwrap_or_default(),
-            traces: PartSummary {
-                counts: counts(Part::Traces),
-                runs: stacks.run_statistics(Part::Traces).unwrap_or_default(),
-            },
+            traces: part(Part::Traces),
+            wakes: part(Part::Wakes),
             expand,
             sample_runs: runs(Part::Samples),
             switch_runs: runs(Part::Switches),
@@ -330,9 +346,15 @@ fn has_dumps(sampled: &ConfiguredEvent) -> bool {
 /// How events are described in the recording: sampled ones with what their samples get, the carrier as
 /// the event of switches. With dumps of stacks, the sampled one is perf's, and the carrier stands for
 /// the samples that the programs tell of.
-pub(crate) fn describe(descriptions: &mut [EventDesc], events: &[OpenEvent], switches: bool) {
+pub(crate) fn describe(
+    descriptions: &mut Vec<EventDesc>,
+    events: &[OpenEvent],
+    switches: bool,
+    wakes: Option<&WakeFormat>,
+) {
     let Some(carrier) = events.iter().find(|event| event.event.is_carrier) else { return };
-    let sample_type = Layout::new(&carrier.event.attr).sample_type();
+    let layout = Layout::new(&carrier.event.attr);
+    let sample_type = layout.sample_type();
     let mut sampled = events.iter().map(|event| &event.event).filter(|event| is_sampled(event));
     let dumped = sampled.find(|event| has_dumps(event));
     for (description, event) in descriptions.iter_mut().zip(events) {
@@ -354,15 +376,12 @@ pub(crate) fn describe(descriptions: &mut [EventDesc], events: &[OpenEvent], swi
             description.name = SWITCHES.to_owned();
         }
     }
+    descriptions.extend(wakes.map(|format| format.describe(layout, &carrier.event.attr)));
 }
 
 /// What makes ordinary records of what the programs write into a ring; `None` where they write
 /// nothing.
-pub(crate) fn expander(
-    events: &[OpenEvent],
-    ring: &MappedRing,
-    schedule: Option<Range<u64>>,
-) -> Option<Expander> {
+pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) -> Option<Expander> {
     let mut members = ring.members.iter();
     let (event, instance) = members.find(|(event, _)| events[*event].event.is_carrier)?;
     let carrier = &events[*event];
@@ -373,7 +392,7 @@ pub(crate) fn expander(
         Some((event.instances[*instance].id, tracepoint as u32))
     });
     let layout = Layout::new(&carrier.event.attr);
-    let mut expander = Expander::new(layout, id, traced.collect(), schedule);
+    let mut expander = Expander::new(layout, id, traced.collect(), given);
     // The sampled event's own id is that of perf's samples.
     if events.iter().any(|event| is_sampled(&event.event) && has_dumps(&event.event)) {
         expander.samples_go_by_carrier();

@@ -1,5 +1,5 @@
-//! Where the kernel's scheduler is: a stack that is taken within a switch begins with what takes it,
-//! which is left out.
+//! Functions of the kernel by which stacks are read. One that is taken where the scheduler switches or
+//! wakes begins with what takes it, which is left out; one of a wake-up says whether it is an interrupt's.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -10,74 +10,185 @@ use whit_sys::privilege;
 
 use crate::roots::Roots;
 
-/// The function that switches.
-const SCHEDULE: &[u8] = b"__schedule";
 /// How much of `/proc/kallsyms` is read at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 /// Frames that a stack may begin with before the scheduler's.
 const OWN_FRAMES_MAX: usize = 8;
 
-/// The addresses of `__schedule`; `None` where the kernel hides them.
-pub(super) fn find(roots: &Roots) -> Option<Range<u64>> {
+/// What a function is known for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Landmark {
+    /// It switches.
+    Switch,
+    /// It wakes.
+    Wake,
+    /// The kernel is entered there by an interrupt of a device, the timer or another CPU.
+    Interrupt,
+    /// It does what interrupts have left to be done later.
+    Softirq,
+    /// On the way out of an interrupt: what is done there is the thread's own business.
+    Exit,
+}
+
+impl Landmark {
+    fn of(name: &[u8]) -> Option<Landmark> {
+        Some(match name {
+            b"__schedule" => Landmark::Switch,
+            b"try_to_wake_up" => Landmark::Wake,
+            b"asm_common_interrupt" => Landmark::Interrupt,
+            b"handle_softirqs" | b"__do_softirq" => Landmark::Softirq,
+            b"irqentry_exit" | b"irqentry_exit_to_user_mode" | b"exit_to_user_mode_loop" => {
+                Landmark::Exit
+            }
+            name if name.starts_with(b"asm_sysvec_") => Landmark::Interrupt,
+            _ => return None,
+        })
+    }
+}
+
+/// Where in the kernel a thread was, or what had interrupted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// In its own name.
+    #[default]
+    Thread,
+    /// An interrupt.
+    Interrupt,
+    /// What interrupts leave to be done later.
+    Softirq,
+}
+
+/// Where these functions are; none where the kernel hides it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Landmarks(Vec<(Landmark, Range<u64>)>);
+
+impl Landmarks {
+    /// A stack without what is in front of the scheduler's function.
+    pub(super) fn trim<'a>(&self, frames: &'a [u64], scheduler: Option<Landmark>) -> &'a [u64] {
+        let is_there = |frame: &u64| {
+            let mut found = self.0.iter().filter(|(landmark, _)| Some(*landmark) == scheduler);
+            found.any(|(_, range)| range.contains(frame))
+        };
+        let first = frames.iter().take(OWN_FRAMES_MAX).position(is_there);
+        &frames[first.unwrap_or(0)..]
+    }
+
+    /// In what context a stack of the kernel was taken: the innermost frame that tells.
+    pub(super) fn context(&self, frames: &[u64]) -> Context {
+        let tells = |frame: &u64| {
+            let (landmark, _) = self.0.iter().find(|(_, range)| range.contains(frame))?;
+            match landmark {
+                Landmark::Interrupt => Some(Context::Interrupt),
+                Landmark::Softirq => Some(Context::Softirq),
+                Landmark::Exit => Some(Context::Thread),
+                Landmark::Switch | Landmark::Wake => None,
+            }
+        };
+        frames.iter().find_map(tells).unwrap_or_default()
+    }
+}
+
+/// Looks them up: all, or just the one that switches. `None` where the kernel hides them.
+pub(super) fn find(roots: &Roots, all: bool) -> Option<Landmarks> {
     let file = {
         // The kernel decides at the opening whether addresses are shown.
         let _in_force = privilege::raise(&[Capability::Syslog]);
         File::open(roots.proc.join("kallsyms")).ok()?
     };
-    find_in(BufReader::with_capacity(BUFFER_BYTES, file)).ok()?
+    find_in(BufReader::with_capacity(BUFFER_BYTES, file), all).ok()
 }
 
 /// Symbols come in the order of their addresses: the next one is the end.
-fn find_in(mut kallsyms: impl BufRead) -> io::Result<Option<Range<u64>>> {
-    let (mut line, mut start) = (Vec::new(), None);
+fn find_in(mut kallsyms: impl BufRead, all: bool) -> io::Result<Landmarks> {
+    let (mut line, mut started, mut found) = (Vec::new(), None, Vec::new());
     loop {
         line.clear();
-        if kallsyms.read_until(b'\n', &mut line)? == 0 {
-            return Ok(None);
+        let is_enough = !all && !found.is_empty();
+        if is_enough || kallsyms.read_until(b'\n', &mut line)? == 0 {
+            return Ok(Landmarks(found));
         }
         let mut words = line.trim_ascii_end().split(|byte| *byte == b' ');
         let (digits, name) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
-        if start.is_none() && name != SCHEDULE {
+        let wanted = Landmark::of(name).filter(|what| all || *what == Landmark::Switch);
+        if started.is_none() && wanted.is_none() {
             continue;
         }
         let digits = std::str::from_utf8(digits).ok();
         let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
-        match start {
-            None if address == 0 => return Ok(None),
-            None => start = Some(address),
-            Some(start) if address > start => return Ok(Some(start..address)),
-            Some(_) => {}
+        if let Some((landmark, start)) = started
+            && address > start
+        {
+            found.push((landmark, start..address));
+            started = None;
+        }
+        match wanted {
+            Some(_) if address == 0 => return Ok(Landmarks::default()),
+            Some(landmark) if started.is_none() => started = Some((landmark, address)),
+            _ => {}
         }
     }
 }
 
-/// A stack without what is in front of the scheduler.
-pub(super) fn trim<'a>(frames: &'a [u64], schedule: Option<&Range<u64>>) -> &'a [u64] {
-    let Some(schedule) = schedule else { return frames };
-    let first = frames.iter().take(OWN_FRAMES_MAX).position(|frame| schedule.contains(frame));
-    &frames[first.unwrap_or(0)..]
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn the_scheduler_ends_where_the_next_symbol_begins() {
-        let shown = b"ffffffff81000000 T _text
+    /// As the kernel shows them; what matters of Linux 6.18.
+    const SHOWN: &[u8] = b"ffffffff81000000 T _text
+ffffffff81000d40 T asm_common_interrupt
+ffffffff81000df0 T asm_sysvec_apic_timer_interrupt
+ffffffff81000e10 T asm_exc_page_fault
+ffffffff81360020 t handle_softirqs
+ffffffff81360400 t other
+ffffffff813a8510 T try_to_wake_up
+ffffffff813a8a00 t other
+ffffffff821f1000 T irqentry_exit
+ffffffff821f1100 t other
 ffffffff821f7c80 t __pfx___schedule
 ffffffff821f7c90 t __schedule
 ffffffff821f7c90 t alias
 ffffffff821f8be0 T schedule
-" as &[u8];
-        let range = 0xffff_ffff_821f_7c90..0xffff_ffff_821f_8be0;
-        assert_eq!(find_in(shown).unwrap(), Some(range.clone()));
-        assert_eq!(find_in(&b"0000000000000000 t __schedule\n"[..]).unwrap(), None);
-        assert_eq!(find_in(&b""[..]).unwrap(), None);
+";
+    pub(crate) const IN_SCHEDULE: u64 = 0xffff_ffff_821f_8298;
+    pub(crate) const IN_WAKE_UP: u64 = 0xffff_ffff_813a_8600;
+    pub(crate) const IN_TIMER: u64 = 0xffff_ffff_8100_0df9;
+    const IN_PAGE_FAULT: u64 = 0xffff_ffff_8100_0e1a;
+    const IN_SOFTIRQS: u64 = 0xffff_ffff_8136_0111;
+    const IN_EXIT: u64 = 0xffff_ffff_821f_1011;
 
-        let frames = [1, 2, 0xffff_ffff_821f_8298, 3];
-        assert_eq!(trim(&frames, Some(&range)), &frames[2..]);
-        assert_eq!(trim(&frames, None), &frames);
-        assert_eq!(trim(&frames[..2], Some(&range)), &frames[..2]);
+    pub(crate) fn landmarks() -> Landmarks {
+        find_in(SHOWN, true).unwrap()
+    }
+
+    #[test]
+    fn functions_end_where_the_next_symbol_begins() {
+        let schedule = (Landmark::Switch, 0xffff_ffff_821f_7c90..0xffff_ffff_821f_8be0);
+        let all = landmarks();
+        assert_eq!((all.0.len(), all.0.last()), (6, Some(&schedule)));
+        assert_eq!(find_in(SHOWN, false).unwrap(), Landmarks(vec![schedule]));
+        let hidden = &b"0000000000000000 t __schedule\n"[..];
+        assert_eq!(find_in(hidden, true).unwrap(), Landmarks::default());
+        assert_eq!(find_in(&b""[..], true).unwrap(), Landmarks::default());
+    }
+
+    #[test]
+    fn stacks_begin_with_the_scheduler() {
+        let frames = [1, 2, IN_SCHEDULE, 3, IN_WAKE_UP];
+        let all = landmarks();
+        assert_eq!(all.trim(&frames, Some(Landmark::Switch)), &frames[2..]);
+        assert_eq!(all.trim(&frames, Some(Landmark::Wake)), &frames[4..]);
+        assert_eq!(all.trim(&frames, None), &frames);
+        assert_eq!(all.trim(&frames[..2], Some(Landmark::Switch)), &frames[..2]);
+        assert_eq!(Landmarks::default().trim(&frames, Some(Landmark::Switch)), &frames);
+    }
+
+    #[test]
+    fn interrupts_are_told_from_what_threads_do() {
+        let context = |frames: &[u64]| landmarks().context(frames);
+        assert_eq!(context(&[IN_WAKE_UP, 7, IN_TIMER, 8]), Context::Interrupt);
+        assert_eq!(context(&[IN_WAKE_UP, IN_SOFTIRQS, IN_TIMER]), Context::Softirq);
+        assert_eq!(context(&[IN_WAKE_UP, IN_EXIT, IN_TIMER]), Context::Thread);
+        assert_eq!(context(&[IN_WAKE_UP, IN_PAGE_FAULT]), Context::Thread);
+        assert_eq!(context(&[]), Context::Thread);
     }
 }

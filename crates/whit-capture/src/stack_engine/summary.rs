@@ -45,6 +45,8 @@ pub struct StackSummary {
     pub switches: Counts,
     /// The program that tells of tracepoints.
     pub traces: PartSummary,
+    /// The program that tells of wake-ups.
+    pub wakes: PartSummary,
     /// Processes and tables.
     pub follow: FollowCounts,
     /// What readers made of their records.
@@ -75,10 +77,11 @@ impl StackSummary {
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
-        let traces = self.traces.runs;
-        ledger.programs += u64::from(traces.runs > 0);
-        let runs = self.sample_runs.0 + self.switch_runs.0 + traces.runs;
-        let time_ns = self.sample_runs.1 + self.switch_runs.1 + traces.run_time_ns;
+        let others = [self.traces.runs, self.wakes.runs];
+        ledger.programs += others.iter().filter(|of| of.runs > 0).count() as u64;
+        let sum = |of: fn(&RunStatistics) -> u64| others.iter().map(of).sum::<u64>();
+        let runs = self.sample_runs.0 + self.switch_runs.0 + sum(|of| of.runs);
+        let time_ns = self.sample_runs.1 + self.switch_runs.1 + sum(|of| of.run_time_ns);
         if runs > 0 {
             ledger.measurement = BpfMeasurement::Statistics;
             ledger.runs += runs;
@@ -88,7 +91,8 @@ impl StackSummary {
 
     /// A count of all programs.
     fn sum(&self, of: impl Fn(&Counts) -> u64) -> u64 {
-        [&self.samples, &self.switches, &self.traces.counts].map(of).iter().sum()
+        let all = [&self.samples, &self.switches, &self.traces.counts, &self.wakes.counts];
+        all.map(of).iter().sum()
     }
 
     /// Walks that ended for a reason, of all programs.
@@ -109,6 +113,7 @@ impl fmt::Display for StackSummary {
         if self.switch_runs.0 > 0 {
             write!(f, " of {:.2} µs", average(self.switch_runs))?;
         }
+        self.wakes.write(f, "wake-ups")?;
         self.traces.write(f, "hits of tracepoints")?;
         let (walks, frames) = (self.sum(|of| of.walks), self.sum(|of| of.frames));
         write!(

@@ -153,24 +153,30 @@ fn counts_and_times_are_those_of_the_kernel() {
     });
 }
 
+/// A recorder by the BPF engine, with its cache in a folder; tried first, which fills that.
+fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, Skip> {
+    let recorder = || {
+        let mut recorder = whit_record(data, &["--engine=bpf"]);
+        recorder.args(arguments).env("XDG_CACHE_HOME", cache);
+        recorder
+    };
+    let probe = recorder().arg("true").output().expect("run whit");
+    let said = String::from_utf8_lossy(&probe.stderr);
+    match probe.status.success() {
+        true => Ok(recorder()),
+        false if said.contains("BPF program") => Err(Skip(format!("no BPF here: {}", said.trim()))),
+        false => panic!("{said}"),
+    }
+}
+
 /// The program at the switch types it as the kernel's own records do, and each has its stack.
 #[test]
 fn the_bpf_engine_tells_of_every_switch() {
     check("the_bpf_engine_tells_of_every_switch", || {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
-        let arguments = ["--engine=bpf", "-g", "--switch-events", "-e", "cpu-clock"];
-        let mut recorder = whit_record(&data, &arguments);
-        recorder.env("XDG_CACHE_HOME", dir.path());
-        let probe = recorder.arg("true").output().expect("run whit");
-        let said = String::from_utf8_lossy(&probe.stderr);
-        if !probe.status.success() {
-            assert!(said.contains("BPF program"), "{said}");
-            return Err(Skip(format!("no BPF here: {}", said.trim())));
-        }
-        let mut recorder = whit_record(&data, &arguments);
-        recorder.env("XDG_CACHE_HOME", dir.path());
-        let (all, steal_ns) = record_waits(&mut recorder)?;
+        let arguments = ["-g", "--switch-events", "-e", "cpu-clock"];
+        let (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
         for counted in &all {
             assert_counts(&data, counted, steal_ns);
         }
@@ -225,26 +231,77 @@ fn wake_ups_split_waits() {
         let events = format!("cpu-clock,{CS},{switch},{waking},{wakeup}");
         let arguments = ["-a", "-g", "--switch-events", "-e", &events];
         let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
-        let mut fully_woken = 0;
-        for counted in &all {
-            let json = assert_counts(&data, counted, steal_ns);
-            let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
-            let tolerance_ns = counted.tolerance_ns() + steal_ns;
-            let expected_ns = counted.run_delay_ns;
-            assert!(runnable_ns <= expected_ns + tolerance_ns, "{counted:?} {}", json["total"]);
-            // What an idle CPU wakes, not every kernel lets a tracepoint tell.
-            if sum(&json, "woken_count") == sum(&json, "sync_count") {
-                fully_woken += 1;
-                let off_ns = runnable_ns.abs_diff(expected_ns);
-                assert!(
-                    off_ns <= tolerance_ns,
-                    "off by {off_ns} ns: {counted:?} {}",
-                    json["total"]
-                );
-            }
+        assert_delays(&data, &all, steal_ns);
+        Ok(())
+    });
+}
+
+/// The kernel's waiting time of each thread is what it was runnable for.
+fn assert_delays(data: &Path, all: &[Counted], steal_ns: u64) {
+    let mut fully_woken = 0;
+    for counted in all {
+        let json = assert_counts(data, counted, steal_ns);
+        let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
+        let tolerance_ns = counted.tolerance_ns() + steal_ns;
+        let expected_ns = counted.run_delay_ns;
+        assert!(runnable_ns <= expected_ns + tolerance_ns, "{counted:?} {}", json["total"]);
+        // What an idle CPU wakes, not every kernel lets a tracepoint tell.
+        if sum(&json, "woken_count") == sum(&json, "sync_count") {
+            fully_woken += 1;
+            let off_ns = runnable_ns.abs_diff(expected_ns);
+            assert!(off_ns <= tolerance_ns, "off by {off_ns} ns: {counted:?} {}", json["total"]);
         }
-        // Those that compute or yield are only preempted.
-        assert!(fully_woken >= 4, "{fully_woken}");
+    }
+    // Those that compute or yield are only preempted.
+    assert!(fully_woken >= 4, "{fully_woken}");
+}
+
+/// A program tells of the wake-ups of those who are recorded, whoever wakes them.
+#[test]
+fn the_bpf_engine_tells_who_ended_waits() {
+    check("the_bpf_engine_tells_who_ended_waits", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        for everybody in [&[][..], &["-a"]] {
+            let arguments = [&["--wakeups", "-e", "cpu-clock"], everybody].concat();
+            let (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
+            assert_delays(&data, &all, steal_ns);
+            // Those that play wake each other, from the function that does.
+            let played = switches(&data, &["--tid", &all[0].tid.to_string(), "-S", "play"]);
+            let number = |value: &Value| value.as_u64().expect("a number");
+            let mut by_play = 0;
+            for waker in played["wakers"].as_array().expect("wakers") {
+                let tid = &played["threads"][number(&waker["thread"]) as usize]["tid"];
+                let stack = waker["stack"].as_array().expect("a stack").iter();
+                let names: Vec<_> =
+                    stack.map(|at| &played["functions"][number(at) as usize]["name"]).collect();
+                if number(tid) == all[1].tid && names.iter().any(|name| *name == "play") {
+                    assert_eq!(names[0], "try_to_wake_up", "the program's own frames: {names:?}");
+                    by_play += number(&waker["count"]);
+                }
+            }
+            let woken = sum(&played, "woken_count");
+            assert!(woken > 100 && by_play * 100 >= woken * 95, "{by_play} of {woken}");
+            // Timers wake those that sleep: interrupts of whoever runs there, mostly of nobody.
+            let slept =
+                text(whit().args(["switches", "--wakers", "-S", "sleep_often", "-i"]).arg(&data));
+            assert!(slept.contains("by an interrupt of "), "{slept}");
+            let printed = text(perf()?.args(["script", "-F", "event,trace,ip", "-i"]).arg(&data));
+            assert!(printed.contains("sched:sched_waking: comm=waits pid="), "{printed:.2000}");
+        }
+        Ok(())
+    });
+}
+
+/// With the ring engine it is the tracepoint.
+#[test]
+fn the_ring_engine_records_wake_ups_by_their_tracepoint() {
+    check("the_ring_engine_records_wake_ups_by_their_tracepoint", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let arguments = ["-a", "-g", "--wakeups", "-e", &format!("cpu-clock,{CS}")];
+        let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
+        assert_delays(&data, &all, steal_ns);
         Ok(())
     });
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Wake-ups, with the stacks of the thread that wakes: of those who are woken out of a wait and are recorded,
+ * whoever wakes them.
+ *
+ * Part of stacks.bpf.c.
+ */
+
+/* A wake-up by the current thread, or by an interrupt of it. */
+struct tell_wake {
+	u8 kind;
+	/* WAKE_HAS_NAME. */
+	u8 flags;
+	s16 prio;
+	/* Who is woken. */
+	s32 tid;
+	u64 user_stack;
+	u64 kernel_stack;
+	/* The name of the one that is woken. */
+	char comm[TASK_COMM_LEN];
+	/* Where it will run. */
+	u32 target_cpu;
+	/* That of the one that wakes, where it is not recorded itself. */
+	char waker_comm[TASK_COMM_LEN];
+};
+
+/* As bytes: without and with the waker's name. */
+#define TELL_WAKE_BYTES 44
+#define TELL_WAKE_NAMED_BYTES 60
+
+#define WAKE_HAS_NAME 1
+
+/* A thread's wake-ups and switches come from the same place in its program. */
+#define WAKE_SALT 0x57414b45ull
+
+/* A function of its own, as tell_switch() is. */
+static __attribute__((noinline)) int tell_wake(u64 *ctx, struct scratch *scratch)
+{
+	struct task_struct *wakee = (void *)ctx[0], *waker = bpf_get_current_task_btf();
+	struct tell_wake record = { .kind = TELL_WAKE };
+	u64 process = process_of(waker->tgid), size = TELL_WAKE_BYTES;
+	u32 tid = waker->pid;
+
+	if (!settings.is_system_wide && !(process_of(wakee->tgid) & PROCESS_IS_TARGET))
+		return 0;
+	scratch->counts.runs++;
+	record.prio = wakee->prio;
+	record.tid = wakee->pid;
+	if (__builtin_preserve_field_info(wakee->thread_info.cpu, BPF_FIELD_EXISTS))
+		record.target_cpu = wakee->thread_info.cpu;
+	else
+		record.target_cpu = wakee->cpu;
+	bpf_probe_read_kernel(record.comm, TASK_COMM_LEN, &wakee->comm);
+	if (!settings.is_system_wide && !(process & PROCESS_IS_TARGET)) {
+		record.flags = WAKE_HAS_NAME;
+		bpf_probe_read_kernel(record.waker_comm, TASK_COMM_LEN, &waker->comm);
+		size = TELL_WAKE_NAMED_BYTES;
+	}
+
+	/* Of who is not known there are neither mappings nor tables. */
+	struct user_registers user = {};
+	u32 has_user = settings.user_stacks && waker->mm && process;
+
+	if (has_user)
+		registers_of(waker, &user);
+	struct memo *memo = memo_take(tid, user.ip, user.sp ^ WAKE_SALT);
+
+	if (settings.kernel_stacks)
+		record.kernel_stack = kernel_stack(ctx, scratch, memo, tid, (u64)waker->stack);
+	if (has_user)
+		record.user_stack = user_stack(ctx, scratch, memo, tid, process, &user);
+	if (memo) {
+		memo->tid = tid;
+		memo->is_busy = 0;
+	}
+	tell(ctx, scratch, &record, size);
+	return 0;
+}
+
+/* (struct task_struct *wakee) */
+SEC("tp_btf/sched_waking")
+int woken(u64 *ctx)
+{
+	struct task_struct *wakee = (void *)ctx[0], *waker = bpf_get_current_task_btf();
+	struct scratch *scratch;
+	u64 frame;
+
+	/*
+	 * It never left its CPU. Only here may an interrupt come and wake as well, which finds this program
+	 * busy on its CPU: so there is nothing done before.
+	 */
+	if (wakee->pid == waker->pid)
+		return 0;
+	scratch = scratch_of(OF_WAKES);
+	if (!scratch)
+		return 0;
+	asm volatile("%0 = r10" : "=r"(frame));
+	/* Through memory it becomes a number. */
+	scratch->frame = frame;
+	return tell_wake(ctx, scratch);
+}
