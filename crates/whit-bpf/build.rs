@@ -6,8 +6,14 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
-const HEADERS: [&str; 5] =
-    ["bpf/kernel.h", "bpf/perf_event_id.h", "bpf/traced.h", "bpf/unwind.h", "bpf/woken.h"];
+const HEADERS: [&str; 6] = [
+    "bpf/kernel.h",
+    "bpf/perf_event_id.h",
+    "bpf/switch_state.h",
+    "bpf/traced.h",
+    "bpf/unwind.h",
+    "bpf/woken.h",
+];
 const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
     (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \
     the environment variable CLANG";

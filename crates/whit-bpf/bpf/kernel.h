@@ -146,6 +146,8 @@ static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158
 static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
+/* __builtin_preserve_type_info(): whether the running kernel has a type that goes with ours. */
+#define BPF_TYPE_EXISTS 0
 /* __builtin_preserve_field_info(): whether the running kernel has a field. */
 #define BPF_FIELD_EXISTS 2
 

@@ -10,6 +10,7 @@
  */
 #include "kernel.h"
 #include "perf_event_id.h"
+#include "switch_state.h"
 
 #define UNWIND_FN __attribute__((noinline))
 #define UNWIND_INLINE ALWAYS_INLINE
@@ -166,7 +167,8 @@ struct tell_sample {
 /* The thread of the record is switched out for another. */
 struct tell_switch {
 	u8 kind;
-	/* Bits: whether it, and whether the other, are recorded; whether it was preempted. */
+	/* Bits: whether it, and whether the other, are recorded; whether it was preempted, and that
+	 * within the kernel. */
 	u8 flags;
 	/* Its state. */
 	u16 state;
@@ -184,6 +186,7 @@ enum {
 	SWITCH_PREV_IS_TARGET = 1,
 	SWITCH_NEXT_IS_TARGET = 2,
 	SWITCH_IS_PREEMPTION = 4,
+	SWITCH_IS_WITHIN_KERNEL = 8,
 };
 
 /* What happened on a CPU, by each program. */
@@ -730,6 +733,10 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct scratch *scrat
 	u32 is_preemption = ctx[0] & 1 || record.state == TASK_RUNNING;
 	if (is_preemption)
 		record.flags |= SWITCH_IS_PREEMPTION;
+	else
+		record.state = switch_state(ctx, record.state);
+	if (ctx[0] & 1)
+		record.flags |= SWITCH_IS_WITHIN_KERNEL;
 	u32 tid = prev->pid;
 	/* The idle thread has no stack to tell of. */
 	if (record.flags & SWITCH_PREV_IS_TARGET && tid) {

@@ -15,6 +15,7 @@ const STACK_HEAD_BYTES: usize = 16;
 const PREV_IS_TARGET: u8 = 1;
 const NEXT_IS_TARGET: u8 = 2;
 const IS_PREEMPTION: u8 = 4;
+const IS_WITHIN_KERNEL: u8 = 8;
 
 /// What a wake-up is marked with: the waker's name is behind it.
 const HAS_NAME: u8 = 1;
@@ -80,6 +81,8 @@ pub struct SwitchRecord {
     pub next_is_target: bool,
     /// The thread could have gone on.
     pub is_preemption: bool,
+    /// And was taken off while it was in the kernel, whatever its state.
+    pub is_within_kernel: bool,
     /// `TASK_*` of the thread that goes; 0 is runnable.
     pub state: u16,
     /// Process of the thread that comes.
@@ -153,6 +156,7 @@ impl<'a> Told<'a> {
                 prev_is_target: first & PREV_IS_TARGET != 0,
                 next_is_target: first & NEXT_IS_TARGET != 0,
                 is_preemption: first & IS_PREEMPTION != 0,
+                is_within_kernel: first & IS_WITHIN_KERNEL != 0,
                 state: short,
                 next_pid: half(4)?,
                 user_stack: stack(8)?,
@@ -214,6 +218,7 @@ mod tests {
             prev_is_target: true,
             next_is_target: false,
             is_preemption: true,
+            is_within_kernel: false,
             state: 2,
             next_pid: 44,
             next_tid: 45,

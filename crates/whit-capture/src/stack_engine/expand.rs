@@ -16,6 +16,7 @@ use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 
 use super::schedule::{Context, Landmark, Landmarks};
+use super::task_state;
 use super::traces::Traces;
 use super::wakes::{WAKE_ID, WakeFormat, Wakes};
 use crate::pieces::Pieces;
@@ -300,7 +301,9 @@ impl Expander {
         if switch.prev_is_target {
             self.counts.records += 1;
             let ip = self.collect(switch.kernel_stack, switch.user_stack, Some(Landmark::Switch));
-            self.push_sample(self.carrier, prefix, misc::KERNEL, ip, SWITCH_PERIOD, out);
+            self.begin_sample(self.carrier, prefix, ip, SWITCH_PERIOD);
+            self.body.extend(task_state::raw(switch));
+            push_record(out, record_type::SAMPLE, misc::KERNEL, &self.body);
         }
         self.last_next = next;
     }
@@ -485,6 +488,9 @@ mod tests {
         let mut described = attr();
         described.sample_type = Layout::new(&described).sample_type();
         let layout = SampleLayout::new(&described);
+        let mut of_switch = described.clone();
+        of_switch.sample_type |= SampleType::RAW;
+        let of_switch = SampleLayout::new(&of_switch);
         for seam in (0..=bytes.len()).step_by(8) {
             let mut expander = expander();
             let out = expand(&mut expander, &bytes, seam);
@@ -493,11 +499,14 @@ mod tests {
                 rest = tail;
                 seen.push(match record.header.kind {
                     record_type::SAMPLE => {
+                        let is_switch = record.body[..8] == CARRIER.to_le_bytes();
+                        let layout = if is_switch { &of_switch } else { &layout };
                         let sample = layout.parse(record.body).unwrap();
                         let chain: Vec<u64> = sample.callchain.iter().collect();
                         let tid = sample.pid_tid.unwrap().1.0;
                         let head = (sample.id.unwrap(), tid, sample.time.unwrap().0);
-                        format!("{head:?} {} {:x?}", sample.period.unwrap(), chain)
+                        let raw = sample.raw.map_or(String::new(), |raw| format!(" {raw:x?}"));
+                        format!("{head:?} {} {:x?}{raw}", sample.period.unwrap(), chain)
                     }
                     kind => format!("kind {kind}"),
                 });
@@ -507,8 +516,8 @@ mod tests {
                 "kind 3".to_owned(),
                 "(55, 10, 100) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
                 "(56, 10, 150) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
-                format!("(77, 10, 200) 1 [{in_kernel}, fffffffffffffe00, 401, 402]"),
-                format!("(77, 11, 300) 1 [{in_kernel}]"),
+                format!("(77, 10, 200) 1 [{in_kernel}, fffffffffffffe00, 401, 402] [0, 0, 0, 80]"),
+                format!("(77, 11, 300) 1 [{in_kernel}] [1, 0, 0, 80]"),
             ];
             assert_eq!(seen, wanted, "seam {seam}");
             let counts = expander.counts;

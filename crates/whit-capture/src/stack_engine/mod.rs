@@ -14,6 +14,7 @@ mod modules;
 mod preload;
 mod schedule;
 mod summary;
+mod task_state;
 mod traces;
 mod wakes;
 
@@ -371,7 +372,7 @@ pub(crate) fn describe(
             description.name = COMPARED.to_owned();
         } else if event.event.is_carrier && switches {
             attr.config = software::CONTEXT_SWITCHES;
-            attr.sample_type = sample_type;
+            attr.sample_type = layout.raw_sample_type();
             attr.flags |= AttrFlags::CONTEXT_SWITCH;
             description.name = SWITCHES.to_owned();
         }

@@ -1,6 +1,6 @@
 //! From records to statements: one thread's part.
 
-use super::fact::{Fact, Source, StackRef, Statement, WaitKind};
+use super::fact::{Fact, Source, StackRef, Statement, TaskState, WaitKind};
 use super::roles::{Role, Roles, statement};
 use crate::aggregate::Aggregate;
 use crate::load::{LoadOptions, Prepared};
@@ -83,7 +83,10 @@ impl<'a> Decoder<'a> {
         let raw = parsed.sample.raw.unwrap_or_default();
         match self.roles.role(parsed.event) {
             Role::CpuTime => out.push(Statement { fact: Fact::Sample(stack), ..by }),
-            Role::SwitchStack => out.push(Statement { fact: Fact::SwitchStack(stack), ..by }),
+            Role::SwitchStack => {
+                let fact = Fact::SwitchStack { stack, state: TaskState::from_raw(raw) };
+                out.push(Statement { fact, ..by });
+            }
             Role::Running => out.push(by),
             Role::Switch(fields) => {
                 out.extend(fields.tell(raw, by, stack).into_iter().flatten());

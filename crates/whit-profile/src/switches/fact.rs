@@ -71,6 +71,14 @@ impl TaskState {
         TaskState((prev_state & u64::from(TaskState::NOT_RUNNABLE | TaskState::PREEMPTED)) as u16)
     }
 
+    /// From the raw data of a sample of `context-switches`, where whit's BPF engine says it: a word with
+    /// bit 31 set, and `prev_state` as the tracepoint has it.
+    pub(crate) fn from_raw(raw: &[u8]) -> Option<TaskState> {
+        const IS_KNOWN: u32 = 1 << 31;
+        let word = u32::from_le_bytes(*raw.first_chunk()?);
+        (word & IS_KNOWN != 0).then(|| TaskState::from_prev_state(u64::from(word)))
+    }
+
     /// What a switch in this state is.
     pub fn kind(self) -> WaitKind {
         let is_runnable = self.0 & TaskState::NOT_RUNNABLE == 0;
@@ -114,8 +122,9 @@ pub(crate) enum Fact {
     Out { source: Source, kind: WaitKind, state: Option<TaskState>, stack: StackRef },
     /// It came onto a CPU.
     In { source: Source },
-    /// Its call chain as it is about to leave: a sample of an event that counts context switches.
-    SwitchStack(StackRef),
+    /// Its call chain, and its state where that is recorded, as it is about to leave: a sample of an
+    /// event that counts context switches.
+    SwitchStack { stack: StackRef, state: Option<TaskState> },
     /// It was running: a sample of any other event.
     Sample(StackRef),
     /// It was running, at a place that does not matter.
@@ -158,6 +167,11 @@ mod tests {
         // Preempted on its way to sleep: it could have gone on.
         assert_eq!(of(0x101), (WaitKind::Preempt, "S+".into()));
         assert_eq!(of(u64::MAX).0, WaitKind::Preempt);
+        assert_eq!(TaskState::from_raw(&[2, 0, 0, 0x80]), Some(TaskState(2)));
+        assert_eq!(TaskState::from_raw(&[0, 1, 0, 0x80, 9]), Some(TaskState(0x100)));
+        // What the kernel writes for an event without raw data.
+        assert_eq!(TaskState::from_raw(&[0, 0, 0, 0]), None);
+        assert_eq!(TaskState::from_raw(&[1, 0, 0]), None);
     }
 
     #[test]

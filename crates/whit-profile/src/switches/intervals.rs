@@ -108,6 +108,7 @@ struct RunState {
     witnesses: Witnesses,
     samples: Vec<StackRef>,
     switch_stack: StackRef,
+    switch_state: Option<TaskState>,
     is_open: bool,
 }
 
@@ -307,7 +308,7 @@ impl<S: Sink> Step<'_, S> {
                 self.switch_out(source, switch);
             }
             Fact::In { source } => self.switch_in(source, cpu, time),
-            Fact::SwitchStack(stack) => self.switch_stack(stack, cpu, time),
+            Fact::SwitchStack { stack, state } => self.switch_stack(stack, state, cpu, time),
             Fact::Sample(stack) => self.sample(stack, cpu, time),
             Fact::Running | Fact::Fork { .. } => {
                 self.is_running(cpu, time);
@@ -344,6 +345,7 @@ impl<S: Sink> Step<'_, S> {
             witnesses,
             samples: std::mem::take(&mut self.thread.spare),
             switch_stack: StackRef::NONE,
+            switch_state: None,
             is_open: witnesses == Witnesses::default(),
         });
     }
@@ -357,6 +359,7 @@ impl<S: Sink> Step<'_, S> {
                 if switch.stack == StackRef::NONE {
                     switch.stack = run.switch_stack;
                 }
+                switch.state = switch.state.or(run.switch_state);
                 let moved = matches!((run.cpu, switch.cpu), (Some(a), Some(b)) if a != b);
                 if moved {
                     self.misfits.missing_outs += 1;
@@ -426,16 +429,26 @@ impl<S: Sink> Step<'_, S> {
         });
     }
 
-    fn switch_stack(&mut self, stack: StackRef, cpu: Option<CpuId>, time: TimestampNs) {
+    fn switch_stack(
+        &mut self,
+        stack: StackRef,
+        state: Option<TaskState>,
+        cpu: Option<CpuId>,
+        time: TimestampNs,
+    ) {
         match &mut self.thread.phase {
             // The tracepoint comes first.
-            Phase::Waiting(wait) if wait.switch.stack == StackRef::NONE => {
-                wait.switch.stack = stack;
+            Phase::Waiting(wait) => {
+                let switch = &mut wait.switch;
+                if switch.stack == StackRef::NONE {
+                    switch.stack = stack;
+                }
+                switch.state = switch.state.or(state);
             }
-            Phase::Waiting(_) => {}
             _ => {
                 if let Some(run) = self.is_running(cpu, time) {
                     run.switch_stack = stack;
+                    run.switch_state = state;
                 }
             }
         }

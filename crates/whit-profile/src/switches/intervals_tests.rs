@@ -73,7 +73,7 @@ fn a_switch_has_stack_kind_waker_and_end() {
         &[
             said(10, 1, 7, Fact::In { source: RECORD }),
             said(15, 1, 7, Fact::Sample(stack(1))),
-            said(20, 1, 7, Fact::SwitchStack(stack(2))),
+            said(20, 1, 7, Fact::SwitchStack { stack: stack(2), state: Some(TaskState(1)) }),
             said(21, 1, 7, out(RECORD, WaitKind::Sync)),
             said(30, 0, 8, Fact::Wake(wake)),
             said(31, 0, 9, Fact::Wake(wake)),
@@ -85,6 +85,7 @@ fn a_switch_has_stack_kind_waker_and_end() {
     );
     let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
     assert_eq!((first.out.0, first.kind, first.stack), (21, WaitKind::Sync, stack(2)));
+    assert_eq!((first.state, second.state), (Some(TaskState(1)), None));
     assert_eq!(first.cpu, Some(CpuId(1)));
     assert_eq!(first.end, ended(40, Trust::Whole));
     let woken = first.woken.expect("woken");
@@ -114,7 +115,7 @@ fn two_sources_tell_of_one_switch() {
         &[
             said(10, 0, 7, Fact::Running),
             said(20, 0, 7, traced),
-            said(21, 0, 7, Fact::SwitchStack(stack(3))),
+            said(21, 0, 7, Fact::SwitchStack { stack: stack(3), state: Some(TaskState(1)) }),
             said(22, 0, 7, out(RECORD, WaitKind::Sync)),
             said(30, 0, 7, Fact::In { source: TRACE }),
             said(31, 0, 7, Fact::In { source: RECORD }),
@@ -454,7 +455,7 @@ proptest! {
             let fact = match fact {
                 0 | 1 => out(source, kind),
                 2 | 3 => Fact::In { source },
-                4 => Fact::SwitchStack(stack(0)),
+                4 => Fact::SwitchStack { stack: stack(0), state: None },
                 5 => Fact::Sample(stack(0)),
                 6 => Fact::Wake(Wake { wakee: other, stack: stack(0), from_interrupt: *flag }),
                 7 => Fact::Fork { pid: Pid(other.0), tid: other },

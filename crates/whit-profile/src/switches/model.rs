@@ -179,7 +179,7 @@ pub struct Wait {
     pub cpu: Option<CpuId>,
     /// Why it left.
     pub kind: WaitKind,
-    /// Its state, where a tracepoint recorded it.
+    /// Its state, where a tracepoint or the BPF engine recorded it.
     pub state: Option<TaskState>,
     /// Its call stack at the switch; [`NodeId::NONE`] where none was recorded.
     pub node: NodeId,

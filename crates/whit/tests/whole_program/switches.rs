@@ -169,6 +169,25 @@ fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, 
     }
 }
 
+/// Each switch says in what state the thread was: those that wait for others or for time can be
+/// interrupted, those that are taken off or yield run.
+fn assert_states(data: &Path, all: &[Counted]) {
+    for counted in all {
+        let tid = counted.tid.to_string();
+        let json = switches(data, &["--tid", &tid, "--worst", "100000", "-S", "run"]);
+        let waits = json["worst"].as_array().expect("waits");
+        let of = |kind: &'static str| {
+            let states = waits.iter().filter(move |wait| wait["kind"] == kind);
+            states.map(|wait| wait["state"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
+        };
+        let (sync, preempted) = (of("sync"), of("preemption"));
+        assert!(sync.len() as u64 >= counted.voluntary, "{counted:?} {sync:?}");
+        assert!(sync.iter().all(|state| state == "S"), "{counted:?} {sync:?}");
+        let runs = |state: &String| state == "R" || state == "R+";
+        assert!(preempted.iter().all(runs), "{counted:?} {preempted:?}");
+    }
+}
+
 /// The program at the switch types it as the kernel's own records do, and each has its stack.
 #[test]
 fn the_bpf_engine_tells_of_every_switch() {
@@ -180,6 +199,7 @@ fn the_bpf_engine_tells_of_every_switch() {
         for counted in &all {
             assert_counts(&data, counted, steal_ns);
         }
+        assert_states(&data, &all);
         let tree = text(whit().args(["switches", "-i"]).arg(&data));
         assert!(tree.contains(" schedule"), "{tree}");
         // CPU time between two switches without a sample has no stack; no switch is without.

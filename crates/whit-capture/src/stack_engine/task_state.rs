@@ -1,0 +1,72 @@
+//! The state in which a thread left its CPU, as recordings keep it: the raw data of a sample of
+//! `context-switches` (`docs/bpf-engine.md`).
+
+use whit_bpf::stacks::record::SwitchRecord;
+
+/// Size of the raw data: with the word in front of it, eight bytes.
+const RAW_BYTES: u32 = 4;
+/// Says that there is a state: the kernel itself writes zeros where an event has no raw data.
+const IS_KNOWN: u32 = 1 << 31;
+
+/// `TASK_REPORT` in `include/linux/sched.h`: states that have a letter.
+const REPORTED: u16 = 0x7f;
+/// `TASK_UNINTERRUPTIBLE`, and with it `TASK_NOLOAD` it is `TASK_IDLE`.
+const UNINTERRUPTIBLE: u16 = 0x2;
+const IDLE: u16 = 0x402;
+/// `TASK_RTLOCK_WAIT` and `TASK_FROZEN`, which are reported as uninterruptible.
+const OTHERS: u16 = 0x1000 | 0x8000;
+/// How `sched:sched_switch` reports an idle one, and one that was preempted within the kernel.
+const REPORTED_IDLE: u32 = 0x80;
+const PREEMPTED: u32 = 0x100;
+
+/// Size and state, as `sched:sched_switch` has it in `prev_state`: `__trace_sched_switch_state()`.
+pub(super) fn raw(switch: &SwitchRecord) -> [u8; 8] {
+    let state = match switch.state {
+        _ if switch.is_within_kernel => Some(PREEMPTED),
+        _ if switch.is_preemption => Some(0),
+        state if state & IDLE == IDLE => Some(REPORTED_IDLE),
+        state if state & OTHERS != 0 => Some(u32::from(UNINTERRUPTIBLE)),
+        // What it has of these is not said: it exits, or was woken already.
+        state => (state & REPORTED).checked_ilog2().map(|bit| 1 << bit),
+    };
+    let word = state.map_or(0, |state| state | IS_KNOWN);
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&RAW_BYTES.to_le_bytes());
+    bytes[4..].copy_from_slice(&word.to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_those_of_the_tracepoint() {
+        let switch = |state, is_preemption, is_within_kernel| SwitchRecord {
+            prev_is_target: true,
+            next_is_target: true,
+            is_preemption,
+            is_within_kernel,
+            state,
+            next_pid: 0,
+            next_tid: 0,
+            user_stack: None,
+            kernel_stack: None,
+        };
+        let word = |switch: &SwitchRecord| {
+            let bytes = raw(switch);
+            assert_eq!(bytes[..4], [4, 0, 0, 0]);
+            u32::from_le_bytes(*bytes.last_chunk().unwrap())
+        };
+        let slept = |state| word(&switch(state, false, false));
+        assert_eq!(slept(1), 1 | IS_KNOWN);
+        // TASK_KILLABLE; TASK_INTERRUPTIBLE and freezable.
+        assert_eq!((slept(0x102), slept(0x2001)), (2 | IS_KNOWN, 1 | IS_KNOWN));
+        assert_eq!((slept(0x402), slept(0x1000)), (0x80 | IS_KNOWN, 2 | IS_KNOWN));
+        assert_eq!((slept(0x8000), slept(4)), (2 | IS_KNOWN, 4 | IS_KNOWN));
+        // TASK_WAKING, TASK_DEAD.
+        assert_eq!((slept(0x200), slept(0x80)), (0, 0));
+        assert_eq!(word(&switch(0, true, false)), IS_KNOWN);
+        assert_eq!(word(&switch(1, true, true)), 0x100 | IS_KNOWN);
+    }
+}
