@@ -20,18 +20,22 @@
 /* Memos; a cgroup beyond shares one with another, and is looked up anew after that. */
 #define MEMOS 65536
 
-/* How an event is read. */
+/* How an event is read: bits. */
 enum how {
-	/* What it counted, and how long it was enabled and ran. */
-	TIMED,
-	/* What it counted. It runs when the timed event before it runs. */
-	UNTIMED,
-	/* Not at all: it counts the nanoseconds that the timed event before it runs. */
-	CLOCK,
-	/* As an untimed one; the kernel adds a switch to it right after our program. */
-	SWITCHES,
-	/* The same, timed. */
-	TIMED_SWITCHES,
+	/*
+	 * How long it was enabled and ran is counted too. One without these times runs when the nearest
+	 * timed event before it runs.
+	 */
+	TIMED = 1,
+	/* It counts the nanoseconds that it runs: as long as its times, or those before it, say. */
+	CLOCK = 2,
+	/* It counts switches; the kernel adds one to it right after our program. */
+	SWITCHES = 4,
+	/*
+	 * The kernel counts it, not a PMU: what it counted is a word of memory. One that is timed
+	 * never waits for a counter, nor do those that it times.
+	 */
+	SOFTWARE = 8,
 };
 
 /* No account. */
@@ -41,8 +45,15 @@ enum how {
 const volatile struct {
 	u32 events_count;
 	u32 accounts_count;
+	/* Whether software events are read where the kernel has them, without a call. */
+	u32 reads_memory;
 	u8 how[EVENTS_MAX];
-} settings = { .events_count = 1, .accounts_count = 1 };
+	/* The first word of each event in an account. */
+	u8 word[EVENTS_MAX];
+} settings = { .events_count = 1, .accounts_count = 1, .reads_memory = 1 };
+
+/* Has the verifier take an address for that of a kernel's structure, to be read. From 6.2 on. */
+extern void *bpf_rdonly_cast(const void *address, u32 type) KERNEL_SYMBOL IF_ANY;
 
 /* [CPU * settings.events_count + event] */
 struct {
@@ -52,7 +63,39 @@ struct {
 	__uint(max_entries, 1);
 } events SEC(".maps");
 
-/* What happens on a CPU. Of `last`, there are as many as events. */
+/*
+ * The same indices: the addresses of software events, each a struct perf_event that `events` keeps
+ * from going away. 0: it has to be asked for.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u64));
+	__uint(max_entries, 1);
+} addresses SEC(".maps");
+
+/* An event when it was read last. */
+struct seen {
+	struct bpf_perf_event_value value;
+	/* Its address, as in `addresses`. */
+	u64 address;
+	/* Of a timed software event: its `tstamp` when the kernel was asked for its time last. */
+	u64 stamp;
+	/* Whether its time goes on. */
+	u64 is_on;
+	/*
+	 * How much less it has been enabled than the scheduler's clock shows. That clock may stand a
+	 * while before a switch, and the difference comes out too small then: the largest is right.
+	 */
+	u64 behind;
+};
+
+/* No `tstamp`. */
+#define NEVER 0xffffffffffffffffull
+/* No time. */
+#define UNKNOWN 0xffffffffffffffffull
+
+/* What happens on a CPU. Of `seen`, there are as many as events. */
 struct cpu {
 	/* The account that is open. */
 	u32 account;
@@ -65,20 +108,21 @@ struct cpu {
 	u64 present;
 	/* Accounts that were closed. */
 	u64 changes;
-	/* Reads that failed. */
-	u64 failed_reads;
-	/* Switches that the kernel did not show. */
-	u64 unseen;
-	/* Cgroups deeper than DEPTH_MAX below any watched one. */
-	u64 too_deep;
 	/*
 	 * The account that was closed by a switch which events of switches do not show yet, or NOBODY.
 	 * Theirs is the first one that they show; there is none where the events are off.
 	 */
 	u32 owed;
 	u32 unused;
-	/* The events when they were read last. */
-	struct bpf_perf_event_value last[EVENTS_MAX];
+	/* The address of its runqueue. */
+	u64 runqueue;
+	/* Reads that failed. */
+	u64 failed_reads;
+	/* Switches that the kernel did not show. */
+	u64 unseen;
+	/* Cgroups deeper than DEPTH_MAX below any watched one. */
+	u64 too_deep;
+	struct seen seen[EVENTS_MAX];
 };
 
 struct {
@@ -89,19 +133,20 @@ struct {
 } cpus SEC(".maps");
 
 /*
- * What an event has counted for an account on a CPU; the times are those of timed events alone. That
- * one did not run is added up by itself: where events never wait for a counter it stays 0, however a
- * reader meets the three words.
+ * What events have counted for an account on a CPU: VALUE of each, at its word, and of timed ones
+ * ENABLED and WAITED too. That one did not run is added up by itself: where events never wait for a
+ * counter it stays 0, however a reader meets the words.
  */
-struct count {
-	u64 value;
-	u64 enabled;
-	u64 waited;
+enum {
+	VALUE,
+	ENABLED,
+	WAITED,
+	TIMED_WORDS,
 };
 
-/* Of these, there are as many as events. */
+/* There are as many words as the events have, and some, to fill whole cache lines. */
 struct account {
-	struct count counts[EVENTS_MAX];
+	u64 words[TIMED_WORDS * EVENTS_MAX];
 };
 
 /*
@@ -186,29 +231,130 @@ static ALWAYS_INLINE struct account *open_account(u32 account)
 	return bpf_map_lookup_elem(&accounts, &index);
 }
 
-static ALWAYS_INLINE u32 is_timed(u8 how)
-{
-	return how == TIMED || how == TIMED_SWITCHES;
-}
-
-static ALWAYS_INLINE u32 is_of_switches(u8 how)
-{
-	return how == SWITCHES || how == TIMED_SWITCHES;
-}
-
 /* Gives the switch that closed another account to that one; the rest is for the open one. */
-static ALWAYS_INLINE u64 pay(u32 owed, u32 event, u64 switches)
+static ALWAYS_INLINE u64 pay(u32 owed, u32 word, u64 switches)
 {
 	struct account *account = open_account(owed);
 
-	if (!account || !switches || event >= EVENTS_MAX)
+	if (!account || !switches)
 		return switches;
-	account->counts[event].value++;
+	account->words[word]++;
 	return switches - 1;
 }
 
-/* Adds what events have counted since they were read last to the account that is open. */
-static ALWAYS_INLINE void settle(struct cpu *cpu)
+/*
+ * The clock that events are timed by, as it was when the scheduler began the switch that is under
+ * way; 0 where it cannot be seen.
+ */
+static ALWAYS_INLINE u64 clock_of_switch(struct cpu *cpu)
+{
+	if (!settings.reads_memory || !cpu->runqueue)
+		return 0;
+	struct rq *runqueue = bpf_rdonly_cast((void *)cpu->runqueue, core_type_id(struct rq));
+	return runqueue->clock;
+}
+
+/* The runqueue of the CPU that a task runs on; 0 where the kernel does not say. */
+static ALWAYS_INLINE u64 runqueue_of(struct task_struct *task)
+{
+	if (!core_field_exists(task->se.cfs_rq) || !core_field_exists(task->se.cfs_rq->rq))
+		return 0;
+	return (u64)task->se.cfs_rq->rq;
+}
+
+static ALWAYS_INLINE struct perf_event *in_memory(struct seen *seen)
+{
+	return bpf_rdonly_cast((void *)seen->address, core_type_id(struct perf_event));
+}
+
+static ALWAYS_INLINE u64 count_in_memory(struct seen *seen)
+{
+	/* What is inside is called differently from machine to machine. */
+	return *(const volatile u64 *)&in_memory(seen)->count;
+}
+
+/*
+ * Asks the kernel how long a software event has been enabled; UNKNOWN where it does not say. A
+ * function by itself, which the verifier looks at once, and not for each event again.
+ */
+NOT_INLINE u64 ask_for_time(u32 event, u64 clock)
+{
+	u32 index = bpf_get_smp_processor_id() * settings.events_count + event;
+	struct bpf_perf_event_value now;
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu || !settings.reads_memory || event >= settings.events_count || event >= EVENTS_MAX)
+		return UNKNOWN;
+	struct seen *seen = &cpu->seen[event];
+	struct perf_event *kernels = in_memory(seen);
+	u64 stamp = kernels->tstamp;
+	if (bpf_perf_event_read_value(&events, index, &now, sizeof(now)))
+		return UNKNOWN;
+	u64 behind = clock - now.enabled;
+	/* Outside of switches: the next one is a chance to be more exact. */
+	seen->stamp = clock ? stamp : NEVER;
+	seen->is_on = kernels->group_leader->state > PERF_EVENT_STATE_OFF;
+	if (clock && (s64)(behind - seen->behind) > 0)
+		seen->behind = behind;
+	return now.enabled;
+}
+
+/*
+ * How long a software event has been enabled. The kernel is asked when the event was switched on or
+ * off since; else it is the scheduler's clock that has gone on.
+ */
+static ALWAYS_INLINE u64 time_of_software(struct seen *seen, u32 event, u64 clock)
+{
+	if (!clock || in_memory(seen)->tstamp != seen->stamp)
+		return ask_for_time(event, clock);
+	return seen->is_on ? clock - seen->behind : seen->value.enabled;
+}
+
+/* Adds what one event has counted since it was read last; false where it cannot be read. */
+static ALWAYS_INLINE u32 settle_timed(struct seen *seen, u32 first, u32 event, u64 clock,
+				      struct account *account, u64 *value, u64 *ran)
+{
+	struct bpf_perf_event_value now;
+	u32 word = settings.word[event];
+
+	if (settings.how[event] & SOFTWARE && settings.reads_memory && seen->address) {
+		now.enabled = time_of_software(seen, event, clock);
+		if (now.enabled == UNKNOWN)
+			return 0;
+		/* The two ways differ by a little; what is too much now is less the next time. */
+		if ((s64)(now.enabled - seen->value.enabled) < 0)
+			now.enabled = seen->value.enabled;
+		now.running = seen->value.running + (now.enabled - seen->value.enabled);
+		now.counter = count_in_memory(seen);
+	} else if (bpf_perf_event_read_value(&events, first + event, &now, sizeof(now))) {
+		return 0;
+	}
+	u64 enabled = now.enabled - seen->value.enabled;
+	*ran = now.running - seen->value.running;
+	*value = now.counter - seen->value.counter;
+	account->words[word + ENABLED] += enabled;
+	account->words[word + WAITED] += enabled - *ran;
+	seen->value = now;
+	return 1;
+}
+
+static ALWAYS_INLINE u64 settle_untimed(struct seen *seen, u8 how, u32 index)
+{
+	u64 counter, before = seen->value.counter;
+
+	if (how & SOFTWARE && settings.reads_memory && seen->address)
+		counter = count_in_memory(seen);
+	else
+		counter = bpf_perf_event_read(&events, index);
+	seen->value.counter = counter;
+	return counter - before;
+}
+
+/*
+ * Adds what events have counted since they were read last to the account that is open. `clock` is
+ * that of the switch, 0 outside of switches.
+ */
+static ALWAYS_INLINE void settle(struct cpu *cpu, u64 clock)
 {
 	u32 first = bpf_get_smp_processor_id() * settings.events_count;
 	struct account *account = open_account(cpu->account);
@@ -218,36 +364,26 @@ static ALWAYS_INLINE void settle(struct cpu *cpu)
 	if (!account)
 		return;
 	for (u32 i = 0; i < settings.events_count && i < EVENTS_MAX; i++) {
-		struct bpf_perf_event_value *last = &cpu->last[i];
-		struct count *count = &account->counts[i];
-		struct bpf_perf_event_value now;
+		struct seen *seen = &cpu->seen[i];
+		u32 word = settings.word[i];
 		u8 how = settings.how[i];
-		u64 value;
+		u64 value = 0;
 
 		if (!(present >> i & 1))
 			continue;
-		if (how == CLOCK) {
-			value = ran;
-		} else if (!is_timed(how)) {
-			now.counter = bpf_perf_event_read(&events, first + i);
-			value = now.counter - last->counter;
-			last->counter = now.counter;
-		} else if (bpf_perf_event_read_value(&events, first + i, &now, sizeof(now))) {
+		if (how & TIMED &&
+		    !settle_timed(seen, first, i, clock, account, &value, &ran)) {
 			cpu->failed_reads++;
 			ran = 0;
 			continue;
-		} else {
-			u64 enabled = now.enabled - last->enabled;
-
-			ran = now.running - last->running;
-			value = now.counter - last->counter;
-			count->enabled += enabled;
-			count->waited += enabled - ran;
-			*last = now;
 		}
-		if (is_of_switches(how) && cpu->owed != NOBODY)
-			value = pay(cpu->owed, i, value);
-		count->value += value;
+		if (how & CLOCK)
+			value = ran;
+		else if (!(how & TIMED))
+			value = settle_untimed(seen, how, first + i);
+		if (how & SWITCHES && cpu->owed != NOBODY)
+			value = pay(cpu->owed, word, value);
+		account->words[word + VALUE] += value;
 	}
 	cpu->owed = NOBODY;
 }
@@ -264,7 +400,7 @@ static ALWAYS_INLINE void go_over(struct cpu *cpu, struct css_set *set, u32 is_s
 	cpu->set = (u64)set;
 	u32 account = account_of(cpu, set);
 	if (account != cpu->account) {
-		settle(cpu);
+		settle(cpu, is_switch ? clock_of_switch(cpu) : 0);
 		if (is_switch)
 			cpu->owed = cpu->account;
 		cpu->account = account;
@@ -321,6 +457,41 @@ int moved(void *arguments)
 	return 0;
 }
 
+/*
+ * Called by who has opened an event, with its descriptor and its index: finds out where the kernel
+ * has it. The descriptor was put into `events` just before, so that it is one of an event.
+ */
+SEC("raw_tp")
+int locate(u64 *arguments)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *table = task->files->fdt;
+	u32 descriptor = arguments[0], index = arguments[1];
+	u64 *address = bpf_map_lookup_elem(&addresses, &index);
+	struct file *file = NULL;
+
+	if (!address)
+		return 1;
+	*address = 0;
+	if (!settings.reads_memory || descriptor >= table->max_fds ||
+	    bpf_probe_read_kernel(&file, sizeof(file), &table->fd[descriptor]) || !file)
+		return 0;
+	file = bpf_rdonly_cast(file, core_type_id(struct file));
+	*address = (u64)file->private_data;
+	return 0;
+}
+
+/* Called for each CPU before it is given other events. */
+SEC("raw_tp")
+int halt(void *arguments)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->present = 0;
+	return 0;
+}
+
 /* Called for each CPU before it counts: what its events show now is nobody's. */
 SEC("raw_tp")
 int begin(void *arguments)
@@ -334,14 +505,22 @@ int begin(void *arguments)
 	if (!cpu)
 		return 1;
 	for (u32 i = 0; i < settings.events_count && i < EVENTS_MAX; i++) {
-		if (settings.how[i] != CLOCK)
-			is_there = !bpf_perf_event_read_value(&events, first + i, &cpu->last[i],
-							      sizeof(cpu->last[i]));
-		if (is_timed(settings.how[i]))
+		struct seen *seen = &cpu->seen[i];
+		u32 index = first + i;
+		u64 *address = bpf_map_lookup_elem(&addresses, &index);
+
+		seen->address = address ? *address : 0;
+		seen->stamp = NEVER;
+		seen->behind = 0;
+		if ((settings.how[i] & (TIMED | CLOCK)) != CLOCK)
+			is_there = !bpf_perf_event_read_value(&events, index, &seen->value,
+							      sizeof(seen->value));
+		if (settings.how[i] & TIMED)
 			has_times = is_there;
-		if (has_times && (is_there || settings.how[i] == CLOCK))
+		if (has_times && (is_there || settings.how[i] & CLOCK))
 			present |= 1ULL << i;
 	}
+	cpu->runqueue = runqueue_of(task);
 	cpu->task = (u64)task;
 	cpu->set = (u64)task->cgroups;
 	cpu->account = account_of(cpu, task->cgroups);
@@ -361,7 +540,7 @@ int flush(void *arguments)
 		return 1;
 	adopt(cpu, task);
 	cpu->is_busy = 1;
-	settle(cpu);
+	settle(cpu, 0);
 	/* In case a move was not seen. */
 	cpu->set = (u64)task->cgroups;
 	cpu->account = account_of(cpu, task->cgroups);

@@ -18,8 +18,12 @@ typedef unsigned long long u64;
 #define NULL ((void *)0)
 #define SEC(name) __attribute__((section(name), used))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOT_INLINE __attribute__((noinline))
 #define __uint(name, value) int(*name)[value]
 #define __array(name, value) typeof(value) *name[]
+/* What the kernel has under this name. */
+#define KERNEL_SYMBOL __attribute__((section(".ksyms")))
+#define IF_ANY __attribute__((weak))
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
@@ -66,7 +70,22 @@ enum cgroup_subsys_id {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+enum perf_event_state {
+	PERF_EVENT_STATE_OFF = -1,
+};
+
+typedef struct {
+	u64 counter;
+} local64_t;
+
 struct perf_event {
+	/* Itself in no group; where that is off, all are. */
+	struct perf_event *group_leader;
+	enum perf_event_state state;
+	/* What it counted; of one that a PMU counts, as far as it was read. */
+	local64_t count;
+	/* When its state or its times changed last. */
+	u64 tstamp;
 	/* The event that this one was inherited from. */
 	struct perf_event *parent;
 	u64 id;
@@ -112,6 +131,35 @@ struct thread_info {
 	u32 cpu;
 };
 
+struct file {
+	/* Of an event's descriptor: its struct perf_event. */
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+/* Of a CPU: what runs, and is to run, there. */
+struct rq {
+	/* The clock that the kernel times its events by, as it was when the scheduler looked last. */
+	u64 clock;
+};
+
+/* The fair tasks of a CPU; `rq` and `se.cfs_rq` are there where fair tasks may be grouped. */
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	u32 cpu;
@@ -124,6 +172,8 @@ struct task_struct {
 	char comm[TASK_COMM_LEN];
 	/* Its kernel stack. */
 	void *stack;
+	struct files_struct *files;
+	struct sched_entity se;
 };
 
 #pragma clang attribute pop
@@ -153,5 +203,9 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */
 #define core_enum(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 1)
+/* Whether the running kernel has a field. */
+#define core_field_exists(field) __builtin_preserve_field_info(field, BPF_FIELD_EXISTS)
+/* BPF_TYPE_ID_TARGET: the number that the running kernel has for a type. */
+#define core_type_id(type) __builtin_btf_type_id(*(typeof(type) *)0, 1)
 
 #endif

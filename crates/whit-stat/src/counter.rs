@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use whit_capture::open::meaning;
-use whit_events::{ResolvedEvent, ResolvedGroup, SoftwareEvent, TYPE_SOFTWARE};
+use whit_events::{ResolvedEvent, ResolvedGroup, SoftwareEvent, TYPE_SOFTWARE, TYPE_TRACEPOINT};
 use whit_sys::Errno;
 
 /// An event to count.
@@ -37,6 +37,12 @@ impl Counter {
     /// Whether it is `context-switches` or `cgroup-switches`.
     pub fn is_of_switches(&self) -> bool {
         self.is_software(&[SoftwareEvent::ContextSwitches, SoftwareEvent::CgroupSwitches])
+    }
+
+    /// Whether the kernel's software counts it: it never waits for a counter.
+    pub fn is_counted_by_kernel(&self) -> bool {
+        let is_software = [TYPE_SOFTWARE, TYPE_TRACEPOINT].contains(&self.event.pmu_type);
+        is_software && self.event.tool.is_none()
     }
 
     fn is_software(&self, events: &[SoftwareEvent]) -> bool {

@@ -7,6 +7,7 @@
 //! stay open as long as the counter.
 
 mod counts;
+mod how;
 mod layout;
 mod program;
 mod reading;
@@ -19,6 +20,7 @@ use whit_types::CpuId;
 
 pub use counts::Count;
 use counts::Table;
+pub use how::{How, Of};
 pub use layout::EVENTS_MAX;
 use layout::{ACCOUNTS_MAX, CpuState};
 use program::{Flushed, Program};
@@ -30,31 +32,6 @@ use crate::error::BpfError;
 
 /// Highest number of a CPU (the kernel's largest `NR_CPUS` is 8192).
 const CPU_MAX: u32 = 65_535;
-
-/// How an event is read. The time of day costs more than a software event's count, and events that
-/// run at the same times need it once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum How {
-    /// What it counted, and how long it was enabled and ran.
-    Timed = 0,
-    /// What it counted. It runs when the nearest timed event before it does: as a member of its
-    /// group, or because neither ever waits for a counter.
-    Untimed = 1,
-    /// Not at all: it counts the nanoseconds that the nearest timed event before it runs.
-    Clock = 2,
-    /// As an untimed one. It counts switches of tasks (`context-switches`, `cgroup-switches`): the
-    /// kernel adds the one that ends an account just after the account was closed.
-    Switches = 3,
-    /// As a timed one, of switches of tasks.
-    TimedSwitches = 4,
-}
-
-impl How {
-    fn is_timed(self) -> bool {
-        matches!(self, How::Timed | How::TimedSwitches)
-    }
-}
 
 /// What is to be counted.
 #[derive(Clone, Debug)]
@@ -141,9 +118,12 @@ impl CgroupCounter {
         events: &[Option<BorrowedFd<'_>>],
     ) -> Result<(), BpfError> {
         self.position(cpu)?;
+        if self.is_attached {
+            self.program.halt(cpu.0)?;
+        }
         for (event, fd) in events.iter().enumerate().take(self.events.len()) {
-            let index = cpu.0 as usize * self.events.len() + event;
-            self.program.set_event(index as u32, *fd)?;
+            let index = (cpu.0 as usize * self.events.len() + event) as u32;
+            self.program.set_event(index, *fd, self.events[event].is_software)?;
         }
         if !self.cpus.contains(&cpu.0) {
             self.cpus.push(cpu.0);
@@ -182,8 +162,8 @@ impl CgroupCounter {
         let since = |event: usize| Some(last.get(event)?.since(*state.last.get(event)?));
         for event in (0..self.events.len()).filter(|event| state.present >> event & 1 == 1) {
             let Some(times) = since(self.timed_by[event]) else { continue };
-            let value = match self.events[event] {
-                How::Clock => times.running_ns,
+            let value = match self.events[event].of {
+                Of::Time => times.running_ns,
                 _ => since(event).unwrap_or_default().value,
             };
             let cell = self.left.cell_mut(account, position, event);
@@ -267,9 +247,8 @@ impl CgroupCounter {
 
 /// Of each event, the nearest timed one at or before it; the first where there is none.
 fn timed_by(events: &[How]) -> Vec<usize> {
-    let nearest = |event: usize| {
-        (0..=event).rev().find(|&other| events[other].is_timed()).unwrap_or_default()
-    };
+    let nearest =
+        |event: usize| (0..=event).rev().find(|&other| events[other].is_timed).unwrap_or_default();
     (0..events.len()).map(nearest).collect()
 }
 
@@ -279,8 +258,8 @@ mod tests {
 
     #[test]
     fn events_have_the_times_of_the_timed_one_before_them() {
-        use How::{Clock, Timed, TimedSwitches, Untimed};
-        let events = [Timed, Clock, Untimed, Timed, TimedSwitches, Untimed];
+        let (timed, untimed) = (How::TIMED, How::UNTIMED);
+        let events = [timed, How::CLOCK, untimed, timed, timed.of_switches(), untimed];
         assert_eq!(timed_by(&events), [0, 0, 0, 3, 4, 4]);
         assert_eq!(timed_by(&[]), [0usize; 0]);
     }

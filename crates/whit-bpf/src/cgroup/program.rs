@@ -12,7 +12,7 @@ use whit_sys::privilege;
 
 use super::How;
 use super::counts::Count;
-use super::layout::{self, account_bytes, account_words, cpu_bytes};
+use super::layout::{AccountLayout, EVENTS_MAX, cpu_bytes};
 use super::tree::Tree;
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
@@ -51,18 +51,14 @@ impl fmt::Debug for Program {
 impl Program {
     /// Loads it for so many events on so many CPUs, and tells it which cgroups are watched.
     pub(super) fn load(events: &[How], cpus: usize, tree: &Tree) -> Result<Program, BpfError> {
-        messages::listen();
-        let attempt = "load the BPF program that counts cgroups";
-        // libelf wants the object aligned, which memory of the heap is.
-        let bytes = OBJECT.to_vec();
-        let load = || {
-            let mut open = ObjectBuilder::default().open_memory(&bytes)?;
-            dimension(&mut open, events, cpus, tree.accounts())?;
-            let _in_force = privilege::raise(&NEEDED);
-            open.load()
+        let layout = AccountLayout::of(events);
+        let sizes = Sizes { events, layout: &layout, cpus, accounts: tree.accounts() };
+        let object = match sizes.load(Software::InMemory) {
+            // Older kernels do not let programs look there.
+            Err(error) if !error.is_permission() => sizes.load(Software::ByCall)?,
+            loaded => loaded?,
         };
-        let object = loading::load(attempt, load)?;
-        let accounts = Accounts::map(&object, events.len(), cpus, tree.accounts())?;
+        let accounts = Accounts::map(&object, layout, cpus, tree.accounts())?;
         let program = Program { object, links: Vec::new(), accounts, sees_moves: false };
         let watched = program.map("watched")?;
         let _in_force = privilege::raise(&NEEDED);
@@ -76,7 +72,12 @@ impl Program {
     }
 
     /// Puts an event where the program finds it, or takes away what was there.
-    pub(super) fn set_event(&self, index: u32, fd: Option<BorrowedFd<'_>>) -> Result<(), BpfError> {
+    pub(super) fn set_event(
+        &self,
+        index: u32,
+        fd: Option<BorrowedFd<'_>>,
+        is_software: bool,
+    ) -> Result<(), BpfError> {
         let events = self.map("events")?;
         let _in_force = privilege::raise(&NEEDED);
         let result = match fd {
@@ -89,7 +90,18 @@ impl Program {
                 other => other,
             },
         };
-        result.map_err(refused("give an event to a BPF program"))
+        result.map_err(refused("give an event to a BPF program"))?;
+        self.locate(index, fd.filter(|_| is_software))
+    }
+
+    /// Tells the program where the kernel has an event, or that it has to ask.
+    fn locate(&self, index: u32, fd: Option<BorrowedFd<'_>>) -> Result<(), BpfError> {
+        // The program takes the last number for no descriptor.
+        let fd = fd.map_or(u64::from(u32::MAX), |fd| fd.as_raw_fd() as u64);
+        let mut arguments = [fd, u64::from(index)].map(u64::to_ne_bytes).concat();
+        let input = ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
+        let located = self.program("locate")?.test_run(input);
+        located.map(|_| ()).map_err(refused("tell a BPF program where an event is"))
     }
 
     /// Has the kernel call it.
@@ -105,6 +117,11 @@ impl Program {
         links.extend(moves.or_else(|_| moved.attach_raw_tracepoint(MOVES)));
         (self.links, self.sees_moves) = (links, sees_moves);
         Ok(())
+    }
+
+    /// Runs `halt` on a CPU: nothing is counted there before it begins again.
+    pub(super) fn halt(&self, cpu: u32) -> Result<(), BpfError> {
+        self.run_on("halt", cpu).map(|_| ())
     }
 
     /// Runs `begin` on a CPU. One that is offline has nothing to begin with.
@@ -166,28 +183,27 @@ fn map_of<'a>(object: &'a Object, name: &'static str) -> Result<Map<'a>, BpfErro
 #[derive(Debug)]
 pub(super) struct Accounts {
     words: MappedWords,
-    /// Words of an account on a CPU.
-    stride: usize,
+    layout: AccountLayout,
     accounts: usize,
 }
 
 impl Accounts {
     fn map(
         object: &Object,
-        events: usize,
+        layout: AccountLayout,
         cpus: usize,
         accounts: usize,
     ) -> Result<Accounts, BpfError> {
-        let stride = account_words(events.max(1));
-        let words = MappedWords::map(map_of(object, "accounts")?.as_fd(), stride * cpus * accounts);
+        let fd = map_of(object, "accounts")?;
+        let words = MappedWords::map(fd.as_fd(), layout.size() * cpus * accounts);
         let words = words.map_err(|error| refused("map what is counted")(error.into()))?;
-        Ok(Accounts { words, stride, accounts })
+        Ok(Accounts { words, layout, accounts })
     }
 
     /// What a CPU has counted of an event for an account.
     pub(super) fn count(&self, account: usize, cpu: u32, event: usize, timed_by: usize) -> Count {
-        let begin = (cpu as usize * self.accounts + account) * self.stride;
-        layout::count(|word| self.words.word(begin + word), event, timed_by)
+        let begin = (cpu as usize * self.accounts + account) * self.layout.size();
+        self.layout.count(|word| self.words.word(begin + word), event, timed_by)
     }
 }
 
@@ -196,36 +212,108 @@ fn is_offline(error: &libbpf_rs::Error) -> bool {
     error.to_string() == std::io::Error::from(whit_sys::Errno::NXIO).to_string()
 }
 
-/// Gives the maps their sizes, before anything is loaded.
-fn dimension(
-    object: &mut OpenObject,
-    how: &[How],
-    cpus: usize,
-    accounts: usize,
-) -> Result<(), libbpf_rs::Error> {
-    // Maps of nothing cannot be made.
-    let events = how.len().max(1);
-    for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        match name.as_str() {
-            "events" => map.set_max_entries((events * cpus) as u32)?,
-            "accounts" => {
-                map.set_max_entries((accounts * cpus) as u32)?;
-                map.set_value_size(account_bytes(events) as u32)?;
-            }
-            "cpus" => map.set_value_size(cpu_bytes(events) as u32)?,
-            "watched" => map.set_max_entries((accounts as u32 - 1).max(1))?,
-            name if name.ends_with(".rodata") => set_up(&mut map, how, accounts),
-            _ => {}
-        }
-    }
-    Ok(())
+/// How the program reads events of software.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Software {
+    InMemory,
+    ByCall,
 }
 
-/// `settings`: the number of events and of accounts, and how each event is read.
-fn set_up(settings: &mut OpenMapMut<'_>, how: &[How], accounts: usize) {
-    let Some(value) = settings.initial_value_mut() else { return };
-    let counts = [how.len() as u32, accounts as u32].map(u32::to_ne_bytes);
-    let bytes = counts.into_iter().flatten().chain(how.iter().map(|how| *how as u8));
-    value.iter_mut().zip(bytes).for_each(|(value, byte)| *value = byte);
+/// What maps are as large as.
+#[derive(Debug)]
+struct Sizes<'a> {
+    events: &'a [How],
+    layout: &'a AccountLayout,
+    cpus: usize,
+    accounts: usize,
+}
+
+impl Sizes<'_> {
+    /// Has the kernel take the programs.
+    fn load(&self, software: Software) -> Result<Object, BpfError> {
+        messages::listen();
+        // libelf wants the object aligned, which memory of the heap is.
+        let bytes = OBJECT.to_vec();
+        loading::load("load the BPF program that counts cgroups", || {
+            let mut open = ObjectBuilder::default().open_memory(&bytes)?;
+            self.give(&mut open, software)?;
+            let _in_force = privilege::raise(&NEEDED);
+            open.load()
+        })
+    }
+
+    /// Gives the maps their sizes, before anything is loaded.
+    fn give(&self, object: &mut OpenObject, software: Software) -> Result<(), libbpf_rs::Error> {
+        // Maps of nothing cannot be made.
+        let events = self.events.len().max(1);
+        for mut map in object.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            match name.as_str() {
+                "events" | "addresses" => map.set_max_entries((events * self.cpus) as u32)?,
+                "accounts" => {
+                    map.set_max_entries((self.accounts * self.cpus) as u32)?;
+                    map.set_value_size((self.layout.size() * size_of::<u64>()) as u32)?;
+                }
+                "cpus" => map.set_value_size(cpu_bytes(events) as u32)?,
+                "watched" => map.set_max_entries((self.accounts as u32 - 1).max(1))?,
+                name if name.ends_with(".rodata") => self.set_up(&mut map, software),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `settings`.
+    fn set_up(&self, settings: &mut OpenMapMut<'_>, software: Software) {
+        let Some(value) = settings.initial_value_mut() else { return };
+        let reads_memory = u32::from(software == Software::InMemory);
+        let numbers = [self.events.len() as u32, self.accounts as u32, reads_memory];
+        let fill = |bytes: Vec<u8>| bytes.into_iter().chain(std::iter::repeat(0)).take(EVENTS_MAX);
+        let how = fill(self.events.iter().map(|how| how.bits()).collect());
+        let words = fill(self.layout.words().iter().map(|&word| word as u8).collect());
+        let bytes = numbers.map(u32::to_ne_bytes).into_iter().flatten().chain(how).chain(words);
+        value.iter_mut().zip(bytes).for_each(|(value, byte)| *value = byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Where the kernel refuses BPF altogether that is said, and there is nothing to test.
+    fn is_refused(error: &BpfError) -> bool {
+        if error.is_permission() {
+            let line = format!("loads_either_way: BPF is refused here: {error}\n");
+            let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
+            if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
+                let log = std::fs::OpenOptions::new().append(true).create(true).open(path);
+                log.and_then(|mut log| log.write_all(line.as_bytes()))
+                    .expect("write WHIT_SKIP_LOG");
+            }
+        }
+        error.is_permission()
+    }
+
+    #[test]
+    fn kernels_that_show_their_memory_and_those_that_do_not_take_the_programs() {
+        let timed = How::TIMED.in_software();
+        let sets = [
+            vec![timed, How::CLOCK, How::UNTIMED.in_software(), How::UNTIMED.of_switches()],
+            vec![How::TIMED, How::UNTIMED.in_software(), timed, timed.of_switches()],
+            vec![timed; EVENTS_MAX],
+        ];
+        for events in &sets {
+            let layout = AccountLayout::of(events);
+            let sizes = Sizes { events, layout: &layout, cpus: 2, accounts: 3 };
+            // The first is refused by older kernels, as it should be.
+            for software in [Software::InMemory, Software::ByCall] {
+                match sizes.load(software) {
+                    Err(error) if is_refused(&error) => return,
+                    Err(error) if software == Software::ByCall => panic!("{error}"),
+                    _ => {}
+                }
+            }
+        }
+    }
 }

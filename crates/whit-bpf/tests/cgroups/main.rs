@@ -8,3 +8,4 @@ mod many;
 mod moves;
 mod sums;
 mod support;
+mod times;

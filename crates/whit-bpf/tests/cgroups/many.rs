@@ -3,7 +3,7 @@
 use whit_bpf::cgroup::{EVENTS_MAX, How};
 
 use crate::support::counting::{
-    ALL, CLOCK, CONTEXT_SWITCHES, Counting, DUMMY, FAULTS, PAGE_FAULTS, SWITCHES,
+    ALL, CLOCK, CONTEXT_SWITCHES, Counting, DUMMY, FAULTS, PAGE_FAULTS, SWITCHES, in_memory,
 };
 use crate::support::group::{Group, Hierarchy};
 use crate::support::load::{forks, shell};
@@ -86,9 +86,9 @@ fn as_many_events_as_there_may_be_are_counted_alike() {
         let group = Hierarchy::of_perf_events()?.make()?;
         let mut events = vec![DUMMY];
         while events.len() < EVENTS_MAX {
-            let timed = (PAGE_FAULTS.0, PAGE_FAULTS.1, How::Timed);
+            let timed = (PAGE_FAULTS.0, PAGE_FAULTS.1, How::TIMED);
             let next = [PAGE_FAULTS, timed, CONTEXT_SWITCHES][events.len() % 3];
-            events.push(next);
+            events.push(if events.len() % 2 == 0 { next } else { in_memory(next) });
         }
         let counting = Counting::of(&events, &[group.watched()])?;
         counting.switch(true);
@@ -109,7 +109,7 @@ fn as_many_events_as_there_may_be_are_counted_alike() {
 #[test]
 fn more_than_there_is_room_for_is_refused_by_name() {
     use whit_bpf::cgroup::{CgroupCounter, Plan};
-    let too_many = vec![How::Timed; EVENTS_MAX + 1];
+    let too_many = vec![How::TIMED; EVENTS_MAX + 1];
     let plan = Plan { events: &too_many, cgroups: &[], possible_cpus: &[0] };
     let error = CgroupCounter::load(&plan).unwrap_err().to_string();
     assert!(error.contains("65 are wanted") && error.contains("room for 64"), "{error}");

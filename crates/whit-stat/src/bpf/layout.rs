@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use whit_bpf::cgroup::{Count, How};
+use whit_bpf::cgroup::{Count, How, Of};
 
 use super::cpu::CpuEvents;
 use crate::counter::Counter;
@@ -45,8 +45,13 @@ impl Layout {
         let mut layout = Layout { how: Vec::new(), events: Vec::new(), begins: Vec::new() };
         for (key, members) in units {
             layout.begins.push((key, layout.events.len()));
+            let counter = |event: Option<usize>| event.map(|event| &distinct[event]);
+            // What leads events of a PMU waits with them.
+            let never_waits = members.iter().all(|&event| is_software(counter(event)));
             for (number, &event) in members.iter().enumerate() {
-                layout.how.push(how(event.map(|event| &distinct[event]), number == 0));
+                let how = how(counter(event), number == 0);
+                let in_memory = if number == 0 { never_waits } else { is_software(counter(event)) };
+                layout.how.push(if in_memory { how.in_software() } else { how });
                 layout.events.push(event);
             }
         }
@@ -106,13 +111,17 @@ impl Layout {
 /// How an event of a unit is read: the first one has the times of all.
 fn how(counter: Option<&Counter>, is_first: bool) -> How {
     let is = |of: fn(&Counter) -> bool| counter.is_some_and(of);
-    match (is_first, is(Counter::is_of_switches)) {
-        (true, true) => How::TimedSwitches,
-        (true, false) => How::Timed,
-        (false, true) => How::Switches,
-        (false, false) if is(Counter::is_clock) => How::Clock,
-        (false, false) => How::Untimed,
-    }
+    let of = match (is(Counter::is_of_switches), is(Counter::is_clock)) {
+        (true, _) => Of::Switches,
+        (_, true) => Of::Time,
+        _ => Of::Events,
+    };
+    How { of, is_timed: is_first, is_software: false }
+}
+
+/// Whether the kernel counts it, which it does those of ours.
+fn is_software(counter: Option<&Counter>) -> bool {
+    counter.is_none_or(Counter::is_counted_by_kernel)
 }
 
 #[cfg(test)]
@@ -146,10 +155,25 @@ mod tests {
         let units: [&[Option<usize>]; 3] =
             [&[None, Some(0), Some(4)], &[Some(1), Some(2), Some(3)], &[Some(5)]];
         let layout = Layout::of(&distinct, &[cpu(0, &units)]);
-        use How::{Clock, Switches, Timed, TimedSwitches, Untimed};
-        assert_eq!(layout.how(), [Timed, Switches, Clock, TimedSwitches, Clock, Untimed, Timed]);
+        let (timed, untimed) = (How::TIMED, How::UNTIMED);
+        let ours = [timed, untimed.of_switches(), How::CLOCK].map(How::in_software);
+        let group = [timed.of_switches(), How::CLOCK, untimed].map(How::in_software);
+        assert_eq!(layout.how(), [&ours[..], &group[..], &[timed]].concat());
         let places: Vec<_> = (0..7).map(|distinct| layout.place(distinct)).collect();
         assert_eq!(places, [Some(1), Some(3), Some(4), Some(5), Some(2), Some(6), None]);
+    }
+
+    #[test]
+    fn what_leads_events_of_a_pmu_waits_with_them() {
+        let distinct = counters("{faults,cycles,cs},{cpu-clock,faults},task-clock");
+        let units: [&[Option<usize>]; 3] =
+            [&[Some(0), Some(1), Some(2)], &[Some(3), Some(4)], &[Some(5)]];
+        let layout = Layout::of(&distinct, &[cpu(0, &units)]);
+        let (timed, untimed) = (How::TIMED, How::UNTIMED);
+        let clock = How { is_timed: true, ..How::CLOCK }.in_software();
+        let mixed = [timed, untimed, untimed.of_switches().in_software()];
+        let software = [clock, untimed.in_software(), clock];
+        assert_eq!(layout.how(), [mixed, software].concat());
     }
 
     #[test]

@@ -13,18 +13,39 @@ use super::group::Group;
 /// An event: its type and number in `include/uapi/linux/perf_event.h`, and how it is read.
 pub(crate) type Event = (u32, u64, How);
 
-pub(crate) const DUMMY: Event = (1, 9, How::Timed);
-pub(crate) const CPU_CLOCK: Event = (1, 0, How::Clock);
-pub(crate) const CPU_CLOCK_READ: Event = (1, 0, How::Timed);
-pub(crate) const TASK_CLOCK: Event = (1, 1, How::Clock);
-pub(crate) const PAGE_FAULTS: Event = (1, 2, How::Untimed);
-pub(crate) const CONTEXT_SWITCHES: Event = (1, 3, How::Switches);
-pub(crate) const TIMED_SWITCHES: Event = (1, 3, How::TimedSwitches);
+pub(crate) const DUMMY: Event = (1, 9, How::TIMED);
+const CPU_CLOCK: Event = (1, 0, How::CLOCK);
+/// It is its own time; where it is not read in memory, what it shows is taken.
+pub(crate) const TIMED_CLOCK: Event = (1, 0, How { is_timed: true, ..How::CLOCK });
+const CPU_CLOCK_READ: Event = (1, 0, How::TIMED);
+const TASK_CLOCK: Event = (1, 1, How::CLOCK);
+pub(crate) const PAGE_FAULTS: Event = (1, 2, How::UNTIMED);
+pub(crate) const CONTEXT_SWITCHES: Event = (1, 3, How::UNTIMED.of_switches());
+pub(crate) const TIMED_SWITCHES: Event = (1, 3, How::TIMED.of_switches());
 
-/// All kinds, with the time base first.
-pub(crate) const ALL: [Event; 6] =
+/// The same event, read in the kernel's memory.
+pub(crate) const fn in_memory(event: Event) -> Event {
+    (event.0, event.1, event.2.in_software())
+}
+
+/// All kinds, with the time base first, as events of software are read.
+pub(crate) const ALL: [Event; 6] = [
+    in_memory(DUMMY),
+    in_memory(CPU_CLOCK),
+    in_memory(TASK_CLOCK),
+    in_memory(PAGE_FAULTS),
+    in_memory(CONTEXT_SWITCHES),
+    in_memory(TIMED_CLOCK),
+];
+/// As events of a PMU are read.
+pub(crate) const BY_CALL: [Event; 6] =
     [DUMMY, CPU_CLOCK, TASK_CLOCK, PAGE_FAULTS, CONTEXT_SWITCHES, CPU_CLOCK_READ];
-/// Indices into [`ALL`].
+/// As events of software behind one of a PMU are.
+pub(crate) const MIXED: [Event; 6] =
+    [DUMMY, CPU_CLOCK, TASK_CLOCK, ALL[FAULTS], ALL[SWITCHES], CPU_CLOCK_READ];
+/// All ways of reading the same events.
+pub(crate) const WAYS: [[Event; 6]; 3] = [ALL, BY_CALL, MIXED];
+/// Indices into each of them.
 pub(crate) const CLOCK: usize = 1;
 pub(crate) const FAULTS: usize = 3;
 pub(crate) const SWITCHES: usize = 4;
@@ -124,7 +145,13 @@ impl Counting {
 
     /// What the events themselves show, which is what everything has counted.
     pub(crate) fn shown(&self, event: usize) -> u64 {
-        self.events.iter().map(|(_, events)| read(&events[event]).value).sum()
+        self.shown_with_times(event).value
+    }
+
+    /// The same with its times.
+    pub(crate) fn shown_with_times(&self, event: usize) -> Count {
+        let shown = self.events.iter().map(|(_, events)| read(&events[event]));
+        shown.fold(Count::default(), Count::plus)
     }
 }
 
