@@ -1,7 +1,7 @@
 //! From sums over workers' call trees to the finished model.
 
 use super::fact::StackRef;
-use super::intervals::{Trust, WaitEnd};
+use super::interval::{Trust, WaitEnd};
 use super::model::{Stretch, SwitchRow, SwitchSums, Switches, Timeline, Wait, Waker, WakerRow};
 use super::sums::{KeptWait, SwitchKey, SwitchTotals, WakerKey};
 use super::timeline::Piece;

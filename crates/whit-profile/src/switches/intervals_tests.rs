@@ -1,9 +1,13 @@
 //! The interval logic, on single stories and on generated schedules of which the truth is known.
 
 use super::*;
+use crate::switches::fact::{StackRef, TaskState, WaitKind, Wake};
+use crate::switches::interval::{Run, Switch, Trust, WaitEnd};
 use crate::switches::losses::{LossWindow, RingLoss};
+use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use whit_types::Pid;
 
 const RECORD: Source = Source::Record;
 const TRACE: Source = Source::Tracepoint;

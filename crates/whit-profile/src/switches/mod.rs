@@ -10,6 +10,7 @@
 mod decode;
 mod fact;
 mod finish;
+mod interval;
 mod intervals;
 mod load;
 mod losses;
@@ -17,10 +18,11 @@ mod model;
 mod ring_losses;
 mod roles;
 mod sums;
+mod thread;
 mod timeline;
 
 pub use fact::{TaskState, WaitKind};
-pub use intervals::{Misfits, Trust};
+pub use interval::{Misfits, Trust};
 pub use load::{SwitchOptions, load, may_tell};
 pub use losses::LossWindow;
 pub(crate) use losses::RingLoss;

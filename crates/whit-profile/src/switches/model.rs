@@ -4,7 +4,7 @@
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
 use super::fact::{TaskState, WaitKind};
-use super::intervals::{Misfits, Trust};
+use super::interval::{Misfits, Trust};
 use super::losses::LossWindow;
 use crate::model::{CommId, EventId, NodeId, ThreadId};
 use whit_types::{CpuId, TimestampNs};

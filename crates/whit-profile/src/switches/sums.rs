@@ -1,7 +1,7 @@
 //! Adding intervals up.
 
 use super::fact::{StackRef, WaitKind};
-use super::intervals::{Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
+use super::interval::{Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
 use super::model::{Activity, SwitchSums};
 use super::timeline::{Piece, TimelineSums};
 use crate::aggregate::Interner;

@@ -5,7 +5,7 @@
 //! it takes.
 
 use super::fact::StackRef;
-use super::intervals::Trust;
+use super::interval::Trust;
 use super::model::Activity;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, TimestampNs};

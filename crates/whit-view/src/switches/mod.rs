@@ -4,7 +4,9 @@
 //! with them. Waits that a loss touches, or whose end is not in the recording, never are in a wait
 //! time: they have columns of their own, which appear where there are any.
 
+mod columns;
 mod flat;
+mod head;
 mod json;
 mod stacks;
 mod text;
@@ -15,9 +17,9 @@ mod waits;
 mod tests;
 
 pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
+pub(crate) use head::summary_lines;
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use stacks::{Place, Stacks};
-pub(crate) use text::summary_lines;
 pub use text::{View, write_text};
 pub(crate) use tree::is_shown;
 pub use tree::{StackNode, StackTree};

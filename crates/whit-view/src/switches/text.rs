@@ -3,13 +3,15 @@
 use std::io::{self, Write};
 
 use super::SwitchViewOptions;
+use super::columns::{BY_KIND, Column, MAIN, seconds};
 use super::flat::{FlatSort, FlatTable};
+use super::head::{doubts, facts};
 use super::stacks::{Place, Stacks};
 use super::tree::{StackTree, is_shown};
 use super::waits::{self, reason, thread_name};
 use crate::hists::{ChainOrder, SortKey};
 use crate::stdio::{ledger_line, loss_line};
-use crate::units::{counted, duration};
+use crate::units::counted;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchSums, Switches, Trust, Wait};
 
@@ -60,77 +62,6 @@ pub fn write_text(
     Ok(())
 }
 
-/// What the head of the text says of the switches, and of what is uncertain of them.
-pub(crate) fn summary_lines(
-    profile: &Profile,
-    switches: &Switches,
-    options: &SwitchViewOptions,
-) -> Vec<String> {
-    let stacks = Stacks::new(profile, &options.filters, options.inline);
-    let mut total = SwitchSums::default();
-    stacks.rows(switches).for_each(|(_, row, _)| total.add(&row.sums));
-    let text = Text { stacks, switches, options, columns: Vec::new() };
-    let mut lines = text.facts(&total);
-    lines.extend(text.doubts(&total));
-    lines
-}
-
-/// A column of numbers.
-#[derive(Clone, Copy)]
-struct Column {
-    heading: &'static str,
-    cell: fn(&SwitchSums) -> String,
-}
-
-const CPU_TIME: Column = Column { heading: "CPU Time", cell: |s| seconds(s.cpu_ns) };
-const MAIN: [Column; 3] = [
-    Column { heading: "Inactive Wait Time", cell: |s| seconds(s.wait_ns()) },
-    Column { heading: "Inactive Sync Wait Count", cell: |s| s.sync_count.to_string() },
-    Column { heading: "Preemption Wait Count", cell: |s| s.preempt_count.to_string() },
-];
-const BY_KIND: [Column; 3] = [
-    Column { heading: "Sync Wait Time", cell: |s| seconds(s.sync_wait_ns) },
-    Column { heading: "Preemption Wait Time", cell: |s| seconds(s.preempt_wait_ns) },
-    Column { heading: "Longest Wait", cell: |s| seconds(s.longest_wait_ns) },
-];
-const WOKEN: [Column; 3] = [
-    Column { heading: "Woken", cell: |s| s.woken_count.to_string() },
-    Column { heading: "Blocked Time", cell: |s| seconds(s.blocked_ns) },
-    Column { heading: "Runnable Time", cell: |s| seconds(s.runnable_ns) },
-];
-const LOSSY: [Column; 3] = [
-    Column { heading: "Lossy CPU Time", cell: |s| seconds(s.lossy_cpu_ns) },
-    Column { heading: "Lossy Wait Time", cell: |s| seconds(s.lossy_wait_ns) },
-    Column { heading: "Lossy Waits", cell: |s| s.lossy_count.to_string() },
-];
-const OPEN: [Column; 2] = [
-    Column { heading: "Open Wait Time", cell: |s| seconds(s.open_wait_ns) },
-    Column { heading: "Open Waits", cell: |s| s.open_count.to_string() },
-];
-
-impl Column {
-    /// The columns that have anything in them.
-    fn shown(total: &SwitchSums) -> Vec<Column> {
-        let mut columns = vec![CPU_TIME];
-        columns.extend(MAIN);
-        if total.woken_count > 0 {
-            columns.extend(WOKEN);
-        }
-        if total.lossy_count > 0 || total.lossy_cpu_ns > 0 {
-            columns.extend(LOSSY);
-        }
-        if total.open_count > 0 {
-            columns.extend(OPEN);
-        }
-        columns
-    }
-}
-
-/// Seconds with microseconds, cut.
-fn seconds(ns: u64) -> String {
-    format!("{}.{:06} s", ns / 1_000_000_000, ns / 1000 % 1_000_000)
-}
-
 struct Text<'a> {
     stacks: Stacks<'a>,
     switches: &'a Switches,
@@ -145,7 +76,7 @@ impl Text<'_> {
             if let Some(ledger) = &profile.ledger {
                 writeln!(out, "# {}", ledger_line(ledger))?;
             }
-            for line in self.facts(total) {
+            for line in facts(profile, self.switches, total) {
                 writeln!(out, "# {line}")?;
             }
             for warning in profile.warnings.iter().take(MAX_WARNINGS) {
@@ -158,87 +89,10 @@ impl Text<'_> {
         if let Some(line) = loss_line(&profile.losses) {
             writeln!(out, "# {line}")?;
         }
-        for line in self.doubts(total) {
+        for line in doubts(self.switches, total) {
             writeln!(out, "# {line}")?;
         }
         writeln!(out, "#")
-    }
-
-    fn facts(&self, total: &SwitchSums) -> Vec<String> {
-        let (profile, switches) = (self.stacks.profile(), self.switches);
-        let sources = switches.sources;
-        let mut told_by = Vec::new();
-        for (is_there, name) in [
-            (sources.records, "switch records"),
-            (sources.tracepoint, "sched:sched_switch"),
-            (sources.wakeups, "wake-ups"),
-        ] {
-            told_by.extend(is_there.then_some(name));
-        }
-        let span = switches.span.map_or(0, |(first, last)| last.since(first));
-        let mut lines = vec![format!(
-            "Context switches: {} ({} sync, {} preemption) in {}, told by {}",
-            total.count(),
-            total.sync_count,
-            total.preempt_count,
-            duration(span),
-            told_by.join(", "),
-        )];
-        lines.push(match sources.samples {
-            Some(event) => format!(
-                "CPU time: {}, distributed over the samples of '{}'",
-                seconds(total.cpu_ns),
-                profile.events[event.index()].name
-            ),
-            None => format!(
-                "CPU time: {}, of which no sample says where it went (add -e cpu-clock or cycles)",
-                seconds(total.cpu_ns)
-            ),
-        });
-        if !sources.stacks {
-            let advice = "No call stacks of switches were recorded: add \
-                          -e software/period=1,name=cs,config=0x3/Duk -g";
-            lines.push(advice.to_owned());
-        }
-        lines
-    }
-
-    /// What is missing or uncertain.
-    fn doubts(&self, total: &SwitchSums) -> Vec<String> {
-        let (misfits, switches) = (&self.switches.misfits, self.switches);
-        let windows = &switches.loss_windows;
-        let mut lines = Vec::new();
-        if !windows.is_empty() {
-            let stretches = match windows.len() {
-                1 => "one stretch of time".to_owned(),
-                count => format!("{count} stretches of time"),
-            };
-            lines.push(format!(
-                "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records were lost; they \
-                 are in no other column of time",
-                counted(total.lossy_count, "wait"),
-                seconds(total.lossy_wait_ns),
-                seconds(total.lossy_cpu_ns),
-            ));
-        }
-        if total.open_count > 0 {
-            lines.push(format!(
-                "Open: {} whose end is not in the recording ({} until it ended); not in the wait times",
-                counted(total.open_count, "wait"),
-                seconds(total.open_wait_ns),
-            ));
-        }
-        for (count, text) in [
-            (misfits.missing_ins, "switches-out without the switch-in before"),
-            (misfits.missing_outs, "switches-in without the switch-out before"),
-            (misfits.stray_samples, "samples of threads that had switched out"),
-            (switches.wakers_left_off, "wake-ups by more wakers than are told apart"),
-        ] {
-            if count > 0 {
-                lines.push(format!("Not fitting: {count} {text}"));
-            }
-        }
-        lines
     }
 
     fn heading(&self, out: &mut impl Write, columns: &[Column], last: &str) -> io::Result<()> {
@@ -247,7 +101,7 @@ impl Text<'_> {
         }
         let mut lines = ["# ".to_owned(), "# ".to_owned()];
         for column in columns {
-            let width = width(column);
+            let width = column.width();
             lines[0].push_str(&format!("{:>width$}  ", column.heading));
             lines[1].push_str(&format!("{}  ", ".".repeat(width)));
         }
@@ -258,7 +112,7 @@ impl Text<'_> {
 
     fn numbers(columns: &[Column], sums: &SwitchSums) -> String {
         let cells = columns.iter().map(|column| {
-            let width = width(column);
+            let width = column.width();
             format!("{:>width$}  ", (column.cell)(sums))
         });
         format!("  {}", cells.collect::<String>())
@@ -430,16 +284,4 @@ fn heading(key: SortKey) -> &'static str {
         SortKey::Symbol => "Function",
         key => key.heading(),
     }
-}
-
-/// Times take as much room as a million seconds.
-fn width(column: &Column) -> usize {
-    const TIME_WIDTH: usize = 14;
-    const COUNT_WIDTH: usize = 10;
-    let least = if column.heading.ends_with("Time") || column.heading.starts_with("Longest") {
-        TIME_WIDTH
-    } else {
-        COUNT_WIDTH
-    };
-    column.heading.len().max(least)
 }

@@ -1,0 +1,91 @@
+//! What the interval logic gives out: switches with the waits that they begin, and runs.
+
+use super::fact::{StackRef, TaskState, WaitKind};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+
+/// A thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Task {
+    /// -1 where no statement told.
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+}
+
+/// Whether an interval is what it seems.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// Nothing is missing.
+    Whole,
+    /// Something was lost at the time: there may have been more switches than one.
+    Lossy,
+}
+
+/// A wake-up, as the one who is woken sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Woken {
+    pub(crate) time: TimestampNs,
+    pub(crate) waker: Task,
+    pub(crate) stack: StackRef,
+    pub(crate) from_interrupt: bool,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitEnd {
+    /// The thread came onto a CPU.
+    In { time: TimestampNs, cpu: Option<CpuId>, trust: Trust },
+    /// The recording ended first.
+    Open { until: TimestampNs },
+    /// It must have come onto a CPU, but that is not in the recording.
+    Missing,
+}
+
+/// A context switch: a thread left its CPU, and what became of it. Whatever engine records
+/// switches, this is what becomes of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Switch {
+    pub(crate) task: Task,
+    /// The CPU that it left.
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) out: TimestampNs,
+    pub(crate) kind: WaitKind,
+    pub(crate) state: Option<TaskState>,
+    pub(crate) stack: StackRef,
+    pub(crate) woken: Option<Woken>,
+    pub(crate) end: WaitEnd,
+}
+
+/// A stretch of time on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) task: Task,
+    pub(crate) cpu: Option<CpuId>,
+    pub(crate) from: TimestampNs,
+    pub(crate) to: TimestampNs,
+    /// Samples in it, in order of time.
+    pub(crate) samples: &'a [StackRef],
+    pub(crate) trust: Trust,
+    /// True where it began before the recording or ended after it: it was at least that long.
+    pub(crate) is_open: bool,
+}
+
+/// Takes intervals. Those of one thread come in order of time.
+pub(crate) trait Sink {
+    fn switch(&mut self, switch: &Switch);
+    fn run(&mut self, run: &Run<'_>);
+    /// A thread is no more: what comes under its number is another one.
+    fn end(&mut self, task: Task);
+}
+
+/// What does not fit together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Misfits {
+    /// Switches-in without the switch-out before.
+    pub missing_outs: u64,
+    /// Switches-out without the switch-in before.
+    pub missing_ins: u64,
+    /// Samples of threads that had switched out.
+    pub stray_samples: u64,
+    /// Threads whose last switch-out was that of their exit.
+    pub exits: u64,
+}

@@ -1,0 +1,326 @@
+//! One thread: a switch-out ends its run and begins its wait, a switch-in the other way round.
+//!
+//! What one source alone would tell twice in a row shows that something between is missing. What
+//! different sources tell of one switch is joined; the first of them gives the time.
+
+use super::fact::{Fact, Source, StackRef, Statement, TaskState, WaitKind, Wake, Witnesses};
+use super::interval::{Misfits, Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
+use super::losses::Losses;
+use whit_types::{CpuId, TimestampNs};
+
+/// Samples of one run that are held until it ends; then the run so far is given out.
+pub(super) const MAX_RUN_SAMPLES: usize = 1024;
+
+#[derive(Debug)]
+struct RunState {
+    from: TimestampNs,
+    /// The last moment at which it is known to have run.
+    last: TimestampNs,
+    cpu: Option<CpuId>,
+    witnesses: Witnesses,
+    samples: Vec<StackRef>,
+    switch_stack: StackRef,
+    switch_state: Option<TaskState>,
+    is_open: bool,
+}
+
+#[derive(Debug)]
+struct WaitState {
+    switch: Switch,
+    witnesses: Witnesses,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing was said of it, or it has not run yet.
+    Unknown,
+    Running(RunState),
+    Waiting(WaitState),
+}
+
+/// What is known of a thread so far.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) task: Task,
+    phase: Phase,
+    /// Since when it has run if the first that is told of it says that it runs: the beginning of the
+    /// recording, where a switch-in since would have been told.
+    since: Option<TimestampNs>,
+    /// It has told of itself: it belongs to what was recorded.
+    has_spoken: bool,
+    /// When and where it came onto a CPU, by what the thread before it told. Threads that do not
+    /// belong to what was recorded are told of too.
+    heard_of: Option<(TimestampNs, Option<CpuId>)>,
+    exited: Option<TimestampNs>,
+    /// Kept from run to run.
+    spare: Vec<StackRef>,
+}
+
+impl Thread {
+    pub(super) fn new(task: Task, since: Option<TimestampNs>) -> Thread {
+        Thread {
+            task,
+            phase: Phase::Unknown,
+            since,
+            has_spoken: false,
+            heard_of: None,
+            exited: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// It was woken. Of a wait, the first wake-up counts.
+    pub(super) fn wake(&mut self, statement: &Statement, wake: Wake) {
+        let Phase::Waiting(WaitState { switch, .. }) = &mut self.phase else { return };
+        if switch.kind == WaitKind::Sync && switch.woken.is_none() {
+            switch.woken = Some(Woken {
+                time: statement.time,
+                waker: Task { pid: statement.pid, tid: statement.tid },
+                stack: wake.stack,
+                from_interrupt: wake.from_interrupt,
+            });
+        }
+    }
+}
+
+/// One statement and the thread of which it is.
+pub(super) struct Step<'a, S> {
+    pub(super) losses: &'a Losses,
+    pub(super) misfits: &'a mut Misfits,
+    pub(super) thread: &'a mut Thread,
+    pub(super) sink: &'a mut S,
+}
+
+impl<S: Sink> Step<'_, S> {
+    pub(super) fn take(&mut self, statement: &Statement) {
+        let Statement { time, cpu, fact, .. } = *statement;
+        if !self.thread.has_spoken {
+            if let (Fact::In { source: Source::Tracepoint }, Phase::Unknown) =
+                (fact, &self.thread.phase)
+            {
+                self.thread.heard_of = Some((time, cpu));
+                return;
+            }
+            self.thread.has_spoken = true;
+            if let Some((from, cpu)) = self.thread.heard_of.take() {
+                self.begin_run(cpu, from, Witnesses::of(Source::Tracepoint));
+            }
+        }
+        match fact {
+            Fact::Out { source, kind, state, stack } => {
+                let task = self.thread.task;
+                let end = WaitEnd::Missing;
+                let switch = Switch { task, cpu, out: time, kind, state, stack, woken: None, end };
+                self.switch_out(source, switch);
+            }
+            Fact::In { source } => self.switch_in(source, cpu, time),
+            Fact::SwitchStack { stack, state } => self.switch_stack(stack, state, cpu, time),
+            Fact::Sample(stack) => self.sample(stack, cpu, time),
+            Fact::Running | Fact::Fork { .. } => {
+                self.is_running(cpu, time);
+            }
+            Fact::Wake(_) => {}
+            Fact::Exit => {
+                self.is_running(cpu, time);
+                self.thread.exited = Some(time);
+            }
+        }
+    }
+
+    /// The run that goes on at this time; `None` where the thread is known to wait.
+    fn is_running(&mut self, cpu: Option<CpuId>, time: TimestampNs) -> Option<&mut RunState> {
+        if matches!(self.thread.phase, Phase::Unknown) {
+            let from = self.thread.since.unwrap_or(time);
+            self.begin_run(cpu, from, Witnesses::default());
+        }
+        match &mut self.thread.phase {
+            Phase::Running(run) => {
+                run.last = run.last.max(time);
+                Some(run)
+            }
+            _ => None,
+        }
+    }
+
+    /// Without a witness its beginning was not seen.
+    fn begin_run(&mut self, cpu: Option<CpuId>, from: TimestampNs, witnesses: Witnesses) {
+        self.thread.phase = Phase::Running(RunState {
+            from,
+            last: from,
+            cpu,
+            witnesses,
+            samples: std::mem::take(&mut self.thread.spare),
+            switch_stack: StackRef::NONE,
+            switch_state: None,
+            is_open: witnesses == Witnesses::default(),
+        });
+    }
+
+    fn switch_out(&mut self, source: Source, mut switch: Switch) {
+        if self.thread.since.is_some() {
+            self.is_running(switch.cpu, switch.out);
+        }
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(run) => {
+                if switch.stack == StackRef::NONE {
+                    switch.stack = run.switch_stack;
+                }
+                switch.state = switch.state.or(run.switch_state);
+                let moved = matches!((run.cpu, switch.cpu), (Some(a), Some(b)) if a != b);
+                if moved {
+                    self.misfits.missing_outs += 1;
+                    let last = run.last;
+                    self.end_run(run, last, Trust::Lossy);
+                } else {
+                    self.end_run(run, switch.out, Trust::Whole);
+                }
+            }
+            Phase::Waiting(mut wait) if !wait.witnesses.has(source) => {
+                wait.witnesses.add(source);
+                wait.join(&switch);
+                self.thread.phase = Phase::Waiting(wait);
+                return;
+            }
+            Phase::Waiting(wait) => {
+                self.misfits.missing_ins += 1;
+                self.sink.switch(&wait.switch);
+            }
+            Phase::Unknown => {}
+        }
+        let witnesses = Witnesses::of(source);
+        self.thread.phase = Phase::Waiting(WaitState { switch, witnesses });
+    }
+
+    fn switch_in(&mut self, source: Source, cpu: Option<CpuId>, time: TimestampNs) {
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(mut run) if !run.is_open && !run.witnesses.has(source) => {
+                run.witnesses.add(source);
+                self.thread.phase = Phase::Running(run);
+                return;
+            }
+            Phase::Running(run) => {
+                self.misfits.missing_outs += 1;
+                let last = run.last;
+                self.end_run(run, last, Trust::Lossy);
+            }
+            Phase::Waiting(mut wait) => {
+                let lossy = self.losses.touch(wait.switch.out, time);
+                let trust = if lossy { Trust::Lossy } else { Trust::Whole };
+                wait.switch.end = WaitEnd::In { time, cpu, trust };
+                wait.switch.task = self.thread.task;
+                self.sink.switch(&wait.switch);
+            }
+            Phase::Unknown => {}
+        }
+        self.begin_run(cpu, time, Witnesses::of(source));
+    }
+
+    fn end_run(&mut self, mut run: RunState, to: TimestampNs, trust: Trust) {
+        let is_open = run.is_open;
+        self.give_out(&run, to, trust, is_open);
+        run.samples.clear();
+        self.thread.spare = run.samples;
+    }
+
+    fn give_out(&mut self, run: &RunState, to: TimestampNs, trust: Trust, is_open: bool) {
+        let lossy = self.losses.touch_cpu(run.cpu, run.from, to);
+        self.sink.run(&Run {
+            task: self.thread.task,
+            cpu: run.cpu,
+            from: run.from,
+            to,
+            samples: &run.samples,
+            trust: if lossy { Trust::Lossy } else { trust },
+            is_open,
+        });
+    }
+
+    fn switch_stack(
+        &mut self,
+        stack: StackRef,
+        state: Option<TaskState>,
+        cpu: Option<CpuId>,
+        time: TimestampNs,
+    ) {
+        match &mut self.thread.phase {
+            // The tracepoint comes first.
+            Phase::Waiting(wait) => {
+                let switch = &mut wait.switch;
+                if switch.stack == StackRef::NONE {
+                    switch.stack = stack;
+                }
+                switch.state = switch.state.or(state);
+            }
+            _ => {
+                if let Some(run) = self.is_running(cpu, time) {
+                    run.switch_stack = stack;
+                    run.switch_state = state;
+                }
+            }
+        }
+    }
+
+    fn sample(&mut self, stack: StackRef, cpu: Option<CpuId>, time: TimestampNs) {
+        let Some(run) = self.is_running(cpu, time) else {
+            self.misfits.stray_samples += 1;
+            return;
+        };
+        run.samples.push(stack);
+        if run.samples.len() >= MAX_RUN_SAMPLES {
+            self.give_out_part(time);
+        }
+    }
+
+    /// The run up to its last sample; the rest begins there.
+    fn give_out_part(&mut self, time: TimestampNs) {
+        if let Phase::Running(mut run) = std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            let is_open = run.is_open;
+            self.give_out(&run, time, Trust::Whole, is_open);
+            run.from = run.from.max(time);
+            run.samples.clear();
+            self.thread.phase = Phase::Running(run);
+        }
+    }
+
+    /// Nothing more will be said of the thread.
+    pub(super) fn finish(&mut self, until: TimestampNs) {
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(mut run) => match self.thread.exited {
+                Some(exited) => {
+                    let to = exited.max(run.last);
+                    self.end_run(run, to, Trust::Whole);
+                }
+                None => {
+                    run.is_open = true;
+                    self.end_run(run, until, Trust::Whole);
+                }
+            },
+            // It left its CPU for ever.
+            Phase::Waiting(_) if self.thread.exited.is_some() => self.misfits.exits += 1,
+            Phase::Waiting(mut wait) => {
+                wait.switch.end = WaitEnd::Open { until };
+                wait.switch.task = self.thread.task;
+                self.sink.switch(&wait.switch);
+            }
+            Phase::Unknown => {}
+        }
+        self.sink.end(self.thread.task);
+    }
+}
+
+impl WaitState {
+    /// Takes over what another source knows of the same switch.
+    fn join(&mut self, other: &Switch) {
+        let switch = &mut self.switch;
+        // Not runnable is what both have to say.
+        switch.kind = switch.kind.max(other.kind);
+        if switch.kind == WaitKind::Preempt {
+            switch.woken = None;
+        }
+        switch.state = switch.state.or(other.state);
+        switch.cpu = switch.cpu.or(other.cpu);
+        if switch.stack == StackRef::NONE {
+            switch.stack = other.stack;
+        }
+    }
+}

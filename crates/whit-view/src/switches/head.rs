@@ -1,0 +1,98 @@
+//! The lines above the views: what was recorded, and what is uncertain of it.
+
+use super::SwitchViewOptions;
+use super::columns::seconds;
+use super::stacks::Stacks;
+use crate::units::{counted, duration};
+use whit_profile::model::Profile;
+use whit_profile::switches::{SwitchSums, Switches};
+
+/// What the head of the text says of the switches, and of what is uncertain of them.
+pub(crate) fn summary_lines(
+    profile: &Profile,
+    switches: &Switches,
+    options: &SwitchViewOptions,
+) -> Vec<String> {
+    let stacks = Stacks::new(profile, &options.filters, options.inline);
+    let mut total = SwitchSums::default();
+    stacks.rows(switches).for_each(|(_, row, _)| total.add(&row.sums));
+    let mut lines = facts(profile, switches, &total);
+    lines.extend(doubts(switches, &total));
+    lines
+}
+
+/// What was recorded, and what of it.
+pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) -> Vec<String> {
+    let sources = switches.sources;
+    let mut told_by = Vec::new();
+    for (is_there, name) in [
+        (sources.records, "switch records"),
+        (sources.tracepoint, "sched:sched_switch"),
+        (sources.wakeups, "wake-ups"),
+    ] {
+        told_by.extend(is_there.then_some(name));
+    }
+    let span = switches.span.map_or(0, |(first, last)| last.since(first));
+    let mut lines = vec![format!(
+        "Context switches: {} ({} sync, {} preemption) in {}, told by {}",
+        total.count(),
+        total.sync_count,
+        total.preempt_count,
+        duration(span),
+        told_by.join(", "),
+    )];
+    lines.push(match sources.samples {
+        Some(event) => format!(
+            "CPU time: {}, distributed over the samples of '{}'",
+            seconds(total.cpu_ns),
+            profile.events[event.index()].name
+        ),
+        None => format!(
+            "CPU time: {}, of which no sample says where it went (add -e cpu-clock or cycles)",
+            seconds(total.cpu_ns)
+        ),
+    });
+    if !sources.stacks {
+        let advice = "No call stacks of switches were recorded: add \
+                      -e software/period=1,name=cs,config=0x3/Duk -g";
+        lines.push(advice.to_owned());
+    }
+    lines
+}
+
+/// What is missing or uncertain.
+pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
+    let (misfits, windows) = (&switches.misfits, &switches.loss_windows);
+    let mut lines = Vec::new();
+    if !windows.is_empty() {
+        let stretches = match windows.len() {
+            1 => "one stretch of time".to_owned(),
+            count => format!("{count} stretches of time"),
+        };
+        lines.push(format!(
+            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records were lost; they \
+             are in no other column of time",
+            counted(total.lossy_count, "wait"),
+            seconds(total.lossy_wait_ns),
+            seconds(total.lossy_cpu_ns),
+        ));
+    }
+    if total.open_count > 0 {
+        lines.push(format!(
+            "Open: {} whose end is not in the recording ({} until it ended); not in the wait times",
+            counted(total.open_count, "wait"),
+            seconds(total.open_wait_ns),
+        ));
+    }
+    for (count, text) in [
+        (misfits.missing_ins, "switches-out without the switch-in before"),
+        (misfits.missing_outs, "switches-in without the switch-out before"),
+        (misfits.stray_samples, "samples of threads that had switched out"),
+        (switches.wakers_left_off, "wake-ups by more wakers than are told apart"),
+    ] {
+        if count > 0 {
+            lines.push(format!("Not fitting: {count} {text}"));
+        }
+    }
+    lines
+}
