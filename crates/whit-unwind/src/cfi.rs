@@ -47,6 +47,10 @@ pub(crate) trait RowVisitor {
 
 /// Receives every row of a section.
 pub(crate) trait RowSink {
+    /// An entry is about to be read, which takes so many bytes of instructions, those of the common entry
+    /// among them. False where that is enough.
+    fn entry(&mut self, bytes: usize) -> bool;
+
     /// `row` holds for the addresses of `range`.
     fn row<'a, S: UnwindSection<Reader<'a>>>(
         &mut self,
@@ -225,6 +229,9 @@ impl FdeIndex {
             let Ok(fde) = section.fde_from_offset(bases, offset, S::cie_from_offset) else {
                 continue;
             };
+            if !sink.entry(fde.entry_len().saturating_add(fde.cie().entry_len())) {
+                return;
+            }
             let next = self.starts.get(at + 1).copied().unwrap_or(u64::MAX);
             let end = fde.end_address().min(next);
             let Ok(mut rows) = fde.rows(section, bases, context) else { continue };

@@ -7,7 +7,10 @@ use gimli::{FrameDescriptionEntry, UnwindContext, UnwindSection, UnwindTableRow}
 use whit_types::Svma;
 
 use super::rules::CompactRule;
-use super::{BUCKET_BYTES, NoTable, ROWS_MAX, RULE_BITS, RULES_MAX, SPAN_MAX_BYTES, UnwindTable};
+use super::{
+    BUCKET_BYTES, NoTable, ROWS_MAX, RULE_BITS, RULES_MAX, SPAN_MAX_BYTES, UnwindTable,
+    WORK_MAX_BYTES,
+};
 use crate::cfi::{Reader, RowSink};
 use crate::module::ModuleUnwindInfo;
 
@@ -28,10 +31,19 @@ pub(super) fn build(
     module: &ModuleUnwindInfo,
     code: &[Range<Svma>],
 ) -> Result<UnwindTable, NoTable> {
+    build_within(module, code, WORK_MAX_BYTES)
+}
+
+/// Reads at most so many bytes of entries.
+pub(super) fn build_within(
+    module: &ModuleUnwindInfo,
+    code: &[Range<Svma>],
+    work_max_bytes: usize,
+) -> Result<UnwindTable, NoTable> {
     let mut code: Vec<_> = code.iter().map(|range| range.start.0..range.end.0).collect();
     code.retain(|range| range.start < range.end);
     code.sort_unstable_by_key(|range| range.start);
-    let mut collector = Collector::default();
+    let mut collector = Collector::new(work_max_bytes);
     let mut spans: Vec<Span> = Vec::new();
     let mut context = UnwindContext::new();
     for table in module.tables() {
@@ -57,17 +69,24 @@ struct Collector {
     spans: Vec<Span>,
     rules: Vec<CompactRule>,
     ids: HashMap<CompactRule, RuleId>,
+    work_bytes: usize,
+    work_max_bytes: usize,
     is_full: bool,
 }
 
-impl Default for Collector {
-    fn default() -> Self {
-        let ids = HashMap::from([(CompactRule::UNCOVERED, UNCOVERED)]);
-        Collector { spans: Vec::new(), rules: vec![CompactRule::UNCOVERED], ids, is_full: false }
-    }
-}
-
 impl Collector {
+    fn new(work_max_bytes: usize) -> Collector {
+        let ids = HashMap::from([(CompactRule::UNCOVERED, UNCOVERED)]);
+        Collector {
+            spans: Vec::new(),
+            rules: vec![CompactRule::UNCOVERED],
+            ids,
+            work_bytes: 0,
+            work_max_bytes,
+            is_full: false,
+        }
+    }
+
     fn id(&mut self, rule: CompactRule) -> Option<RuleId> {
         if let Some(id) = self.ids.get(&rule) {
             return Some(*id);
@@ -83,6 +102,12 @@ impl Collector {
 }
 
 impl RowSink for Collector {
+    fn entry(&mut self, bytes: usize) -> bool {
+        self.work_bytes = self.work_bytes.saturating_add(bytes);
+        self.is_full |= self.work_bytes > self.work_max_bytes;
+        !self.is_full
+    }
+
     fn row<'a, S: UnwindSection<Reader<'a>>>(
         &mut self,
         section: &S,

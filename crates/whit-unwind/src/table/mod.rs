@@ -30,6 +30,9 @@ pub const RULE_BITS: u32 = 24;
 pub const SPAN_MAX_BYTES: u64 = 1 << 30;
 /// Most rows. Binaries with a hundred megabytes of text have about four million.
 pub const ROWS_MAX: usize = 1 << 25;
+/// Most bytes of entries that are read, those that several functions share once for each: the largest
+/// binaries have a fifth of it.
+pub const WORK_MAX_BYTES: usize = 1 << 29;
 /// Most rules.
 pub const RULES_MAX: usize = 1 << 16;
 
@@ -40,7 +43,7 @@ pub enum NoTable {
     Arch,
     /// The binary has no unwind information, or none for its code.
     NoUnwindInfo,
-    /// More than [`ROWS_MAX`] rows, [`RULES_MAX`] rules or [`SPAN_MAX_BYTES`].
+    /// More than [`ROWS_MAX`] rows, [`RULES_MAX`] rules, [`SPAN_MAX_BYTES`] or [`WORK_MAX_BYTES`].
     TooLarge,
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use whit_types::{Arch, Svma};
 
 use super::rules::{Base, CompactRule, FramePointer, Unsupported};
-use super::{BUCKET_BYTES, NoTable, UnwindTable, wire};
+use super::{BUCKET_BYTES, NoTable, UnwindTable, builder, wire};
 use crate::cfi::{Reader, RowVisitor};
 use crate::{ModuleSections, ModuleUnwindInfo, Section};
 
@@ -93,6 +93,23 @@ fn arm64_has_no_tables_and_neither_has_what_does_not_describe_itself() {
     }
 }
 
+/// `.debug_frame` of the same form.
+fn debug_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut section = eh_frame(&[]);
+    section[4..8].fill(0xff);
+    for (start, length, instructions) in functions {
+        let mut body = start.to_le_bytes().to_vec();
+        body.extend(length.to_le_bytes());
+        body.extend(instructions);
+        body.resize(body.len().next_multiple_of(8) + 4, 0);
+        section.extend((body.len() as u32 + 4).to_le_bytes());
+        // The common entry is the first.
+        section.extend(0u32.to_le_bytes());
+        section.extend(body);
+    }
+    section
+}
+
 /// A section of one common entry and these functions: first address, length, instructions.
 fn eh_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
     let mut section = vec![20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
@@ -118,6 +135,64 @@ fn module(eh_frame: Vec<u8>, debug_frame: Option<Vec<u8>>) -> ModuleUnwindInfo {
 }
 
 const CODE: std::ops::Range<Svma> = Svma(0x1000)..Svma(0x9000);
+
+/// Instructions that mean something, and others.
+fn instructions() -> impl Strategy<Value = Vec<u8>> {
+    let advance = (1u8..60).prop_map(|delta| vec![0x40 | delta]);
+    let cfa_offset = (0u8..0x7f).prop_map(|offset| vec![0x0e, offset]);
+    let cfa = (0u8..18, 0u8..0x7f).prop_map(|(register, offset)| vec![0x0c, register, offset]);
+    let saved = (0u8..17, 0u8..20).prop_map(|(register, offset)| vec![0x80 | register, offset]);
+    let expression = prop::collection::vec(any::<u8>(), 0..12)
+        .prop_map(|bytes| [vec![0x0f, bytes.len() as u8], bytes].concat());
+    let stack = prop_oneof![Just(vec![0x0a]), Just(vec![0x0b])];
+    let other = prop::collection::vec(any::<u8>(), 1..4);
+    let one = prop_oneof![4 => advance, 4 => cfa_offset, 2 => cfa, 3 => saved, 1 => expression,
+        1 => stack, 1 => other];
+    prop::collection::vec(one, 0..12).prop_map(|all| all.concat())
+}
+
+fn functions(count: usize) -> impl Strategy<Value = Vec<(u64, u64, Vec<u8>)>> {
+    prop::collection::vec((0u64..0xa000, 0u64..0x900, instructions()), 0..count)
+}
+
+/// An entry that many functions share, with instructions that are read again for each.
+#[test]
+fn work_that_would_not_end_is_refused() {
+    let mut section = vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
+    section.resize(0x1004, 0);
+    let length = section.len() as u32 - 4;
+    section[..4].copy_from_slice(&length.to_le_bytes());
+    for start in (0x1000u64..0x2000).step_by(0x100) {
+        let cie_distance = section.len() as u32 + 4;
+        section.extend(20u32.to_le_bytes());
+        section.extend(cie_distance.to_le_bytes());
+        section.extend(start.to_le_bytes());
+        section.extend([0x80, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let module = module(section, None);
+    let built = |work_max_bytes| builder::build_within(&module, &[CODE], work_max_bytes);
+    assert_eq!(built(16 * (0x1000 + 20)).map(|table| table.rows().len()), Ok(32));
+    assert_eq!(built(16 * (0x1000 + 20) - 1), Err(NoTable::TooLarge));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// `.debug_frame` counts where `.eh_frame` says nothing, whatever both say.
+    #[test]
+    fn two_sections_mean_what_a_look_up_means(eh in functions(12), debug in functions(12)) {
+        let module = module(eh_frame(&eh), Some(debug_frame(&debug)));
+        let table = UnwindTable::build(Arch::X86_64, &module, &[CODE]);
+        let mut context = UnwindContext::new();
+        for svma in (CODE.start.0..CODE.end.0).step_by(13) {
+            let direct = module.visit_row(svma, &mut context, &mut Direct);
+            let found = table.as_ref().ok().and_then(|table| table.find(Svma(svma)));
+            let wanted = direct.unwrap_or(CompactRule::UNCOVERED);
+            prop_assert_eq!(found.unwrap_or(CompactRule::UNCOVERED), wanted, "at {:#x}", svma);
+        }
+    }
+
+}
 
 proptest! {
     /// Functions that overlap, repeat, leave gaps and stick out of the code.
