@@ -9,7 +9,7 @@ mod memory;
 mod pairs;
 mod render;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -166,6 +166,13 @@ pub struct Found {
     pub framehop: Agreement,
     /// With whit's own offline unwinder.
     pub offline: Agreement,
+    /// Samples that came before the recorder knew what their process had mapped: those in front of its
+    /// first stack that led to the outermost frame on both sides.
+    pub early: u64,
+    /// With framehop, without the early samples.
+    pub known_framehop: Agreement,
+    /// With whit's own, without the early samples.
+    pub known_offline: Agreement,
     /// Stacks that the program walked; it knew the others again.
     pub walks: u64,
     /// Walks by their end, as the recording's ledger has them.
@@ -242,7 +249,7 @@ pub fn compare_recording(path: &Path) -> Result<Found, Error> {
     let mut found = Found { walks: ledger.walks, ended, ..Found::default() };
     let taken = pairs::take(&recording).map_err(|source| Error::Stream { source })?;
     found.unpaired = taken.unpaired;
-    let mut memory = Memory::default();
+    let (mut memory, mut known) = (Memory::default(), HashSet::new());
     for entry in &taken.entries {
         match entry {
             pairs::Entry::SideBand { time, bytes } => memory.record(bytes, *time),
@@ -251,6 +258,15 @@ pub fn compare_recording(path: &Path) -> Result<Found, Error> {
                 found.samples += 1;
                 found.framehop.add(&pair.told, &framehop);
                 found.offline.add(&pair.told, &offline);
+                if offline.is_complete && offline.frames == pair.told {
+                    known.insert(pair.pid);
+                }
+                if known.contains(&pair.pid) {
+                    found.known_framehop.add(&pair.told, &framehop);
+                    found.known_offline.add(&pair.told, &offline);
+                } else {
+                    found.early += 1;
+                }
             }
         }
     }

@@ -3,18 +3,21 @@
 use super::{Agreement, Comparison, Found, Row};
 use crate::markdown::{line_to, table_to};
 
-const HEADINGS: [&str; 8] = [
+const HEADINGS: [&str; 9] = [
     "program",
     "samples",
     "unpaired",
+    "early",
     "frames",
-    "equal to framehop %",
-    "frames (own)",
-    "equal to own %",
-    "walks",
+    "framehop %",
+    "own %",
+    "known: framehop %",
+    "known: own %",
 ];
 
-/// The machine, the options, a line for each program, and where chains part first.
+/// The machine, the options, a line for each program, and how walks ended.
+///
+/// Equal frames are in percent of those compared: of all samples, and of those without the early ones.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     for line in comparison.system.lines() {
@@ -25,7 +28,12 @@ pub fn markdown(comparison: &Comparison) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     rows.extend(comparison.rows.iter().map(row));
     table_to(&mut text, &rows, 1);
-    line_to(&mut text, "\nHow the walks ended:\n");
+    line_to(
+        &mut text,
+        "\nEqual frames are in percent of those that were compared; early samples came before it was \
+         known what their process had mapped, and are in the first two columns of percents alone.\n\n\
+         How the walks ended:\n",
+    );
     for row in &comparison.rows {
         if let Some(found) = &row.result {
             line_to(&mut text, &format!("- {}: {}", row.program, ends(found)));
@@ -46,16 +54,17 @@ fn row(row: &Row) -> Vec<String> {
     }
 }
 
-fn figures(found: &Found) -> [String; 7] {
+fn figures(found: &Found) -> [String; 8] {
     let percent = |agreement: &Agreement| format!("{:.3}", 100.0 * agreement.share());
     [
         found.samples.to_string(),
         found.unpaired.to_string(),
-        found.framehop.frames.to_string(),
-        percent(&found.framehop),
+        found.early.to_string(),
         found.offline.frames.to_string(),
+        percent(&found.framehop),
         percent(&found.offline),
-        found.walks.to_string(),
+        percent(&found.known_framehop),
+        percent(&found.known_offline),
     ]
 }
 

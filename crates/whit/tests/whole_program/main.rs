@@ -8,6 +8,7 @@
 mod augmented;
 mod bench_pmu;
 mod bench_record;
+mod bench_stacks;
 mod chains;
 mod faults;
 mod golden;
