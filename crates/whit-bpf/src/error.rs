@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::stacks::KernelNeed;
+
 /// Why a BPF program could not be used, and what would help.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
@@ -14,6 +16,17 @@ pub enum BpfError {
         source: libbpf_rs::Error,
         /// What libbpf and the kernel's verifier said of it.
         messages: Messages,
+    },
+    /// The kernel is too old, or built without what it takes.
+    #[error(
+        "the kernel lacks what the BPF programs need: {}; what needs none of it is --engine=ring",
+        list(needs)
+    )]
+    Lacking {
+        /// What it is.
+        needs: Vec<KernelNeed>,
+        /// What the kernel said.
+        source: Box<BpfError>,
     },
     /// The object lacks a part, or a part has another shape.
     #[error("the BPF object has no {part}: whit was built from other sources than its programs")]
@@ -60,12 +73,16 @@ impl BpfError {
 
     /// Whether the kernel has no BPF, or none of this kind.
     pub fn is_unsupported(&self) -> bool {
-        self.is_of(libbpf_rs::ErrorKind::Unsupported)
+        matches!(self, BpfError::Lacking { .. }) || self.is_of(libbpf_rs::ErrorKind::Unsupported)
     }
 
     fn is_of(&self, kind: libbpf_rs::ErrorKind) -> bool {
         matches!(self, BpfError::Refused { source, .. } if source.kind() == kind)
     }
+}
+
+fn list(needs: &[KernelNeed]) -> String {
+    needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn way_out(source: &libbpf_rs::Error) -> &'static str {
@@ -113,5 +130,17 @@ mod tests {
         assert!(!error.is_permission() && !error.to_string().contains("cap_bpf"));
         assert!(refused(2).is_absent() && !refused(2).is_unsupported());
         assert!(refused(38).is_unsupported() && !error.is_absent());
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_named_with_the_first_that_has_it() {
+        let need = |what, since| KernelNeed { what, since };
+        let needs = vec![need("bpf_task_pt_regs", "5.15"), need("atomic exchange", "5.12")];
+        let source = Box::new(BpfError::Object { part: "cause" });
+        let error = BpfError::Lacking { needs, source };
+        let text = error.to_string();
+        let list = "bpf_task_pt_regs (since Linux 5.15), atomic exchange (since Linux 5.12)";
+        assert!(text.contains(list) && text.contains("--engine=ring"), "{text}");
+        assert!(error.is_unsupported() && !error.is_permission() && error.source().is_some());
     }
 }

@@ -36,6 +36,6 @@ pub use listing::{
     Unmatched, list, render_listing_json, render_listing_text, render_names,
 };
 pub use machine::{Machine, Privileges, ProgramFile, Roots};
-pub use probe::{Count, Probe, Target};
+pub use probe::{Count, EngineTrial, Probe, Target};
 pub use render::{render_json, render_text};
 pub use system_probe::SystemProbe;

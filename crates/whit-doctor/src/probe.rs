@@ -25,6 +25,18 @@ pub struct Count {
     pub running_ns: u64,
 }
 
+/// What came of loading the programs that unwind stacks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EngineTrial {
+    /// They are loaded; the most instructions that the verifier looked at for one of them, where the
+    /// kernel tells.
+    Runs(Option<u32>),
+    /// The kernel lacks this, each with the first Linux that has it.
+    Lacks(Vec<String>),
+    /// The kernel refuses, and says this.
+    Refused(String),
+}
+
 /// Asks the kernel. Each call opens what it needs and closes it again.
 pub trait Probe {
     /// Counts the event on the calling thread over a little work that causes every generic
@@ -85,4 +97,7 @@ pub trait Probe {
     ///
     /// The errno of the loading.
     fn load_bpf(&mut self) -> Result<(), Errno>;
+
+    /// Loads the programs of the bpf engine, and unloads them.
+    fn load_engine(&mut self) -> EngineTrial;
 }

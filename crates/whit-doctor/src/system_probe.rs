@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use whit_bpf::BpfError;
+use whit_bpf::stacks::{StackOptions, Stacks};
 use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
 
-use crate::probe::{Count, Probe, Target};
+use crate::probe::{Count, EngineTrial, Probe, Target};
 use crate::work::{spin, spin_briefly, work};
 
 /// Data pages of the ring that a sampling probe maps: small enough for any user's allowance.
@@ -86,6 +88,35 @@ impl Probe for SystemProbe {
 
     fn load_bpf(&mut self) -> Result<(), Errno> {
         whit_sys::bpf::try_load()
+    }
+
+    fn load_engine(&mut self) -> EngineTrial {
+        let options = StackOptions {
+            is_system_wide: false,
+            kernel_stacks: true,
+            user_stacks: true,
+            memo: true,
+            perf_samples: false,
+            traces: true,
+            wakes: true,
+            cpus: 1,
+        };
+        match Stacks::load(&options) {
+            Ok(stacks) => {
+                let programs = stacks.verified_instructions().unwrap_or_default();
+                EngineTrial::Runs(programs.iter().filter_map(|program| program.1).max())
+            }
+            Err(BpfError::Lacking { needs, .. }) => {
+                EngineTrial::Lacks(needs.iter().map(ToString::to_string).collect())
+            }
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                let text =
+                    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+                // What libbpf says besides is for programmers.
+                EngineTrial::Refused(text.lines().next().unwrap_or_default().to_owned())
+            }
+        }
     }
 }
 

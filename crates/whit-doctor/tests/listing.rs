@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use whit_doctor::{
-    Count, Listing, MAX_TRACEPOINTS_TRIED, Machine, Openable, Probe, Roots, Selection, Target,
-    TextOptions, Trial, list, render_listing_json, render_listing_text, render_names,
+    Count, EngineTrial, Listing, MAX_TRACEPOINTS_TRIED, Machine, Openable, Probe, Roots, Selection,
+    Target, TextOptions, Trial, list, render_listing_json, render_listing_text, render_names,
 };
 use whit_events::{EventTable, PmuTable, TracefsIds, TracepointError, TracepointIds};
 use whit_perfdata::attr::{Attr, AttrFlags};
@@ -55,6 +55,10 @@ impl Probe for Scripted {
     }
 
     fn load_bpf(&mut self) -> Result<(), Errno> {
+        unreachable!("a list loads nothing")
+    }
+
+    fn load_engine(&mut self) -> EngineTrial {
         unreachable!("a list loads nothing")
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use whit_doctor::{
-    Area, Count, Finding, Machine, Probe, ProgramFile, Report, Roots, Status, Target, render_json,
-    render_text, run,
+    Area, Count, EngineTrial, Finding, Machine, Probe, ProgramFile, Report, Roots, Status, Target,
+    render_json, render_text, run,
 };
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_sys::Errno;
@@ -19,6 +19,7 @@ struct Scripted {
     opens: Rule,
     count: Count,
     load: Result<(), Errno>,
+    engine: EngineTrial,
 }
 
 impl Probe for Scripted {
@@ -52,6 +53,10 @@ impl Probe for Scripted {
 
     fn load_bpf(&mut self) -> Result<(), Errno> {
         self.load
+    }
+
+    fn load_engine(&mut self) -> EngineTrial {
+        self.engine.clone()
     }
 }
 
@@ -154,6 +159,7 @@ impl Fixture {
                 count,
                 // Who may count whole CPUs may load programs, as far as these tests go.
                 load: opens(&Attr { pmu_type: SOFTWARE, ..Attr::default() }, Target::Cpu(0)),
+                engine: EngineTrial::Runs(Some(24_016)),
             }),
         }
     }
@@ -331,7 +337,8 @@ fn a_bpf_program_is_loaded_and_not_only_allowed() {
     let fixture = Fixture::new(2, ALL_CAPABILITIES);
     let bpf = |load| {
         let mut machine = fixture.machine(0, |_, _| Ok(()), COUNTED);
-        machine.probe = Box::new(Scripted { opens: |_, _| Ok(()), count: COUNTED, load });
+        let engine = EngineTrial::Runs(None);
+        machine.probe = Box::new(Scripted { opens: |_, _| Ok(()), count: COUNTED, load, engine });
         find(&run(&mut machine), "BPF programs").clone()
     };
     assert_eq!(bpf(Ok(())).status, Status::Ok);
@@ -480,4 +487,39 @@ fn this_machine_gets_a_report() {
     for finding in &report.findings {
         assert!(!(finding.status == Status::Ok && finding.remedy.is_some()), "{finding:?}");
     }
+}
+
+#[test]
+fn the_bpf_engine_runs_or_something_is_lacking_and_named() {
+    const ENGINE: &str = "bpf engine (--engine=bpf)";
+    let fixture = Fixture::new(2, ALL_CAPABILITIES);
+    let with = |engine: EngineTrial| {
+        let mut machine = fixture.machine(0, |_, _| Ok(()), COUNTED);
+        machine.probe =
+            Box::new(Scripted { opens: |_, _| Ok(()), count: COUNTED, load: Ok(()), engine });
+        run(&mut machine)
+    };
+    let report = with(EngineTrial::Runs(Some(24_016)));
+    let found = find(&report, ENGINE);
+    assert!(found.status == Status::Ok && found.detail.contains("24016"), "{found:?}");
+    let lacks = ["bpf_task_pt_regs (since Linux 5.15)", "atomic exchange (since Linux 5.12)"];
+    let report = with(EngineTrial::Lacks(lacks.map(str::to_owned).into()));
+    let found = find(&report, ENGINE);
+    assert_eq!(found.status, Status::Absent);
+    assert!(lacks.iter().all(|need| found.detail.contains(need)), "{found:?}");
+    assert!(remedy(&report, ENGINE).contains("--engine=ring"));
+    let report = with(EngineTrial::Refused("no room".to_owned()));
+    assert_eq!(find(&report, ENGINE).status, Status::Refused);
+    assert_eq!(find(&report, ENGINE).detail, "no room");
+
+    let mut machine = fixture.machine(0, |_, _| Ok(()), COUNTED);
+    machine.machine = "aarch64".into();
+    let report = run(&mut machine);
+    assert!(find(&report, ENGINE).detail.contains("x86-64 alone"));
+    let report = fixture.run(1000, paranoid_two, COUNTED);
+    assert_eq!(find(&report, ENGINE).status, Status::Refused);
+    fixture.remove("sys/kernel/btf/vmlinux");
+    let report = fixture.run(0, |_, _| Ok(()), COUNTED);
+    let found = find(&report, ENGINE);
+    assert!(found.status == Status::Absent && found.detail.contains("BTF"), "{found:?}");
 }

@@ -16,6 +16,14 @@ const PROG_LOAD: libc::c_int = 5;
 const TYPE_PERF_EVENT: u32 = 7;
 /// `r0 = 0; exit`, each a `struct bpf_insn`: opcode, registers, offset, immediate value.
 const NOTHING: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+/// `r1 = 0; *(u64 *)(r10 - 8) = r1; r1 = atomic_xchg(r10 - 8, r1); r0 = 0; exit`.
+const EXCHANGE: [[u8; 8]; 5] = [
+    [0xb7, 1, 0, 0, 0, 0, 0, 0],
+    [0x7b, 0x1a, 0xf8, 0xff, 0, 0, 0, 0],
+    [0xdb, 0x1a, 0xf8, 0xff, 0xe1, 0, 0, 0],
+    NOTHING[0],
+    NOTHING[1],
+];
 /// Helpers for tracing are for programs with such a licence; this one calls none.
 const LICENSE: &std::ffi::CStr = c"GPL";
 
@@ -41,16 +49,26 @@ struct LoadAttr {
 /// Loads a program for perf events that does nothing, and unloads it. `Errno::PERM` where this
 /// process may not, `Errno::NOSYS` where the kernel has no BPF.
 pub fn try_load() -> Result<(), Errno> {
+    try_load_program(&NOTHING)
+}
+
+/// The same with a program that exchanges a value atomically, which kernels before Linux 5.12 do not
+/// know: `Errno::INVAL`.
+pub fn try_load_exchange() -> Result<(), Errno> {
+    try_load_program(&EXCHANGE)
+}
+
+fn try_load_program(instructions: &[[u8; 8]]) -> Result<(), Errno> {
     let attr = LoadAttr {
         prog_type: TYPE_PERF_EVENT,
-        insn_cnt: NOTHING.len() as u32,
-        insns: NOTHING.as_ptr() as u64,
+        insn_cnt: instructions.len() as u32,
+        insns: instructions.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
         ..LoadAttr::default()
     };
     let _in_force = privilege::raise(&LOADING);
     // SAFETY: the attribute is live and has the size that is given; the addresses in it are of
-    // constants, which the kernel only reads.
+    // constants and of live instructions, which the kernel only reads.
     let fd =
         unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const attr, size_of_val(&attr)) };
     let fd = check(fd)? as i32;
@@ -66,9 +84,11 @@ const ENABLE_STATS: libc::c_int = 32;
 /// `BPF_STATS_RUN_TIME`.
 const STATS_RUN_TIME: u32 = 0;
 /// Words of `struct bpf_prog_info` up to and with `run_cnt`, which it has since Linux 5.1; then comes
-/// `recursion_misses`, since Linux 5.12.
+/// `recursion_misses`, since Linux 5.12,
 const RUN_WORDS: usize = 26;
-const INFO_WORDS: usize = RUN_WORDS + 1;
+/// and the word that begins with `verified_insns`, of 32 bits, since Linux 5.16.
+const VERIFIED_WORD: usize = RUN_WORDS + 1;
+const INFO_WORDS: usize = VERIFIED_WORD + 1;
 /// The word `run_time_ns`; `run_cnt` is the next.
 const RUN_TIME_WORD: usize = 24;
 
@@ -108,6 +128,27 @@ struct InfoAttr {
 /// How often and how long a BPF program ran while statistics were kept. `Errno::OPNOTSUPP` where the
 /// kernel keeps none.
 pub fn run_statistics(program: BorrowedFd<'_>) -> Result<RunStatistics, Errno> {
+    let (info, words) = program_info(program)?;
+    if words < RUN_WORDS {
+        return Err(Errno::OPNOTSUPP);
+    }
+    Ok(RunStatistics {
+        runs: info[RUN_TIME_WORD + 1],
+        run_time_ns: info[RUN_TIME_WORD],
+        missed: info[RUN_WORDS],
+    })
+}
+
+/// Instructions that the verifier has looked at, each as often as it came by; `None` where the kernel
+/// does not tell.
+pub fn verified_instructions(program: BorrowedFd<'_>) -> Result<Option<u32>, Errno> {
+    let (info, words) = program_info(program)?;
+    let [a, b, c, d, ..] = info[VERIFIED_WORD].to_ne_bytes();
+    Ok((words >= INFO_WORDS).then(|| u32::from_ne_bytes([a, b, c, d])))
+}
+
+/// What the kernel says of a program, and how many words of it.
+fn program_info(program: BorrowedFd<'_>) -> Result<([u64; INFO_WORDS], usize), Errno> {
     // Zero where the kernel takes addresses: nothing else of the program is asked for.
     let mut info = [0u64; INFO_WORDS];
     let mut attr = InfoAttr {
@@ -121,14 +162,7 @@ pub fn run_statistics(program: BorrowedFd<'_>) -> Result<RunStatistics, Errno> {
     // address and length tell of, and both live longer than the call.
     let result = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw mut attr, size) };
     check(result)?;
-    if (attr.info_len as usize) < RUN_WORDS * size_of::<u64>() {
-        return Err(Errno::OPNOTSUPP);
-    }
-    Ok(RunStatistics {
-        runs: info[RUN_TIME_WORD + 1],
-        run_time_ns: info[RUN_TIME_WORD],
-        missed: info[RUN_WORDS],
-    })
+    Ok((info, attr.info_len as usize / size_of::<u64>()))
 }
 
 /// The values of an array that the kernel shows in memory (`BPF_F_MMAPABLE`, since Linux 5.5).
@@ -172,6 +206,11 @@ mod tests {
             Ok(()) => {}
             Err(Errno::PERM) => assert!(!may, "a lockdown or a filter forbids it"),
             Err(error) => assert_eq!(error, Errno::NOSYS),
+        }
+        match (try_load(), try_load_exchange()) {
+            // A kernel before Linux 5.12.
+            (Ok(()), Err(error)) => assert_eq!(error, Errno::INVAL),
+            (all, exchange) => assert_eq!(all, exchange),
         }
     }
 

@@ -5,6 +5,7 @@
 //! [`record`] says.
 
 mod layout;
+mod needs;
 mod program;
 pub mod record;
 mod runs;
@@ -20,6 +21,7 @@ pub use whit_sys::bpf::RunStatistics;
 pub use whit_types::StackEnd as StopReason;
 
 use crate::error::BpfError;
+pub use needs::{KernelNeed, lacking};
 use program::Program;
 use runs::{Run, Runs};
 pub use tables::{TABLE_MEMORY_MAX_BYTES, TableParts};
@@ -148,6 +150,15 @@ pub struct Stacks {
     _statistics: Option<std::os::fd::OwnedFd>,
 }
 
+/// A refusal that names what the kernel lacks, if it is that.
+fn named(error: BpfError) -> BpfError {
+    if error.is_permission() {
+        return error;
+    }
+    let needs = lacking();
+    if needs.is_empty() { error } else { BpfError::Lacking { needs, source: Box::new(error) } }
+}
+
 impl Stacks {
     /// Loads the programs. They do nothing before they are attached.
     ///
@@ -155,7 +166,7 @@ impl Stacks {
     ///
     /// Where the kernel refuses: [`BpfError::is_permission`], [`BpfError::is_unsupported`].
     pub fn load(options: &StackOptions) -> Result<Stacks, BpfError> {
-        let program = Program::load(options)?;
+        let program = Program::load(options).map_err(named)?;
         Ok(Stacks {
             program,
             tables: tables::Tables::default(),
@@ -314,6 +325,20 @@ impl Stacks {
             sum.add(&layout::counts(&scratch));
         }
         Ok(sum)
+    }
+
+    /// Instructions of each program that the verifier has looked at, as often as they came by; of a
+    /// million that it would look at. `None` where the kernel does not tell.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses to tell.
+    pub fn verified_instructions(&self) -> Result<Vec<(String, Option<u32>)>, Errno> {
+        let programs = self.program.loaded().map(|program| {
+            let instructions = whit_sys::bpf::verified_instructions(program.as_fd())?;
+            Ok((program.name().to_string_lossy().into_owned(), instructions))
+        });
+        programs.collect()
     }
 
     /// How often a program ran and for how long, since [`Stacks::keep_statistics`].

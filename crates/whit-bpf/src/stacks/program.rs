@@ -221,6 +221,11 @@ impl Program {
         self.object.maps().find(|map| map.name() == name).ok_or(BpfError::Object { part: name })
     }
 
+    /// Those that were not left out.
+    pub(super) fn loaded(&self) -> impl Iterator<Item = ProgramMut<'_>> {
+        self.object.progs_mut().filter(|program| program.autoload())
+    }
+
     fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, BpfError> {
         let found = self.object.progs_mut().find(|program| program.name() == name);
         found.ok_or(BpfError::Object { part: name })

@@ -11,13 +11,16 @@ use whit_sys::capability::Capability;
 use crate::checks::{counting, mounts, usual_side};
 use crate::finding::{Area, Finding, Status};
 use crate::machine::{Machine, Privileges, read_trimmed};
-use crate::probe::Target;
+use crate::probe::{EngineTrial, Target};
 use crate::refusal::{Needs, explain, grant};
 
 pub(super) fn check(machine: &mut Machine, privileges: &Privileges) -> Vec<Finding> {
     let mut findings = tracepoints(machine, privileges);
     findings.push(btf(machine));
-    findings.push(bpf(machine, privileges));
+    let bpf = bpf(machine, privileges);
+    let may_load = bpf.status == Status::Ok;
+    findings.push(bpf);
+    findings.push(engine(machine, may_load));
     findings
 }
 
@@ -111,6 +114,37 @@ fn bpf(machine: &mut Machine, privileges: &Privileges) -> Finding {
             finding(what, Status::Refused, detail).with_remedy(remedy)
         }
         Err(error) => finding(what, Status::Refused, format!("loading one fails: {error}")),
+    }
+}
+
+/// Stacks that are unwound in the kernel: tried by loading the programs.
+fn engine(machine: &mut Machine, may_load: bool) -> Finding {
+    let what = "bpf engine (--engine=bpf)";
+    let elsewhere = "use --engine=ring, which needs none of it".to_owned();
+    if machine.machine != "x86_64" {
+        let detail = format!("runs on x86-64 alone, and this is {}", machine.machine);
+        return finding(what, Status::Absent, detail).with_remedy(elsewhere);
+    }
+    if !may_load {
+        let detail = "no BPF program can be loaded: see there";
+        return finding(what, Status::Refused, detail).with_remedy(elsewhere);
+    }
+    if !machine.sys("kernel/btf/vmlinux").exists() {
+        let detail = "the kernel lacks its types: BTF (since Linux 5.4, CONFIG_DEBUG_INFO_BTF)";
+        return finding(what, Status::Absent, detail).with_remedy(elsewhere);
+    }
+    match machine.probe.load_engine() {
+        EngineTrial::Runs(instructions) => {
+            let verified = instructions
+                .map(|count| format!("; the verifier looked at {count} instructions"))
+                .unwrap_or_default();
+            finding(what, Status::Ok, format!("unwinds stacks in the kernel{verified}"))
+        }
+        EngineTrial::Lacks(needs) => {
+            let detail = format!("the kernel lacks {}", needs.join(", "));
+            finding(what, Status::Absent, detail).with_remedy(elsewhere)
+        }
+        EngineTrial::Refused(why) => finding(what, Status::Refused, why).with_remedy(elsewhere),
     }
 }
 

@@ -1,0 +1,54 @@
+//! What the programs need of a kernel, and since when Linux has it.
+//!
+//! Programs at tracepoints by their types (`tp_btf`, since Linux 5.5) are older than the rest, and not
+//! asked for: libbpf would try one at a function of the kernel, which some kernels do not have.
+
+use std::fmt;
+
+use libbpf_rs::ProgramType;
+use whit_sys::{Errno, bpf, privilege};
+
+use crate::loading::NEEDED;
+use crate::messages;
+
+/// Something that a kernel may lack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelNeed {
+    /// What it is.
+    pub what: &'static str,
+    /// The first Linux that has it.
+    pub since: &'static str,
+}
+
+impl fmt::Display for KernelNeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (since Linux {})", self.what, self.since)
+    }
+}
+
+/// Functions of the kernel that programs for perf events call, by number: `enum bpf_func_id`.
+const HELPERS: [(u32, KernelNeed); 4] = [
+    (112, KernelNeed { what: "bpf_probe_read_user", since: "5.5" }),
+    (158, KernelNeed { what: "bpf_get_current_task_btf", since: "5.11" }),
+    (174, KernelNeed { what: "bpf_get_attach_cookie", since: "5.15" }),
+    (175, KernelNeed { what: "bpf_task_pt_regs", since: "5.15" }),
+];
+const EXCHANGE: KernelNeed = KernelNeed { what: "atomic exchange in BPF programs", since: "5.12" };
+/// What this kernel lacks, found by trying; nothing where it cannot be tried.
+pub fn lacking() -> Vec<KernelNeed> {
+    messages::listen();
+    let _in_force = privilege::raise(&NEEDED);
+    let mut lacking = Vec::new();
+    for (number, need) in HELPERS {
+        let is_there = ProgramType::PerfEvent.is_helper_supported(number);
+        if is_there.is_ok_and(|is_there| !is_there) {
+            lacking.push(need);
+        }
+    }
+    if bpf::try_load().is_ok() && bpf::try_load_exchange() == Err(Errno::INVAL) {
+        lacking.push(EXCHANGE);
+    }
+    // What was said while trying is of no interest.
+    let _ = messages::take();
+    lacking
+}

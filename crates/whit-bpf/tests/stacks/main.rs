@@ -1,0 +1,56 @@
+//! The programs that unwind stacks, and the running kernel's verifier.
+
+#[path = "../cgroups/support/mod.rs"]
+#[allow(dead_code)]
+mod support;
+
+use whit_bpf::stacks::{StackOptions, Stacks, lacking};
+
+use crate::support::{Skip, check};
+
+/// The verifier gives up at a million. Kernels differ in how often they look at the same instruction;
+/// this leaves them room.
+const VERIFIED_MAX: u32 = 200_000;
+
+fn load(memo: bool, all: bool) -> Result<Stacks, Skip> {
+    let options = StackOptions {
+        is_system_wide: true,
+        kernel_stacks: true,
+        user_stacks: true,
+        memo,
+        perf_samples: false,
+        traces: all,
+        wakes: all,
+        cpus: 1,
+    };
+    Stacks::load(&options).map_err(|error| {
+        assert!(error.is_permission() || error.is_unsupported(), "{error}");
+        Skip(format!("the programs that unwind stacks cannot be loaded here: {error}"))
+    })
+}
+
+#[test]
+fn the_verifier_has_far_less_to_look_at_than_it_would() {
+    check("verified_instructions", || {
+        for (memo, all) in [(true, true), (false, false)] {
+            let programs = load(memo, all)?.verified_instructions().expect("ask for the programs");
+            assert_eq!(programs.len(), if all { 6 } else { 4 });
+            for (name, instructions) in programs {
+                let instructions =
+                    instructions.ok_or_else(|| Skip("Linux 5.16 tells how many".to_owned()))?;
+                println!("{name}: {instructions} instructions, memo {memo}");
+                assert!((1..VERIFIED_MAX).contains(&instructions), "{name}: {instructions}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_kernel_that_loads_the_programs_lacks_nothing() {
+    check("lacking", || {
+        load(true, true)?;
+        assert_eq!(lacking(), []);
+        Ok(())
+    });
+}
