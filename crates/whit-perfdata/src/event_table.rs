@@ -4,13 +4,14 @@ use crate::attr::SampleType;
 use crate::bytes::u64_at;
 use crate::feature::EventDesc;
 use crate::sample::{SampleId, SampleLayout};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Finds the event, and with it the layout, of a record.
 #[derive(Clone, Debug)]
 pub struct EventTable {
     layouts: Vec<SampleLayout>,
-    by_id: HashMap<u64, u32>,
+    /// Ids and indices of events, by id: there are few, and looking them up is part of every record.
+    by_id: Vec<(u64, u32)>,
     /// Where samples carry their event's id, if all events agree on it.
     id_offset: Option<usize>,
     ids_at_end: bool,
@@ -20,7 +21,8 @@ impl EventTable {
     /// From the events of a recording.
     pub fn new(events: &[EventDesc]) -> EventTable {
         let layouts: Vec<_> = events.iter().map(|e| SampleLayout::new(&e.attr)).collect();
-        let by_id = events
+        // Of an id that two events have, the last one counts.
+        let by_id: BTreeMap<u64, u32> = events
             .iter()
             .zip(0u32..)
             .flat_map(|(event, index)| event.ids.iter().map(move |id| (*id, index)))
@@ -29,7 +31,12 @@ impl EventTable {
         let agreed = layouts.iter().all(|layout| layout.id_offset() == id_offset);
         let ids_at_end =
             layouts.iter().all(|layout| layout.sample_type.contains(SampleType::IDENTIFIER));
-        EventTable { layouts, by_id, id_offset: id_offset.filter(|_| agreed), ids_at_end }
+        EventTable {
+            layouts,
+            by_id: by_id.into_iter().collect(),
+            id_offset: id_offset.filter(|_| agreed),
+            ids_at_end,
+        }
     }
 
     /// Number of events.
@@ -60,9 +67,9 @@ impl EventTable {
 
     /// The event with this id. Synthesized records carry id 0: the first event.
     pub fn event_of_id(&self, id: u64) -> Option<usize> {
-        match self.by_id.get(&id) {
-            Some(index) => Some(*index as usize),
-            None => (id == 0 && !self.is_empty()).then_some(0),
+        match self.by_id.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(at) => Some(self.by_id[at].1 as usize),
+            Err(_) => (id == 0 && !self.is_empty()).then_some(0),
         }
     }
 

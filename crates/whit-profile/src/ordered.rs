@@ -13,6 +13,7 @@ use crate::load::{LoadError, Prepared};
 use crate::progress::Progress;
 use crate::scan::{BlockTimes, stated_time};
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use whit_perfdata::record::{RawRecord, RecordHeader, record_type};
@@ -82,24 +83,66 @@ impl PendingSample {
     }
 }
 
-impl PartialEq for PendingSample {
+/// The samples of a block that were not given out yet, in order. Rings are drained one after the other, so
+/// a block is a few ascending rows, which sort quickly; and what follows a sample is mostly the next one
+/// of its block, so that a heap of blocks moves less than one of samples.
+#[derive(Debug)]
+struct PendingBlock {
+    first: PendingSample,
+    rest: std::vec::IntoIter<PendingSample>,
+}
+
+impl PendingBlock {
+    fn new(mut samples: Vec<PendingSample>) -> Option<PendingBlock> {
+        // Stable: of the same time, the one that stands earlier goes first.
+        samples.sort_by_key(|sample| sample.time);
+        let mut rest = samples.into_iter();
+        Some(PendingBlock { first: rest.next()?, rest })
+    }
+}
+
+impl PartialEq for PendingBlock {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for PendingSample {}
+impl Eq for PendingBlock {}
 
-impl PartialOrd for PendingSample {
+impl PartialOrd for PendingBlock {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for PendingSample {
+impl Ord for PendingBlock {
     /// The earliest is the greatest: the heap gives out its greatest first.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.time, other.order).cmp(&(self.time, self.order))
+        let key = |block: &Self| (block.first.time, block.first.order);
+        key(other).cmp(&key(self))
+    }
+}
+
+/// Samples of several blocks, the earliest first.
+#[derive(Debug, Default)]
+struct Pending(BinaryHeap<PendingBlock>);
+
+impl Pending {
+    fn add(&mut self, samples: Vec<PendingSample>) {
+        self.0.extend(PendingBlock::new(samples));
+    }
+
+    /// The time of the earliest.
+    fn first_time(&self) -> Option<TimestampNs> {
+        self.0.peek().map(|block| block.first.time)
+    }
+
+    fn pop(&mut self) -> Option<PendingSample> {
+        let mut block = self.0.peek_mut()?;
+        Some(match block.rest.next() {
+            Some(next) => std::mem::replace(&mut block.first, next),
+            None => PeekMut::pop(block).first,
+        })
     }
 }
 
@@ -108,7 +151,7 @@ pub(crate) struct OrderedSamples<'p> {
     prepared: &'p Prepared,
     takes: BlockTimes,
     blocks: BlockOrder<'p>,
-    pending: BinaryHeap<PendingSample>,
+    pending: Pending,
     order: u64,
     held: Arc<Held>,
     max_held_bytes: usize,
@@ -130,7 +173,7 @@ impl<'p> OrderedSamples<'p> {
             prepared,
             takes,
             blocks: BlockOrder::new(&prepared.scan.plans, threads, progress),
-            pending: BinaryHeap::new(),
+            pending: Pending::default(),
             order: 0,
             held: Arc::default(),
             max_held_bytes: MAX_PENDING_BYTES,
@@ -150,9 +193,9 @@ impl<'p> OrderedSamples<'p> {
         let mut unread = self.blocks.earliest_unread();
         while batch.len() < BATCH_SAMPLES {
             let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
-            let ready = self.pending.peek().is_some_and(|sample| {
+            let ready = self.pending.first_time().is_some_and(|first| {
                 // Of the same time, the one that stands earlier in the recording goes first.
-                is_full || unread.is_none_or(|unread| sample.time < unread)
+                is_full || unread.is_none_or(|unread| first < unread)
             });
             if ready {
                 batch.extend(self.give_out());
@@ -183,7 +226,7 @@ impl<'p> OrderedSamples<'p> {
     }
 
     fn take_samples(&mut self, position: u64, block: Arc<HeldBlock>) {
-        let mut at = 0;
+        let (mut at, mut samples) = (0, Vec::new());
         while let Some((record, tail)) = RawRecord::split(&block.bytes[at..]) {
             let end = block.bytes.len() - tail.len();
             let kind = record.header.kind;
@@ -197,7 +240,7 @@ impl<'p> OrderedSamples<'p> {
                     && self.prepared.time.is_none_or(|range| range.contains(time))
                 {
                     self.order += 1;
-                    self.pending.push(PendingSample {
+                    samples.push(PendingSample {
                         time,
                         order: self.order,
                         header: record.header,
@@ -207,6 +250,46 @@ impl<'p> OrderedSamples<'p> {
                 }
             }
             at = end;
+        }
+        self.pending.add(samples);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// By time, and of the same time as they stand in the recording, whenever blocks come.
+        #[test]
+        fn blocks_are_merged(
+            blocks in prop::collection::vec(prop::collection::vec(0u64..20, 0..12), 0..8),
+            taken_between in 0usize..6,
+        ) {
+            let (mut pending, mut order, mut held, mut taken) = (Pending::default(), 0, Vec::new(), Vec::new());
+            let block = Arc::new(HeldBlock::new(Vec::new(), &Arc::default()));
+            let header = RecordHeader { kind: record_type::SAMPLE, misc: 0, size_bytes: 8 };
+            let key = |sample: &PendingSample| (sample.time, sample.order);
+            for times in blocks {
+                let sample = |time| {
+                    order += 1;
+                    let (time, block) = (TimestampNs(time), block.clone());
+                    PendingSample { time, order, header, block, body: 0..0 }
+                };
+                let samples: Vec<_> = times.into_iter().map(sample).collect();
+                held.extend(samples.iter().map(key));
+                pending.add(samples);
+                for _ in 0..taken_between {
+                    held.sort_unstable();
+                    let first = (!held.is_empty()).then(|| held.remove(0));
+                    prop_assert_eq!(pending.first_time(), first.map(|first| first.0));
+                    prop_assert_eq!(pending.pop().as_ref().map(key), first);
+                }
+            }
+            held.sort_unstable();
+            taken.extend(std::iter::from_fn(|| pending.pop()).map(|sample| key(&sample)));
+            prop_assert_eq!(taken, held);
         }
     }
 }
