@@ -22,17 +22,34 @@ pub enum PeerKind {
     Samply,
     /// `whit report --stdio`, inlined frames included.
     Whit,
+    /// `whit switches`: what threads waited for.
+    WhitSwitches,
+    /// `perf sched timehist`, which prints each switch that `sched:sched_switch` tells of.
+    PerfSchedTimehist,
 }
 
 impl PeerKind {
-    /// All, in the order in which they are shown.
-    pub const ALL: [PeerKind; 5] = [
+    /// Those that make profiles of any recording, in the order in which they are shown.
+    pub const READERS: [PeerKind; 5] = [
         PeerKind::Whit,
         PeerKind::PerfReport,
         PeerKind::PerfScript,
         PeerKind::PerfScriptNoInline,
         PeerKind::Samply,
     ];
+
+    /// Those that need context switches in it.
+    pub const OF_SWITCHES: [PeerKind; 2] = [PeerKind::WhitSwitches, PeerKind::PerfSchedTimehist];
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = PeerKind> {
+        PeerKind::READERS.into_iter().chain(PeerKind::OF_SWITCHES)
+    }
+
+    /// Whether it is whit.
+    pub fn is_whit(self) -> bool {
+        matches!(self, PeerKind::Whit | PeerKind::WhitSwitches)
+    }
 
     /// Its name on the command line and in the table.
     pub fn name(self) -> &'static str {
@@ -42,6 +59,8 @@ impl PeerKind {
             PeerKind::PerfScriptNoInline => "perf-script-no-inline",
             PeerKind::Samply => "samply",
             PeerKind::Whit => "whit",
+            PeerKind::WhitSwitches => "whit-switches",
+            PeerKind::PerfSchedTimehist => "perf-sched-timehist",
         }
     }
 
@@ -59,14 +78,21 @@ impl PeerKind {
                 vec![Text("import"), Text("--save-only"), Text("--output"), Output, Recording]
             }
             PeerKind::Whit => vec![Text("report"), Text("--stdio"), Text("-i"), Recording],
+            PeerKind::WhitSwitches => vec![Text("switches"), Text("-i"), Recording],
+            PeerKind::PerfSchedTimehist => {
+                vec![Text("sched"), Text("timehist"), Text("-i"), Recording]
+            }
         }
     }
 
     fn program(self, whit: &Path) -> PathBuf {
         match self {
-            PeerKind::PerfReport | PeerKind::PerfScript | PeerKind::PerfScriptNoInline => perf(),
+            PeerKind::PerfReport
+            | PeerKind::PerfScript
+            | PeerKind::PerfScriptNoInline
+            | PeerKind::PerfSchedTimehist => perf(),
             PeerKind::Samply => "samply".into(),
-            PeerKind::Whit => whit.to_owned(),
+            PeerKind::Whit | PeerKind::WhitSwitches => whit.to_owned(),
         }
     }
 }
@@ -90,7 +116,7 @@ impl Serialize for PeerKind {
 
 /// The text names no peer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is no peer; there are {}", PeerKind::ALL.map(PeerKind::name).join(", "))]
+#[error("'{text}' is no peer; there are {}", PeerKind::all().map(PeerKind::name).collect::<Vec<_>>().join(", "))]
 pub struct ParsePeerError {
     text: String,
 }
@@ -99,7 +125,7 @@ impl FromStr for PeerKind {
     type Err = ParsePeerError;
 
     fn from_str(text: &str) -> Result<PeerKind, ParsePeerError> {
-        let found = PeerKind::ALL.into_iter().find(|kind| kind.name() == text);
+        let found = PeerKind::all().find(|kind| kind.name() == text);
         found.ok_or_else(|| ParsePeerError { text: text.to_owned() })
     }
 }
@@ -185,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_name_is_read_back_and_others_are_refused() {
-        for kind in PeerKind::ALL {
+        for kind in PeerKind::all() {
             assert_eq!(kind.name().parse(), Ok(kind));
         }
         let error = "gprof".parse::<PeerKind>().unwrap_err().to_string();
@@ -194,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_command_reads_the_recording_once() {
-        for kind in PeerKind::ALL {
+        for kind in PeerKind::all() {
             let words = fill(kind, Path::new("FILE"), Path::new("OUT"));
             assert_eq!(words.iter().filter(|w| *w == "FILE").count(), 1, "{words:?}");
         }

@@ -33,9 +33,11 @@ fn file_to(text: &mut String, file: &FileResult) {
         events => format!(", event {}", events.join(", ")),
     };
     line_to(text, "");
-    line_to(text, &format!("{} of dumped stacks{events}", ByteSize(recording.size_bytes)));
+    // Of what somebody else recorded nobody says what it is.
+    let what = if recording.command.is_empty() { "" } else { " of dumped stacks" };
+    line_to(text, &format!("{}{what}{events}", ByteSize(recording.size_bytes)));
     line_to(text, "");
-    let whit = file.results.iter().find(|result| result.peer == PeerKind::Whit);
+    let whit = file.results.iter().find(|result| result.peer.is_whit());
     let whit_s = whit.and_then(|result| match &result.summary {
         Summary::Measured { wall_s, .. } => Some(wall_s.median),
         _ => None,

@@ -70,8 +70,8 @@ impl Comparison {
     /// True where whit itself read every recording.
     pub fn whit_succeeded(&self) -> bool {
         let whit = |file: &FileResult| {
-            let result = file.results.iter().find(|result| result.peer == PeerKind::Whit);
-            result.is_none_or(|result| matches!(result.summary, Summary::Measured { .. }))
+            let mut results = file.results.iter().filter(|result| result.peer.is_whit());
+            results.all(|result| matches!(result.summary, Summary::Measured { .. }))
         };
         self.files.iter().all(whit)
     }

@@ -23,8 +23,9 @@ pub(super) struct ReportArgs {
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Peers to compare, separated by commas
-    #[arg(long, value_name = "PEERS", value_delimiter = ',', default_values_t = PeerKind::ALL)]
+    /// Peers to compare, separated by commas; on recordings of context switches also whit-switches and
+    /// perf-sched-timehist
+    #[arg(long, value_name = "PEERS", value_delimiter = ',', default_values_t = PeerKind::READERS)]
     peers: Vec<PeerKind>,
 
     /// Runs of each peer on each recording
