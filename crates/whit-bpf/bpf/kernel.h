@@ -118,6 +118,8 @@ struct css_set {
 };
 
 struct pt_regs {
+	unsigned long r15;
+	unsigned long orig_ax;
 	unsigned long bp;
 	unsigned long ip;
 	unsigned long cs;
@@ -181,6 +183,7 @@ struct task_struct {
 /* include/uapi/linux/bpf.h, by the number of each helper. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u64 (*const bpf_perf_event_read)(void *map, u64 index) = (void *)22;
 static long (*const bpf_perf_event_read_value)(void *map, u64 index,
 					       struct bpf_perf_event_value *value,
@@ -200,6 +203,24 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 #define BPF_TYPE_EXISTS 0
 /* __builtin_preserve_field_info(): whether the running kernel has a field. */
 #define BPF_FIELD_EXISTS 2
+
+/*
+ * Has the verifier take an address for that of a kernel's structure: loads through it are direct, and give
+ * 0 where there is no memory. Since Linux 6.2; it costs nothing, where a helper that reads costs a call.
+ */
+extern void *bpf_rdonly_cast(const void *address, u32 type) __attribute__((weak, section(".ksyms")));
+
+#define CAN_LOAD_KERNEL (bpf_rdonly_cast != 0)
+
+/* BPF_TYPE_ID_TARGET of the relocations that clang knows. */
+#define kernel_cast(type, address) \
+	((type *)bpf_rdonly_cast((const void *)(address), __builtin_btf_type_id(*(type *)0, 1)))
+
+/* A word; only if CAN_LOAD_KERNEL. */
+static ALWAYS_INLINE u64 kernel_load(u64 address)
+{
+	return kernel_cast(struct pt_regs, address)->r15;
+}
 
 /* BPF_ENUMVAL_VALUE of the relocations that clang knows. */
 #define core_enum(type, value) __builtin_preserve_enum_value(*(typeof(type) *)value, 1)

@@ -19,22 +19,12 @@
 #define PROCESSES_MAX 16384
 /* Words of a chunk of table memory, a power of two. */
 #define CHUNK_WORDS 65536
-/* Places for a thread's stacks that may come again, a power of two; others may share one. */
-#define MEMOS 8192
-/* Words of the kernel's stack that are looked through for return addresses: a power of two. */
-#define KERNEL_WORDS 128
-/* Size of struct pt_regs, which the entry into the kernel leaves at the end of the stack. */
-#define PT_REGS_BYTES 168
-/* Places of return addresses that are remembered of a stack of the kernel, a power of two, and
- * frames that it may have for that. */
-#define KERNEL_SLOTS 32
-#define KERNEL_FRAMES 24
-/* Frames at the beginning of a stack that are the program's own: not on the stack above it. */
-#define KERNEL_OWN_FRAMES 4
-/* Where the kernel's code begins. */
-#define KERNEL_CODE 0xffffffff80000000ull
-/* A thread's stack in the kernel has so many bytes at least. */
-#define KERNEL_STACK_BYTES 16384
+/* Sets of threads' stacks that may come again, a power of two, and stacks in each; threads may share
+ * one. */
+#define MEMO_SETS 2048
+#define MEMO_WAYS 4
+/* Processes that a CPU remembers, a power of two; others are looked up again. */
+#define KNOWN_PROCESSES 1024
 /* Stacks that a CPU remembers to have told of, a power of two; others are told again. */
 #define TOLD 16384
 
@@ -50,8 +40,6 @@ static ALWAYS_INLINE int unwind_copy(void *to, u32 size, u64 from)
 	return bpf_probe_read_user(to, size, (const void *)from) != 0;
 }
 
-#include "unwind.h"
-
 /* Set before loading. */
 const volatile struct {
 	/* Everybody's switches; else those of known processes. */
@@ -62,7 +50,13 @@ const volatile struct {
 	u8 no_memo;
 	/* For comparisons: perf writes its own sample as well, behind ours. */
 	u8 perf_samples;
-} settings = { .kernel_stacks = 1, .user_stacks = 1 };
+	/* Words of a channel, less one. */
+	u32 channel_mask;
+} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
+
+#include "unwind.h"
+#include "channel.h"
+#include "kernel_stack.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */
@@ -132,7 +126,6 @@ struct {
 enum {
 	TELL_STACK = 1,
 	TELL_SAMPLE = 2,
-	TELL_SWITCH = 3,
 	TELL_TRACE = 4,
 	TELL_WAKE = 5,
 };
@@ -164,29 +157,13 @@ struct tell_sample {
 	u32 unused_at_last;
 };
 
-/* The thread of the record is switched out for another. */
-struct tell_switch {
-	u8 kind;
-	/* Bits: whether it, and whether the other, are recorded; whether it was preempted, and that
-	 * within the kernel. */
-	u8 flags;
-	/* Its state. */
-	u16 state;
-	u32 next_pid;
-	u64 user_stack;
-	u64 kernel_stack;
-	u32 next_tid;
-};
-
 /* As bytes: there is none behind the last word. */
 #define TELL_SAMPLE_BYTES 44
-#define TELL_SWITCH_BYTES 28
 
+/* Flags of CHANNEL_SWITCH. */
 enum {
-	SWITCH_PREV_IS_TARGET = 1,
-	SWITCH_NEXT_IS_TARGET = 2,
-	SWITCH_IS_PREEMPTION = 4,
-	SWITCH_IS_WITHIN_KERNEL = 8,
+	SWITCH_IS_PREEMPTION = 1,
+	SWITCH_IS_WITHIN_KERNEL = 2,
 };
 
 /* What happened on a CPU, by each program. */
@@ -221,16 +198,6 @@ struct scratch {
 	struct counts counts;
 	struct unwind_state unwind;
 	struct tell_stack stack;
-	/* Where the program's own frame is. */
-	u64 frame;
-	/* The kernel's stack from there on. */
-	u64 kernel[KERNEL_WORDS];
-	u32 kernel_words;
-	/* The return address in front of the registers at the end of the stack. */
-	u64 kernel_entry;
-	/* Bits of its frames whose addresses were found there, and in how many places. */
-	u32 kernel_found;
-	u32 kernel_slots;
 };
 
 struct {
@@ -248,40 +215,88 @@ struct {
 	__uint(max_entries, TOLD);
 } told SEC(".maps");
 
-/* A place on the kernel's stack, counted in words from the program's frame, and what is there. */
-struct kernel_slot {
-	u64 word;
-	u64 value;
+/* The same of the CPU's channel. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u64));
+	__uint(max_entries, TOLD);
+} told_by_channel SEC(".maps");
+
+/* What `processes` says, as long as nothing there changes. */
+struct known_process {
+	u64 generation;
+	u64 pid;
+	u64 process;
 };
 
-/* What a walk depended on, and what came out. */
-struct memo {
-	/* Whether somebody is at it. */
-	u32 is_busy;
-	u32 tid;
-	/* What the process was: the value in `processes`. */
-	u64 process;
-	u64 ip;
-	u64 sp;
-	u64 fp;
-	u64 hash;
-	u32 needs_fp;
-	u32 reads_count;
-	struct unwind_read reads[UNWIND_READS_ROOM];
-	/* The same of the kernel's stack: its outermost frame's address, the stack's hash, every place
-	 * that holds an address of the stack. */
-	u64 kernel_entry;
-	u64 kernel_hash;
-	u64 kernel_slots_count;
-	struct kernel_slot kernel_slots[KERNEL_SLOTS];
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct known_process));
+	__uint(max_entries, KNOWN_PROCESSES);
+} known_processes SEC(".maps");
+
+/* Who changes `processes`, and how often that was. */
+enum {
+	CHANGED_BY_LOADER = 0,
+	CHANGED_BY_PROGRAMS = 1,
+	CHANGERS = 2,
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct memo));
-	__uint(max_entries, MEMOS);
+	__uint(value_size, sizeof(u64));
+	__uint(max_entries, CHANGERS);
+} changes SEC(".maps");
+
+/* What a walk depended on, and what came out. */
+struct memo {
+	/* What the process was: the value in `processes`. */
+	u64 process;
+	u64 ip;
+	u64 sp;
+	u64 fp;
+	/* 0: none. */
+	u64 hash;
+	u32 tid;
+	u32 needs_fp;
+	/* Of all words, those that one copy of so many bytes of the stack holds. */
+	u32 near_count;
+	u32 reads_count;
+	/* Words; an address is a number of words from the stack pointer for the near ones, which come
+	 * first. */
+	struct unwind_read reads[UNWIND_READS_ROOM];
+};
+
+/* Stacks that have a thread and its place in common: callers differ. */
+struct memo_set {
+	/* Whether somebody is at it. */
+	u32 is_busy;
+	/* Which one goes next. */
+	u32 next;
+	/* As much of the stack as the near words of any of them need. */
+	u64 near_bytes;
+	struct memo ways[MEMO_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct memo_set));
+	__uint(max_entries, MEMO_SETS);
 } memos SEC(".maps");
+
+/* What a stack is looked up by. */
+struct memo_key {
+	u64 process;
+	u64 ip;
+	u64 sp;
+	u64 fp;
+	u32 tid;
+	u32 unused;
+};
 
 static ALWAYS_INLINE const struct unwind_mapping *unwind_mapping(u32 number)
 {
@@ -346,46 +361,134 @@ static ALWAYS_INLINE u64 tell_stack(void *ctx, struct scratch *scratch, u64 hash
 }
 
 /* Copies the frames of a walk to where they are told from. */
-static ALWAYS_INLINE void take_frames(struct scratch *scratch)
+static ALWAYS_INLINE void take_frames(struct scratch *scratch, const u64 *frames, u32 count,
+				      u32 reason)
 {
-	u32 count = scratch->unwind.frames_count;
-
 	for (u32 i = 0; i < UNWIND_FRAMES_MAX; i++) {
 		if (i >= count)
 			break;
-		scratch->stack.frames[i] = scratch->unwind.frames[i];
+		scratch->stack.frames[i] = frames[i];
 	}
+	scratch->stack.reason = reason;
 	scratch->stack.frames_count = count;
 }
 
-/* Whether all words are as they were that the thread's last walk depended on. */
-UNWIND_FN u32 memo_holds(struct unwind_state *s, struct memo *memo)
+/* Whether the words beyond the near ones are as they were that a walk depended on. */
+UNWIND_FN u32 memo_holds_far(struct unwind_state *s, const struct memo *memo)
 {
 	if (!s || !memo)
 		return 0;
-	u32 count = memo->reads_count;
-	if (count > UNWIND_READS_MAX)
-		return 0;
+	u32 near = memo->near_count, count = memo->reads_count;
+	s->window_address = UNWIND_NO_WINDOW;
 	for (u32 i = 0; i < UNWIND_READS_MAX; i++) {
 		if (i >= count)
 			break;
+		if (i < near)
+			continue;
 		if (unwind_load(s, memo->reads[i].address) || s->value != memo->reads[i].value)
 			return 0;
 	}
 	return 1;
 }
 
-UNWIND_FN u32 memo_keep(struct unwind_state *s, struct memo *memo)
+/* Whether all words are. */
+static ALWAYS_INLINE u32 memo_holds(struct unwind_state *s, const struct memo_set *set,
+				    const struct memo *memo, const struct memo_key *key)
 {
-	if (!s || !memo)
+	u32 count = memo->near_count;
+	u64 bytes = set->near_bytes;
+
+	if (!memo->hash || memo->tid != key->tid || memo->ip != key->ip || memo->sp != key->sp ||
+	    memo->process != key->process || (memo->needs_fp && memo->fp != key->fp) ||
+	    memo->reads_count > UNWIND_READS_MAX || bytes > UNWIND_WINDOW_BYTES)
 		return 0;
-	u32 count = s->reads_count;
+	if (bytes && s->window_address != key->sp) {
+		if (unwind_copy(s->window, bytes, key->sp))
+			return 0;
+		s->window_address = key->sp;
+	}
 	for (u32 i = 0; i < UNWIND_READS_MAX; i++) {
 		if (i >= count)
 			break;
-		memo->reads[i] = s->reads[i];
+		if (s->window[memo->reads[i].address % (UNWIND_WINDOW_BYTES / 8)] !=
+		    memo->reads[i].value)
+			return 0;
 	}
-	memo->reads_count = count;
+	return count == memo->reads_count || memo_holds_far(s, memo);
+}
+
+/* The hash of the stack that a thread has again; 0 for none. */
+UNWIND_FN u64 memo_known(struct unwind_state *s, const struct memo_set *set,
+			 const struct memo_key *key)
+{
+	if (!s || !set || !key)
+		return 0;
+	s->window_address = UNWIND_NO_WINDOW;
+	for (u32 way = 0; way < MEMO_WAYS; way++)
+		if (memo_holds(s, set, &set->ways[way], key))
+			return set->ways[way].hash;
+	return 0;
+}
+
+/* Remembers a word that the walk depended on, if it is near, or if it is not. */
+UNWIND_FN u32 memo_keep_word(struct unwind_state *s, struct memo_set *set, struct memo *memo,
+			     u32 read, u32 if_near)
+{
+	if (!s || !set || !memo)
+		return 0;
+	struct unwind_read kept = s->reads[read % UNWIND_READS_ROOM];
+	u64 offset = kept.address - memo->sp;
+	u32 is_near = offset <= UNWIND_WINDOW_BYTES - 8 && !(offset % 8), slot = memo->reads_count;
+
+	if (is_near != if_near)
+		return 0;
+	if (is_near) {
+		kept.address = offset / 8;
+		memo->near_count = slot + 1;
+		if (set->near_bytes < offset + 8)
+			set->near_bytes = offset + 8;
+	}
+	memo->reads[slot % UNWIND_READS_ROOM] = kept;
+	memo->reads_count = slot + 1;
+	return 0;
+}
+
+/* Which one of a set is to hold a stack: the one that does, or the next. */
+static ALWAYS_INLINE u32 memo_way(struct memo_set *set, u64 hash)
+{
+	for (u32 way = 0; way < MEMO_WAYS; way++)
+		if (set->ways[way].hash == hash)
+			return way;
+	return set->next++ % MEMO_WAYS;
+}
+
+/* Remembers what a walk depended on. */
+UNWIND_FN u32 memo_keep(struct unwind_state *s, struct memo_set *set, const struct memo_key *key,
+			u64 hash)
+{
+	if (!s || !set || !key)
+		return 0;
+	struct memo *memo = &set->ways[memo_way(set, hash)];
+	u32 count = s->reads_count;
+	memo->hash = 0;
+	/* Too much. */
+	if (count > UNWIND_READS_MAX)
+		return 0;
+	memo->near_count = memo->reads_count = 0;
+	memo->sp = key->sp;
+	for (u32 pass = 0; pass < 2; pass++) {
+		for (u32 i = 0; i < UNWIND_READS_MAX; i++) {
+			if (i >= count)
+				break;
+			memo_keep_word(s, set, memo, i, !pass);
+		}
+	}
+	memo->tid = key->tid;
+	memo->process = key->process;
+	memo->ip = key->ip;
+	memo->fp = key->fp;
+	memo->needs_fp = s->needs_fp;
+	memo->hash = hash;
 	return 0;
 }
 
@@ -397,11 +500,19 @@ UNWIND_FN u32 walk(struct unwind_state *s)
 	return unwind_walk(s);
 }
 
-/* Whether this CPU has told of a stack. */
-static ALWAYS_INLINE u32 is_told(u64 hash)
+/* What a CPU has told of last at the place of a stack: in its ring, or in its channel. */
+static ALWAYS_INLINE u64 *told_at(u32 program, u64 hash)
 {
 	u32 place = hash % TOLD;
-	u64 *known = bpf_map_lookup_elem(&told, &place);
+
+	if (program == OF_SWITCHES)
+		return bpf_map_lookup_elem(&told_by_channel, &place);
+	return bpf_map_lookup_elem(&told, &place);
+}
+
+static ALWAYS_INLINE u32 is_told(u32 program, u64 hash)
+{
+	u64 *known = told_at(program, hash);
 
 	return known && *known == hash;
 }
@@ -414,234 +525,92 @@ struct user_registers {
 	u64 cs;
 };
 
-/*
- * The memo for a thread at a place in its program, for us alone; NULL where somebody else is at it.
- * `salt` tells apart what comes from the same place: threads alternate between few stacks.
- */
-static ALWAYS_INLINE struct memo *memo_take(u32 tid, u64 ip, u64 salt)
+/* What is remembered of a thread at a place in its program, for us alone; NULL where somebody else is
+ * at it. */
+static ALWAYS_INLINE struct memo_set *memo_take(u32 tid, u64 ip, u64 sp)
 {
-	u32 place = unwind_mix(ip ^ salt, tid) % MEMOS;
-	struct memo *memo = bpf_map_lookup_elem(&memos, &place);
+	u32 place = unwind_mix(ip ^ sp, tid) % MEMO_SETS;
+	struct memo_set *set = bpf_map_lookup_elem(&memos, &place);
 
-	if (settings.no_memo || !memo || __sync_lock_test_and_set(&memo->is_busy, 1))
+	if (settings.no_memo || !set || __sync_lock_test_and_set(&set->is_busy, 1))
 		return NULL;
-	return memo;
+	return set;
 }
 
-/* The hash of the current thread's user stack, told; 0 for none. */
-static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, struct memo *memo, u32 tid,
-				    u64 process, const struct user_registers *registers)
+/* The hash of the current thread's user stack. Its frames are in `unwind` if it was walked; it is told
+ * where it was not. */
+static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, struct memo_set *set,
+				   u32 tid, u64 process, const struct user_registers *registers,
+				   u32 *reason)
 {
 	struct unwind_state *s = &scratch->unwind;
-	u64 ip = registers->ip, sp = registers->sp, fp = registers->fp;
-	u32 reason;
+	struct memo_key key = {
+		.process = process,
+		.ip = registers->ip,
+		.sp = registers->sp,
+		.fp = registers->fp,
+		.tid = tid,
+	};
+	u64 hash = set ? memo_known(s, set, &key) : 0;
 
+	*reason = UNWIND_ON;
+	if (hash && is_told(program, hash)) {
+		scratch->counts.memo_hits++;
+		return hash;
+	}
 	unwind_begin(s);
-	s->ip = ip;
-	s->sp = sp;
-	s->fp = fp;
+	s->ip = key.ip;
+	s->sp = key.sp;
+	s->fp = key.fp;
 	s->mappings_first = process >> PROCESS_FIRST_SHIFT;
 	s->mappings_count = process & PROCESS_COUNT_MASK;
-	if (memo && memo->tid == tid && memo->ip == ip && memo->sp == sp &&
-	    memo->process == process && (!memo->needs_fp || memo->fp == fp) &&
-	    memo_holds(s, memo) && is_told(memo->hash)) {
-		scratch->counts.memo_hits++;
-		return memo->hash;
-	}
 	scratch->counts.walks++;
 	if (registers->cs != USER_CS_64) {
-		s->frames[0] = ip;
+		s->frames[0] = key.ip;
 		s->frames_count = 1;
-		s->hash = unwind_mix(s->hash, ip);
+		s->hash = unwind_mix(s->hash, key.ip);
 		s->reads_count = UNWIND_READS_MAX + 1;
-		reason = UNWIND_NOT_64_BIT;
+		*reason = UNWIND_NOT_64_BIT;
 	} else {
-		reason = walk(s);
+		*reason = walk(s);
 		if (!s->mappings_count)
-			reason = UNWIND_NO_PROCESS;
+			*reason = UNWIND_NO_PROCESS;
 	}
-	scratch->counts.reasons[reason % UNWIND_REASONS]++;
+	scratch->counts.reasons[*reason % UNWIND_REASONS]++;
 	scratch->counts.frames += s->frames_count;
-	u64 hash = unwind_mix(s->hash, reason);
+	hash = unwind_mix(s->hash, *reason);
 	/* 0 says that there is none. */
 	hash |= !hash;
-	if (memo) {
-		memo->tid = tid;
-		memo->process = process;
-		memo->ip = ip;
-		memo->sp = sp;
-		memo->fp = fp;
-		memo->needs_fp = s->needs_fp;
-		memo->hash = hash;
-		memo_keep(s, memo);
-	}
-	take_frames(scratch);
-	scratch->stack.reason = reason;
+	if (set)
+		memo_keep(s, set, &key, hash);
+	return hash;
+}
+
+/* The same, told in the CPU's ring; 0 for none. */
+static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, struct memo_set *set,
+				    u32 tid, u64 process, const struct user_registers *registers)
+{
+	u32 reason;
+	u64 hash = user_hash(OF_SAMPLES, scratch, set, tid, process, registers, &reason);
+
+	if (!reason)
+		return hash;
+	take_frames(scratch, scratch->unwind.frames, scratch->unwind.frames_count, reason);
 	return tell_stack(ctx, scratch, hash);
 }
 
 /* Takes the kernel's stack into scratch->stack; gives its hash, or 0. */
 static ALWAYS_INLINE u64 kernel_walk(void *ctx, struct scratch *scratch)
 {
-	u64 hash = UNWIND_HASH_SEED;
 	long bytes = bpf_get_stack(ctx, scratch->stack.frames, UNWIND_FRAMES_MAX * 8, 0);
 
 	if (bytes <= 0) {
 		scratch->counts.kernel_failures++;
 		return 0;
 	}
-	u32 count = (u64)bytes / 8;
-	for (u32 i = 0; i < UNWIND_FRAMES_MAX; i++) {
-		if (i >= count)
-			break;
-		hash = unwind_mix(hash, scratch->stack.frames[i]);
-	}
-	scratch->stack.frames_count = count;
+	scratch->stack.frames_count = (u64)bytes / 8;
 	scratch->stack.reason = 0;
-	return hash | !hash;
-}
-
-/* Whether every place of the kernel's stack that matters holds what it held. */
-UNWIND_FN u32 kernel_memo_holds(struct scratch *scratch, struct memo *memo)
-{
-	if (!scratch || !memo)
-		return 0;
-	u64 count = memo->kernel_slots_count;
-	if (!count || count > KERNEL_SLOTS)
-		return 0;
-	for (u32 i = 0; i < KERNEL_SLOTS; i++) {
-		if (i >= count)
-			break;
-		struct kernel_slot *slot = &memo->kernel_slots[i];
-		if (scratch->kernel[slot->word % KERNEL_WORDS] != slot->value)
-			return 0;
-	}
-	return 1;
-}
-
-/* Number of the first frame of the kernel's stack at an address; KERNEL_FRAMES for none. */
-UNWIND_FN u32 kernel_frame_at(struct scratch *scratch, u64 address)
-{
-	if (!scratch)
-		return KERNEL_FRAMES;
-	u32 count = scratch->stack.frames_count;
-	for (u32 i = 0; i < KERNEL_FRAMES; i++) {
-		if (i >= count)
-			break;
-		if (scratch->stack.frames[i] == address)
-			return i;
-	}
-	return KERNEL_FRAMES;
-}
-
-/*
- * The same stack was walked again although a place has changed: it was none of a return address, but
- * held one that was left over. The first place, which is that of the program's caller, stands in.
- */
-UNWIND_FN u32 kernel_memo_prune(struct scratch *scratch, struct memo *memo)
-{
-	if (!scratch || !memo)
-		return 0;
-	for (u32 i = 1; i < KERNEL_SLOTS; i++) {
-		struct kernel_slot *slot = &memo->kernel_slots[i];
-
-		if (scratch->kernel[slot->word % KERNEL_WORDS] != slot->value)
-			*slot = memo->kernel_slots[0];
-	}
-	return 0;
-}
-
-/* Remembers one place, if it holds an address of the stack. 1 where there is no room. */
-UNWIND_FN u32 kernel_memo_word(struct scratch *scratch, struct memo *memo, u32 word)
-{
-	if (!scratch || !memo)
-		return 1;
-	u64 value = scratch->kernel[word % KERNEL_WORDS];
-	/* The kernel's code, its modules and BPF programs lie above. */
-	if (value < KERNEL_CODE)
-		return 0;
-	u32 frame = kernel_frame_at(scratch, value);
-	if (frame >= KERNEL_FRAMES)
-		return 0;
-	u32 slot = scratch->kernel_slots;
-	if (slot >= KERNEL_SLOTS)
-		return 1;
-	memo->kernel_slots[slot].word = word;
-	memo->kernel_slots[slot].value = value;
-	scratch->kernel_slots = slot + 1;
-	scratch->kernel_found |= 1u << frame;
-	return 0;
-}
-
-/*
- * Remembers each place that holds an address of the stack: the real ones are among them, and it does
- * not matter which they are. Where an address is nowhere, the stack is deeper than what was looked
- * at, and is not remembered; neither is one in which a function calls itself: the second of two
- * frames of one address is never found.
- */
-UNWIND_FN u32 kernel_memo_keep(struct scratch *scratch, struct memo *memo)
-{
-	if (!scratch || !memo)
-		return 0;
-	u32 count = scratch->stack.frames_count;
-	scratch->kernel_found = (1u << KERNEL_OWN_FRAMES) - 1;
-	scratch->kernel_slots = 0;
-	memo->kernel_slots_count = 0;
-	if (count <= KERNEL_OWN_FRAMES || count > KERNEL_FRAMES)
-		return 0;
-	u32 words = scratch->kernel_words;
-	for (u32 word = 0; word < KERNEL_WORDS; word++) {
-		if (word >= words)
-			break;
-		if (kernel_memo_word(scratch, memo, word))
-			return 0;
-	}
-	/* The outermost frame's is in front of the registers, see kernel_stack(). */
-	u32 last = (count - 1) % UNWIND_FRAMES_ROOM;
-	if (scratch->stack.frames[last] == scratch->kernel_entry)
-		scratch->kernel_found |= 1u << (count - 1);
-	if (scratch->kernel_found == (1u << count) - 1)
-		memo->kernel_slots_count = scratch->kernel_slots;
-	return 0;
-}
-
-/*
- * The hash of the kernel's stack, told; 0 for none. A walk costs the most of all, and most switches of
- * a thread happen in few places. Frames follow each other at distances that their code fixes, so the
- * stack is the same where every place, counted from the program's frame, that held a return address
- * holds the same one. The entry into the kernel alone is apart from the rest, by a random distance; its
- * return address is in front of the registers.
- */
-static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch, struct memo *memo,
-				      u32 tid, u64 base)
-{
-	u64 frame = scratch->frame;
-	u64 above = base + KERNEL_STACK_BYTES - frame;
-	u64 entry = base + KERNEL_STACK_BYTES - PT_REGS_BYTES - 8;
-
-	/* Some kernels run programs on a stack of their own: nothing is known of this one then. */
-	if (frame - base >= KERNEL_STACK_BYTES || above < KERNEL_WORDS * 8 ||
-	    bpf_probe_read_kernel(scratch->kernel, KERNEL_WORDS * 8, (void *)frame) ||
-	    bpf_probe_read_kernel(&scratch->kernel_entry, 8, (void *)entry))
-		memo = NULL;
-	scratch->kernel_words = KERNEL_WORDS;
-	if (memo && memo->tid == tid && memo->kernel_entry == scratch->kernel_entry &&
-	    kernel_memo_holds(scratch, memo) && is_told(memo->kernel_hash)) {
-		scratch->counts.kernel_memo_hits++;
-		return memo->kernel_hash;
-	}
-	u64 hash = kernel_walk(ctx, scratch);
-	if (memo && memo->tid == tid && hash == memo->kernel_hash && memo->kernel_slots_count &&
-	    memo->kernel_entry == scratch->kernel_entry &&
-	    scratch->kernel[memo->kernel_slots[0].word % KERNEL_WORDS] ==
-		    memo->kernel_slots[0].value) {
-		kernel_memo_prune(scratch, memo);
-	} else if (memo && hash) {
-		memo->kernel_entry = scratch->kernel_entry;
-		memo->kernel_hash = hash;
-		kernel_memo_keep(scratch, memo);
-	}
-	return hash ? tell_stack(ctx, scratch, hash) : 0;
+	return kernel_hash(scratch->stack.frames, scratch->stack.frames_count);
 }
 
 static ALWAYS_INLINE u64 process_of(u32 pid)
@@ -649,6 +618,42 @@ static ALWAYS_INLINE u64 process_of(u32 pid)
 	u64 *process = bpf_map_lookup_elem(&processes, &pid);
 
 	return process ? *process : 0;
+}
+
+static ALWAYS_INLINE u64 changes_by(u32 who)
+{
+	u64 *count = bpf_map_lookup_elem(&changes, &who);
+
+	return count ? *(volatile u64 *)count : 0;
+}
+
+/* `processes` has changed. */
+static ALWAYS_INLINE void processes_changed(void)
+{
+	u32 who = CHANGED_BY_PROGRAMS;
+	u64 *count = bpf_map_lookup_elem(&changes, &who);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/* The same as process_of(), which it asks only where something has changed. For switches alone: what
+ * is remembered is the CPU's, and must not be interrupted. */
+static ALWAYS_INLINE u64 process_at_switch(u32 pid)
+{
+	u32 place = pid % KNOWN_PROCESSES;
+	struct known_process *known = bpf_map_lookup_elem(&known_processes, &place);
+	/* Both only grow. One more, because nothing is known at the beginning. */
+	u64 generation = changes_by(CHANGED_BY_LOADER) + changes_by(CHANGED_BY_PROGRAMS) + 1;
+
+	if (!known)
+		return 0;
+	if (known->generation != generation || known->pid != pid) {
+		known->process = process_of(pid);
+		known->pid = pid;
+		known->generation = generation;
+	}
+	return known->process;
 }
 
 /* `task_struct::__state` of a task that runs or may run (include/linux/sched.h). */
@@ -690,15 +695,89 @@ int sampled(struct bpf_perf_event_data *ctx)
 			user.cs = regs->cs;
 		}
 		u32 tid = task->pid;
-		struct memo *memo = memo_take(tid, user.ip, user.sp);
+		struct memo_set *set = memo_take(tid, user.ip, user.sp);
 
-		record.user_stack = user_stack(ctx, scratch, memo, tid, process_of(task->tgid), &user);
-		if (memo)
-			memo->is_busy = 0;
+		record.user_stack = user_stack(ctx, scratch, set, tid, process_of(task->tgid), &user);
+		if (set)
+			set->is_busy = 0;
 	}
 	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
 	/* Where this is 0, perf itself writes no sample. */
 	return settings.perf_samples;
+}
+
+/* The registers that a thread had in user mode, which are at an address. */
+static ALWAYS_INLINE void user_registers_at(struct task_struct *task, u64 address,
+					    struct user_registers *user)
+{
+	struct pt_regs *regs;
+
+	if (CAN_LOAD_KERNEL)
+		regs = kernel_cast(struct pt_regs, address);
+	else
+		regs = bpf_task_pt_regs(task);
+	user->ip = regs->ip;
+	user->sp = regs->sp;
+	user->fp = regs->bp;
+	user->cs = regs->cs;
+}
+
+/* Tells of a stack in the CPU's channel, unless that was done. Gives its place and one; 0 where it could not
+ * be told. */
+static ALWAYS_INLINE u32 place_of(struct scratch *scratch, u64 hash, const u64 *frames, u32 count,
+				  u32 reason)
+{
+	u64 *known = told_at(OF_SWITCHES, hash);
+	u64 place = hash % TOLD;
+
+	if (!known)
+		return 0;
+	if (*known != hash) {
+		u64 what = CHANNEL_STACK | reason << 8 | count << 16 | place << 32;
+
+		if (!channel_stack((const struct channel_frames *)frames, what)) {
+			scratch->counts.lost_stacks++;
+			return 0;
+		}
+		scratch->counts.told++;
+		*known = hash;
+	}
+	return place + 1;
+}
+
+/* The place of the stack of the kernel, told, and one; 0 for none. */
+static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scratch,
+						struct kernel_look *look, struct task_struct *task)
+{
+	struct kernel_set *set;
+	u64 hash = kernel_again(KERNEL_AT_SWITCH, look, task, &set);
+
+	if (hash && is_told(OF_SWITCHES, hash)) {
+		scratch->counts.kernel_memo_hits++;
+		return hash % TOLD + 1;
+	}
+	hash = kernel_walk_noted(ctx, look, set);
+	if (!hash) {
+		scratch->counts.kernel_failures++;
+		return 0;
+	}
+	return place_of(scratch, hash, look->frames, look->frames_count % UNWIND_FRAMES_ROOM, 0);
+}
+
+/* The place of the thread's stack in user mode, told, and one; 0 for none. */
+static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, u32 tid, u64 process,
+					      const struct user_registers *user)
+{
+	struct memo_set *set = memo_take(tid, user->ip, user->sp);
+	u32 reason;
+	u64 hash = user_hash(OF_SWITCHES, scratch, set, tid, process, user, &reason);
+
+	if (set)
+		set->is_busy = 0;
+	if (!reason)
+		return hash % TOLD + 1;
+	return place_of(scratch, hash, scratch->unwind.frames,
+			scratch->unwind.frames_count % UNWIND_FRAMES_ROOM, reason);
 }
 
 /*
@@ -706,80 +785,60 @@ int sampled(struct bpf_perf_event_data *ctx)
  *
  * A function of its own: the program itself must have a small frame to be on the thread's stack.
  */
-static __attribute__((noinline)) int tell_switch(u64 *ctx, struct scratch *scratch)
+static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *look)
 {
-	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	struct tell_switch record = { .kind = TELL_SWITCH };
-	u32 prev_pid = prev->tgid;
+	struct task_struct *prev = (void *)ctx[1];
+	u32 pid = prev->tgid, tid = prev->pid;
+	struct scratch *scratch = scratch_of(OF_SWITCHES);
+	struct channel *channel = channel_of_cpu();
 
-	record.next_pid = next->tgid;
-	record.next_tid = next->pid;
-	u64 process = process_of(prev_pid);
-	u64 next_process = record.next_pid == prev_pid ? process : process_of(record.next_pid);
-	if (settings.is_system_wide)
-		record.flags = SWITCH_PREV_IS_TARGET | SWITCH_NEXT_IS_TARGET;
-	if (process & PROCESS_IS_TARGET)
-		record.flags |= SWITCH_PREV_IS_TARGET;
-	if (next_process & PROCESS_IS_TARGET)
-		record.flags |= SWITCH_NEXT_IS_TARGET;
-	if (!record.flags)
+	/* The idle thread has no stack to tell of. */
+	if (!tid || !scratch || !channel)
+		return 0;
+	u64 process = process_at_switch(pid);
+	if (!settings.is_system_wide && !(process & PROCESS_IS_TARGET))
 		return 0;
 	scratch->counts.runs++;
-	record.state = prev->__state;
+	u32 state = prev->__state & 0xffff, flags = 0;
 	/*
 	 * As the kernel's own switch records have it: taken off while it could have gone on. The first
 	 * argument alone tells only of those that were taken off within the kernel.
 	 */
-	u32 is_preemption = ctx[0] & 1 || record.state == TASK_RUNNING;
-	if (is_preemption)
-		record.flags |= SWITCH_IS_PREEMPTION;
+	if (ctx[0] & 1 || state == TASK_RUNNING)
+		flags |= SWITCH_IS_PREEMPTION;
 	else
-		record.state = switch_state(ctx, record.state);
+		state = switch_state(ctx, state) & 0xffff;
 	if (ctx[0] & 1)
-		record.flags |= SWITCH_IS_WITHIN_KERNEL;
-	u32 tid = prev->pid;
-	/* The idle thread has no stack to tell of. */
-	if (record.flags & SWITCH_PREV_IS_TARGET && tid) {
-		struct user_registers user = {};
-		u32 has_user = settings.user_stacks && prev->mm;
+		flags |= SWITCH_IS_WITHIN_KERNEL;
+	u64 kernel_place = 0, user_place = 0;
+	if (settings.kernel_stacks)
+		kernel_place = kernel_stack_at_switch(ctx, scratch, look, prev);
+	if (settings.user_stacks && prev->mm) {
+		struct user_registers user;
 
-		if (has_user) {
-			struct pt_regs *regs = bpf_task_pt_regs(prev);
-
-			user.ip = regs->ip;
-			user.sp = regs->sp;
-			user.fp = regs->bp;
-			user.cs = regs->cs;
-		}
-		/* Preemptions and waits of one place have different stacks in the kernel. */
-		struct memo *memo = memo_take(tid, user.ip, user.sp ^ is_preemption);
-
-		if (settings.kernel_stacks)
-			record.kernel_stack =
-				kernel_stack(ctx, scratch, memo, tid, (u64)prev->stack);
-		if (has_user)
-			record.user_stack = user_stack(ctx, scratch, memo, tid, process, &user);
-		if (memo) {
-			memo->tid = tid;
-			memo->is_busy = 0;
-		}
+		user_registers_at(prev, registers_address(prev, look), &user);
+		user_place = user_stack_at_switch(scratch, tid, process, &user);
 	}
-	tell(ctx, scratch, &record, TELL_SWITCH_BYTES);
+	u64 what = CHANNEL_SWITCH | flags << 8 | state << 16 | (u64)tid << 32;
+	u64 whose = pid | user_place << 32 | kernel_place << 48;
+	if (!channel_switch(channel, what, bpf_ktime_get_ns(), whose))
+		scratch->counts.lost++;
 	return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int switched(u64 *ctx)
 {
-	struct scratch *scratch = scratch_of(OF_SWITCHES);
+	u32 user = KERNEL_AT_SWITCH;
+	struct kernel_look *look = bpf_map_lookup_elem(&kernel_looks, &user);
 	u64 frame;
 
-	if (!scratch)
+	if (!look)
 		return 0;
 	asm volatile("%0 = r10" : "=r"(frame));
 	/* Through memory it becomes a number. */
-	scratch->frame = frame;
-	return tell_switch(ctx, scratch);
+	look->frame = frame;
+	return tell_switch(ctx, look);
 }
 
 /* (struct task_struct *parent, struct task_struct *child) */
@@ -791,8 +850,10 @@ int forked(u64 *ctx)
 	u64 process = process_of(from);
 
 	/* A new process has its parent's memory. */
-	if (from != to && process)
+	if (from != to && process) {
 		bpf_map_update_elem(&processes, &to, &process, 0);
+		processes_changed();
+	}
 	return 0;
 }
 
@@ -805,8 +866,10 @@ int executed(u64 *ctx)
 	u64 *process = bpf_map_lookup_elem(&processes, &pid);
 
 	/* Nothing is known of its memory now. */
-	if (process)
+	if (process) {
 		*process &= PROCESS_IS_TARGET;
+		processes_changed();
+	}
 	return 0;
 }
 

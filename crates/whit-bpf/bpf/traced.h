@@ -54,11 +54,11 @@ int traced(void *ctx)
 		u32 tid = task->pid;
 
 		registers_of(task, &user);
-		struct memo *memo = memo_take(tid, user.ip, user.sp);
+		struct memo_set *set = memo_take(tid, user.ip, user.sp);
 
-		record.user_stack = user_stack(ctx, scratch, memo, tid, process, &user);
-		if (memo)
-			memo->is_busy = 0;
+		record.user_stack = user_stack(ctx, scratch, set, tid, process, &user);
+		if (set)
+			set->is_busy = 0;
 	}
 	tell(ctx, scratch, &record, TELL_TRACE_BYTES);
 	return 1;

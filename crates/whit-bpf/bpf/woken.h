@@ -30,17 +30,37 @@ struct tell_wake {
 
 #define WAKE_HAS_NAME 1
 
-/* A thread's wake-ups and switches come from the same place in its program. */
-#define WAKE_SALT 0x57414b45ull
+/* The hash of the stack of the kernel, told in the CPU's ring; 0 for none. */
+static ALWAYS_INLINE u64 kernel_stack_at_wake(void *ctx, struct scratch *scratch,
+					      struct kernel_look *look, struct task_struct *waker)
+{
+	struct kernel_set *set;
+	u64 hash = kernel_again(KERNEL_AT_WAKE, look, waker, &set);
+
+	if (hash && is_told(OF_WAKES, hash)) {
+		scratch->counts.kernel_memo_hits++;
+		return hash;
+	}
+	hash = kernel_walk_noted(ctx, look, set);
+	if (!hash) {
+		scratch->counts.kernel_failures++;
+		return 0;
+	}
+	take_frames(scratch, look->frames, look->frames_count, 0);
+	return tell_stack(ctx, scratch, hash);
+}
 
 /* A function of its own, as tell_switch() is. */
-static __attribute__((noinline)) int tell_wake(u64 *ctx, struct scratch *scratch)
+static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *look)
 {
 	struct task_struct *wakee = (void *)ctx[0], *waker = bpf_get_current_task_btf();
 	struct tell_wake record = { .kind = TELL_WAKE };
 	u64 process = process_of(waker->tgid), size = TELL_WAKE_BYTES;
+	struct scratch *scratch = scratch_of(OF_WAKES);
 	u32 tid = waker->pid;
 
+	if (!scratch)
+		return 0;
 	if (!settings.is_system_wide && !(process_of(wakee->tgid) & PROCESS_IS_TARGET))
 		return 0;
 	scratch->counts.runs++;
@@ -62,16 +82,15 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct scratch *scratch
 	u32 has_user = settings.user_stacks && waker->mm && process;
 
 	if (has_user)
-		registers_of(waker, &user);
-	struct memo *memo = memo_take(tid, user.ip, user.sp ^ WAKE_SALT);
-
+		user_registers_at(waker, registers_address(waker, look), &user);
 	if (settings.kernel_stacks)
-		record.kernel_stack = kernel_stack(ctx, scratch, memo, tid, (u64)waker->stack);
-	if (has_user)
-		record.user_stack = user_stack(ctx, scratch, memo, tid, process, &user);
-	if (memo) {
-		memo->tid = tid;
-		memo->is_busy = 0;
+		record.kernel_stack = kernel_stack_at_wake(ctx, scratch, look, waker);
+	if (has_user) {
+		struct memo_set *set = memo_take(tid, user.ip, user.sp);
+
+		record.user_stack = user_stack(ctx, scratch, set, tid, process, &user);
+		if (set)
+			set->is_busy = 0;
 	}
 	tell(ctx, scratch, &record, size);
 	return 0;
@@ -82,7 +101,8 @@ SEC("tp_btf/sched_waking")
 int woken(u64 *ctx)
 {
 	struct task_struct *wakee = (void *)ctx[0], *waker = bpf_get_current_task_btf();
-	struct scratch *scratch;
+	struct kernel_look *look;
+	u32 user = KERNEL_AT_WAKE;
 	u64 frame;
 
 	/*
@@ -91,11 +111,11 @@ int woken(u64 *ctx)
 	 */
 	if (wakee->pid == waker->pid)
 		return 0;
-	scratch = scratch_of(OF_WAKES);
-	if (!scratch)
+	look = bpf_map_lookup_elem(&kernel_looks, &user);
+	if (!look)
 		return 0;
 	asm volatile("%0 = r10" : "=r"(frame));
 	/* Through memory it becomes a number. */
-	scratch->frame = frame;
-	return tell_wake(ctx, scratch);
+	look->frame = frame;
+	return tell_wake(ctx, look);
 }

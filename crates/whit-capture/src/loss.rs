@@ -68,6 +68,19 @@ impl TimeLayout {
             trailer_offset: has_trailer.then_some(words * 8),
         }
     }
+
+    /// The time of a record.
+    pub(crate) fn time(self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
+        let offset = if seen.kind == record_type::SAMPLE {
+            self.sample_offset?
+        } else {
+            seen.size.checked_sub(self.trailer_offset?)?
+        };
+        if offset + 8 > seen.size {
+            return None;
+        }
+        pieces.word(seen.at + offset).map(TimestampNs)
+    }
 }
 
 /// What a look has found.
@@ -199,15 +212,7 @@ impl RingWatch {
     }
 
     fn time(&self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
-        let offset = if seen.kind == record_type::SAMPLE {
-            self.layout.sample_offset?
-        } else {
-            seen.size.checked_sub(self.layout.trailer_offset?)?
-        };
-        if offset + 8 > seen.size {
-            return None;
-        }
-        pieces.word(seen.at + offset).map(TimestampNs)
+        self.layout.time(pieces, seen)
     }
 }
 

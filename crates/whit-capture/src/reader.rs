@@ -39,8 +39,9 @@ struct Watched {
 impl Watched {
     /// Bytes that wait; a ring that is overwritten never has any.
     fn available_bytes(&self) -> usize {
+        let beside = self.expander.as_ref().map_or(0, Expander::available_bytes);
         match &self.ring.ring {
-            AnyRing::Forward(ring) => ring.available_bytes(),
+            AnyRing::Forward(ring) => ring.available_bytes() + beside,
             AnyRing::Backward(_) => 0,
         }
     }
@@ -322,8 +323,10 @@ fn drain_expanded(
     sink: &mut StreamSink,
     mut journal: Option<&mut Journal>,
 ) -> Result<u64, SinkError> {
+    let mut bytes = expander.available_bytes() as u64;
+    let mut out = Vec::new();
+    expander.look();
     let mut read = ring.read();
-    let (mut bytes, mut out) = (0, Vec::new());
     while !read.is_empty() {
         out.clear();
         let taken = expander.expand(Pieces(read.slices()), EXPANDED_BYTES, &mut out);
@@ -334,7 +337,14 @@ fn drain_expanded(
         }
         take(&out, watch, sink)?;
     }
-    Ok(bytes)
+    loop {
+        out.clear();
+        let is_more = expander.rest(EXPANDED_BYTES, &mut out);
+        take(&out, watch, sink)?;
+        if !is_more {
+            return Ok(bytes);
+        }
+    }
 }
 
 #[cfg(test)]

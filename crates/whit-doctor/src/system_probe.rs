@@ -100,6 +100,7 @@ impl Probe for SystemProbe {
             traces: true,
             wakes: true,
             cpus: 1,
+            channel_bytes: 0,
         };
         match Stacks::load(&options) {
             Ok(stacks) => {

@@ -192,6 +192,47 @@ impl MappedWords {
     }
 }
 
+/// The values of an array that the kernel shows in memory, to be written here as well. Each word is read
+/// and written whole.
+#[derive(Debug)]
+pub struct SharedWords {
+    map: MmapRaw,
+    words: usize,
+}
+
+impl SharedWords {
+    /// Maps the first `words` words of a map's values. The kernel refuses more than there are, up to
+    /// the end of a page, and maps that it does not show.
+    pub fn map(map: BorrowedFd<'_>, words: usize) -> io::Result<SharedWords> {
+        let map = MmapOptions::new().len(words * size_of::<u64>()).map_raw(&map)?;
+        Ok(SharedWords { map, words })
+    }
+
+    fn all(&self) -> &[AtomicU64] {
+        let start = self.map.as_mut_ptr().cast::<AtomicU64>();
+        // SAFETY: the mapping is aligned to a page, may be written, has this many words, and is there
+        // as long as `self`, which the slice does not outlive. Others write to it with whole words only.
+        unsafe { std::slice::from_raw_parts(start, self.words) }
+    }
+
+    /// A word; 0 beyond the last. What was written before somebody stored it is seen from here on.
+    pub fn load(&self, index: usize) -> u64 {
+        self.all().get(index).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Some of the words; none where they go beyond the last.
+    pub fn words(&self, range: std::ops::Range<usize>) -> &[AtomicU64] {
+        self.all().get(range).unwrap_or(&[])
+    }
+
+    /// Stores a word; nothing beyond the last. What was read before is not read later.
+    pub fn store(&self, index: usize, value: u64) {
+        if let Some(word) = self.all().get(index) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +274,23 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|index| words.word(index)), [0, 0, 7, 0]);
         let null = std::fs::File::open("/proc/self/stat").unwrap();
         assert!(MappedWords::map(null.as_fd(), 3).is_err(), "it cannot be mapped");
+    }
+
+    #[test]
+    fn shared_words_are_written_on_both_sides() {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(24).unwrap();
+        let words = SharedWords::map(file.as_fd(), 3).unwrap();
+        file.write_all_at(&7u64.to_ne_bytes(), 16).unwrap();
+        words.store(1, 5);
+        words.store(3, 6);
+        assert_eq!([0, 1, 2, 3].map(|index| words.load(index)), [0, 5, 7, 0]);
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 8).unwrap();
+        assert_eq!(u64::from_ne_bytes(bytes), 5);
+        assert_eq!((words.words(1..3).len(), words.words(1..4).len()), (2, 0));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! mappings of processes, the events that records go out by. What the records are,
 //! [`record`] says.
 
+pub mod channel;
 mod layout;
 mod needs;
 mod program;
@@ -21,6 +22,7 @@ pub use whit_sys::bpf::RunStatistics;
 pub use whit_types::StackEnd as StopReason;
 
 use crate::error::BpfError;
+use channel::Channels;
 pub use needs::{KernelNeed, lacking};
 use program::Program;
 use runs::{Run, Runs};
@@ -137,15 +139,20 @@ pub struct StackOptions {
     pub wakes: bool,
     /// CPUs that the machine may have.
     pub cpus: usize,
+    /// What may wait in each CPU's channel: about 24 bytes for a switch.
+    pub channel_bytes: usize,
 }
 
 /// The programs with what they look up.
 #[derive(Debug)]
 pub struct Stacks {
     program: Program,
+    channels: Channels,
     tables: tables::Tables,
     runs: Runs,
     processes: HashMap<u32, Run>,
+    /// How often processes were changed.
+    changes: u64,
     /// As long as it is open, the kernel takes the programs' time.
     _statistics: Option<std::os::fd::OwnedFd>,
 }
@@ -167,11 +174,14 @@ impl Stacks {
     /// Where the kernel refuses: [`BpfError::is_permission`], [`BpfError::is_unsupported`].
     pub fn load(options: &StackOptions) -> Result<Stacks, BpfError> {
         let program = Program::load(options).map_err(named)?;
+        let channels = program.channels(options)?;
         Ok(Stacks {
             program,
+            channels,
             tables: tables::Tables::default(),
             runs: Runs::new(MAPPINGS_MAX),
             processes: HashMap::new(),
+            changes: 0,
             _statistics: None,
         })
     }
@@ -294,7 +304,9 @@ impl Stacks {
         let full = || room("mappings of processes", mappings.len(), MAPPINGS_MAX as usize);
         let run = run.ok_or_else(full)?;
         let told = self.program.set_mappings(run.first, mappings).and_then(|()| {
-            self.program.set_process(pid, layout::process(run.first, count, is_target))
+            self.program.set_process(pid, layout::process(run.first, count, is_target))?;
+            self.changes += 1;
+            self.program.set_changes(self.changes)
         });
         if let Err(error) = told {
             self.runs.give_back(run, now);
@@ -312,6 +324,14 @@ impl Stacks {
             self.runs.give_back(run, now);
         }
         self.program.remove_process(pid);
+        self.changes += 1;
+        // Refused, the process is taken for one that is still there, as it was until now.
+        let _ = self.program.set_changes(self.changes);
+    }
+
+    /// What the program of switches tells.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// What a program did so far.

@@ -8,8 +8,10 @@ use libbpf_rs::{
     Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
     ProgramMut, TracepointCategory, TracepointOpts,
 };
+use whit_sys::bpf::SharedWords;
 use whit_sys::privilege;
 
+use super::channel::{self, Channels};
 use super::layout::{self, CHUNK_WORDS};
 use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::{MAPPINGS_MAX, Mapping, Part, StackOptions};
@@ -19,6 +21,10 @@ use crate::messages;
 
 /// The object, as clang has made it.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
+/// Who counts in `changes`: see `bpf/stacks.bpf.c`.
+const CHANGED_BY_LOADER: u32 = 0;
+/// Where the mask of channels begins in `settings`.
+const CHANNEL_MASK_AT: usize = 8;
 /// Programs that the kernel calls when processes come and change.
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 
@@ -177,6 +183,21 @@ impl Program {
             .map_err(refused("load an unwind table"))
     }
 
+    /// Processes have changed so often: what the program of switches remembers of them is void.
+    pub(super) fn set_changes(&self, count: u64) -> Result<(), BpfError> {
+        self.update("changes", CHANGED_BY_LOADER, &count.to_ne_bytes(), "describe a process")
+    }
+
+    /// The channels of the program of switches, as they were dimensioned.
+    pub(super) fn channels(&self, options: &StackOptions) -> Result<Channels, BpfError> {
+        let map = self.map("channels")?;
+        let (cpus, ring_words) = (options.cpus.max(1), channel::words_for(options.channel_bytes));
+        let words = channel::value_bytes(ring_words) / 8 * cpus;
+        let words = SharedWords::map(map.as_fd(), words);
+        let words = words.map_err(|error| refused("map what is told of switches")(error.into()))?;
+        Ok(Channels::new(words, cpus, ring_words))
+    }
+
     /// The `struct scratch` of each CPU that the machine may have.
     pub(super) fn scratches(&self, part: Part) -> Result<Vec<Vec<u8>>, BpfError> {
         let map = self.map("scratches")?;
@@ -248,9 +269,14 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions) {
 
 /// Gives the maps their sizes, before anything is loaded.
 fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libbpf_rs::Error> {
+    let ring_words = channel::words_for(options.channel_bytes);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
+            "channels" => {
+                map.set_max_entries(options.cpus.max(1) as u32)?;
+                map.set_value_size(channel::value_bytes(ring_words) as u32)?;
+            }
             "output" => map.set_max_entries(options.cpus.max(1) as u32)?,
             "mappings" => map.set_max_entries(MAPPINGS_MAX)?,
             "tables" => map.set_max_entries(TABLES_MAX as u32)?,
@@ -266,6 +292,12 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                 ];
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));
+                    let mask = (ring_words as u32 - 1).to_ne_bytes();
+                    value
+                        .iter_mut()
+                        .skip(CHANNEL_MASK_AT)
+                        .zip(mask)
+                        .for_each(|(to, byte)| *to = byte);
                 }
             }
             _ => {}

@@ -5,17 +5,10 @@ use super::{FRAMES_MAX, StopReason};
 /// Kinds of records: their first byte.
 const STACK: u8 = 1;
 const SAMPLE: u8 = 2;
-const SWITCH: u8 = 3;
 const TRACE: u8 = 4;
 const WAKE: u8 = 5;
 /// Bytes in front of a stack's frames.
 const STACK_HEAD_BYTES: usize = 16;
-
-/// What a switch is marked with.
-const PREV_IS_TARGET: u8 = 1;
-const NEXT_IS_TARGET: u8 = 2;
-const IS_PREEMPTION: u8 = 4;
-const IS_WITHIN_KERNEL: u8 = 8;
 
 /// What a wake-up is marked with: the waker's name is behind it.
 const HAS_NAME: u8 = 1;
@@ -31,8 +24,6 @@ pub enum Told<'a> {
     Stack(StackRecord<'a>),
     /// A sample of the thread that the perf record names.
     Sample(SampleRecord),
-    /// The thread that the perf record names was switched out for another.
-    Switch(SwitchRecord),
     /// The stacks of a tracepoint's hit, of which perf tells next.
     Trace(TraceRecord),
     /// The thread that the perf record names woke another.
@@ -70,29 +61,6 @@ pub struct SampleRecord {
     pub kernel_stack: Option<StackHash>,
     /// perf's id of the event that it is of; 0 where the kernel did not show it.
     pub event_id: u64,
-}
-
-/// A switch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SwitchRecord {
-    /// Whether the thread that goes is recorded.
-    pub prev_is_target: bool,
-    /// Whether the one that comes is.
-    pub next_is_target: bool,
-    /// The thread could have gone on.
-    pub is_preemption: bool,
-    /// And was taken off while it was in the kernel, whatever its state.
-    pub is_within_kernel: bool,
-    /// `TASK_*` of the thread that goes; 0 is runnable.
-    pub state: u16,
-    /// Process of the thread that comes.
-    pub next_pid: u32,
-    /// Thread that comes.
-    pub next_tid: u32,
-    /// The stack of the one that goes, in user mode,
-    pub user_stack: Option<StackHash>,
-    /// and in the kernel.
-    pub kernel_stack: Option<StackHash>,
 }
 
 /// The stacks of a tracepoint's hit.
@@ -152,17 +120,6 @@ impl<'a> Told<'a> {
                 kernel_stack: stack(24)?,
                 event_id: word(32)?,
             }),
-            SWITCH => Told::Switch(SwitchRecord {
-                prev_is_target: first & PREV_IS_TARGET != 0,
-                next_is_target: first & NEXT_IS_TARGET != 0,
-                is_preemption: first & IS_PREEMPTION != 0,
-                is_within_kernel: first & IS_WITHIN_KERNEL != 0,
-                state: short,
-                next_pid: half(4)?,
-                user_stack: stack(8)?,
-                kernel_stack: stack(16)?,
-                next_tid: half(24)?,
-            }),
             TRACE => Told::Trace(TraceRecord {
                 tracepoint: half(4)?,
                 user_stack: stack(8)?,
@@ -210,22 +167,6 @@ mod tests {
             event_id: 88,
         };
         assert_eq!(Told::parse(&sample), Some(Told::Sample(wanted)));
-
-        let mut switch = vec![3, 5, 2, 0, 44, 0, 0, 0];
-        [6u64, 7].iter().for_each(|word| switch.extend(word.to_ne_bytes()));
-        switch.extend(45u32.to_ne_bytes());
-        let wanted = SwitchRecord {
-            prev_is_target: true,
-            next_is_target: false,
-            is_preemption: true,
-            is_within_kernel: false,
-            state: 2,
-            next_pid: 44,
-            next_tid: 45,
-            user_stack: Some(StackHash(6)),
-            kernel_stack: Some(StackHash(7)),
-        };
-        assert_eq!(Told::parse(&switch), Some(Told::Switch(wanted)));
 
         let mut trace = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
         [6u64, 0].iter().for_each(|word| trace.extend(word.to_ne_bytes()));

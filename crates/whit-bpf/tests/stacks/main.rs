@@ -22,6 +22,7 @@ fn load(memo: bool, all: bool) -> Result<Stacks, Skip> {
         traces: all,
         wakes: all,
         cpus: 1,
+        channel_bytes: 1 << 20,
     };
     Stacks::load(&options).map_err(|error| {
         assert!(error.is_permission() || error.is_unsupported(), "{error}");

@@ -7,16 +7,15 @@
 //! before as well.
 
 use whit_bpf::stacks::StopReason;
-use whit_bpf::stacks::record::{
-    SampleRecord, StackHash, SwitchRecord, Told, TraceRecord, WakeRecord,
-};
+use whit_bpf::stacks::channel::Channels;
+use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 
 use super::schedule::{Context, Landmark, Landmarks};
-use super::task_state;
+use super::switches::Switches;
 use super::traces::Traces;
 use super::wakes::{WAKE_ID, WakeFormat, Wakes};
 use crate::pieces::Pieces;
@@ -27,10 +26,7 @@ const PLACES: usize = 16384;
 const HEADER_BYTES: usize = 8;
 /// Size of the field between the CPU and the call chain.
 const PERIOD_BYTES: usize = 8;
-/// Process and thread of one that has exited: its last switch is nobody's.
-const NOBODY: u64 = u64::MAX;
 /// Each is one.
-const SWITCH_PERIOD: u64 = 1;
 const WAKE_PERIOD: u64 = 1;
 
 /// Where the fields of records are: those of sampled events, of the one that stands for switches,
@@ -45,6 +41,11 @@ impl Layout {
     /// and the time.
     pub(crate) fn new(attr: &Attr) -> Layout {
         Layout { has_cpu: attr.sample_type.contains(SampleType::CPU) }
+    }
+
+    /// Whether there is the CPU.
+    pub(crate) fn has_cpu(self) -> bool {
+        self.has_cpu
     }
 
     /// The fields of the samples that come out.
@@ -76,6 +77,8 @@ pub(crate) struct Given {
     pub(crate) landmarks: Landmarks,
     /// How wake-ups are written, where they are told of.
     pub(crate) wakes: Option<WakeFormat>,
+    /// Where switches are told of, if they are.
+    pub(crate) channels: Option<Channels>,
 }
 
 /// A stack that was told of.
@@ -129,8 +132,8 @@ pub struct Expander {
     carrier: u64,
     /// Samples go by the carrier's id too.
     is_beside_perf: bool,
-    /// The thread that was switched in last.
-    last_next: u64,
+    /// What the CPU's channel carries.
+    switches: Option<Switches>,
     /// The scheduler's addresses.
     landmarks: Landmarks,
     /// How wake-ups are written, where they are told of.
@@ -167,7 +170,7 @@ impl Expander {
             layout,
             carrier,
             is_beside_perf: false,
-            last_next: NOBODY,
+            switches: None,
             landmarks: given.landmarks,
             wakes: given.wakes.map(|format| Wakes::new(format, layout)),
             traces: Traces::new(traces),
@@ -182,6 +185,30 @@ impl Expander {
     /// Samples go by the carrier's id: perf writes its own by that of the event.
     pub(crate) fn samples_go_by_carrier(&mut self) {
         self.is_beside_perf = true;
+    }
+
+    /// Switches come from a channel, to be told of among the ring's records.
+    pub(crate) fn add_switches(&mut self, switches: Switches) {
+        self.switches = Some(switches);
+    }
+
+    /// Bytes that wait beside the ring.
+    pub(crate) fn available_bytes(&self) -> usize {
+        self.switches.as_ref().map_or(0, Switches::available_bytes)
+    }
+
+    /// To be called before a ring is read: what is beside it from now on is left for the next time.
+    pub(crate) fn look(&mut self) {
+        if let Some(switches) = &mut self.switches {
+            switches.look();
+        }
+    }
+
+    /// To be called when a ring was read: appends what is left beside it, until that is
+    /// `enough_bytes`. Whether there is more.
+    pub(crate) fn rest(&mut self, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
+        let switches = self.switches.as_mut();
+        switches.is_some_and(|switches| switches.rest(enough_bytes, &mut self.counts, out))
     }
 
     /// Appends to `out` the records of `pieces`, up to the first that is not whole or that ends
@@ -201,6 +228,9 @@ impl Expander {
             end = seen.at + seen.size;
             let id = pieces.word(seen.at + HEADER_BYTES);
             let id = id.filter(|_| seen.kind == record_type::SAMPLE);
+            if let Some(switches) = &mut self.switches {
+                switches.before(&pieces, seen, &mut self.counts, out);
+            }
             let record = pieces.bytes_of(seen, &mut scratch);
             match id {
                 Some(id) if id == self.carrier => self.told(&record[HEADER_BYTES..], out),
@@ -246,7 +276,6 @@ impl Expander {
                 }
             }
             Told::Sample(sample) => self.sample(&prefix, &sample, out),
-            Told::Switch(switch) => self.switch(&prefix, &switch, out),
             Told::Trace(trace) => self.traces.told(trace, prefix.pid_tid),
             Told::Wake(wake) => self.wake(&prefix, &wake, out),
         }
@@ -286,26 +315,6 @@ impl Expander {
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
         let id = if self.is_beside_perf { self.carrier } else { sample.event_id };
         self.push_sample(id, prefix, mode, ip, sample.period, out);
-    }
-
-    fn switch(&mut self, prefix: &Prefix, switch: &SwitchRecord, out: &mut Vec<u8>) {
-        let mut prefix = *prefix;
-        // It is the one that was switched in before.
-        if prefix.pid_tid == NOBODY {
-            prefix.pid_tid = self.last_next;
-        }
-        let prefix = &prefix;
-        self.counts.switches += 1;
-        self.counts.preemptions += u64::from(switch.is_preemption);
-        let next = u64::from(switch.next_tid) << 32 | u64::from(switch.next_pid);
-        if switch.prev_is_target {
-            self.counts.records += 1;
-            let ip = self.collect(switch.kernel_stack, switch.user_stack, Some(Landmark::Switch));
-            self.begin_sample(self.carrier, prefix, ip, SWITCH_PERIOD);
-            self.body.extend(task_state::raw(switch));
-            push_record(out, record_type::SAMPLE, misc::KERNEL, &self.body);
-        }
-        self.last_next = next;
     }
 
     /// A wake-up is a sample of the one that woke.
@@ -415,7 +424,8 @@ mod tests {
     }
 
     fn given() -> Given {
-        Given { landmarks: landmarks(), wakes: Some(crate::stack_engine::wakes::tests::format()) }
+        let wakes = Some(crate::stack_engine::wakes::tests::format());
+        Given { landmarks: landmarks(), wakes, channels: None }
     }
 
     fn expander() -> Expander {
@@ -437,15 +447,6 @@ mod tests {
         let mut told = vec![1, 1, frames.len() as u8, 0, 0, 0, 0, 0];
         told.extend(hash.to_ne_bytes());
         frames.iter().for_each(|frame| told.extend(frame.to_ne_bytes()));
-        told
-    }
-
-    fn switch(flags: u8, next: (u32, u32), user: u64, kernel: u64) -> Vec<u8> {
-        let mut told = vec![3, flags, 1, 0];
-        told.extend(next.0.to_ne_bytes());
-        told.extend(user.to_ne_bytes());
-        told.extend(kernel.to_ne_bytes());
-        told.extend(next.1.to_ne_bytes());
         told
     }
 
@@ -473,24 +474,18 @@ mod tests {
     }
 
     #[test]
-    fn samples_and_switches_become_records_that_everybody_knows() {
+    fn samples_become_records_that_everybody_knows() {
         let mut bytes = Vec::new();
         push_record(&mut bytes, record_type::COMM, 0, &[7; 48]);
         tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
         tell(&mut bytes, thread(9, 10), 100, &sample(55, 0x1_0001, 0));
         tell(&mut bytes, thread(9, 10), 150, &sample(56, 0x1_0001, 0));
-        let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, 0xffff_ffff_8000_1999];
-        tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &kernel));
-        tell(&mut bytes, thread(9, 10), 200, &switch(7, (9, 11), 0x1_0001, 0x1_0002));
-        // The thread that was switched in has exited.
-        tell(&mut bytes, NOBODY, 300, &switch(1, (0, 0), 0, 0x1_0002));
+        tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &[0xffff_ffff_8000_1008]));
+        tell(&mut bytes, thread(9, 11), 200, &sample(55, 0x1_0001, 0x1_0002));
 
         let mut described = attr();
         described.sample_type = Layout::new(&described).sample_type();
         let layout = SampleLayout::new(&described);
-        let mut of_switch = described.clone();
-        of_switch.sample_type |= SampleType::RAW;
-        let of_switch = SampleLayout::new(&of_switch);
         for seam in (0..=bytes.len()).step_by(8) {
             let mut expander = expander();
             let out = expand(&mut expander, &bytes, seam);
@@ -499,30 +494,26 @@ mod tests {
                 rest = tail;
                 seen.push(match record.header.kind {
                     record_type::SAMPLE => {
-                        let is_switch = record.body[..8] == CARRIER.to_le_bytes();
-                        let layout = if is_switch { &of_switch } else { &layout };
                         let sample = layout.parse(record.body).unwrap();
                         let chain: Vec<u64> = sample.callchain.iter().collect();
                         let tid = sample.pid_tid.unwrap().1.0;
                         let head = (sample.id.unwrap(), tid, sample.time.unwrap().0);
-                        let raw = sample.raw.map_or(String::new(), |raw| format!(" {raw:x?}"));
-                        format!("{head:?} {} {:x?}{raw}", sample.period.unwrap(), chain)
+                        format!("{head:?} {} {:x?}", sample.period.unwrap(), chain)
                     }
                     kind => format!("kind {kind}"),
                 });
             }
-            let in_kernel = "ffffffffffffff80, ffffffff821f8298, ffffffff80001999";
+            let in_user = "fffffffffffffe00, 401, 402";
             let wanted = [
                 "kind 3".to_owned(),
-                "(55, 10, 100) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
-                "(56, 10, 150) 200000 [fffffffffffffe00, 401, 402]".to_owned(),
-                format!("(77, 10, 200) 1 [{in_kernel}, fffffffffffffe00, 401, 402] [0, 0, 0, 80]"),
-                format!("(77, 11, 300) 1 [{in_kernel}] [1, 0, 0, 80]"),
+                format!("(55, 10, 100) 200000 [{in_user}]"),
+                format!("(56, 10, 150) 200000 [{in_user}]"),
+                format!("(55, 11, 200) 200000 [ffffffffffffff80, ffffffff80001008, {in_user}]"),
             ];
             assert_eq!(seen, wanted, "seam {seam}");
             let counts = expander.counts;
-            assert_eq!((counts.records, counts.stacks, counts.switches), (4, 2, 2));
-            assert_eq!((counts.unknown_stacks, counts.unreadable, counts.preemptions), (0, 0, 1));
+            assert_eq!((counts.records, counts.stacks, counts.switches), (3, 2, 0));
+            assert_eq!((counts.unknown_stacks, counts.unreadable), (0, 0));
         }
     }
 

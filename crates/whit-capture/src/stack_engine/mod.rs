@@ -14,6 +14,7 @@ mod modules;
 mod preload;
 mod schedule;
 mod summary;
+mod switches;
 mod task_state;
 mod traces;
 mod wakes;
@@ -27,7 +28,8 @@ pub use whit_bpf::stacks::FRAMES_MAX;
 use whit_bpf::stacks::{Part, StackOptions, Stacks};
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
-
+use whit_sys::clock::ClockId;
+use whit_sys::system::page_size;
 use whit_unwind_tables::TableStore;
 
 use crate::configure::ConfiguredEvent;
@@ -48,6 +50,7 @@ pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::TableCounts;
 pub use summary::{PartSummary, StackSummary};
+use switches::Switches;
 pub(crate) use wakes::WakeFormat;
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
@@ -82,7 +85,12 @@ pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
     let dumps = call_graphs().any(|call_graph| matches!(call_graph, CallGraph::Dwarf { .. }));
     let has_branches = options.branches.is_some() || events().any(|event| event.branches.is_some());
     let extra = ExtraFields { identifier: false, ..options.extra };
-    let checks: [(bool, &'static str); 13] = [
+    let other_clock = options.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
+    let checks: [(bool, &'static str); 14] = [
+        (
+            other_clock && options.switch_events,
+            "stamps switches by CLOCK_MONOTONIC: leave --clockid out",
+        ),
         (sampled == 0 && !options.switch_events && !options.wakeups, "takes an event to sample"),
         (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
         (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
@@ -128,6 +136,21 @@ pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
     if is_large && options.ring_size == RingSize::Default {
         options.ring_size = RingSize::Bytes(RING_BYTES);
     }
+    // The programs have no other clock that perf has too.
+    if options.switch_events {
+        options.clock = Some(ClockId::MONOTONIC);
+    }
+}
+
+/// Bytes of a channel beside a ring. The kernel writes two records of 40 bytes into the ring for a switch
+/// that takes 24 of the channel: it is the ring that is full first.
+fn channel_bytes(ring_size: RingSize) -> usize {
+    let ring_bytes = match ring_size {
+        RingSize::Default => RING_BYTES,
+        RingSize::Pages(pages) => pages.saturating_mul(page_size()),
+        RingSize::Bytes(bytes) => bytes,
+    };
+    ring_bytes / 2
 }
 
 impl StackEngine {
@@ -154,9 +177,11 @@ impl StackEngine {
             traces: options.events.iter().any(EventSpec::is_tracepoint),
             wakes: wakes.is_some(),
             cpus,
+            channel_bytes: if options.switch_events { channel_bytes(options.ring_size) } else { 0 },
         })?;
         // Without, the ledger does not say what the programs took.
         let _ = stacks.keep_statistics();
+        let channels = options.switch_events.then(|| stacks.channels().clone());
         let landmarks = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         Ok(StackEngine {
             stacks: Arc::new(Mutex::new(stacks)),
@@ -165,7 +190,7 @@ impl StackEngine {
             is_attached: false,
             tracepoints: BTreeMap::new(),
             wakes: wakes.is_some(),
-            given: Given { landmarks: landmarks.unwrap_or_default(), wakes },
+            given: Given { landmarks: landmarks.unwrap_or_default(), wakes, channels },
         })
     }
 
@@ -392,8 +417,15 @@ pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) ->
         let tracepoint = event.event.spec.is_tracepoint().then_some(event.event.spec.config)?;
         Some((event.instances[*instance].id, tracepoint as u32))
     });
-    let layout = Layout::new(&carrier.event.attr);
-    let mut expander = Expander::new(layout, id, traced.collect(), given);
+    let attr = &carrier.event.attr;
+    let channel = || {
+        let cpu = u32::try_from(ring.cpu).ok()?;
+        Some((cpu, given.channels.as_ref()?.of_cpu(cpu)?))
+    };
+    let switches =
+        channel().map(|(cpu, it)| Switches::new(it, attr, id, cpu, given.landmarks.clone()));
+    let mut expander = Expander::new(Layout::new(attr), id, traced.collect(), given);
+    switches.into_iter().for_each(|switches| expander.add_switches(switches));
     // The sampled event's own id is that of perf's samples.
     if events.iter().any(|event| is_sampled(&event.event) && has_dumps(&event.event)) {
         expander.samples_go_by_carrier();

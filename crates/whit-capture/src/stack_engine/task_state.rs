@@ -1,7 +1,7 @@
 //! The state in which a thread left its CPU, as recordings keep it: the raw data of a sample of
 //! `context-switches` (`docs/bpf-engine.md`).
 
-use whit_bpf::stacks::record::SwitchRecord;
+use whit_bpf::stacks::channel::Switch;
 
 /// Size of the raw data: with the word in front of it, eight bytes.
 const RAW_BYTES: u32 = 4;
@@ -20,7 +20,7 @@ const REPORTED_IDLE: u32 = 0x80;
 const PREEMPTED: u32 = 0x100;
 
 /// Size and state, as `sched:sched_switch` has it in `prev_state`: `__trace_sched_switch_state()`.
-pub(super) fn raw(switch: &SwitchRecord) -> [u8; 8] {
+pub(super) fn raw(switch: &Switch) -> [u8; 8] {
     let state = match switch.state {
         _ if switch.is_within_kernel => Some(PREEMPTED),
         _ if switch.is_preemption => Some(0),
@@ -42,18 +42,17 @@ mod tests {
 
     #[test]
     fn states_are_those_of_the_tracepoint() {
-        let switch = |state, is_preemption, is_within_kernel| SwitchRecord {
-            prev_is_target: true,
-            next_is_target: true,
+        let switch = |state, is_preemption, is_within_kernel| Switch {
+            time_ns: 0,
+            pid: 0,
+            tid: 0,
             is_preemption,
             is_within_kernel,
             state,
-            next_pid: 0,
-            next_tid: 0,
             user_stack: None,
             kernel_stack: None,
         };
-        let word = |switch: &SwitchRecord| {
+        let word = |switch: &Switch| {
             let bytes = raw(switch);
             assert_eq!(bytes[..4], [4, 0, 0, 0]);
             u32::from_le_bytes(*bytes.last_chunk().unwrap())

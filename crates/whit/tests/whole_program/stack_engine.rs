@@ -32,6 +32,16 @@ impl Place {
 
     /// Records; gives what whit says.
     fn record(&self, program: &Path, options: &[&str], arguments: &[&str]) -> Result<String, Skip> {
+        self.run(program, options, arguments).map(|(said, _)| said)
+    }
+
+    /// Records; gives what whit says, and what the program prints.
+    fn run(
+        &self,
+        program: &Path,
+        options: &[&str],
+        arguments: &[&str],
+    ) -> Result<(String, String), Skip> {
         let mut recorder: Command = whit();
         recorder.env("XDG_CACHE_HOME", self.0.path().join("cache"));
         recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
@@ -39,7 +49,7 @@ impl Place {
         let output = recorder.output().expect("run whit");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.success() {
-            true => Ok(said),
+            true => Ok((said, String::from_utf8_lossy(&output.stdout).into_owned())),
             false if said.contains(REFUSAL) => Err(Skip(format!("no BPF here: {}", said.trim()))),
             false => panic!("{recorder:?}: {said}"),
         }
@@ -112,6 +122,51 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
         }
         let waits = count("await_turn");
         assert!(waits * 10 > switches, "{waits} of {switches} lead to the function that waits");
+        Ok(())
+    });
+}
+
+/// Who called the wait of a switch: as `callers` prints it.
+fn caller(sample: &Sample) -> String {
+    let letter = |function: &str| {
+        let of = |letter: &&str| sample.passes(&format!("{function}_{letter}"));
+        ["a", "b"].into_iter().find(of).unwrap_or("-")
+    };
+    let depth = sample.frames.iter().filter(|frame| frame.symbol == "dig").count();
+    format!("{}{}{}", letter("outer"), letter("inner"), depth.saturating_sub(1))
+}
+
+/// Stacks that are known again are looked up by where the thread is: others of the same place, and of the
+/// same depth, must not be taken for them.
+#[test]
+fn a_stack_is_not_taken_for_another_of_the_same_place() {
+    check("bpf_callers", || {
+        let (program, place) = (workload("callers")?, Place::new());
+        place.record(&program, &[], &["--iterations", "10"])?;
+        let (said, printed) =
+            place.run(&program, &["--switch-events"], &["--iterations", "2000"])?;
+        assert!(said.contains(" lost 0 "), "{said}");
+        let mut script = whit();
+        script.args(["script", "-F", "comm,event,ip,sym", "-i"]);
+        let samples = script::parse(&text(script.arg(place.data())));
+        let waits = samples.iter().filter(|sample| {
+            sample.head.contains("context-switches") && sample.passes("do_nanosleep")
+        });
+        let mut wanted = printed.lines().peekable();
+        let (mut matched, mut cut, mut others) = (0, 0, 0);
+        for told in waits.map(caller) {
+            // Before the program's tables were there.
+            let is_cut = told.contains('-');
+            match wanted.next_if(|wanted| is_cut || told == *wanted) {
+                Some(_) if is_cut => cut += 1,
+                Some(_) => matched += 1,
+                // A wait that was over before it began, but was preempted, is none to the program.
+                None => others += 1,
+            }
+        }
+        let rest = wanted.count();
+        let counts = format!("{matched} matched, {cut} cut, {others} others, {rest} not found");
+        assert!(rest == 0 && matched > 1000 && cut < 200 && others < 20, "{counts}: {said}");
         Ok(())
     });
 }
@@ -258,6 +313,7 @@ fn what_the_engine_cannot_do_is_said_before_anything_is_recorded() {
         (&["-e", "cpu-clock", "--call-graph", "dwarf", "--switch-events"][..], "--switch-events"),
         (&["-e", "cpu-clock,task-clock", "--call-graph", "dwarf"][..], "one event"),
         (&["-e", "cpu-clock", "--per-thread"][..], "--per-thread"),
+        (&["-e", "cpu-clock", "--switch-events", "-k", "raw"][..], "CLOCK_MONOTONIC"),
     ] {
         let mut recorder = command(env!("CARGO_BIN_EXE_whit"));
         recorder.args(["record", "--engine=bpf", "-o"]).arg(&data).args(options).arg("true");

@@ -51,8 +51,8 @@ pub(crate) fn workload(name: &str) -> Result<PathBuf, Skip> {
     let compiler = match name {
         "deep-go" => "go",
         "deep-rs" => "rustc",
-        "forks" | "storm" | "pingpong" | "yield" | "waits" | "matrix" | "spawn" | "jit"
-        | "corners" => "cc",
+        "forks" | "storm" | "pingpong" | "yield" | "waits" | "callers" | "matrix" | "spawn"
+        | "jit" | "corners" => "cc",
         _ => "c++",
     };
     let version = if compiler == "go" { "version" } else { "--version" };

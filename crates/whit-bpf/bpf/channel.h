@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is told of context switches goes through memory that user space maps: a call that writes a
+ * record into a perf ring costs more than everything else that a switch takes. Each CPU has a
+ * channel, a ring of words in which records follow each other. One program writes it, one thread
+ * reads it. What finds no room is counted, and told of in front of the next record that does.
+ */
+#ifndef WHIT_CHANNEL_H
+#define WHIT_CHANNEL_H
+
+/* A channel begins with words that say how far it is written and read; see crates/whit-bpf/src/stacks/channel.rs. */
+struct channel {
+	/* Words written, since the beginning. */
+	u64 head;
+	/* Records that found no room and were not told of yet. */
+	u64 lost;
+	u64 unused[6];
+	/* Words read; user space's. */
+	u64 tail;
+	u64 unused_too[7];
+	u64 words[1];
+};
+
+/* [CPU]. The loader gives them their size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct channel) + 1023 * sizeof(u64));
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} channels SEC(".maps");
+
+/* Records begin with a word whose lowest byte says what they are. */
+enum {
+	/* Bits 8-15: enum unwind_reason; 16-31: how many frames follow; from 32 on: its place. */
+	CHANNEL_STACK = 1,
+	/* Bits 8-15: flags; 16-31: state; from 32 on: thread. Then the time, and a word of the process
+	 * and, above it, 16 bits each, the places of the stacks of user and kernel and one, or 0. */
+	CHANNEL_SWITCH = 2,
+	/* Then the time, and how many. */
+	CHANNEL_LOST = 3,
+};
+
+#define CHANNEL_SWITCH_WORDS 3
+#define CHANNEL_LOST_WORDS 3
+
+static ALWAYS_INLINE struct channel *channel_of_cpu(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&channels, &cpu);
+}
+
+static ALWAYS_INLINE void channel_put(struct channel *channel, u64 at, u64 word)
+{
+	channel->words[at & settings.channel_mask] = word;
+}
+
+/* Room for so many words; 0 where there is none. */
+static ALWAYS_INLINE u32 channel_has_room(struct channel *channel, u64 words)
+{
+	u64 tail = *(volatile u64 *)&channel->tail;
+
+	return channel->head + words - tail <= settings.channel_mask + 1ull;
+}
+
+/* What was put is there to be read. */
+static ALWAYS_INLINE void channel_publish(struct channel *channel, u64 words)
+{
+	__sync_fetch_and_add(&channel->head, words);
+}
+
+/* Tells of a switch; 0 where there is no room. */
+static ALWAYS_INLINE u32 channel_switch(struct channel *channel, u64 what, u64 time, u64 whose)
+{
+	u64 words = CHANNEL_SWITCH_WORDS, at = channel->head;
+
+	if (channel->lost)
+		words += CHANNEL_LOST_WORDS;
+	if (!channel_has_room(channel, words)) {
+		channel->lost++;
+		return 0;
+	}
+	if (channel->lost) {
+		channel_put(channel, at, CHANNEL_LOST);
+		channel_put(channel, at + 1, time);
+		channel_put(channel, at + 2, channel->lost);
+		channel->lost = 0;
+		at += CHANNEL_LOST_WORDS;
+	}
+	channel_put(channel, at, what);
+	channel_put(channel, at + 1, time);
+	channel_put(channel, at + 2, whose);
+	channel_publish(channel, words);
+	return 1;
+}
+
+struct channel_frames {
+	u64 words[UNWIND_FRAMES_ROOM];
+};
+
+/* Tells of a stack; 0 where there is no room. */
+UNWIND_FN u32 channel_stack(const struct channel_frames *frames, u64 what)
+{
+	struct channel *channel = channel_of_cpu();
+	u32 count = what >> 16 & 0xffff;
+
+	if (!frames || !channel || !channel_has_room(channel, count + 1))
+		return 0;
+	u64 at = channel->head;
+	channel_put(channel, at, what);
+	for (u32 i = 0; i < UNWIND_FRAMES_MAX; i++) {
+		if (i >= count)
+			break;
+		channel_put(channel, at + 1 + i, frames->words[i]);
+	}
+	channel_publish(channel, count + 1);
+	return 1;
+}
+
+#endif

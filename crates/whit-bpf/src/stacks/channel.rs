@@ -1,0 +1,229 @@
+//! What the program of switches tells, read from the memory that it writes: `bpf/channel.h`.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use whit_sys::bpf::SharedWords;
+
+use super::{FRAMES_MAX, StopReason};
+
+/// Places of stacks: `TOLD` of `bpf/stacks.bpf.c`.
+pub const PLACES: usize = 16384;
+/// Smallest and largest channel. The largest record takes `FRAMES_MAX` and one words.
+const WORDS_MIN: usize = 1024;
+const WORDS_MAX: usize = 1 << 24;
+/// Words of `struct channel` in front of the ring.
+const HEAD_WORDS: usize = 16;
+/// Of these: words written, records lost and not told of yet, words read.
+const WRITTEN: usize = 0;
+const LOST_UNTOLD: usize = 1;
+const READ: usize = 8;
+
+/// Kinds of records.
+const STACK: u64 = 1;
+const SWITCH: u64 = 2;
+const LOST: u64 = 3;
+/// Words of a switch, and of a loss.
+const SHORT_WORDS: u64 = 3;
+/// What a switch is marked with.
+const IS_PREEMPTION: u64 = 1;
+const IS_WITHIN_KERNEL: u64 = 2;
+
+/// Words of a channel for so many bytes of records: a power of two.
+pub(super) fn words_for(bytes: usize) -> usize {
+    (bytes / 8).clamp(WORDS_MIN, WORDS_MAX).next_power_of_two()
+}
+
+/// Bytes of `struct channel` with a ring of so many words.
+pub(super) fn value_bytes(ring_words: usize) -> usize {
+    (HEAD_WORDS + ring_words) * 8
+}
+
+/// Where a record's stack is: the last that was told of with this number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place(pub u16);
+
+impl Place {
+    /// From 16 bits, that are 0 for none.
+    fn new(bits: u64) -> Option<Place> {
+        (bits as u16).checked_sub(1).map(Place)
+    }
+}
+
+/// A context switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch {
+    /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
+    pub time_ns: u64,
+    /// Process of the thread that goes.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The thread could have gone on.
+    pub is_preemption: bool,
+    /// And was taken off while it was in the kernel, whatever its state.
+    pub is_within_kernel: bool,
+    /// `TASK_*` of the thread; 0 is runnable.
+    pub state: u16,
+    /// Its stack in user mode,
+    pub user_stack: Option<Place>,
+    /// and in the kernel.
+    pub kernel_stack: Option<Place>,
+}
+
+/// One record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record<'a> {
+    /// From here on this is the stack of a place.
+    Stack {
+        /// The place.
+        place: Place,
+        /// Why it ends where it does; [`StopReason::Kernel`] for a stack of the kernel.
+        reason: StopReason,
+        /// Addresses, innermost first.
+        frames: &'a [u64],
+    },
+    /// A switch.
+    Switch(Switch),
+    /// Switches that found no room.
+    Lost {
+        /// When there was room again.
+        time_ns: u64,
+        /// How many.
+        count: u64,
+    },
+}
+
+/// The channels of all CPUs.
+#[derive(Clone, Debug)]
+pub struct Channels {
+    words: Arc<SharedWords>,
+    cpus: usize,
+    ring_words: usize,
+}
+
+impl Channels {
+    /// `words` hold the channels one behind the other, each with room for `ring_words` words of
+    /// records, a power of two.
+    pub fn new(words: SharedWords, cpus: usize, ring_words: usize) -> Channels {
+        Channels { words: Arc::new(words), cpus, ring_words }
+    }
+
+    /// That of a CPU, from where it was read last. There must be one reader of it at a time.
+    pub fn of_cpu(&self, cpu: u32) -> Option<Channel> {
+        let cpu = cpu as usize;
+        (cpu < self.cpus).then(|| {
+            let start = cpu * (HEAD_WORDS + self.ring_words);
+            let ring = start + HEAD_WORDS..start + HEAD_WORDS + self.ring_words;
+            let at = self.words.load(start + READ);
+            Channel { words: self.words.clone(), start, ring, at, end: at, frames: Vec::new() }
+        })
+    }
+}
+
+/// The reader's side of a CPU's channel.
+pub struct Channel {
+    words: Arc<SharedWords>,
+    start: usize,
+    ring: Range<usize>,
+    /// Words read, and words that are there to be read.
+    at: u64,
+    end: u64,
+    frames: Vec<u64>,
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("at", &self.at).field("end", &self.end).finish()
+    }
+}
+
+impl Channel {
+    /// Bytes of records that were not read yet.
+    pub fn available_bytes(&self) -> usize {
+        let words = self.words.load(self.start + WRITTEN).wrapping_sub(self.at);
+        words.min(self.ring.len() as u64) as usize * 8
+    }
+
+    /// Takes what is there now to be read.
+    pub fn look(&mut self) {
+        self.end = self.at + (self.available_bytes() / 8) as u64;
+    }
+
+    /// The next of the records that were there at the last look, unless it is of a later time: `None`
+    /// then, or where there is no other.
+    pub fn next_until(&mut self, time_ns: u64) -> Option<Record<'_>> {
+        if self.at >= self.end {
+            return None;
+        }
+        let ring = self.words.words(self.ring.clone());
+        let what = word(ring, self.at);
+        match what & 0xff {
+            STACK => {
+                let count = what >> 16 & 0xffff;
+                let (count, reason) = (count.min(FRAMES_MAX as u64), (what >> 8) as u8);
+                self.frames.clear();
+                self.frames.extend((1..=count).map(|frame| word(ring, self.at + frame)));
+                self.at += 1 + count;
+                let reason = StopReason::from_number(reason).unwrap_or(StopReason::BadTable);
+                let place = Place((what >> 32) as u16 % PLACES as u16);
+                Some(Record::Stack { place, reason, frames: &self.frames })
+            }
+            kind @ (SWITCH | LOST) => {
+                let (time, last) = (word(ring, self.at + 1), word(ring, self.at + 2));
+                if time > time_ns {
+                    return None;
+                }
+                self.at += SHORT_WORDS;
+                Some(match kind {
+                    LOST => Record::Lost { time_ns: time, count: last },
+                    _ => Record::Switch(switch(what, time, last)),
+                })
+            }
+            // Nobody writes anything else.
+            _ => {
+                self.at = self.end;
+                None
+            }
+        }
+    }
+
+    /// Switches that found no room after the last record there is. They are told of again by the next
+    /// [`Record::Lost`].
+    pub fn lost_at_end(&self) -> u64 {
+        let written = || self.words.load(self.start + WRITTEN);
+        let before = written();
+        let lost = self.words.load(self.start + LOST_UNTOLD);
+        // Where more was written meanwhile, that may have told of them.
+        if before == self.at && written() == before { lost } else { 0 }
+    }
+
+    /// Gives the room of all that was read back.
+    pub fn release(&mut self) {
+        self.words.store(self.start + READ, self.at);
+    }
+}
+
+/// A word of the ring by its number since the beginning. The ring's length is a power of two.
+fn word(ring: &[AtomicU64], number: u64) -> u64 {
+    let index = number as usize & ring.len().wrapping_sub(1);
+    ring.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
+}
+
+fn switch(what: u64, time_ns: u64, whose: u64) -> Switch {
+    Switch {
+        time_ns,
+        pid: whose as u32,
+        tid: (what >> 32) as u32,
+        is_preemption: what >> 8 & IS_PREEMPTION != 0,
+        is_within_kernel: what >> 8 & IS_WITHIN_KERNEL != 0,
+        state: (what >> 16) as u16,
+        user_stack: Place::new(whose >> 32),
+        kernel_stack: Place::new(whose >> 48),
+    }
+}
+
+#[cfg(test)]
+mod tests;

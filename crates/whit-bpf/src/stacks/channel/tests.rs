@@ -1,0 +1,142 @@
+use std::os::fd::AsFd;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const RING: usize = 1024;
+
+/// What `bpf/channel.h` does, on a file.
+struct Writer {
+    words: SharedWords,
+    lost: u64,
+}
+
+impl Writer {
+    fn put(&mut self, record: &[u64]) -> bool {
+        let head = self.words.load(WRITTEN);
+        if head + record.len() as u64 - self.words.load(READ) > RING as u64 {
+            return false;
+        }
+        for (at, word) in record.iter().enumerate() {
+            self.words.store(HEAD_WORDS + (head as usize + at) % RING, *word);
+        }
+        self.words.store(WRITTEN, head + record.len() as u64);
+        true
+    }
+
+    fn stack(&mut self, place: u64, frames: &[u64]) -> bool {
+        let what = STACK | 1 << 8 | (frames.len() as u64) << 16 | place << 32;
+        self.put(&[&[what], frames].concat())
+    }
+
+    fn switch(&mut self, time: u64, tid: u64, user: u64, kernel: u64) {
+        let told = [LOST, time, self.lost];
+        let switch = [SWITCH | 1 << 8 | 2 << 16 | tid << 32, time, 7 | user << 32 | kernel << 48];
+        let whole = [&told[..], &switch].concat();
+        let written = self.put(if self.lost > 0 { &whole } else { &switch });
+        self.lost = if written { 0 } else { self.lost + 1 };
+        self.words.store(LOST_UNTOLD, self.lost);
+    }
+}
+
+fn pair() -> (Writer, Channel) {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(value_bytes(RING) as u64).unwrap();
+    let map = || SharedWords::map(file.as_fd(), value_bytes(RING) / 8).unwrap();
+    let channels = Channels::new(map(), 1, RING);
+    assert!(channels.of_cpu(1).is_none());
+    (Writer { words: map(), lost: 0 }, channels.of_cpu(0).unwrap())
+}
+
+#[test]
+fn records_are_read_as_they_are_told() {
+    let (mut writer, mut channel) = pair();
+    assert!(writer.stack(5, &[10, 11]));
+    writer.switch(100, 9, 6, 0);
+    writer.switch(200, 8, 0, 16384);
+    assert_eq!(channel.next_until(u64::MAX), None, "nothing was looked for");
+    channel.look();
+    assert_eq!(channel.available_bytes(), 9 * 8);
+    let (place, reason) = (Place(5), StopReason::EndOfStack);
+    let stack = Record::Stack { place, reason, frames: &[10, 11] };
+    assert_eq!(channel.next_until(0), Some(stack));
+    assert_eq!(channel.next_until(99), None);
+    let mut switch = Switch {
+        time_ns: 100,
+        pid: 7,
+        tid: 9,
+        is_preemption: true,
+        is_within_kernel: false,
+        state: 2,
+        user_stack: Some(place),
+        kernel_stack: None,
+    };
+    assert_eq!(channel.next_until(100), Some(Record::Switch(switch)));
+    assert_eq!(channel.next_until(100), None);
+    (switch.time_ns, switch.tid, switch.user_stack) = (200, 8, None);
+    switch.kernel_stack = Some(Place(16383));
+    assert_eq!(channel.next_until(u64::MAX), Some(Record::Switch(switch)));
+    assert_eq!(channel.next_until(u64::MAX), None);
+    assert_eq!(channel.available_bytes(), 0);
+}
+
+#[test]
+fn the_largest_stack_fits_the_smallest_channel() {
+    assert_eq!(words_for(0), WORDS_MIN);
+    assert!(WORDS_MIN > 1 + FRAMES_MAX && words_for(usize::MAX) == WORDS_MAX);
+    let (mut writer, mut channel) = pair();
+    let frames: Vec<u64> = (0..FRAMES_MAX as u64).collect();
+    for _ in 0..20 {
+        assert!(writer.stack(1, &frames));
+        channel.look();
+        let Some(Record::Stack { frames: seen, .. }) = channel.next_until(0) else { panic!() };
+        assert_eq!(seen, frames);
+        channel.release();
+    }
+}
+
+proptest! {
+    /// Everything comes out once and in order, or is counted as lost where it would have come.
+    #[test]
+    fn nothing_is_lost_in_silence(steps in prop::collection::vec((1u64..400, 0u64..400, any::<bool>()), 1..40)) {
+        let (mut writer, mut channel) = pair();
+        let (mut written, mut next) = (0u64, 0u64);
+        for (switches, until, is_whole) in steps {
+            for _ in 0..switches {
+                writer.switch(written, 1, 0, 0);
+                written += 1;
+            }
+            channel.look();
+            let until = if is_whole { u64::MAX } else { next + until };
+            while let Some(record) = channel.next_until(until) {
+                match record {
+                    Record::Lost { count, .. } => next += count,
+                    Record::Switch(switch) => {
+                        prop_assert_eq!(switch.time_ns, next);
+                        next += 1;
+                    }
+                    Record::Stack { .. } => prop_assert!(false),
+                }
+            }
+            channel.release();
+        }
+        channel.look();
+        while let Some(record) = channel.next_until(u64::MAX) {
+            next += if let Record::Lost { count, .. } = record { count } else { 1 };
+        }
+        prop_assert_eq!(next + channel.lost_at_end(), written);
+    }
+
+    #[test]
+    fn arbitrary_words_are_survived(words in prop::collection::vec(any::<u64>(), 0..60)) {
+        let (mut writer, mut channel) = pair();
+        writer.put(&words);
+        channel.look();
+        while let Some(record) = channel.next_until(u64::MAX) {
+            if let Record::Stack { frames, place, .. } = record {
+                prop_assert!(frames.len() <= FRAMES_MAX && usize::from(place.0) < PLACES);
+            }
+        }
+    }
+}
