@@ -7,7 +7,9 @@
 // work in user mode. CPU C (default: the last that may be used,
 // which has the fewest interrupts) runs all of them. For each line of
 // standard input, the hops of M milliseconds are measured: two lines say the response times (from
-// passing the token on to having done the work) and the result. So one set of processes can be measured
+// passing the token on to having done the work) and the result. `cpu` is the CPU time of a hop by the
+// processes' own clocks, which whatever else runs on that CPU does not lengthen; `taken` is the share of
+// the time that they did not run: one of them always could. So one set of processes can be measured
 // several times while something else about the machine is changed. The end of input ends it.
 
 #define _GNU_SOURCE
@@ -22,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +51,7 @@ struct shared {
 struct ring {
     struct shared *shared;
     unsigned members;
+    pid_t parent;
     pid_t *pids;
     int (*pipes)[2];
     uint64_t work_ns;
@@ -107,6 +111,9 @@ static void answer(struct shared *shared) {
 
 // A token of 0 ends whoever gets it, after it was passed on once more.
 static int member(struct ring *ring, unsigned index, const char *cgroup) {
+    // Nobody passes the token on where one is missing; and cgroups with members cannot be removed.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != ring->parent)
+        return fail("end with", "its parent");
     if (!use_cpu(ring->cpu)) return fail("run on", "this CPU");
     if (!enter(cgroup)) return fail("enter", cgroup);
     atomic_fetch_add(&ring->shared->ready, 1);
@@ -136,11 +143,26 @@ static int usage(void) {
     return 2;
 }
 
+// CPU time of all members until now.
+static uint64_t cpu_ns(const struct ring *ring) {
+    uint64_t sum = 0;
+    for (unsigned m = 0; m < ring->members; m++) {
+        clockid_t clock;
+        struct timespec used;
+        if (clock_getcpuclockid(ring->pids[m], &clock) != 0 || clock_gettime(clock, &used) != 0)
+            continue;  // it has ended, and the token will not come back
+        sum += (uint64_t)used.tv_sec * SECOND_NS + (uint64_t)used.tv_nsec;
+    }
+    return sum;
+}
+
 // Sleeps through the window; returns false where nobody got the token in it.
 static bool measure(struct ring *ring, uint64_t milliseconds, uint32_t *responses_ns) {
     struct shared *shared = ring->shared;
-    const uint64_t first = atomic_load(&shared->hops), begin_ns = now_ns();
+    const uint64_t begin_cpu_ns = cpu_ns(ring), first = atomic_load(&shared->hops);
+    const uint64_t begin_ns = now_ns();
     usleep((useconds_t)(milliseconds * 1000));
+    const uint64_t used_ns = cpu_ns(ring) - begin_cpu_ns;
     const uint64_t end = atomic_load(&shared->hops), end_ns = now_ns();
     const uint64_t kept = end - first < RESPONSES_KEPT ? end - first : RESPONSES_KEPT;
     if (kept == 0) {
@@ -150,8 +172,10 @@ static bool measure(struct ring *ring, uint64_t milliseconds, uint32_t *response
     for (uint64_t i = 0; i < kept; i++)
         responses_ns[i] = shared->responses_ns[(end - kept + i) % RESPONSES_KEPT];
     qsort(responses_ns, kept, sizeof *responses_ns, by_length);
-    printf("response_ns median=%u p99=%u max=%u\n", responses_ns[kept / 2],
-           responses_ns[kept - 1 - kept / 100], responses_ns[kept - 1]);
+    const double used = (double)used_ns, length = (double)(end_ns - begin_ns);
+    printf("response_ns median=%u p99=%u max=%u cpu=%.1f taken=%.4f\n", responses_ns[kept / 2],
+           responses_ns[kept - 1 - kept / 100], responses_ns[kept - 1], used / (double)(end - first),
+           used < length ? 1 - used / length : 0.0);
     result_print("token", ring->members, milliseconds, end - first,
                  (double)(end_ns - begin_ns) * 1e-9);
     fflush(stdout);
@@ -201,6 +225,7 @@ int main(int argc, char **argv) {
     }
     if (i >= argc || argv[i][0] == '-' || argc - i > MEMBERS_MAX) return usage();
     ring.members = (unsigned)(argc - i);
+    ring.parent = getpid();
     ring.shared = mmap(NULL, sizeof *ring.shared, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ring.pipes = calloc(ring.members, sizeof *ring.pipes);

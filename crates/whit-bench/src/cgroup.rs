@@ -4,12 +4,19 @@
 //! between cgroups. Meanwhile somebody counts two events in each cgroup, in their parent and in the
 //! whole system, and prints them every second: the command line of the patches that made cgroup
 //! switches cheaper in the kernel. What a hop takes longer than with nobody counting is the cost.
-//! Everything is measured once a round, in turn, and nobody counting before and after each: the same
-//! processes all the time, since others would be a little faster or slower, and what is looked for is small.
+//!
+//! What is looked for is small. So a round has everybody in turn, each in some short windows, with windows
+//! of nobody counting before and after: the same processes all the time, since others would be a little
+//! faster or slower. A hop's time is CPU time by the processes' own clocks, on a CPU where counters do not
+//! run by themselves; windows in which others had that CPU are left out and counted. A figure is the
+//! median over rounds with the interval that it is in (`bootstrap.rs`).
 
+mod bootstrap;
 mod counter;
 mod groups;
+mod interruption;
 mod load;
+mod machine;
 mod render;
 
 use std::path::{Path, PathBuf};
@@ -17,21 +24,25 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use bootstrap::Estimate;
 pub use counter::{Counter, CounterKind};
 pub use load::Hops;
 pub use render::markdown;
 
 use crate::Error;
 use crate::scratch::Scratch;
-use crate::summary::Spread;
 use crate::system::System;
 use crate::turns::order;
 use counter::Command;
 use groups::Groups;
+use interruption::Interruption;
 use load::Load;
+use machine::{LoadCpu, stolen_ticks};
 
 /// Version of the JSON form; a change that readers must know of raises it.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+/// Share of a window that others may have had the CPU.
+const TAKEN_MAX: f64 = 0.1;
 /// Where the kernel lists the core's PMU.
 const CORE_PMUS: [&str; 2] =
     ["/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core"];
@@ -44,8 +55,10 @@ const SOFTWARE: [&str; 2] = ["cpu-clock", "page-faults"];
 pub struct Options {
     /// Runs of each.
     pub rounds: usize,
-    /// How long the token goes around in a run.
+    /// How long a window is.
     pub duration: Duration,
+    /// Windows of a run.
+    pub windows: usize,
     /// Numbers of sibling cgroups.
     pub cgroups: Vec<usize>,
     /// Work of a hop, in nanoseconds; each with the smallest number of cgroups, the first with all.
@@ -86,6 +99,8 @@ pub struct Table {
     pub cgroups: usize,
     /// Work of a hop.
     pub work_ns: u64,
+    /// Windows with nobody counting.
+    pub alone: Windows,
     /// With somebody counting.
     pub rows: Vec<Row>,
 }
@@ -95,13 +110,15 @@ pub struct Table {
 pub struct Row {
     /// Which.
     pub counter: CounterKind,
-    /// One for each round.
+    /// One for each round but those in which others had the CPU all the time.
     pub runs: Vec<Run>,
+    /// All windows with this counter, and those that were left out.
+    pub windows: Windows,
     /// Why there are no runs, or fewer.
     pub refused: Option<String>,
 }
 
-/// One run.
+/// One run: the medians of its windows.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Run {
     /// The token's way.
@@ -112,25 +129,58 @@ pub struct Run {
     pub counter_cpu: f64,
 }
 
+/// How many windows there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Windows {
+    /// All.
+    pub measured: usize,
+    /// Left out: others had the CPU for more than a tenth of it, or the hypervisor took it away.
+    pub disturbed: usize,
+}
+
 impl Run {
-    /// By medians: a mean has whatever else had the CPU for a while.
     fn added_ns(&self) -> f64 {
         let [before, after] = self.alone;
-        self.hops.median_ns - (before.median_ns + after.median_ns) / 2.0
+        self.hops.cpu_ns - (before.cpu_ns + after.cpu_ns) / 2.0
+    }
+}
+
+impl Row {
+    fn added_ns(&self) -> Vec<f64> {
+        self.runs.iter().map(Run::added_ns).collect()
     }
 }
 
 impl Table {
     fn new(cgroups: usize, work_ns: u64, counters: &[Counter]) -> Table {
-        let row =
-            |counter: &Counter| Row { counter: counter.kind, runs: Vec::new(), refused: None };
-        Table { cgroups, work_ns, rows: counters.iter().map(row).collect() }
+        let row = |counter: &Counter| Row {
+            counter: counter.kind,
+            runs: Vec::new(),
+            windows: Windows::default(),
+            refused: None,
+        };
+        let rows = counters.iter().map(row).collect();
+        Table { cgroups, work_ns, alone: Windows::default(), rows }
     }
 
-    /// What half of the hops took longer than with nobody counting, in nanoseconds.
-    pub fn added_ns(&self, counter: CounterKind) -> Option<Spread> {
-        let row = self.rows.iter().find(|row| row.counter == counter)?;
-        Spread::of(row.runs.iter().map(Run::added_ns))
+    fn row(&self, counter: CounterKind) -> Option<&Row> {
+        self.rows.iter().find(|row| row.counter == counter)
+    }
+
+    /// What a hop took longer than with nobody counting, in nanoseconds of CPU time.
+    pub fn added_ns(&self, counter: CounterKind) -> Option<Estimate> {
+        bootstrap::median(&self.row(counter)?.added_ns())
+    }
+
+    /// What a counter adds, of what `perf stat -G` adds.
+    pub fn share_of_perfs(&self, counter: CounterKind) -> Option<Estimate> {
+        let added = |counter| Some(self.row(counter)?.added_ns());
+        bootstrap::ratio(&added(counter)?, &added(CounterKind::Perf)?)
+    }
+
+    /// What a counter adds, of what it adds in another table.
+    pub fn share_of(&self, other: &Table, counter: CounterKind) -> Option<Estimate> {
+        bootstrap::ratio(&self.row(counter)?.added_ns(), &other.row(counter)?.added_ns())
     }
 }
 
@@ -145,27 +195,43 @@ impl Comparison {
 /// Compares.
 ///
 /// # Errors
-/// Where cgroups cannot be made, or the workload does not run without anybody counting.
+/// Where cgroups cannot be made, or the workload does not run without anybody counting, or a signal asks
+/// for the end. Cgroups are removed in any case; those that earlier runs have left are too.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
+    let interruption = Interruption::watch()?;
+    let system = System::detect();
     let events = options.events.clone().unwrap_or_else(default_events);
     let (counters, absent) = Counter::detect_all(&options.whit);
     let scratch = Scratch::new(&options.directory)?;
-    let sizes: Vec<(Groups, Table)> = pairs(options)
-        .into_iter()
-        .map(|(cgroups, work_ns)| {
-            Ok((Groups::make(cgroups)?, Table::new(cgroups, work_ns, &counters)))
-        })
-        .collect::<Result<_, Error>>()?;
-    let mut sizes = sizes;
+    for left in Groups::remove_left()? {
+        say(&format!("removed {left}, which an earlier run has left"));
+    }
+    let cpu = LoadCpu::choose()?;
+    let setting = Setting {
+        counters: &counters,
+        events: &events,
+        options,
+        output: scratch.path().join("counts"),
+        cpu: cpu.number(),
+        interruption: &interruption,
+    };
+    let mut sizes: Vec<(Groups, Table)> = Vec::new();
+    for (cgroups, work_ns) in pairs(options) {
+        sizes.push((Groups::make(cgroups)?, Table::new(cgroups, work_ns, &counters)));
+        interruption.check()?;
+    }
     for round in 0..options.rounds {
         say(&format!("round {} of {}", round + 1, options.rounds));
         for size in order(round, sizes.len()) {
             let (groups, table) = &mut sizes[size];
-            round_of(round, groups, table, &counters, &events, options, &scratch)?;
+            let result = setting.round(round, groups, table);
+            // Ctrl-C ends counters and workloads too: that is why they failed.
+            interruption.check()?;
+            result?;
         }
     }
     let tables = sizes.into_iter().map(|(_, table)| table).collect();
-    Ok(Comparison { schema: SCHEMA, system: System::detect(), events, counters, absent, tables })
+    Ok(Comparison { schema: SCHEMA, system, events, counters, absent, tables })
 }
 
 /// All numbers of cgroups with the first amount of work, then the first number with the others.
@@ -182,53 +248,79 @@ fn default_events() -> Vec<String> {
     if has_pmu { HARDWARE } else { SOFTWARE }.map(str::to_owned).to_vec()
 }
 
-/// Everybody once; who was refused is not asked again.
-fn round_of(
-    round: usize,
-    groups: &Groups,
-    table: &mut Table,
-    counters: &[Counter],
-    events: &[String],
-    options: &Options,
-    scratch: &Scratch,
-) -> Result<(), Error> {
-    let limit = options.limit;
-    let mut load = Load::start(&options.workloads, groups, options.duration, table.work_ns, limit)?;
-    // The first is to warm up.
-    load.measure()?;
-    let mut before = load.measure()?;
-    for turn in order(round, counters.len()) {
-        let row = &mut table.rows[turn];
-        if row.refused.is_some() {
-            continue;
-        }
-        let output = &scratch.path().join("counts");
-        let command = Command { counter: &counters[turn], events, groups, output };
-        let counted = measure_with(&command, &mut load, limit)?;
-        let after = load.measure()?;
-        match counted {
-            Ok((hops, counter_cpu)) => {
-                row.runs.push(Run { hops, alone: [before, after], counter_cpu });
-            }
-            Err(reason) => row.refused = Some(reason),
-        }
-        before = after;
-    }
-    Ok(())
+/// What all rounds have in common.
+struct Setting<'a> {
+    counters: &'a [Counter],
+    events: &'a [String],
+    options: &'a Options,
+    output: PathBuf,
+    /// Where the token goes around.
+    cpu: u32,
+    interruption: &'a Interruption,
 }
 
-/// With somebody counting, and that one's share of a CPU; or why it does not count.
-fn measure_with(
-    command: &Command<'_>,
-    load: &mut Load,
-    limit: Duration,
-) -> Result<Result<(Hops, f64), String>, Error> {
-    let running = match command.start(limit)? {
-        Ok(running) => running,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let hops = load.measure()?;
-    Ok(running.stop(limit)?.map(|counter_cpu| (hops, counter_cpu)))
+impl Setting<'_> {
+    /// Everybody once; who was refused is not asked again.
+    fn round(&self, round: usize, groups: &Groups, table: &mut Table) -> Result<(), Error> {
+        let work_ns = table.work_ns;
+        let mut load = Load::start(self.options, groups, work_ns, self.cpu, self.interruption)?;
+        // The first is to warm up.
+        load.measure()?;
+        let mut before = self.windows(&mut load, &mut table.alone)?;
+        for turn in order(round, self.counters.len()) {
+            let row = &mut table.rows[turn];
+            if row.refused.is_some() {
+                continue;
+            }
+            let counter = &self.counters[turn];
+            let (events, output) = (self.events, self.output.as_path());
+            let command = Command { counter, events, groups, output };
+            let counted = self.counted(&command, &mut load, &mut row.windows)?;
+            let after = self.windows(&mut load, &mut table.alone)?;
+            match (counted, before, after) {
+                (Ok((Some(hops), counter_cpu)), Some(before), Some(after)) => {
+                    row.runs.push(Run { hops, alone: [before, after], counter_cpu });
+                }
+                (Err(reason), ..) => row.refused = Some(reason),
+                _ => {}
+            }
+            before = after;
+        }
+        Ok(())
+    }
+
+    /// With somebody counting, and that one's share of a CPU; or why it does not count.
+    fn counted(
+        &self,
+        command: &Command<'_>,
+        load: &mut Load,
+        windows: &mut Windows,
+    ) -> Result<Result<(Option<Hops>, f64), String>, Error> {
+        let limit = self.options.limit;
+        let running = match command.start(limit, self.interruption)? {
+            Ok(running) => running,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let hops = self.windows(load, windows)?;
+        Ok(running.stop(limit)?.map(|counter_cpu| (hops, counter_cpu)))
+    }
+
+    /// The medians of some windows; `None` where all were disturbed.
+    fn windows(&self, load: &mut Load, windows: &mut Windows) -> Result<Option<Hops>, Error> {
+        let mut kept = Vec::new();
+        for _ in 0..self.options.windows {
+            self.interruption.check()?;
+            let stolen = stolen_ticks(self.cpu);
+            let hops = load.measure()?;
+            windows.measured += 1;
+            if hops.taken > TAKEN_MAX || stolen_ticks(self.cpu) != stolen {
+                windows.disturbed += 1;
+            } else {
+                kept.push(hops);
+            }
+        }
+        Ok(Hops::median(&kept))
+    }
 }
 
 #[cfg(test)]

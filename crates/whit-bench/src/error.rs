@@ -74,6 +74,15 @@ pub enum Error {
         /// How it ended, and what it printed.
         outcome: String,
     },
+    /// Signals could not be watched for.
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
+    /// A signal asked for the end.
+    #[error("interrupted; what was made for the benchmark is removed")]
+    Interrupted,
+    /// The load could not be given a CPU of its own.
+    #[error("cannot choose CPUs for the load and for the counters: {0}")]
+    Affinity(io::Error),
     /// A command whose cost was to be measured failed.
     #[error("cannot measure: `{command}` ended with {outcome}\n{stderr}")]
     Measured {

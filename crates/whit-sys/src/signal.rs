@@ -112,6 +112,21 @@ impl SignalFd {
         Ok(signal.map(|signal| (signal, sender)))
     }
 
+    /// Has a command start with the mask that this thread had before: a child inherits what is blocked,
+    /// and would never see these signals.
+    pub fn leave_out_of(&self, command: &mut std::process::Command) {
+        let before = self.before;
+        let restore = move || {
+            // SAFETY: `before` is an initialized set, which the closure owns.
+            let result =
+                unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+            if result == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(result)) }
+        };
+        // SAFETY: between fork and exec, the closure makes one call that is async-signal-safe
+        // (signal-safety(7)), and allocates nothing.
+        unsafe { std::os::unix::process::CommandExt::pre_exec(command, restore) };
+    }
+
     /// The mask that this thread had before, for a child that is to start with it.
     pub(crate) fn mask_before(&self) -> libc::sigset_t {
         self.before
@@ -184,6 +199,21 @@ mod tests {
         unsafe { libc::raise(libc::SIGTERM) };
         assert_eq!(signals.next().unwrap(), Some(Signal::Terminate));
         assert_eq!(signals.next().unwrap(), None);
+    }
+
+    #[test]
+    fn a_command_starts_without_what_is_blocked() {
+        let blocked = |command: &mut std::process::Command| {
+            let output = command.args(["SigBlk", "/proc/self/status"]).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            u64::from_str_radix(text.split_whitespace().nth(1).unwrap(), 16).unwrap()
+        };
+        let is_term = 1u64 << (libc::SIGTERM - 1);
+        let signals = SignalFd::block(&[Signal::Terminate]).unwrap();
+        assert_ne!(blocked(&mut std::process::Command::new("grep")) & is_term, 0);
+        let mut command = std::process::Command::new("grep");
+        signals.leave_out_of(&mut command);
+        assert_eq!(blocked(&mut command) & is_term, 0);
     }
 
     #[test]

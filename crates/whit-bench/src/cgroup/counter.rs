@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use wait4::Wait4;
 
 use super::groups::Groups;
+use super::interruption::Interruption;
 use crate::Error;
 use crate::measure::{End, anonymous_file, wait_for_end};
 use crate::peer::{perf, version};
@@ -115,7 +116,11 @@ impl Command<'_> {
     }
 
     /// Starts it, and waits until it has counted once; the reason where it does not.
-    pub(super) fn start(&self, limit: Duration) -> Result<Result<Running, String>, Error> {
+    pub(super) fn start(
+        &self,
+        limit: Duration,
+        interruption: &Interruption,
+    ) -> Result<Result<Running, String>, Error> {
         // Counts of the run before would be taken for those of this one.
         let _ = std::fs::remove_file(self.output);
         let failed = |source| Error::Run { program: self.counter.program.clone(), source };
@@ -124,6 +129,7 @@ impl Command<'_> {
         command.args(self.arguments()).env("PERF_CONFIG", "/dev/null");
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(stderr.try_clone().map_err(failed)?);
+        interruption.leave_out_of(&mut command);
         let child = command.spawn().map_err(failed)?;
         let mut running = Running {
             child,
@@ -133,7 +139,7 @@ impl Command<'_> {
             cgroups: self.groups.children.iter().chain([&self.groups.parent]).cloned().collect(),
             begin: Instant::now(),
         };
-        Ok(running.wait_for_counts(limit)?.map(|()| running))
+        Ok(running.wait_for_counts(limit, interruption)?.map(|()| running))
     }
 }
 
@@ -149,8 +155,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn wait_for_counts(&mut self, limit: Duration) -> Result<Result<(), String>, Error> {
+    fn wait_for_counts(
+        &mut self,
+        limit: Duration,
+        interruption: &Interruption,
+    ) -> Result<Result<(), String>, Error> {
         while self.begin.elapsed() < limit {
+            interruption.check()?;
             if counted(&self.counts()).0 > 0 {
                 return Ok(Ok(()));
             }

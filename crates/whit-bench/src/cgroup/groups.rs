@@ -14,6 +14,9 @@ use crate::Error;
 /// Tries to remove a cgroup whose last task ended just now.
 const REMOVALS_MAX: u32 = 1000;
 
+/// What the names of all parents begin with; the number of who made it follows.
+const PREFIX: &str = "whit-bench-";
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A parent with its children, removed when dropped.
@@ -30,7 +33,7 @@ impl Groups {
     /// Makes them in the hierarchy that perf events are counted by.
     pub(super) fn make(children: usize) -> Result<Groups, Error> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let parent = format!("whit-bench-{}-{number}", std::process::id());
+        let parent = format!("{PREFIX}{}-{number}", std::process::id());
         let directory = Hierarchy::find(&Roots::default())?.path(&parent);
         fs::create_dir(&directory).map_err(Error::file("create the cgroup", &directory))?;
         let mut groups = Groups { parent, children: Vec::new(), directory };
@@ -40,6 +43,18 @@ impl Groups {
             groups.children.push(format!("{}/c{number}", groups.parent));
         }
         Ok(groups)
+    }
+
+    /// Removes those that runs have left which are no more, with the tasks in them; their names.
+    pub(super) fn remove_left() -> Result<Vec<String>, Error> {
+        let root = Hierarchy::find(&Roots::default())?.path("");
+        let entries = fs::read_dir(&root).map_err(Error::file("look into", &root))?;
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let left: Vec<String> = names.filter(|name| is_left(name, &is_running)).collect();
+        for name in &left {
+            remove_tree(&root.join(name));
+        }
+        Ok(left)
     }
 
     /// The children's directories.
@@ -55,6 +70,24 @@ impl Drop for Groups {
     }
 }
 
+/// Whether a cgroup of this name is of a benchmark whose process has ended.
+fn is_left(name: &str, is_running: &dyn Fn(u32) -> bool) -> bool {
+    let maker = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
+    maker.is_some_and(|pid| !is_running(pid))
+}
+
+fn is_running(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+fn remove_tree(directory: &Path) {
+    // Version 2 alone has this, from Linux 5.14 on; elsewhere tasks that still run keep their cgroup.
+    let _ = fs::write(directory.join("cgroup.kill"), "1");
+    let children = fs::read_dir(directory).into_iter().flatten().flatten();
+    children.filter(|entry| entry.path().is_dir()).for_each(|child| remove(&child.path()));
+    remove(directory);
+}
+
 /// The kernel takes a moment to let go of tasks that have ended.
 fn remove(directory: &Path) {
     for _ in 0..REMOVALS_MAX {
@@ -64,5 +97,19 @@ fn remove(directory: &Path) {
             }
             _ => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cgroups_of_runs_that_are_no_more_are_known_by_their_names() {
+        let is_left = |name| is_left(name, &|pid| pid == 7);
+        assert!(is_left("whit-bench-8-0") && is_left("whit-bench-8-12"));
+        assert!(!is_left("whit-bench-7-0") && !is_left("whit-bench-8"));
+        assert!(!is_left("whit-bench-x-0") && !is_left("system.slice"));
+        assert!(is_running(std::process::id()));
     }
 }

@@ -3,18 +3,20 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
+use super::Options;
 use super::groups::Groups;
+use super::interruption::Interruption;
 use crate::Error;
 use crate::measure::anonymous_file;
 use crate::process_tree;
 use crate::record::workload::WorkloadResult;
+use crate::summary::Spread;
 
 /// Longest part of the command line that is shown: it names every cgroup.
 const SHOWN_CHARS: usize = 200;
@@ -24,8 +26,10 @@ const LAST_LINE: &str = "result ";
 /// How the token went around.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Hops {
-    /// Time of a hop.
-    pub mean_ns: f64,
+    /// CPU time of a hop by the processes' own clocks.
+    pub cpu_ns: f64,
+    /// Share of the time in which none of them ran, though one always could.
+    pub taken: f64,
     /// Response time (from passing the token on to having done the work) of half of the hops.
     pub median_ns: f64,
     /// Of 99 in 100.
@@ -46,22 +50,25 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn start(
-        workloads: &Path,
+        options: &Options,
         groups: &Groups,
-        duration: Duration,
         work_ns: u64,
-        limit: Duration,
+        cpu: u32,
+        interruption: &Interruption,
     ) -> Result<Load, Error> {
+        let Options { workloads, duration, limit, .. } = options;
         let program = workloads.join("token");
         let failed = |source| Error::Run { program: program.clone(), source };
         let stderr = anonymous_file().map_err(failed)?;
         let millis = duration.as_millis().max(1).to_string();
+        let (work, cpu) = (work_ns.to_string(), cpu.to_string());
         let options =
-            ["--milliseconds", &millis, "--work", &work_ns.to_string()].map(OsString::from);
+            ["--milliseconds", &millis, "--work", &work, "--cpu", &cpu].map(OsString::from);
         let mut command = Command::new(&program);
         command.args(options).args(groups.directories());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(stderr.try_clone().map_err(failed)?);
+        interruption.leave_out_of(&mut command);
         let mut child = command.spawn().map_err(failed)?;
         let missing = || failed(io::Error::other("a pipe is missing"));
         let requests = child.stdin.take().ok_or_else(missing)?;
@@ -69,7 +76,7 @@ impl Load {
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         let command = format!("{} {}", program.display(), words.join(" "));
         let command = command.chars().take(SHOWN_CHARS).collect();
-        Ok(Load { command, child, requests, answers, stderr, limit })
+        Ok(Load { command, child, requests, answers, stderr, limit: *limit })
     }
 
     /// Asks how the token goes around now, and waits for the answer.
@@ -132,8 +139,25 @@ impl Hops {
             words.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse::<f64>().ok())
         };
         let per_s = WorkloadResult::parse(stdout)?.operations_per_s;
-        (per_s > 0.0).then_some(())?;
-        Some(Hops { mean_ns: 1e9 / per_s, median_ns: field("median")?, p99_ns: field("p99")? })
+        let (cpu_ns, taken) = (field("cpu")?, field("taken")?);
+        let is_sound = per_s > 0.0 && cpu_ns > 0.0;
+        is_sound.then_some(Hops {
+            cpu_ns,
+            taken,
+            median_ns: field("median")?,
+            p99_ns: field("p99")?,
+        })
+    }
+
+    /// The median of each figure.
+    pub(super) fn median(windows: &[Hops]) -> Option<Hops> {
+        let of = |field: fn(&Hops) -> f64| Some(Spread::of(windows.iter().map(field))?.median);
+        Some(Hops {
+            cpu_ns: of(|hops| hops.cpu_ns)?,
+            taken: of(|hops| hops.taken)?,
+            median_ns: of(|hops| hops.median_ns)?,
+            p99_ns: of(|hops| hops.p99_ns)?,
+        })
     }
 }
 
@@ -143,13 +167,14 @@ mod tests {
 
     #[test]
     fn what_the_workload_says_is_read() {
-        let text = "response_ns median=4859 p99=8706 max=4009886\nresult workload=token threads=6 \
+        let text = "response_ns median=4859 p99=8706 max=4009886 cpu=4700.5 taken=0.01\nresult workload=token threads=6 \
                     iterations=500 operations=100 seconds=0.5 operations_per_s=200000 user_s=0 \
                     system_s=0.4\n";
-        let hops = Hops { mean_ns: 5000.0, median_ns: 4859.0, p99_ns: 8706.0 };
+        let hops = Hops { cpu_ns: 4700.5, taken: 0.01, median_ns: 4859.0, p99_ns: 8706.0 };
         assert_eq!(Hops::parse(text), Some(hops));
         assert_eq!(Hops::parse(&text.replace("p99", "p98")), None);
         assert_eq!(Hops::parse(&text.replace("200000", "0")), None);
+        assert_eq!(Hops::parse(&text.replace("cpu=4700.5", "cpu=0")), None);
         assert_eq!(Hops::parse(""), None);
     }
 }

@@ -1,18 +1,23 @@
 //! The comparison as text.
 
-use super::{Comparison, CounterKind, Hops, Row, Table};
+use super::{Comparison, CounterKind, Estimate, Hops, Row, Table, Windows};
 use crate::markdown::{line_to, number, spread, table_to};
 use crate::summary::Spread;
 
-const HEADINGS: [&str; 7] = [
+const HEADINGS: [&str; 8] = [
     "counting",
-    "median hop ns",
+    "CPU ns of a hop",
     "added ns",
     "of perf's",
-    "mean hop ns",
-    "99 % of hops ns",
+    "median response ns",
+    "99 % of responses ns",
     "counter's CPU %",
+    "windows left out",
 ];
+/// At most this share of what perf adds is aimed at,
+const SHARE_AIMED_AT: f64 = 0.1;
+/// and a cost that differs by no more than this from one number of cgroups to another.
+const DIFFERENCE_AIMED_AT: f64 = 0.2;
 
 /// The machine, who took part, one table for each number of cgroups, what it comes to.
 pub fn markdown(comparison: &Comparison) -> String {
@@ -42,10 +47,10 @@ fn table_of(text: &mut String, table: &Table) {
     };
     line_to(text, &format!("\n{} cgroups, {work}:\n", table.cgroups));
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
-    let mut cells = vec!["nobody".to_owned()];
     let alone = table.rows.iter().flat_map(|row| row.runs.iter().flat_map(|run| &run.alone));
-    cells.extend(of_hops(alone, ["–".to_owned(), String::new()]));
-    cells.push(String::new());
+    let hops = of_hops(alone, ["–".to_owned(), String::new()]);
+    let mut cells = [vec!["nobody".to_owned()], hops, vec![String::new()]].concat();
+    cells.push(left_out(table.alone));
     rows.push(cells);
     rows.extend(table.rows.iter().map(|row| row_of(table, row)));
     table_to(text, &rows, 1);
@@ -54,15 +59,18 @@ fn table_of(text: &mut String, table: &Table) {
 fn row_of(table: &Table, row: &Row) -> Vec<String> {
     let mut cells = vec![row.counter.to_string()];
     let (Some(added), None) = (table.added_ns(row.counter), &row.refused) else {
-        cells.push(row.refused.clone().unwrap_or_else(|| "was not run".into()));
+        let disturbed = || format!("others had the CPU in {}", left_out(row.windows));
+        cells.push(row.refused.clone().unwrap_or_else(disturbed));
         return cells;
     };
-    let of_perfs = share_of_perfs(table, row.counter)
+    let of_perfs = table
+        .share_of_perfs(row.counter)
         .filter(|_| row.counter != CounterKind::Perf)
-        .map_or_else(String::new, |share| format!("{share:.2}"));
-    cells.extend(of_hops(row.runs.iter().map(|run| &run.hops), [spread(&added), of_perfs]));
+        .map_or_else(String::new, |share| estimate(&share));
+    cells.extend(of_hops(row.runs.iter().map(|run| &run.hops), [estimate(&added), of_perfs]));
     let cpu = Spread::of(row.runs.iter().map(|run| run.counter_cpu * 100.0));
     cells.push(cpu.map_or_else(String::new, |cpu| number(cpu.median)));
+    cells.push(left_out(row.windows));
     cells
 }
 
@@ -71,36 +79,62 @@ fn of_hops<'a>(hops: impl Iterator<Item = &'a Hops> + Clone, middle: [String; 2]
         Spread::of(hops.clone().map(field)).map_or_else(String::new, |values| spread(&values))
     };
     let [added, of_perfs] = middle;
-    vec![of(|h| h.median_ns), added, of_perfs, of(|h| h.mean_ns), of(|h| h.p99_ns)]
+    vec![of(|h| h.cpu_ns), added, of_perfs, of(|h| h.median_ns), of(|h| h.p99_ns)]
 }
 
-/// What is added, of what `perf stat -G` adds; medians of both.
-fn share_of_perfs(table: &Table, counter: CounterKind) -> Option<f64> {
-    let perf = table.added_ns(CounterKind::Perf)?.median;
-    (perf > 0.0).then(|| table.added_ns(counter).map(|added| added.median / perf))?
+fn left_out(windows: Windows) -> String {
+    format!("{} of {}", windows.disturbed, windows.measured)
 }
 
-/// What was aimed at, and what it came to.
+/// The figure with its interval, which stands in brackets as that of [`spread`] stands in parentheses.
+fn estimate(estimate: &Estimate) -> String {
+    let Estimate { value, low, high } = *estimate;
+    format!("{} [{}–{}]", number(value), number(low), number(high))
+}
+
+/// What was aimed at, what it came to, and whether that can be told.
 fn conclusions(comparison: &Comparison) -> Vec<String> {
     let bpf = CounterKind::WhitBpf;
-    let mut lines = Vec::new();
+    let mut lines = vec![
+        "medians of rounds, with the smallest and largest in parentheses, the 95 % interval in brackets".into(),
+    ];
     for table in &comparison.tables {
-        if let Some(share) = share_of_perfs(table, bpf) {
-            let of = format!("{} cgroups, {} ns of work", table.cgroups, table.work_ns);
-            lines.push(format!("{of}: whit with BPF adds {share:.2} of what perf stat -G adds"));
+        if let Some(share) = table.share_of_perfs(bpf) {
+            let aim = verdict(&share, 0.0, SHARE_AIMED_AT);
+            lines.push(format!(
+                "{} cgroups, {} ns of work: whit with BPF adds {} of what perf stat -G adds; at most {}: {aim}",
+                table.cgroups,
+                table.work_ns,
+                estimate(&share),
+                number(SHARE_AIMED_AT),
+            ));
         }
     }
-    let first = comparison.tables.first();
-    let same_work = |table: &&Table| first.is_some_and(|first| first.work_ns == table.work_ns);
-    for table in comparison.tables.iter().filter(same_work).skip(1) {
-        let added = |table: &Table| table.added_ns(bpf).map(|added| added.median);
-        if let (Some(few), Some(many)) = (first.and_then(added), added(table)) {
-            let (n, m) = (table.cgroups, first.map_or(0, |first| first.cgroups));
+    let Some((first, others)) = comparison.tables.split_first() else { return lines };
+    for table in others.iter().filter(|table| table.work_ns == first.work_ns) {
+        if let Some(share) = table.share_of(first, bpf) {
+            let (low, high) = (1.0 - DIFFERENCE_AIMED_AT, 1.0 + DIFFERENCE_AIMED_AT);
             lines.push(format!(
-                "whit with BPF adds {:.2} at {n} cgroups of what it adds at {m}",
-                many / few
+                "at {} cgroups it adds {} of what it adds at {}; {} to {}: {}",
+                table.cgroups,
+                estimate(&share),
+                first.cgroups,
+                number(low),
+                number(high),
+                verdict(&share, low, high),
             ));
         }
     }
     lines
+}
+
+/// Whether a figure is between two bounds, as far as its interval tells. Below 0 is as good as 0.
+fn verdict(estimate: &Estimate, low: f64, high: f64) -> &'static str {
+    if estimate.high <= high && (estimate.low >= low || low == 0.0) {
+        "yes"
+    } else if estimate.low > high || (estimate.high < low) {
+        "no"
+    } else {
+        "cannot be told"
+    }
 }

@@ -2,8 +2,8 @@ use super::groups::Groups;
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-fn hops(mean_ns: f64) -> Hops {
-    Hops { mean_ns, median_ns: mean_ns, p99_ns: 2.0 * mean_ns }
+fn hops(cpu_ns: f64) -> Hops {
+    Hops { cpu_ns, taken: 0.01, median_ns: cpu_ns, p99_ns: 2.0 * cpu_ns }
 }
 
 fn table(cgroups: usize, perf: &[f64], bpf: &[f64]) -> Table {
@@ -15,11 +15,13 @@ fn table(cgroups: usize, perf: &[f64], bpf: &[f64]) -> Table {
     let row = |counter, means: &[f64]| Row {
         counter,
         runs: means.iter().copied().zip([5000.0, 6000.0, 5500.0]).map(run).collect(),
+        windows: Windows { measured: 15, disturbed: 2 },
         refused: None,
     };
     Table {
         cgroups,
         work_ns: 0,
+        alone: Windows::default(),
         rows: vec![row(CounterKind::Perf, perf), row(CounterKind::WhitBpf, bpf)],
     }
 }
@@ -39,19 +41,31 @@ fn comparison(tables: Vec<Table>) -> Comparison {
 fn what_is_added_is_added_to_the_same_round() {
     let table = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6300.0, 5900.0]);
     let added = table.added_ns(CounterKind::Perf).unwrap();
-    assert_eq!((added.median, added.min, added.max), (4000.0, 4000.0, 4000.0));
-    assert_eq!(table.added_ns(CounterKind::WhitBpf).unwrap().median, 400.0);
+    assert_eq!(added, Estimate { value: 4000.0, low: 4000.0, high: 4000.0 });
+    assert_eq!(table.added_ns(CounterKind::WhitBpf).unwrap().value, 400.0);
     assert_eq!(table.added_ns(CounterKind::WhitKernel), None);
 }
 
 #[test]
 fn the_text_says_what_was_aimed_at() {
-    let six = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6300.0, 5900.0]);
+    let six = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6400.0, 5900.0]);
     let many = table(600, &[99_000.0, 99_000.0, 99_000.0], &[5440.0, 6440.0, 5940.0]);
     let text = markdown(&comparison(vec![six, many]));
-    assert!(text.contains("6 cgroups, 0 ns of work: whit with BPF adds 0.10 of what"), "{text}");
-    assert!(text.contains("adds 1.10 at 600 cgroups of what it adds at 6"), "{text}");
+    let share =
+        "6 cgroups, 0 ns of work: whit with BPF adds 0.10 [0.10–0.10] of what perf stat -G adds";
+    assert!(text.contains(&format!("{share}; at most 0.10: yes")), "{text}");
+    let flat = "at 600 cgroups it adds 1.10 [1.10–1.10] of what it adds at 6; 0.80 to 1.20: yes";
+    assert!(text.contains(flat), "{text}");
+    assert!(text.contains(" 2 of 15 |"), "{text}");
     assert!(text.contains("- perf stat -G: not installed"), "{text}");
+}
+
+#[test]
+fn what_differs_too_much_from_round_to_round_is_not_told() {
+    let told =
+        |bpf: &[f64]| markdown(&comparison(vec![table(6, &[9000.0, 10_000.0, 9500.0], bpf)]));
+    assert!(told(&[5300.0, 6500.0, 5900.0]).contains("at most 0.10: cannot be told"));
+    assert!(told(&[5900.0, 6900.0, 6400.0]).contains("at most 0.10: no"));
 }
 
 #[test]
@@ -74,6 +88,7 @@ fn options(directory: &Path) -> Options {
     Options {
         rounds: 2,
         duration: Duration::from_millis(1),
+        windows: 2,
         cgroups: vec![2],
         work_ns: vec![0],
         events: Some(vec!["a".into(), "b".into()]),
@@ -102,7 +117,7 @@ fn counter(leave_out: &str) -> String {
     )
 }
 
-const TOKEN: &str = "while read _; do echo response_ns median=5 p99=9 max=10; \
+const TOKEN: &str = "while read _; do echo response_ns median=5 p99=9 max=10 cpu=4 taken=0; \
                      echo result operations_per_s=1e8 seconds=1 user_s=0 system_s=0; done";
 
 /// Whether cgroups can be made here; says it where not.
@@ -138,7 +153,7 @@ fn counters_are_started_checked_and_stopped() {
     assert_eq!(row(CounterKind::WhitBpf).refused, None);
     assert_eq!(row(CounterKind::WhitBpf).runs.len(), 2);
     let run = &row(CounterKind::WhitBpf).runs[1];
-    assert_eq!(run.alone, [Hops { mean_ns: 10.0, median_ns: 5.0, p99_ns: 9.0 }; 2]);
+    assert_eq!(run.alone, [Hops { cpu_ns: 4.0, taken: 0.0, median_ns: 5.0, p99_ns: 9.0 }; 2]);
     // Who leaves a cgroup out has not counted.
     program(&directory.path().join("whit"), &counter("c1"));
     let comparison = compare(&options, &mut |_| ()).unwrap();

@@ -28,8 +28,12 @@ pub(super) struct CgroupArgs {
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long each of them is measured
-    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    /// Windows of a run
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    windows: u32,
+
+    /// How long each of them is
+    #[arg(long, value_name = "MS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     milliseconds: u64,
 
     /// Events to count [default: cycles,instructions where there is a PMU, else cpu-clock,page-faults]
@@ -69,6 +73,7 @@ pub(super) fn run(args: &CgroupArgs) -> Result<i32> {
     let options = Options {
         rounds: args.rounds as usize,
         duration: Duration::from_millis(args.milliseconds),
+        windows: args.windows as usize,
         cgroups: args.cgroups.iter().map(|&cgroups| cgroups as usize).collect(),
         work_ns: args.work.clone(),
         events: args.events.clone(),

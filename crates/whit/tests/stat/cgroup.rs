@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Where the hierarchy is mounted that perf events are counted in.
-fn mount() -> Result<PathBuf, Skip> {
+pub(crate) fn mount() -> Result<PathBuf, Skip> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let of = |kind: &str| mounts.lines().find(|line| line.contains(kind)).map(str::to_owned);
     let old =

@@ -4,6 +4,7 @@
 //! Counts are of software events, which every machine has; what needs perf, root, or the right to
 //! count whole CPUs says so by name where that is missing.
 
+mod bench_cgroup;
 mod bpf;
 mod cgroup;
 mod cgroups;
