@@ -1,5 +1,6 @@
 //! Stacks that are unwound in the kernel (`--engine=bpf`): complete, and readable by perf.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -298,6 +299,110 @@ fn the_recording_says_what_was_walked_and_why_stacks_were_cut() {
         for line in ["  stacks walked  ", "  complete  ", "  unwind tables  "] {
             assert!(lines.contains(line), "{line}: {lines}");
         }
+        Ok(())
+    });
+}
+
+/// The engine's part of the ledger; every walk in it ended for a reason.
+fn accounted(place: &Place) -> Value {
+    let json = text(whit().args(["report", "--json", "-i"]).arg(place.data()));
+    let report: Value = serde_json::from_str(&json).expect("JSON");
+    let stacks = report["ledger"]["stacks"].clone();
+    let ended = stacks["ended"].as_object().expect("ends");
+    let sum: u64 = ended.values().filter_map(Value::as_u64).sum();
+    assert_eq!(Some(sum), stacks["walks"].as_u64(), "{stacks}");
+    assert!(sum > 0, "{stacks}");
+    stacks
+}
+
+fn script(place: &Place) -> Vec<Sample> {
+    let data = place.data();
+    script::parse(&text(whit().args(["script", "-F", "comm,tid,ip,sym", "-i"]).arg(data)))
+}
+
+/// From the first whole chain on, those that lead through a function are whole, all but a few.
+fn assert_mostly_whole(samples: &[Sample], through: &str, fewest: usize) {
+    let is_known = |sample: &&Sample| sample.root() == "_start";
+    let first = samples.iter().position(|sample| is_known(&sample)).unwrap_or(samples.len());
+    let samples = &samples[first..];
+    let below: Vec<_> = samples.iter().filter(|sample| sample.passes(through)).collect();
+    let whole = below.iter().filter(|sample| sample.root() == "_start").count();
+    assert!(below.len() >= fewest, "{} of {} lead through {through}", below.len(), samples.len());
+    let cut = below.iter().find(|sample| sample.root() != "_start");
+    let share = whole as f64 / below.len() as f64;
+    assert!(share >= LEAST_WHOLE, "{through}: {whole} of {} are whole; not {cut:#?}", below.len());
+}
+
+#[test]
+fn c_through_signals_callbacks_linkage_tables_the_vdso_and_a_late_library() {
+    check("bpf_corners", || {
+        let (program, place) = (workload("corners")?, Place::new());
+        place.record(&program, &["-F", "2000"], &["--iterations", "500"])?;
+        place.record(&program, &["-F", "2000"], &["--seconds", "3"])?;
+        let samples = script(&place);
+        // The handler over whatever was interrupted, callbacks out of qsort, frames of unknown size.
+        assert_mostly_whole(&samples, "on_alarm", 5);
+        assert_mostly_whole(&samples, "compare", 50);
+        assert_mostly_whole(&samples, "alloca_and", 100);
+        // Through an entry of the linkage table into a library that was loaded late.
+        let late = |sample: &&Sample| sample.frames.iter().any(|f| f.symbol.contains("gamma"));
+        let late: Vec<_> = samples.iter().filter(late).collect();
+        let whole = late.iter().filter(|sample| sample.root() == "_start").count();
+        assert!(late.len() > 50 && whole * 10 > late.len() * 9, "{whole} of {}", late.len());
+        let in_vdso = |sample: &&Sample| sample.physical_leaf().starts_with("__vdso_");
+        let in_vdso: Vec<_> = samples.iter().filter(in_vdso).collect();
+        let whole = in_vdso.iter().filter(|sample| sample.root() == "_start").count();
+        assert!(!in_vdso.is_empty() && whole * 10 > in_vdso.len() * 9, "{whole} of {in_vdso:?}");
+        accounted(&place);
+        Ok(())
+    });
+}
+
+#[test]
+fn children_that_fork_have_their_parents_mappings_and_those_that_exec_their_own() {
+    check("bpf_forks", || {
+        let (program, place) = (workload("forks")?, Place::new());
+        place.record(&program, &["-F", "2000"], &["--count", "3"])?;
+        place.record(&program, &["-F", "5000"], &["--count", "90"])?;
+        let samples = script(&place);
+        // Known from the first instruction on.
+        assert_mostly_whole(&samples, "burn_in_fork", 50);
+        // After an exec the recorder has to hear of the new mappings first, of some milliseconds that a
+        // child burns.
+        let execs = samples.iter().filter(|sample| {
+            sample.frames.iter().any(|frame| frame.symbol.starts_with("burn_in_exec"))
+        });
+        let execs: Vec<_> = execs.collect();
+        let whole = execs.iter().filter(|sample| sample.root() == "_start").count();
+        assert!(execs.len() > 30 && whole * 4 > execs.len(), "{whole} of {}", execs.len());
+        accounted(&place);
+        Ok(())
+    });
+}
+
+#[test]
+fn of_many_short_processes_each_walk_ends_for_a_reason() {
+    check("bpf_spawn", || {
+        let (program, place) = (workload("spawn")?, Place::new());
+        let said = place.record(&program, &["-F", "5000"], &["--iterations", "40"])?;
+        assert!(said.contains(" 0 lost; "), "{said}");
+        let stacks = accounted(&place);
+        let complete = stacks["ended"]["end_of_stack"].as_u64().unwrap_or(0);
+        assert!(complete > 0, "{stacks}");
+        // Processes of their own, each by an exec.
+        let samples = script(&place);
+        let threads = samples.iter().filter(|sample| sample.head.starts_with("exe "));
+        let threads: HashSet<&str> = threads.map(|sample| sample.head.as_str()).collect();
+        assert!(threads.len() > 50, "{} of {}", threads.len(), samples.len());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_go_program_to_the_start_of_its_goroutines() {
+    check("bpf_go", || {
+        let samples = samples("deep-go", DEEP_ITERATIONS)?;
+        assert_whole(&samples, "main.drive", &["runtime.goexit.abi0", "runtime.goexit"], 4);
         Ok(())
     });
 }
