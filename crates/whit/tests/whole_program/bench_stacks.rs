@@ -10,8 +10,6 @@ use crate::support::{Skip, check};
 /// Frames that must be the same once the recorder knows what the program has mapped. On a busy machine
 /// that takes some milliseconds.
 const LEAST_EQUAL: f64 = 0.99;
-/// The same of all frames.
-const LEAST_EQUAL_OF_ALL: f64 = 0.9;
 /// What whit says where the kernel does not take its programs.
 const REFUSAL: &str = "BPF program";
 /// Fewest samples that say something.
@@ -45,10 +43,10 @@ fn compare(program: &str, file: &str) -> Result<Value, Skip> {
     Ok(comparison["rows"][0]["result"].clone())
 }
 
-fn assert_equal(found: &Value, with: &str, least: f64) {
+fn assert_equal(found: &Value, with: &str) {
     let number = |field: &str| found[with][field].as_u64().expect("a number");
     let share = number("equal") as f64 / number("frames") as f64;
-    assert!(share >= least, "{:.3} % of {with}'s frames: {found}", 100.0 * share);
+    assert!(share >= LEAST_EQUAL, "{:.3} % of {with}'s frames: {found}", 100.0 * share);
     assert!(number("complete") > 0, "{found}");
 }
 
@@ -60,6 +58,8 @@ fn assert_accounted(found: &Value) {
     assert_eq!(sum, number(&found["walks"]), "{found}");
     let (samples, unpaired) = (number(&found["samples"]), number(&found["unpaired"]));
     assert!(samples >= SAMPLES_MIN && unpaired * 20 <= samples, "{found}");
+    // How late the recorder knows the process is a matter of how busy the machine is.
+    assert!(number(&found["early"]) * 2 <= samples, "{found}");
 }
 
 fn test(name: &str, program: &str, file: &str, with: &[&str]) {
@@ -67,8 +67,7 @@ fn test(name: &str, program: &str, file: &str, with: &[&str]) {
         let found = compare(program, file)?;
         assert_accounted(&found);
         for other in with {
-            assert_equal(&found, &format!("known_{other}"), LEAST_EQUAL);
-            assert_equal(&found, other, LEAST_EQUAL_OF_ALL);
+            assert_equal(&found, &format!("known_{other}"));
         }
         Ok(())
     });
