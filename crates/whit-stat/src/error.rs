@@ -77,4 +77,10 @@ impl StatError {
     pub(crate) fn system(attempt: &'static str) -> impl FnOnce(Errno) -> StatError {
         move |source| StatError::System { attempt, source }
     }
+
+    /// A cgroup is not there, or not any more.
+    pub(crate) fn is_missing_cgroup(&self) -> bool {
+        let StatError::Target(CaptureError::Cgroup { source, .. }) = self else { return false };
+        source.kind() == std::io::ErrorKind::NotFound
+    }
 }

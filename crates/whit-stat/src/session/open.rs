@@ -16,6 +16,9 @@ use crate::perf::{PerfSource, Request};
 use crate::source::Source;
 use crate::table::Aggregation;
 
+/// How often cgroups are listed at most, where some of them go away all the time.
+const LISTINGS_MAX: usize = 20;
+
 /// Says each notice once, however often events are opened.
 struct Once<'a> {
     told: &'a mut Vec<Notice>,
@@ -38,14 +41,34 @@ impl Session<'_> {
         workload: Option<&Workload>,
     ) -> Result<(Box<dyn Source>, Watch), StatError> {
         let plan = self.plan(workload.map(Workload::pid))?;
-        let counters = cgroups::expand(self.counters(), &self.options.cgroups, self.roots)?;
-        let on_exec = self.switches_on_at_exec();
-        let request = Request { counters, plan: &plan, on_exec, roots: self.roots };
-        let source = self.source(request)?;
+        let source = self.source_of_listed(&plan)?;
         // SIGCHLD tells of a command, and CPUs do not end.
         let is_watched = self.options.target != Target::Command && !plan.is_system_wide();
         let watch = Watch::new(if is_watched { &plan.threads } else { &[] });
         Ok((source, watch))
+    }
+
+    /// What counts in the cgroups that there are. One that was listed may be gone when it is opened, so
+    /// they are listed again then; one that is still missing was named.
+    fn source_of_listed(&mut self, plan: &Plan) -> Result<Box<dyn Source>, StatError> {
+        let on_exec = self.switches_on_at_exec();
+        let list = |session: &Self| {
+            cgroups::expand(session.counters(), &session.options.cgroups, session.roots)
+        };
+        let mut counters = list(self)?;
+        for _ in 1..LISTINGS_MAX {
+            let request = Request { counters: counters.clone(), plan, on_exec, roots: self.roots };
+            match self.source(request) {
+                Err(error) if error.is_missing_cgroup() => {
+                    let before = std::mem::replace(&mut counters, list(self)?);
+                    if counters == before {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+        }
+        self.source(Request { counters, plan, on_exec, roots: self.roots })
     }
 
     /// What counts: BPF where there are cgroups and it can, else the kernel's events.

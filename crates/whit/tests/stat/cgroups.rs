@@ -1,5 +1,8 @@
 //! Counting in cgroups, by BPF where the kernel allows it and by its own events.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::cgroup::Cgroup;
 use crate::support::{
     Skip, check, counted, fields, need_whole_cpus, perf, said, text, values, whit,
@@ -81,6 +84,43 @@ fn lists_patterns_and_all_cgroups() {
         let (a, b) = (count(&format!("{}/a", group.name)), count(&format!("{}/b", group.name)));
         assert!((a + b - count(&group.name)).abs() <= 0.01 * (a + b), "{all:?}");
         assert!(count("/") >= a + b, "{all:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn cgroups_that_come_and_go_do_not_stop_the_others() {
+    check("cgroups_that_come_and_go_do_not_stop_the_others", || {
+        let group = Cgroup::make("coming", &["stays"])?;
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let names: Vec<_> = (0..50).map(|number| format!("goes{number}")).collect();
+                    names.iter().for_each(|name| drop(group.child(name)));
+                    let remove = |name| std::fs::remove_dir(group.path.join(name));
+                    names.iter().for_each(|name| remove(name).expect("remove a cgroup"));
+                }
+            });
+            let script = group.work_in("stays");
+            let run = |mode: &str| {
+                let line = [mode, "-a", "--all-cgroups", "-x;", "-e", "page-faults"];
+                let lines = fields(&counted(&[&line[..], &["sh", "-c", &script]].concat()));
+                let stays = format!("{}/stays", group.name);
+                let line = lines.iter().find(|line| line[3] == stays).expect("the one that stays");
+                assert!(line[0].parse::<f64>().expect("a count") > 10.0, "{line:?}");
+            };
+            let runs = || {
+                for _ in 0..5 {
+                    run("--bpf-counters=auto");
+                    run("--bpf-counters=off");
+                }
+            };
+            // The thread has to end whatever happens.
+            let result = catch_unwind(AssertUnwindSafe(runs));
+            is_over.store(true, Ordering::Relaxed);
+            result.unwrap_or_else(|panic| resume_unwind(panic));
+        });
         Ok(())
     });
 }
