@@ -14,7 +14,9 @@ struct channel {
 	u64 head;
 	/* Records that found no room and were not told of yet. */
 	u64 lost;
-	u64 unused[6];
+	/* Whether there is a reader, which user space says. Some CPUs may not be recorded. */
+	u64 is_open;
+	u64 unused[5];
 	/* Words read; user space's. */
 	u64 tail;
 	u64 unused_too[7];

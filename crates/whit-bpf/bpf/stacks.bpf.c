@@ -331,9 +331,14 @@ static ALWAYS_INLINE struct scratch *scratch_of(u32 program)
 	return bpf_map_lookup_elem(&scratches, &program);
 }
 
+/* What bpf_perf_event_output() says of a CPU that is not recorded: -ENOENT. */
+#define NOT_RECORDED -2
+
 static ALWAYS_INLINE void tell(void *ctx, struct scratch *scratch, void *record, u64 size)
 {
-	if (bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, record, size))
+	long error = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, record, size);
+
+	if (error && error != NOT_RECORDED)
 		scratch->counts.lost++;
 }
 
@@ -351,8 +356,10 @@ static ALWAYS_INLINE u64 tell_stack(void *ctx, struct scratch *scratch, u64 hash
 	scratch->stack.kind = TELL_STACK;
 	scratch->stack.hash = hash;
 	u64 size = TELL_STACK_HEAD_BYTES + scratch->stack.frames_count % UNWIND_FRAMES_ROOM * 8;
-	if (bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &scratch->stack, size)) {
-		scratch->counts.lost_stacks++;
+	long error = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &scratch->stack, size);
+	if (error) {
+		if (error != NOT_RECORDED)
+			scratch->counts.lost_stacks++;
 		return 0;
 	}
 	scratch->counts.told++;
@@ -793,7 +800,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 	struct channel *channel = channel_of_cpu();
 
 	/* The idle thread has no stack to tell of. */
-	if (!tid || !scratch || !channel)
+	if (!tid || !scratch || !channel || !channel->is_open)
 		return 0;
 	u64 process = process_at_switch(pid);
 	if (!settings.is_system_wide && !(process & PROCESS_IS_TARGET))

@@ -16,9 +16,10 @@ const WORDS_MIN: usize = 1024;
 const WORDS_MAX: usize = 1 << 24;
 /// Words of `struct channel` in front of the ring.
 const HEAD_WORDS: usize = 16;
-/// Of these: words written, records lost and not told of yet, words read.
+/// Of these: words written, records lost and not told of yet, whether there is a reader, words read.
 const WRITTEN: usize = 0;
 const LOST_UNTOLD: usize = 1;
+const IS_OPEN: usize = 2;
 const READ: usize = 8;
 
 /// Kinds of records.
@@ -111,12 +112,16 @@ impl Channels {
         Channels { words: Arc::new(words), cpus, ring_words }
     }
 
-    /// That of a CPU, from where it was read last. There must be one reader of it at a time.
+    /// That of a CPU, from where it was read last; from now on the program writes to it. There must be
+    /// one reader of it at a time.
     pub fn of_cpu(&self, cpu: u32) -> Option<Channel> {
         let cpu = cpu as usize;
         (cpu < self.cpus).then(|| {
             let start = cpu * (HEAD_WORDS + self.ring_words);
             let ring = start + HEAD_WORDS..start + HEAD_WORDS + self.ring_words;
+            self.words.words(start + IS_OPEN..start + IS_OPEN + 1).iter().for_each(|is_open| {
+                is_open.store(1, Ordering::Release);
+            });
             let at = self.words.load(start + READ);
             Channel { words: self.words.clone(), start, ring, at, end: at, frames: Vec::new() }
         })

@@ -71,8 +71,16 @@ impl SetUp<'_> {
         &mut self,
         ground: &Ground,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
+        // What runs on the CPUs that are recorded may map memory on any other.
+        let plan = match &self.options.target {
+            Target::SystemWide(Some(_)) => {
+                let all = Target::SystemWide(None);
+                Plan::resolve(&all, None, ground.plan.inherit, false, self.roots)?
+            }
+            _ => ground.plan.clone(),
+        };
         let mut opener = Opener {
-            plan: &ground.plan,
+            plan: &plan,
             rights: ground.rights,
             roots: self.roots,
             cgroups: &ground.cgroups,
