@@ -1,0 +1,214 @@
+//! What comes out of an expander is what perf would have written.
+
+use super::*;
+use proptest::prelude::*;
+use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::record::RawRecord;
+use whit_perfdata::sample::SampleLayout;
+
+use crate::stack_engine::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, landmarks};
+
+const CARRIER: u64 = 77;
+const TRACED: u64 = 44;
+
+fn attr() -> Attr {
+    let sample_type = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CPU
+        | SampleType::RAW;
+    Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() }
+}
+
+fn given() -> Given {
+    let wakes = Some(crate::stack_engine::wakes::tests::format());
+    Given { landmarks: landmarks(), wakes, channels: None }
+}
+
+fn expander() -> Expander {
+    Expander::new(Layout::new(&attr()), CARRIER, vec![(TRACED, 0x177)], given())
+}
+
+/// A record of the carrier, as the kernel writes it: padded to whole words.
+fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
+    let mut body: Vec<u8> =
+        [CARRIER, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let size = (told.len() + 4).next_multiple_of(8) - 4;
+    body.extend((size as u32).to_le_bytes());
+    body.extend(told);
+    body.resize(body.len() + size - told.len(), 0);
+    push_record(out, record_type::SAMPLE, 0, &body);
+}
+
+fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
+    let mut told = vec![1, 1, frames.len() as u8, 0, 0, 0, 0, 0];
+    told.extend(hash.to_ne_bytes());
+    frames.iter().for_each(|frame| told.extend(frame.to_ne_bytes()));
+    told
+}
+
+fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
+    let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
+    [200_000, user, kernel, event].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
+    told.extend([0; 4]);
+    told
+}
+
+fn expand(expander: &mut Expander, bytes: &[u8], seam: usize) -> Vec<u8> {
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let front = &bytes[at.min(seam)..seam];
+        let back = &bytes[at.max(seam)..];
+        at += expander.expand(Pieces([front, back]), 100, &mut out);
+    }
+    out
+}
+
+fn thread(pid: u64, tid: u64) -> u64 {
+    tid << 32 | pid
+}
+
+#[test]
+fn samples_become_records_that_everybody_knows() {
+    let mut bytes = Vec::new();
+    push_record(&mut bytes, record_type::COMM, 0, &[7; 48]);
+    tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
+    tell(&mut bytes, thread(9, 10), 100, &sample(55, 0x1_0001, 0));
+    tell(&mut bytes, thread(9, 10), 150, &sample(56, 0x1_0001, 0));
+    tell(&mut bytes, thread(9, 10), 200, &stack(0x1_0002, &[0xffff_ffff_8000_1008]));
+    tell(&mut bytes, thread(9, 11), 200, &sample(55, 0x1_0001, 0x1_0002));
+
+    let mut described = attr();
+    described.sample_type = Layout::new(&described).sample_type();
+    let layout = SampleLayout::new(&described);
+    for seam in (0..=bytes.len()).step_by(8) {
+        let mut expander = expander();
+        let out = expand(&mut expander, &bytes, seam);
+        let (mut rest, mut seen) = (&out[..], Vec::new());
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            rest = tail;
+            seen.push(match record.header.kind {
+                record_type::SAMPLE => {
+                    let sample = layout.parse(record.body).unwrap();
+                    let chain: Vec<u64> = sample.callchain.iter().collect();
+                    let tid = sample.pid_tid.unwrap().1.0;
+                    let head = (sample.id.unwrap(), tid, sample.time.unwrap().0);
+                    format!("{head:?} {} {:x?}", sample.period.unwrap(), chain)
+                }
+                kind => format!("kind {kind}"),
+            });
+        }
+        let in_user = "fffffffffffffe00, 401, 402";
+        let wanted = [
+            "kind 3".to_owned(),
+            format!("(55, 10, 100) 200000 [{in_user}]"),
+            format!("(56, 10, 150) 200000 [{in_user}]"),
+            format!("(55, 11, 200) 200000 [ffffffffffffff80, ffffffff80001008, {in_user}]"),
+        ];
+        assert_eq!(seen, wanted, "seam {seam}");
+        let counts = expander.counts;
+        assert_eq!((counts.records, counts.stacks, counts.switches), (3, 2, 0));
+        assert_eq!((counts.unknown_stacks, counts.unreadable), (0, 0));
+    }
+}
+
+/// A sample of a tracepoint as perf writes it.
+fn traced(out: &mut Vec<u8>, thread: u64, time: u64, data: &[u8]) {
+    let fields = [TRACED, 0xffff_ffff_8000_0007, thread, time, 3, 1];
+    let mut body: Vec<u8> = fields.iter().flat_map(|word| word.to_le_bytes()).collect();
+    body.extend((data.len() as u32).to_le_bytes());
+    body.extend(data);
+    push_record(out, record_type::SAMPLE, misc::USER, &body);
+}
+
+#[test]
+fn samples_of_tracepoints_get_the_stacks_that_were_told() {
+    let mut bytes = Vec::new();
+    let mut told = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
+    [0x1_0001u64, 0].iter().for_each(|word| told.extend(word.to_ne_bytes()));
+    tell(&mut bytes, thread(9, 10), 100, &stack(0x1_0001, &[0x401, 0x402]));
+    tell(&mut bytes, thread(9, 10), 100, &told);
+    traced(&mut bytes, thread(9, 10), 101, b"data of one.");
+    push_record(&mut bytes, record_type::LOST, 0, &[0; 16]);
+    traced(&mut bytes, thread(9, 10), 102, b"data of two.");
+    let mut described = attr();
+    described.sample_type = Layout::new(&described).sample_type() | SampleType::RAW;
+    let layout = SampleLayout::new(&described);
+    let mut expander = expander();
+    let out = expand(&mut expander, &bytes, 0);
+    let (mut rest, mut seen) = (&out[..], Vec::new());
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        rest = tail;
+        if record.header.kind == record_type::SAMPLE {
+            let sample = layout.parse(record.body).unwrap();
+            let chain: Vec<u64> = sample.callchain.iter().collect();
+            let raw = String::from_utf8_lossy(sample.raw.unwrap()).into_owned();
+            seen.push((sample.id, sample.time.unwrap().0, chain, raw));
+            assert_eq!((record.header.misc, sample.period), (misc::USER, Some(1)));
+        }
+    }
+    let wanted = [
+        (Some(TRACED), 101, vec![context::USER, 0x401, 0x402], "data of one.".to_owned()),
+        (Some(TRACED), 102, vec![], "data of two.".to_owned()),
+    ];
+    assert_eq!(seen, wanted);
+    assert_eq!((expander.counts.records, expander.counts.without_stacks), (2, 1));
+}
+
+#[test]
+fn wake_ups_become_samples_of_their_tracepoint() {
+    let mut bytes = Vec::new();
+    let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, IN_WAKE_UP, IN_TIMER];
+    let mut told = vec![5, 1, 120, 0, 11, 0, 0, 0];
+    [0x1_0001, 0x1_0002u64].iter().for_each(|word| told.extend(word.to_ne_bytes()));
+    told.extend(*b"woken\0\0\0\0\0\0\0\0\0\0\0\x03\0\0\0ksoftirqd/0\0\0\0\0\0");
+    tell(&mut bytes, thread(9, 9), 200, &stack(0x1_0001, &[0x401]));
+    let mut of_kernel = stack(0x1_0002, &kernel);
+    of_kernel[1] = 0;
+    tell(&mut bytes, thread(9, 9), 200, &of_kernel);
+    tell(&mut bytes, thread(9, 9), 200, &told);
+    let mut described = attr();
+    described.sample_type = Layout::new(&described).raw_sample_type();
+    let layout = SampleLayout::new(&described);
+    let mut expander = expander();
+    let out = expand(&mut expander, &bytes, 0);
+    let (name, rest) = RawRecord::split(&out).unwrap();
+    assert_eq!(name.header.kind, record_type::COMM);
+    let (record, rest) = RawRecord::split(rest).unwrap();
+    let sample = layout.parse(record.body).unwrap();
+    let chain: Vec<u64> = sample.callchain.iter().collect();
+    assert_eq!(chain, [context::KERNEL, kernel[2], kernel[3]]);
+    let tid = sample.pid_tid.unwrap().1.0;
+    assert_eq!((sample.id, tid, sample.time.unwrap().0), (Some(WAKE_ID), 9, 200));
+    let raw = sample.raw.unwrap();
+    assert_eq!((raw.len(), raw[2], rest.len(), expander.counts.wakes), (36, 8, 0, 1));
+}
+
+#[test]
+fn a_place_keeps_two_stacks_and_says_what_it_does_not_know() {
+    let mut bytes = Vec::new();
+    let alike = |n: u64| 5 + n * PLACES as u64;
+    (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));
+    (0..3).for_each(|n| tell(&mut bytes, 1, 2, &sample(55, alike(n), 0)));
+    tell(&mut bytes, 1, 3, &[9, 9, 9, 9, 9]);
+    let mut expander = expander();
+    expand(&mut expander, &bytes, 0);
+    let counts = expander.counts;
+    assert_eq!((counts.records, counts.unknown_stacks, counts.unreadable), (3, 1, 1));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_survived(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        told in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let mut all = Vec::new();
+        tell(&mut all, 1, 1, &told);
+        all.extend(&bytes[..bytes.len() / 8 * 8]);
+        let seam = all.len() / 16 * 8;
+        let mut expander = expander();
+        expand(&mut expander, &all, seam);
+    }
+}
