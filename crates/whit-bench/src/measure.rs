@@ -207,11 +207,12 @@ mod tests {
     #[test]
     fn peak_memory_is_the_childs_own() {
         let small = run(sh("true"), GENEROUS).unwrap();
-        let fill = "head -c 64M /dev/zero | tail -c 64M >/dev/null";
+        // The kernel counts what a child has of its parent before the exec: far more than tests take.
+        let fill = "head -c 512M /dev/zero | tail -c 512M >/dev/null";
         let large = run(sh(fill), GENEROUS).unwrap();
-        assert!(large.max_rss_bytes > 64 << 20, "{large:?}");
+        assert!(large.max_rss_bytes > 512 << 20, "{large:?}");
         let small_again = run(sh("true"), GENEROUS).unwrap();
-        assert!(small_again.max_rss_bytes < 64 << 20, "{small:?} {small_again:?}");
+        assert!(small_again.max_rss_bytes < 512 << 20, "{small:?} {small_again:?}");
     }
 
     #[test]

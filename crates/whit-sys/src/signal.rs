@@ -37,6 +37,22 @@ impl Signal {
     }
 }
 
+/// Has a command start with a signal's usual action. One that is ignored stays so in whatever is
+/// started, and what a shell runs in the background without job control ignores `SIGINT`.
+pub fn heed(command: &mut std::process::Command, signal: Signal) {
+    let number = signal.number();
+    let reset = move || {
+        // SAFETY: a valid signal and an action that needs no handler.
+        match unsafe { libc::signal(number, libc::SIG_DFL) } {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: between fork and exec, the closure makes one call that is async-signal-safe
+    // (signal-safety(7)), and allocates nothing.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(command, reset) };
+}
+
 /// Who sent a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
@@ -214,6 +230,28 @@ mod tests {
         let mut command = std::process::Command::new("grep");
         signals.leave_out_of(&mut command);
         assert_eq!(blocked(&mut command) & is_term, 0);
+    }
+
+    #[test]
+    fn a_command_heeds_what_is_ignored_here() {
+        let ignored = |heeds: bool| {
+            let mut command = std::process::Command::new("grep");
+            let ignore = || {
+                // SAFETY: a valid signal and an action that needs no handler.
+                unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+                Ok(())
+            };
+            // SAFETY: the closure makes one call that is async-signal-safe.
+            unsafe { std::os::unix::process::CommandExt::pre_exec(&mut command, ignore) };
+            if heeds {
+                heed(&mut command, Signal::Interrupt);
+            }
+            let output = command.args(["SigIgn", "/proc/self/status"]).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mask = u64::from_str_radix(text.split_whitespace().nth(1).unwrap(), 16).unwrap();
+            mask >> (libc::SIGINT - 1) & 1
+        };
+        assert_eq!([ignored(false), ignored(true)], [1, 0]);
     }
 
     #[test]
