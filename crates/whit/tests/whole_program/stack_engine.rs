@@ -389,20 +389,22 @@ fn one_cpu_alone() {
         if !text(command("nproc").arg("--all")).trim().parse().is_ok_and(|cpus: u32| cpus > 1) {
             return Err(Skip("this machine has one CPU".into()));
         }
-        let script = "taskset -c 0 \"$0\" --seconds 2 & sleep 0.5; taskset -p -c 1 $!; wait";
+        let script =
+            "taskset -c 0 \"$0\" --iterations 240000 & sleep 0.5; taskset -p -c 1 $!; wait";
         let program = program.to_str().expect("a path of UTF-8");
         let options = ["-F", "2000", "--switch-events", "-C", "1"];
         let said = place.record(Path::new("sh"), &options, &["-c", script, program])?;
         assert!(said.contains(" 0 lost; "), "{said}");
         let data = place.data();
-        let lines = text(whit().args(["script", "-F", "comm,cpu,ip,sym", "-i"]).arg(data));
+        let lines = text(whit().args(["script", "-F", "tid,cpu,ip,sym", "-i"]).arg(data));
         let samples = script::parse(&lines);
         let elsewhere = samples.iter().find(|sample| !sample.head.contains("[001]"));
         assert!(elsewhere.is_none(), "{elsewhere:?}");
-        // Its names are not: what tells them happened on the other CPU.
-        let is_deep = |sample: &&Sample| sample.frames.len() > 40;
-        let deep = samples.iter().filter(is_deep).count();
-        assert!(deep > 1000 && deep * 4 > samples.len() * 3, "{deep} of {}", samples.len());
+        // Tables may be late, with all that runs on a machine.
+        let stacks = accounted(&place);
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let unknown = number(&stacks["ended"]["no_process"]);
+        assert!(unknown * 4 < number(&stacks["walks"]), "{stacks}");
         Ok(())
     });
 }
