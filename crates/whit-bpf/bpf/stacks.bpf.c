@@ -532,6 +532,17 @@ struct user_registers {
 	u64 cs;
 };
 
+/* Where a thread that is in the kernel was in user mode. */
+static ALWAYS_INLINE void registers_of(struct task_struct *task, struct user_registers *user)
+{
+	struct pt_regs *regs = bpf_task_pt_regs(task);
+
+	user->ip = regs->ip;
+	user->sp = regs->sp;
+	user->fp = regs->bp;
+	user->cs = regs->cs;
+}
+
 /* What is remembered of a thread at a place in its program, for us alone; NULL where somebody else is
  * at it. */
 static ALWAYS_INLINE struct memo_set *memo_take(u32 tid, u64 ip, u64 sp)
@@ -594,20 +605,23 @@ static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, struct 
 }
 
 /* The same, told in the CPU's ring; 0 for none. */
-static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, struct memo_set *set,
-				    u32 tid, u64 process, const struct user_registers *registers)
+static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid, u64 process,
+				    const struct user_registers *registers)
 {
+	struct memo_set *set = memo_take(tid, registers->ip, registers->sp);
 	u32 reason;
 	u64 hash = user_hash(OF_SAMPLES, scratch, set, tid, process, registers, &reason);
 
+	if (set)
+		set->is_busy = 0;
 	if (!reason)
 		return hash;
 	take_frames(scratch, scratch->unwind.frames, scratch->unwind.frames_count, reason);
 	return tell_stack(ctx, scratch, hash);
 }
 
-/* Takes the kernel's stack into scratch->stack; gives its hash, or 0. */
-static ALWAYS_INLINE u64 kernel_walk(void *ctx, struct scratch *scratch)
+/* The hash of the kernel's stack, told in the CPU's ring; 0 for none. */
+static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch)
 {
 	long bytes = bpf_get_stack(ctx, scratch->stack.frames, UNWIND_FRAMES_MAX * 8, 0);
 
@@ -617,7 +631,8 @@ static ALWAYS_INLINE u64 kernel_walk(void *ctx, struct scratch *scratch)
 	}
 	scratch->stack.frames_count = (u64)bytes / 8;
 	scratch->stack.reason = 0;
-	return kernel_hash(scratch->stack.frames, scratch->stack.frames_count);
+	return tell_stack(ctx, scratch,
+			  kernel_hash(scratch->stack.frames, scratch->stack.frames_count));
 }
 
 static ALWAYS_INLINE u64 process_of(u32 pid)
@@ -687,26 +702,13 @@ int sampled(struct bpf_perf_event_data *ctx)
 	/* Read here, and not by a pointer that is chosen later, which the verifier refuses. */
 	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.cs));
 	record.is_user = (user.cs & 3) != 0;
-	if (!record.is_user && settings.kernel_stacks) {
-		u64 hash = kernel_walk(ctx, scratch);
-
-		record.kernel_stack = hash ? tell_stack(ctx, scratch, hash) : 0;
-	}
+	if (!record.is_user && settings.kernel_stacks)
+		record.kernel_stack = kernel_stack(ctx, scratch);
 	if (task->mm && settings.user_stacks) {
-		if (!record.is_user) {
-			struct pt_regs *regs = bpf_task_pt_regs(task);
-
-			user.ip = regs->ip;
-			user.sp = regs->sp;
-			user.fp = regs->bp;
-			user.cs = regs->cs;
-		}
-		u32 tid = task->pid;
-		struct memo_set *set = memo_take(tid, user.ip, user.sp);
-
-		record.user_stack = user_stack(ctx, scratch, set, tid, process_of(task->tgid), &user);
-		if (set)
-			set->is_busy = 0;
+		if (!record.is_user)
+			registers_of(task, &user);
+		record.user_stack =
+			user_stack(ctx, scratch, task->pid, process_of(task->tgid), &user);
 	}
 	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
 	/* Where this is 0, perf itself writes no sample. */

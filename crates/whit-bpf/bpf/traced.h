@@ -20,17 +20,6 @@ struct tell_trace {
 
 #define TELL_TRACE_BYTES 28
 
-/* Where a thread that is in the kernel was in user mode. */
-static ALWAYS_INLINE void registers_of(struct task_struct *task, struct user_registers *user)
-{
-	struct pt_regs *regs = bpf_task_pt_regs(task);
-
-	user->ip = regs->ip;
-	user->sp = regs->sp;
-	user->fp = regs->bp;
-	user->cs = regs->cs;
-}
-
 SEC("tracepoint")
 int traced(void *ctx)
 {
@@ -44,21 +33,13 @@ int traced(void *ctx)
 		return 1;
 	scratch->counts.runs++;
 	record.tracepoint = bpf_get_attach_cookie(ctx);
-	if (settings.kernel_stacks) {
-		u64 hash = kernel_walk(ctx, scratch);
-
-		record.kernel_stack = hash ? tell_stack(ctx, scratch, hash) : 0;
-	}
+	if (settings.kernel_stacks)
+		record.kernel_stack = kernel_stack(ctx, scratch);
 	if (task->mm && settings.user_stacks) {
 		struct user_registers user = {};
-		u32 tid = task->pid;
 
 		registers_of(task, &user);
-		struct memo_set *set = memo_take(tid, user.ip, user.sp);
-
-		record.user_stack = user_stack(ctx, scratch, set, tid, process, &user);
-		if (set)
-			set->is_busy = 0;
+		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
 	tell(ctx, scratch, &record, TELL_TRACE_BYTES);
 	return 1;

@@ -57,7 +57,6 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 	struct tell_wake record = { .kind = TELL_WAKE };
 	u64 process = process_of(waker->tgid), size = TELL_WAKE_BYTES;
 	struct scratch *scratch = scratch_of(OF_WAKES);
-	u32 tid = waker->pid;
 
 	if (!scratch)
 		return 0;
@@ -85,13 +84,8 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 		user_registers_at(waker, registers_address(waker, look), &user);
 	if (settings.kernel_stacks)
 		record.kernel_stack = kernel_stack_at_wake(ctx, scratch, look, waker);
-	if (has_user) {
-		struct memo_set *set = memo_take(tid, user.ip, user.sp);
-
-		record.user_stack = user_stack(ctx, scratch, set, tid, process, &user);
-		if (set)
-			set->is_busy = 0;
-	}
+	if (has_user)
+		record.user_stack = user_stack(ctx, scratch, waker->pid, process, &user);
 	tell(ctx, scratch, &record, size);
 	return 0;
 }
