@@ -401,4 +401,4 @@ impl Expander {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

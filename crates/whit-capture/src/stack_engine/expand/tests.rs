@@ -8,10 +8,12 @@ use whit_perfdata::sample::SampleLayout;
 
 use crate::stack_engine::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, landmarks};
 
-const CARRIER: u64 = 77;
+/// The carrier's id.
+pub(in crate::stack_engine) const CARRIER: u64 = 77;
 const TRACED: u64 = 44;
 
-fn attr() -> Attr {
+/// The carrier's attributes.
+pub(in crate::stack_engine) fn attr() -> Attr {
     let sample_type = SampleType::IDENTIFIER
         | SampleType::IP
         | SampleType::TID

@@ -1,16 +1,15 @@
 use std::os::fd::AsFd;
 
 use whit_bpf::stacks::channel::Channels;
-use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
 use super::*;
+use crate::stack_engine::expand::tests::{CARRIER, attr};
 use crate::stack_engine::expand::{Expander, Given};
 use crate::stack_engine::schedule::tests::{IN_SCHEDULE, landmarks};
 
-const CARRIER: u64 = 77;
 const CPU: u32 = 3;
 /// Of `struct channel` in `bpf/channel.h`: the ring, and in front of it where words are.
 const RING_WORDS: usize = 1024;
@@ -20,16 +19,6 @@ const LOST_UNTOLD: usize = 1;
 const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
-
-fn attr() -> Attr {
-    let sample_type = SampleType::IDENTIFIER
-        | SampleType::IP
-        | SampleType::TID
-        | SampleType::TIME
-        | SampleType::CPU
-        | SampleType::RAW;
-    Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() }
-}
 
 /// Writes the channel of CPU 3, and expands it beside the records of a ring.
 struct Cpu {
