@@ -6,12 +6,13 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
-const HEADERS: [&str; 8] = [
+const HEADERS: [&str; 9] = [
     "bpf/channel.h",
     "bpf/kernel.h",
     "bpf/kernel_stack.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
+    "bpf/switched.h",
     "bpf/traced.h",
     "bpf/unwind.h",
     "bpf/woken.h",

@@ -16,7 +16,9 @@ struct channel {
 	u64 lost;
 	/* Whether there is a reader, which user space says. Some CPUs may not be recorded. */
 	u64 is_open;
-	u64 unused[5];
+	/* `head` when the reader was woken last. */
+	u64 rung;
+	u64 unused[4];
 	/* Words read; user space's. */
 	u64 tail;
 	u64 unused_too[7];
@@ -36,15 +38,26 @@ struct {
 enum {
 	/* Bits 8-15: enum unwind_reason; 16-31: how many frames follow; from 32 on: its place. */
 	CHANNEL_STACK = 1,
-	/* Bits 8-15: flags; 16-31: state; from 32 on: thread. Then the time, and a word of the process
-	 * and, above it, 16 bits each, the places of the stacks of user and kernel and one, or 0. */
+	/* A thread goes. Bits 8-15: flags; 16-31: state; from 32 on: thread. Then the time, and a word of the
+	 * process and, above it, 16 bits each, the places of the stacks of user and kernel and one, or 0. With
+	 * SWITCH_HAS_NEXT a word of who comes: process, and above it the thread. */
 	CHANNEL_SWITCH = 2,
 	/* Then the time, and how many. */
 	CHANNEL_LOST = 3,
+	/* A thread comes, and nothing is told of the one before. From bit 32 on: thread. Then the time, and
+	 * the process. */
+	CHANNEL_CAME = 4,
 };
 
-#define CHANNEL_SWITCH_WORDS 3
-#define CHANNEL_LOST_WORDS 3
+/* Flags of CHANNEL_SWITCH. */
+enum {
+	SWITCH_IS_PREEMPTION = 1,
+	SWITCH_IS_WITHIN_KERNEL = 2,
+	SWITCH_HAS_NEXT = 4,
+};
+
+/* Words of a record with a time, but for SWITCH_HAS_NEXT. */
+#define CHANNEL_TIMED_WORDS 3
 
 static ALWAYS_INLINE struct channel *channel_of_cpu(void)
 {
@@ -66,19 +79,43 @@ static ALWAYS_INLINE u32 channel_has_room(struct channel *channel, u64 words)
 	return channel->head + words - tail <= settings.channel_mask + 1ull;
 }
 
+/* Whether the reader should be woken: a quarter is new. Otherwise nothing does where switches are all
+ * there is. */
+static ALWAYS_INLINE u32 channel_is_due(struct channel *channel)
+{
+	if (channel->head - channel->rung <= settings.channel_mask / 4)
+		return 0;
+	channel->rung = channel->head;
+	return 1;
+}
+
 /* What was put is there to be read. */
 static ALWAYS_INLINE void channel_publish(struct channel *channel, u64 words)
 {
 	__sync_fetch_and_add(&channel->head, words);
 }
 
-/* Tells of a switch; 0 where there is no room. */
-static ALWAYS_INLINE u32 channel_switch(struct channel *channel, u64 what, u64 time, u64 whose)
+/* A record with a time. */
+struct channel_record {
+	u64 what;
+	u64 time;
+	u64 whose;
+	/* With SWITCH_HAS_NEXT. */
+	u64 next;
+};
+
+/* Tells of what happened at a time; 0 where there is no room. */
+UNWIND_FN u32 channel_tell(const struct channel_record *record)
 {
-	u64 words = CHANNEL_SWITCH_WORDS, at = channel->head;
+	struct channel *channel = channel_of_cpu();
+
+	if (!record || !channel)
+		return 0;
+	u64 has_next = record->what >> 8 & SWITCH_HAS_NEXT ? 1 : 0;
+	u64 words = CHANNEL_TIMED_WORDS + has_next, at = channel->head, time = record->time;
 
 	if (channel->lost)
-		words += CHANNEL_LOST_WORDS;
+		words += CHANNEL_TIMED_WORDS;
 	if (!channel_has_room(channel, words)) {
 		channel->lost++;
 		return 0;
@@ -88,11 +125,13 @@ static ALWAYS_INLINE u32 channel_switch(struct channel *channel, u64 what, u64 t
 		channel_put(channel, at + 1, time);
 		channel_put(channel, at + 2, channel->lost);
 		channel->lost = 0;
-		at += CHANNEL_LOST_WORDS;
+		at += CHANNEL_TIMED_WORDS;
 	}
-	channel_put(channel, at, what);
+	channel_put(channel, at, record->what);
 	channel_put(channel, at + 1, time);
-	channel_put(channel, at + 2, whose);
+	channel_put(channel, at + 2, record->whose);
+	if (has_next)
+		channel_put(channel, at + 3, record->next);
 	channel_publish(channel, words);
 	return 1;
 }

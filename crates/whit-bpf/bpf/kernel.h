@@ -148,9 +148,13 @@ struct files_struct {
 };
 
 /* Of a CPU: what runs, and is to run, there. */
+struct task_struct;
+
 struct rq {
 	/* The clock that the kernel times its events by, as it was when the scheduler looked last. */
 	u64 clock;
+	/* During a switch, the one that comes. */
+	struct task_struct *curr;
 };
 
 /* The fair tasks of a CPU; `rq` and `se.cfs_rq` are there where fair tasks may be grouped. */
@@ -160,6 +164,12 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+};
+
+/* Where the kernel keeps statistics of the scheduler. */
+struct sched_info {
+	/* When the task came onto its CPU, by the clock of the runqueue. */
+	unsigned long long last_arrival;
 };
 
 struct task_struct {
@@ -176,6 +186,7 @@ struct task_struct {
 	void *stack;
 	struct files_struct *files;
 	struct sched_entity se;
+	struct sched_info sched_info;
 };
 
 #pragma clang attribute pop

@@ -50,6 +50,8 @@ const volatile struct {
 	u8 no_memo;
 	/* For comparisons: perf writes its own sample as well, behind ours. */
 	u8 perf_samples;
+	/* Of known processes only some threads. */
+	u8 by_thread;
 	/* Words of a channel, less one. */
 	u32 channel_mask;
 } settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
@@ -71,6 +73,14 @@ struct {
 #define PROCESS_COUNT_MASK 0xffff
 /* It is one of those that are recorded. */
 #define PROCESS_IS_TARGET (1ull << 16)
+
+/* Those threads. The value means nothing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+	__uint(max_entries, PROCESSES_MAX);
+} threads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -119,6 +129,14 @@ struct {
 	__uint(max_entries, 1);
 } output SEC(".maps");
 
+/* The same: those that wake the reader with each record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+	__uint(max_entries, 1);
+} bells SEC(".maps");
+
 /* The code segment of 64-bit programs. */
 #define USER_CS_64 0x33
 
@@ -160,12 +178,6 @@ struct tell_sample {
 /* As bytes: there is none behind the last word. */
 #define TELL_SAMPLE_BYTES 44
 
-/* Flags of CHANNEL_SWITCH. */
-enum {
-	SWITCH_IS_PREEMPTION = 1,
-	SWITCH_IS_WITHIN_KERNEL = 2,
-};
-
 /* What happened on a CPU, by each program. */
 struct counts {
 	u64 runs;
@@ -181,6 +193,10 @@ struct counts {
 	/* Kernel stacks that could not be taken. */
 	u64 kernel_failures;
 	u64 kernel_memo_hits;
+	/* Switches out of the idle thread that the tracepoint tells of; threads that came and were seen only
+	 * as they went. */
+	u64 from_idle;
+	u64 late;
 	u64 reasons[UNWIND_REASONS];
 };
 
@@ -196,6 +212,9 @@ enum {
 /* What a program works with on a CPU. */
 struct scratch {
 	struct counts counts;
+	/* Of switches: who came last, as a number, and whether the tracepoint told of this switch. */
+	u64 running;
+	u64 is_seen;
 	struct unwind_state unwind;
 	struct tell_stack stack;
 };
@@ -237,11 +256,12 @@ struct {
 	__uint(max_entries, KNOWN_PROCESSES);
 } known_processes SEC(".maps");
 
-/* Who changes `processes`, and how often that was. */
+/* Who changes `processes`, and how often that was. And since when switches are told of. */
 enum {
 	CHANGED_BY_LOADER = 0,
 	CHANGED_BY_PROGRAMS = 1,
-	CHANGERS = 2,
+	SWITCHES_SINCE = 2,
+	CHANGERS = 3,
 };
 
 struct {
@@ -642,6 +662,16 @@ static ALWAYS_INLINE u64 process_of(u32 pid)
 	return process ? *process : 0;
 }
 
+/* Whether switches and wake-ups of a thread are told of. */
+static ALWAYS_INLINE u32 is_target(u32 tid, u64 process)
+{
+	if (settings.is_system_wide)
+		return 1;
+	if (!(process & PROCESS_IS_TARGET))
+		return 0;
+	return !settings.by_thread || bpf_map_lookup_elem(&threads, &tid) != NULL;
+}
+
 static ALWAYS_INLINE u64 changes_by(u32 who)
 {
 	u64 *count = bpf_map_lookup_elem(&changes, &who);
@@ -731,125 +761,6 @@ static ALWAYS_INLINE void user_registers_at(struct task_struct *task, u64 addres
 	user->cs = regs->cs;
 }
 
-/* Tells of a stack in the CPU's channel, unless that was done. Gives its place and one; 0 where it could not
- * be told. */
-static ALWAYS_INLINE u32 place_of(struct scratch *scratch, u64 hash, const u64 *frames, u32 count,
-				  u32 reason)
-{
-	u64 *known = told_at(OF_SWITCHES, hash);
-	u64 place = hash % TOLD;
-
-	if (!known)
-		return 0;
-	if (*known != hash) {
-		u64 what = CHANNEL_STACK | reason << 8 | count << 16 | place << 32;
-
-		if (!channel_stack((const struct channel_frames *)frames, what)) {
-			scratch->counts.lost_stacks++;
-			return 0;
-		}
-		scratch->counts.told++;
-		*known = hash;
-	}
-	return place + 1;
-}
-
-/* The place of the stack of the kernel, told, and one; 0 for none. */
-static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scratch,
-						struct kernel_look *look, struct task_struct *task)
-{
-	struct kernel_set *set;
-	u64 hash = kernel_again(KERNEL_AT_SWITCH, look, task, &set);
-
-	if (hash && is_told(OF_SWITCHES, hash)) {
-		scratch->counts.kernel_memo_hits++;
-		return hash % TOLD + 1;
-	}
-	hash = kernel_walk_noted(ctx, look, set);
-	if (!hash) {
-		scratch->counts.kernel_failures++;
-		return 0;
-	}
-	return place_of(scratch, hash, look->frames, look->frames_count % UNWIND_FRAMES_ROOM, 0);
-}
-
-/* The place of the thread's stack in user mode, told, and one; 0 for none. */
-static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, u32 tid, u64 process,
-					      const struct user_registers *user)
-{
-	struct memo_set *set = memo_take(tid, user->ip, user->sp);
-	u32 reason;
-	u64 hash = user_hash(OF_SWITCHES, scratch, set, tid, process, user, &reason);
-
-	if (set)
-		set->is_busy = 0;
-	if (!reason)
-		return hash % TOLD + 1;
-	return place_of(scratch, hash, scratch->unwind.frames,
-			scratch->unwind.frames_count % UNWIND_FRAMES_ROOM, reason);
-}
-
-/*
- * (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
- *
- * A function of its own: the program itself must have a small frame to be on the thread's stack.
- */
-static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *look)
-{
-	struct task_struct *prev = (void *)ctx[1];
-	u32 pid = prev->tgid, tid = prev->pid;
-	struct scratch *scratch = scratch_of(OF_SWITCHES);
-	struct channel *channel = channel_of_cpu();
-
-	/* The idle thread has no stack to tell of. */
-	if (!tid || !scratch || !channel || !channel->is_open)
-		return 0;
-	u64 process = process_at_switch(pid);
-	if (!settings.is_system_wide && !(process & PROCESS_IS_TARGET))
-		return 0;
-	scratch->counts.runs++;
-	u32 state = prev->__state & 0xffff, flags = 0;
-	/*
-	 * As the kernel's own switch records have it: taken off while it could have gone on. The first
-	 * argument alone tells only of those that were taken off within the kernel.
-	 */
-	if (ctx[0] & 1 || state == TASK_RUNNING)
-		flags |= SWITCH_IS_PREEMPTION;
-	else
-		state = switch_state(ctx, state) & 0xffff;
-	if (ctx[0] & 1)
-		flags |= SWITCH_IS_WITHIN_KERNEL;
-	u64 kernel_place = 0, user_place = 0;
-	if (settings.kernel_stacks)
-		kernel_place = kernel_stack_at_switch(ctx, scratch, look, prev);
-	if (settings.user_stacks && prev->mm) {
-		struct user_registers user;
-
-		user_registers_at(prev, registers_address(prev, look), &user);
-		user_place = user_stack_at_switch(scratch, tid, process, &user);
-	}
-	u64 what = CHANNEL_SWITCH | flags << 8 | state << 16 | (u64)tid << 32;
-	u64 whose = pid | user_place << 32 | kernel_place << 48;
-	if (!channel_switch(channel, what, bpf_ktime_get_ns(), whose))
-		scratch->counts.lost++;
-	return 0;
-}
-
-SEC("tp_btf/sched_switch")
-int switched(u64 *ctx)
-{
-	u32 user = KERNEL_AT_SWITCH;
-	struct kernel_look *look = bpf_map_lookup_elem(&kernel_looks, &user);
-	u64 frame;
-
-	if (!look)
-		return 0;
-	asm volatile("%0 = r10" : "=r"(frame));
-	/* Through memory it becomes a number. */
-	look->frame = frame;
-	return tell_switch(ctx, look);
-}
-
 /* (struct task_struct *parent, struct task_struct *child) */
 SEC("tp_btf/sched_process_fork")
 int forked(u64 *ctx)
@@ -882,6 +793,7 @@ int executed(u64 *ctx)
 	return 0;
 }
 
+#include "switched.h"
 #include "traced.h"
 #include "woken.h"
 

@@ -60,7 +60,7 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 
 	if (!scratch)
 		return 0;
-	if (!settings.is_system_wide && !(process_of(wakee->tgid) & PROCESS_IS_TARGET))
+	if (!is_target(wakee->pid, process_of(wakee->tgid)))
 		return 0;
 	scratch->counts.runs++;
 	record.prio = wakee->prio;
@@ -70,7 +70,7 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 	else
 		record.target_cpu = wakee->cpu;
 	bpf_probe_read_kernel(record.comm, TASK_COMM_LEN, &wakee->comm);
-	if (!settings.is_system_wide && !(process & PROCESS_IS_TARGET)) {
+	if (!is_target(waker->pid, process)) {
 		record.flags = WAKE_HAS_NAME;
 		bpf_probe_read_kernel(record.waker_comm, TASK_COMM_LEN, &waker->comm);
 		size = TELL_WAKE_NAMED_BYTES;

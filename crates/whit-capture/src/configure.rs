@@ -243,7 +243,8 @@ impl Context<'_> {
             (AttrFlags::MMAP_DATA, self.records_addresses()),
             (AttrFlags::BUILD_ID, options.kernel_build_ids),
             (AttrFlags::BPF_EVENT, options.bpf_events),
-            (AttrFlags::CONTEXT_SWITCH, options.switch_events),
+            // Programs tell of switches for less.
+            (AttrFlags::CONTEXT_SWITCH, options.switch_events && options.engine != Engine::Bpf),
             (AttrFlags::CGROUP, options.cgroups),
             (AttrFlags::NAMESPACES, options.namespaces),
         ] {

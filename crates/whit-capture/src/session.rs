@@ -192,6 +192,7 @@ fn start_engine(
     roots: &Roots,
 ) -> Result<StackEngine, CaptureError> {
     engine.connect(&ready.events, roots)?;
+    engine.tell_of(&ready.plan.threads, options)?;
     let pids = match &options.target {
         Target::Command => command_pid.into_iter().collect(),
         Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),

@@ -93,6 +93,7 @@ impl Probe for SystemProbe {
     fn load_engine(&mut self) -> EngineTrial {
         let options = StackOptions {
             is_system_wide: false,
+            by_thread: true,
             kernel_stacks: true,
             user_stacks: true,
             memo: true,
@@ -100,7 +101,7 @@ impl Probe for SystemProbe {
             traces: true,
             wakes: true,
             cpus: 1,
-            channel_bytes: 0,
+            channel_bytes: 1 << 16,
         };
         match Stacks::load(&options) {
             Ok(stacks) => {

@@ -26,11 +26,13 @@ const READ: usize = 8;
 const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
-/// Words of a switch, and of a loss.
-const SHORT_WORDS: u64 = 3;
+const CAME: u64 = 4;
+/// Words of each but stacks, and one more of a switch that says who comes.
+const TIMED_WORDS: u64 = 3;
 /// What a switch is marked with.
 const IS_PREEMPTION: u64 = 1;
 const IS_WITHIN_KERNEL: u64 = 2;
+const HAS_NEXT: u64 = 4;
 
 /// Words of a channel for so many bytes of records: a power of two.
 pub(super) fn words_for(bytes: usize) -> usize {
@@ -53,16 +55,25 @@ impl Place {
     }
 }
 
+/// A thread, and its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// The process's number.
+    pub pid: u32,
+    /// The thread's; 0 is the idle thread.
+    pub tid: u32,
+}
+
 /// A context switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch {
     /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
     pub time_ns: u64,
-    /// Process of the thread that goes.
-    pub pid: u32,
-    /// The thread.
-    pub tid: u32,
-    /// The thread could have gone on.
+    /// The thread that goes.
+    pub thread: Thread,
+    /// The one that comes, if switches of that are told of, or everybody's.
+    pub next: Option<Thread>,
+    /// The thread that goes could have gone on.
     pub is_preemption: bool,
     /// And was taken off while it was in the kernel, whatever its state.
     pub is_within_kernel: bool,
@@ -88,6 +99,13 @@ pub enum Record<'a> {
     },
     /// A switch.
     Switch(Switch),
+    /// A thread comes after one of which nothing is told. It may be told of late, only as it goes.
+    Came {
+        /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
+        time_ns: u64,
+        /// Who.
+        thread: Thread,
+    },
     /// Switches that found no room.
     Lost {
         /// When there was room again.
@@ -176,15 +194,20 @@ impl Channel {
                 let place = Place((what >> 32) as u16 % PLACES as u16);
                 Some(Record::Stack { place, reason, frames: &self.frames })
             }
-            kind @ (SWITCH | LOST) => {
-                let (time, last) = (word(ring, self.at + 1), word(ring, self.at + 2));
+            kind @ (SWITCH | LOST | CAME) => {
+                let words = [0, 1, 2, 3].map(|at| word(ring, self.at + at));
+                let [_, time, last, _] = words;
                 if time > time_ns {
                     return None;
                 }
-                self.at += SHORT_WORDS;
+                self.at += TIMED_WORDS + u64::from(has_next(what));
                 Some(match kind {
                     LOST => Record::Lost { time_ns: time, count: last },
-                    _ => Record::Switch(switch(what, time, last)),
+                    CAME => {
+                        let thread = Thread { pid: last as u32, tid: (what >> 32) as u32 };
+                        Record::Came { time_ns: time, thread }
+                    }
+                    _ => Record::Switch(switch(words)),
                 })
             }
             // Nobody writes anything else.
@@ -217,11 +240,17 @@ fn word(ring: &[AtomicU64], number: u64) -> u64 {
     ring.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
-fn switch(what: u64, time_ns: u64, whose: u64) -> Switch {
+/// Whether a record says who comes.
+fn has_next(what: u64) -> bool {
+    what & 0xff == SWITCH && what >> 8 & HAS_NEXT != 0
+}
+
+fn switch([what, time_ns, whose, next]: [u64; 4]) -> Switch {
+    let thread = |pid: u64, tid: u64| Thread { pid: pid as u32, tid: tid as u32 };
     Switch {
         time_ns,
-        pid: whose as u32,
-        tid: (what >> 32) as u32,
+        thread: thread(whose, what >> 32),
+        next: has_next(what).then(|| thread(next, next >> 32)),
         is_preemption: what >> 8 & IS_PREEMPTION != 0,
         is_within_kernel: what >> 8 & IS_WITHIN_KERNEL != 0,
         state: (what >> 16) as u16,

@@ -10,7 +10,7 @@ const PROCESS_COUNT_BITS: u64 = 0xffff;
 const PROCESS_IS_TARGET: u64 = 1 << 16;
 const PROCESS_FIRST_SHIFT: u32 = 32;
 /// Words of `struct counts` in front of the reasons.
-const COUNT_WORDS: usize = 9;
+const COUNT_WORDS: usize = 11;
 
 /// `struct unwind_mapping`.
 pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
@@ -55,6 +55,8 @@ pub(super) fn counts(scratch: &[u8]) -> Counts {
         frames: word(6),
         kernel_failures: word(7),
         kernel_memo_hits: word(8),
+        from_idle: word(9),
+        late: word(10),
         reasons: [0; StopReason::ALL.len()],
     };
     for (at, reason) in counts.reasons.iter_mut().enumerate() {
@@ -80,10 +82,10 @@ mod tests {
 
     #[test]
     fn counts_are_read_in_order() {
-        let words: Vec<u8> = (1..=25u64).flat_map(u64::to_ne_bytes).collect();
+        let words: Vec<u8> = (1..=27u64).flat_map(u64::to_ne_bytes).collect();
         let found = counts(&words);
         assert_eq!((found.runs, found.kernel_failures), (1, 8));
-        assert_eq!((found.reasons[0], found.reasons[15]), (10, 25));
+        assert_eq!((found.reasons[0], found.reasons[15]), (12, 27));
         assert_eq!(counts(&words[..20]).told, 0);
     }
 }

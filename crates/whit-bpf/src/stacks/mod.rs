@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use whit_sys::Errno;
 pub use whit_sys::bpf::RunStatistics;
+use whit_sys::clock::ClockId;
 /// Why a walk in the kernel ended: `enum unwind_reason`.
 pub use whit_types::StackEnd as StopReason;
 
@@ -82,6 +83,10 @@ pub struct Counts {
     pub kernel_failures: u64,
     /// Stacks of the kernel that were known to be the thread's last one again.
     pub kernel_memo_hits: u64,
+    /// Switches out of the idle thread that the tracepoint told of, whoever is recorded.
+    pub from_idle: u64,
+    /// Threads that nobody saw coming, only going.
+    pub late: u64,
     /// Ends of walks, by the number of the reason.
     pub reasons: [u64; StopReason::ALL.len()],
 }
@@ -97,6 +102,8 @@ impl Counts {
         self.frames += other.frames;
         self.kernel_failures += other.kernel_failures;
         self.kernel_memo_hits += other.kernel_memo_hits;
+        self.from_idle += other.from_idle;
+        self.late += other.late;
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, count)| *sum += count);
     }
 
@@ -125,6 +132,8 @@ pub struct StackOptions {
     /// Everybody's switches; else those of processes that were made known as targets, and of their
     /// children.
     pub is_system_wide: bool,
+    /// Of targets, only the threads that are made known, and not their children.
+    pub by_thread: bool,
     /// With stacks of the kernel.
     pub kernel_stacks: bool,
     /// With stacks of user mode.
@@ -139,7 +148,8 @@ pub struct StackOptions {
     pub wakes: bool,
     /// CPUs that the machine may have.
     pub cpus: usize,
-    /// What may wait in each CPU's channel: about 24 bytes for a switch.
+    /// What may wait in each CPU's channel: about 32 bytes for a switch. 0 where switches are not to be
+    /// told of.
     pub channel_bytes: usize,
 }
 
@@ -205,6 +215,16 @@ impl Stacks {
         self.program.set_output(cpu, event)
     }
 
+    /// Switches of a CPU have this event of the kind bpf-output wake their reader, when a quarter of the
+    /// channel is new.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn set_bell(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.program.set_bell(cpu, event)
+    }
+
     /// The program that tells of samples, to be given to perf events.
     ///
     /// # Errors
@@ -218,12 +238,29 @@ impl Stacks {
         give(program.as_fd())
     }
 
+    /// The program that tells of those who come after a thread whose going the tracepoint hides, to be given
+    /// to events that count each context switch of a CPU. Where nothing is hidden, it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `give` refuses.
+    pub fn with_comings<T>(
+        &self,
+        give: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let program = self.program.comings().map_err(|_| Errno::BADF)?;
+        give(program.as_fd())
+    }
+
     /// Tells of switches from here on.
     ///
     /// # Errors
     ///
     /// Where the kernel refuses.
     pub fn attach_switches(&mut self) -> Result<(), BpfError> {
+        // Every kernel has this clock.
+        let now_ns = ClockId::MONOTONIC.now_ns().unwrap_or_default();
+        self.program.set_switches_since(now_ns)?;
         self.program.attach_switches()
     }
 
@@ -263,6 +300,15 @@ impl Stacks {
     /// Tells of switches, wake-ups and tracepoints no longer.
     pub fn detach(&mut self) {
         self.program.detach();
+    }
+
+    /// Makes a thread known whose switches and wake-ups are to be told of ([`StackOptions::by_thread`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: more than [`PROCESSES_MAX`], for one.
+    pub fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
+        self.program.add_thread(tid)
     }
 
     /// Adds the table of a binary.

@@ -23,6 +23,8 @@ use crate::messages;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
 /// Who counts in `changes`: see `bpf/stacks.bpf.c`.
 const CHANGED_BY_LOADER: u32 = 0;
+/// And since when switches are told of.
+const SWITCHES_SINCE: u32 = 2;
 /// Where the mask of channels begins in `settings`.
 const CHANNEL_MASK_AT: usize = 8;
 /// Programs that the kernel calls when processes come and change.
@@ -68,8 +70,21 @@ impl Program {
     }
 
     pub(super) fn set_output(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.set_event("output", cpu, event)
+    }
+
+    pub(super) fn set_bell(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.set_event("bells", cpu, event)
+    }
+
+    fn set_event(
+        &self,
+        map: &'static str,
+        cpu: u32,
+        event: BorrowedFd<'_>,
+    ) -> Result<(), BpfError> {
         let fd = event.as_raw_fd().to_ne_bytes();
-        self.update("output", cpu, &fd, "give an event to a BPF program")
+        self.update(map, cpu, &fd, "give an event to a BPF program")
     }
 
     pub(super) fn attach_switches(&mut self) -> Result<(), BpfError> {
@@ -131,6 +146,11 @@ impl Program {
         })
     }
 
+    /// The program that tells of threads that come after hidden ones.
+    pub(super) fn comings(&self) -> Result<ProgramMut<'_>, BpfError> {
+        self.program("came")
+    }
+
     pub(super) fn set_table(&self, number: u32, table: &[u8; 24]) -> Result<(), BpfError> {
         self.update("tables", number, table, "load an unwind table")
     }
@@ -148,6 +168,10 @@ impl Program {
 
     pub(super) fn set_process(&self, pid: u32, value: [u8; 8]) -> Result<(), BpfError> {
         self.update("processes", pid, &value, "describe a process")
+    }
+
+    pub(super) fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
+        self.update("threads", tid, &[0; 4], "name a thread to a BPF program")
     }
 
     pub(super) fn remove_process(&self, pid: u32) {
@@ -186,6 +210,11 @@ impl Program {
     /// Processes have changed so often: what the program of switches remembers of them is void.
     pub(super) fn set_changes(&self, count: u64) -> Result<(), BpfError> {
         self.update("changes", CHANGED_BY_LOADER, &count.to_ne_bytes(), "describe a process")
+    }
+
+    /// Switches are told of since this time, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub(super) fn set_switches_since(&self, now_ns: u64) -> Result<(), BpfError> {
+        self.update("changes", SWITCHES_SINCE, &now_ns.to_ne_bytes(), "tell of switches")
     }
 
     /// The channels of the program of switches, as they were dimensioned.
@@ -259,6 +288,7 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions) {
         let is_needed = match program.name().to_str() {
             Some("traced") => options.traces,
             Some("woken") => options.wakes,
+            Some("switched" | "came") => options.channel_bytes > 0,
             _ => true,
         };
         if !is_needed {
@@ -277,7 +307,7 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                 map.set_max_entries(options.cpus.max(1) as u32)?;
                 map.set_value_size(channel::value_bytes(ring_words) as u32)?;
             }
-            "output" => map.set_max_entries(options.cpus.max(1) as u32)?,
+            "output" | "bells" => map.set_max_entries(options.cpus.max(1) as u32)?,
             "mappings" => map.set_max_entries(MAPPINGS_MAX)?,
             "tables" => map.set_max_entries(TABLES_MAX as u32)?,
             "rules" => map.set_max_entries(RULES_MAX as u32)?,
@@ -289,6 +319,7 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                     options.user_stacks,
                     !options.memo,
                     options.perf_samples,
+                    options.by_thread,
                 ];
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));

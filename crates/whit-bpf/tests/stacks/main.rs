@@ -14,7 +14,8 @@ const VERIFIED_MAX: u32 = 200_000;
 
 fn load(memo: bool, all: bool) -> Result<Stacks, Skip> {
     let options = StackOptions {
-        is_system_wide: true,
+        is_system_wide: false,
+        by_thread: true,
         kernel_stacks: true,
         user_stacks: true,
         memo,
@@ -35,7 +36,7 @@ fn the_verifier_has_far_less_to_look_at_than_it_would() {
     check("verified_instructions", || {
         for (memo, all) in [(true, true), (false, false)] {
             let programs = load(memo, all)?.verified_instructions().expect("ask for the programs");
-            assert_eq!(programs.len(), if all { 6 } else { 4 });
+            assert_eq!(programs.len(), if all { 7 } else { 5 });
             for (name, instructions) in programs {
                 let instructions =
                     instructions.ok_or_else(|| Skip("Linux 5.16 tells how many".to_owned()))?;

@@ -6,6 +6,8 @@
 //! interrupt a switch between the look at its stack and its record; so each place keeps the stack
 //! before as well.
 
+use std::collections::BTreeMap;
+
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::Channels;
 use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
@@ -79,6 +81,10 @@ pub(crate) struct Given {
     pub(crate) wakes: Option<WakeFormat>,
     /// Where switches are told of, if they are.
     pub(crate) channels: Option<Channels>,
+    /// By CPU, the ids of events whose records only wake the reader.
+    pub(crate) bells: BTreeMap<u32, u64>,
+    /// Switches are those of whole CPUs.
+    pub(crate) is_cpu_wide: bool,
 }
 
 /// A stack that was told of.
@@ -232,7 +238,9 @@ impl Expander {
                 switches.before(&pieces, seen, &mut self.counts, out);
             }
             let record = pieces.bytes_of(seen, &mut scratch);
+            let is_bell = |id| self.switches.as_ref().is_some_and(|it| it.is_bell(id));
             match id {
+                Some(id) if is_bell(id) => {}
                 Some(id) if id == self.carrier => self.told(&record[HEADER_BYTES..], out),
                 Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
                 _ => out.extend_from_slice(record),

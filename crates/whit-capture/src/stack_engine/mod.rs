@@ -14,6 +14,7 @@ mod modules;
 mod preload;
 mod schedule;
 mod summary;
+mod switch_events;
 mod switches;
 mod task_state;
 mod traces;
@@ -50,7 +51,8 @@ pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::TableCounts;
 pub use summary::{PartSummary, StackSummary};
-use switches::Switches;
+use switch_events::SwitchEvents;
+use switches::{Switches, Whose};
 pub(crate) use wakes::WakeFormat;
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
@@ -69,6 +71,7 @@ pub(crate) struct StackEngine {
     stacks: Arc<Mutex<Stacks>>,
     following: Option<Following>,
     switches: bool,
+    switch_events: SwitchEvents,
     is_attached: bool,
     /// Tracepoints whose stacks are told, by number.
     tracepoints: BTreeMap<u32, String>,
@@ -142,15 +145,18 @@ pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
     }
 }
 
-/// Bytes of a channel beside a ring. The kernel writes two records of 40 bytes into the ring for a switch
-/// that takes 24 of the channel: it is the ring that is full first.
+/// Whether of a process only some threads are recorded: those that are named, or that were there before.
+fn has_few_threads(options: &RecordOptions) -> bool {
+    matches!(options.target, Target::Threads(_)) || !options.inherit
+}
+
+/// Bytes of a channel beside a ring: the same.
 fn channel_bytes(ring_size: RingSize) -> usize {
-    let ring_bytes = match ring_size {
+    match ring_size {
         RingSize::Default => RING_BYTES,
         RingSize::Pages(pages) => pages.saturating_mul(page_size()),
         RingSize::Bytes(bytes) => bytes,
-    };
-    ring_bytes / 2
+    }
 }
 
 impl StackEngine {
@@ -170,6 +176,7 @@ impl StackEngine {
         });
         let mut stacks = Stacks::load(&StackOptions {
             is_system_wide: matches!(options.target, Target::SystemWide(_)),
+            by_thread: has_few_threads(options),
             kernel_stacks: !options.user_callchains_only,
             user_stacks: !options.kernel_callchains_only,
             memo: true,
@@ -187,10 +194,17 @@ impl StackEngine {
             stacks: Arc::new(Mutex::new(stacks)),
             following: None,
             switches: options.switch_events,
+            switch_events: SwitchEvents::default(),
             is_attached: false,
             tracepoints: BTreeMap::new(),
             wakes: wakes.is_some(),
-            given: Given { landmarks: landmarks.unwrap_or_default(), wakes, channels },
+            given: Given {
+                landmarks: landmarks.unwrap_or_default(),
+                wakes,
+                channels,
+                bells: BTreeMap::new(),
+                is_cpu_wide: matches!(options.target, Target::SystemWide(_)),
+            },
         })
     }
 
@@ -210,11 +224,14 @@ impl StackEngine {
         roots: &Roots,
     ) -> Result<(), CaptureError> {
         self.tracepoints = traced_by(events, roots)?;
-        let stacks = self.lock();
+        let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events.iter().filter(|event| event.event.is_carrier) {
             for instance in &event.instances {
                 let cpu = u32::try_from(instance.cpu).unwrap_or(0);
                 stacks.set_output(cpu, instance.fd.as_fd()).map_err(CaptureError::Bpf)?;
+            }
+            if self.switches {
+                self.given.bells = self.switch_events.open_bells(event, &stacks)?;
             }
         }
         for event in events.iter().filter(|event| is_sampled(&event.event)) {
@@ -224,6 +241,20 @@ impl StackEngine {
             }
         }
         Ok(())
+    }
+
+    /// Has programs tell of these threads of the processes, where not of all.
+    pub(crate) fn tell_of(
+        &self,
+        threads: &[i32],
+        options: &RecordOptions,
+    ) -> Result<(), CaptureError> {
+        if !has_few_threads(options) {
+            return Ok(());
+        }
+        let stacks = self.lock();
+        let mut threads = threads.iter();
+        threads.try_for_each(|tid| stacks.add_thread(*tid as u32)).map_err(CaptureError::Bpf)
     }
 
     /// Follows processes from here on.
@@ -252,6 +283,10 @@ impl StackEngine {
         if !self.is_attached {
             self.attach().map_err(CaptureError::Bpf)?;
             self.is_attached = true;
+            if self.switches {
+                let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
+                self.switch_events.open_comings(&stacks)?;
+            }
         }
         Ok(())
     }
@@ -273,6 +308,7 @@ impl StackEngine {
 
     /// Tells of nothing any more.
     pub(crate) fn switch_off(&mut self) {
+        self.switch_events.close_comings();
         self.lock().detach();
         self.is_attached = false;
     }
@@ -418,12 +454,14 @@ pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) ->
         Some((event.instances[*instance].id, tracepoint as u32))
     });
     let attr = &carrier.event.attr;
-    let channel = || {
+    let switches = || {
         let cpu = u32::try_from(ring.cpu).ok()?;
-        Some((cpu, given.channels.as_ref()?.of_cpu(cpu)?))
+        let channel = given.channels.as_ref()?.of_cpu(cpu)?;
+        let bell = given.bells.get(&cpu).copied();
+        let whose = Whose { id, cpu, bell, is_cpu_wide: given.is_cpu_wide };
+        Some(Switches::new(channel, attr, whose, given.landmarks.clone()))
     };
-    let switches =
-        channel().map(|(cpu, it)| Switches::new(it, attr, id, cpu, given.landmarks.clone()));
+    let switches = switches();
     let mut expander = Expander::new(Layout::new(attr), id, traced.collect(), given);
     switches.into_iter().for_each(|switches| expander.add_switches(switches));
     // The sampled event's own id is that of perf's samples.

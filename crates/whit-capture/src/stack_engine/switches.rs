@@ -1,9 +1,8 @@
 //! From a CPU's channel to samples of switches, among the records of the CPU's ring.
 
 use whit_bpf::stacks::StopReason;
-use whit_bpf::stacks::channel::{Channel, PLACES, Place, Record, Switch};
+use whit_bpf::stacks::channel::{Channel, PLACES, Place, Record, Switch, Thread};
 use whit_perfdata::attr::Attr;
-use whit_perfdata::encode::push_record;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 
@@ -27,20 +26,33 @@ struct Known {
     chain: Vec<u8>,
 }
 
+/// Whose switches these are, and how they go in the recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose {
+    /// The id by which they go.
+    pub(crate) id: u64,
+    /// The CPU.
+    pub(crate) cpu: u32,
+    /// Records by which the reader is woken have this id.
+    pub(crate) bell: Option<u64>,
+    /// Everybody's: each says whom the CPU goes to, or comes from.
+    pub(crate) is_cpu_wide: bool,
+}
+
 /// Expands what one channel carries.
 #[derive(Debug)]
 pub(crate) struct Switches {
     channel: Channel,
     layout: Layout,
     times: TimeLayout,
-    /// The id by which switches go in the recording.
-    id: u64,
-    cpu: u64,
+    whose: Whose,
     /// Where the scheduler is.
     landmarks: Landmarks,
     dictionary: Vec<Known>,
-    /// Time of the last record of ring or channel.
+    /// Time of the last record of ring or channel, and what it was before this round: readers may
+    /// have sorted, and done with, what is older.
     last_time: u64,
+    settled: u64,
     /// Losses that were written before the channel told of them.
     lost_early: u64,
 }
@@ -51,21 +63,25 @@ impl Switches {
     pub(crate) fn new(
         channel: Channel,
         carrier: &Attr,
-        id: u64,
-        cpu: u32,
+        whose: Whose,
         landmarks: Landmarks,
     ) -> Switches {
         Switches {
             channel,
             layout: Layout::new(carrier),
             times: TimeLayout::new(carrier),
-            id,
-            cpu: u64::from(cpu),
+            whose,
             landmarks,
             dictionary: vec![Known::default(); PLACES],
             last_time: 0,
+            settled: 0,
             lost_early: 0,
         }
+    }
+
+    /// Whether a record of the ring has only woken the reader.
+    pub(crate) fn is_bell(&self, id: u64) -> bool {
+        self.whose.bell == Some(id)
     }
 
     /// Bytes that wait in the channel.
@@ -76,6 +92,7 @@ impl Switches {
     /// Takes what is there now to be expanded.
     pub(crate) fn look(&mut self) {
         self.channel.look();
+        self.settled = self.last_time;
     }
 
     /// Appends the switches before a record of the ring.
@@ -134,7 +151,19 @@ impl Switches {
                     words.for_each(|word| known.chain.extend(word.to_le_bytes()));
                 }
             }
-            Some(Record::Switch(switch)) => self.switch(&switch, counts, out),
+            Some(Record::Switch(switch)) => {
+                self.switch(&switch, counts, out);
+                let Switch { thread, next, time_ns, .. } = switch;
+                let preempt = if switch.is_preemption { misc::SWITCH_OUT_PREEMPT } else { 0 };
+                self.record(thread, next, time_ns, misc::SWITCH_OUT | preempt, out);
+                if let Some(next) = next.filter(|next| next.tid != 0) {
+                    self.record(next, Some(thread), time_ns, 0, out);
+                }
+            }
+            Some(Record::Came { time_ns, thread }) => {
+                let idle = Thread { pid: 0, tid: 0 };
+                self.record(thread, Some(idle), time_ns.max(self.settled), 0, out);
+            }
             Some(Record::Lost { time_ns, count }) => {
                 let untold = count.saturating_sub(std::mem::take(&mut self.lost_early));
                 if untold > 0 {
@@ -163,29 +192,68 @@ impl Switches {
         let ip = if kernel.ip != 0 { kernel.ip } else { user.ip };
         let start = out.len();
         let header = u64::from(record_type::SAMPLE) | u64::from(misc::KERNEL) << 32;
-        let pid_tid = u64::from(switch.tid) << 32 | u64::from(switch.pid);
+        let pid_tid = pid_tid(switch.thread);
         let mut put = |word: u64| out.extend_from_slice(&word.to_le_bytes());
-        [header, self.id, ip, pid_tid, switch.time_ns].into_iter().for_each(&mut put);
+        [header, self.whose.id, ip, pid_tid, switch.time_ns].into_iter().for_each(&mut put);
         if self.layout.has_cpu() {
-            put(self.cpu);
+            put(u64::from(self.whose.cpu));
         }
         put(SWITCH_PERIOD);
         put(((kernel.chain.len() + user.chain.len()) / 8) as u64);
         out.extend_from_slice(&kernel.chain);
         out.extend_from_slice(&user.chain);
         out.extend_from_slice(&task_state::raw(switch));
-        // Two stacks of the most frames fit.
-        let size = (out.len() - start) as u16;
-        out[start + 6..start + HEADER_BYTES].copy_from_slice(&size.to_le_bytes());
+        set_size(out, start);
+    }
+
+    /// A thread that comes or goes, as the kernel tells of it. `other` is the one on the other side.
+    fn record(
+        &self,
+        thread: Thread,
+        other: Option<Thread>,
+        time: u64,
+        misc: u16,
+        out: &mut Vec<u8>,
+    ) {
+        let (kind, other) = match other.filter(|_| self.whose.is_cpu_wide) {
+            Some(other) => (record_type::SWITCH_CPU_WIDE, Some(pid_tid(other))),
+            None => (record_type::SWITCH, None),
+        };
+        let (cpu, end) = (self.cpu(), [self.whose.id]);
+        let words = other.into_iter().chain([pid_tid(thread), time]).chain(cpu).chain(end);
+        push_words(out, kind, misc, words);
     }
 
     /// Says what the channel had no room for, as the kernel says it of a ring.
     fn lost(&self, time: u64, count: u64, out: &mut Vec<u8>) {
-        let cpu = self.layout.has_cpu().then_some(self.cpu);
-        let words = [self.id, count, 0, time].into_iter().chain(cpu).chain([self.id]);
-        let body: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        push_record(out, record_type::LOST, 0, &body);
+        let id = self.whose.id;
+        let words = [id, count, 0, time].into_iter().chain(self.cpu()).chain([id]);
+        push_words(out, record_type::LOST, 0, words);
     }
+
+    /// The CPU, where records have it.
+    fn cpu(&self) -> Option<u64> {
+        self.layout.has_cpu().then_some(u64::from(self.whose.cpu))
+    }
+}
+
+fn pid_tid(thread: Thread) -> u64 {
+    u64::from(thread.tid) << 32 | u64::from(thread.pid)
+}
+
+/// Appends a record of a few words.
+fn push_words(out: &mut Vec<u8>, kind: u32, misc: u16, words: impl Iterator<Item = u64>) {
+    let start = out.len();
+    out.extend_from_slice(&(u64::from(kind) | u64::from(misc) << 32).to_le_bytes());
+    words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    set_size(out, start);
+}
+
+/// Writes the size of the record that begins there and ends at the end: a few words, or two stacks of the
+/// most frames, which fit.
+fn set_size(out: &mut [u8], start: usize) {
+    let size = (out.len() - start) as u16;
+    out[start + 6..start + HEADER_BYTES].copy_from_slice(&size.to_le_bytes());
 }
 
 #[cfg(test)]

@@ -38,14 +38,16 @@ pub(super) fn raw(switch: &Switch) -> [u8; 8] {
 
 #[cfg(test)]
 mod tests {
+    use whit_bpf::stacks::channel::Thread;
+
     use super::*;
 
     #[test]
     fn states_are_those_of_the_tracepoint() {
         let switch = |state, is_preemption, is_within_kernel| Switch {
             time_ns: 0,
-            pid: 0,
-            tid: 0,
+            thread: Thread { pid: 0, tid: 0 },
+            next: None,
             is_preemption,
             is_within_kernel,
             state,

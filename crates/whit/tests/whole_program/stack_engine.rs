@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -111,10 +111,12 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
         script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
         let printed = text(script.arg(place.data()));
         let count = |what: &str| printed.lines().filter(|line| line.contains(what)).count();
-        let outs = count("PERF_RECORD_SWITCH OUT");
+        let (outs, ins) = (count("PERF_RECORD_SWITCH OUT"), count("PERF_RECORD_SWITCH IN"));
         let switches = count("context-switches:");
-        // A thread that ends, or one that is new, has a switch that only one of both tells of.
-        assert!(switches > 1000 && outs.abs_diff(switches) < 16, "{switches} {outs}");
+        assert!(switches > 1000 && outs == switches, "{switches} {outs}");
+        // Each thread but the one that ran when the recording began has come once more than it went, but
+        // for its end.
+        assert!(ins.abs_diff(outs) <= 4, "{ins} {outs}");
         // Nothing of the recorder's own stands in front of the scheduler. (A sample by the clock may well
         // come while a program runs.)
         let stacks = printed.split("\n\n").filter(|lines| lines.contains("context-switches:"));
@@ -123,6 +125,56 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
         }
         let waits = count("await_turn");
         assert!(waits * 10 > switches, "{waits} of {switches} lead to the function that waits");
+        Ok(())
+    });
+}
+
+/// Nothing else writes into the rings, and they hold a fraction of a second.
+#[test]
+fn switches_alone_have_the_reader_woken() {
+    check("bpf_switches_alone", || {
+        let (program, place) = (workload("pingpong")?, Place::new());
+        let (iterations, threads) = ("30000", "4");
+        let arguments = ["--iterations", iterations, "--threads", threads];
+        place.record(&program, &["--switch-events", "-m", "256K", "-F", "1"], &arguments)?;
+        let json = text(whit().args(["switches", "--json", "-i"]).arg(place.data()));
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        let seen = json["total"]["sync_count"].as_u64().expect("a count");
+        // A reader that looks once a second alone would have a tenth.
+        assert!(seen > 60_000, "{seen} switches of about 120000");
+        Ok(())
+    });
+}
+
+/// Of a process whose other threads switch too.
+#[test]
+fn one_thread_alone() {
+    check("bpf_one_thread", || {
+        let (program, place) = (workload("pingpong")?, Place::new());
+        let mut load = Command::new(program);
+        load.args(["--threads", "4", "--iterations", "100000000"]).stdout(Stdio::null());
+        let mut load = load.spawn().expect("run a load");
+        let threads = || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", load.id())).expect("threads");
+            let names = tasks.map(|task| task.expect("a thread").file_name());
+            names.filter_map(|name| name.into_string().ok()).collect::<Vec<_>>()
+        };
+        while threads().len() < 4 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let tid = threads().pop().expect("a thread");
+        let options = ["--switch-events", "-t", &tid];
+        let recorded = place.record(Path::new("sleep"), &options, &["0.3"]);
+        load.kill().expect("end the load");
+        load.wait().expect("end the load");
+        recorded?;
+        let mut script = perf()?;
+        script.args(["script", "--show-switch-events", "-F", "tid,event", "-i"]);
+        let printed = text(script.arg(place.data()));
+        let of_thread = |line: &&str| line.split_whitespace().next() == Some(&tid);
+        let lines: Vec<_> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+        let other = lines.iter().find(|line| !of_thread(line));
+        assert!(lines.len() > 100 && other.is_none(), "{} of {tid}: {other:?}", lines.len());
         Ok(())
     });
 }

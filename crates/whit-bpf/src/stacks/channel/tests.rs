@@ -31,10 +31,14 @@ impl Writer {
     }
 
     fn switch(&mut self, time: u64, tid: u64, user: u64, kernel: u64) {
-        let told = [LOST, time, self.lost];
-        let switch = [SWITCH | 1 << 8 | 2 << 16 | tid << 32, time, 7 | user << 32 | kernel << 48];
-        let whole = [&told[..], &switch].concat();
-        let written = self.put(if self.lost > 0 { &whole } else { &switch });
+        let what = SWITCH | IS_PREEMPTION << 8 | 2 << 16 | tid << 32;
+        self.tell(&[what, time, 7 | user << 32 | kernel << 48]);
+    }
+
+    fn tell(&mut self, record: &[u64]) {
+        let told = [LOST, record[1], self.lost];
+        let whole = [&told[..], record].concat();
+        let written = self.put(if self.lost > 0 { &whole } else { record });
         self.lost = if written { 0 } else { self.lost + 1 };
         self.words.store(LOST_UNTOLD, self.lost);
     }
@@ -64,8 +68,8 @@ fn records_are_read_as_they_are_told() {
     assert_eq!(channel.next_until(99), None);
     let mut switch = Switch {
         time_ns: 100,
-        pid: 7,
-        tid: 9,
+        thread: Thread { pid: 7, tid: 9 },
+        next: None,
         is_preemption: true,
         is_within_kernel: false,
         state: 2,
@@ -74,11 +78,33 @@ fn records_are_read_as_they_are_told() {
     };
     assert_eq!(channel.next_until(100), Some(Record::Switch(switch)));
     assert_eq!(channel.next_until(100), None);
-    (switch.time_ns, switch.tid, switch.user_stack) = (200, 8, None);
+    (switch.time_ns, switch.thread.tid, switch.user_stack) = (200, 8, None);
     switch.kernel_stack = Some(Place(16383));
     assert_eq!(channel.next_until(u64::MAX), Some(Record::Switch(switch)));
     assert_eq!(channel.next_until(u64::MAX), None);
     assert_eq!(channel.available_bytes(), 0);
+}
+
+#[test]
+fn those_that_come_have_a_word_or_a_record_of_their_own() {
+    let (mut writer, mut channel) = pair();
+    writer.tell(&[SWITCH | HAS_NEXT << 8 | 9 << 32, 100, 7, 5 | 6 << 32]);
+    writer.tell(&[CAME | 8 << 32, 200, 7]);
+    writer.switch(300, 8, 0, 0);
+    channel.look();
+    let Some(Record::Switch(first)) = channel.next_until(100) else { panic!() };
+    assert_eq!((first.thread, first.next), (thread(7, 9), Some(thread(5, 6))));
+    assert!(!first.is_preemption);
+    assert_eq!(channel.next_until(199), None);
+    let came = Record::Came { time_ns: 200, thread: thread(7, 8) };
+    assert_eq!(channel.next_until(200), Some(came));
+    let Some(Record::Switch(last)) = channel.next_until(300) else { panic!() };
+    assert_eq!((last.thread, last.next), (thread(7, 8), None));
+    assert_eq!(channel.available_bytes(), 0);
+}
+
+fn thread(pid: u32, tid: u32) -> Thread {
+    Thread { pid, tid }
 }
 
 #[test]
@@ -104,7 +130,11 @@ proptest! {
         let (mut written, mut next) = (0u64, 0u64);
         for (switches, until, is_whole) in steps {
             for _ in 0..switches {
-                writer.switch(written, 1, 0, 0);
+                match written % 3 {
+                    0 => writer.switch(written, 1, 0, 0),
+                    1 => writer.tell(&[SWITCH | HAS_NEXT << 8, written, 7, 8]),
+                    _ => writer.tell(&[CAME, written, 7]),
+                }
                 written += 1;
             }
             channel.look();
@@ -112,8 +142,8 @@ proptest! {
             while let Some(record) = channel.next_until(until) {
                 match record {
                     Record::Lost { count, .. } => next += count,
-                    Record::Switch(switch) => {
-                        prop_assert_eq!(switch.time_ns, next);
+                    Record::Switch(Switch { time_ns, .. }) | Record::Came { time_ns, .. } => {
+                        prop_assert_eq!(time_ns, next);
                         next += 1;
                     }
                     Record::Stack { .. } => prop_assert!(false),

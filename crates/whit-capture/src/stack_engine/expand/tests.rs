@@ -25,7 +25,7 @@ pub(in crate::stack_engine) fn attr() -> Attr {
 
 fn given() -> Given {
     let wakes = Some(crate::stack_engine::wakes::tests::format());
-    Given { landmarks: landmarks(), wakes, channels: None }
+    Given { landmarks: landmarks(), wakes, ..Given::default() }
 }
 
 fn expander() -> Expander {

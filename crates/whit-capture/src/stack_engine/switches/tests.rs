@@ -1,6 +1,7 @@
 use std::os::fd::AsFd;
 
 use whit_bpf::stacks::channel::Channels;
+use whit_perfdata::encode::push_record;
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
@@ -19,6 +20,12 @@ const LOST_UNTOLD: usize = 1;
 const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
+const CAME: u64 = 4;
+/// Flags of a switch.
+const IS_PREEMPTION: u64 = 1;
+const HAS_NEXT: u64 = 4;
+/// The id of what wakes the reader.
+const BELL: u64 = 78;
 
 /// Writes the channel of CPU 3, and expands it beside the records of a ring.
 struct Cpu {
@@ -28,7 +35,7 @@ struct Cpu {
 }
 
 impl Cpu {
-    fn new() -> Cpu {
+    fn new(is_cpu_wide: bool) -> Cpu {
         let file = tempfile::tempfile().unwrap();
         let words = (HEAD_WORDS + RING_WORDS) * (CPU as usize + 1);
         file.set_len(words as u64 * 8).unwrap();
@@ -37,7 +44,8 @@ impl Cpu {
         let channel = channels.of_cpu(CPU).unwrap();
         let layout = Layout::new(&attr());
         let mut expander = Expander::new(layout, CARRIER, Vec::new(), Given::default());
-        expander.add_switches(Switches::new(channel, &attr(), CARRIER, CPU, landmarks()));
+        let whose = Whose { id: CARRIER, cpu: CPU, bell: Some(BELL), is_cpu_wide };
+        expander.add_switches(Switches::new(channel, &attr(), whose, landmarks()));
         let start = words - HEAD_WORDS - RING_WORDS;
         Cpu { words: map(), start, expander }
     }
@@ -93,21 +101,39 @@ fn shown(mut rest: &[u8]) -> Vec<String> {
                 format!("{head:?} {ip:x} {period} {chain:x?} {:x?}", sample.raw.unwrap())
             }
             record_type::LOST => format!("lost {} at {}", word(8), word(24)),
+            record_type::SWITCH_CPU_WIDE => {
+                let (other, rest) = (word(0), [1, 2, 3, 4].map(|at| word(at * 8)));
+                format!("{} beside {}", switch_of(&record, rest), other >> 32)
+            }
+            record_type::SWITCH => switch_of(&record, [0, 1, 2, 3].map(|at| word(at * 8))),
             kind => format!("kind {kind}"),
         });
     }
     seen
 }
 
+/// A thread that comes or goes: thread, time, CPU and id are these words.
+fn switch_of(record: &RawRecord<'_>, [pid_tid, time, cpu, id]: [u64; 4]) -> String {
+    assert_eq!((cpu, id), (u64::from(CPU), CARRIER));
+    let (pid, tid) = (pid_tid as u32, pid_tid >> 32);
+    let how = match record.header.misc {
+        0 => "came",
+        misc::SWITCH_OUT => "went",
+        both if both == misc::SWITCH_OUT | misc::SWITCH_OUT_PREEMPT => "taken off",
+        misc => panic!("{misc:x}"),
+    };
+    format!("{pid}/{tid} {how} at {time}")
+}
+
 /// A record of the kernel's, at a time.
 fn of_kernel(out: &mut Vec<u8>, time: u64) {
     let body: Vec<u8> = [0, time, 3, 55].iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-    push_record(out, record_type::SWITCH, 0, &body);
+    push_record(out, record_type::EXIT, 0, &body);
 }
 
 #[test]
 fn switches_stand_among_the_records_of_their_time() {
-    let mut cpu = Cpu::new();
+    let mut cpu = Cpu::new(false);
     let kernel = [0xffff_ffff_c000_0000, IN_SCHEDULE, 0xffff_ffff_8000_1999];
     cpu.stack(5, 1, &[0x401, 0x402]);
     cpu.stack(6, 0, &kernel);
@@ -122,10 +148,13 @@ fn switches_stand_among_the_records_of_their_time() {
     let in_user = "fffffffffffffe00, 401, 402";
     let wanted = [
         format!("(77, 9, 10, 100) ffffffff821f8298 1 [{in_kernel}, {in_user}] [0, 0, 0, 0]"),
-        "kind 14".to_owned(),
+        "9/10 went at 100".to_owned(),
+        "kind 4".to_owned(),
         format!("(77, 9, 11, 200) 401 1 [{in_user}] [0, 0, 0, 80]"),
-        "kind 14".to_owned(),
+        "9/11 taken off at 200".to_owned(),
+        "kind 4".to_owned(),
         "(77, 9, 10, 300) 501 1 [fffffffffffffe00, 501] [0, 0, 0, 0]".to_owned(),
+        "9/10 went at 300".to_owned(),
     ];
     assert_eq!(cpu.read(&ring), wanted);
     let counts = cpu.expander.counts;
@@ -135,27 +164,82 @@ fn switches_stand_among_the_records_of_their_time() {
 
 #[test]
 fn a_stack_that_nobody_told_of_is_said_to_be_unknown() {
-    let mut cpu = Cpu::new();
+    let mut cpu = Cpu::new(false);
     cpu.switch(100, 10, false, 6, 0);
-    assert_eq!(cpu.read(&[]), ["(77, 9, 10, 100) 0 1 [] [0, 0, 0, 0]"]);
+    assert_eq!(cpu.read(&[]), ["(77, 9, 10, 100) 0 1 [] [0, 0, 0, 0]", "9/10 went at 100"]);
     assert_eq!(cpu.expander.counts.unknown_stacks, 1);
 }
 
 #[test]
 fn what_was_lost_is_told_of_once() {
-    let mut cpu = Cpu::new();
+    let mut cpu = Cpu::new(false);
     cpu.switch(100, 10, false, 0, 0);
     // Five found no room behind it, and the channel has not told of them.
     cpu.words.store(cpu.start + LOST_UNTOLD, 5);
-    let first = "(77, 9, 10, 100) 0 1 [] [0, 0, 0, 0]";
-    assert_eq!(cpu.read(&[]), [first, "lost 5 at 100"]);
+    let gone = |time| format!("(77, 9, 10, {time}) 0 1 [] [0, 0, 0, 0]|9/10 went at {time}");
+    assert_eq!(cpu.read(&[]).join("|"), format!("{}|lost 5 at 100", gone(100)));
     assert_eq!(cpu.read(&[]), [""; 0]);
     // Two more, before there was room.
     cpu.words.store(cpu.start + LOST_UNTOLD, 0);
     cpu.put(&[LOST, 200, 7]);
     cpu.switch(200, 10, false, 0, 0);
-    assert_eq!(cpu.read(&[]), ["lost 2 at 200", "(77, 9, 10, 200) 0 1 [] [0, 0, 0, 0]"]);
+    assert_eq!(cpu.read(&[]).join("|"), format!("lost 2 at 200|{}", gone(200)));
     cpu.put(&[LOST, 300, 4]);
     cpu.switch(300, 10, false, 0, 0);
-    assert_eq!(cpu.read(&[]), ["lost 4 at 300", "(77, 9, 10, 300) 0 1 [] [0, 0, 0, 0]"]);
+    assert_eq!(cpu.read(&[]).join("|"), format!("lost 4 at 300|{}", gone(300)));
+}
+
+/// Thread 10 goes, and 12 of process 11 comes; then the idle thread, and 12 again.
+fn comings(cpu: &Cpu) {
+    let goes = |tid: u64, flags: u64| SWITCH | (HAS_NEXT | flags) << 8 | tid << 32;
+    cpu.put(&[goes(10, IS_PREEMPTION), 100, 9, 11 | 12 << 32]);
+    cpu.put(&[goes(12, 0), 200, 11, 0]);
+    cpu.put(&[CAME | 12 << 32, 300, 11]);
+}
+
+#[test]
+fn those_that_come_are_told_of_behind_those_that_go() {
+    let mut cpu = Cpu::new(false);
+    comings(&cpu);
+    let seen = cpu.read(&[]);
+    let switches: Vec<_> = seen.iter().filter(|seen| !seen.starts_with('(')).collect();
+    let wanted =
+        ["9/10 taken off at 100", "11/12 came at 100", "11/12 went at 200", "11/12 came at 300"];
+    assert_eq!(switches, wanted);
+    assert_eq!(seen.len(), 6);
+}
+
+#[test]
+fn of_whole_cpus_it_is_said_who_was_there_before_and_after() {
+    let mut cpu = Cpu::new(true);
+    comings(&cpu);
+    let switches = cpu.read(&[]).into_iter().filter(|seen| !seen.starts_with('('));
+    let wanted = [
+        "9/10 taken off at 100 beside 12",
+        "11/12 came at 100 beside 10",
+        "11/12 went at 200 beside 0",
+        "11/12 came at 300 beside 0",
+    ];
+    assert_eq!(switches.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn who_is_seen_late_came_no_earlier_than_what_readers_are_done_with() {
+    let mut cpu = Cpu::new(false);
+    cpu.switch(200, 10, false, 0, 0);
+    cpu.read(&[]);
+    cpu.put(&[CAME | 12 << 32, 150, 11]);
+    cpu.put(&[CAME | 13 << 32, 250, 11]);
+    assert_eq!(cpu.read(&[]), ["11/12 came at 200", "11/13 came at 250"]);
+}
+
+#[test]
+fn what_woke_the_reader_is_not_recorded() {
+    let mut cpu = Cpu::new(false);
+    let mut ring = Vec::new();
+    let words = [BELL, 0, 0, 100, 3, 12, 0];
+    let body: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+    push_record(&mut ring, record_type::SAMPLE, 0, &body);
+    of_kernel(&mut ring, 150);
+    assert_eq!(cpu.read(&ring), ["kind 4"]);
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Context switches: who goes, why and at which stacks, and who comes.
+ *
+ * The tracepoint tells of both. There are kernels that hide from programs at tracepoints what happens in
+ * the idle thread: then the kernel's own event for switches runs a program that tells of those who come
+ * after it. What neither sees is noticed when the thread goes again; the kernel knows when it came.
+ *
+ * Part of stacks.bpf.c.
+ */
+
+/* Tells of a stack in the CPU's channel, unless that was done. Gives its place and one; 0 where it could not
+ * be told. */
+static ALWAYS_INLINE u32 place_of(struct scratch *scratch, u64 hash, const u64 *frames, u32 count,
+				  u32 reason)
+{
+	u64 *known = told_at(OF_SWITCHES, hash);
+	u64 place = hash % TOLD;
+
+	if (!known)
+		return 0;
+	if (*known != hash) {
+		u64 what = CHANNEL_STACK | reason << 8 | count << 16 | place << 32;
+
+		if (!channel_stack((const struct channel_frames *)frames, what)) {
+			scratch->counts.lost_stacks++;
+			return 0;
+		}
+		scratch->counts.told++;
+		*known = hash;
+	}
+	return place + 1;
+}
+
+/* The place of the stack of the kernel, told, and one; 0 for none. */
+static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scratch,
+						struct kernel_look *look, struct task_struct *task)
+{
+	struct kernel_set *set;
+	u64 hash = kernel_again(KERNEL_AT_SWITCH, look, task, &set);
+
+	if (hash && is_told(OF_SWITCHES, hash)) {
+		scratch->counts.kernel_memo_hits++;
+		return hash % TOLD + 1;
+	}
+	hash = kernel_walk_noted(ctx, look, set);
+	if (!hash) {
+		scratch->counts.kernel_failures++;
+		return 0;
+	}
+	return place_of(scratch, hash, look->frames, look->frames_count % UNWIND_FRAMES_ROOM, 0);
+}
+
+/* The place of the thread's stack in user mode, told, and one; 0 for none. */
+static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, u32 tid, u64 process,
+					      const struct user_registers *user)
+{
+	struct memo_set *set = memo_take(tid, user->ip, user->sp);
+	u32 reason;
+	u64 hash = user_hash(OF_SWITCHES, scratch, set, tid, process, user, &reason);
+
+	if (set)
+		set->is_busy = 0;
+	if (!reason)
+		return hash % TOLD + 1;
+	return place_of(scratch, hash, scratch->unwind.frames,
+			scratch->unwind.frames_count % UNWIND_FRAMES_ROOM, reason);
+}
+
+/* Tells of something with a time in the CPU's channel, whose reader is woken when there is much. */
+static ALWAYS_INLINE void tell_timed(void *ctx, struct scratch *scratch, struct channel *channel,
+				     const struct channel_record *record)
+{
+	u64 word = 0;
+
+	if (!channel_tell(record))
+		scratch->counts.lost++;
+	/* Without room it tries again. */
+	if (channel_is_due(channel) &&
+	    bpf_perf_event_output(ctx, &bells, BPF_F_CURRENT_CPU, &word, sizeof(word)))
+		channel->rung = 0;
+}
+
+/* Whether anything is told of a thread's switches. */
+static ALWAYS_INLINE u32 is_told_of(u32 tid, u32 pid)
+{
+	return tid && is_target(tid, process_at_switch(pid));
+}
+
+/* The runqueue of the CPU that a task is on; NULL where the kernel does not say. */
+static ALWAYS_INLINE struct rq *runqueue_of(struct task_struct *task)
+{
+	if (!core_field_exists(task->se.cfs_rq) || !core_field_exists(task->se.cfs_rq->rq))
+		return NULL;
+	return task->se.cfs_rq->rq;
+}
+
+/* When a thread that runs came onto its CPU; 0 where nobody knows, or switches were not told of then. */
+static ALWAYS_INLINE u64 came_at(struct task_struct *task, u64 now)
+{
+	struct rq *runqueue = runqueue_of(task);
+	u64 ran = 0;
+
+	if (!runqueue || !core_field_exists(task->sched_info.last_arrival))
+		return 0;
+	ran = runqueue->clock - task->sched_info.last_arrival;
+	return ran < now - changes_by(SWITCHES_SINCE) ? now - ran : 0;
+}
+
+/* A thread comes that nothing was told of yet. */
+static ALWAYS_INLINE void tell_came(void *ctx, struct scratch *scratch, struct channel *channel,
+				    u32 tid, u32 pid, u64 time)
+{
+	struct channel_record record = {
+		.what = CHANNEL_CAME | (u64)tid << 32,
+		.time = time,
+		.whose = pid,
+	};
+
+	tell_timed(ctx, scratch, channel, &record);
+}
+
+/* Of a thread that goes: why, in the first word of its record. */
+static ALWAYS_INLINE u64 why_it_goes(u64 *ctx, struct task_struct *task)
+{
+	u32 state = task->__state & 0xffff, flags = 0;
+
+	/*
+	 * As the kernel's own switch records have it: taken off while it could have gone on. The first
+	 * argument alone tells only of those that were taken off within the kernel.
+	 */
+	if (ctx[0] & 1 || state == TASK_RUNNING)
+		flags |= SWITCH_IS_PREEMPTION;
+	else
+		state = switch_state(ctx, state) & 0xffff;
+	if (ctx[0] & 1)
+		flags |= SWITCH_IS_WITHIN_KERNEL;
+	return CHANNEL_SWITCH | flags << 8 | state << 16 | (u64)task->pid << 32;
+}
+
+/*
+ * (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+ *
+ * A function of its own: the program itself must have a small frame to be on the thread's stack.
+ */
+static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *look)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	struct scratch *scratch = scratch_of(OF_SWITCHES);
+	struct channel *channel = channel_of_cpu();
+	u32 tid = prev->pid, came = next->pid;
+
+	if (!scratch || !channel)
+		return 0;
+	u64 ran = scratch->running;
+	scratch->running = (u64)next;
+	scratch->is_seen = 1;
+	if (!tid)
+		scratch->counts.from_idle++;
+	if (!channel->is_open)
+		return 0;
+	u32 has_next = is_told_of(came, next->tgid);
+	u64 process = process_at_switch(prev->tgid), now = bpf_ktime_get_ns();
+
+	if (!tid || !is_target(tid, process)) {
+		if (has_next)
+			tell_came(ctx, scratch, channel, came, next->tgid, now);
+		return 0;
+	}
+	scratch->counts.runs++;
+	if (ran && ran != (u64)prev) {
+		u64 time = came_at(prev, now);
+
+		scratch->counts.late++;
+		if (time)
+			tell_came(ctx, scratch, channel, tid, prev->tgid, time);
+	}
+	u64 kernel_place = 0, user_place = 0;
+	if (settings.kernel_stacks)
+		kernel_place = kernel_stack_at_switch(ctx, scratch, look, prev);
+	if (settings.user_stacks && prev->mm) {
+		struct user_registers user;
+
+		user_registers_at(prev, registers_address(prev, look), &user);
+		user_place = user_stack_at_switch(scratch, tid, process, &user);
+	}
+	struct channel_record record = {
+		.what = why_it_goes(ctx, prev),
+		.time = now,
+		.whose = (u32)prev->tgid | user_place << 32 | kernel_place << 48,
+	};
+	if (has_next || settings.is_system_wide) {
+		record.what |= SWITCH_HAS_NEXT << 8;
+		record.next = (u32)next->tgid | (u64)came << 32;
+	}
+	tell_timed(ctx, scratch, channel, &record);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int switched(u64 *ctx)
+{
+	u32 user = KERNEL_AT_SWITCH;
+	struct kernel_look *look = bpf_map_lookup_elem(&kernel_looks, &user);
+	u64 frame;
+
+	if (!look)
+		return 0;
+	asm volatile("%0 = r10" : "=r"(frame));
+	/* Through memory it becomes a number. */
+	look->frame = frame;
+	return tell_switch(ctx, look);
+}
+
+/* At an event that the kernel counts context switches by: behind the tracepoint, in the thread that goes. */
+SEC("perf_event")
+int came(void *ctx)
+{
+	struct scratch *scratch = scratch_of(OF_SWITCHES);
+	struct channel *channel = channel_of_cpu();
+	struct task_struct *next, *prev = bpf_get_current_task_btf();
+	struct rq *runqueue = runqueue_of(prev);
+
+	if (!scratch || !channel || !runqueue)
+		return 0;
+	if (scratch->is_seen || !channel->is_open) {
+		scratch->is_seen = 0;
+		return 0;
+	}
+	next = runqueue->curr;
+	if (!next)
+		return 0;
+	u32 tid = next->pid, pid = next->tgid;
+	scratch->running = (u64)next;
+	if (is_told_of(tid, pid))
+		tell_came(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());
+	return 0;
+}

@@ -1,0 +1,102 @@
+//! Events of the kernel's that the programs of switches need on each CPU. None of them is in the recording.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use whit_bpf::stacks::{Part, Stacks};
+use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
+use whit_sys::{Errno, OpenFlags, PerfEventFd};
+
+use crate::error::CaptureError;
+use crate::event::software;
+use crate::open::{Instance, OpenEvent};
+
+/// How long to wait for the tracepoint to tell of a switch out of the idle thread: this thread's sleep
+/// brings one about, unless others keep the CPU.
+const IDLE_TRIES: u32 = 3;
+const IDLE_SLEEP: Duration = Duration::from_millis(1);
+
+/// Events that are open as long as switches are told of.
+#[derive(Debug, Default)]
+pub(super) struct SwitchEvents {
+    /// Their records wake the reader of the CPU's ring.
+    bells: Vec<PerfEventFd>,
+    /// They run the program for threads that come after hidden ones.
+    comings: Vec<PerfEventFd>,
+    cpus: Vec<u32>,
+    /// Whether the tracepoint hides switches out of the idle thread, once that was looked for.
+    hides_idle: Option<bool>,
+}
+
+impl SwitchEvents {
+    /// Opens what wakes the readers of the rings that the carrier writes into. Gives the ids by CPU.
+    pub(super) fn open_bells(
+        &mut self,
+        carrier: &OpenEvent,
+        stacks: &Stacks,
+    ) -> Result<BTreeMap<u32, u64>, CaptureError> {
+        // The carrier itself must not wake at every record.
+        let mut attr = carrier.event.attr.clone();
+        attr.flags = attr.flags.with(AttrFlags::WATERMARK, false).with(AttrFlags::DISABLED, false);
+        attr.wakeup = 1;
+        let attr = attr.to_bytes();
+        let mut ids = BTreeMap::new();
+        for Instance { fd, cpu, .. } in &carrier.instances {
+            let cpu = u32::try_from(*cpu).unwrap_or(0);
+            let Some(bell) = open(&attr, cpu)? else { continue };
+            bell.set_output(fd).map_err(CaptureError::system("share a ring between events"))?;
+            let id = bell.id().map_err(CaptureError::system("ask for the id of an event"))?;
+            stacks.set_bell(cpu, bell.as_fd()).map_err(CaptureError::Bpf)?;
+            ids.insert(cpu, id);
+            self.bells.push(bell);
+            self.cpus.push(cpu);
+        }
+        Ok(ids)
+    }
+
+    /// To be called when switches are told of: has the kernel count switches where the tracepoint does not
+    /// tell of all.
+    pub(super) fn open_comings(&mut self, stacks: &Stacks) -> Result<(), CaptureError> {
+        if !*self.hides_idle.get_or_insert_with(|| hides_idle(stacks)) {
+            return Ok(());
+        }
+        let attr = Attr {
+            pmu_type: pmu_type::SOFTWARE,
+            config: software::CONTEXT_SWITCHES,
+            sample_period_or_freq: 1,
+            sample_type: SampleType::IDENTIFIER,
+            ..Attr::default()
+        };
+        let attr = attr.to_bytes();
+        for cpu in &self.cpus {
+            let Some(event) = open(&attr, *cpu)? else { continue };
+            let attached = stacks.with_comings(|program| event.set_bpf(program));
+            attached.map_err(CaptureError::system("have an event run a BPF program"))?;
+            self.comings.push(event);
+        }
+        Ok(())
+    }
+
+    /// To be called when switches are told of no longer.
+    pub(super) fn close_comings(&mut self) {
+        self.comings.clear();
+    }
+}
+
+/// Whether nothing shows that the tracepoint tells of switches out of the idle thread.
+fn hides_idle(stacks: &Stacks) -> bool {
+    (0..IDLE_TRIES).all(|_| {
+        std::thread::sleep(IDLE_SLEEP);
+        stacks.counts(Part::Switches).is_ok_and(|counts| counts.from_idle == 0)
+    })
+}
+
+/// An event of a CPU; `None` where it has gone offline.
+fn open(attr: &[u8], cpu: u32) -> Result<Option<PerfEventFd>, CaptureError> {
+    match PerfEventFd::open(attr, -1, cpu as i32, None, OpenFlags::default()) {
+        Ok(event) => Ok(Some(event)),
+        Err(Errno::NODEV) => Ok(None),
+        Err(errno) => Err(CaptureError::system("open an event for context switches")(errno)),
+    }
+}
