@@ -19,7 +19,7 @@ mod load;
 mod machine;
 mod render;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -30,7 +30,9 @@ pub use load::Hops;
 pub use render::markdown;
 
 use crate::Error;
+use crate::core_pmu;
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::system::System;
 use crate::turns::order;
 use counter::Command;
@@ -43,9 +45,6 @@ use machine::{LoadCpu, stolen_ticks};
 pub const SCHEMA: u32 = 2;
 /// Share of a window that others may have had the CPU.
 const TAKEN_MAX: f64 = 0.1;
-/// Where the kernel lists the core's PMU.
-const CORE_PMUS: [&str; 2] =
-    ["/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core"];
 /// What is counted where there is a PMU that counts, and where there is none.
 const HARDWARE: [&str; 2] = ["cycles", "instructions"];
 const SOFTWARE: [&str; 2] = ["cpu-clock", "page-faults"];
@@ -65,14 +64,8 @@ pub struct Options {
     pub work_ns: Vec<u64>,
     /// The events; `None`: two of the PMU where there is one, else of the kernel.
     pub events: Option<Vec<String>>,
-    /// The whit to compare.
-    pub whit: PathBuf,
-    /// Where workloads are.
-    pub workloads: PathBuf,
-    /// Where counts are written.
-    pub directory: PathBuf,
-    /// Limit for one run.
-    pub limit: Duration,
+    /// Programs, directories and the limit.
+    pub setup: Setup,
 }
 
 /// The whole result.
@@ -201,8 +194,8 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
     let interruption = Interruption::watch()?;
     let system = System::detect();
     let events = options.events.clone().unwrap_or_else(default_events);
-    let (counters, absent) = Counter::detect_all(&options.whit);
-    let scratch = Scratch::new(&options.directory)?;
+    let (counters, absent) = Counter::detect_all(&options.setup.whit);
+    let scratch = Scratch::new(&options.setup.directory)?;
     for left in Groups::remove_left()? {
         say(&format!("removed {left}, which an earlier run has left"));
     }
@@ -244,8 +237,7 @@ fn pairs(options: &Options) -> Vec<(usize, u64)> {
 }
 
 fn default_events() -> Vec<String> {
-    let has_pmu = CORE_PMUS.iter().any(|pmu| Path::new(pmu).is_dir());
-    if has_pmu { HARDWARE } else { SOFTWARE }.map(str::to_owned).to_vec()
+    if core_pmu::is_here() { HARDWARE } else { SOFTWARE }.map(str::to_owned).to_vec()
 }
 
 /// What all rounds have in common.
@@ -296,7 +288,7 @@ impl Setting<'_> {
         load: &mut Load,
         windows: &mut Windows,
     ) -> Result<Result<(Option<Hops>, f64), String>, Error> {
-        let limit = self.options.limit;
+        let limit = self.options.setup.limit;
         let running = match command.start(limit, self.interruption)? {
             Ok(running) => running,
             Err(reason) => return Ok(Err(reason)),

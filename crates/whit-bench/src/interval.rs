@@ -8,7 +8,7 @@ mod render;
 mod tool;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ pub use tool::{Run, Tool, ToolKind};
 use crate::Error;
 use crate::record::workload::Workload;
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::summary::Spread;
 use crate::system::System;
 use crate::turns::order;
@@ -41,14 +42,8 @@ pub struct Options {
     pub duration: Duration,
     /// Lengths of intervals, in milliseconds.
     pub intervals_ms: Vec<u64>,
-    /// The whit to compare.
-    pub whit: PathBuf,
-    /// Where workloads are.
-    pub workloads: PathBuf,
-    /// Where counts are written.
-    pub directory: PathBuf,
-    /// Limit for the end of a run.
-    pub limit: Duration,
+    /// Programs, directories and the limit.
+    pub setup: Setup,
 }
 
 /// Whom to count.
@@ -135,9 +130,9 @@ impl Comparison {
 /// # Errors
 /// Where the workload or a tool does not run, or counts cannot be written.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
-    let (tools, absent) = Tool::detect_all(&options.whit);
-    let scratch = Scratch::new(&options.directory)?;
-    let load = Load::start(&options.workloads)?;
+    let (tools, absent) = Tool::detect_all(&options.setup.whit);
+    let scratch = Scratch::new(&options.setup.directory)?;
+    let load = Load::start(&options.setup.workloads)?;
     let mut rows = Vec::new();
     for target in [Target::Process, Target::Machine] {
         for &interval_ms in &options.intervals_ms {
@@ -149,7 +144,7 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
                 events: EVENTS,
                 output: &scratch.path().join("counts"),
                 duration: options.duration,
-                limit: options.limit,
+                limit: options.setup.limit,
             };
             rows.extend(rounds(&job, &tools, options.rounds)?);
         }

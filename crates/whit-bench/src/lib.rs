@@ -22,6 +22,7 @@
 
 pub mod cgroup;
 pub mod compare;
+pub mod core_pmu;
 pub mod disk;
 pub mod error;
 pub mod interval;
@@ -36,6 +37,7 @@ pub mod recording;
 pub mod render;
 pub mod report;
 pub mod scratch;
+pub mod setup;
 pub mod size;
 pub mod stacks;
 pub mod summary;

@@ -13,7 +13,7 @@ pub mod summary;
 pub mod tables;
 pub mod workload;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -27,6 +27,7 @@ use crate::Error;
 use crate::disk;
 use crate::measure::command_line;
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::size::ByteSize;
 use crate::system::System;
 use crate::turns::order;
@@ -62,14 +63,8 @@ pub struct Options {
     pub frequency: Option<String>,
     /// Size of each ring.
     pub ring_size: String,
-    /// Where recordings are written.
-    pub directory: PathBuf,
-    /// Where the workloads are.
-    pub workloads: PathBuf,
-    /// The whit to compare.
-    pub whit: PathBuf,
-    /// Limit for one run.
-    pub limit: Duration,
+    /// Programs, directories and the limit.
+    pub setup: Setup,
 }
 
 /// The result.
@@ -135,9 +130,9 @@ impl Comparison {
 /// Where a workload does not run by itself, a program vanishes, or there is no room for
 /// recordings. What recorders refuse or fail at is part of the result.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
-    let (recorders, absent) = detect(&options.whit, say);
-    let scratch = Scratch::new(&options.directory)?;
-    let place = Place { scratch: &scratch, limit: options.limit };
+    let (recorders, absent) = detect(&options.setup.whit, say);
+    let scratch = Scratch::new(&options.setup.directory)?;
+    let place = Place { scratch: &scratch, limit: options.setup.limit };
     let event = match &options.event {
         Some(event) => event.clone(),
         None => default_event(&recorders, place, say)?,
@@ -195,10 +190,11 @@ fn run_table(
 ) -> Result<TableResult, Error> {
     say(&format!("{}: {}", table.kind, table.kind.title()));
     let target = options.duration / table.time_divisor;
-    require_space(table, target, &options.directory)?;
+    require_space(table, target, &options.setup.directory)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = table.workload.threads(options.threads.unwrap_or(cpus));
-    let job = calibrate(table.workload, &options.workloads, threads, target, options.limit)?;
+    let job =
+        calibrate(table.workload, &options.setup.workloads, threads, target, options.setup.limit)?;
     let workload_command = command_line(job.words[0].as_ref(), &job.words[1..]);
     say(&format!("  {workload_command}"));
     let mut rows: Vec<Row> = rows(table, recorders);

@@ -11,7 +11,7 @@ mod render;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use crate::disk;
 use crate::measure::{self, Outcome};
 use crate::record::recorder::refusal;
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::size::ByteSize;
 use crate::system::System;
 use memory::Memory;
@@ -121,14 +122,8 @@ pub struct Options {
     pub frequency_hz: u32,
     /// Bytes of the stack that are dumped.
     pub stack_bytes: u32,
-    /// The whit that records.
-    pub whit: PathBuf,
-    /// Where workloads are.
-    pub workloads: PathBuf,
-    /// Where recordings are written and removed.
-    pub directory: PathBuf,
-    /// Limit for one run.
-    pub limit: Duration,
+    /// Programs, directories and the limit.
+    pub setup: Setup,
 }
 
 /// The whole result.
@@ -191,8 +186,8 @@ impl Comparison {
 /// # Errors
 /// Where a program cannot be run, a recording cannot be read, or there is no room for one.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
-    let scratch = Scratch::new(&options.directory)?;
-    disk::require(&options.directory, RECORDING_MAX, "or choose another --dir")?;
+    let scratch = Scratch::new(&options.setup.directory)?;
+    disk::require(&options.setup.directory, RECORDING_MAX, "or choose another --dir")?;
     let words = words(options);
     let mut rows = Vec::new();
     for &program in &options.programs {
@@ -219,12 +214,12 @@ fn one_program(
 ) -> Result<Row, Error> {
     scratch.clear()?;
     let output = scratch.path().join("recording");
-    let mut command = Command::new(&options.whit);
+    let mut command = Command::new(&options.setup.whit);
     command.arg("record").args(words).arg("-o").arg(&output).arg("--");
-    command.arg(options.workloads.join(program.file_name()));
+    command.arg(options.setup.workloads.join(program.file_name()));
     command.args(["--seconds", &options.duration.as_secs_f64().to_string()]);
-    let (run, printed) = measure::run_watched(command, options.limit, &|| None)
-        .map_err(|source| Error::Run { program: options.whit.clone(), source })?;
+    let (run, printed) = measure::run_watched(command, options.setup.limit, &|| None)
+        .map_err(|source| Error::Run { program: options.setup.whit.clone(), source })?;
     let refused = match run.outcome {
         Outcome::Success => None,
         Outcome::TimedOut { limit_s } => Some(format!("took more than {limit_s} s")),

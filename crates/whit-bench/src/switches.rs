@@ -9,7 +9,6 @@
 mod recorders;
 mod render;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -23,6 +22,7 @@ use crate::record::recorded::BpfRuns;
 use crate::record::run::{Place, Run};
 use crate::record::workload::{Alone, Job, calibrate};
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::size::ByteSize;
 use crate::summary::Spread;
 use crate::system::System;
@@ -47,14 +47,8 @@ pub struct Options {
     pub duration: Duration,
     /// Event to sample.
     pub event: String,
-    /// The whit to compare.
-    pub whit: PathBuf,
-    /// Where workloads are.
-    pub workloads: PathBuf,
-    /// Where recordings are written and removed.
-    pub directory: PathBuf,
-    /// Limit for one run.
-    pub limit: Duration,
+    /// Programs, directories and the limit.
+    pub setup: Setup,
 }
 
 /// The whole result.
@@ -145,10 +139,10 @@ impl Comparison {
 /// # Errors
 /// Where a load does not run alone, a program vanishes, or there is no room for recordings.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
-    let programs = Programs::detect(&options.whit);
-    let scratch = Scratch::new(&options.directory)?;
-    disk::require(&options.directory, RECORDING_MAX, "or choose another --dir")?;
-    let place = Place { scratch: &scratch, limit: options.limit };
+    let programs = Programs::detect(&options.setup.whit);
+    let scratch = Scratch::new(&options.setup.directory)?;
+    disk::require(&options.setup.directory, RECORDING_MAX, "or choose another --dir")?;
+    let place = Place { scratch: &scratch, limit: options.setup.limit };
     let mut tables = Vec::new();
     for &load in &options.loads {
         tables.push(one_load(load, options, &programs, place, say)?);
@@ -171,8 +165,8 @@ fn one_load(
     say: &mut dyn FnMut(&str),
 ) -> Result<Table, Error> {
     let (workload, threads) = load.workload();
-    let directory = &options.workloads;
-    let job = calibrate(workload, directory, threads, options.duration, options.limit)?;
+    let directory = &options.setup.workloads;
+    let job = calibrate(workload, directory, threads, options.duration, options.setup.limit)?;
     say(&format!("{load}: {}", job.words.join(" ")));
     let row = |way: Way| Row {
         way,

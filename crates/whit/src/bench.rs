@@ -4,6 +4,7 @@ mod cgroup;
 mod pmu;
 mod record;
 mod report;
+mod setup;
 mod stacks;
 mod stat;
 mod switches;

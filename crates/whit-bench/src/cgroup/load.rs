@@ -16,6 +16,7 @@ use crate::Error;
 use crate::measure::anonymous_file;
 use crate::process_tree;
 use crate::record::workload::WorkloadResult;
+use crate::setup::Setup;
 use crate::summary::Spread;
 
 /// Longest part of the command line that is shown: it names every cgroup.
@@ -56,7 +57,7 @@ impl Load {
         cpu: u32,
         interruption: &Interruption,
     ) -> Result<Load, Error> {
-        let Options { workloads, duration, limit, .. } = options;
+        let Options { duration, setup: Setup { workloads, limit, .. }, .. } = options;
         let program = workloads.join("token");
         let failed = |source| Error::Run { program: program.clone(), source };
         let stderr = anonymous_file().map_err(failed)?;

@@ -1,6 +1,7 @@
 use super::groups::Groups;
 use super::*;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 fn hops(cpu_ns: f64) -> Hops {
     Hops { cpu_ns, taken: 0.01, median_ns: cpu_ns, p99_ns: 2.0 * cpu_ns }
@@ -92,10 +93,12 @@ fn options(directory: &Path) -> Options {
         cgroups: vec![2],
         work_ns: vec![0],
         events: Some(vec!["a".into(), "b".into()]),
-        whit: directory.join("whit"),
-        workloads: directory.to_owned(),
-        directory: directory.join("scratch"),
-        limit: Duration::from_secs(60),
+        setup: Setup {
+            whit: directory.join("whit"),
+            workloads: directory.to_owned(),
+            directory: directory.join("scratch"),
+            limit: Duration::from_secs(60),
+        },
     }
 }
 

@@ -7,9 +7,7 @@ mod nmi;
 mod tracing;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -18,17 +16,14 @@ use tracing::Instance;
 
 use super::{SCHEMA, strings};
 use crate::Error;
+use crate::core_pmu;
 use crate::markdown::{line_to, number, spread, table_to};
 use crate::measure::{self, Outcome};
 use crate::record::recorder::{Recorder, RecorderKind};
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::summary::Spread;
 use crate::system::System;
-
-/// Where the kernel lists what can be counted.
-const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
-/// Names of a core's PMU there.
-const CORE_PMUS: [&str; 2] = ["cpu", "cpu_core"];
 
 /// Options, and the published average and maximum length in nanoseconds.
 type Setting = (&'static [&'static str], Option<(u64, u64)>);
@@ -51,12 +46,8 @@ pub struct Options {
     pub rounds: usize,
     /// The command that is profiled.
     pub workload: Vec<OsString>,
-    /// The whit to compare.
-    pub whit: PathBuf,
-    /// Where recordings are written and removed.
-    pub directory: PathBuf,
-    /// Limit for one run.
-    pub limit: Duration,
+    /// Programs, directories and the limit.
+    pub setup: Setup,
 }
 
 /// The whole result.
@@ -93,12 +84,12 @@ pub struct Row {
 /// Where this machine has no hardware PMU, whose interrupts could be measured; where its kernel's
 /// tracepoints cannot be used.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
-    require_pmu()?;
-    let scratch = Scratch::new(&options.directory)?;
+    core_pmu::require()?;
+    let scratch = Scratch::new(&options.setup.directory)?;
     let mut recorders = Vec::new();
     let mut absent = Vec::new();
     for kind in [RecorderKind::Perf, RecorderKind::Whit] {
-        match Recorder::detect(kind, &options.whit) {
+        match Recorder::detect(kind, &options.setup.whit) {
             Ok(recorder) => recorders.push(recorder),
             Err(missing) => absent.push(format!("{}: {}", missing.kind, missing.reason)),
         }
@@ -132,19 +123,6 @@ fn empty_rows(recorders: &[Recorder]) -> Vec<Row> {
     rows.collect()
 }
 
-/// No PMU of the core, no interrupts of it.
-///
-/// # Errors
-/// Where this machine has none.
-pub fn require_pmu() -> Result<(), Error> {
-    require_pmu_in(Path::new(EVENT_SOURCES))
-}
-
-fn require_pmu_in(event_sources: &Path) -> Result<(), Error> {
-    let has = |name: &str| event_sources.join(name).is_dir();
-    if CORE_PMUS.iter().any(|name| has(name)) { Ok(()) } else { Err(Error::NoHardwarePmu) }
-}
-
 /// One run; the reason where the recorder refused or failed.
 fn run(
     options: &Options,
@@ -157,7 +135,7 @@ fn run(
     command.args(["record", "-q", "-o"]).arg(&recording);
     command.args(with.split_whitespace()).arg("--").args(&options.workload);
     let instance = Instance::start()?;
-    let measured = measure::run(command, options.limit)
+    let measured = measure::run(command, options.setup.limit)
         .map_err(|source| Error::Run { program: recorder.program.clone(), source })?;
     let trace = instance.stop()?;
     // A recording that was refused was not written.
@@ -215,15 +193,6 @@ pub fn markdown(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn without_a_pmu_it_says_so_and_stops() {
-        let sources = tempfile::tempdir().unwrap();
-        let error = require_pmu_in(sources.path()).unwrap_err().to_string();
-        assert!(error.contains("no hardware PMU"), "{error}");
-        std::fs::create_dir(sources.path().join("cpu_core")).unwrap();
-        assert!(require_pmu_in(sources.path()).is_ok());
-    }
 
     #[test]
     fn rows_and_refusals() {

@@ -53,10 +53,12 @@ impl Bench {
             event: Some("cpu-clock".into()),
             frequency: Some("1000".into()),
             ring_size: "512K".into(),
-            directory: self.root.path().join("recordings"),
-            workloads: self.root.path().to_owned(),
-            whit: self.root.path().join("whit"),
-            limit: GENEROUS,
+            setup: Setup {
+                directory: self.root.path().join("recordings"),
+                workloads: self.root.path().to_owned(),
+                whit: self.root.path().join("whit"),
+                limit: GENEROUS,
+            },
         }
     }
 }
@@ -71,9 +73,9 @@ fn settings_are_measured_or_refused_each_on_its_own() {
     let bench = Bench::new();
     let options = bench.options(&[TableKind::Affinity]);
     let recorders =
-        [Recorder::detect(RecorderKind::Whit, &options.whit).expect("the script is there")];
-    let scratch = Scratch::new(&options.directory).unwrap();
-    let place = Place { scratch: &scratch, limit: options.limit };
+        [Recorder::detect(RecorderKind::Whit, &options.setup.whit).expect("the script is there")];
+    let scratch = Scratch::new(&options.setup.directory).unwrap();
+    let place = Place { scratch: &scratch, limit: options.setup.limit };
     let tuning = Tuning {
         event: "cpu-clock".into(),
         frequency: options.frequency.clone(),
@@ -120,7 +122,7 @@ fn without_room_nothing_is_recorded() {
     options.frequency = Some("max".into());
     let error = compare(&options, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("--frequency") && error.contains("free"), "{error}");
-    assert_eq!(std::fs::read_dir(&options.directory).unwrap().count(), 0, "scratch is gone");
+    assert_eq!(std::fs::read_dir(&options.setup.directory).unwrap().count(), 0, "scratch is gone");
 }
 
 #[test]

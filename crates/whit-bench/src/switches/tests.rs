@@ -93,10 +93,12 @@ fn ways_are_run_and_refusals_kept() {
         rounds: 2,
         duration: Duration::from_millis(1),
         event: "no-such-event".into(),
-        whit,
-        workloads: directory.path().to_owned(),
-        directory: directory.path().join("scratch"),
-        limit: Duration::from_secs(60),
+        setup: Setup {
+            whit,
+            workloads: directory.path().to_owned(),
+            directory: directory.path().join("scratch"),
+            limit: Duration::from_secs(60),
+        },
     };
     let comparison = compare(&options, &mut |_| ()).unwrap();
     let table = &comparison.tables[0];

@@ -1,13 +1,13 @@
 //! `whit bench cgroup`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use whit_bench::cgroup::{Options, compare, markdown};
 
-use super::{Results, WORKLOADS, default_cache, this_program};
+use super::Results;
+use super::setup::SetupArgs;
 
 /// Most sibling cgroups: each has a process.
 const CGROUPS_MAX: u64 = 4096;
@@ -40,21 +40,8 @@ pub(super) struct CgroupArgs {
     #[arg(short, long, value_name = "EVENT,..", value_delimiter = ',')]
     events: Option<Vec<String>>,
 
-    /// Directory in which counts are written and removed [default: whit/bench in the user's cache]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
-    /// Directory of the workloads
-    #[arg(long, value_name = "DIR", default_value = WORKLOADS)]
-    workloads: PathBuf,
-
-    /// Seconds after which a run is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    timeout: u64,
-
-    /// Another whit to compare [default: this one]
-    #[arg(long, value_name = "PROGRAM")]
-    whit: Option<PathBuf>,
+    #[command(flatten)]
+    setup: SetupArgs,
 
     #[command(flatten)]
     results: Results,
@@ -62,14 +49,6 @@ pub(super) struct CgroupArgs {
 
 /// Runs the command; the exit code is 1 where whit did not get through.
 pub(super) fn run(args: &CgroupArgs) -> Result<i32> {
-    let program = args.workloads.join("token");
-    if !program.exists() {
-        bail!(
-            "there is no {} to run in the cgroups: build it with `make -C bench/workloads` in whit's \
-             repository, or name the directory of the workloads with --workloads",
-            program.display()
-        );
-    }
     let options = Options {
         rounds: args.rounds as usize,
         duration: Duration::from_millis(args.milliseconds),
@@ -77,10 +56,7 @@ pub(super) fn run(args: &CgroupArgs) -> Result<i32> {
         cgroups: args.cgroups.iter().map(|&cgroups| cgroups as usize).collect(),
         work_ns: args.work.clone(),
         events: args.events.clone(),
-        whit: args.whit.clone().map_or_else(this_program, Ok)?,
-        workloads: args.workloads.clone(),
-        directory: args.dir.clone().map_or_else(default_cache, Ok)?,
-        limit: Duration::from_secs(args.timeout),
+        setup: args.setup.with_workloads(&["token"])?,
     };
     let comparison = compare(&options, &mut |text| eprintln!("{text}"))?;
     args.results.publish(&markdown(&comparison), &comparison)?;

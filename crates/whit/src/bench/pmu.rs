@@ -1,19 +1,20 @@
 //! `whit bench pmi`, `whit bench lbr` and `whit bench sched`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::{Result, bail};
-use clap::Args;
+use anyhow::Result;
+use clap::{ArgGroup, Args};
+use whit_bench::core_pmu;
 use whit_bench::pmu::{host, lbr, pmi, sched};
 
-use super::{Results, WORKLOADS, default_cache, this_program};
+use super::Results;
+use super::setup::SetupArgs;
 
 /// Context switches of each trace.
 const SWITCHES: u64 = 100_000;
 
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("setup").args(SetupArgs::IDS).multiple(true).requires("host"))]
 pub(super) struct PmiArgs {
     /// Interrupts of each protocol
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -28,21 +29,15 @@ pub(super) struct PmiArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "host")]
     rounds: u32,
 
-    /// With --host: seconds after which a run is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400), requires = "host")]
-    timeout: u64,
-
-    /// With --host: directory in which recordings are written and removed [default: whit/bench in the
-    /// user's cache]
-    #[arg(long, value_name = "DIR", requires = "host")]
-    dir: Option<PathBuf>,
-
     /// With --host: the command to profile [default: the workload `deep`, 5 seconds of it]
     #[arg(last = true, value_name = "COMMAND", requires = "host")]
     command: Vec<OsString>,
 
     #[command(flatten)]
     results: Results,
+
+    #[command(flatten, next_help_heading = "Options with --host")]
+    setup: SetupArgs,
 }
 
 #[derive(Args, Debug)]
@@ -92,24 +87,13 @@ pub(super) fn sched(args: &SchedArgs) -> Result<i32> {
 }
 
 fn host_options(args: &PmiArgs) -> Result<host::Options> {
-    host::require_pmu()?;
+    core_pmu::require()?;
+    let needed: &[&str] = if args.command.is_empty() { &["deep"] } else { &[] };
+    let setup = args.setup.with_workloads(needed)?;
     let mut workload = args.command.clone();
     if workload.is_empty() {
-        let program = PathBuf::from(WORKLOADS).join("deep");
-        if !program.exists() {
-            bail!(
-                "there is no {} to profile: build it with `make -C bench/workloads` in whit's \
-                 repository, or name a command behind --",
-                program.display()
-            );
-        }
+        let program = setup.workloads.join("deep");
         workload = [program.into(), "--seconds".into(), "5".into()].to_vec();
     }
-    Ok(host::Options {
-        rounds: args.rounds as usize,
-        workload,
-        whit: this_program()?,
-        directory: args.dir.clone().map_or_else(default_cache, Ok)?,
-        limit: Duration::from_secs(args.timeout),
-    })
+    Ok(host::Options { rounds: args.rounds as usize, workload, setup })
 }

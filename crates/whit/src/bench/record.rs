@@ -1,16 +1,16 @@
 //! `whit bench record`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use whit_bench::record::tables::TableKind;
 use whit_bench::record::workload::Workload;
 use whit_bench::record::{Options, compare, render};
 use whit_bench::size::ByteSize;
 
-use super::{Results, WORKLOADS, default_cache, this_program};
+use super::Results;
+use super::setup::SetupArgs;
 
 /// Runs of each setting.
 const ROUNDS: u32 = 5;
@@ -54,22 +54,8 @@ pub(super) struct RecordArgs {
     #[arg(short, long, value_name = "SIZE", default_value = "512K", value_parser = ring_size)]
     mmap_pages: String,
 
-    /// Directory in which recordings are written and removed [default: whit/bench in the user's
-    /// cache]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
-    /// Directory of the workloads
-    #[arg(long, value_name = "DIR", default_value = WORKLOADS)]
-    workloads: PathBuf,
-
-    /// Seconds after which a run is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    timeout: u64,
-
-    /// Another whit to compare [default: this one]
-    #[arg(long, value_name = "PROGRAM")]
-    whit: Option<PathBuf>,
+    #[command(flatten)]
+    setup: SetupArgs,
 
     #[command(flatten)]
     results: Results,
@@ -84,14 +70,6 @@ pub(super) fn run(args: &RecordArgs) -> Result<i32> {
 }
 
 fn options(args: &RecordArgs) -> Result<Options> {
-    let programs = Workload::ALL.map(|workload| args.workloads.join(workload.program()));
-    if let Some(missing) = programs.iter().find(|program| !program.exists()) {
-        bail!(
-            "there is no {} to record: build it with `make -C bench/workloads` in whit's \
-             repository, or name the directory of the workloads with --workloads",
-            missing.display()
-        );
-    }
     let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { ROUNDS });
     let seconds = args.seconds.unwrap_or(if args.quick { QUICK_SECONDS } else { SECONDS });
     Ok(Options {
@@ -102,10 +80,7 @@ fn options(args: &RecordArgs) -> Result<Options> {
         event: args.event.clone(),
         frequency: args.frequency.clone(),
         ring_size: args.mmap_pages.clone(),
-        directory: args.dir.clone().map_or_else(default_cache, Ok)?,
-        workloads: args.workloads.clone(),
-        whit: args.whit.clone().map_or_else(this_program, Ok)?,
-        limit: Duration::from_secs(args.timeout),
+        setup: args.setup.with_workloads(&Workload::ALL.map(Workload::program))?,
     })
 }
 
