@@ -7,17 +7,17 @@
 mod render;
 mod tool;
 
-use std::fmt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 pub use render::markdown;
 pub use tool::{Run, Tool, ToolKind};
 
 use crate::Error;
+use crate::named::show_by_name;
 use crate::record::workload::Workload;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
@@ -55,20 +55,16 @@ pub enum Target {
     Machine,
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
             Target::Process => "-p",
             Target::Machine => "-a",
-        })
+        }
     }
 }
 
-impl Serialize for Target {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+show_by_name!(Target);
 
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -28,6 +28,7 @@ pub mod error;
 pub mod interval;
 mod markdown;
 pub mod measure;
+pub mod named;
 pub mod overhead;
 pub mod peer;
 pub mod pmu;

@@ -1,13 +1,12 @@
 //! The programs that are compared.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::measure::command_line;
+use crate::named::go_by_name;
 
 /// A reader of recordings, in one of the ways it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -102,33 +101,7 @@ pub fn perf() -> PathBuf {
     std::env::var_os("PERF").map_or_else(|| "perf".into(), PathBuf::from)
 }
 
-impl fmt::Display for PeerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl Serialize for PeerKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-/// The text names no peer.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is no peer; there are {}", PeerKind::all().map(PeerKind::name).collect::<Vec<_>>().join(", "))]
-pub struct ParsePeerError {
-    text: String,
-}
-
-impl FromStr for PeerKind {
-    type Err = ParsePeerError;
-
-    fn from_str(text: &str) -> Result<PeerKind, ParsePeerError> {
-        let found = PeerKind::all().find(|kind| kind.name() == text);
-        found.ok_or_else(|| ParsePeerError { text: text.to_owned() })
-    }
-}
+go_by_name!(PeerKind, "peer", PeerKind::all());
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Argument {

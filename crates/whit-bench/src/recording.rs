@@ -3,16 +3,16 @@
 //! A recording goes stale with the program that it shows, so the cache keeps a copy of the
 //! workload under a key made from its bytes, and records that copy.
 
-use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::measure::{self, Outcome, command_line};
+use crate::named::go_by_name;
 use crate::peer::perf;
 use crate::size::ByteSize;
 use crate::{Error, disk};
@@ -42,22 +42,16 @@ pub enum RecorderKind {
 impl RecorderKind {
     /// Both, in the order in which they are shown.
     pub const ALL: [RecorderKind; 2] = [RecorderKind::Perf, RecorderKind::Whit];
-}
 
-impl fmt::Display for RecorderKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+    fn name(self) -> &'static str {
+        match self {
             RecorderKind::Perf => "perf",
             RecorderKind::Whit => "whit",
-        })
+        }
     }
 }
 
-impl Serialize for RecorderKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+go_by_name!(RecorderKind, "recorder", RecorderKind::ALL);
 
 /// How recordings are made.
 #[derive(Clone, Debug)]

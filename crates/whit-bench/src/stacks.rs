@@ -10,13 +10,11 @@ mod pairs;
 mod render;
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
-use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use whit_perfdata::reader::Recording;
 
 pub use agreement::Agreement;
@@ -25,6 +23,7 @@ pub use render::markdown;
 use crate::Error;
 use crate::disk;
 use crate::measure::{self, Outcome};
+use crate::named::go_by_name;
 use crate::record::recorder::refusal;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
@@ -81,33 +80,7 @@ impl Program {
     }
 }
 
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl Serialize for Program {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// The text names no program.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is no program; there are {}", Program::ALL.map(Program::name).join(", "))]
-pub struct ParseProgramError {
-    text: String,
-}
-
-impl FromStr for Program {
-    type Err = ParseProgramError;
-
-    fn from_str(text: &str) -> Result<Program, ParseProgramError> {
-        let found = Program::ALL.into_iter().find(|program| program.name() == text);
-        found.ok_or_else(|| ParseProgramError { text: text.to_owned() })
-    }
-}
+go_by_name!(Program, "program", Program::ALL);
 
 /// What to compare.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Who counts, and whether it did.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,13 +8,14 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use wait4::Wait4;
 
 use super::groups::Groups;
 use super::interruption::Interruption;
 use crate::Error;
 use crate::measure::{End, anonymous_file, wait_for_end};
+use crate::named::show_by_name;
 use crate::peer::{perf, version};
 use crate::record::recorder::refusal;
 
@@ -47,23 +47,17 @@ impl CounterKind {
             CounterKind::WhitBpf => &["--bpf-counters=on"],
         }
     }
-}
 
-impl fmt::Display for CounterKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+    fn name(self) -> &'static str {
+        match self {
             CounterKind::Perf => "perf stat -G",
             CounterKind::WhitKernel => "whit stat -G --bpf-counters=off",
             CounterKind::WhitBpf => "whit stat -G --bpf-counters=on",
-        })
+        }
     }
 }
 
-impl Serialize for CounterKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+show_by_name!(CounterKind);
 
 /// A counter that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -1,18 +1,18 @@
 //! One run of a tool that counts in intervals.
 
-use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use wait4::Wait4;
 
 use super::Target;
 use crate::Error;
 use crate::measure::{End, anonymous_file, wait_for_end};
+use crate::named::show_by_name;
 use crate::peer::{perf, version};
 use crate::record::recorder::refusal;
 
@@ -25,20 +25,16 @@ pub enum ToolKind {
     Whit,
 }
 
-impl fmt::Display for ToolKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl ToolKind {
+    fn name(self) -> &'static str {
+        match self {
             ToolKind::Perf => "perf stat",
             ToolKind::Whit => "whit stat",
-        })
+        }
     }
 }
 
-impl Serialize for ToolKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+show_by_name!(ToolKind);
 
 /// A tool that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -64,6 +64,23 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Of a run that went well; overheads are set at the end of its round.
+    pub(crate) fn new(
+        measurement: Measurement,
+        workload: WorkloadResult,
+        recorded: Recorded,
+    ) -> Figures {
+        Figures {
+            run_overhead: 0.0,
+            wall_overhead: 0.0,
+            recorder_cpu_s: (measurement.user_s + measurement.sys_s - workload.cpu_s()).max(0.0),
+            measurement,
+            workload,
+            recorded,
+            crash: None,
+        }
+    }
+
     /// Sets the overheads: `alone` is what the workload takes without a recorder.
     pub fn set_overheads(&mut self, alone: &Alone) {
         self.run_overhead = overhead(self.workload.seconds, alone.result.seconds);
@@ -153,15 +170,10 @@ fn judge(measurement: Measurement, printed: &Printed, output: &Path) -> Run {
     };
     match Recorded::read(output) {
         Err(error) => Run::Failed { reason: error.to_string() },
-        Ok(recorded) => Run::Measured(Box::new(Figures {
-            run_overhead: 0.0,
-            wall_overhead: 0.0,
-            recorder_cpu_s: (measurement.user_s + measurement.sys_s - workload.cpu_s()).max(0.0),
-            measurement,
-            workload,
-            recorded,
-            crash,
-        })),
+        Ok(recorded) => {
+            let figures = Figures::new(measurement, workload, recorded);
+            Run::Measured(Box::new(Figures { crash, ..figures }))
+        }
     }
 }
 

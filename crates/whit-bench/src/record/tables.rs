@@ -4,17 +4,15 @@
 //! systems", Linux Piter 2019, with this repository's own workloads: trace streaming and loss,
 //! affinity, compression, context switches, parallel streaming; and a build of short processes.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::workload::Workload;
+use crate::named::go_by_name;
 
 /// Sampling frequency where a table does not ask for the highest.
 const FREQUENCY_HZ: &str = "10000";
 /// Every context switch, as the talk writes it: a software event with a period of its own.
-const EVERY_SWITCH: &str = "software/period=1,name=cs,config=0x3/Duk";
+pub(crate) const EVERY_SWITCH: &str = "software/period=1,name=cs,config=0x3/Duk";
 
 /// Which table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -79,33 +77,7 @@ impl TableKind {
     }
 }
 
-impl fmt::Display for TableKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl Serialize for TableKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-/// The text names no table.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is no table; there are {}", TableKind::ALL.map(TableKind::name).join(", "))]
-pub struct ParseTableError {
-    text: String,
-}
-
-impl FromStr for TableKind {
-    type Err = ParseTableError;
-
-    fn from_str(text: &str) -> Result<TableKind, ParseTableError> {
-        let found = TableKind::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| ParseTableError { text: text.to_owned() })
-    }
-}
+go_by_name!(TableKind, "table", TableKind::ALL);
 
 /// What the user may choose for all tables.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -1,15 +1,15 @@
 //! The programs that are recorded: how they are called, what they say of themselves, and how
 //! much of their work takes how long here.
 
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::Error;
 use crate::measure::{self, Outcome, Printed, command_line};
+use crate::named::show_by_name;
 use crate::summary::Spread;
 
 /// Tries to find the amount of work that takes as long as wanted.
@@ -91,22 +91,16 @@ impl Workload {
             Workload::Spawn => 5,
         }
     }
-}
 
-impl fmt::Display for Workload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+    fn name(self) -> &'static str {
+        match self {
             Workload::Sleep0 => "sleep0",
             other => other.program(),
-        })
+        }
     }
 }
 
-impl Serialize for Workload {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+show_by_name!(Workload);
 
 /// What a workload printed of its run: `bench/workloads/result.h`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

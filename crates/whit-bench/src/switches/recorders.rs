@@ -1,18 +1,16 @@
 //! Who records how.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::str::FromStr;
-
-use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::measure::{self, Outcome};
+use crate::named::{go_by_name, show_by_name};
 use crate::peer::version;
 use crate::record::recorded::Recorded;
 use crate::record::recorder::{Recorder, RecorderKind, refusal};
 use crate::record::run::{Figures, Place, Run, record};
+use crate::record::tables::EVERY_SWITCH;
 use crate::record::workload::{Job, Workload, WorkloadResult};
 
 /// Threads of the ping-pong, on any machine.
@@ -21,8 +19,6 @@ const PINGPONG_THREADS: usize = 8;
 const PINGPONG_HZ: &str = "1000";
 /// Of the deep program.
 const DEEP_HZ: &str = "5000";
-/// Every context switch, as an event of its own that has a stack.
-const EVERY_SWITCH: &str = "software/period=1,name=cs,config=0x3/Duk";
 /// What all recordings have: nothing that costs after the end, times, CPUs.
 const FRAME: &str = "-N -B -T --sample-cpu";
 
@@ -56,33 +52,7 @@ impl Load {
     }
 }
 
-impl fmt::Display for Load {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl Serialize for Load {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// The text names no load.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is no load; there are {}", Load::ALL.map(Load::name).join(", "))]
-pub struct ParseLoadError {
-    text: String,
-}
-
-impl FromStr for Load {
-    type Err = ParseLoadError;
-
-    fn from_str(text: &str) -> Result<Load, ParseLoadError> {
-        let found = Load::ALL.into_iter().find(|load| load.name() == text);
-        found.ok_or_else(|| ParseLoadError { text: text.to_owned() })
-    }
-}
+go_by_name!(Load, "load", Load::ALL);
 
 /// A way to record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -176,11 +146,9 @@ impl Way {
         };
         format!("{how} {what}").split_ascii_whitespace().map(str::to_owned).collect()
     }
-}
 
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+    fn name(self) -> &'static str {
+        match self {
             Way::PerfSerial => "perf",
             Way::PerfAio => "perf --aio",
             Way::PerfThreads => "perf --threads",
@@ -190,15 +158,11 @@ impl fmt::Display for Way {
             Way::WhitRing => "whit, ring",
             Way::WhitRingAll => "whit, ring, all modes",
             Way::WhitBpf => "whit, bpf",
-        })
+        }
     }
 }
 
-impl Serialize for Way {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+show_by_name!(Way);
 
 /// What is installed here.
 #[derive(Debug)]
@@ -273,15 +237,10 @@ fn samply(options: &[String], job: &Job, place: Place<'_>) -> Result<Run, Error>
     place.scratch.clear()?;
     Ok(match (&measurement.outcome, WorkloadResult::parse(&printed.stdout)) {
         (Outcome::TimedOut { limit_s }, _) => Run::TimedOut { limit_s: *limit_s },
-        (Outcome::Success, Some(workload)) if size_bytes > 0 => Run::Measured(Box::new(Figures {
-            run_overhead: 0.0,
-            wall_overhead: 0.0,
-            recorder_cpu_s: (measurement.user_s + measurement.sys_s - workload.cpu_s()).max(0.0),
-            measurement,
-            workload,
-            recorded: Recorded { size_bytes, ..Recorded::default() },
-            crash: None,
-        })),
+        (Outcome::Success, Some(workload)) if size_bytes > 0 => {
+            let recorded = Recorded { size_bytes, ..Recorded::default() };
+            Run::Measured(Box::new(Figures::new(measurement, workload, recorded)))
+        }
         _ => Run::Refused { message: refusal(&printed.stderr) },
     })
 }

@@ -45,7 +45,7 @@ pub(super) struct ReportArgs {
     cache: Option<PathBuf>,
 
     /// Who makes the recordings
-    #[arg(long, value_name = "perf|whit", default_value = "perf", value_parser = recorder_kind)]
+    #[arg(long, value_name = "perf|whit", default_value = "perf")]
     recorder: RecorderKind,
 
     /// Event to record [default: the recorder's]
@@ -94,12 +94,4 @@ fn options(args: &ReportArgs) -> Result<Options> {
         rounds: args.rounds as usize,
         limit: Duration::from_secs(args.timeout),
     })
-}
-
-fn recorder_kind(text: &str) -> Result<RecorderKind, String> {
-    match text {
-        "perf" => Ok(RecorderKind::Perf),
-        "whit" => Ok(RecorderKind::Whit),
-        _ => Err("there are perf and whit".to_owned()),
-    }
 }
