@@ -103,14 +103,16 @@ pub struct EventSpec {
 
 /// `PERF_TYPE_SOFTWARE`'s events that the recorder itself uses.
 pub mod software {
+    use whit_types::SoftwareEvent;
+
     /// `PERF_COUNT_SW_CPU_CLOCK`.
-    pub const CPU_CLOCK: u64 = 0;
+    pub const CPU_CLOCK: u64 = SoftwareEvent::CpuClock.config();
     /// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
-    pub const CONTEXT_SWITCHES: u64 = 3;
+    pub const CONTEXT_SWITCHES: u64 = SoftwareEvent::ContextSwitches.config();
     /// `PERF_COUNT_SW_BPF_OUTPUT`.
-    pub const BPF_OUTPUT: u64 = 10;
+    pub const BPF_OUTPUT: u64 = SoftwareEvent::BpfOutput.config();
     /// `PERF_COUNT_SW_DUMMY`.
-    pub const DUMMY: u64 = 9;
+    pub const DUMMY: u64 = SoftwareEvent::Dummy.config();
 }
 
 impl Exclude {

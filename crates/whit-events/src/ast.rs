@@ -1,8 +1,9 @@
 //! The syntax tree of an event list.
 
+use whit_types::{HardwareEvent, SoftwareEvent, ToolEvent};
+
 use crate::cache::CacheEvent;
 use crate::modifiers::Modifiers;
-use crate::names::{HardwareEvent, SoftwareEvent, ToolEvent};
 use crate::term::Term;
 
 /// What one `-e` option holds: events and groups in order. Several options are several lists.

@@ -7,8 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use whit_types::{HardwareEvent, SoftwareEvent, ToolEvent};
+
 use crate::cache::cache_event_names;
-use crate::names::{HardwareEvent, SoftwareEvent, ToolEvent, is_known_event_name};
+use crate::names::is_known_event_name;
 use crate::pmu::{Pmu, PmuEvent, PmuTable};
 use crate::resolve::without_instance;
 use crate::term::{Term, TermValue};

@@ -53,7 +53,7 @@ pub use error::{Excerpt, ParseError};
 pub use format::{CONFIG_WORDS, FormatError, FormatSpec};
 pub use glob::{glob_matches, is_glob};
 pub use modifiers::{Exclude, MODIFIER_LETTERS, Modifiers};
-pub use names::{HardwareEvent, SoftwareEvent, ToolEvent, known_event_names, nearest};
+pub use names::{known_event_names, nearest};
 pub use parse_term::MAX_TERMS;
 pub use parser::{MAX_TEXT_BYTES, parse};
 pub use pmu::{
@@ -70,3 +70,4 @@ pub use table::{
 };
 pub use term::{CallGraph, Term, TermValue, common_term_names};
 pub use tracepoint::{TRACEFS_PATHS, TracefsIds, TracepointError, TracepointIds};
+pub use whit_types::{HardwareEvent, SoftwareEvent, ToolEvent};

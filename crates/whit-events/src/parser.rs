@@ -4,12 +4,13 @@
 //! where perf ignores stray characters. The parser has no recursion: lists hold groups, groups
 //! hold events, and that is all.
 
+use whit_types::{HardwareEvent, SoftwareEvent, ToolEvent};
+
 use crate::ast::{Access, Breakpoint, Event, EventKind, EventList, Group, Item};
 use crate::cache::CacheEvent;
 use crate::cursor::Cursor;
 use crate::error::ParseError;
 use crate::modifiers::{MODIFIER_LETTERS, ModifierError, Modifiers};
-use crate::names::{HardwareEvent, SoftwareEvent, ToolEvent};
 use crate::parse_term::{PlacedTerms, TermScope, number, terms};
 
 /// Longest text that is parsed, in bytes.

@@ -1,5 +1,7 @@
 //! `perf_event_attr`: how an event was asked for. Kernel source: `include/uapi/linux/perf_event.h`.
 
+use whit_types::{HardwareEvent, SoftwareEvent};
+
 use crate::bytes::Cursor;
 
 macro_rules! bit_set {
@@ -406,39 +408,13 @@ fn modifiers(attr: &Attr) -> String {
 
 /// The name of an event that the recording itself does not name.
 pub fn fallback_event_name(attr: &Attr) -> String {
-    const HARDWARE: [&str; 10] = [
-        "cycles",
-        "instructions",
-        "cache-references",
-        "cache-misses",
-        "branches",
-        "branch-misses",
-        "bus-cycles",
-        "stalled-cycles-frontend",
-        "stalled-cycles-backend",
-        "ref-cycles",
-    ];
-    const SOFTWARE: [&str; 12] = [
-        "cpu-clock",
-        "task-clock",
-        "page-faults",
-        "context-switches",
-        "cpu-migrations",
-        "minor-faults",
-        "major-faults",
-        "alignment-faults",
-        "emulation-faults",
-        "dummy",
-        "bpf-output",
-        "cgroup-switches",
-    ];
-    let table: &[&str] = match attr.pmu_type {
-        pmu_type::HARDWARE => &HARDWARE,
-        pmu_type::SOFTWARE => &SOFTWARE,
+    let name = match attr.pmu_type {
+        pmu_type::HARDWARE => HardwareEvent::from_config(attr.config).map(HardwareEvent::name),
+        pmu_type::SOFTWARE => SoftwareEvent::from_config(attr.config).map(SoftwareEvent::name),
         pmu_type::RAW => return format!("r{:x}{}", attr.config, modifiers(attr)),
-        _ => &[],
+        _ => None,
     };
-    usize::try_from(attr.config).ok().and_then(|config| table.get(config)).map_or_else(
+    name.map_or_else(
         || format!("{}:{:#x}", attr.pmu_type, attr.config),
         |name| format!("{name}{}", modifiers(attr)),
     )

@@ -1,4 +1,5 @@
-//! The small vocabulary that every whit crate shares: kinds of address, ids, times and sizes.
+//! The small vocabulary that every whit crate shares: kinds of address, ids, times, sizes and the events
+//! that have a name everywhere.
 //!
 //! A bare `u64` says nothing about whether it is an address in a running process, an address as
 //! the ELF file states it, or an offset into that file; mixing the three is the classic symbolizer
@@ -7,10 +8,12 @@
 //! Invariants: no dependency, no I/O, no `unsafe`, nothing here knows a file format.
 #![forbid(unsafe_code)]
 
+mod event;
 mod stack_end;
 
 use std::fmt;
 
+pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
 pub use stack_end::StackEnd;
 
 macro_rules! address_type {

@@ -1,24 +1,11 @@
 //! The ways that are compared, and the events that they are compared on.
 
 use serde::Serialize;
+use whit_perfdata::attr::pmu_type;
+use whit_types::{HardwareEvent, SoftwareEvent};
 use whit_vpmu::host::{EventMap, HostEvent, HostOptions, HostPerf};
 use whit_vpmu::{Arm, Backing, CounterIndex, CounterSource, EventConfig, Token};
 
-/// `PERF_TYPE_HARDWARE`.
-const HARDWARE: u32 = 0;
-/// Generalized hardware events, as `perf list` has them first.
-const HARDWARE_NAMES: [&str; 10] = [
-    "cycles",
-    "instructions",
-    "cache-references",
-    "cache-misses",
-    "branches",
-    "branch-misses",
-    "bus-cycles",
-    "stalled-cycles-frontend",
-    "stalled-cycles-backend",
-    "ref-cycles",
-];
 /// The event that is counted alone.
 pub(super) const COUNTED: usize = 5;
 
@@ -81,14 +68,14 @@ impl Events {
     #[must_use]
     pub fn detect() -> Events {
         let counts: Vec<usize> =
-            (0..HARDWARE_NAMES.len()).filter(|n| opens(hardware(*n))).collect();
+            (0..HardwareEvent::ALL.len()).filter(|n| opens(hardware(*n))).collect();
         let Some(first) = counts.first() else { return Events::clocks() };
         let numbers =
-            (0..HARDWARE_NAMES.len()).map(|n| if counts.contains(&n) { n } else { *first });
+            (0..HardwareEvent::ALL.len()).map(|n| if counts.contains(&n) { n } else { *first });
         let numbers: Vec<usize> = numbers.collect();
         Events {
             host: numbers.iter().map(|n| hardware(*n)).collect(),
-            names: numbers.iter().map(|n| HARDWARE_NAMES[*n]).collect(),
+            names: numbers.iter().map(|n| HardwareEvent::ALL[*n].name()).collect(),
         }
     }
 
@@ -98,8 +85,11 @@ impl Events {
     }
 
     fn clocks() -> Events {
-        let clocks = [(HostEvent::TASK_CLOCK, "task-clock"), (HostEvent::CPU_CLOCK, "cpu-clock")];
-        let events = (0..HARDWARE_NAMES.len()).map(|n| clocks[n % 2]);
+        let clocks = [
+            (HostEvent::TASK_CLOCK, SoftwareEvent::TaskClock.name()),
+            (HostEvent::CPU_CLOCK, SoftwareEvent::CpuClock.name()),
+        ];
+        let events = (0..HardwareEvent::ALL.len()).map(|n| clocks[n % 2]);
         let (host, names) = events.unzip();
         Events { host, names }
     }
@@ -107,7 +97,7 @@ impl Events {
     /// Which, for whoever reads the result.
     #[must_use]
     pub fn words(&self) -> String {
-        let hardware = self.host.iter().any(|event| event.kind == HARDWARE);
+        let hardware = self.host.iter().any(|event| event.kind == pmu_type::HARDWARE);
         let kind = if hardware {
             "hardware events"
         } else {
@@ -139,7 +129,7 @@ impl Events {
 }
 
 const fn hardware(number: usize) -> HostEvent {
-    HostEvent { kind: HARDWARE, config: number as u64 }
+    HostEvent { kind: pmu_type::HARDWARE, config: number as u64 }
 }
 
 /// Whether the machine counts an event for this thread.

@@ -125,7 +125,7 @@ impl Resolver<'_> {
                 self.plain(event, TYPE_SOFTWARE, software.config()).map(|draft| vec![draft])
             }
             EventKind::Tool(tool) => {
-                let dummy = crate::names::SoftwareEvent::Dummy.config();
+                let dummy = whit_types::SoftwareEvent::Dummy.config();
                 let mut draft = self.plain(event, TYPE_SOFTWARE, dummy)?;
                 draft.event.tool = Some(*tool);
                 (draft.event.scale, draft.event.unit) = (1.0, "ns".to_owned());

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use whit_types::{HardwareEvent, SoftwareEvent};
+
 use crate::ast::Event;
 use crate::cache::CacheEvent;
-use crate::names::{HardwareEvent, SoftwareEvent, nearest};
+use crate::names::nearest;
 use crate::parser::raw_config;
 use crate::pmu::{Pmu, PmuEvent, TYPE_HARDWARE, TYPE_HW_CACHE, TYPE_RAW, TYPE_SOFTWARE};
 use crate::resolve::error::ResolveErrorKind;

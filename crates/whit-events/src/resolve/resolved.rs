@@ -1,11 +1,10 @@
 //! What resolving gives: everything about an event that `perf_event_attr` has to be told.
 
-use whit_types::{Avma, CpuId};
+use whit_types::{Avma, CpuId, SoftwareEvent, ToolEvent};
 
 use crate::ast::{Event, EventKind};
 use crate::format::CONFIG_WORDS;
 use crate::modifiers::Exclude;
-use crate::names::{SoftwareEvent, ToolEvent};
 use crate::pmu::{Pmu, TYPE_SOFTWARE, TYPE_TRACEPOINT};
 use crate::term::CallGraph;
 
