@@ -12,6 +12,7 @@ mod render;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -82,6 +83,20 @@ impl Program {
 
 go_by_name!(Program, "program", Program::ALL);
 
+/// When stacks are taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Moments {
+    /// At samples of an event.
+    Samples {
+        /// The event.
+        event: String,
+        /// Samples a second.
+        frequency_hz: u32,
+    },
+    /// At each context switch, while something else wants to run on each CPU.
+    Switches,
+}
+
 /// What to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -89,10 +104,8 @@ pub struct Options {
     pub programs: Vec<Program>,
     /// How long each runs.
     pub duration: Duration,
-    /// Event to sample.
-    pub event: String,
-    /// Samples a second.
-    pub frequency_hz: u32,
+    /// When stacks are taken.
+    pub moments: Moments,
     /// Bytes of the stack that are dumped.
     pub stack_bytes: u32,
     /// Programs, directories and the limit.
@@ -172,9 +185,16 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
 
 /// The options of `whit record`: no build ids, which take time after the end.
 fn words(options: &Options) -> Vec<String> {
+    let moments = match &options.moments {
+        Moments::Samples { event, frequency_hz } => format!("-e {event} -F {frequency_hz}"),
+        // PERF_COUNT_SW_CONTEXT_SWITCHES.
+        Moments::Switches => {
+            "--switch-events -m 32M -e software/config=0x3,period=1,name=dumps/".to_owned()
+        }
+    };
     let text = format!(
-        "--engine=bpf -N -B --sample-cpu -e {} -F {} --call-graph dwarf,{}",
-        options.event, options.frequency_hz, options.stack_bytes
+        "--engine=bpf -N -B --sample-cpu {moments} --call-graph dwarf,{}",
+        options.stack_bytes
     );
     text.split_ascii_whitespace().map(str::to_owned).collect()
 }
@@ -191,8 +211,10 @@ fn one_program(
     command.arg("record").args(words).arg("-o").arg(&output).arg("--");
     command.arg(options.setup.workloads.join(program.file_name()));
     command.args(["--seconds", &options.duration.as_secs_f64().to_string()]);
-    let (run, printed) = measure::run_watched(command, options.setup.limit, &|| None)
-        .map_err(|source| Error::Run { program: options.setup.whit.clone(), source })?;
+    let run = || measure::run_watched(command, options.setup.limit, &|| None);
+    let ran = if options.moments == Moments::Switches { contended(run) } else { run() };
+    let (run, printed) =
+        ran.map_err(|source| Error::Run { program: options.setup.whit.clone(), source })?;
     let refused = match run.outcome {
         Outcome::Success => None,
         Outcome::TimedOut { limit_s } => Some(format!("took more than {limit_s} s")),
@@ -204,6 +226,24 @@ fn one_program(
     };
     scratch.clear()?;
     Ok(Row { program, result, refused })
+}
+
+/// Runs something while a thread on each CPU wants to run too, so that the scheduler takes programs off
+/// wherever they are.
+fn contended<T>(run: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = run();
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 /// Compares the stacks of a recording that has both.
@@ -220,7 +260,11 @@ pub fn compare_recording(path: &Path) -> Result<Found, Error> {
     let (mut memory, mut known) = (Memory::default(), HashSet::new());
     for entry in &taken.entries {
         match entry {
-            pairs::Entry::SideBand { time, bytes } => memory.record(bytes, *time),
+            pairs::Entry::SideBand { time, bytes } => {
+                if let Some(pid) = memory.record(bytes, *time) {
+                    known.remove(&pid);
+                }
+            }
             pairs::Entry::Pair(pair) => {
                 let Some((framehop, offline)) = memory.unwind(pair) else { continue };
                 found.samples += 1;

@@ -56,8 +56,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Takes in a record of whatever kind.
-    pub(super) fn record(&mut self, bytes: &[u8], time: TimestampNs) {
+    /// Takes in a record of whatever kind. Gives the process that runs another program from here on.
+    pub(super) fn record(&mut self, bytes: &[u8], time: TimestampNs) -> Option<i32> {
         match RawRecord::split(bytes).and_then(|(record, _)| SideBand::parse(record)) {
             Some(SideBand::Mmap(map)) if map.is_executable() && map.pid.0 > 0 => {
                 self.processes.entry(map.pid.0).or_default().map(&map, time);
@@ -67,6 +67,7 @@ impl Memory {
                 // Records of one CPU may come before older ones of another.
                 process.mapped.retain(|mapped| mapped.since >= time);
                 process.prepared = None;
+                return Some(pid.0);
             }
             Some(SideBand::Fork(task)) if task.pid != task.parent_pid => {
                 let parent = self.processes.get(&task.parent_pid.0);
@@ -75,6 +76,7 @@ impl Memory {
             }
             _ => {}
         }
+        None
     }
 
     /// The chains by framehop and by whit's own unwinder; `None` without registers.

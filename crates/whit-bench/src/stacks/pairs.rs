@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use whit_capture::stack_engine::COMPARED;
+use whit_capture::stack_engine::{COMPARED, SWITCHES};
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
@@ -55,7 +55,8 @@ pub(super) struct Taken {
 /// Reads all of it. On each CPU perf's sample comes behind that of the program.
 pub(super) fn take(recording: &Recording) -> Result<Taken, StreamError> {
     let events = EventTable::new(&recording.events);
-    let is_told: Vec<bool> = recording.events.iter().map(|event| event.name == COMPARED).collect();
+    let names = recording.events.iter().map(|event| event.name.as_str());
+    let is_told: Vec<bool> = names.map(|name| [COMPARED, SWITCHES].contains(&name)).collect();
     let mut taken = Taken::default();
     // By CPU: the thread, and its frames.
     let mut waiting: HashMap<u32, (i32, Vec<u64>)> = HashMap::new();

@@ -198,6 +198,11 @@ impl Expander {
         self.switches = Some(switches);
     }
 
+    /// Whether there are such.
+    pub(crate) fn has_switches(&self) -> bool {
+        self.switches.is_some()
+    }
+
     /// Bytes that wait beside the ring.
     pub(crate) fn available_bytes(&self) -> usize {
         self.switches.as_ref().map_or(0, Switches::available_bytes)

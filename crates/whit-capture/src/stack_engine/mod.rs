@@ -61,8 +61,9 @@ pub(crate) const RING_BYTES: usize = 4 << 20;
 /// Pages of the rings that carry mappings, forks and execs to the thread that follows processes.
 pub(crate) const FOLLOW_PAGES: usize = 16;
 /// What switches are called in the recording: perf's own event for them.
-const SWITCHES: &str = "context-switches";
-/// What the programs' stacks are called where perf's dumps of the same samples stand beside them.
+pub const SWITCHES: &str = "context-switches";
+/// What the programs' stacks are called where perf's dumps of the same samples stand beside them. Those of
+/// switches are under [`SWITCHES`] as always.
 pub const COMPARED: &str = "bpf-stacks";
 
 /// The engine of one recording.
@@ -103,8 +104,9 @@ pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
             "has dumps of stacks beside one event alone, which is no tracepoint",
         ),
         (
-            dumps && options.switch_events,
-            "has dumps of stacks beside samples alone: leave --switch-events out, or the dumps",
+            dumps && options.switch_events && !events().all(counts_switches),
+            "has dumps of stacks beside samples, or beside those of context-switches (-e \
+             software/config=0x3,period=1,name=dumps/) with --switch-events",
         ),
         (has_branches, "takes no branch records"),
         (extra != ExtraFields::default() || options.cgroups, "takes no further fields of samples"),
@@ -115,6 +117,11 @@ pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
         (whit_types::Arch::native() != Some(whit_types::Arch::X86_64), "runs on x86-64 alone"),
     ];
     checks.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
+}
+
+/// Whether an event counts context switches.
+fn counts_switches(event: &EventSpec) -> bool {
+    event.pmu_type == pmu_type::SOFTWARE && event.config == software::CONTEXT_SWITCHES
 }
 
 /// How the sampled event gets its call chains.
@@ -234,7 +241,7 @@ impl StackEngine {
                 self.given.bells = self.switch_events.open_bells(event, &stacks)?;
             }
         }
-        for event in events.iter().filter(|event| is_sampled(&event.event)) {
+        for event in events.iter().filter(|event| is_sampled(&event.event, self.switches)) {
             for instance in &event.instances {
                 let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
                 attached.map_err(CaptureError::system("have an event run a BPF program"))?;
@@ -339,9 +346,10 @@ impl StackEngine {
     }
 }
 
-/// Whether an event's overflows run the program.
-fn is_sampled(event: &ConfiguredEvent) -> bool {
-    has_stacks(event) && !event.spec.is_tracepoint()
+/// Whether an event's overflows run the program. Where switches are told of, dumps are perf's of the same
+/// switches, to be compared.
+fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
+    has_stacks(event) && !event.spec.is_tracepoint() && !(switches && has_dumps(event))
 }
 
 /// Whether its samples get stacks.
@@ -417,12 +425,13 @@ pub(crate) fn describe(
     let Some(carrier) = events.iter().find(|event| event.event.is_carrier) else { return };
     let layout = Layout::new(&carrier.event.attr);
     let sample_type = layout.sample_type();
-    let mut sampled = events.iter().map(|event| &event.event).filter(|event| is_sampled(event));
+    let mut sampled =
+        events.iter().map(|event| &event.event).filter(|event| is_sampled(event, switches));
     let dumped = sampled.find(|event| has_dumps(event));
     for (description, event) in descriptions.iter_mut().zip(events) {
         let attr = &mut description.attr;
-        if has_stacks(&event.event) && dumped.is_some() {
-            attr.sample_type |= SampleType::CALLCHAIN;
+        if has_dumps(&event.event) {
+            // As perf writes them.
         } else if has_stacks(&event.event) {
             let has_raw = attr.sample_type.contains(SampleType::RAW);
             attr.sample_type = sample_type.with(SampleType::RAW, has_raw);
@@ -465,7 +474,10 @@ pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) ->
     let mut expander = Expander::new(Layout::new(attr), id, traced.collect(), given);
     switches.into_iter().for_each(|switches| expander.add_switches(switches));
     // The sampled event's own id is that of perf's samples.
-    if events.iter().any(|event| is_sampled(&event.event) && has_dumps(&event.event)) {
+    let has_switches = expander.has_switches();
+    let is_dumped =
+        |event: &OpenEvent| is_sampled(&event.event, has_switches) && has_dumps(&event.event);
+    if events.iter().any(is_dumped) {
         expander.samples_go_by_carrier();
     }
     Some(expander)

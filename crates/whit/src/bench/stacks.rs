@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use whit_bench::core_pmu;
-use whit_bench::stacks::{Options, Program, compare, markdown};
+use whit_bench::stacks::{Moments, Options, Program, compare, markdown};
 
 use super::Results;
 use super::setup::SetupArgs;
@@ -28,6 +28,10 @@ pub(super) struct StacksArgs {
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 1999, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     frequency: u32,
 
+    /// Compare the stacks of context switches in place of samples, while something else runs on each CPU
+    #[arg(long, conflicts_with_all = ["event", "frequency"])]
+    switches: bool,
+
     /// Bytes of the stack in each dump
     #[arg(long, value_name = "BYTES", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(8..=65528))]
     stack_size: u32,
@@ -45,8 +49,13 @@ pub(super) fn run(args: &StacksArgs) -> Result<i32> {
     let options = Options {
         programs: args.programs.clone(),
         duration: Duration::from_millis(args.milliseconds),
-        event: args.event.clone().unwrap_or_else(core_pmu::default_event),
-        frequency_hz: args.frequency,
+        moments: match args.switches {
+            true => Moments::Switches,
+            false => Moments::Samples {
+                event: args.event.clone().unwrap_or_else(core_pmu::default_event),
+                frequency_hz: args.frequency,
+            },
+        },
         stack_bytes: args.stack_size,
         setup: args.setup.with_workloads(&programs)?,
     };
