@@ -1,0 +1,164 @@
+//! The engine's own events, and how all events stand in the recording.
+
+use std::collections::BTreeMap;
+
+use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
+use whit_perfdata::feature::EventDesc;
+
+use super::expand::{Expander, Given, Layout};
+use super::switches::{Switches, Whose};
+use super::wakes::WakeFormat;
+use crate::configure::ConfiguredEvent;
+use crate::error::CaptureError;
+use crate::event::{EventSpec, software};
+use crate::open::OpenEvent;
+use crate::options::{Engine, RecordOptions};
+use crate::ring_set::MappedRing;
+use crate::roots::Roots;
+use crate::tracing_data;
+
+/// What switches are called in the recording: perf's own event for them.
+pub const SWITCHES: &str = "context-switches";
+/// What the programs' stacks are called where perf's dumps of the same samples stand beside them. Those of
+/// switches are under [`SWITCHES`] as always.
+pub const COMPARED: &str = "bpf-stacks";
+
+/// Whether an event's overflows run the program. Where switches are told of, dumps are perf's of the same
+/// switches, to be compared.
+pub(super) fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
+    has_stacks(event) && !event.spec.is_tracepoint() && !(switches && has_dumps(event))
+}
+
+/// Whether its samples get stacks.
+fn has_stacks(event: &ConfiguredEvent) -> bool {
+    !event.is_side_band && !event.is_carrier && !event.spec.is_dummy()
+}
+
+/// The tracepoints of events, by number: the kernel calls a program once for all events of one.
+pub(super) fn traced_by(
+    events: &[OpenEvent],
+    roots: &Roots,
+) -> Result<BTreeMap<u32, String>, CaptureError> {
+    let specs = events.iter().map(|event| &event.event.spec).filter(|spec| spec.is_tracepoint());
+    specs.map(|spec| Ok((spec.config as u32, tracing_data::name_in(roots, spec)?))).collect()
+}
+
+/// The event by which the programs write.
+pub(crate) fn carrier(options: &RecordOptions) -> Option<ConfiguredEvent> {
+    (options.engine == Engine::Bpf).then(|| {
+        let spec = EventSpec::new("bpf-output", pmu_type::SOFTWARE, software::BPF_OUTPUT);
+        let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::RAW;
+        let mut attr = Attr {
+            pmu_type: spec.pmu_type,
+            config: spec.config,
+            sample_period_or_freq: 1,
+            sample_type,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        if let Some(clock) = options.clock {
+            attr.flags |= AttrFlags::USE_CLOCKID;
+            attr.clockid = clock.0;
+        }
+        ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: true }
+    })
+}
+
+/// The event that tells of mappings, forks and execs alone, at once.
+pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
+    let spec = EventSpec::side_band();
+    let attr = Attr {
+        pmu_type: spec.pmu_type,
+        config: spec.config,
+        sample_period_or_freq: 1,
+        sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
+        flags: AttrFlags::SAMPLE_ID_ALL
+            | AttrFlags::MMAP
+            | AttrFlags::MMAP2
+            | AttrFlags::COMM
+            | AttrFlags::COMM_EXEC
+            | AttrFlags::TASK
+            | AttrFlags::EXCLUDE_KERNEL
+            | AttrFlags::EXCLUDE_HV
+            | AttrFlags::WATERMARK,
+        wakeup: 1,
+        ..Attr::default()
+    };
+    let attr = Attr { flags: attr.flags.with(AttrFlags::INHERIT, inherit), ..attr };
+    ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: false }
+}
+
+/// Whether perf writes samples of its own, with dumps of stacks.
+fn has_dumps(sampled: &ConfiguredEvent) -> bool {
+    sampled.attr.sample_type.contains(SampleType::STACK_USER)
+}
+
+/// How events are described in the recording: sampled ones with what their samples get, the carrier as
+/// the event of switches. With dumps of stacks, the sampled one is perf's, and the carrier stands for
+/// the samples that the programs tell of.
+pub(crate) fn describe(
+    descriptions: &mut Vec<EventDesc>,
+    events: &[OpenEvent],
+    switches: bool,
+    wakes: Option<&WakeFormat>,
+) {
+    let Some(carrier) = events.iter().find(|event| event.event.is_carrier) else { return };
+    let layout = Layout::new(&carrier.event.attr);
+    let sample_type = layout.sample_type();
+    let mut sampled =
+        events.iter().map(|event| &event.event).filter(|event| is_sampled(event, switches));
+    let dumped = sampled.find(|event| has_dumps(event));
+    for (description, event) in descriptions.iter_mut().zip(events) {
+        let attr = &mut description.attr;
+        if has_dumps(&event.event) {
+            // As perf writes them.
+        } else if has_stacks(&event.event) {
+            let has_raw = attr.sample_type.contains(SampleType::RAW);
+            attr.sample_type = sample_type.with(SampleType::RAW, has_raw);
+        } else if let (true, Some(dumped)) = (event.event.is_carrier, dumped) {
+            attr.pmu_type = dumped.attr.pmu_type;
+            attr.config = dumped.attr.config;
+            attr.sample_type = sample_type;
+            description.name = COMPARED.to_owned();
+        } else if event.event.is_carrier && switches {
+            attr.config = software::CONTEXT_SWITCHES;
+            attr.sample_type = layout.raw_sample_type();
+            attr.flags |= AttrFlags::CONTEXT_SWITCH;
+            description.name = SWITCHES.to_owned();
+        }
+    }
+    descriptions.extend(wakes.map(|format| format.describe(layout, &carrier.event.attr)));
+}
+
+/// What makes ordinary records of what the programs write into a ring; `None` where they write
+/// nothing.
+pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) -> Option<Expander> {
+    let mut members = ring.members.iter();
+    let (event, instance) = members.find(|(event, _)| events[*event].event.is_carrier)?;
+    let carrier = &events[*event];
+    let id = carrier.instances[*instance].id;
+    let traced = ring.members.iter().filter_map(|(event, instance)| {
+        let event = &events[*event];
+        let tracepoint = event.event.spec.is_tracepoint().then_some(event.event.spec.config)?;
+        Some((event.instances[*instance].id, tracepoint as u32))
+    });
+    let attr = &carrier.event.attr;
+    let switches = || {
+        let cpu = u32::try_from(ring.cpu).ok()?;
+        let channel = given.channels.as_ref()?.of_cpu(cpu)?;
+        let bell = given.bells.get(&cpu).copied();
+        let whose = Whose { id, cpu, bell, is_cpu_wide: given.is_cpu_wide };
+        Some(Switches::new(channel, attr, whose, given.landmarks.clone()))
+    };
+    let switches = switches();
+    let mut expander = Expander::new(Layout::new(attr), id, traced.collect(), given);
+    switches.into_iter().for_each(|switches| expander.add_switches(switches));
+    // The sampled event's own id is that of perf's samples.
+    let has_switches = expander.has_switches();
+    let is_dumped =
+        |event: &OpenEvent| is_sampled(&event.event, has_switches) && has_dumps(&event.event);
+    if events.iter().any(is_dumped) {
+        expander.samples_go_by_carrier();
+    }
+    Some(expander)
+}

@@ -1,0 +1,98 @@
+//! What of a recording's options the engine that unwinds in the kernel takes, and what becomes of them.
+
+use whit_perfdata::attr::pmu_type;
+use whit_sys::clock::ClockId;
+use whit_sys::system::page_size;
+
+use crate::event::{EventSpec, software};
+use crate::options::{CallGraph, Engine, ExtraFields, RecordOptions, RingSize};
+use crate::target::Target;
+
+/// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
+/// busiest that were seen.
+const RING_BYTES: usize = 4 << 20;
+
+/// Why these options cannot be had with stacks that are unwound in the kernel.
+pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
+    let events = || options.events.iter().filter(|event| !event.is_dummy());
+    let sampled = events().count();
+    let call_graphs = || events().map(|event| event.call_graph.unwrap_or(options.call_graph));
+    let dumps = call_graphs().any(|call_graph| matches!(call_graph, CallGraph::Dwarf { .. }));
+    let has_branches = options.branches.is_some() || events().any(|event| event.branches.is_some());
+    let extra = ExtraFields { identifier: false, ..options.extra };
+    let other_clock = options.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
+    let checks: [(bool, &'static str); 14] = [
+        (
+            other_clock && options.switch_events,
+            "stamps switches by CLOCK_MONOTONIC: leave --clockid out",
+        ),
+        (sampled == 0 && !options.switch_events && !options.wakeups, "takes an event to sample"),
+        (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
+        (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
+        (dumps && options.engine == Engine::Auto, "needs no dumps of stacks"),
+        (
+            dumps && (sampled != 1 || events().any(EventSpec::is_tracepoint)),
+            "has dumps of stacks beside one event alone, which is no tracepoint",
+        ),
+        (
+            dumps && options.switch_events && !events().all(counts_switches),
+            "has dumps of stacks beside samples, or beside those of context-switches (-e \
+             software/config=0x3,period=1,name=dumps/) with --switch-events",
+        ),
+        (has_branches, "takes no branch records"),
+        (extra != ExtraFields::default() || options.cgroups, "takes no further fields of samples"),
+        (options.per_thread, "needs a ring for each CPU: leave --per-thread out"),
+        (options.overwrite, "cannot overwrite old samples"),
+        (options.data_addresses || options.raw, "takes no addresses of data and no raw data"),
+        (options.user_registers != 0 || options.interrupt_registers != 0, "takes no registers"),
+        (whit_types::Arch::native() != Some(whit_types::Arch::X86_64), "runs on x86-64 alone"),
+    ];
+    checks.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
+}
+
+/// Whether an event counts context switches.
+fn counts_switches(event: &EventSpec) -> bool {
+    event.pmu_type == pmu_type::SOFTWARE && event.config == software::CONTEXT_SWITCHES
+}
+
+/// How the sampled event gets its call chains.
+pub(super) fn call_graph(options: &RecordOptions) -> CallGraph {
+    let sampled = options.events.iter().find(|event| !event.is_dummy());
+    sampled.and_then(|event| event.call_graph).unwrap_or(options.call_graph)
+}
+
+/// What of the call graph is left to perf: dumps of stacks, to be compared with what the programs
+/// make of the same samples. Otherwise nothing.
+pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
+    options.call_graph = match call_graph(options) {
+        dumps @ CallGraph::Dwarf { .. } => dumps,
+        _ => CallGraph::None,
+    };
+    options.events.iter_mut().for_each(|event| event.call_graph = None);
+    let has_tracepoints = options.events.iter().any(EventSpec::is_tracepoint);
+    let is_large = options.switch_events
+        || options.wakeups
+        || has_tracepoints
+        || options.call_graph != CallGraph::None;
+    if is_large && options.ring_size == RingSize::Default {
+        options.ring_size = RingSize::Bytes(RING_BYTES);
+    }
+    // The programs have no other clock that perf has too.
+    if options.switch_events {
+        options.clock = Some(ClockId::MONOTONIC);
+    }
+}
+
+/// Whether of a process only some threads are recorded: those that are named, or that were there before.
+pub(super) fn has_few_threads(options: &RecordOptions) -> bool {
+    matches!(options.target, Target::Threads(_)) || !options.inherit
+}
+
+/// Bytes of a channel beside a ring: the same.
+pub(super) fn channel_bytes(ring_size: RingSize) -> usize {
+    match ring_size {
+        RingSize::Default => RING_BYTES,
+        RingSize::Pages(pages) => pages.saturating_mul(page_size()),
+        RingSize::Bytes(bytes) => bytes,
+    }
+}
