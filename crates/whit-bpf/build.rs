@@ -6,13 +6,14 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
-const HEADERS: [&str; 9] = [
+const HEADERS: [&str; 10] = [
     "bpf/channel.h",
     "bpf/kernel.h",
     "bpf/kernel_stack.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
     "bpf/switched.h",
+    "bpf/task_ids.h",
     "bpf/traced.h",
     "bpf/unwind.h",
     "bpf/woken.h",

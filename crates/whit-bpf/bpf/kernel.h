@@ -128,6 +128,27 @@ struct pt_regs {
 
 struct mm_struct;
 
+struct ns_common {
+	/* The namespace's number, as the links in /proc/PID/ns have it. */
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+/* A task's number in one namespace. */
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+/* Its numbers in all that it is in, from the outermost on. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct thread_info {
 	/* Since Linux 5.16; before, it is the task's. */
 	u32 cpu;
@@ -181,6 +202,8 @@ struct task_struct {
 	s32 pid;
 	s32 tgid;
 	s32 prio;
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
 	char comm[TASK_COMM_LEN];
 	/* Its kernel stack. */
 	void *stack;

@@ -54,11 +54,14 @@ const volatile struct {
 	u8 by_thread;
 	/* Words of a channel, less one. */
 	u32 channel_mask;
+	/* The recorder's PID namespace; 0 for the first of the machine. */
+	u32 pid_namespace;
 } settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
 
 #include "unwind.h"
 #include "channel.h"
 #include "kernel_stack.h"
+#include "task_ids.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */
@@ -738,7 +741,7 @@ int sampled(struct bpf_perf_event_data *ctx)
 		if (!record.is_user)
 			registers_of(task, &user);
 		record.user_stack =
-			user_stack(ctx, scratch, task->pid, process_of(task->tgid), &user);
+			user_stack(ctx, scratch, task->pid, process_of(pid_of(task)), &user);
 	}
 	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
 	/* Where this is 0, perf itself writes no sample. */
@@ -766,7 +769,7 @@ SEC("tp_btf/sched_process_fork")
 int forked(u64 *ctx)
 {
 	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
-	u32 from = parent->tgid, to = child->tgid;
+	u32 from = pid_of(parent), to = pid_of(child);
 	u64 process = process_of(from);
 
 	/* A new process has its parent's memory. */
@@ -782,7 +785,7 @@ SEC("tp_btf/sched_process_exec")
 int executed(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	u32 pid = task->tgid;
+	u32 pid = pid_of(task);
 	u64 *process = bpf_map_lookup_elem(&processes, &pid);
 
 	/* Nothing is known of its memory now. */

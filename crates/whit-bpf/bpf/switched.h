@@ -120,8 +120,8 @@ static ALWAYS_INLINE void tell_came(void *ctx, struct scratch *scratch, struct c
 	tell_timed(ctx, scratch, channel, &record);
 }
 
-/* Of a thread that goes: why, in the first word of its record. */
-static ALWAYS_INLINE u64 why_it_goes(u64 *ctx, struct task_struct *task)
+/* Of a thread that goes: why, as the first word of its record begins. */
+static ALWAYS_INLINE u32 why_it_goes(u64 *ctx, struct task_struct *task)
 {
 	u32 state = task->__state & 0xffff, flags = 0;
 
@@ -135,7 +135,7 @@ static ALWAYS_INLINE u64 why_it_goes(u64 *ctx, struct task_struct *task)
 		state = switch_state(ctx, state) & 0xffff;
 	if (ctx[0] & 1)
 		flags |= SWITCH_IS_WITHIN_KERNEL;
-	return CHANNEL_SWITCH | flags << 8 | state << 16 | (u64)task->pid << 32;
+	return CHANNEL_SWITCH | flags << 8 | state << 16;
 }
 
 /*
@@ -148,23 +148,23 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	struct scratch *scratch = scratch_of(OF_SWITCHES);
 	struct channel *channel = channel_of_cpu();
-	u32 tid = prev->pid, came = next->pid;
+	u32 tid = tid_of(prev), came = tid_of(next), next_pid = pid_of(next);
 
 	if (!scratch || !channel)
 		return 0;
 	u64 ran = scratch->running;
 	scratch->running = (u64)next;
 	scratch->is_seen = 1;
-	if (!tid)
+	if (!prev->pid)
 		scratch->counts.from_idle++;
 	if (!channel->is_open)
 		return 0;
-	u32 has_next = is_told_of(came, next->tgid);
-	u64 process = process_at_switch(prev->tgid), now = bpf_ktime_get_ns();
+	u32 pid = pid_of(prev), has_next = is_told_of(came, next_pid);
+	u64 process = process_at_switch(pid), now = bpf_ktime_get_ns();
 
 	if (!tid || !is_target(tid, process)) {
 		if (has_next)
-			tell_came(ctx, scratch, channel, came, next->tgid, now);
+			tell_came(ctx, scratch, channel, came, next_pid, now);
 		return 0;
 	}
 	scratch->counts.runs++;
@@ -173,7 +173,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 
 		scratch->counts.late++;
 		if (time)
-			tell_came(ctx, scratch, channel, tid, prev->tgid, time);
+			tell_came(ctx, scratch, channel, tid, pid, time);
 	}
 	u64 kernel_place = 0, user_place = 0;
 	if (settings.kernel_stacks)
@@ -185,13 +185,13 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 		user_place = user_stack_at_switch(scratch, tid, process, &user);
 	}
 	struct channel_record record = {
-		.what = why_it_goes(ctx, prev),
+		.what = why_it_goes(ctx, prev) | (u64)tid << 32,
 		.time = now,
-		.whose = (u32)prev->tgid | user_place << 32 | kernel_place << 48,
+		.whose = pid | user_place << 32 | kernel_place << 48,
 	};
 	if (has_next || settings.is_system_wide) {
 		record.what |= SWITCH_HAS_NEXT << 8;
-		record.next = (u32)next->tgid | (u64)came << 32;
+		record.next = next_pid | (u64)came << 32;
 	}
 	tell_timed(ctx, scratch, channel, &record);
 	return 0;
@@ -230,7 +230,7 @@ int came(void *ctx)
 	next = runqueue->curr;
 	if (!next)
 		return 0;
-	u32 tid = next->pid, pid = next->tgid;
+	u32 tid = tid_of(next), pid = pid_of(next);
 	scratch->running = (u64)next;
 	if (is_told_of(tid, pid))
 		tell_came(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());

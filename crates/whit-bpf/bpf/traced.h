@@ -26,7 +26,7 @@ int traced(void *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *scratch = scratch_of(OF_TRACES);
 	struct tell_trace record = { .kind = TELL_TRACE };
-	u64 process = process_of(task->tgid);
+	u64 process = process_of(pid_of(task));
 
 	/* The kernel writes no samples of a tracepoint whose program gives 0, to nobody. */
 	if (!scratch || !(settings.is_system_wide || process & PROCESS_IS_TARGET))

@@ -55,22 +55,23 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 {
 	struct task_struct *wakee = (void *)ctx[0], *waker = bpf_get_current_task_btf();
 	struct tell_wake record = { .kind = TELL_WAKE };
-	u64 process = process_of(waker->tgid), size = TELL_WAKE_BYTES;
+	u64 process = process_of(pid_of(waker)), size = TELL_WAKE_BYTES;
 	struct scratch *scratch = scratch_of(OF_WAKES);
 
 	if (!scratch)
 		return 0;
-	if (!is_target(wakee->pid, process_of(wakee->tgid)))
+	u32 tid = tid_of(wakee);
+	if (!tid || !is_target(tid, process_of(pid_of(wakee))))
 		return 0;
 	scratch->counts.runs++;
 	record.prio = wakee->prio;
-	record.tid = wakee->pid;
+	record.tid = tid;
 	if (__builtin_preserve_field_info(wakee->thread_info.cpu, BPF_FIELD_EXISTS))
 		record.target_cpu = wakee->thread_info.cpu;
 	else
 		record.target_cpu = wakee->cpu;
 	bpf_probe_read_kernel(record.comm, TASK_COMM_LEN, &wakee->comm);
-	if (!is_target(waker->pid, process)) {
+	if (!is_target(tid_of(waker), process)) {
 		record.flags = WAKE_HAS_NAME;
 		bpf_probe_read_kernel(record.waker_comm, TASK_COMM_LEN, &waker->comm);
 		size = TELL_WAKE_NAMED_BYTES;

@@ -8,6 +8,9 @@ use whit_sys::privilege::{self, Raised};
 
 use crate::roots::Roots;
 
+/// `PROC_PID_INIT_INO` (`include/linux/proc_ns.h`).
+const FIRST_NAMESPACE: u32 = 0xEFFF_FFFC;
+
 /// What `/proc/PID/status` says of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -54,6 +57,14 @@ impl Status {
 /// kernel makes.
 pub fn see_others() -> Raised {
     privilege::raise(&[Capability::SysPtrace])
+}
+
+/// The number of the PID namespace that this process is in; `None` for the first one of the machine, or
+/// where it is not said.
+pub fn namespace(roots: &Roots) -> Option<u32> {
+    let link = std::fs::read_link(roots.proc.join("self/ns/pid")).ok()?;
+    let number = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()?;
+    Some(number).filter(|number| *number != FIRST_NAMESPACE)
 }
 
 /// The ids of all processes, ascending.

@@ -94,6 +94,7 @@ impl Probe for SystemProbe {
         let options = StackOptions {
             is_system_wide: false,
             by_thread: true,
+            pid_namespace: None,
             kernel_stacks: true,
             user_stacks: true,
             memo: true,

@@ -134,6 +134,9 @@ pub struct StackOptions {
     pub is_system_wide: bool,
     /// Of targets, only the threads that are made known, and not their children.
     pub by_thread: bool,
+    /// The PID namespace whose numbers processes and threads have here and in records: what
+    /// `/proc/self/ns/pid` has. `None` for the first one of the machine.
+    pub pid_namespace: Option<u32>,
     /// With stacks of the kernel.
     pub kernel_stacks: bool,
     /// With stacks of user mode.

@@ -25,8 +25,8 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
 const CHANGED_BY_LOADER: u32 = 0;
 /// And since when switches are told of.
 const SWITCHES_SINCE: u32 = 2;
-/// Where the mask of channels begins in `settings`.
-const CHANNEL_MASK_AT: usize = 8;
+/// Where the words begin in `settings`: the mask of channels, and the namespace.
+const WORDS_AT: usize = 8;
 /// Programs that the kernel calls when processes come and change.
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 
@@ -323,12 +323,10 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                 ];
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));
-                    let mask = (ring_words as u32 - 1).to_ne_bytes();
-                    value
-                        .iter_mut()
-                        .skip(CHANNEL_MASK_AT)
-                        .zip(mask)
-                        .for_each(|(to, byte)| *to = byte);
+                    let words = [ring_words as u32 - 1, options.pid_namespace.unwrap_or(0)];
+                    let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+                    let places = value.iter_mut().skip(WORDS_AT);
+                    places.zip(bytes).for_each(|(to, byte)| *to = byte);
                 }
             }
             _ => {}

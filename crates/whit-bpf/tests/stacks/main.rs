@@ -16,6 +16,7 @@ fn load(memo: bool, all: bool) -> Result<Stacks, Skip> {
     let options = StackOptions {
         is_system_wide: false,
         by_thread: true,
+        pid_namespace: all.then_some(1),
         kernel_stacks: true,
         user_stacks: true,
         memo,

@@ -36,6 +36,7 @@ use crate::error::CaptureError;
 use crate::event::EventSpec;
 use crate::open::OpenEvent;
 use crate::options::{CallGraph, RecordOptions};
+use crate::processes;
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::target::Target;
@@ -90,6 +91,7 @@ impl StackEngine {
         let mut stacks = Stacks::load(&StackOptions {
             is_system_wide: matches!(options.target, Target::SystemWide(_)),
             by_thread: has_few_threads(options),
+            pid_namespace: processes::namespace(roots),
             kernel_stacks: !options.user_callchains_only,
             user_stacks: !options.kernel_callchains_only,
             memo: true,

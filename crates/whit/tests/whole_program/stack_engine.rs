@@ -179,6 +179,37 @@ fn one_thread_alone() {
     });
 }
 
+/// There processes have other numbers than those that programs in the kernel find first.
+#[test]
+fn in_a_pid_namespace_of_its_own() {
+    check("bpf_pid_namespace", || {
+        let (program, place) = (workload("pingpong")?, Place::new());
+        let mut recorder = Command::new("unshare");
+        recorder.args(["--pid", "--fork", "--mount-proc"]).arg(whit().get_program());
+        recorder.env("XDG_CACHE_HOME", place.0.path().join("cache"));
+        recorder.args(["record", "--engine=bpf", "--wakeups", "-e", "cpu-clock", "-o"]);
+        recorder.arg(place.data()).arg("--").arg(program);
+        let output = recorder.args(["--iterations", "5000", "--threads", "4"]).output();
+        let output = output.map_err(|error| Skip(format!("there is no unshare here: {error}")))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("unshare failed") || said.contains(REFUSAL) {
+            return Err(Skip(format!("no namespaces or no BPF here: {}", said.trim())));
+        }
+        assert!(output.status.success() && said.contains("; lost 0 "), "{said}");
+        let mut script = perf()?;
+        script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
+        let printed = text(script.arg(place.data()));
+        let count = |what: &str| printed.lines().filter(|line| line.contains(what)).count();
+        let (outs, ins) = (count("PERF_RECORD_SWITCH OUT"), count("PERF_RECORD_SWITCH IN"));
+        assert!(outs > 1000 && outs == count("context-switches:"), "{outs} switches: {said}");
+        // A thread that has ended has no number there any more.
+        assert!(ins.abs_diff(outs) <= 8, "{ins} {outs}");
+        let wakes = count("sched:sched_waking:");
+        assert!(wakes * 2 > outs && count("await_turn") * 3 > outs, "{wakes} {outs}: {said}");
+        Ok(())
+    });
+}
+
 /// Who called the wait of a switch: as `callers` prints it.
 fn caller(sample: &Sample) -> String {
     let letter = |function: &str| {
