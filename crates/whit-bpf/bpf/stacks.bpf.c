@@ -168,7 +168,8 @@ struct tell_sample {
 	u8 kind;
 	u8 is_user;
 	u16 unused;
-	u32 unused_too;
+	/* If nobody has told that the thread came: how long ago that was, in nanoseconds; else 0. */
+	u32 unseen_for;
 	u64 period;
 	/* 0: none. */
 	u64 user_stack;
@@ -197,7 +198,7 @@ struct counts {
 	u64 kernel_failures;
 	u64 kernel_memo_hits;
 	/* Switches out of the idle thread that the tracepoint tells of; threads that came and were seen only
-	 * as they went. */
+	 * later. */
 	u64 from_idle;
 	u64 late;
 	u64 reasons[UNWIND_REASONS];
@@ -711,6 +712,44 @@ static ALWAYS_INLINE u64 process_at_switch(u32 pid)
 	return known->process;
 }
 
+/* The runqueue of the CPU that a task is on; NULL where the kernel does not say. */
+static ALWAYS_INLINE struct rq *runqueue_of(struct task_struct *task)
+{
+	if (!core_field_exists(task->se.cfs_rq) || !core_field_exists(task->se.cfs_rq->rq))
+		return NULL;
+	return task->se.cfs_rq->rq;
+}
+
+/* When a thread that runs came onto its CPU; 0 where nobody knows, or switches were not told of then. */
+static ALWAYS_INLINE u64 came_at(struct task_struct *task, u64 now)
+{
+	struct rq *runqueue = runqueue_of(task);
+	u64 ran = 0;
+
+	if (!runqueue || !core_field_exists(task->sched_info.last_arrival))
+		return 0;
+	ran = runqueue->clock - task->sched_info.last_arrival;
+	return ran < now - changes_by(SWITCHES_SINCE) ? now - ran : 0;
+}
+
+/* How long ago the current thread came, in nanoseconds, where nobody has told of that; else 0. */
+static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
+{
+	struct scratch *switches = scratch_of(OF_SWITCHES);
+	struct rq *runqueue = runqueue_of(task);
+	u64 now = bpf_ktime_get_ns(), time;
+
+	/* An NMI may come in the middle of a switch. */
+	if (!switches || !switches->running || switches->running == (u64)task || !runqueue ||
+	    runqueue->curr != task || !is_target(tid_of(task), process))
+		return 0;
+	switches->running = (u64)task;
+	time = came_at(task, now);
+	if (!time)
+		return 0;
+	return now - time < 0xffffffff ? now - time : 0xffffffff;
+}
+
 /* `task_struct::__state` of a task that runs or may run (include/linux/sched.h). */
 #define TASK_RUNNING 0
 
@@ -737,11 +776,14 @@ int sampled(struct bpf_perf_event_data *ctx)
 	record.is_user = (user.cs & 3) != 0;
 	if (!record.is_user && settings.kernel_stacks)
 		record.kernel_stack = kernel_stack(ctx, scratch);
+	u64 process = process_of(pid_of(task));
+	record.unseen_for = unseen_for(task, process);
+	if (record.unseen_for)
+		scratch->counts.late++;
 	if (task->mm && settings.user_stacks) {
 		if (!record.is_user)
 			registers_of(task, &user);
-		record.user_stack =
-			user_stack(ctx, scratch, task->pid, process_of(pid_of(task)), &user);
+		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
 	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
 	/* Where this is 0, perf itself writes no sample. */

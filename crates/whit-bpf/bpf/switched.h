@@ -87,26 +87,6 @@ static ALWAYS_INLINE u32 is_told_of(u32 tid, u32 pid)
 	return tid && is_target(tid, process_at_switch(pid));
 }
 
-/* The runqueue of the CPU that a task is on; NULL where the kernel does not say. */
-static ALWAYS_INLINE struct rq *runqueue_of(struct task_struct *task)
-{
-	if (!core_field_exists(task->se.cfs_rq) || !core_field_exists(task->se.cfs_rq->rq))
-		return NULL;
-	return task->se.cfs_rq->rq;
-}
-
-/* When a thread that runs came onto its CPU; 0 where nobody knows, or switches were not told of then. */
-static ALWAYS_INLINE u64 came_at(struct task_struct *task, u64 now)
-{
-	struct rq *runqueue = runqueue_of(task);
-	u64 ran = 0;
-
-	if (!runqueue || !core_field_exists(task->sched_info.last_arrival))
-		return 0;
-	ran = runqueue->clock - task->sched_info.last_arrival;
-	return ran < now - changes_by(SWITCHES_SINCE) ? now - ran : 0;
-}
-
 /* A thread comes that nothing was told of yet. */
 static ALWAYS_INLINE void tell_came(void *ctx, struct scratch *scratch, struct channel *channel,
 				    u32 tid, u32 pid, u64 time)

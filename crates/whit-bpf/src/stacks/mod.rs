@@ -85,7 +85,7 @@ pub struct Counts {
     pub kernel_memo_hits: u64,
     /// Switches out of the idle thread that the tracepoint told of, whoever is recorded.
     pub from_idle: u64,
-    /// Threads that nobody saw coming, only going.
+    /// Threads that nobody saw coming, only later: at a sample, or as they went.
     pub late: u64,
     /// Ends of walks, by the number of the reason.
     pub reasons: [u64; StopReason::ALL.len()],

@@ -61,6 +61,9 @@ pub struct SampleRecord {
     pub kernel_stack: Option<StackHash>,
     /// perf's id of the event that it is of; 0 where the kernel did not show it.
     pub event_id: u64,
+    /// Nobody has told that the thread came, so many nanoseconds ago. 0: somebody has, or switches are
+    /// not told of.
+    pub unseen_for_ns: u32,
 }
 
 /// The stacks of a tracepoint's hit.
@@ -119,6 +122,7 @@ impl<'a> Told<'a> {
                 user_stack: stack(16)?,
                 kernel_stack: stack(24)?,
                 event_id: word(32)?,
+                unseen_for_ns: half(4)?,
             }),
             TRACE => Told::Trace(TraceRecord {
                 tracepoint: half(4)?,
@@ -157,7 +161,7 @@ mod tests {
         assert_eq!(told.frames().collect::<Vec<_>>(), [10, 11]);
         assert_eq!(Told::parse(&stack[..31]), None);
 
-        let mut sample = vec![2, 1, 0, 0, 0, 0, 0, 0];
+        let mut sample = vec![2, 1, 0, 0, 5, 1, 0, 0];
         [200_000u64, 0, 7, 88].iter().for_each(|word| sample.extend(word.to_ne_bytes()));
         let wanted = SampleRecord {
             is_user: true,
@@ -165,6 +169,7 @@ mod tests {
             user_stack: None,
             kernel_stack: Some(StackHash(7)),
             event_id: 88,
+            unseen_for_ns: 261,
         };
         assert_eq!(Told::parse(&sample), Some(Told::Sample(wanted)));
 

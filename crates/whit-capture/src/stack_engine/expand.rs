@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use whit_bpf::stacks::StopReason;
-use whit_bpf::stacks::channel::Channels;
+use whit_bpf::stacks::channel::{Channels, Thread};
 use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
@@ -324,6 +324,10 @@ impl Expander {
 
     fn sample(&mut self, prefix: &Prefix, sample: &SampleRecord, out: &mut Vec<u8>) {
         self.counts.records += 1;
+        if let (Some(switches), 1..) = (&self.switches, sample.unseen_for_ns) {
+            let thread = Thread { pid: prefix.pid_tid as u32, tid: (prefix.pid_tid >> 32) as u32 };
+            switches.came(thread, prefix.time.saturating_sub(sample.unseen_for_ns.into()), out);
+        }
         let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
         let id = if self.is_beside_perf { self.carrier } else { sample.event_id };

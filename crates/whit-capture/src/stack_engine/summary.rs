@@ -137,7 +137,7 @@ impl fmt::Display for StackSummary {
             (self.expand.unreadable, "records cannot be read"),
             (self.expand.without_stacks, "samples of tracepoints without their stacks"),
             (self.sum(|of| of.kernel_failures), "stacks the kernel would not give"),
-            (self.switches.late, "threads seen only as they went"),
+            (self.sum(|of| of.late), "threads whose coming the kernel hid"),
             (self.follow.lost_records, "records of mappings lost"),
             (self.follow.refused, "descriptions of processes refused"),
             (self.follow.tables.refused, "tables refused"),

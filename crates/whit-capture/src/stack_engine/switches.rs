@@ -109,6 +109,12 @@ impl Switches {
         }
     }
 
+    /// Appends that a thread came, maybe a while ago.
+    pub(crate) fn came(&self, thread: Thread, time: u64, out: &mut Vec<u8>) {
+        let idle = Thread { pid: 0, tid: 0 };
+        self.record(thread, Some(idle), time.max(self.settled), 0, out);
+    }
+
     /// Appends the switches behind all records of the ring, until these are `enough_bytes`. Whether there are
     /// more.
     pub(crate) fn rest(
@@ -160,10 +166,7 @@ impl Switches {
                     self.record(next, Some(thread), time_ns, 0, out);
                 }
             }
-            Some(Record::Came { time_ns, thread }) => {
-                let idle = Thread { pid: 0, tid: 0 };
-                self.record(thread, Some(idle), time_ns.max(self.settled), 0, out);
-            }
+            Some(Record::Came { time_ns, thread }) => self.came(thread, time_ns, out),
             Some(Record::Lost { time_ns, count }) => {
                 let untold = count.saturating_sub(std::mem::take(&mut self.lost_early));
                 if untold > 0 {

@@ -33,7 +33,7 @@ fn expander() -> Expander {
 }
 
 /// A record of the carrier, as the kernel writes it: padded to whole words.
-fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
+pub(in crate::stack_engine) fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
     let mut body: Vec<u8> =
         [CARRIER, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
     let size = (told.len() + 4).next_multiple_of(8) - 4;
@@ -50,7 +50,8 @@ fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
     told
 }
 
-fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
+/// What is told of a sample: in user mode where there is no stack of the kernel.
+pub(in crate::stack_engine) fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
     let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
     [200_000, user, kernel, event].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
     told.extend([0; 4]);
@@ -67,7 +68,8 @@ fn expand(expander: &mut Expander, bytes: &[u8], seam: usize) -> Vec<u8> {
     out
 }
 
-fn thread(pid: u64, tid: u64) -> u64 {
+/// Process and thread as one word.
+pub(in crate::stack_engine) fn thread(pid: u64, tid: u64) -> u64 {
     tid << 32 | pid
 }
 

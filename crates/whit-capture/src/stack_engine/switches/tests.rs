@@ -7,7 +7,7 @@ use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
 use super::*;
-use crate::stack_engine::expand::tests::{CARRIER, attr};
+use crate::stack_engine::expand::tests::{CARRIER, attr, sample, tell, thread};
 use crate::stack_engine::expand::{Expander, Given};
 use crate::stack_engine::schedule::tests::{IN_SCHEDULE, landmarks};
 
@@ -84,21 +84,25 @@ impl Cpu {
 
 /// Records as perf's readers see them.
 fn shown(mut rest: &[u8]) -> Vec<String> {
-    let mut described = attr();
-    described.sample_type = Layout::new(&described).raw_sample_type();
-    let layout = SampleLayout::new(&described);
+    let layout = |id: u64| {
+        let (mut described, layout) = (attr(), Layout::new(&attr()));
+        let is_switch = id == CARRIER;
+        described.sample_type =
+            if is_switch { layout.raw_sample_type() } else { layout.sample_type() };
+        SampleLayout::new(&described)
+    };
     let mut seen = Vec::new();
     while let Some((record, tail)) = RawRecord::split(rest) {
         rest = tail;
         let word = |at: usize| u64::from_le_bytes(record.body[at..at + 8].try_into().unwrap());
         seen.push(match record.header.kind {
             record_type::SAMPLE => {
-                let sample = layout.parse(record.body).unwrap();
+                let sample = layout(word(0)).parse(record.body).unwrap();
                 let chain: Vec<u64> = sample.callchain.iter().collect();
                 let (pid, tid) = sample.pid_tid.unwrap();
                 let head = (sample.id.unwrap(), pid.0, tid.0, sample.time.unwrap().0);
                 let (ip, period) = (sample.ip.unwrap().0, sample.period.unwrap());
-                format!("{head:?} {ip:x} {period} {chain:x?} {:x?}", sample.raw.unwrap())
+                format!("{head:?} {ip:x} {period} {chain:x?} {:x?}", sample.raw.unwrap_or_default())
             }
             record_type::LOST => format!("lost {} at {}", word(8), word(24)),
             record_type::SWITCH_CPU_WIDE => {
@@ -231,6 +235,19 @@ fn who_is_seen_late_came_no_earlier_than_what_readers_are_done_with() {
     cpu.put(&[CAME | 12 << 32, 150, 11]);
     cpu.put(&[CAME | 13 << 32, 250, 11]);
     assert_eq!(cpu.read(&[]), ["11/12 came at 200", "11/13 came at 250"]);
+}
+
+#[test]
+fn a_sample_tells_of_a_thread_that_came_unseen() {
+    let mut cpu = Cpu::new(false);
+    let (mut ring, mut told) = (Vec::new(), sample(5, 0, 0));
+    told[4..8].copy_from_slice(&400u32.to_ne_bytes());
+    tell(&mut ring, thread(11, 12), 1000, &told);
+    let seen = cpu.read(&ring);
+    assert_eq!(seen[0], "11/12 came at 600");
+    assert!(seen.len() == 2 && seen[1].starts_with("(5, 11, 12, 1000)"), "{seen:?}");
+    tell(&mut ring, thread(11, 12), 1000, &sample(5, 0, 0));
+    assert_eq!(cpu.read(&ring[ring.len() / 2..]).len(), 1);
 }
 
 #[test]
