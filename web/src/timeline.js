@@ -29,12 +29,27 @@ export function stretchTip(timeline, index) {
     lines.push(line(`${formatCount(timeline.count[index])} intervals: ${parts.join(', ')}`));
   }
   if (timeline.reason[index] > 0) {
-    lines.push(line(timeline.reasons[timeline.reason[index] - 1]));
+    lines.push(stackLine(timeline.reasons[timeline.reason[index] - 1]));
+  }
+  if (timeline.waker[index] > 0) {
+    lines.push(...wakerLines(timeline, index));
   }
   if (timeline.lossy[index] > 0) {
     lines.push(line('lossy: records were lost meanwhile'));
   }
   return lines;
+}
+
+const stackLine = (text) => el('div', { class: 'tip-code' }, text);
+
+/** Who ended a wait: when, and at which call stack. */
+function wakerLines({ wakers, reasons, waker, blockedNs, durationNs }, index) {
+  const number = waker[index] - 1;
+  const runnable = formatDuration(durationNs[index] - blockedNs[index]);
+  const name = wakers.names[wakers.name[number]];
+  const woken = `woken after ${formatDuration(blockedNs[index])} by ${name}, then runnable for ${runnable}`;
+  const stack = wakers.reason[number] > 0 ? [stackLine(reasons[wakers.reason[number] - 1])] : [];
+  return [el('div', {}, woken), ...stack];
 }
 
 const activityColour = (activity, paint) => (paint.gap === '#ffffff' ? activity.light : activity.dark);

@@ -51,6 +51,11 @@ test('the time line tells what is under the pointer', () => open('waits', '', as
   }
   await page.mouse.move(...await point(page, 0, 15 / 110));
   await untilText(page, '.tooltip:not([hidden])', /pingpong 11: waiting[^]*from 10.0 ms for 10.0 ms[^]*CPU 0[^]*schedule ← futex_wait/);
+  await untilText(page, '.tooltip:not([hidden])', /woken after 9.00 ms by pingpong 12, then runnable for 1.00 ms\s+try_to_wake_up ← futex_wake/);
+  await page.mouse.move(...await point(page, 0, 35 / 110));
+  await untilText(page, '.tooltip:not([hidden])', /woken after 9.00 ms by an interrupt of pingpong 13, then runnable for 1.00 ms$/);
+  await page.mouse.move(...await point(page, 0, 95 / 110));
+  assert.doesNotMatch(await untilText(page, '.tooltip:not([hidden])', /from 90.0 ms/), /woken/);
   await page.mouse.move(...await point(page, 2, 60 / 110));
   await untilText(page, '.tooltip:not([hidden])', /pingpong 13: preempted[^]*from 50.0 ms for 20.0 ms[^]*CPU 2[^]*irqentry_exit[^]*lossy/);
   await page.mouse.move(...await point(page, 2, 80 / 110));

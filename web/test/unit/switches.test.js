@@ -55,3 +55,22 @@ test('the stretch under a moment', () => {
   assert.equal(timeline.lossy[lossy], 1);
   assert.match(timeline.reasons[timeline.reason[lossy] - 1], /^schedule ← irqentry_exit ← compute/);
 });
+
+test('who woke a thread, each waker once', () => {
+  const { timeline } = switches;
+  const { wakers } = timeline;
+  assert.deepEqual(wakers.names, ['pingpong 12', 'an interrupt of pingpong 13', 'pingpong 11']);
+  const woken = (thread, ms) => {
+    const index = stretchAt(timeline, thread, ms * MS);
+    const waker = timeline.waker[index] - 1;
+    const reason = wakers.reason[waker];
+    return waker < 0 ? null : [wakers.names[wakers.name[waker]], reason > 0 ? timeline.reasons[reason - 1] : '', timeline.blockedNs[index] / MS];
+  };
+  const stack = 'try_to_wake_up ← futex_wake ← do_syscall_64 ← syscall ← pass_token ← start_thread';
+  assert.deepEqual(woken(0, 15), ['pingpong 12', stack, 9]);
+  assert.deepEqual(woken(1, 25), ['pingpong 11', stack, 9]);
+  assert.deepEqual(woken(0, 35), ['an interrupt of pingpong 13', '', 9]);
+  // Who ran, was preempted, or waits until the end without being woken.
+  assert.deepEqual([woken(0, 5), woken(2, 55), woken(0, 95)], [null, null, null]);
+  assert.equal(timeline.reasons.filter((reason) => reason === stack).length, 1);
+});

@@ -173,6 +173,9 @@ impl Namer<'_, '_> {
             activity: piece.activity,
             cpu: piece.cpu,
             node: self.node(piece.stack),
+            woken: piece
+                .waker
+                .map(|by| (by.time, self.waker(by.thread, by.stack, by.from_interrupt))),
             parts_ns: piece.parts_ns,
             count: piece.count,
             trust: piece.trust,

@@ -219,6 +219,8 @@ pub struct Stretch {
     pub cpu: Option<CpuId>,
     /// Call stack of the switch that begins a wait; otherwise [`NodeId::NONE`].
     pub node: NodeId,
+    /// Of one wait, when the thread was woken, and by whom.
+    pub woken: Option<(TimestampNs, Waker)>,
     /// Of mixed ones, the time of each activity: running, preempted, waiting.
     pub parts_ns: [u64; 3],
     /// Intervals in it.

@@ -3,7 +3,7 @@
 use super::fact::{StackRef, WaitKind};
 use super::interval::{Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
 use super::model::{Activity, SwitchSums};
-use super::timeline::{Piece, TimelineSums};
+use super::timeline::{Piece, PieceWaker, TimelineSums};
 use crate::aggregate::Interner;
 use crate::load::LoadOptions;
 use crate::process::ProcessModel;
@@ -216,7 +216,13 @@ impl Sink for SwitchTotals<'_> {
             };
             let span = (switch.out, duration_ns);
             let piece = Piece::one(activity, span, switch.cpu, switch.stack, trust);
-            self.timeline.add(thread, piece);
+            let waker = switch.woken.map(|woken| PieceWaker {
+                time: woken.time,
+                thread: waker,
+                stack: woken.stack,
+                from_interrupt: woken.from_interrupt,
+            });
+            self.timeline.add(thread, Piece { waker, ..piece });
         }
     }
 

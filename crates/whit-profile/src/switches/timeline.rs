@@ -13,6 +13,15 @@ use whit_types::{CpuId, TimestampNs};
 /// The first grain.
 const FIRST_GRAIN_NS: u64 = 1_000;
 
+/// Who ended a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PieceWaker {
+    pub(crate) time: TimestampNs,
+    pub(crate) thread: u32,
+    pub(crate) stack: StackRef,
+    pub(crate) from_interrupt: bool,
+}
+
 /// An interval, or several short ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
@@ -21,13 +30,14 @@ pub(crate) struct Piece {
     pub(crate) activity: Activity,
     pub(crate) cpu: Option<CpuId>,
     pub(crate) stack: StackRef,
+    pub(crate) waker: Option<PieceWaker>,
     pub(crate) parts_ns: [u64; 3],
     pub(crate) count: u64,
     pub(crate) trust: Trust,
 }
 
 impl Piece {
-    /// One interval.
+    /// One interval, with no waker.
     pub(crate) fn one(
         activity: Activity,
         (start, duration_ns): (TimestampNs, u64),
@@ -39,7 +49,8 @@ impl Piece {
         if let Some(part) = parts_ns.get_mut(activity as usize) {
             *part = duration_ns;
         }
-        Piece { start, duration_ns, activity, cpu, stack, parts_ns, count: 1, trust }
+        let waker = None;
+        Piece { start, duration_ns, activity, cpu, stack, waker, parts_ns, count: 1, trust }
     }
 
     fn end(&self) -> TimestampNs {
@@ -59,7 +70,7 @@ impl Piece {
         if !goes_on {
             self.activity = Activity::Mixed;
             self.cpu = self.cpu.filter(|_| self.cpu == next.cpu);
-            self.stack = StackRef::NONE;
+            (self.stack, self.waker) = (StackRef::NONE, None);
             self.count += next.count;
         }
         self.duration_ns = end.since(self.start);
@@ -153,6 +164,22 @@ mod tests {
         let (all, grain) = line.finish();
         let [(1, pieces)] = &all[..] else { panic!("{all:?}") };
         assert_eq!((pieces.len(), pieces[0].duration_ns, pieces[0].count, grain), (2, 10, 1, 0));
+    }
+
+    #[test]
+    fn what_is_joined_has_no_waker() {
+        let waker = PieceWaker {
+            time: TimestampNs(3),
+            thread: 7,
+            stack: StackRef::NONE,
+            from_interrupt: false,
+        };
+        let mut line = TimelineSums::new(1);
+        line.add(1, Piece { waker: Some(waker), ..piece(Activity::Waiting, 0, 5) });
+        assert_eq!(line.by_thread[&1][0].waker, Some(waker));
+        line.add(1, piece(Activity::Running, 5, 5));
+        let (all, _) = line.finish();
+        assert_eq!((all[0].1[0].activity, all[0].1[0].waker), (Activity::Mixed, None));
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use whit_profile::model::{NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    Activity, Sources, Stretch, SwitchRow, SwitchSums, Switches, Timeline, Trust,
+    Activity, Sources, Stretch, SwitchRow, SwitchSums, Switches, Timeline, Trust, Waker,
 };
 use whit_types::{CpuId, TimestampNs};
 
@@ -23,6 +23,14 @@ pub(crate) fn profile() -> (Profile, Switches) {
         "k|do_syscall_64",
         "k|futex_wait",
         "k|schedule",
+    ]);
+    let waking = builder.stack([
+        "c|start_thread",
+        "u|pass_token",
+        "c|syscall",
+        "k|do_syscall_64",
+        "k|futex_wake",
+        "k|try_to_wake_up",
     ]);
     let preempted = builder.stack(["c|start_thread", "u|compute", "k|irqentry_exit", "k|schedule"]);
     let computing = builder.stack(["c|start_thread", "u|compute"]);
@@ -49,11 +57,19 @@ pub(crate) fn profile() -> (Profile, Switches) {
         row(busy, computing, SwitchSums { cpu_ns: 90 * MS, ..SwitchSums::default() }),
     ];
     let mut stretches = Vec::new();
-    for (thread, offset) in [(ping, 0), (pong, 10)] {
+    // A timer wakes who waits for the second time; what ended the last waits is not recorded.
+    for (thread, offset, partner) in [(ping, 0, pong), (pong, 10, ping)] {
         for turn in 0..5 {
             let at = offset + turn * 20;
             stretches.push(stretch(thread, at, 10, Activity::Running, NodeId::NONE));
-            stretches.push(stretch(thread, at + 10, 10, Activity::Waiting, futex));
+            let waker = match turn {
+                1 => Some(Waker { thread: busy, node: NodeId::NONE, from_interrupt: true }),
+                4 => None,
+                _ => Some(Waker { thread: partner, node: waking, from_interrupt: false }),
+            };
+            let woken = waker.map(|waker| (TimestampNs(BEGIN + (at + 19) * MS), waker));
+            let waiting = stretch(thread, at + 10, 10, Activity::Waiting, futex);
+            stretches.push(Stretch { woken, ..waiting });
         }
     }
     stretches.push(stretch(busy, 0, 50, Activity::Running, NodeId::NONE));
@@ -69,6 +85,7 @@ pub(crate) fn profile() -> (Profile, Switches) {
         sources: Sources {
             records: true,
             stacks: true,
+            wakeups: true,
             samples: Some(event),
             ..Sources::default()
         },
@@ -93,6 +110,7 @@ fn stretch(thread: ThreadId, at: u64, length: u64, activity: Activity, node: Nod
         activity,
         cpu: Some(CpuId(thread.0)),
         node,
+        woken: None,
         parts_ns,
         count: 1,
         trust: Trust::Whole,

@@ -56,6 +56,9 @@ pub(super) fn check_switches(p: &Profile, switches: &Switches) -> Result<(), Htm
     nodes("switches").check(rows.iter().map(|r| r.node.0.wrapping_add(1)))?;
     column("time line", "threads", threads).check(line.iter().map(|s| s.thread.0))?;
     nodes("time line").check(line.iter().map(|s| s.node.0.wrapping_add(1)))?;
+    let wakers = || line.iter().filter_map(|s| Some(s.woken?.1));
+    column("wakers", "threads", threads).check(wakers().map(|waker| waker.thread.0))?;
+    nodes("wakers").check(wakers().map(|waker| waker.node.0.wrapping_add(1)))?;
     column("switches", "events", p.events.len())
         .check(switches.sources.samples.iter().map(|event| event.0))
 }

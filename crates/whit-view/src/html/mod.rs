@@ -23,6 +23,7 @@ mod switches;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::io::{self, Write};
 

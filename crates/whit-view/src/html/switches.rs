@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use whit_profile::model::{NodeId, Profile};
-use whit_profile::switches::{SwitchSums, Switches, Trust};
+use whit_profile::model::Profile;
+use whit_profile::switches::{SwitchSums, Switches};
 
 use super::columns;
 use super::tables::bounded_name;
+use super::timeline::{self, TimelineColumns};
 use crate::hists::ChainOrder;
 use crate::switches::{Place, StackTree, Stacks, SwitchViewOptions, is_shown, summary_lines};
 
@@ -19,8 +20,6 @@ const MAX_TREE_NODES: usize = 20_000;
 /// Share, in percent, below which nodes are left out first where there are too many; doubled until
 /// the rest fits.
 const FIRST_PERCENT: f64 = 0.001;
-/// Frames of a stack that a stretch of the time line names.
-const MAX_REASON_FRAMES: usize = 12;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,28 +47,6 @@ struct TreeColumns {
     left_out: usize,
 }
 
-/// Stretches by thread and time; `cpu` and `reason` 0 are none, others are one more.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TimelineColumns {
-    threads: Vec<String>,
-    reasons: Vec<String>,
-    thread: String,
-    start_ns: String,
-    duration_ns: String,
-    activity: String,
-    cpu: String,
-    reason: String,
-    lossy: String,
-    count: String,
-    running_ns: String,
-    preempted_ns: String,
-    waiting_ns: String,
-    span_ns: u64,
-    grain_ns: u64,
-    max_stretches: usize,
-}
-
 /// The block of a profile whose indices were checked.
 pub(super) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
     let options = SwitchViewOptions::default();
@@ -77,7 +54,7 @@ pub(super) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
     let mut names = Names::default();
     let mut tree = |order| tree(&StackTree::new(stacks, switches, order), profile, &mut names);
     let (callee, caller) = (tree(ChainOrder::Callee), tree(ChainOrder::Caller));
-    let timeline = timeline(stacks, switches);
+    let timeline = timeline::columns(stacks, switches);
     let facts = summary_lines(profile, switches, &options);
     SwitchBlock { facts, names: names.list, callee, caller, timeline }
 }
@@ -136,57 +113,4 @@ fn shown_nodes(tree: &StackTree, percent: f64) -> Vec<(u32, u64)> {
         work.extend(children.filter(|node| is_shown(node)).map(|node| (*node, Some(at))));
     }
     shown
-}
-
-fn timeline(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
-    let profile = stacks.profile();
-    let (mut threads, mut thread_numbers) = (Vec::new(), HashMap::new());
-    let (mut reasons, mut reason_numbers) = (Vec::new(), HashMap::new());
-    let all = &switches.timeline.stretches;
-    let begin = switches.span.map_or(0, |(first, _)| first.0);
-    let (mut thread, mut reason) = (Vec::new(), Vec::new());
-    for stretch in all {
-        thread.push(*thread_numbers.entry(stretch.thread).or_insert_with(|| {
-            let info = &profile.threads[stretch.thread.index()];
-            let comm = bounded_name(&profile.comms[info.comm.index()]);
-            threads.push(format!("{comm} {}", info.tid.0));
-            threads.len() as u64 - 1
-        }));
-        let number = (stretch.node != NodeId::NONE).then(|| {
-            *reason_numbers.entry(stretch.node).or_insert_with(|| {
-                reasons.push(reason_text(stacks, stretch.node));
-                reasons.len() as u64
-            })
-        });
-        reason.push(number.unwrap_or(0));
-    }
-    let column = |value: &dyn Fn(&whit_profile::switches::Stretch) -> u64| {
-        columns::plain(all.iter().map(value))
-    };
-    TimelineColumns {
-        threads,
-        reasons,
-        thread: columns::plain(thread.into_iter()),
-        start_ns: column(&|stretch| stretch.start.0.saturating_sub(begin)),
-        duration_ns: column(&|stretch| stretch.duration_ns),
-        activity: column(&|stretch| stretch.activity as u64),
-        cpu: column(&|stretch| stretch.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
-        reason: columns::plain(reason.into_iter()),
-        lossy: column(&|stretch| u64::from(stretch.trust == Trust::Lossy)),
-        count: column(&|stretch| stretch.count),
-        running_ns: column(&|stretch| stretch.parts_ns[0]),
-        preempted_ns: column(&|stretch| stretch.parts_ns[1]),
-        waiting_ns: column(&|stretch| stretch.parts_ns[2]),
-        span_ns: switches.span.map_or(0, |(first, last)| last.since(first)),
-        grain_ns: switches.timeline.grain_ns,
-        max_stretches: switches.timeline.max_stretches,
-    }
-}
-
-fn reason_text(stacks: Stacks<'_>, node: NodeId) -> String {
-    let frames = stacks.frames(node);
-    let names: Vec<_> =
-        frames.iter().take(MAX_REASON_FRAMES).map(|f| f.name(stacks.profile())).collect();
-    let more = if frames.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
-    bounded_name(&format!("{}{more}", names.join(" ← "))).into_owned()
 }

@@ -1,0 +1,181 @@
+//! The page's time lines of threads. `web/src/switches.js` reads what this writes.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use serde::Serialize;
+use whit_profile::model::{NodeId, Profile, ThreadId};
+use whit_profile::switches::{Stretch, Switches, Trust, Waker};
+
+use super::columns;
+use super::tables::bounded_name;
+use crate::switches::Stacks;
+
+/// Frames of a stack that a stretch of the time line names.
+const MAX_REASON_FRAMES: usize = 12;
+
+/// Stretches by thread and time; `cpu`, `reason` and `waker` 0 are none, others are one more.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TimelineColumns {
+    threads: Vec<String>,
+    reasons: Vec<String>,
+    wakers: WakerColumns,
+    thread: String,
+    start_ns: String,
+    duration_ns: String,
+    activity: String,
+    cpu: String,
+    reason: String,
+    waker: String,
+    /// From the beginning of a wait until it was woken.
+    blocked_ns: String,
+    lossy: String,
+    count: String,
+    running_ns: String,
+    preempted_ns: String,
+    waiting_ns: String,
+    span_ns: u64,
+    grain_ns: u64,
+    max_stretches: usize,
+}
+
+/// Wakers, each once: its name, and its stack as a reason.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WakerColumns {
+    names: Vec<String>,
+    name: String,
+    reason: String,
+}
+
+pub(super) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
+    let profile = stacks.profile();
+    let all = &switches.timeline.stretches;
+    let begin = switches.span.map_or(0, |(first, _)| first.0);
+    let mut threads = Interned::default();
+    let mut reasons = Reasons::default();
+    let mut wakers = Wakers::default();
+    let thread: Vec<_> = all
+        .iter()
+        .map(|stretch| threads.number(stretch.thread, || thread_text(profile, stretch.thread)))
+        .collect();
+    let reason: Vec<_> = all.iter().map(|stretch| reasons.number(stacks, stretch.node)).collect();
+    let waker: Vec<_> = all
+        .iter()
+        .map(|stretch| {
+            stretch.woken.map_or(0, |(_, waker)| wakers.number(waker, &mut reasons, stacks) + 1)
+        })
+        .collect();
+    let column = |value: &dyn Fn(&Stretch) -> u64| columns::plain(all.iter().map(value));
+    TimelineColumns {
+        threads: threads.values,
+        reasons: reasons.texts.values,
+        wakers: wakers.columns(),
+        thread: columns::plain(thread.into_iter()),
+        start_ns: column(&|stretch| stretch.start.0.saturating_sub(begin)),
+        duration_ns: column(&|stretch| stretch.duration_ns),
+        activity: column(&|stretch| stretch.activity as u64),
+        cpu: column(&|stretch| stretch.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
+        reason: columns::plain(reason.into_iter()),
+        waker: columns::plain(waker.into_iter()),
+        blocked_ns: column(&blocked_ns),
+        lossy: column(&|stretch| u64::from(stretch.trust == Trust::Lossy)),
+        count: column(&|stretch| stretch.count),
+        running_ns: column(&|stretch| stretch.parts_ns[0]),
+        preempted_ns: column(&|stretch| stretch.parts_ns[1]),
+        waiting_ns: column(&|stretch| stretch.parts_ns[2]),
+        span_ns: switches.span.map_or(0, |(first, last)| last.since(first)),
+        grain_ns: switches.timeline.grain_ns,
+        max_stretches: switches.timeline.max_stretches,
+    }
+}
+
+/// Texts, each once, by what they stand for.
+struct Interned<K> {
+    numbers: HashMap<K, u64>,
+    values: Vec<String>,
+}
+
+impl<K> Default for Interned<K> {
+    fn default() -> Self {
+        Interned { numbers: HashMap::new(), values: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash> Interned<K> {
+    fn number(&mut self, key: K, text: impl FnOnce() -> String) -> u64 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.values.push(text());
+            self.values.len() as u64 - 1
+        })
+    }
+}
+
+/// Call stacks. Many are the same as far as they are shown.
+#[derive(Default)]
+struct Reasons {
+    numbers: HashMap<NodeId, u64>,
+    texts: Interned<String>,
+}
+
+impl Reasons {
+    /// One more than its place; 0 where no stack was recorded.
+    fn number(&mut self, stacks: Stacks<'_>, node: NodeId) -> u64 {
+        if node == NodeId::NONE {
+            return 0;
+        }
+        *self.numbers.entry(node).or_insert_with(|| {
+            let text = reason_text(stacks, node);
+            self.texts.number(text.clone(), || text) + 1
+        })
+    }
+}
+
+#[derive(Default)]
+struct Wakers {
+    names: Interned<(ThreadId, bool)>,
+    numbers: HashMap<Waker, u64>,
+    /// Name and reason of each.
+    list: Vec<(u64, u64)>,
+}
+
+impl Wakers {
+    fn number(&mut self, waker: Waker, reasons: &mut Reasons, stacks: Stacks<'_>) -> u64 {
+        *self.numbers.entry(waker).or_insert_with(|| {
+            let name = || {
+                let thread = thread_text(stacks.profile(), waker.thread);
+                if waker.from_interrupt { format!("an interrupt of {thread}") } else { thread }
+            };
+            let name = self.names.number((waker.thread, waker.from_interrupt), name);
+            self.list.push((name, reasons.number(stacks, waker.node)));
+            self.list.len() as u64 - 1
+        })
+    }
+
+    fn columns(self) -> WakerColumns {
+        WakerColumns {
+            names: self.names.values,
+            name: columns::plain(self.list.iter().map(|(name, _)| *name)),
+            reason: columns::plain(self.list.iter().map(|(_, reason)| *reason)),
+        }
+    }
+}
+
+fn blocked_ns(stretch: &Stretch) -> u64 {
+    stretch.woken.map_or(0, |(time, _)| time.since(stretch.start).min(stretch.duration_ns))
+}
+
+fn thread_text(profile: &Profile, thread: ThreadId) -> String {
+    let info = &profile.threads[thread.index()];
+    let comm = bounded_name(&profile.comms[info.comm.index()]);
+    format!("{comm} {}", info.tid.0)
+}
+
+fn reason_text(stacks: Stacks<'_>, node: NodeId) -> String {
+    let frames = stacks.frames(node);
+    let names: Vec<_> =
+        frames.iter().take(MAX_REASON_FRAMES).map(|f| f.name(stacks.profile())).collect();
+    let more = if frames.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
+    bounded_name(&format!("{}{more}", names.join(" ← "))).into_owned()
+}
