@@ -46,13 +46,15 @@ impl StackRef {
     pub(crate) const NONE: StackRef = StackRef { worker: u32::MAX, node: u32::MAX };
 }
 
-/// Why a thread left its CPU.
+/// Why a thread is on no CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WaitKind {
     /// It gave the CPU up: it was not runnable any more.
     Sync,
     /// It was taken off while it could have gone on.
     Preempt,
+    /// It is new, and has not run yet.
+    New,
 }
 
 /// The state of a thread that left its CPU, as `sched:sched_switch` records it: the bits of
@@ -113,6 +115,8 @@ pub(crate) struct Wake {
     pub(crate) stack: StackRef,
     /// True where an interrupt woke it: the waker is only the thread that was interrupted.
     pub(crate) from_interrupt: bool,
+    /// True where it is woken for the first time: the waker has made it.
+    pub(crate) is_new: bool,
 }
 
 /// What is said of a thread.

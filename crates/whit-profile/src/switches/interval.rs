@@ -1,6 +1,6 @@
 //! What the interval logic gives out: switches with the waits that they begin, and runs.
 
-use super::fact::{StackRef, TaskState, WaitKind};
+use super::fact::{StackRef, Statement, TaskState, WaitKind, Wake};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// A thread.
@@ -29,6 +29,17 @@ pub(crate) struct Woken {
     pub(crate) from_interrupt: bool,
 }
 
+impl Woken {
+    pub(crate) fn of(by: &Statement, wake: Wake) -> Woken {
+        Woken {
+            time: by.time,
+            waker: Task { pid: by.pid, tid: by.tid },
+            stack: wake.stack,
+            from_interrupt: wake.from_interrupt,
+        }
+    }
+}
+
 /// How a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitEnd {
@@ -41,11 +52,11 @@ pub(crate) enum WaitEnd {
 }
 
 /// A context switch: a thread left its CPU, and what became of it. Whatever engine records
-/// switches, this is what becomes of them.
+/// switches, this is what becomes of them. That a thread is made counts as one, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Switch {
     pub(crate) task: Task,
-    /// The CPU that it left.
+    /// The CPU that it left; a new thread left none.
     pub(crate) cpu: Option<CpuId>,
     pub(crate) out: TimestampNs,
     pub(crate) kind: WaitKind,

@@ -1,11 +1,11 @@
 //! From statements in order of time to intervals: who each is about, by thread and by CPU.
 
-use super::fact::{Fact, Source, Statement};
+use super::fact::{Fact, Source, Statement, Wake};
 use super::interval::{Misfits, Sink, Task};
 use super::losses::Losses;
 use super::thread::{Step, Thread};
 use rustc_hash::FxHashMap;
-use whit_types::{CpuId, Tid, TimestampNs};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// The interval logic.
 #[derive(Debug)]
@@ -39,10 +39,14 @@ impl<'l> Intervals<'l> {
     pub(crate) fn take(&mut self, statement: &Statement, sink: &mut impl Sink) {
         self.last_time = self.last_time.max(statement.time);
         let first_time = *self.first_time.get_or_insert(statement.time);
-        if let Fact::Wake(wake) = statement.fact
-            && let Some(thread) = self.threads.get_mut(&wake.wakee)
-        {
-            thread.wake(statement, wake);
+        match statement.fact {
+            Fact::Wake(wake) if wake.is_new => self.first_wake(statement, wake, sink),
+            Fact::Wake(wake) => {
+                if let Some(thread) = self.threads.get_mut(&wake.wakee) {
+                    thread.wake(statement, wake);
+                }
+            }
+            _ => {}
         }
         if let Fact::Fork { pid, tid } = statement.fact {
             self.forget(Task { pid, tid }, sink);
@@ -88,6 +92,16 @@ impl<'l> Intervals<'l> {
         }
         let mut step = Step { losses: self.losses, misfits: &mut self.misfits, thread, sink };
         step.take(statement);
+    }
+
+    /// A thread is new, whether or not it is told who made it.
+    fn first_wake(&mut self, statement: &Statement, wake: Wake, sink: &mut impl Sink) {
+        if self.threads.get(&wake.wakee).is_none_or(|thread| !thread.is_untold()) {
+            self.forget(Task { pid: Pid(-1), tid: wake.wakee }, sink);
+        }
+        if let Some(thread) = self.threads.get_mut(&wake.wakee) {
+            thread.begin(statement, wake);
+        }
     }
 
     /// The number belongs to a new thread.

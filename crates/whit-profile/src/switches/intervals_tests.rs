@@ -52,6 +52,11 @@ fn out(source: Source, kind: WaitKind) -> Fact {
     Fact::Out { source, kind, state: None, stack: StackRef::NONE }
 }
 
+fn wake(wakee: i32, is_new: bool) -> Fact {
+    let stack = StackRef::NONE;
+    Fact::Wake(Wake { wakee: Tid(wakee), stack, from_interrupt: !is_new, is_new })
+}
+
 fn tell(losses: &[RingLoss], statements: &[Statement]) -> (Kept, Misfits) {
     tell_with(losses, statements, false)
 }
@@ -71,7 +76,7 @@ fn ended(time: u64, trust: Trust) -> WaitEnd {
 
 #[test]
 fn a_switch_has_stack_kind_waker_and_end() {
-    let wake = Wake { wakee: Tid(7), stack: stack(5), from_interrupt: false };
+    let wake = Wake { wakee: Tid(7), stack: stack(5), from_interrupt: false, is_new: false };
     let (kept, misfits) = tell(
         &[],
         &[
@@ -235,12 +240,8 @@ fn threads_that_are_only_heard_of_do_not_count() {
         &[
             said(10, 0, 7, out(TRACE, WaitKind::Sync)),
             said(10, 0, 99, Fact::In { source: TRACE }),
-            said(
-                20,
-                0,
-                98,
-                Fact::Wake(Wake { wakee: Tid(7), stack: StackRef::NONE, from_interrupt: true }),
-            ),
+            said(20, 0, 98, wake(7, false)),
+            said(25, 0, 98, wake(99, true)),
             said(30, 1, 99, Fact::In { source: TRACE }),
             said(31, 0, 5, Fact::In { source: TRACE }),
             said(40, 0, 5, out(TRACE, WaitKind::Sync)),
@@ -249,6 +250,64 @@ fn threads_that_are_only_heard_of_do_not_count() {
     assert_eq!(misfits, Misfits::default());
     assert_eq!(kept.runs, [(5, Some(0), 31, 40, vec![], Trust::Whole, false)]);
     assert_eq!(kept.switches.len(), 2);
+}
+
+#[test]
+fn a_new_thread_waits_for_its_first_run() {
+    for source in [RECORD, TRACE] {
+        let (kept, misfits) = tell(
+            &[],
+            &[
+                said(5, 0, 7, Fact::In { source }),
+                said(10, 1, 6, Fact::Fork { pid: Pid(6), tid: Tid(8) }),
+                said(12, 1, 6, wake(8, true)),
+                // Nobody wakes it again before it has run.
+                said(13, 1, 6, wake(8, false)),
+                said(20, 0, 8, Fact::In { source }),
+                said(30, 0, 8, out(source, WaitKind::Sync)),
+                said(40, 0, 8, Fact::In { source }),
+                // The same number again, without a word of who made it: the first is no more.
+                said(50, 1, 6, wake(8, true)),
+                said(60, 0, 8, Fact::In { source }),
+                said(70, 0, 8, Fact::Exit),
+            ],
+        );
+        let [first, wait, again] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+        assert_eq!((first.out.0, first.kind, first.cpu), (12, WaitKind::New, None));
+        assert_eq!((first.end, first.task.pid), (ended(20, Trust::Whole), Pid(8)));
+        let woken = first.woken.expect("a maker");
+        assert_eq!((woken.time.0, woken.waker.tid), (12, Tid(6)));
+        assert_eq!((wait.out.0, wait.kind), (30, WaitKind::Sync));
+        assert_eq!((again.out.0, again.end), (50, ended(60, Trust::Whole)));
+        assert_eq!(misfits.missing_ins + misfits.missing_outs, 0);
+    }
+}
+
+#[test]
+fn a_first_run_whose_beginning_is_missing() {
+    let loss = LossWindow { from: TimestampNs(15), to: TimestampNs(16) };
+    let losses = [RingLoss { cpu: Some(CpuId(3)), window: loss }];
+    let (kept, misfits) = tell(
+        &losses,
+        &[
+            said(10, 1, 6, wake(7, true)),
+            said(11, 1, 6, wake(8, true)),
+            said(12, 1, 6, wake(9, true)),
+            said(20, 0, 7, Fact::Sample(stack(1))),
+            said(30, 0, 7, out(RECORD, WaitKind::Sync)),
+            said(31, 0, 8, out(RECORD, WaitKind::Sync)),
+            said(32, 0, 9, Fact::In { source: RECORD }),
+            // Not a word of it: it may be no part of what was recorded.
+            said(33, 0, 6, wake(5, true)),
+        ],
+    );
+    let new = kept.switches.iter().filter(|switch| switch.kind == WaitKind::New);
+    let ends: Vec<_> = new.map(|switch| (switch.task.tid.0, switch.end)).collect();
+    let missing = WaitEnd::Missing;
+    assert_eq!(ends, [(7, missing), (8, missing), (9, ended(32, Trust::Lossy))]);
+    // It runs from the first that is seen of it.
+    assert_eq!(kept.runs[0], (7, Some(0), 20, 30, vec![1], Trust::Whole, true));
+    assert_eq!((misfits.missing_ins, misfits.stray_samples), (2, 0));
 }
 
 #[test]
@@ -300,6 +359,18 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
         let next = usize::from(step.thread) % (THREADS + 1);
         let prev = running[cpu];
         time += 1 + u64::from(step.gap);
+        // Somebody makes a thread of which nothing was said yet.
+        if step.samples >= 128 && prev != 0 && next != 0 && since[next].is_none() {
+            let maker = prev as i32;
+            let fork = Fact::Fork { pid: Pid(next as i32), tid: Tid(next as i32) };
+            for fact in step.preempt.then_some(fork).into_iter().chain([wake(next as i32, true)]) {
+                let statements = vec![said(time, cpu as u32, maker, fact)];
+                told.push(Told { time, cpu: cpu as u32, statements });
+                time += 1;
+            }
+            since[next] = Some((time - 1, Some(WaitKind::New)));
+            continue;
+        }
         if next == prev || (next != 0 && running.contains(&next)) {
             continue;
         }
@@ -393,6 +464,11 @@ proptest! {
         let (told, mut truth) = schedule(&steps, &sources);
         let (kept, misfits) = tell(&[], &flat(&told));
         truth.values_mut().for_each(|intervals| intervals.sort_unstable());
+        // By the tracepoint, a thread is only heard of until it leaves its CPU for the first time.
+        if sources == [TRACE] {
+            let is_new = |interval: &(u64, u64, Option<WaitKind>)| interval.2 == Some(WaitKind::New);
+            truth.retain(|_, intervals| intervals.len() > 1 || !intervals.iter().all(is_new));
+        }
         prop_assert_eq!(trusted(&kept), truth);
         prop_assert_eq!((misfits.missing_ins, misfits.missing_outs), (0, 0));
     }
@@ -461,7 +537,7 @@ proptest! {
                 2 | 3 => Fact::In { source },
                 4 => Fact::SwitchStack { stack: stack(0), state: None },
                 5 => Fact::Sample(stack(0)),
-                6 => Fact::Wake(Wake { wakee: other, stack: stack(0), from_interrupt: *flag }),
+                6 => wake(other.0, *flag),
                 7 => Fact::Fork { pid: Pid(other.0), tid: other },
                 _ => Fact::Exit,
             };

@@ -15,6 +15,7 @@ mod intervals;
 mod load;
 mod losses;
 mod model;
+mod phase;
 mod ring_losses;
 mod roles;
 mod sums;

@@ -41,7 +41,7 @@ pub struct Sources {
     pub tracepoint: bool,
     /// Samples of every context switch, or call chains of `sched:sched_switch`.
     pub stacks: bool,
-    /// `sched:sched_waking`, `sched:sched_wakeup`.
+    /// `sched:sched_waking`, `sched:sched_wakeup`, `sched:sched_wakeup_new`.
     pub wakeups: bool,
     /// The event over whose samples CPU time is distributed.
     pub samples: Option<EventId>,
@@ -70,17 +70,22 @@ pub struct SwitchSums {
     pub sync_wait_ns: u64,
     /// The same for the other kind.
     pub preempt_wait_ns: u64,
+    /// Threads that were made (`sched:sched_wakeup_new`), whether or not it is known when they
+    /// first ran.
+    pub new_count: u64,
+    /// From then until they first ran, in nanoseconds; only where nothing makes that uncertain.
+    pub new_wait_ns: u64,
     /// Of `sync_count`, those with a wake-up, and a wait that nothing makes uncertain.
     pub woken_count: u64,
     /// In those, from the switch until the wake-up.
     pub blocked_ns: u64,
     /// In those, from the wake-up until the thread came onto a CPU.
     pub runnable_ns: u64,
-    /// Waits, of either kind, that a loss touches.
+    /// Waits, of any kind, that a loss touches.
     pub lossy_count: u64,
     /// How long they seem to be.
     pub lossy_wait_ns: u64,
-    /// Waits, of either kind, of which the end is not in the recording.
+    /// Waits, of any kind, of which the end is not in the recording.
     pub open_count: u64,
     /// How long they took until the recording ended, where that is why.
     pub open_wait_ns: u64,
@@ -89,9 +94,9 @@ pub struct SwitchSums {
 }
 
 impl SwitchSums {
-    /// Waits of both kinds.
+    /// Waits of all kinds.
     pub fn wait_ns(&self) -> u64 {
-        self.sync_wait_ns.saturating_add(self.preempt_wait_ns)
+        self.sync_wait_ns.saturating_add(self.preempt_wait_ns).saturating_add(self.new_wait_ns)
     }
 
     /// Switches of both kinds.
@@ -113,6 +118,8 @@ impl SwitchSums {
             (&mut self.preempt_count, other.preempt_count),
             (&mut self.sync_wait_ns, other.sync_wait_ns),
             (&mut self.preempt_wait_ns, other.preempt_wait_ns),
+            (&mut self.new_count, other.new_count),
+            (&mut self.new_wait_ns, other.new_wait_ns),
             (&mut self.woken_count, other.woken_count),
             (&mut self.blocked_ns, other.blocked_ns),
             (&mut self.runnable_ns, other.runnable_ns),
@@ -171,13 +178,13 @@ pub struct Wait {
     pub thread: ThreadId,
     /// Its command name at the switch.
     pub comm: CommId,
-    /// The switch.
+    /// The switch, or that it was made.
     pub start: TimestampNs,
     /// Until the thread came onto a CPU, or the recording ended.
     pub duration_ns: u64,
-    /// The CPU that it left.
+    /// The CPU that it left; a new thread left none.
     pub cpu: Option<CpuId>,
-    /// Why it left.
+    /// Why it waits.
     pub kind: WaitKind,
     /// Its state, where a tracepoint or the BPF engine recorded it.
     pub state: Option<TaskState>,
@@ -198,7 +205,7 @@ pub enum Activity {
     Running,
     /// Taken off.
     Preempted,
-    /// Given up.
+    /// Given up, or not there yet: it is new.
     Waiting,
     /// Several, each shorter than the time line's grain.
     Mixed,

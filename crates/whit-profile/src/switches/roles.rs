@@ -91,13 +91,16 @@ impl SwitchFields {
 pub(crate) struct WakeFields {
     pid: Number,
     common_flags: Option<Number>,
+    /// `sched:sched_wakeup_new`.
+    is_new: bool,
 }
 
 impl WakeFields {
     pub(crate) fn tell(self, raw: &[u8], by: Statement, stack: StackRef) -> Option<Statement> {
         let flags = self.common_flags.and_then(|flags| flags.read(raw)).unwrap_or(0);
         let from_interrupt = flags & IN_INTERRUPT != 0;
-        let wake = Wake { wakee: self.pid.tid(raw)?, stack, from_interrupt };
+        let wakee = self.pid.tid(raw)?;
+        let wake = Wake { wakee, stack, from_interrupt, is_new: self.is_new };
         Some(Statement { fact: Fact::Wake(wake), ..by })
     }
 }
@@ -146,9 +149,10 @@ impl Roles {
         let full_name = format.map_or(name.to_owned(), TraceEvent::full_name);
         let role = match (full_name.as_str(), format) {
             ("sched:sched_switch", Some(format)) => switch_fields(format).map(Role::Switch),
-            ("sched:sched_waking" | "sched:sched_wakeup" | "sched:sched_wakeup_new", Some(f)) => {
-                wake_fields(f).map(Role::Wake)
+            ("sched:sched_waking" | "sched:sched_wakeup", Some(format)) => {
+                wake_fields(format, false).map(Role::Wake)
             }
+            ("sched:sched_wakeup_new", Some(format)) => wake_fields(format, true).map(Role::Wake),
             (
                 "sched:sched_switch"
                 | "sched:sched_waking"
@@ -211,9 +215,9 @@ fn switch_fields(format: &TraceEvent) -> Option<SwitchFields> {
     })
 }
 
-fn wake_fields(format: &TraceEvent) -> Option<WakeFields> {
+fn wake_fields(format: &TraceEvent, is_new: bool) -> Option<WakeFields> {
     let common_flags = Number::of(format, "common_flags");
-    Some(WakeFields { pid: Number::of(format, "pid")?, common_flags })
+    Some(WakeFields { pid: Number::of(format, "pid")?, common_flags, is_new })
 }
 
 /// A statement without a fact yet: who, where and when.

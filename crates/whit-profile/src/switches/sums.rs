@@ -186,6 +186,7 @@ impl Sink for SwitchTotals<'_> {
         match switch.kind {
             WaitKind::Sync => sums.sync_count = 1,
             WaitKind::Preempt => sums.preempt_count = 1,
+            WaitKind::New => sums.new_count = 1,
         }
         match (switch.end, switch.kind) {
             (WaitEnd::Open { .. } | WaitEnd::Missing, _) => {
@@ -196,11 +197,14 @@ impl Sink for SwitchTotals<'_> {
             }
             (_, WaitKind::Sync) => sums.sync_wait_ns = duration_ns,
             (_, WaitKind::Preempt) => sums.preempt_wait_ns = duration_ns,
+            (_, WaitKind::New) => sums.new_wait_ns = duration_ns,
         }
         if is_whole {
             sums.longest_wait_ns = duration_ns;
         }
-        if let Some(woken) = switch.woken.filter(|_| is_whole) {
+        // Who made a thread did not end a wait.
+        let is_woken = is_whole && switch.kind == WaitKind::Sync;
+        if let Some(woken) = switch.woken.filter(|_| is_woken) {
             sums.woken_count = 1;
             sums.blocked_ns = woken.time.since(switch.out).min(duration_ns);
             sums.runnable_ns = duration_ns - sums.blocked_ns;
@@ -211,7 +215,7 @@ impl Sink for SwitchTotals<'_> {
         if switch.end != WaitEnd::Missing {
             self.keep_worst(KeptWait { duration_ns, switch: *switch, thread, comm, waker });
             let activity = match switch.kind {
-                WaitKind::Sync => Activity::Waiting,
+                WaitKind::Sync | WaitKind::New => Activity::Waiting,
                 WaitKind::Preempt => Activity::Preempted,
             };
             let span = (switch.out, duration_ns);

@@ -6,37 +6,11 @@
 use super::fact::{Fact, Source, StackRef, Statement, TaskState, WaitKind, Wake, Witnesses};
 use super::interval::{Misfits, Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
 use super::losses::Losses;
+use super::phase::{Phase, RunState, WaitState};
 use whit_types::{CpuId, TimestampNs};
 
 /// Samples of one run that are held until it ends; then the run so far is given out.
 pub(super) const MAX_RUN_SAMPLES: usize = 1024;
-
-#[derive(Debug)]
-struct RunState {
-    from: TimestampNs,
-    /// The last moment at which it is known to have run.
-    last: TimestampNs,
-    cpu: Option<CpuId>,
-    witnesses: Witnesses,
-    samples: Vec<StackRef>,
-    switch_stack: StackRef,
-    switch_state: Option<TaskState>,
-    is_open: bool,
-}
-
-#[derive(Debug)]
-struct WaitState {
-    switch: Switch,
-    witnesses: Witnesses,
-}
-
-#[derive(Debug)]
-enum Phase {
-    /// Nothing was said of it, or it has not run yet.
-    Unknown,
-    Running(RunState),
-    Waiting(WaitState),
-}
 
 /// What is known of a thread so far.
 #[derive(Debug)]
@@ -69,16 +43,39 @@ impl Thread {
         }
     }
 
+    /// Nothing was said of it but that it was made.
+    pub(super) fn is_untold(&self) -> bool {
+        matches!(self.phase, Phase::Unknown) && !self.has_spoken && self.heard_of.is_none()
+    }
+
+    /// It was made, and waits for its first run.
+    pub(super) fn begin(&mut self, statement: &Statement, wake: Wake) {
+        let switch = Switch {
+            task: self.task,
+            cpu: None,
+            out: statement.time,
+            kind: WaitKind::New,
+            state: None,
+            stack: StackRef::NONE,
+            woken: Some(Woken::of(statement, wake)),
+            end: WaitEnd::Missing,
+        };
+        // No source tells of a switch-out that belongs to it.
+        let mut witnesses = Witnesses::of(Source::Record);
+        witnesses.add(Source::Tracepoint);
+        self.phase = Phase::Waiting(WaitState { switch, witnesses });
+    }
+
+    /// It has not run yet, as far as was told.
+    fn is_new(&self) -> bool {
+        matches!(&self.phase, Phase::Waiting(wait) if wait.switch.kind == WaitKind::New)
+    }
+
     /// It was woken. Of a wait, the first wake-up counts.
     pub(super) fn wake(&mut self, statement: &Statement, wake: Wake) {
         let Phase::Waiting(WaitState { switch, .. }) = &mut self.phase else { return };
         if switch.kind == WaitKind::Sync && switch.woken.is_none() {
-            switch.woken = Some(Woken {
-                time: statement.time,
-                waker: Task { pid: statement.pid, tid: statement.tid },
-                stack: wake.stack,
-                from_interrupt: wake.from_interrupt,
-            });
+            switch.woken = Some(Woken::of(statement, wake));
         }
     }
 }
@@ -95,15 +92,14 @@ impl<S: Sink> Step<'_, S> {
     pub(super) fn take(&mut self, statement: &Statement) {
         let Statement { time, cpu, fact, .. } = *statement;
         if !self.thread.has_spoken {
-            if let (Fact::In { source: Source::Tracepoint }, Phase::Unknown) =
-                (fact, &self.thread.phase)
-            {
+            let has_not_run = matches!(self.thread.phase, Phase::Unknown) || self.thread.is_new();
+            if has_not_run && fact == (Fact::In { source: Source::Tracepoint }) {
                 self.thread.heard_of = Some((time, cpu));
                 return;
             }
             self.thread.has_spoken = true;
             if let Some((from, cpu)) = self.thread.heard_of.take() {
-                self.begin_run(cpu, from, Witnesses::of(Source::Tracepoint));
+                self.switch_in(Source::Tracepoint, cpu, from);
             }
         }
         match fact {
@@ -129,6 +125,7 @@ impl<S: Sink> Step<'_, S> {
 
     /// The run that goes on at this time; `None` where the thread is known to wait.
     fn is_running(&mut self, cpu: Option<CpuId>, time: TimestampNs) -> Option<&mut RunState> {
+        self.miss_first_run();
         if matches!(self.thread.phase, Phase::Unknown) {
             let from = self.thread.since.unwrap_or(time);
             self.begin_run(cpu, from, Witnesses::default());
@@ -140,6 +137,22 @@ impl<S: Sink> Step<'_, S> {
             }
             _ => None,
         }
+    }
+
+    /// A new thread runs, and how it came to that was not told.
+    fn miss_first_run(&mut self) {
+        if self.thread.is_new()
+            && let Phase::Waiting(wait) = std::mem::replace(&mut self.thread.phase, Phase::Unknown)
+        {
+            self.miss_end(wait);
+        }
+    }
+
+    /// A wait has ended, and when was not told.
+    fn miss_end(&mut self, mut wait: WaitState) {
+        self.misfits.missing_ins += 1;
+        wait.switch.task = self.thread.task;
+        self.sink.switch(&wait.switch);
     }
 
     /// Without a witness its beginning was not seen.
@@ -181,10 +194,7 @@ impl<S: Sink> Step<'_, S> {
                 self.thread.phase = Phase::Waiting(wait);
                 return;
             }
-            Phase::Waiting(wait) => {
-                self.misfits.missing_ins += 1;
-                self.sink.switch(&wait.switch);
-            }
+            Phase::Waiting(wait) => self.miss_end(wait),
             Phase::Unknown => {}
         }
         let witnesses = Witnesses::of(source);
@@ -295,6 +305,8 @@ impl<S: Sink> Step<'_, S> {
                     self.end_run(run, until, Trust::Whole);
                 }
             },
+            // Whether it belongs to what was recorded is not known.
+            Phase::Waiting(wait) if wait.switch.kind == WaitKind::New => {}
             // It left its CPU for ever.
             Phase::Waiting(_) if self.thread.exited.is_some() => self.misfits.exits += 1,
             Phase::Waiting(mut wait) => {
@@ -305,22 +317,5 @@ impl<S: Sink> Step<'_, S> {
             Phase::Unknown => {}
         }
         self.sink.end(self.thread.task);
-    }
-}
-
-impl WaitState {
-    /// Takes over what another source knows of the same switch.
-    fn join(&mut self, other: &Switch) {
-        let switch = &mut self.switch;
-        // Not runnable is what both have to say.
-        switch.kind = switch.kind.max(other.kind);
-        if switch.kind == WaitKind::Preempt {
-            switch.woken = None;
-        }
-        switch.state = switch.state.or(other.state);
-        switch.cpu = switch.cpu.or(other.cpu);
-        if switch.stack == StackRef::NONE {
-            switch.stack = other.stack;
-        }
     }
 }

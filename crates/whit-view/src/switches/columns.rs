@@ -20,6 +20,10 @@ pub(super) const BY_KIND: [Column; 3] = [
     Column { heading: "Preemption Wait Time", cell: |s| seconds(s.preempt_wait_ns) },
     Column { heading: "Longest Wait", cell: |s| seconds(s.longest_wait_ns) },
 ];
+const NEW: [Column; 2] = [
+    Column { heading: "New Threads", cell: |s| s.new_count.to_string() },
+    Column { heading: "New Thread Wait Time", cell: |s| seconds(s.new_wait_ns) },
+];
 const WOKEN: [Column; 3] = [
     Column { heading: "Woken", cell: |s| s.woken_count.to_string() },
     Column { heading: "Blocked Time", cell: |s| seconds(s.blocked_ns) },
@@ -52,6 +56,9 @@ impl Column {
     pub(super) fn shown(total: &SwitchSums) -> Vec<Column> {
         let mut columns = vec![CPU_TIME];
         columns.extend(MAIN);
+        if total.new_count > 0 {
+            columns.extend(NEW);
+        }
         if total.woken_count > 0 {
             columns.extend(WOKEN);
         }

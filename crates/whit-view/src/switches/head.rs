@@ -41,6 +41,13 @@ pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
         duration(span),
         told_by.join(", "),
     )];
+    if total.new_count > 0 {
+        lines.push(format!(
+            "New threads: {}, which waited {} for their first run",
+            total.new_count,
+            seconds(total.new_wait_ns),
+        ));
+    }
     lines.push(match sources.samples {
         Some(event) => format!(
             "CPU time: {}, distributed over the samples of '{}'",

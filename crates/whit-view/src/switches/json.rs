@@ -18,14 +18,14 @@
 //!                 "blocked_ns" } ],
 //!   "wakers_left_off": wake-ups,
 //!   "worst": [ { "thread": index, "comm", "start_ns", "duration_ns", "cpu", "kind": "sync" |
-//!                "preemption", "state", "stack": [..], "lossy", "open",
+//!                "preemption" | "new", "state", "stack": [..], "lossy", "open",
 //!                "woken": { "time_ns", "thread": index, "stack": [..], "from_interrupt" } | null } ],
 //!   "misfits": { "missing_outs", "missing_ins", "stray_samples", "exits" },
 //!   "loss_windows_ns": [ [from, to], .. ],
 //!   "warnings": [ "..", .. ]
 //! }
 //! SUMS: { "cpu_ns", "sync_count", "preempt_count", "sync_wait_ns", "preempt_wait_ns",
-//!         "longest_wait_ns", "woken_count", "blocked_ns", "runnable_ns", "lossy_cpu_ns",
+//!         "new_count", "new_wait_ns", "longest_wait_ns", "woken_count", "blocked_ns", "runnable_ns", "lossy_cpu_ns",
 //!         "lossy_count", "lossy_wait_ns", "open_count", "open_wait_ns" }
 //! ```
 //!
@@ -143,6 +143,8 @@ fn sums(sums: &SwitchSums) -> Value {
         "preempt_count": sums.preempt_count,
         "sync_wait_ns": sums.sync_wait_ns,
         "preempt_wait_ns": sums.preempt_wait_ns,
+        "new_count": sums.new_count,
+        "new_wait_ns": sums.new_wait_ns,
         "longest_wait_ns": sums.longest_wait_ns,
         "woken_count": sums.woken_count,
         "blocked_ns": sums.blocked_ns,
@@ -178,6 +180,7 @@ fn worst_wait(
         "kind": match wait.kind {
             WaitKind::Sync => "sync",
             WaitKind::Preempt => "preemption",
+            WaitKind::New => "new",
         },
         "state": wait.state.map(|state| state.letters()),
         "stack": functions.stack(frames),

@@ -154,6 +154,36 @@ fn single_waits_and_wakers() {
     insta::assert_snapshot!(text(&[View::Worst, View::Wakers], &options));
 }
 
+/// A wait before the first run has columns of its own, and says who made the thread.
+#[test]
+fn new_threads_are_told_apart() {
+    let (profile, mut switches) = recorded();
+    let sums = &mut switches.rows[3].sums;
+    (sums.new_count, sums.new_wait_ns) = (2, 3 * MS);
+    let wait = switches.worst.last_mut().unwrap();
+    (wait.kind, wait.cpu, wait.state, wait.node) = (WaitKind::New, None, None, NodeId::NONE);
+    wait.woken = wait.woken.map(|(_, maker)| (wait.start, maker));
+    let options = SwitchViewOptions::default();
+    let mut out = Vec::new();
+    write_text(&mut out, &profile, &switches, &[View::Tree, View::Worst], &options).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let line = |with: &str| text.lines().find(|line| line.contains(with)).unwrap();
+    assert!(line("# New threads").ends_with("2, which waited 0.003000 s for their first run"));
+    assert!(line("CPU Time").contains("  New Threads  New Thread Wait Time  "), "{text}");
+    let row: Vec<_> = line("  [no call stack]").split_whitespace().collect();
+    // CPU time, waits, both counts, and the new threads.
+    assert_eq!(row[2..9], ["0.003000", "s", "0", "0", "2", "0.003000", "s"], "{text}");
+    assert!(line("[???]  new ").ends_with("app/7"), "{text}");
+    assert!(line("made by").ends_with("made by app/8, then runnable for 0.020000 s"), "{text}");
+    let mut out = Vec::new();
+    write_json(&mut out, &profile, &switches, &options).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(
+        (&json["total"]["new_count"], &json["worst"][1]["kind"]),
+        (&2.into(), &"new".into())
+    );
+}
+
 #[test]
 fn a_function_alone_is_the_innermost() {
     let (profile, switches) = recorded();

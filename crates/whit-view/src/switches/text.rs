@@ -13,7 +13,7 @@ use crate::hists::{ChainOrder, SortKey};
 use crate::stdio::{ledger_line, loss_line};
 use crate::units::counted;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchSums, Switches, Trust, Wait};
+use whit_profile::switches::{SwitchSums, Switches, Trust, Wait, WaitKind};
 
 /// At most so many warnings are printed; the rest is counted.
 const MAX_WARNINGS: usize = 20;
@@ -229,11 +229,14 @@ impl Text<'_> {
                 false => "",
             };
             let blocked = time.since(wait.start).min(wait.duration_ns);
+            let how = match wait.kind {
+                WaitKind::New => "made".to_owned(),
+                _ => format!("woken after {}", seconds(blocked)),
+            };
             writeln!(
                 out,
-                "{:17}woken after {} by {by}{}, then runnable for {}",
+                "{:17}{how} by {by}{}, then runnable for {}",
                 "",
-                seconds(blocked),
                 thread_name(profile, waker.thread, comm),
                 seconds(wait.duration_ns - blocked),
             )?;

@@ -81,11 +81,12 @@ pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64) {
 
 /// Whether any column has at least `percent` of its total.
 pub(crate) fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
-    let columns: [fn(&SwitchSums) -> u64; 6] = [
+    let columns: [fn(&SwitchSums) -> u64; 7] = [
         |sums| sums.cpu_ns,
         SwitchSums::wait_ns,
         |sums| sums.sync_count,
         |sums| sums.preempt_count,
+        |sums| sums.new_count,
         |sums| sums.lossy_count,
         |sums| sums.open_count,
     ];

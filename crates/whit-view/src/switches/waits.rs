@@ -18,11 +18,12 @@ pub(super) fn worst<'a>(
     wanted.take(options.limit).collect()
 }
 
-/// Why a thread left its CPU.
+/// Why a thread waits.
 pub(super) fn reason(kind: WaitKind, state: Option<TaskState>) -> String {
     let word = match kind {
         WaitKind::Sync => "sync",
         WaitKind::Preempt => "preemption",
+        WaitKind::New => "new",
     };
     match state {
         Some(state) => format!("{word} ({})", state.letters()),

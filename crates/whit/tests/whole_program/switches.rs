@@ -389,10 +389,11 @@ fn recordings_without_switches_are_refused() {
     });
 }
 
-/// A line of `perf sched timehist`: when the thread switched out, and how long before that it had waited,
-/// been runnable, and run, in microseconds.
+/// A line of `perf sched timehist`: which thread switched out, when, and how long before that it had
+/// waited, been runnable, and run, in microseconds.
 #[derive(Debug)]
 struct Timehist {
+    tid: u64,
     out_us: f64,
     wait_us: f64,
     delay_us: f64,
@@ -400,21 +401,35 @@ struct Timehist {
 }
 
 /// `   2493.285031 [0001]  waits[25/21]        0.123      0.001      2.345`.
-fn timehist(text: &str, tid: u64) -> Vec<Timehist> {
-    let of_thread = |line: &str| {
+fn timehist(text: &str) -> Vec<Timehist> {
+    let of_line = |line: &str| {
         let (time, rest) = line.trim().split_once(" [")?;
         let (task, numbers) = rest.split_once(']')?.1.trim().split_once(']')?;
         let (_, ids) = task.rsplit_once('[')?;
-        let id = ids.split('/').next()?;
-        if id.parse() != Ok(tid) {
-            return None;
-        }
+        let tid = ids.split('/').next()?.parse().ok()?;
         let numbers: Vec<f64> = numbers.split_whitespace().map_while(|n| n.parse().ok()).collect();
         let [wait, delay, run] = numbers[..] else { return None };
         let out_us = time.trim().parse::<f64>().ok()? * 1e6;
-        Some(Timehist { out_us, wait_us: wait * 1e3, delay_us: delay * 1e3, run_us: run * 1e3 })
+        let [wait_us, delay_us, run_us] = [wait, delay, run].map(|ms| ms * 1e3);
+        Some(Timehist { tid, out_us, wait_us, delay_us, run_us })
     };
-    text.lines().filter_map(of_thread).collect()
+    text.lines().filter_map(of_line).collect()
+}
+
+/// A number of nanoseconds as microseconds.
+fn microseconds(wait: &Value, key: &str) -> f64 {
+    wait[key].as_u64().unwrap_or_else(|| panic!("no {key} in {wait}")) as f64 / 1e3
+}
+
+/// Each of perf's numbers is cut to a microsecond.
+fn is_same_us(a: f64, b: f64, numbers: f64) -> bool {
+    (a - b).abs() <= numbers + 0.01
+}
+
+/// Waits with a beginning and an end.
+fn whole_waits(json: &Value) -> impl Iterator<Item = &Value> {
+    let is_whole = |wait: &&Value| wait["open"] == false && wait["lossy"] == false;
+    json["worst"].as_array().expect("waits").iter().filter(is_whole)
 }
 
 #[test]
@@ -424,22 +439,19 @@ fn waits_are_those_of_perf_sched_timehist() {
         let data = dir.path().join("perf.data");
         let tracepoints = "sched:sched_switch/period=1/,sched:sched_waking/period=1/";
         let (all, _) = record_waits(&mut whit_record(&data, &["-a", "-e", tracepoints]))?;
-        let theirs = text(perf()?.args(["sched", "timehist", "-i"]).arg(&data));
+        let theirs = timehist(&text(perf()?.args(["sched", "timehist", "-i"]).arg(&data)));
         let (mut compared, mut missing) = (0, 0);
         for counted in &all {
-            let theirs = timehist(&theirs, counted.tid);
+            let theirs: Vec<_> = theirs.iter().filter(|line| line.tid == counted.tid).collect();
             let tid = counted.tid.to_string();
             let ours =
                 switches(&data, &["--tid", &tid, "--worst", "100000", "--kallsyms", "/dev/null"]);
-            let whole = |wait: &&Value| wait["open"] == false && wait["lossy"] == false;
-            for wait in ours["worst"].as_array().expect("waits").iter().filter(whole) {
-                let number = |key: &str| wait[key].as_u64().expect("a number") as f64 / 1e3;
-                let (start_us, wait_us) = (number("start_ns"), number("duration_ns"));
-                // Each of perf's numbers is cut to a microsecond.
-                let same = |a: f64, b: f64, numbers: f64| (a - b).abs() <= numbers + 0.01;
+            for wait in whole_waits(&ours) {
+                let [start_us, wait_us] =
+                    ["start_ns", "duration_ns"].map(|key| microseconds(wait, key));
                 let found = theirs.iter().find(|line| {
-                    same(line.out_us - line.run_us - line.wait_us, start_us, 3.0)
-                        && same(line.wait_us, wait_us, 1.0)
+                    is_same_us(line.out_us - line.run_us - line.wait_us, start_us, 3.0)
+                        && is_same_us(line.wait_us, wait_us, 1.0)
                 });
                 let Some(found) = found else {
                     missing += 1;
@@ -448,7 +460,7 @@ fn waits_are_those_of_perf_sched_timehist() {
                 compared += 1;
                 if let Some(woken_ns) = wait["woken"]["time_ns"].as_u64() {
                     let delay_us = start_us + wait_us - woken_ns as f64 / 1e3;
-                    assert!(same(found.delay_us, delay_us, 1.0), "{found:?} {wait}");
+                    assert!(is_same_us(found.delay_us, delay_us, 1.0), "{found:?} {wait}");
                 }
             }
             let window = counted.begin_ns as f64 / 1e3..counted.end_ns as f64 / 1e3;
@@ -457,6 +469,42 @@ fn waits_are_those_of_perf_sched_timehist() {
         }
         // Where the switch before on the CPU is missing, perf takes the time of another one.
         assert!(compared > 1000 && missing * 10 < compared, "{compared}, {missing} not");
+        Ok(())
+    });
+}
+
+/// perf counts the delay from `sched_wakeup_new` to the first run of a thread, without a wait before.
+#[test]
+fn first_runs_are_those_of_perf_sched_timehist() {
+    check("first_runs_are_those_of_perf_sched_timehist", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let events = ["switch", "waking", "wakeup_new"];
+        let events = events.map(|name| format!("sched:sched_{name}/period=1/")).join(",");
+        let mut recorder = whit_record(&data, &["-a", "-e", &events, "--"]);
+        record(recorder.arg(workload("spawn")?).args(["--iterations", "40", "--threads", "4"]))?;
+        let theirs = timehist(&text(perf()?.args(["sched", "timehist", "-i"]).arg(&data)));
+        let ours = switches(&data, &["--worst", "100000", "--kallsyms", "/dev/null"]);
+        let mut compared = 0;
+        for wait in whole_waits(&ours).filter(|wait| wait["kind"] == "new") {
+            assert_eq!(wait["woken"]["time_ns"], wait["start_ns"], "{wait}");
+            let thread = wait["thread"].as_u64().expect("a thread") as usize;
+            let tid = ours["threads"][thread]["tid"].as_u64().expect("a tid");
+            let [start_us, delay_us] =
+                ["start_ns", "duration_ns"].map(|key| microseconds(wait, key));
+            // perf prints a run at its end.
+            let Some(first) = theirs.iter().find(|line| line.tid == tid) else { continue };
+            // Where the switch before on the CPU is missing, perf takes the time of another one.
+            if is_same_us(first.out_us - first.run_us, start_us + delay_us, 2.0) {
+                compared += 1;
+                assert!(is_same_us(first.delay_us, delay_us, 1.0), "{first:?} {wait}");
+                assert_eq!(first.wait_us, 0.0, "{first:?} {wait}");
+            }
+        }
+        // Three processes for each unit, and threads of the program itself. Not every kernel lets a tracepoint
+        // tell of all switches of an idle CPU.
+        let new = sum(&ours, "new_count");
+        assert!(compared > 100 && compared * 10 >= new * 9, "{compared} of {new}");
         Ok(())
     });
 }

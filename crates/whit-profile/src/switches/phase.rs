@@ -1,0 +1,49 @@
+//! What a thread is doing: it runs, or it waits.
+
+use super::fact::{StackRef, TaskState, WaitKind, Witnesses};
+use super::interval::Switch;
+use whit_types::{CpuId, TimestampNs};
+
+#[derive(Debug)]
+pub(super) struct RunState {
+    pub(super) from: TimestampNs,
+    /// The last moment at which it is known to have run.
+    pub(super) last: TimestampNs,
+    pub(super) cpu: Option<CpuId>,
+    pub(super) witnesses: Witnesses,
+    pub(super) samples: Vec<StackRef>,
+    pub(super) switch_stack: StackRef,
+    pub(super) switch_state: Option<TaskState>,
+    pub(super) is_open: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct WaitState {
+    pub(super) switch: Switch,
+    pub(super) witnesses: Witnesses,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Nothing was said of it, or it has not run yet.
+    Unknown,
+    Running(RunState),
+    Waiting(WaitState),
+}
+
+impl WaitState {
+    /// Takes over what another source knows of the same switch.
+    pub(super) fn join(&mut self, other: &Switch) {
+        let switch = &mut self.switch;
+        // Not runnable is what both have to say.
+        switch.kind = switch.kind.max(other.kind);
+        if switch.kind == WaitKind::Preempt {
+            switch.woken = None;
+        }
+        switch.state = switch.state.or(other.state);
+        switch.cpu = switch.cpu.or(other.cpu);
+        if switch.stack == StackRef::NONE {
+            switch.stack = other.stack;
+        }
+    }
+}
