@@ -140,8 +140,8 @@ fn switches_alone_have_the_reader_woken() {
         let json = text(whit().args(["switches", "--json", "-i"]).arg(place.data()));
         let json: Value = serde_json::from_str(&json).expect("JSON");
         let seen = json["total"]["sync_count"].as_u64().expect("a count");
-        // A reader that looks once a second alone would have a tenth.
-        assert!(seen > 60_000, "{seen} switches of about 120000");
+        // A reader that looks once a second alone has 7000; one on a busy machine loses some.
+        assert!(seen > 20_000, "{seen} switches of about 120000");
         Ok(())
     });
 }
