@@ -18,6 +18,7 @@ use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, Engine, RecordOptions, Start};
 use crate::registers;
+use crate::ring_set::BESIDE_RING_BYTES;
 use crate::roots::Roots;
 use crate::stack_engine;
 use crate::target::Target;
@@ -37,6 +38,23 @@ pub struct ConfiguredEvent {
     /// Whether BPF programs write by it ([`crate::stack_engine`]): it is on whole CPUs, whoever is
     /// recorded, and runs whatever else is switched off.
     pub is_carrier: bool,
+}
+
+impl ConfiguredEvent {
+    /// Whether it is opened on CPUs that are not recorded, too.
+    pub fn is_beside(&self) -> bool {
+        self.is_side_band && !self.is_carrier
+    }
+
+    /// How it is opened there: who runs when is not asked, and rings are smaller.
+    pub fn attr_beside(&self) -> Attr {
+        let mut attr = self.attr.clone();
+        attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
+        if attr.has(AttrFlags::WATERMARK) {
+            attr.wakeup = attr.wakeup.min(watermark(BESIDE_RING_BYTES));
+        }
+        attr
+    }
 }
 
 /// The rate that events without one of their own get, checked against the kernel's limit.
@@ -422,7 +440,11 @@ pub fn set_unbuffered(attr: &mut Attr) {
 /// Wakes the reader when a ring of this size is a quarter full.
 pub fn set_watermark(attr: &mut Attr, ring_size_bytes: usize) {
     attr.flags |= AttrFlags::WATERMARK;
-    attr.wakeup = u32::try_from(ring_size_bytes / 4).unwrap_or(u32::MAX);
+    attr.wakeup = watermark(ring_size_bytes);
+}
+
+fn watermark(ring_size_bytes: usize) -> u32 {
+    u32::try_from(ring_size_bytes / 4).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

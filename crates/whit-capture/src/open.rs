@@ -49,7 +49,7 @@ pub struct OpenEvent {
     /// The instances, by CPU and thread.
     pub instances: Vec<Instance>,
     /// For each CPU and thread of the plan, in its order, the index of the instance; `None` where
-    /// there is none.
+    /// there is none. Those beside the recorded CPUs come behind.
     slots: Vec<Option<usize>>,
 }
 
@@ -127,6 +127,8 @@ pub fn fit_descriptors(
 pub struct Opener<'a> {
     /// CPUs and threads.
     pub plan: &'a Plan,
+    /// Other CPUs, of which the side band is recorded.
+    pub beside: &'a [i32],
     /// What this process may do.
     pub rights: Rights,
     /// `/proc` and `/sys`.
@@ -204,7 +206,7 @@ impl Opener<'_> {
         }
     }
 
-    /// One slot for each CPU and thread. The first refusal ends it, with its CPU.
+    /// One slot for each CPU and thread, and for each CPU beside. The first refusal ends it, with its CPU.
     fn open_everywhere(
         &mut self,
         event: &ConfiguredEvent,
@@ -216,11 +218,7 @@ impl Opener<'_> {
         let mut slots = Vec::with_capacity(self.plan.nr_descriptors(1));
         for &cpu in &self.plan.cpus {
             if event.is_carrier {
-                match open_one(&bytes, cpu, ANY, None, None) {
-                    Ok(instance) => slots.push(Some(instance)),
-                    Err(errno) if self.is_gone(errno, cpu, ANY) => slots.push(None),
-                    Err(errno) => return Err((errno, cpu)),
-                }
+                slots.push(self.open_for_all(&bytes, cpu)?);
                 continue;
             }
             for &tid in &self.plan.threads {
@@ -239,7 +237,22 @@ impl Opener<'_> {
                 }
             }
         }
+        if event.is_beside() {
+            let bytes = event.attr_beside().to_bytes();
+            for &cpu in self.beside {
+                slots.push(self.open_for_all(&bytes, cpu)?);
+            }
+        }
         Ok(slots)
+    }
+
+    /// For whoever runs on a CPU.
+    fn open_for_all(&mut self, attr: &[u8], cpu: i32) -> Result<Option<Instance>, (Errno, i32)> {
+        match open_one(attr, cpu, ANY, None, None) {
+            Ok(instance) => Ok(Some(instance)),
+            Err(errno) if self.is_gone(errno, cpu, ANY) => Ok(None),
+            Err(errno) => Err((errno, cpu)),
+        }
     }
 
     /// A PMU that counts on some CPUs only is opened on those of them that were asked for.

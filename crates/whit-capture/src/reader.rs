@@ -14,6 +14,8 @@ use crate::stream::{SinkError, StreamSink};
 
 /// Bytes of a ring that are expanded at once; the ring has its space back then.
 const EXPANDED_BYTES: usize = 64 << 10;
+/// A ring is drained when it holds a quarter of its size at the latest.
+const FLUSH_SHARE: usize = 4;
 /// Most side band that is kept for the next output.
 const JOURNAL_BYTES_MAX: usize = 64 << 20;
 
@@ -37,6 +39,13 @@ struct Watched {
 }
 
 impl Watched {
+    /// Whether so much waits, or what a ring of this size is drained for at the latest, and at least
+    /// something that is asked for whatever the size.
+    fn is_worth(&self, flush_bytes: usize, least_bytes: usize) -> bool {
+        let quarter = self.ring.ring.data_size_bytes() / FLUSH_SHARE;
+        self.available_bytes() >= flush_bytes.min(quarter).max(least_bytes)
+    }
+
     /// Bytes that wait; a ring that is overwritten never has any.
     fn available_bytes(&self) -> usize {
         let beside = self.expander.as_ref().map_or(0, Expander::available_bytes);
@@ -76,7 +85,7 @@ pub struct Reader {
     /// Where the thread runs now, as far as it was moved.
     here: Option<usize>,
     /// Least that is worth taking from a ring.
-    min_bytes: usize,
+    flush_bytes: usize,
     /// Whether passes are marked in the stream, for readers of recordings that sort by them. Only
     /// the one reader of a recording can do that.
     marks_rounds: bool,
@@ -87,8 +96,8 @@ pub struct Reader {
 /// What a reader is told.
 #[derive(Clone, Copy, Debug)]
 pub struct ReaderOptions {
-    /// Least that is worth taking from a ring, `--mmap-flush`.
-    pub min_bytes: usize,
+    /// Least that is worth taking from a ring, `--mmap-flush`; of a small one, a quarter of it.
+    pub flush_bytes: usize,
     /// Whether to end each pass with a FINISHED_ROUND record.
     pub marks_rounds: bool,
 }
@@ -113,26 +122,26 @@ impl Reader {
                 None => groups.push(Group { place, rings: vec![ring] }),
             }
         }
-        let ReaderOptions { min_bytes, marks_rounds } = options;
-        Reader { groups, here: None, min_bytes, marks_rounds, journal: None }
+        let ReaderOptions { flush_bytes, marks_rounds } = options;
+        Reader { groups, here: None, flush_bytes, marks_rounds, journal: None }
     }
 
     /// Drains every ring once. Gives the number of bytes taken.
     pub fn pass(&mut self, sink: &mut StreamSink, which: Pass) -> Result<u64, SinkError> {
-        let min_bytes = match which {
-            Pass::WorthWhile => self.min_bytes.max(1),
-            Pass::AtLeast(bytes) => self.min_bytes.max(bytes),
-            Pass::Everything => 1,
+        let (flush, least) = match which {
+            Pass::WorthWhile => (self.flush_bytes, 1),
+            Pass::AtLeast(bytes) => (self.flush_bytes, bytes),
+            Pass::Everything => (0, 1),
         };
         let mut bytes = 0;
         for index in 0..self.groups.len() {
             let group = &self.groups[index];
-            if group.rings.iter().all(|ring| ring.available_bytes() < min_bytes) {
+            if !group.rings.iter().any(|ring| ring.is_worth(flush, least)) {
                 continue;
             }
             self.go_to(index);
             for watched in &mut self.groups[index].rings {
-                if watched.available_bytes() < min_bytes {
+                if !watched.is_worth(flush, least) {
                     continue;
                 }
                 let AnyRing::Forward(ring) = &mut watched.ring.ring else { continue };

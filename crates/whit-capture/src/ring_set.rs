@@ -1,6 +1,6 @@
 //! Rings for open events: one per CPU, or one per thread for events on any CPU. All other events
 //! of the same place are redirected into it. Events whose samples are overwritten have rings of their
-//! own.
+//! own; so have CPUs of which only the side band is recorded, and theirs are small.
 
 use std::collections::HashMap;
 
@@ -58,16 +58,21 @@ pub struct MappedRing {
     pub ring: AnyRing,
     /// The CPU, or [`ANY`].
     pub cpu: i32,
+    /// Whether the CPU is not recorded: there is only its side band in it.
+    pub is_beside: bool,
     /// Which instances write into it: index of the event, index among its instances. The first
     /// one owns the ring.
     pub members: Vec<(usize, usize)>,
 }
 
+/// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
+pub const BESIDE_RING_BYTES: usize = 128 << 10;
+
 /// What all rings together take unless their size was asked for: thousands of threads, each with
 /// a ring of its own, must not use up the machine.
 pub const RINGS_TOTAL_BYTES: usize = 256 << 20;
 
-/// Number of rings that these events need.
+/// Number of rings for samples that these events need.
 pub fn count(plan: &Plan, events: &[ConfiguredEvent]) -> usize {
     let backward = events.iter().filter(|e| e.attr.has(AttrFlags::WRITE_BACKWARD)).count();
     let kinds = usize::from(backward > 0) + usize::from(backward < events.len());
@@ -110,14 +115,16 @@ fn power_of_two_below(pages: usize) -> usize {
     1 << pages.max(1).ilog2()
 }
 
-/// Maps a ring for every place that has events and redirects the others into it. Where locked
-/// memory does not suffice for `pages`, all rings are mapped smaller.
+/// Maps a ring for every place that has events and redirects the others into it; small ones for the
+/// CPUs `beside` those that are recorded. Where locked memory does not suffice for `pages`, all rings
+/// are mapped smaller.
 pub fn map_rings(
+    beside: &[i32],
     events: &[OpenEvent],
     pages: usize,
     listener: &mut dyn Listener,
 ) -> Result<Vec<MappedRing>, CaptureError> {
-    let groups = places(events);
+    let groups = places(beside, events);
     let page = system::page_size();
     let mut size = pages;
     let mut cause = None;
@@ -135,30 +142,49 @@ pub fn map_rings(
                 size /= 2;
             }
             Err(Failure { event, errno }) => {
+                let all_pages: usize = groups.iter().map(|place| place.pages(pages) + 1).sum();
                 return Err(CaptureError::Ring {
                     event: events[event].event.spec.name.clone(),
                     size_bytes: size * page,
                     errno,
-                    mlock_kb: (groups.len() * (pages + 1) * page).div_ceil(1024),
+                    mlock_kb: (all_pages * page).div_ceil(1024),
                 });
             }
         }
     }
 }
 
+/// What shares a ring.
+struct RingPlace {
+    cpu: i32,
+    is_beside: bool,
+    members: Vec<(usize, usize)>,
+}
+
+impl RingPlace {
+    fn pages(&self, pages: usize) -> usize {
+        match self.is_beside {
+            true => pages.min((BESIDE_RING_BYTES / system::page_size()).max(1)),
+            false => pages,
+        }
+    }
+}
+
 /// The instances of each place, in the order in which they were opened.
-fn places(events: &[OpenEvent]) -> Vec<(i32, Vec<(usize, usize)>)> {
+fn places(beside: &[i32], events: &[OpenEvent]) -> Vec<RingPlace> {
     let mut index_of = HashMap::new();
-    let mut places: Vec<(i32, Vec<(usize, usize)>)> = Vec::new();
+    let mut places: Vec<RingPlace> = Vec::new();
     for (e, event) in events.iter().enumerate() {
         for (i, instance) in event.instances.iter().enumerate() {
             let is_backward = event.event.attr.has(AttrFlags::WRITE_BACKWARD);
             let place = (place_of(instance), is_backward);
             let index = *index_of.entry(place).or_insert_with(|| {
-                places.push((instance.cpu, Vec::new()));
+                let cpu = instance.cpu;
+                let is_beside = beside.contains(&cpu);
+                places.push(RingPlace { cpu, is_beside, members: Vec::new() });
                 places.len() - 1
             });
-            places[index].1.push((e, i));
+            places[index].members.push((e, i));
         }
     }
     places
@@ -176,12 +202,14 @@ struct Failure {
 
 fn try_map(
     events: &[OpenEvent],
-    places: &[(i32, Vec<(usize, usize)>)],
+    places: &[RingPlace],
     pages: usize,
 ) -> Result<Vec<MappedRing>, Failure> {
     places
         .iter()
-        .map(|(cpu, members)| {
+        .map(|place| {
+            let RingPlace { cpu, is_beside, members } = place;
+            let pages = place.pages(pages);
             let (first_event, first) = members[0];
             let owner = &events[first_event].instances[first].fd;
             let failure = |event| move |errno| Failure { event, errno };
@@ -190,7 +218,7 @@ fn try_map(
             for &(event, instance) in &members[1..] {
                 events[event].instances[instance].fd.set_output(owner).map_err(failure(event))?;
             }
-            Ok(MappedRing { ring, cpu: *cpu, members: members.clone() })
+            Ok(MappedRing { ring, cpu: *cpu, is_beside: *is_beside, members: members.clone() })
         })
         .collect()
 }
@@ -214,6 +242,14 @@ mod tests {
         assert_eq!(pages(RingSize::Bytes(page + 1)), 2);
         assert_eq!(pages(RingSize::Bytes(usize::MAX)) * page, MAX_RING_BYTES);
         assert_eq!(notices.len(), 3);
+    }
+
+    #[test]
+    fn cpus_beside_have_small_rings() {
+        let place = |is_beside| RingPlace { cpu: 1, is_beside, members: Vec::new() };
+        let most = BESIDE_RING_BYTES / system::page_size();
+        assert_eq!((place(false).pages(4096), place(true).pages(4096)), (4096, most));
+        assert_eq!((place(false).pages(1), place(true).pages(1)), (1, 1));
     }
 
     #[test]

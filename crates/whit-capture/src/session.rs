@@ -255,6 +255,8 @@ struct Session<'a> {
     plan: Plan,
     shared: Shared,
     ring_size_bytes: usize,
+    /// Rings that samples may be in.
+    nr_sample_rings: usize,
     /// Rings of each reader.
     rings_per_reader: Vec<usize>,
     /// Readers, until they start.
@@ -300,6 +302,7 @@ impl<'a> Session<'a> {
         }
         let mut part = Part::create(options, &descriptions, &features, bill, listener)?;
         let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
+        let nr_sample_rings = rings.iter().filter(|ring| !ring.is_beside).count();
         let crew = readers::Crew { options, roots, events: &events, given };
         let drainers = crew
             .hire(rings, &mut part.recording, &part.output, listener)
@@ -317,6 +320,7 @@ impl<'a> Session<'a> {
             plan,
             shared,
             ring_size_bytes,
+            nr_sample_rings,
             rings_per_reader: drainers.iter().map(|d| d.reader.rings().count()).collect(),
             drainers,
             running: Vec::new(),

@@ -85,6 +85,16 @@ impl Plan {
     }
 }
 
+/// The other CPUs, where some of a machine's are recorded: of these, the side band is recorded. What runs on
+/// the recorded ones may have got its name and mapped its files on any of them.
+pub(crate) fn beside(target: &Target, roots: &Roots) -> Vec<i32> {
+    let Target::SystemWide(Some(recorded)) = target else { return Vec::new() };
+    // That these are online was read before.
+    let online = cpus::online(roots).unwrap_or_default();
+    let others = online.into_iter().filter(|cpu| !recorded.contains(cpu));
+    others.map(|cpu| cpu as i32).collect()
+}
+
 fn threads_of(
     target: &Target,
     command_pid: Option<i32>,
@@ -193,6 +203,9 @@ mod tests {
     fn cpus_must_be_online() {
         let plan = resolve(Target::SystemWide(Some(vec![2, 5]))).unwrap();
         assert_eq!((plan.cpus, plan.threads), (vec![2, 5], vec![ANY]));
+        let (_dir, roots) = machine();
+        assert_eq!(beside(&Target::SystemWide(Some(vec![2, 5])), &roots), [0, 1]);
+        assert!(beside(&Target::SystemWide(None), &roots).is_empty());
         let error = resolve(Target::SystemWide(Some(vec![2, 3]))).unwrap_err();
         assert!(matches!(error, CaptureError::CpusNotOnline { wanted, .. } if wanted == "3"));
         assert!(resolve(Target::SystemWide(Some(vec![]))).is_err());

@@ -7,7 +7,8 @@ use crate::counts::{Skipped, TypeCounts};
 use crate::load::LoadError;
 use crate::paused::{Apart, RingTimes};
 use crate::progress::Progress;
-use crate::switches::{RingLoss, RingLosses};
+use crate::switches::{RecordedCpus, RingLoss, RingLosses};
+use rustc_hash::FxHashSet;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
@@ -124,6 +125,8 @@ pub(crate) struct Scan {
     pub(crate) deferred_chains: u64,
     /// When rings lost records, where switches are looked for.
     pub(crate) ring_losses: Vec<RingLoss>,
+    /// The CPUs of which it is told who runs there, likewise.
+    pub(crate) recorded_cpus: RecordedCpus,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -213,6 +216,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         malformed: Skipped::default(),
         deferred_chains: 0,
         ring_losses: Vec::new(),
+        recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
         warnings: Vec::new(),
     };
     for part in parts {
@@ -233,6 +237,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         loss.truncated_bytes += new.truncated_bytes;
         scan.wrapped.add(part.wrapped);
         scan.ring_losses.extend(part.ring_losses);
+        scan.recorded_cpus.add(part.recorded_cpus);
     }
     scan.deferred_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
@@ -259,6 +264,7 @@ struct StreamScan {
     malformed: Skipped,
     wrapped: RecordCounts,
     ring_losses: Vec<RingLoss>,
+    recorded_cpus: RecordedCpus,
     warnings: Vec<String>,
 }
 
@@ -344,6 +350,10 @@ impl<'e> StreamScanner<'e> {
             ));
         }
         let is_cut = self.loss.truncated_bytes > 0;
+        let recorded_cpus = match &self.ring_losses {
+            Some(losses) => losses.recorded_cpus(),
+            None => RecordedCpus::Any,
+        };
         let ring_losses = self.ring_losses.map_or_else(Vec::new, |losses| losses.finish(is_cut));
         self.loss.paused_ns = self.ring_times.paused_ns();
         self.loss.rings = self.ring_times.rings();
@@ -358,6 +368,7 @@ impl<'e> StreamScanner<'e> {
             malformed: self.malformed,
             wrapped: reader.record_counts(),
             ring_losses,
+            recorded_cpus,
             warnings: self.warnings,
         }
     }

@@ -24,6 +24,10 @@ fn options(events: Vec<EventSpec>) -> RecordOptions {
 }
 
 fn attrs(options: &RecordOptions) -> Vec<Attr> {
+    configured(options).into_iter().map(|event| event.attr).collect()
+}
+
+fn configured(options: &RecordOptions) -> Vec<ConfiguredEvent> {
     let rate = options.rate.unwrap_or(Rate::FrequencyHz(4000));
     let events = configure(
         options,
@@ -34,7 +38,7 @@ fn attrs(options: &RecordOptions) -> Vec<Attr> {
         Some(Arch::X86_64),
         &mut |_| (),
     );
-    events.unwrap().into_iter().map(|event| event.attr).collect()
+    events.unwrap()
 }
 
 #[test]
@@ -99,6 +103,23 @@ fn system_wide_has_a_side_band_event_that_runs_at_once() {
     assert!(!event.has(AttrFlags::MMAP) && !side_band.has(AttrFlags::DISABLED));
     assert!(side_band.has(TRACKING | AttrFlags::CONTEXT_SWITCH | AttrFlags::EXCLUDE_KERNEL));
     assert_eq!((side_band.config, side_band.sample_period_or_freq), (9, 1));
+}
+
+#[test]
+fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
+    let options = RecordOptions {
+        target: Target::SystemWide(Some(vec![0])),
+        switch_events: true,
+        ..options(vec![event(0)])
+    };
+    let mut all = configured(&options);
+    all.iter_mut().for_each(|event| set_watermark(&mut event.attr, 1 << 20));
+    let [event, side_band] = &all[..] else { panic!("{all:?}") };
+    assert!(!event.is_beside() && side_band.is_beside());
+    let beside = side_band.attr_beside();
+    assert!(beside.has(TRACKING) && !beside.has(AttrFlags::CONTEXT_SWITCH));
+    assert_eq!((side_band.attr.wakeup, beside.wakeup), (256 << 10, 32 << 10));
+    assert_eq!((beside.sample_type, beside.config), (side_band.attr.sample_type, 9));
 }
 
 #[test]

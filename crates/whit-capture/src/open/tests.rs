@@ -27,6 +27,7 @@ fn open(
     let mut notices = Vec::new();
     let result = Opener {
         plan,
+        beside: &[],
         rights: Rights::of_process(&roots),
         roots: &roots,
         cgroups: &HashMap::new(),

@@ -237,7 +237,8 @@ impl Session<'_> {
             main.into_iter().chain(portions.iter().map(|portion| portion.sink.counts()))
         };
         let written = |field: fn(&WriteCounts) -> u64| writes().map(field).sum::<u64>();
-        let nr_rings = self.rings_per_reader.iter().sum::<usize>() as u64;
+        // What is not sampled pauses nothing.
+        let nr_rings = self.nr_sample_rings as u64;
         let unwritten_records = written(|w| w.unwritten.records);
         let (pmi, bpf) = self.metering.since(&part.mark, stopped);
         Ledger {

@@ -23,9 +23,6 @@ use crate::stack_engine;
 use crate::stream::{AsyncEngine, StreamOptions, StreamSink};
 use crate::target::ANY;
 
-/// A ring is drained when it holds a quarter of its size at the latest.
-const FLUSH_SHARE: usize = 4;
-
 /// The next stream of a recording, for a reader of so many rings.
 pub(super) fn stream(
     options: &RecordOptions,
@@ -93,15 +90,17 @@ impl Crew<'_> {
     ) -> Result<Drainer, CaptureError> {
         let streaming = &self.options.streaming;
         let layout = TimeLayout::new(&self.events[0].event.attr);
-        let ring_bytes = share.rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
-        let min_bytes = streaming.flush_bytes.min(ring_bytes / FLUSH_SHARE);
-        let options = ReaderOptions { min_bytes, marks_rounds };
+        let options = ReaderOptions { flush_bytes: streaming.flush_bytes, marks_rounds };
         let waiter = RingWaiter::new(self.events, &share.rings)?;
         let reader = Reader::new(
             share.rings,
             layout,
             options,
-            |ring| affinity::place(streaming.affinity, ring.cpu, self.roots),
+            |ring| match ring.is_beside {
+                // For its sake no reader leaves the CPUs that are recorded.
+                true => None,
+                false => affinity::place(streaming.affinity, ring.cpu, self.roots),
+            },
             |ring| stack_engine::expander(self.events, ring, self.given.clone()),
         );
         Ok(Drainer {
@@ -116,8 +115,8 @@ impl Crew<'_> {
         })
     }
 
-    /// Who drains what: everything in one hand, or by CPU. Rings of threads, which have no CPU,
-    /// are dealt out in turn.
+    /// Who drains what: everything in one hand, or by CPU. Rings of threads, which have no CPU, and of
+    /// CPUs that are not recorded are dealt out in turn.
     fn shares(&self, rings: Vec<MappedRing>) -> Result<Vec<Share>, CaptureError> {
         let Some(spec) = &self.options.streaming.threads else {
             return Ok(vec![Share { rings, runs_on: None }]);
@@ -129,7 +128,10 @@ impl Crew<'_> {
                 path: self.roots.sys.join("devices/system/cpu/online"),
                 source,
             })?,
-            false => rings.iter().filter_map(|ring| u32::try_from(ring.cpu).ok()).collect(),
+            false => {
+                let recorded = rings.iter().filter(|ring| !ring.is_beside);
+                recorded.filter_map(|ring| u32::try_from(ring.cpu).ok()).collect()
+            }
         };
         cpus.sort_unstable();
         cpus.dedup();

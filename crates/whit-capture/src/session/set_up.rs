@@ -17,7 +17,7 @@ use crate::options::{Engine, RecordOptions};
 use crate::ring_set::{self, MappedRing};
 use crate::roots::Roots;
 use crate::stack_engine;
-use crate::target::{Plan, Target};
+use crate::target::{self, Plan, Target};
 
 /// Events and rings, ready to run.
 pub(super) struct Ready {
@@ -31,6 +31,8 @@ pub(super) struct Ready {
 /// What stays the same however often events are opened.
 struct Ground {
     plan: Plan,
+    /// CPUs of which only the side band is recorded.
+    beside: Vec<i32>,
     rights: Rights,
     kernel: KernelFeatures,
     rate: (Rate, bool),
@@ -57,8 +59,9 @@ impl SetUp<'_> {
         )?;
         let rate = configure::checked_rate(options, roots, self.listener)?;
         let plan = open::fit_descriptors(plan, options.events.len() + 1, self.listener)?;
+        let beside = target::beside(&options.target, roots);
         let cgroups = self.cgroups()?;
-        let ground = Ground { plan, rights, kernel, rate, cgroups };
+        let ground = Ground { plan, beside, rights, kernel, rate, cgroups };
         let (events, rings) = self.open_supported(&ground)?;
         let follow = match options.engine {
             Engine::Bpf => Some(self.open_follow(&ground)?),
@@ -71,23 +74,17 @@ impl SetUp<'_> {
         &mut self,
         ground: &Ground,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
-        // What runs on the CPUs that are recorded may map memory on any other.
-        let plan = match &self.options.target {
-            Target::SystemWide(Some(_)) => {
-                let all = Target::SystemWide(None);
-                Plan::resolve(&all, None, ground.plan.inherit, false, self.roots)?
-            }
-            _ => ground.plan.clone(),
-        };
         let mut opener = Opener {
-            plan: &plan,
+            plan: &ground.plan,
+            beside: &ground.beside,
             rights: ground.rights,
             roots: self.roots,
             cgroups: &ground.cgroups,
             listener: &mut *self.listener,
         };
         let open = opener.open_all(vec![stack_engine::follow_event(ground.plan.inherit)])?;
-        let rings = ring_set::map_rings(&open, stack_engine::FOLLOW_PAGES, self.listener)?;
+        let pages = stack_engine::FOLLOW_PAGES;
+        let rings = ring_set::map_rings(&ground.beside, &open, pages, self.listener)?;
         Ok((open, rings))
     }
 
@@ -207,13 +204,14 @@ impl SetUp<'_> {
             }
             let mut opener = Opener {
                 plan: &ground.plan,
+                beside: &ground.beside,
                 rights: ground.rights,
                 roots: self.roots,
                 cgroups: &ground.cgroups,
                 listener: &mut *self.listener,
             };
             let open = opener.open_all(events)?;
-            let rings = ring_set::map_rings(&open, pages, self.listener)?;
+            let rings = ring_set::map_rings(&ground.beside, &open, pages, self.listener)?;
             let mapped = rings.first().map_or(pages, |r| r.ring.data_size_bytes() / page);
             if mapped == pages {
                 return Ok((open, rings));

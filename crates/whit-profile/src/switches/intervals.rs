@@ -3,6 +3,7 @@
 use super::fact::{Fact, Source, Statement, Wake};
 use super::interval::{Misfits, Sink, Task};
 use super::losses::Losses;
+use super::ring_losses::RecordedCpus;
 use super::thread::{Step, Thread};
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
@@ -11,6 +12,7 @@ use whit_types::{CpuId, Pid, Tid, TimestampNs};
 #[derive(Debug)]
 pub(crate) struct Intervals<'l> {
     losses: &'l Losses,
+    cpus: RecordedCpus,
     ins_are_told: bool,
     first_time: Option<TimestampNs>,
     threads: FxHashMap<Tid, Thread>,
@@ -22,10 +24,11 @@ pub(crate) struct Intervals<'l> {
 }
 
 impl<'l> Intervals<'l> {
-    /// `ins_are_told` where no thread of the recording comes onto a CPU without a statement.
-    pub(crate) fn new(losses: &'l Losses, ins_are_told: bool) -> Intervals<'l> {
+    /// Of other CPUs than `cpus`, who runs there is not told. `ins_are_told` where no thread of the recording comes onto a CPU without a statement.
+    pub(crate) fn new(losses: &'l Losses, cpus: RecordedCpus, ins_are_told: bool) -> Intervals<'l> {
         Intervals {
             losses,
+            cpus,
             ins_are_told,
             first_time: None,
             threads: FxHashMap::default(),
@@ -60,12 +63,25 @@ impl<'l> Intervals<'l> {
             }
             _ => statement.tid,
         };
+        if !self.cpus.has(statement.cpu) {
+            self.elsewhere(tid, statement);
+            return;
+        }
         // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
         // what was recorded.
         if tid.0 > 0 && !matches!(statement.fact, Fact::Wake(_)) {
             self.step(tid, statement, first_time, sink);
         }
         self.follow_cpu(tid, statement);
+    }
+
+    /// What happens on a CPU that is not recorded is no run of anybody; but who ends there never comes back.
+    fn elsewhere(&mut self, tid: Tid, statement: &Statement) {
+        if statement.fact == Fact::Exit
+            && let Some(thread) = self.threads.get_mut(&tid)
+        {
+            thread.exit_unseen(statement.time);
+        }
     }
 
     fn follow_cpu(&mut self, tid: Tid, statement: &Statement) {

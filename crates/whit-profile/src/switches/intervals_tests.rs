@@ -63,7 +63,7 @@ fn tell(losses: &[RingLoss], statements: &[Statement]) -> (Kept, Misfits) {
 
 fn tell_with(losses: &[RingLoss], statements: &[Statement], ins_are_told: bool) -> (Kept, Misfits) {
     let losses = Losses::new(losses);
-    let mut intervals = Intervals::new(&losses, ins_are_told);
+    let mut intervals = Intervals::new(&losses, RecordedCpus::Any, ins_are_told);
     let mut kept = Kept::default();
     statements.iter().for_each(|statement| intervals.take(statement, &mut kept));
     let misfits = intervals.finish(&mut kept);
@@ -308,6 +308,32 @@ fn a_first_run_whose_beginning_is_missing() {
     // It runs from the first that is seen of it.
     assert_eq!(kept.runs[0], (7, Some(0), 20, 30, vec![1], Trust::Whole, true));
     assert_eq!((misfits.missing_ins, misfits.stray_samples), (2, 0));
+}
+
+/// With `-C`, the side band of other CPUs is recorded as well: nobody runs by that.
+#[test]
+fn nobody_runs_on_a_cpu_that_is_not_recorded() {
+    let losses = Losses::default();
+    let cpus = RecordedCpus::Only([CpuId(0)].into_iter().collect());
+    let mut intervals = Intervals::new(&losses, cpus, true);
+    let mut kept = Kept::default();
+    for statement in [
+        said(10, 1, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
+        said(11, 1, 8, Fact::Running),
+        said(20, 0, 8, Fact::In { source: RECORD }),
+        said(30, 0, 8, out(RECORD, WaitKind::Sync)),
+        // It went on elsewhere, and ended there.
+        said(40, 1, 8, Fact::Exit),
+        said(41, 1, 6, Fact::Exit),
+        said(50, 0, 7, out(RECORD, WaitKind::Sync)),
+    ] {
+        intervals.take(&statement, &mut kept);
+    }
+    let misfits = intervals.finish(&mut kept);
+    let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
+    assert_eq!(runs, [(8, 20, 30), (7, 10, 50)]);
+    let waits: Vec<_> = kept.switches.iter().map(|switch| switch.task.tid.0).collect();
+    assert_eq!((waits, misfits.exits), (vec![7], 1));
 }
 
 #[test]

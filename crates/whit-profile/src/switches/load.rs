@@ -11,6 +11,7 @@ use super::finish::Trees;
 use super::intervals::Intervals;
 use super::losses::{LossWindow, Losses, RingLoss};
 use super::model::Switches;
+use super::ring_losses::RecordedCpus;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
 use crate::load::{LoadError, LoadOptions, prepare};
@@ -75,7 +76,8 @@ pub fn load(
         wanted.max_worst.min(SwitchOptions::MAX_WORST),
         wanted.max_stretches,
     );
-    let mut intervals = Intervals::new(&losses, switches.sources.records);
+    let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
+    let mut intervals = Intervals::new(&losses, cpus, switches.sources.records);
     let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let fill = |job: &mut Job| {
         records.next_batch(&mut job.records)?;

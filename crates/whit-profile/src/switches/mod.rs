@@ -30,4 +30,4 @@ pub(crate) use losses::RingLoss;
 pub use model::{
     Activity, Sources, Stretch, SwitchRow, SwitchSums, Switches, Timeline, Wait, Waker, WakerRow,
 };
-pub(crate) use ring_losses::RingLosses;
+pub(crate) use ring_losses::{RecordedCpus, RingLosses};

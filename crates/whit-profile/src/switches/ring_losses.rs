@@ -1,9 +1,10 @@
 //! Finding the losses of one stream, in the first pass.
 
 use super::losses::{LossWindow, RingLoss};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
+use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::{CpuId, TimestampNs};
 
@@ -18,6 +19,45 @@ const MAX_RINGS: usize = 1 << 16;
 const START: TimestampNs = TimestampNs(0);
 const END: TimestampNs = TimestampNs(u64::MAX);
 
+/// CPUs of which it is recorded who runs there. Names, forks and exits are recorded of others, too: of all
+/// CPUs, where some were asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum RecordedCpus {
+    /// They are not told apart.
+    Any,
+    /// These.
+    Only(FxHashSet<CpuId>),
+}
+
+impl RecordedCpus {
+    /// Takes over those of another stream.
+    pub(crate) fn add(&mut self, others: RecordedCpus) {
+        match (&mut *self, others) {
+            (RecordedCpus::Only(cpus), RecordedCpus::Only(more)) => cpus.extend(more),
+            _ => *self = RecordedCpus::Any,
+        }
+    }
+
+    /// Whether a CPU may be one of them.
+    pub(crate) fn has(&self, cpu: Option<CpuId>) -> bool {
+        match (self, cpu) {
+            (RecordedCpus::Only(cpus), Some(cpu)) => cpus.contains(&cpu),
+            _ => true,
+        }
+    }
+}
+
+/// What was seen of a ring.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Its first record.
+    first: TimestampNs,
+    /// Its last.
+    last: TimestampNs,
+    /// It has samples or switches: the CPU is recorded.
+    is_recorded: bool,
+}
+
 /// Follows the rings of one stream: by the CPU that each record names, or all as one.
 #[derive(Debug)]
 pub(crate) struct RingLosses<'e> {
@@ -25,8 +65,7 @@ pub(crate) struct RingLosses<'e> {
     by_cpu: bool,
     /// Rings kept only their newest records.
     begins_late: bool,
-    /// First and last record of each ring.
-    seen: FxHashMap<Option<CpuId>, (TimestampNs, TimestampNs)>,
+    seen: FxHashMap<Option<CpuId>, Seen>,
     newest: TimestampNs,
     /// The newest record at the end of the rounds before: whatever a ring held then has been read, so
     /// that no record behind the next round's end is older.
@@ -64,17 +103,20 @@ impl<'e> RingLosses<'e> {
                 if let Some(time) = stated_time(self.events, record)
                     && time > START
                 {
-                    self.note(self.ring(record), time);
+                    let tells = [record_type::SAMPLE, SWITCH, SWITCH_CPU_WIDE];
+                    self.note(self.ring(record), time, tells.contains(&record.header.kind));
                 }
             }
         }
     }
 
-    fn note(&mut self, ring: Option<CpuId>, time: TimestampNs) {
+    fn note(&mut self, ring: Option<CpuId>, time: TimestampNs, is_recorded: bool) {
         self.newest = self.newest.max(time);
         if self.seen.len() < MAX_RINGS || self.seen.contains_key(&ring) {
-            let (first, last) = self.seen.entry(ring).or_insert((time, time));
-            (*first, *last) = (time.min(*first), time.max(*last));
+            let new = Seen { first: time, last: time, is_recorded };
+            let seen = self.seen.entry(ring).or_insert(new);
+            (seen.first, seen.last) = (time.min(seen.first), time.max(seen.last));
+            seen.is_recorded |= is_recorded;
         }
     }
 
@@ -101,13 +143,13 @@ impl<'e> RingLosses<'e> {
         };
         let ring = self.ring(record);
         let from = match (ring, self.seen.get(&ring)) {
-            (Some(_), Some((_, last))) => *last,
+            (Some(_), Some(seen)) => seen.last,
             (Some(_), None) => START,
             // Of which ring the record before was, nobody knows.
             (None, _) => self.rounds[0],
         };
         self.push(ring, from.min(to), to);
-        self.note(ring, to);
+        self.note(ring, to, false);
     }
 
     fn push(&mut self, cpu: Option<CpuId>, from: TimestampNs, to: TimestampNs) {
@@ -119,15 +161,24 @@ impl<'e> RingLosses<'e> {
         }
     }
 
+    /// The CPUs of which there are samples or switches, and not their side band alone.
+    pub(crate) fn recorded_cpus(&self) -> RecordedCpus {
+        if !self.by_cpu {
+            return RecordedCpus::Any;
+        }
+        let recorded = self.seen.iter().filter(|(_, seen)| seen.is_recorded);
+        RecordedCpus::Only(recorded.filter_map(|(cpu, _)| *cpu).collect())
+    }
+
     /// All losses. With `is_cut`, the end of the stream is missing.
     pub(crate) fn finish(mut self, is_cut: bool) -> Vec<RingLoss> {
         let seen = std::mem::take(&mut self.seen);
         if self.begins_late {
-            seen.iter().for_each(|(ring, (first, _))| self.push(*ring, START, *first));
+            seen.iter().for_each(|(ring, seen)| self.push(*ring, START, seen.first));
         }
         if is_cut || self.lost_untold {
             // Whose they were is not said: nothing behind the last record of any ring is sure.
-            let last = seen.values().map(|(_, last)| *last).min();
+            let last = seen.values().map(|seen| seen.last).min();
             self.push(None, last.unwrap_or(START), END);
         }
         self.losses

@@ -66,6 +66,13 @@ impl Thread {
         self.phase = Phase::Waiting(WaitState { switch, witnesses });
     }
 
+    /// It ended where nobody looked. Of one that is said to run, its switch-out is missing.
+    pub(super) fn exit_unseen(&mut self, time: TimestampNs) {
+        if !matches!(self.phase, Phase::Running(_)) {
+            self.exited = Some(time);
+        }
+    }
+
     /// It has not run yet, as far as was told.
     fn is_new(&self) -> bool {
         matches!(&self.phase, Phase::Waiting(wait) if wait.switch.kind == WaitKind::New)

@@ -15,6 +15,7 @@ mod golden;
 mod parity;
 mod recorded;
 mod script_fields;
+mod some_cpus;
 mod stack_engine;
 mod streaming;
 mod support;
