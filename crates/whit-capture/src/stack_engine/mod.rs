@@ -232,24 +232,17 @@ impl StackEngine {
     pub(crate) fn summary(&mut self, expand: ExpandCounts) -> StackSummary {
         let follow = self.following.take().map(|mut following| following.stop());
         let stacks = self.lock();
-        let counts = |part| stacks.counts(part).unwrap_or_default();
         let part = |part| PartSummary {
-            counts: counts(part),
+            counts: stacks.counts(part).unwrap_or_default(),
             runs: stacks.run_statistics(part).unwrap_or_default(),
         };
-        let runs = |part| {
-            let found = stacks.run_statistics(part).unwrap_or_default();
-            (found.runs, found.run_time_ns)
-        };
         StackSummary {
-            samples: counts(Part::Samples),
-            switches: counts(Part::Switches),
+            samples: part(Part::Samples),
+            switches: part(Part::Switches),
             follow: follow.unwrap_or_default(),
             traces: part(Part::Traces),
             wakes: part(Part::Wakes),
             expand,
-            sample_runs: runs(Part::Samples),
-            switch_runs: runs(Part::Switches),
         }
     }
 }

@@ -20,12 +20,14 @@ pub struct PartSummary {
 }
 
 impl PartSummary {
+    /// Whether it was called, or should have been.
+    fn is_called(&self) -> bool {
+        self.counts.runs > 0 || self.runs.missed > 0
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
         let RunStatistics { runs, run_time_ns, missed } = self.runs;
-        if self.counts.runs == 0 && missed == 0 {
-            return Ok(());
-        }
-        write!(f, ", {} {what}", self.counts.runs)?;
+        write!(f, "{} {what}", self.counts.runs)?;
         if runs > 0 {
             write!(f, " of {:.2} µs", run_time_ns as f64 / runs as f64 / 1e3)?;
         }
@@ -40,9 +42,9 @@ impl PartSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackSummary {
     /// The program that tells of samples.
-    pub samples: Counts,
+    pub samples: PartSummary,
     /// The program that tells of switches.
-    pub switches: Counts,
+    pub switches: PartSummary,
     /// The program that tells of tracepoints.
     pub traces: PartSummary,
     /// The program that tells of wake-ups.
@@ -51,10 +53,6 @@ pub struct StackSummary {
     pub follow: FollowCounts,
     /// What readers made of their records.
     pub expand: ExpandCounts,
-    /// Runs of the program for samples and their time, where the kernel keeps it.
-    pub sample_runs: (u64, u64),
-    /// The same of the program for switches.
-    pub switch_runs: (u64, u64),
 }
 
 impl StackSummary {
@@ -79,20 +77,22 @@ impl StackSummary {
         ledger.programs += PROGRAMS;
         let others = [self.traces.runs, self.wakes.runs];
         ledger.programs += others.iter().filter(|of| of.runs > 0).count() as u64;
-        let sum = |of: fn(&RunStatistics) -> u64| others.iter().map(of).sum::<u64>();
-        let runs = self.sample_runs.0 + self.switch_runs.0 + sum(|of| of.runs);
-        let time_ns = self.sample_runs.1 + self.switch_runs.1 + sum(|of| of.run_time_ns);
+        let runs: u64 = self.parts().map(|part| part.runs.runs).iter().sum();
         if runs > 0 {
             ledger.measurement = BpfMeasurement::Statistics;
             ledger.runs += runs;
-            ledger.run_time_ns += time_ns;
+            ledger.run_time_ns +=
+                self.parts().map(|part| part.runs.run_time_ns).iter().sum::<u64>();
         }
+    }
+
+    fn parts(&self) -> [&PartSummary; 4] {
+        [&self.samples, &self.switches, &self.traces, &self.wakes]
     }
 
     /// A count of all programs.
     fn sum(&self, of: impl Fn(&Counts) -> u64) -> u64 {
-        let all = [&self.samples, &self.switches, &self.traces.counts, &self.wakes.counts];
-        all.map(of).iter().sum()
+        self.parts().map(|part| of(&part.counts)).iter().sum()
     }
 
     /// Walks that ended for a reason, of all programs.
@@ -103,18 +103,16 @@ impl StackSummary {
 
 impl fmt::Display for StackSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (a, b) = (&self.samples, &self.switches);
-        let average = |(runs, time_ns): (u64, u64)| time_ns as f64 / runs.max(1) as f64 / 1e3;
-        write!(f, "[ whit bpf: {} samples", a.runs)?;
-        if self.sample_runs.0 > 0 {
-            write!(f, " of {:.2} µs", average(self.sample_runs))?;
+        write!(f, "[ whit bpf: ")?;
+        self.samples.write(f, "samples")?;
+        write!(f, ", ")?;
+        self.switches.write(f, "switches")?;
+        for (part, what) in [(&self.wakes, "wake-ups"), (&self.traces, "hits of tracepoints")] {
+            if part.is_called() {
+                write!(f, ", ")?;
+                part.write(f, what)?;
+            }
         }
-        write!(f, ", {} switches", b.runs)?;
-        if self.switch_runs.0 > 0 {
-            write!(f, " of {:.2} µs", average(self.switch_runs))?;
-        }
-        self.wakes.write(f, "wake-ups")?;
-        self.traces.write(f, "hits of tracepoints")?;
         let (walks, frames) = (self.sum(|of| of.walks), self.sum(|of| of.frames));
         write!(
             f,
@@ -129,7 +127,7 @@ impl fmt::Display for StackSummary {
             self.follow.table_bytes / 1024,
         )?;
         let preempted = self.expand.preemptions;
-        if b.runs > 0 {
+        if self.switches.counts.runs > 0 {
             write!(f, "; {preempted} preemptions")?;
         }
         for (count, what) in [
