@@ -6,7 +6,10 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
-const HEADERS: [&str; 10] = [
+const HEADERS: [&str; 13] = [
+    "bpf/cgroup_account.h",
+    "bpf/cgroup_maps.h",
+    "bpf/cgroup_settle.h",
     "bpf/channel.h",
     "bpf/kernel.h",
     "bpf/kernel_stack.h",

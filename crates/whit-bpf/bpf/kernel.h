@@ -100,16 +100,17 @@ struct kernfs_node {
 	u64 id;
 };
 
+struct cgroup_subsys_state;
+
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[1];
 };
 
 /* The state of one subsystem in one cgroup; parent is that of the same subsystem. */
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 	struct cgroup_subsys_state *parent;
-	int id;
-	u64 serial_nr;
 };
 
 /* The cgroups of a task, one state for each subsystem. */

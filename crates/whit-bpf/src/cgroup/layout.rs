@@ -1,17 +1,19 @@
-//! The maps' values, byte by byte: the structs of `bpf/cgroup_count.bpf.c`.
+//! The maps' values, byte by byte: the structs of `bpf/cgroup_maps.h`.
 
-use super::How;
 use super::counts::Count;
+use super::{How, Of};
 
 /// Events that one program counts: a bit of a word for each.
 pub const EVENTS_MAX: usize = 64;
 /// Accounts that a memo can tell apart.
 pub(crate) const ACCOUNTS_MAX: usize = 1 << 16;
 
-/// A cache line: no two accounts share one.
+/// A cache line: no two CPUs share one.
 const LINE_WORDS: usize = 8;
-/// `VALUE`, `ENABLED` and `WAITED` of a timed event.
-const TIMED_WORDS: usize = 3;
+/// Memos for an account: few are in each other's way then, also where most cgroups are not watched; and
+/// they are on few pages, which is what counts where cgroups are many.
+const MEMOS_PER_ACCOUNT: usize = 8;
+const MEMOS_MIN: usize = 1 << 13;
 /// `struct seen`.
 const SEEN_WORDS: usize = 7;
 /// `struct cpu` without `seen`.
@@ -20,27 +22,42 @@ const CPU_HEADER_WORDS: usize = 10;
 /// Where events stand in a `struct account`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccountLayout {
-    /// The first word of each event.
-    words: Vec<usize>,
+    events: Vec<Place>,
     size: usize,
+}
+
+/// The words of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// `ENABLED`, and `WAITED` where there is one, of what has times; where they would stand of others.
+    pub(crate) times: usize,
+    /// The value; the same as `times` where there is none, since these tell it.
+    pub(crate) value: usize,
+    waits: bool,
+    is_time: bool,
 }
 
 impl AccountLayout {
     pub(crate) fn of(events: &[How]) -> AccountLayout {
         let mut size = 0;
         let place = |how: &How| {
-            let word = size;
             // The first one has times whatever it is: others may ask for them.
-            size += if how.is_timed || word == 0 { TIMED_WORDS } else { 1 };
-            word
+            let is_timed = how.is_timed || size == 0;
+            let waits = is_timed && !how.is_software;
+            let is_time = how.of == Of::Time;
+            let times = size;
+            size += usize::from(is_timed) + usize::from(waits);
+            let value = if is_time { times } else { size };
+            size += usize::from(!is_time);
+            Place { times, value, waits, is_time }
         };
-        let words = events.iter().map(place).collect();
-        AccountLayout { words, size: size.max(1).next_multiple_of(LINE_WORDS) }
+        let events = events.iter().map(place).collect();
+        AccountLayout { events, size: size.max(1) }
     }
 
-    /// The first word of each event.
-    pub(crate) fn words(&self) -> &[usize] {
-        &self.words
+    /// Of each event.
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.events
     }
 
     /// Words of an account.
@@ -55,11 +72,23 @@ impl AccountLayout {
         event: usize,
         timed_by: usize,
     ) -> Count {
-        let times = self.words[timed_by];
-        let (enabled_ns, waited_ns) = (word(times + 1), word(times + 2));
+        let Place { times, waits, .. } = self.events[timed_by];
+        let enabled_ns = word(times);
+        let waited_ns = if waits { word(times + 1) } else { 0 };
         let running_ns = enabled_ns.wrapping_sub(waited_ns);
-        Count { value: word(self.words[event]), enabled_ns, running_ns }
+        let Place { value, is_time, .. } = self.events[event];
+        Count { value: if is_time { running_ns } else { word(value) }, enabled_ns, running_ns }
     }
+}
+
+/// How many accounts a CPU has room for, so that all of them together are whole lines.
+pub(crate) const fn accounts_stride(accounts: usize) -> usize {
+    accounts.next_multiple_of(LINE_WORDS)
+}
+
+/// How many memos there are for so many accounts.
+pub(crate) fn memos(accounts: usize) -> usize {
+    (accounts * MEMOS_PER_ACCOUNT).next_power_of_two().max(MEMOS_MIN)
 }
 
 /// Size of `struct cpu` with so many events.
@@ -120,8 +149,10 @@ mod tests {
     #[test]
     fn accounts_tell_how_long_events_ran() {
         let layout = AccountLayout::of(&[How::TIMED, How::UNTIMED, How::TIMED, How::CLOCK]);
-        assert_eq!((layout.words(), layout.size()), (&[0, 3, 4, 7][..], 8));
-        let words = [5, 100, 0, 7, 9, 100, 60, 40];
+        let places: Vec<_> = layout.places().iter().map(|at| (at.times, at.value)).collect();
+        assert_eq!(places, [(0, 2), (3, 3), (4, 6), (7, 7)]);
+        assert_eq!(layout.size(), 7);
+        let words = [100, 0, 5, 7, 100, 60, 9];
         let count = |event, timed_by| layout.count(|word| words[word], event, timed_by);
         assert_eq!(count(0, 0), Count { value: 5, enabled_ns: 100, running_ns: 100 });
         assert_eq!(count(1, 0), Count { value: 7, enabled_ns: 100, running_ns: 100 });
@@ -129,10 +160,36 @@ mod tests {
     }
 
     #[test]
-    fn accounts_fill_whole_lines() {
-        assert_eq!(AccountLayout::of(&[]).size(), 8);
-        assert_eq!(AccountLayout::of(&[How::TIMED; 3]).size(), 16);
+    fn what_never_waits_has_no_word_for_it_and_a_clock_none_for_its_value() {
+        let clock = How { is_timed: true, ..How::CLOCK }.in_software();
+        let faults = How::UNTIMED.in_software();
+        let layout = AccountLayout::of(&[clock, How::CLOCK, faults, clock]);
+        let places: Vec<_> = layout.places().iter().map(|at| (at.times, at.value)).collect();
+        assert_eq!(places, [(0, 0), (1, 1), (1, 1), (2, 2)]);
+        assert_eq!(layout.size(), 3);
+        let words = [100, 7, 90];
+        let count = |event, timed_by| layout.count(|word| words[word], event, timed_by);
+        assert_eq!(count(0, 0), Count { value: 100, enabled_ns: 100, running_ns: 100 });
+        assert_eq!(count(1, 0), count(0, 0));
+        assert_eq!(count(2, 0), Count { value: 7, enabled_ns: 100, running_ns: 100 });
+        assert_eq!(count(3, 3), Count { value: 90, enabled_ns: 90, running_ns: 90 });
+    }
+
+    #[test]
+    fn the_accounts_of_a_cpu_fill_whole_lines() {
+        for (accounts, size) in [(1, 1), (8, 3), (9, 2), (601, 5)] {
+            let words = accounts_stride(accounts) * size;
+            assert_eq!((words % LINE_WORDS, words / size / 8), (0, accounts.div_ceil(8)));
+        }
+        assert_eq!(AccountLayout::of(&[]).size(), 1);
         assert_eq!(AccountLayout::of(&[How::TIMED; EVENTS_MAX]).size(), 192);
+    }
+
+    #[test]
+    fn memos_are_as_many_as_the_program_can_forget() {
+        let counts = [1, 601, ACCOUNTS_MAX].map(memos);
+        assert_eq!(counts, [MEMOS_MIN, MEMOS_MIN, 1 << 19]);
+        assert_eq!(memos(2000), 1 << 14);
     }
 
     #[test]

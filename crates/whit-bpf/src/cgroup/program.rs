@@ -10,10 +10,10 @@ use libbpf_rs::{
 use whit_sys::bpf::MappedWords;
 use whit_sys::privilege;
 
-use super::How;
 use super::counts::Count;
-use super::layout::{AccountLayout, EVENTS_MAX, cpu_bytes};
+use super::layout::{AccountLayout, EVENTS_MAX, accounts_stride, cpu_bytes, memos};
 use super::tree::Tree;
+use super::{How, Of};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
 use crate::messages;
@@ -25,6 +25,9 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup_count.bpf
 const CALLS: &str = "csd_function_exit";
 /// Tasks that are moved to a cgroup, whoever moves them.
 const MOVES: &str = "cgroup_attach_task";
+
+/// Hierarchies that are made and unmade.
+const MOUNTS: [&str; 2] = ["cgroup_setup_root", "cgroup_destroy_root"];
 
 /// The loaded programs. Closing them detaches them.
 pub(super) struct Program {
@@ -108,8 +111,15 @@ impl Program {
     pub(super) fn attach(&mut self) -> Result<(), BpfError> {
         messages::listen();
         let _in_force = privilege::raise(&NEEDED);
+        // First: what it is called for concerns all that the others find.
+        let made = self.program("made")?.attach();
+        let mut links = vec![made.map_err(refused("have a BPF program called for new cgroups"))?];
+        for mounts in MOUNTS {
+            let link = self.program("remounted")?.attach_raw_tracepoint(mounts);
+            links.push(link.map_err(refused("have a BPF program called for new hierarchies"))?);
+        }
         let switched = self.program("switched")?.attach();
-        let mut links = vec![switched.map_err(refused("have a BPF program called at switches"))?];
+        links.push(switched.map_err(refused("have a BPF program called at switches"))?);
         let moved = self.program("moved")?;
         let moves = moved.attach_raw_tracepoint(CALLS);
         let sees_moves = moves.is_ok();
@@ -184,7 +194,7 @@ fn map_of<'a>(object: &'a Object, name: &'static str) -> Result<Map<'a>, BpfErro
 pub(super) struct Accounts {
     words: MappedWords,
     layout: AccountLayout,
-    accounts: usize,
+    accounts_stride: usize,
 }
 
 impl Accounts {
@@ -195,14 +205,15 @@ impl Accounts {
         accounts: usize,
     ) -> Result<Accounts, BpfError> {
         let fd = map_of(object, "accounts")?;
-        let words = MappedWords::map(fd.as_fd(), layout.size() * cpus * accounts);
+        let accounts_stride = accounts_stride(accounts);
+        let words = MappedWords::map(fd.as_fd(), layout.size() * cpus * accounts_stride);
         let words = words.map_err(|error| refused("map what is counted")(error.into()))?;
-        Ok(Accounts { words, layout, accounts })
+        Ok(Accounts { words, layout, accounts_stride })
     }
 
     /// What a CPU has counted of an event for an account.
     pub(super) fn count(&self, account: usize, cpu: u32, event: usize, timed_by: usize) -> Count {
-        let begin = (cpu as usize * self.accounts + account) * self.layout.size();
+        let begin = (cpu as usize * self.accounts_stride + account) * self.layout.size();
         self.layout.count(|word| self.words.word(begin + word), event, timed_by)
     }
 }
@@ -251,9 +262,10 @@ impl Sizes<'_> {
             match name.as_str() {
                 "events" | "addresses" => map.set_max_entries((events * self.cpus) as u32)?,
                 "accounts" => {
-                    map.set_max_entries((self.accounts * self.cpus) as u32)?;
+                    map.set_max_entries((accounts_stride(self.accounts) * self.cpus) as u32)?;
                     map.set_value_size((self.layout.size() * size_of::<u64>()) as u32)?;
                 }
+                "memos" => map.set_max_entries(memos(self.accounts) as u32)?,
                 "cpus" => map.set_value_size(cpu_bytes(events) as u32)?,
                 "watched" => map.set_max_entries((self.accounts as u32 - 1).max(1))?,
                 name if name.ends_with(".rodata") => self.set_up(&mut map, software),
@@ -266,13 +278,31 @@ impl Sizes<'_> {
     /// `settings`.
     fn set_up(&self, settings: &mut OpenMapMut<'_>, software: Software) {
         let Some(value) = settings.initial_value_mut() else { return };
-        let reads_memory = u32::from(software == Software::InMemory);
-        let numbers = [self.events.len() as u32, self.accounts as u32, reads_memory];
-        let fill = |bytes: Vec<u8>| bytes.into_iter().chain(std::iter::repeat(0)).take(EVENTS_MAX);
-        let how = fill(self.events.iter().map(|how| how.bits()).collect());
-        let words = fill(self.layout.words().iter().map(|&word| word as u8).collect());
-        let bytes = numbers.map(u32::to_ne_bytes).into_iter().flatten().chain(how).chain(words);
+        let reads = self.reads();
+        let numbers = [
+            self.events.len(),
+            usize::from(software == Software::InMemory),
+            accounts_stride(self.accounts),
+            self.layout.size(),
+            memos(self.accounts),
+            reads.len(),
+        ];
+        let places = self.layout.places();
+        let read = |event: usize| {
+            let how = self.events[event].bits();
+            [event as u8, how, places[event].times as u8, places[event].value as u8]
+        };
+        let reads = reads.into_iter().map(read).chain(std::iter::repeat([0; 4]));
+        let how = self.events.iter().map(|how| how.bits());
+        let numbers = numbers.into_iter().flat_map(|number| (number as u32).to_ne_bytes());
+        let bytes = numbers.chain(reads.take(EVENTS_MAX).flatten()).chain(how);
         value.iter_mut().zip(bytes).for_each(|(value, byte)| *value = byte);
+    }
+
+    /// The events that something has to be read for; others are told by the times of the one before.
+    fn reads(&self) -> Vec<usize> {
+        let is_read = |how: &How| how.is_timed || how.of != Of::Time;
+        (0..self.events.len()).filter(|&event| is_read(&self.events[event])).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::support::{assert_close, check};
 
 /// Beyond what a perf that fixes the depth can take, and beyond what was asked for.
 const CGROUPS: usize = 1000;
-/// `DEPTH_MAX` in `bpf/cgroup_count.bpf.c`.
+/// `DEPTH_MAX` in `bpf/cgroup_maps.h`.
 const DEPTH_MAX: usize = 256;
 
 #[test]

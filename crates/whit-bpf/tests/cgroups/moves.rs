@@ -61,6 +61,37 @@ fn a_cgroup_that_is_removed_keeps_its_count() {
     });
 }
 
+/// What the kernel keeps of a cgroup may be where it kept that of another one, which was removed.
+#[test]
+fn a_cgroup_in_the_place_of_another_counts_for_its_own_parent() {
+    check("a_cgroup_in_the_place_of_another", || {
+        let hierarchy = Hierarchy::of_perf_events()?;
+        let parents = [hierarchy.make()?, hierarchy.make()?];
+        let watched: Vec<_> = parents.iter().map(Group::watched).collect();
+        let counting = Counting::of(&ALL, &watched)?;
+        counting.switch(true);
+        let faults = || {
+            let totals = counting.read();
+            [0, 1].map(|parent| totals.cgroup(parent, FAULTS).value)
+        };
+        for round in 0..20 {
+            let (this, other) = (round % 2, 1 - round % 2);
+            let children: Vec<_> = (0..16).map(|n| parents[this].child(&format!("c{n}"))).collect();
+            let before = faults();
+            for child in &children {
+                shell(child, "/bin/true").finish();
+            }
+            let after = faults();
+            assert!(after[this] > before[this], "round {round}");
+            assert_eq!(after[other], before[other], "round {round}");
+            drop(children);
+            // Memory is given back a while after what was in it.
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        Ok(())
+    });
+}
+
 /// A task in two cgroups, one after the other: counts the clock both ways in each of them. `act` has
 /// the task moved.
 fn clock_of_a_moving_task(

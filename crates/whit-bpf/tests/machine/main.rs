@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use whit_types::CpuId;
 
-use crate::support::counting::{ALL, CLOCK, Counting, FAULTS, KernelEvents, cpu_list, read};
+use crate::support::counting::{
+    ALL, CLOCK, Counting, FAULTS, KernelEvents, Totals, cpu_list, read,
+};
 use crate::support::group::Hierarchy;
 use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, Slack, assert_close, check, undisturbed};
@@ -169,5 +171,38 @@ fn the_old_hierarchy_counts_alike() {
             };
             Ok((counting.unseen(), compare))
         })
+    });
+}
+
+/// On its way to another hierarchy and back, the controller makes anew what it keeps of each cgroup.
+#[test]
+fn cgroups_are_known_again_after_another_hierarchy_was_mounted() {
+    check("cgroups_are_known_again", || {
+        let _alone = may_change_the_machine()?;
+        let parent = Hierarchy::of_perf_events()?.make()?;
+        let groups: Vec<_> = (0..40).map(|n| parent.child(&format!("c{n}"))).collect();
+        let watched: Vec<_> = groups.iter().map(|group| group.watched()).collect();
+        let counting = Counting::of(&ALL, &watched)?;
+        counting.switch(true);
+        let each_counts_alone = |when: &str| {
+            for (index, group) in groups.iter().enumerate() {
+                let faults = |totals: &Totals<'_>| -> Vec<u64> {
+                    (0..groups.len()).map(|other| totals.cgroup(other, FAULTS).value).collect()
+                };
+                let before = faults(&counting.read());
+                shell(group, "/bin/true").finish();
+                let after = faults(&counting.read());
+                let grown: Vec<_> = (0..groups.len()).filter(|&n| after[n] > before[n]).collect();
+                assert_eq!(grown, [index], "{when}");
+            }
+        };
+        // Memory is used again a while after it was given back, so not on the first way.
+        for round in 0..4 {
+            each_counts_alone(&format!("after {round} ways"));
+            drop(Mount::of_perf_event()?);
+            assert_eq!(perf_event().0, 0, "this is about version 2");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
     });
 }

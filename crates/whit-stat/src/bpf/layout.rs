@@ -114,6 +114,8 @@ fn how(counter: Option<&Counter>, is_first: bool) -> How {
     let of = match (is(Counter::is_of_switches), is(Counter::is_clock)) {
         (true, _) => Of::Switches,
         (_, true) => Of::Time,
+        // Of ours, nothing but the times is asked for.
+        _ if counter.is_none() => Of::Time,
         _ => Of::Events,
     };
     How { of, is_timed: is_first, is_software: false }
@@ -156,7 +158,8 @@ mod tests {
             [&[None, Some(0), Some(4)], &[Some(1), Some(2), Some(3)], &[Some(5)]];
         let layout = Layout::of(&distinct, &[cpu(0, &units)]);
         let (timed, untimed) = (How::TIMED, How::UNTIMED);
-        let ours = [timed, untimed.of_switches(), How::CLOCK].map(How::in_software);
+        let clock = How { is_timed: true, ..How::CLOCK };
+        let ours = [clock, untimed.of_switches(), How::CLOCK].map(How::in_software);
         let group = [timed.of_switches(), How::CLOCK, untimed].map(How::in_software);
         assert_eq!(layout.how(), [&ours[..], &group[..], &[timed]].concat());
         let places: Vec<_> = (0..7).map(|distinct| layout.place(distinct)).collect();
