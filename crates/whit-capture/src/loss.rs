@@ -8,6 +8,7 @@
 //! is one load per record.
 
 use whit_perfdata::attr::{Attr, SampleType};
+use whit_perfdata::packed;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
 use whit_perfdata::sample::SampleLayout;
 use whit_types::TimestampNs;
@@ -104,14 +105,18 @@ pub struct Tally {
 impl Tally {
     /// Of whole records.
     pub fn of(bytes: &[u8]) -> Tally {
+        let pieces = Pieces([bytes, &[]]);
         let mut tally = Tally::default();
-        Pieces([bytes, &[]]).records_from(0).for_each(|seen| tally.add(seen));
+        pieces.records_from(0).for_each(|seen| tally += Tally::of_record(&pieces, seen));
         tally
     }
 
-    fn add(&mut self, seen: Seen) {
-        self.records += 1;
-        self.samples += u64::from(seen.kind == record_type::SAMPLE);
+    /// Of one record: a packed one is as much as it stands for.
+    fn of_record(pieces: &Pieces<'_>, seen: Seen) -> Tally {
+        match packed_tally(pieces, seen) {
+            Some(tally) => tally,
+            None => Tally { records: 1, samples: u64::from(seen.kind == record_type::SAMPLE) },
+        }
     }
 }
 
@@ -127,6 +132,17 @@ impl std::ops::SubAssign for Tally {
         self.records -= other.records;
         self.samples -= other.samples;
     }
+}
+
+/// Of a packed record; `None` for all others.
+fn packed_tally(pieces: &Pieces<'_>, seen: Seen) -> Option<Tally> {
+    if seen.kind != record_type::SAMPLE {
+        return None;
+    }
+    let id = pieces.word(seen.at + HEADER_SIZE_BYTES)?;
+    let last = pieces.word(seen.at + seen.size - 8)?;
+    let (records, samples) = packed::tally(id, last)?;
+    Some(Tally { records, samples })
 }
 
 /// Watches one ring.
@@ -169,7 +185,10 @@ impl RingWatch {
             match seen.kind {
                 record_type::SAMPLE => {
                     if self.counts.first_sample.is_none() {
-                        self.counts.first_sample = self.time(&pieces, seen);
+                        let first = packed_tally(&pieces, seen)
+                            .and_then(|_| pieces.word(seen.at + seen.size - 16));
+                        let first = first.map(TimestampNs).or_else(|| self.time(&pieces, seen));
+                        self.counts.first_sample = first;
                     }
                     last_sample = Some(seen);
                 }
@@ -185,7 +204,7 @@ impl RingWatch {
                 }
                 _ => {}
             }
-            tally.add(seen);
+            tally += Tally::of_record(&pieces, seen);
             at += seen.size;
             last = Some(seen);
         }

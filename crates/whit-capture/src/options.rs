@@ -245,6 +245,8 @@ pub struct RecordOptions {
     pub namespaces: bool,
     /// Context switches.
     pub switch_events: bool,
+    /// Those that the BPF engine tells of are written packed ([`whit_perfdata::packed`]).
+    pub pack_switches: bool,
     /// Wake-ups.
     pub wakeups: bool,
     /// Children inherit the events.
@@ -288,6 +290,11 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
+    /// Whether switches are written packed.
+    pub(crate) fn packs(&self) -> bool {
+        self.engine == Engine::Bpf && self.switch_events && self.pack_switches
+    }
+
     /// A recording of `command` with every default.
     pub fn for_command(events: Vec<EventSpec>, command: Vec<OsString>, output: Output) -> Self {
         RecordOptions {
@@ -318,6 +325,7 @@ impl RecordOptions {
             cgroups: false,
             namespaces: false,
             switch_events: false,
+            pack_switches: false,
             wakeups: false,
             inherit: true,
             per_thread: false,

@@ -188,6 +188,12 @@ impl Reader {
         self.end_pass(bytes, sink)
     }
 
+    /// What is drained from here on goes into another stream than what was before.
+    pub fn start_stream(&mut self) {
+        let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);
+        rings.filter_map(|watched| watched.expander.as_mut()).for_each(Expander::start_stream);
+    }
+
     /// Keeps side band from now on, or no longer.
     pub fn keep_journal(&mut self, keep: bool) {
         match (keep, &self.journal) {

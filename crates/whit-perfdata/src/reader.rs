@@ -9,6 +9,7 @@ use crate::header::{
     FILE_HEADER_SIZE_BYTES, FileHeader, MAGIC, MAGIC_SWAPPED, MAGIC_V1, PIPE_HEADER_SIZE_BYTES,
     Section,
 };
+use crate::packed::{self, Unpacker};
 use crate::stream::Stream;
 use crate::tracing_data::{TraceEvent, TracingData};
 use std::cell::LazyCell;
@@ -82,6 +83,8 @@ pub struct Recording {
     pub form: Form,
     /// Events, named.
     pub events: Vec<EventDesc>,
+    /// The event of [packed](crate::packed) samples, where there are such. Streams unpack them.
+    pub packed: Option<EventDesc>,
     /// Features; of a pipe, those that stand before its first sample.
     pub features: Features,
     /// Streams: one for files and pipes, `data` and each `data.N` for directories.
@@ -130,7 +133,18 @@ impl Recording {
             None => return Err(opener.corrupt("its header is cut short")),
         };
         recording.name_events();
+        recording.set_packed_apart();
         Ok(recording)
+    }
+
+    /// Nobody sees packed samples: their event is none of the others.
+    fn set_packed_apart(&mut self) {
+        let Some(index) = self.events.iter().position(packed::is_packed) else { return };
+        let event = self.events.remove(index);
+        for stream in &mut self.streams {
+            stream.unpacker = Unpacker::new(&event).map(Arc::new);
+        }
+        self.packed = Some(event);
     }
 
     /// Gives every event the name that the recording has for it, else that of its tracepoint, else
@@ -215,6 +229,7 @@ fn open_directory(path: &Path) -> Result<Recording, OpenError> {
                     path: part.into(),
                     start: 0,
                     end,
+                    unpacker: recording.packed.as_ref().and_then(Unpacker::new).map(Arc::new),
                 });
             }
             // The other parts are still worth reporting.
@@ -294,12 +309,14 @@ impl Opener<'_> {
             path: self.path.to_owned(),
             form,
             events: Vec::new(),
+            packed: None,
             features: Features::default(),
             streams: vec![Stream {
                 file: self.file.clone(),
                 path: self.path.into(),
                 start: data.offset,
                 end: data.offset + data.size_bytes,
+                unpacker: None,
             }],
             size_bytes: self.size_bytes,
             warnings: Vec::new(),

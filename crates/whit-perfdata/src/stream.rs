@@ -10,6 +10,9 @@
 //! that begins with the magic number of a frame is decoded on its own, by the same steps as from
 //! the start; if it does not end with a frame and a record, or with too much, the stream is read on
 //! in order from there, until a frame ends together with a record again.
+//!
+//! [Packed](crate::packed) records come out as what they stand for. Blocks are read again on their own
+//! only behind the first reading, which has met all that is defined in the stream.
 
 mod block_reader;
 mod inflate;
@@ -27,6 +30,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::packed::Unpacker;
+
 /// Target size of a block: small enough that what was read is still in the CPU's second-level cache
 /// when it is decoded, large enough that system calls do not count.
 pub const BLOCK_SIZE_BYTES: usize = 256 << 10;
@@ -39,6 +44,8 @@ pub struct Stream {
     pub(crate) path: Arc<Path>,
     pub(crate) start: u64,
     pub(crate) end: u64,
+    /// Where some of its records are packed.
+    pub(crate) unpacker: Option<Arc<Unpacker>>,
 }
 
 /// Why a stream could not be read on.

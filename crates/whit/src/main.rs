@@ -6,6 +6,7 @@ mod bench;
 mod doctor;
 mod event_args;
 mod event_tables;
+mod export;
 mod input;
 mod left_out;
 mod list;
@@ -50,6 +51,8 @@ enum Command {
     Script(script::ScriptArgs),
     /// Say what threads waited for: context switches by call stack, function and thread
     Switches(switches::SwitchesArgs),
+    /// Write a recording again, for other tools
+    Export(export::ExportArgs),
     /// List the events that can be written after -e, and say which of them open here
     List(list::ListArgs),
     /// Say what can be recorded here, and what lifts each refusal
@@ -103,6 +106,7 @@ fn run() -> Result<u8> {
         Command::Report(args) => report::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Switches(args) => switches::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),

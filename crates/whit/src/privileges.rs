@@ -24,6 +24,7 @@ fn needed(command: &Command) -> &'static [Capability] {
         Command::Report(_)
         | Command::Script(_)
         | Command::Switches(_)
+        | Command::Export(_)
         | Command::Bench(_)
         | Command::Setup(_) => &[],
     }
@@ -39,6 +40,7 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
         | Command::Stat(_)
         | Command::Doctor(_)
         | Command::List(_)
+        | Command::Export(_)
         | Command::Bench(_)
         | Command::Setup(_) => None,
     }

@@ -140,6 +140,10 @@ pub(crate) struct RecordArgs {
     /// Record context switches
     #[arg(long)]
     switch_events: bool,
+    /// Have the BPF engine write switches as perf does, for stock perf to read; otherwise they are packed,
+    /// and `whit export --perf` writes them so
+    #[arg(long)]
+    no_pack: bool,
     /// Record wake-ups as well as context switches: who ended which wait, at which call stack
     #[arg(long)]
     wakeups: bool,

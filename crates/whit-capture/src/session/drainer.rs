@@ -228,6 +228,7 @@ impl Drainer {
         self.reader.snapshot(&mut self.sink, &shared.events)?;
         self.last_pass = Instant::now();
         let sink = std::mem::replace(&mut self.sink, sink);
+        self.reader.start_stream();
         self.told_bytes = 0;
         let journal = self.reader.take_journal();
         self.sink.records(&journal.records)?;

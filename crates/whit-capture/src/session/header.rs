@@ -28,7 +28,8 @@ pub(super) fn descriptions(
 ) -> Vec<EventDesc> {
     let mut descriptions: Vec<_> = events.iter().map(description).collect();
     if options.engine == Engine::Bpf {
-        stack_engine::describe(&mut descriptions, events, options.switch_events, wakes);
+        let (switches, packs) = (options.switch_events, options.packs());
+        stack_engine::describe(&mut descriptions, events, switches, packs, wakes);
     }
     descriptions
 }

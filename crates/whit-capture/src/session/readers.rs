@@ -32,6 +32,7 @@ pub(super) fn stream(
     let streaming = &options.streaming;
     let options = StreamOptions {
         compression_level: streaming.compression_level,
+        is_packed: options.packs(),
         whole_frames: recording.is_pipe() && streaming.threads.is_some(),
         async_blocks: streaming.async_blocks.min(ASYNC_BLOCKS_MAX) * nr_rings,
         cpus: cpu_affinity::get(0).unwrap_or_default(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
+use whit_perfdata::packed;
 
 use super::expand::{Expander, Given, Layout};
 use super::switches::{Switches, Whose};
@@ -100,6 +101,7 @@ pub(crate) fn describe(
     descriptions: &mut Vec<EventDesc>,
     events: &[OpenEvent],
     switches: bool,
+    packs: bool,
     wakes: Option<&WakeFormat>,
 ) {
     let Some(carrier) = events.iter().find(|event| event.event.is_carrier) else { return };
@@ -128,6 +130,9 @@ pub(crate) fn describe(
         }
     }
     descriptions.extend(wakes.map(|format| format.describe(layout, &carrier.event.attr)));
+    // Behind all others, which readers of packed samples then have without it.
+    let packed = packed::describe(&carrier.event.attr);
+    descriptions.extend((packs && packed::is_packed(&packed)).then_some(packed));
 }
 
 /// What makes ordinary records of what the programs write into a ring; `None` where they write
@@ -147,7 +152,8 @@ pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) ->
         let cpu = u32::try_from(ring.cpu).ok()?;
         let channel = given.channels.as_ref()?.of_cpu(cpu)?;
         let bell = given.bells.get(&cpu).copied();
-        let whose = Whose { id, cpu, bell, is_cpu_wide: given.is_cpu_wide };
+        let is_packed = given.packs && packed::is_packed(&packed::describe(attr));
+        let whose = Whose { id, cpu, bell, is_cpu_wide: given.is_cpu_wide, is_packed };
         Some(Switches::new(channel, attr, whose, given.landmarks.clone()))
     };
     let switches = switches();

@@ -85,6 +85,8 @@ pub(crate) struct Given {
     pub(crate) bells: BTreeMap<u32, u64>,
     /// Switches are those of whole CPUs.
     pub(crate) is_cpu_wide: bool,
+    /// Switches are packed.
+    pub(crate) packs: bool,
 }
 
 /// A stack that was told of.
@@ -208,6 +210,13 @@ impl Expander {
         self.switches.as_ref().map_or(0, Switches::available_bytes)
     }
 
+    /// What follows goes into another stream than what was before.
+    pub(crate) fn start_stream(&mut self) {
+        if let Some(switches) = &mut self.switches {
+            switches.start_stream();
+        }
+    }
+
     /// To be called before a ring is read: what is beside it from now on is left for the next time.
     pub(crate) fn look(&mut self) {
         if let Some(switches) = &mut self.switches {
@@ -324,9 +333,10 @@ impl Expander {
 
     fn sample(&mut self, prefix: &Prefix, sample: &SampleRecord, out: &mut Vec<u8>) {
         self.counts.records += 1;
-        if let (Some(switches), 1..) = (&self.switches, sample.unseen_for_ns) {
+        if let (Some(switches), 1..) = (&mut self.switches, sample.unseen_for_ns) {
             let thread = Thread { pid: prefix.pid_tid as u32, tid: (prefix.pid_tid >> 32) as u32 };
             switches.came(thread, prefix.time.saturating_sub(sample.unseen_for_ns.into()), out);
+            switches.close(out);
         }
         let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };

@@ -119,6 +119,7 @@ impl StackEngine {
                 channels,
                 bells: BTreeMap::new(),
                 is_cpu_wide: matches!(options.target, Target::SystemWide(_)),
+                packs: options.packs(),
             },
         })
     }
@@ -243,6 +244,7 @@ impl StackEngine {
             traces: part(Part::Traces),
             wakes: part(Part::Wakes),
             expand,
+            is_packed: self.given.packs,
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct StackSummary {
     pub follow: FollowCounts,
     /// What readers made of their records.
     pub expand: ExpandCounts,
+    /// Switches were packed.
+    pub is_packed: bool,
 }
 
 impl StackSummary {
@@ -129,6 +131,9 @@ impl fmt::Display for StackSummary {
         let preempted = self.expand.preemptions;
         if self.switches.counts.runs > 0 {
             write!(f, "; {preempted} preemptions")?;
+        }
+        if self.switches.counts.runs > 0 && self.is_packed {
+            write!(f, "; packed (for stock perf: whit export --perf)")?;
         }
         for (count, what) in [
             (self.expand.unknown_stacks, "records name a stack that is not known"),

@@ -3,7 +3,8 @@
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channel, PLACES, Place, Record, Switch, Thread};
 use whit_perfdata::attr::Attr;
-use whit_perfdata::record::{misc, record_type};
+use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
+use whit_perfdata::record::record_type;
 use whit_perfdata::sample::context;
 
 use super::expand::{ExpandCounts, Layout};
@@ -12,18 +13,16 @@ use super::task_state;
 use crate::loss::TimeLayout;
 use crate::pieces::{Pieces, Seen};
 
-/// The kernel's own clock event tells of a switch as one.
-const SWITCH_PERIOD: u64 = 1;
 /// Bytes of a record's header, and where its size is in it.
 const HEADER_BYTES: usize = 8;
 
-/// A stack, as it stands in a sample.
+/// A stack that was told of.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// Its first address.
-    ip: u64,
-    /// Marker and addresses.
+    /// Marker and addresses, as words in bytes; empty before it was told.
     chain: Vec<u8>,
+    /// Its number among those that the stream defines; 0 for none yet.
+    number: u32,
 }
 
 /// Whose switches these are, and how they go in the recording.
@@ -37,6 +36,15 @@ pub(crate) struct Whose {
     pub(crate) bell: Option<u64>,
     /// Everybody's: each says whom the CPU goes to, or comes from.
     pub(crate) is_cpu_wide: bool,
+    /// They go packed.
+    pub(crate) is_packed: bool,
+}
+
+/// How switches are written.
+#[derive(Debug)]
+enum Form {
+    Ordinary(Ordinary),
+    Packed(Box<Packer>),
 }
 
 /// Expands what one channel carries.
@@ -46,6 +54,7 @@ pub(crate) struct Switches {
     layout: Layout,
     times: TimeLayout,
     whose: Whose,
+    form: Form,
     /// Where the scheduler is.
     landmarks: Landmarks,
     dictionary: Vec<Known>,
@@ -66,11 +75,19 @@ impl Switches {
         whose: Whose,
         landmarks: Landmarks,
     ) -> Switches {
+        let layout = Layout::new(carrier);
+        let Whose { id, cpu, is_cpu_wide, .. } = whose;
+        let origin = Origin { id, cpu, has_cpu: layout.has_cpu(), is_cpu_wide };
+        let form = match whose.is_packed {
+            true => Form::Packed(Box::new(Packer::new(origin))),
+            false => Form::Ordinary(Ordinary::new(origin)),
+        };
         Switches {
             channel,
-            layout: Layout::new(carrier),
+            layout,
             times: TimeLayout::new(carrier),
             whose,
+            form,
             landmarks,
             dictionary: vec![Known::default(); PLACES],
             last_time: 0,
@@ -89,6 +106,14 @@ impl Switches {
         self.channel.available_bytes()
     }
 
+    /// What follows goes into another stream.
+    pub(crate) fn start_stream(&mut self) {
+        if let Form::Packed(packer) = &mut self.form {
+            packer.forget();
+            self.dictionary.iter_mut().for_each(|known| known.number = 0);
+        }
+    }
+
     /// Takes what is there now to be expanded.
     pub(crate) fn look(&mut self) {
         self.channel.look();
@@ -105,14 +130,25 @@ impl Switches {
     ) {
         if let Some(time) = self.times.time(pieces, seen) {
             while self.next(time.0, counts, out) {}
+            self.close(out);
             self.last_time = self.last_time.max(time.0);
         }
     }
 
     /// Appends that a thread came, maybe a while ago.
-    pub(crate) fn came(&self, thread: Thread, time: u64, out: &mut Vec<u8>) {
-        let idle = Thread { pid: 0, tid: 0 };
-        self.record(thread, Some(idle), time.max(self.settled), 0, out);
+    pub(crate) fn came(&mut self, thread: Thread, time: u64, out: &mut Vec<u8>) {
+        let (thread, time) = (of_recording(thread), time.max(self.settled));
+        match &mut self.form {
+            Form::Ordinary(ordinary) => ordinary.came(thread, time, out),
+            Form::Packed(packer) => packer.came(thread, time),
+        }
+    }
+
+    /// Appends what is packed so far: something else follows.
+    pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
+        if let Form::Packed(packer) = &mut self.form {
+            packer.finish(out);
+        }
     }
 
     /// Appends the switches behind all records of the ring, until these are `enough_bytes`. Whether there are
@@ -123,13 +159,15 @@ impl Switches {
         counts: &mut ExpandCounts,
         out: &mut Vec<u8>,
     ) -> bool {
-        while self.next(u64::MAX, counts, out) {
-            if out.len() >= enough_bytes {
-                self.channel.release();
-                return true;
-            }
+        let mut is_more = false;
+        while !is_more && self.next(u64::MAX, counts, out) {
+            is_more = out.len() >= enough_bytes;
         }
+        self.close(out);
         self.channel.release();
+        if is_more {
+            return true;
+        }
         let lost = self.channel.lost_at_end();
         if lost > self.lost_early {
             self.lost(self.last_time, lost - self.lost_early, out);
@@ -151,21 +189,14 @@ impl Switches {
                         }
                         _ => (context::USER, frames),
                     };
-                    known.ip = frames.first().copied().unwrap_or(0);
+                    known.number = 0;
                     known.chain.clear();
                     let words = [marker].into_iter().chain(frames.iter().copied());
+                    let words = words.take(CHAIN_WORDS_MAX);
                     words.for_each(|word| known.chain.extend(word.to_le_bytes()));
                 }
             }
-            Some(Record::Switch(switch)) => {
-                self.switch(&switch, counts, out);
-                let Switch { thread, next, time_ns, .. } = switch;
-                let preempt = if switch.is_preemption { misc::SWITCH_OUT_PREEMPT } else { 0 };
-                self.record(thread, next, time_ns, misc::SWITCH_OUT | preempt, out);
-                if let Some(next) = next.filter(|next| next.tid != 0) {
-                    self.record(next, Some(thread), time_ns, 0, out);
-                }
-            }
+            Some(Record::Switch(switch)) => self.switch(&switch, counts, out),
             Some(Record::Came { time_ns, thread }) => self.came(thread, time_ns, out),
             Some(Record::Lost { time_ns, count }) => {
                 let untold = count.saturating_sub(std::mem::take(&mut self.lost_early));
@@ -182,53 +213,46 @@ impl Switches {
         counts.records += 1;
         counts.switches += 1;
         counts.preemptions += u64::from(switch.is_preemption);
-        let nothing = Known::default();
-        let mut chain = |place: Option<Place>| {
-            let Some(place) = place else { return &nothing };
-            let known = self.dictionary.get(usize::from(place.0));
-            known.filter(|known| !known.chain.is_empty()).unwrap_or_else(|| {
-                counts.unknown_stacks += 1;
-                &nothing
-            })
+        let told = packed::Switch {
+            time_ns: switch.time_ns,
+            thread: of_recording(switch.thread),
+            next: switch.next.map(of_recording),
+            is_preemption: switch.is_preemption,
+            state: task_state::word(switch),
         };
-        let (kernel, user) = (chain(switch.kernel_stack), chain(switch.user_stack));
-        let ip = if kernel.ip != 0 { kernel.ip } else { user.ip };
-        let start = out.len();
-        let header = u64::from(record_type::SAMPLE) | u64::from(misc::KERNEL) << 32;
-        let pid_tid = pid_tid(switch.thread);
-        let mut put = |word: u64| out.extend_from_slice(&word.to_le_bytes());
-        [header, self.whose.id, ip, pid_tid, switch.time_ns].into_iter().for_each(&mut put);
-        if self.layout.has_cpu() {
-            put(u64::from(self.whose.cpu));
+        let mut index = |place: Option<Place>| {
+            let index = usize::from(place?.0);
+            let is_told = self.dictionary.get(index).is_some_and(|known| !known.chain.is_empty());
+            counts.unknown_stacks += u64::from(!is_told);
+            is_told.then_some(index)
+        };
+        let (kernel, user) = (index(switch.kernel_stack), index(switch.user_stack));
+        match &mut self.form {
+            Form::Ordinary(ordinary) => {
+                let chain = |index: Option<usize>| {
+                    index.map_or(&[][..], |index| &self.dictionary[index].chain)
+                };
+                ordinary.switch(&told, chain(kernel), chain(user), out);
+            }
+            Form::Packed(packer) => {
+                packer.finish_if_full(out);
+                let mut number = |index: Option<usize>| {
+                    let Some(index) = index else { return 0 };
+                    let known = &mut self.dictionary[index];
+                    if known.number == 0 {
+                        known.number = packer.define(&known.chain);
+                    }
+                    known.number
+                };
+                let (kernel, user) = (number(kernel), number(user));
+                packer.switch(&told, kernel, user);
+            }
         }
-        put(SWITCH_PERIOD);
-        put(((kernel.chain.len() + user.chain.len()) / 8) as u64);
-        out.extend_from_slice(&kernel.chain);
-        out.extend_from_slice(&user.chain);
-        out.extend_from_slice(&task_state::raw(switch));
-        set_size(out, start);
-    }
-
-    /// A thread that comes or goes, as the kernel tells of it. `other` is the one on the other side.
-    fn record(
-        &self,
-        thread: Thread,
-        other: Option<Thread>,
-        time: u64,
-        misc: u16,
-        out: &mut Vec<u8>,
-    ) {
-        let (kind, other) = match other.filter(|_| self.whose.is_cpu_wide) {
-            Some(other) => (record_type::SWITCH_CPU_WIDE, Some(pid_tid(other))),
-            None => (record_type::SWITCH, None),
-        };
-        let (cpu, end) = (self.cpu(), [self.whose.id]);
-        let words = other.into_iter().chain([pid_tid(thread), time]).chain(cpu).chain(end);
-        push_words(out, kind, misc, words);
     }
 
     /// Says what the channel had no room for, as the kernel says it of a ring.
-    fn lost(&self, time: u64, count: u64, out: &mut Vec<u8>) {
+    fn lost(&mut self, time: u64, count: u64, out: &mut Vec<u8>) {
+        self.close(out);
         let id = self.whose.id;
         let words = [id, count, 0, time].into_iter().chain(self.cpu()).chain([id]);
         push_words(out, record_type::LOST, 0, words);
@@ -240,8 +264,8 @@ impl Switches {
     }
 }
 
-fn pid_tid(thread: Thread) -> u64 {
-    u64::from(thread.tid) << 32 | u64::from(thread.pid)
+fn of_recording(Thread { pid, tid }: Thread) -> packed::Thread {
+    packed::Thread { pid, tid }
 }
 
 /// Appends a record of a few words.
@@ -249,12 +273,6 @@ fn push_words(out: &mut Vec<u8>, kind: u32, misc: u16, words: impl Iterator<Item
     let start = out.len();
     out.extend_from_slice(&(u64::from(kind) | u64::from(misc) << 32).to_le_bytes());
     words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
-    set_size(out, start);
-}
-
-/// Writes the size of the record that begins there and ends at the end: a few words, or two stacks of the
-/// most frames, which fit.
-fn set_size(out: &mut [u8], start: usize) {
     let size = (out.len() - start) as u16;
     out[start + 6..start + HEADER_BYTES].copy_from_slice(&size.to_le_bytes());
 }

@@ -3,8 +3,6 @@
 
 use whit_bpf::stacks::channel::Switch;
 
-/// Size of the raw data: with the word in front of it, eight bytes.
-const RAW_BYTES: u32 = 4;
 /// Says that there is a state: the kernel itself writes zeros where an event has no raw data.
 const IS_KNOWN: u32 = 1 << 31;
 
@@ -19,8 +17,8 @@ const OTHERS: u16 = 0x1000 | 0x8000;
 const REPORTED_IDLE: u32 = 0x80;
 const PREEMPTED: u32 = 0x100;
 
-/// Size and state, as `sched:sched_switch` has it in `prev_state`: `__trace_sched_switch_state()`.
-pub(super) fn raw(switch: &Switch) -> [u8; 8] {
+/// The state as `sched:sched_switch` has it in `prev_state`: `__trace_sched_switch_state()`.
+pub(super) fn word(switch: &Switch) -> u32 {
     let state = match switch.state {
         _ if switch.is_within_kernel => Some(PREEMPTED),
         _ if switch.is_preemption => Some(0),
@@ -29,11 +27,7 @@ pub(super) fn raw(switch: &Switch) -> [u8; 8] {
         // What it has of these is not said: it exits, or was woken already.
         state => (state & REPORTED).checked_ilog2().map(|bit| 1 << bit),
     };
-    let word = state.map_or(0, |state| state | IS_KNOWN);
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&RAW_BYTES.to_le_bytes());
-    bytes[4..].copy_from_slice(&word.to_le_bytes());
-    bytes
+    state.map_or(0, |state| state | IS_KNOWN)
 }
 
 #[cfg(test)]
@@ -53,11 +47,6 @@ mod tests {
             state,
             user_stack: None,
             kernel_stack: None,
-        };
-        let word = |switch: &Switch| {
-            let bytes = raw(switch);
-            assert_eq!(bytes[..4], [4, 0, 0, 0]);
-            u32::from_le_bytes(*bytes.last_chunk().unwrap())
         };
         let slept = |state| word(&switch(state, false, false));
         assert_eq!(slept(1), 1 | IS_KNOWN);

@@ -22,6 +22,8 @@ use zstd::zstd_safe::{self, CCtx, CParameter, InBuffer, OutBuffer};
 /// without history more often. Stack dumps of two threads, 100 MiB, level 3 and 4 MiB of window:
 /// ratio 12.5 with frames of 512 KiB, 22.5 with 4 MiB, 24.5 with 8 MiB, 25.9 with 16 MiB.
 pub(crate) const FRAME_BYTES: usize = 8 << 20;
+/// The same of packed records, of which readers hold ten times as much.
+pub(crate) const PACKED_FRAME_BYTES: usize = 1 << 20;
 /// History that zstd searches at levels that would search less (level 1: 512 KiB, level 3: 2 MiB).
 /// The same stacks come again later than that. In the same data, frames of 8 MiB: 12.5 becomes 21.6
 /// at level 1, 20.8 becomes 24.5 at level 3, in no more time, since what was found need not be coded.
@@ -61,6 +63,8 @@ pub(crate) struct Compressor {
     record: Option<usize>,
     /// Bytes that the frame has taken; none when there is no frame.
     frame_bytes: usize,
+    /// As much as it may take.
+    frame_bytes_max: usize,
 }
 
 impl std::fmt::Debug for Compressor {
@@ -70,15 +74,15 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// At a level from 1 to 22.
-    pub(crate) fn new(level: i32) -> io::Result<Compressor> {
+    /// At a level from 1 to 22. Frames end behind so much.
+    pub(crate) fn new(level: i32, frame_bytes_max: usize) -> io::Result<Compressor> {
         let mut context = CCtx::create();
         context.set_parameter(CParameter::CompressionLevel(level)).map_err(error)?;
         context.set_parameter(CParameter::ContentSizeFlag(false)).map_err(error)?;
         if level < LARGE_WINDOW_LEVEL {
             context.set_parameter(CParameter::WindowLog(WINDOW_LOG)).map_err(error)?;
         }
-        Ok(Compressor { context, record: None, frame_bytes: 0 })
+        Ok(Compressor { context, record: None, frame_bytes: 0, frame_bytes_max })
     }
 
     /// Adds whole records, no more than [`CHUNK_BYTES_MAX`] but for the last one; the buffer must
@@ -103,7 +107,7 @@ impl Compressor {
         }
         while self.step(&mut InBuffer::around(&[]), ZSTD_EndDirective::ZSTD_e_flush, out)? > 0 {}
         self.frame_bytes += size;
-        let is_full = self.frame_bytes >= FRAME_BYTES;
+        let is_full = self.frame_bytes >= self.frame_bytes_max;
         // Records filled to the last byte leave none open. A full frame then goes on, as perf takes
         // no record that decodes to nothing; where perf reads nothing, in pipes, the end may be one.
         match self.record {
@@ -221,7 +225,7 @@ mod tests {
     fn compress(frames: &[Vec<u8>], level: i32) -> WriteBuffer {
         let chunks = frames.iter().map(|frame| frame.len() / CHUNK_BYTES_MAX + 1).sum::<usize>();
         let mut out = WriteBuffer::new(chunk_room_bytes() * chunks.max(1));
-        let mut compressor = Compressor::new(level).unwrap();
+        let mut compressor = Compressor::new(level, FRAME_BYTES).unwrap();
         for frame in frames {
             for chunk in frame.chunks(CHUNK_BYTES_MAX) {
                 let (front, back) = chunk.split_at(chunk.len() / 3);
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn what_was_added_can_be_decoded() {
         let mut out = WriteBuffer::new(chunk_room_bytes() * 4);
-        let mut compressor = Compressor::new(1).unwrap();
+        let mut compressor = Compressor::new(1, FRAME_BYTES).unwrap();
         let mut taken = Vec::new();
         for number in 0..40usize {
             let chunk = noise(number * 37 + 1, number as u64 + 1);

@@ -40,6 +40,8 @@ pub trait Sink {
 pub struct StreamOptions {
     /// zstd level, 1 to 22; `None` does not compress.
     pub compression_level: Option<i32>,
+    /// Some records stand for many.
+    pub is_packed: bool,
     /// End the frame with each piece: other readers write into the same pipe, and nobody's frame can
     /// go on behind another's.
     pub whole_frames: bool,
@@ -95,7 +97,12 @@ impl StreamSink {
         if options.compression_level.is_none() && options.async_blocks == 0 {
             return Ok((StreamSink { out, buffered: None }, None));
         }
-        let compressor = options.compression_level.map(Compressor::new).transpose()?;
+        let frame_bytes = match options.is_packed {
+            true => compress::PACKED_FRAME_BYTES,
+            false => compress::FRAME_BYTES,
+        };
+        let compressor = options.compression_level.map(|level| Compressor::new(level, frame_bytes));
+        let compressor = compressor.transpose()?;
         let depth = options.async_blocks.min(BLOCKS_TOTAL_BYTES / BLOCK_BYTES);
         let (engine, kind) = match depth {
             0 => (Engine::Direct(None), None),
@@ -219,6 +226,7 @@ mod tests {
         levels.into_iter().flat_map(|compression_level| {
             [0, 1, 4].into_iter().map(move |async_blocks| StreamOptions {
                 compression_level,
+                is_packed: false,
                 whole_frames: async_blocks == 4,
                 async_blocks,
                 cpus: vec![0],

@@ -17,6 +17,8 @@ pub const MAX_INFLATED_BLOCK_BYTES: usize = 9 << 20;
 pub struct BlockReader {
     /// Compressed records.
     input: Vec<u8>,
+    /// Packed ones.
+    packed: Vec<u8>,
     inflater: Option<Inflater>,
 }
 
@@ -56,6 +58,24 @@ impl BlockReader {
     /// Decodes the records of a range as far as they make one block. `None` where they do not
     /// decode on their own, or to too much.
     pub(super) fn decode(
+        &mut self,
+        stream: &Stream,
+        range: BlockRange,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<OwnBlock>, StreamError> {
+        let Some(unpacker) = &stream.unpacker else { return self.inflate(stream, range, out) };
+        let mut packed = std::mem::take(&mut self.packed);
+        let block = self.inflate(stream, range, &mut packed);
+        out.clear();
+        if let Ok(Some(_)) = block {
+            unpacker.unpack(&packed, out);
+        }
+        self.packed = packed;
+        block
+    }
+
+    /// The same, with packed records as they are.
+    fn inflate(
         &mut self,
         stream: &Stream,
         range: BlockRange,

@@ -9,7 +9,9 @@ use super::{
     BLOCK_SIZE_BYTES, BlockInfo, BlockRange, RecordCounts, Stream, StreamError, Truncation,
 };
 use crate::bytes::Cursor;
+use crate::packed::Unpacker;
 use crate::record::{HEADER_SIZE_BYTES, RecordHeader, record_type};
+use std::sync::Arc;
 
 /// Reads a stream from the start, block by block.
 pub struct StreamReader {
@@ -32,6 +34,12 @@ pub struct StreamReader {
     failure: Option<StreamError>,
     truncation: Option<Truncation>,
     records: RecordCounts,
+    /// Where records are packed: what unpacks blocks, behind all that is read ahead, since those before
+    /// define what stands in them.
+    unpacker: Option<Arc<Unpacker>>,
+    /// A block as it stands in the file, and bytes that blocks have become.
+    packed: Vec<u8>,
+    unpacked_bytes: u64,
 }
 
 impl StreamReader {
@@ -42,7 +50,8 @@ impl StreamReader {
 
     /// The same; blocks that can be read on their own are decoded by up to so many threads, where
     /// there are several. They end with the reader.
-    pub fn with_threads(stream: Stream, threads: usize) -> StreamReader {
+    pub fn with_threads(mut stream: Stream, threads: usize) -> StreamReader {
+        let unpacker = stream.unpacker.take();
         StreamReader {
             position: stream.start,
             consumed_offset: stream.start,
@@ -55,6 +64,9 @@ impl StreamReader {
             failure: None,
             truncation: None,
             records: RecordCounts::default(),
+            unpacker,
+            packed: Vec::new(),
+            unpacked_bytes: 0,
         }
     }
 
@@ -86,12 +98,33 @@ impl StreamReader {
     /// Reads the next block of whole records into `out`, replacing what is there. `None` at the
     /// end. After an error the stream cannot be read on; all blocks before stay valid.
     pub fn next_block(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {
-        let info = self.read_block(out);
+        let info = match self.unpacker.clone() {
+            None => self.read_block(out),
+            Some(unpacker) => self.read_packed(&unpacker, out),
+        };
         if !matches!(info, Ok(Some(_))) {
             self.source.seek(self.source.stream().end);
             self.consumed_offset = self.source.offset();
         }
         info
+    }
+
+    /// The same for a stream of which some records are packed: positions count what they stand for.
+    fn read_packed(
+        &mut self,
+        unpacker: &Unpacker,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<BlockInfo>, StreamError> {
+        let mut packed = std::mem::take(&mut self.packed);
+        let info = self.read_block(&mut packed);
+        out.clear();
+        if let Ok(Some(_)) = info {
+            unpacker.unpack(&packed, out);
+        }
+        self.packed = packed;
+        let position = self.source.stream().start + self.unpacked_bytes;
+        self.unpacked_bytes += out.len() as u64;
+        Ok(info?.map(|info| BlockInfo { position, ..info }))
     }
 
     fn read_block(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {

@@ -90,6 +90,7 @@ impl RecordArgs {
             cgroups: self.all_cgroups,
             namespaces: self.namespaces,
             switch_events: self.switch_events || self.wakeups,
+            pack_switches: !self.no_pack,
             wakeups: self.wakeups,
             inherit: !self.no_inherit,
             per_thread: self.per_thread,

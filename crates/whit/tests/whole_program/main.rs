@@ -12,6 +12,7 @@ mod bench_stacks;
 mod chains;
 mod faults;
 mod golden;
+mod packed;
 mod parity;
 mod recorded;
 mod script_fields;

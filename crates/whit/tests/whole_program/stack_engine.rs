@@ -31,6 +31,13 @@ impl Place {
         self.0.path().join("perf.data")
     }
 
+    /// The recording as perf reads it.
+    fn for_perf(&self) -> PathBuf {
+        let out = self.0.path().join("exported.data");
+        text(whit().args(["export", "--perf", "-f", "-i"]).arg(self.data()).arg("-o").arg(&out));
+        out
+    }
+
     /// Records; gives what whit says.
     fn record(&self, program: &Path, options: &[&str], arguments: &[&str]) -> Result<String, Skip> {
         self.run(program, options, arguments).map(|(said, _)| said)
@@ -109,7 +116,7 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
         assert!(said.contains(" lost 0 "), "{said}");
         let mut script = perf()?;
         script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
-        let printed = text(script.arg(place.data()));
+        let printed = text(script.arg(place.for_perf()));
         let count = |what: &str| printed.lines().filter(|line| line.contains(what)).count();
         let (outs, ins) = (count("PERF_RECORD_SWITCH OUT"), count("PERF_RECORD_SWITCH IN"));
         let switches = count("context-switches:");
@@ -170,7 +177,7 @@ fn one_thread_alone() {
         recorded?;
         let mut script = perf()?;
         script.args(["script", "--show-switch-events", "-F", "tid,event", "-i"]);
-        let printed = text(script.arg(place.data()));
+        let printed = text(script.arg(place.for_perf()));
         let of_thread = |line: &&str| line.split_whitespace().next() == Some(&tid);
         let lines: Vec<_> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
         let other = lines.iter().find(|line| !of_thread(line));
@@ -198,7 +205,7 @@ fn in_a_pid_namespace_of_its_own() {
         assert!(output.status.success() && said.contains("; lost 0 "), "{said}");
         let mut script = perf()?;
         script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
-        let printed = text(script.arg(place.data()));
+        let printed = text(script.arg(place.for_perf()));
         let count = |what: &str| printed.lines().filter(|line| line.contains(what)).count();
         let (outs, ins) = (count("PERF_RECORD_SWITCH OUT"), count("PERF_RECORD_SWITCH IN"));
         assert!(outs > 1000 && outs == count("context-switches:"), "{outs} switches: {said}");

@@ -2,11 +2,13 @@ use std::os::fd::AsFd;
 
 use whit_bpf::stacks::channel::Channels;
 use whit_perfdata::encode::push_record;
-use whit_perfdata::record::RawRecord;
+use whit_perfdata::packed::Unpacker;
+use whit_perfdata::record::{RawRecord, misc};
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
 use super::*;
+use crate::loss::Tally;
 use crate::stack_engine::expand::tests::{CARRIER, attr, sample, tell, thread};
 use crate::stack_engine::expand::{Expander, Given};
 use crate::stack_engine::schedule::tests::{IN_SCHEDULE, landmarks};
@@ -27,11 +29,14 @@ const HAS_NEXT: u64 = 4;
 /// The id of what wakes the reader.
 const BELL: u64 = 78;
 
-/// Writes the channel of CPU 3, and expands it beside the records of a ring.
+/// Writes the channel of CPU 3, and expands it beside the records of a ring: into records as perf's, and
+/// packed, which has to come to the same.
 struct Cpu {
     words: SharedWords,
     start: usize,
     expander: Expander,
+    packing: Expander,
+    unpacker: Unpacker,
 }
 
 impl Cpu {
@@ -41,13 +46,22 @@ impl Cpu {
         file.set_len(words as u64 * 8).unwrap();
         let map = || SharedWords::map(file.as_fd(), words).unwrap();
         let channels = Channels::new(map(), CPU as usize + 1, RING_WORDS);
-        let channel = channels.of_cpu(CPU).unwrap();
         let layout = Layout::new(&attr());
-        let mut expander = Expander::new(layout, CARRIER, Vec::new(), Given::default());
-        let whose = Whose { id: CARRIER, cpu: CPU, bell: Some(BELL), is_cpu_wide };
-        expander.add_switches(Switches::new(channel, &attr(), whose, landmarks()));
+        let expander = |is_packed| {
+            let channel = channels.of_cpu(CPU).unwrap();
+            let mut expander = Expander::new(layout, CARRIER, Vec::new(), Given::default());
+            let whose = Whose { id: CARRIER, cpu: CPU, bell: Some(BELL), is_cpu_wide, is_packed };
+            expander.add_switches(Switches::new(channel, &attr(), whose, landmarks()));
+            expander
+        };
         let start = words - HEAD_WORDS - RING_WORDS;
-        Cpu { words: map(), start, expander }
+        Cpu {
+            words: map(),
+            start,
+            expander: expander(false),
+            packing: expander(true),
+            unpacker: Unpacker::new(&packed::describe(&attr())).unwrap(),
+        }
     }
 
     fn put(&self, words: &[u64]) {
@@ -71,15 +85,26 @@ impl Cpu {
 
     /// One round of a reader.
     fn read(&mut self, ring: &[u8]) -> Vec<String> {
-        let (mut out, mut at) = (Vec::new(), 0);
-        self.expander.look();
-        while at < ring.len() {
-            at += self.expander.expand(Pieces([&ring[at..], &[]]), 1, &mut out);
-        }
-        while self.expander.rest(out.len(), &mut out) {}
-        assert_eq!(self.expander.available_bytes(), 0);
-        shown(&out)
+        let ordinary = read(&mut self.expander, ring);
+        let packed = read(&mut self.packing, ring);
+        assert_eq!(Tally::of(&packed), Tally::of(&ordinary));
+        let mut unpacked = Vec::new();
+        self.unpacker.unpack(&packed, &mut unpacked);
+        assert_eq!(shown(&unpacked), shown(&ordinary));
+        assert!(unpacked == ordinary);
+        shown(&ordinary)
     }
+}
+
+fn read(expander: &mut Expander, ring: &[u8]) -> Vec<u8> {
+    let (mut out, mut at) = (Vec::new(), 0);
+    expander.look();
+    while at < ring.len() {
+        at += expander.expand(Pieces([&ring[at..], &[]]), 1, &mut out);
+    }
+    while expander.rest(out.len(), &mut out) {}
+    assert_eq!(expander.available_bytes(), 0);
+    out
 }
 
 /// Records as perf's readers see them.
@@ -259,4 +284,27 @@ fn what_woke_the_reader_is_not_recorded() {
     push_record(&mut ring, record_type::SAMPLE, 0, &body);
     of_kernel(&mut ring, 150);
     assert_eq!(cpu.read(&ring), ["kind 4"]);
+}
+
+#[test]
+fn every_stream_defines_the_stacks_that_it_needs() {
+    let mut cpu = Cpu::new(false);
+    cpu.stack(6, 1, &[500, 501]);
+    cpu.stack(7, 1, &[600]);
+    cpu.switch(100, 10, false, 7, 0);
+    let first = cpu.read(&[]);
+    assert!(first[0].contains("[fffffffffffffe00, 1f4, 1f5]"), "{first:?}");
+    // Another stream: a reader of it knows nothing of the first.
+    cpu.packing.start_stream();
+    cpu.expander.start_stream();
+    cpu.unpacker = Unpacker::new(&packed::describe(&attr())).unwrap();
+    cpu.switch(200, 10, false, 8, 0);
+    cpu.switch(300, 10, false, 7, 0);
+    let seen = cpu.read(&[]);
+    assert!(seen[0].contains("[fffffffffffffe00, 258]"), "{seen:?}");
+    assert!(seen[2].contains("[fffffffffffffe00, 1f4, 1f5]"), "{seen:?}");
+    // Of a place that has another stack now, a new one is defined.
+    cpu.stack(6, 1, &[700]);
+    cpu.switch(400, 10, false, 7, 0);
+    assert!(cpu.read(&[])[0].contains("[fffffffffffffe00, 2bc]"));
 }

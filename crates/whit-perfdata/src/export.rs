@@ -1,0 +1,124 @@
+//! Writing a recording again so that any reader of perf.data takes it: nothing is packed, nothing
+//! compressed.
+
+use std::io::{self, Seek, Write};
+
+use crate::feature::{Feature, Features};
+use crate::reader::{Form, Recording};
+use crate::record::{RawRecord, record_type};
+use crate::stream::{Stream, StreamError, StreamReader};
+use crate::writer::FileWriter;
+
+/// Why a recording could not be written again.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// It has something that would be lost.
+    #[error("the recording has AUX area data, which cannot be written again")]
+    Aux,
+    /// It cannot be written.
+    #[error("cannot write: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// What became of a stream.
+#[derive(Debug, Default)]
+pub struct Exported {
+    /// Records.
+    pub records: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Where the stream could not be read on.
+    pub broken: Option<StreamError>,
+}
+
+/// Writes the header of a recording and its first stream into a file. `progress` hears of bytes that were
+/// read.
+pub fn write_first<W: Write + Seek>(
+    recording: &Recording,
+    out: W,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
+    let mut file = FileWriter::create(out, &recording.events)?;
+    let mut exported = Exported::default();
+    if let Some(stream) = recording.streams.first() {
+        let put = |block: &[u8]| match recording.form {
+            Form::Pipe => file.append(&without_description(block)),
+            Form::File | Form::Directory => file.append(block),
+        };
+        exported = copy(stream, put, progress)?;
+    }
+    file.finish(&features(recording))?;
+    Ok(exported)
+}
+
+/// Writes another stream of a directory.
+pub fn write_part(
+    stream: &Stream,
+    mut out: impl Write,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
+    let exported = copy(stream, |block| out.write_all(block), progress)?;
+    out.flush()?;
+    Ok(exported)
+}
+
+fn copy(
+    stream: &Stream,
+    mut put: impl FnMut(&[u8]) -> io::Result<()>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Exported, ExportError> {
+    let mut exported = Exported::default();
+    let mut reader = StreamReader::new(stream.clone());
+    let (mut block, mut read) = (Vec::new(), 0);
+    loop {
+        match reader.next_block(&mut block) {
+            Ok(Some(_)) => put(&block)?,
+            Ok(None) => break,
+            Err(error) => {
+                exported.broken = Some(error);
+                break;
+            }
+        }
+        exported.records += records(&block).count() as u64;
+        exported.bytes += block.len() as u64;
+        progress(reader.consumed_bytes() - read);
+        read = reader.consumed_bytes();
+    }
+    if reader.record_counts().auxtrace > 0 {
+        return Err(ExportError::Aux);
+    }
+    Ok(exported)
+}
+
+/// The features, as they are true of what is written.
+fn features(recording: &Recording) -> Features {
+    let mut features = Features::default();
+    for (feature, bytes) in recording.features.iter() {
+        if feature != Feature::COMPRESSED {
+            features.set(feature, bytes.to_vec());
+        }
+    }
+    features.set_event_desc(&recording.events);
+    features
+}
+
+/// A pipe's records without those that describe it, which the header of a file does.
+fn without_description(block: &[u8]) -> Vec<u8> {
+    use record_type::{EVENT_UPDATE, FEATURE, HEADER_ATTR, HEADER_EVENT_TYPE};
+    let describes = [EVENT_UPDATE, FEATURE, HEADER_ATTR, HEADER_EVENT_TYPE];
+    let kept = records(block).filter(|record| !describes.contains(&record.header.kind));
+    kept.fold(Vec::with_capacity(block.len()), |mut out, record| {
+        out.extend_from_slice(&record.header.to_bytes());
+        out.extend_from_slice(record.body);
+        out
+    })
+}
+
+fn records(block: &[u8]) -> impl Iterator<Item = RawRecord<'_>> {
+    let mut rest = block;
+    std::iter::from_fn(move || {
+        let (record, tail) = RawRecord::split(rest)?;
+        rest = tail;
+        Some(record)
+    })
+}

@@ -1,0 +1,128 @@
+//! Context switches in few bytes: what stands once for many is said once.
+//!
+//! A switch as perf writes it is a sample with two call chains and two switch records, some 270
+//! bytes, of which little but the time is new. Packed, a stack is *defined* once per stream and CPU
+//! and has a number from then on; a switch is five words. A row of both stands as the raw data of a
+//! sample of its own event ([`PACKED_ID`]), so that perf reads the rest of the recording as ever.
+//! [`stream`](crate::stream) unpacks while it reads: nobody else sees packed records.
+//! `docs/format.md` has the layout.
+
+mod ordinary;
+mod packer;
+#[cfg(test)]
+mod tests;
+mod unpacker;
+
+pub use ordinary::Ordinary;
+pub use packer::Packer;
+pub use unpacker::Unpacker;
+
+use crate::attr::{Attr, SampleType};
+use crate::feature::EventDesc;
+
+/// The id of packed samples. It stands for the layout too: another one has another id.
+pub const PACKED_ID: u64 = 1 << 63 | 1;
+/// What their event is called.
+pub const PACKED_NAME: &str = "whit-switches";
+/// Most words of a stack's chain: 127 addresses, and the marker in front of them.
+pub const CHAIN_WORDS_MAX: usize = 128;
+
+/// Kinds of packed records, the lowest byte of the first word.
+const DEFINE: u64 = 1;
+const SWITCH: u64 = 2;
+const CAME: u64 = 3;
+/// Words of each but of a definition, which has one and those of the chain.
+const SWITCH_WORDS: usize = 5;
+const CAME_WORDS: usize = 3;
+/// Flags of a switch: the thread could have gone on; it is said who comes.
+const IS_PREEMPTION: u64 = 1;
+const HAS_NEXT: u64 = 2;
+/// Of a state's 32 bits, the highest goes there.
+const STATE_KNOWN: u64 = 1 << 15;
+/// Words in front of the packed records: CPU and flags, the id of the samples.
+const HEAD_WORDS: usize = 2;
+/// Words behind them: the time of the first, and how many records and samples they make.
+const TAIL_WORDS: usize = 2;
+/// Flags in the upper half of the first word: everybody's switches; some stacks are defined.
+const IS_CPU_WIDE: u64 = 1 << 32;
+const HAS_DEFINITIONS: u64 = 1 << 33;
+
+/// A thread, and its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Thread {
+    /// The process's number.
+    pub pid: u32,
+    /// The thread's; 0 is the idle thread.
+    pub tid: u32,
+}
+
+impl Thread {
+    /// As samples have it.
+    fn word(self) -> u64 {
+        u64::from(self.tid) << 32 | u64::from(self.pid)
+    }
+}
+
+/// A context switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Switch {
+    /// When, in nanoseconds of the recording's clock.
+    pub time_ns: u64,
+    /// The thread that goes.
+    pub thread: Thread,
+    /// The one that comes, if that is told of.
+    pub next: Option<Thread>,
+    /// The thread that goes could have gone on.
+    pub is_preemption: bool,
+    /// Its state, as raw data of a sample: bit 31 says that it is known, the lower ones are what
+    /// `sched:sched_switch` has in `prev_state`.
+    pub state: u32,
+}
+
+/// Whose switches they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The id of the samples that switches are.
+    pub id: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// Whether records have the CPU.
+    pub has_cpu: bool,
+    /// Everybody's: each says whom the CPU goes to, or comes from.
+    pub is_cpu_wide: bool,
+}
+
+/// What perf's readers need to know of packed samples, which are otherwise like those of `carrier`.
+pub fn describe(carrier: &Attr) -> EventDesc {
+    EventDesc { attr: carrier.clone(), ids: vec![PACKED_ID], name: PACKED_NAME.to_owned() }
+}
+
+/// Whether an event is that of packed samples, in a layout that can be read.
+pub fn is_packed(event: &EventDesc) -> bool {
+    event.ids == [PACKED_ID] && prefix_bytes(&event.attr).is_some()
+}
+
+/// Bytes of a packed sample in front of its raw data: header, id, address, thread, time, and the
+/// CPU if records have it.
+fn prefix_bytes(attr: &Attr) -> Option<usize> {
+    let fields = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::RAW;
+    match attr.sample_type {
+        with_cpu if with_cpu == fields | SampleType::CPU => Some(48),
+        without if without == fields => Some(40),
+        _ => None,
+    }
+}
+
+/// What a SAMPLE record stands for, if it is packed and whole: records, and samples among them.
+pub fn tally(id: u64, last_word: u64) -> Option<(u64, u64)> {
+    (id == PACKED_ID).then_some((last_word & 0xffff_ffff, last_word >> 32))
+}
+
+/// The word at an index of a slice of whole words.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    crate::bytes::u64_at(bytes, at * 8).unwrap_or(0)
+}

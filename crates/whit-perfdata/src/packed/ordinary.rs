@@ -1,0 +1,100 @@
+//! Switches as perf writes them.
+
+use super::{Origin, Switch, Thread};
+use crate::record::{HEADER_SIZE_BYTES, misc, record_type};
+
+/// Each switch is one.
+const PERIOD: u64 = 1;
+/// Bytes of the raw data behind the word of its size.
+const RAW_BYTES: u64 = 4;
+
+/// Writes the records that switches of a CPU make.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordinary {
+    origin: Origin,
+}
+
+impl Ordinary {
+    /// For switches from there.
+    pub fn new(origin: Origin) -> Ordinary {
+        Ordinary { origin }
+    }
+
+    /// Appends a sample of the thread that goes, and that it goes and another comes. Chains are words in
+    /// bytes, a marker first.
+    pub fn switch(&self, switch: &Switch, kernel: &[u8], user: &[u8], out: &mut Vec<u8>) {
+        let Switch { thread, next, time_ns, .. } = *switch;
+        self.sample(switch, kernel, user, out);
+        let preempt = if switch.is_preemption { misc::SWITCH_OUT_PREEMPT } else { 0 };
+        self.record(thread, next, time_ns, misc::SWITCH_OUT | preempt, out);
+        if let Some(next) = next.filter(|next| next.tid != 0) {
+            self.record(next, Some(thread), time_ns, 0, out);
+        }
+    }
+
+    /// Appends that a thread comes, nobody knows after whom.
+    pub fn came(&self, thread: Thread, time_ns: u64, out: &mut Vec<u8>) {
+        self.record(thread, Some(Thread::default()), time_ns, 0, out);
+    }
+
+    /// Records and samples of a switch.
+    pub fn tally(switch: &Switch) -> (u32, u32) {
+        let comes = switch.next.is_some_and(|next| next.tid != 0);
+        (2 + u32::from(comes), 1)
+    }
+
+    fn sample(&self, switch: &Switch, kernel: &[u8], user: &[u8], out: &mut Vec<u8>) {
+        // Behind the marker is where the thread was.
+        let ip = [kernel, user].iter().find_map(|chain| crate::bytes::u64_at(chain, 8));
+        let start = out.len();
+        let header = u64::from(record_type::SAMPLE) | u64::from(misc::KERNEL) << 32;
+        let mut put = |word: u64| out.extend_from_slice(&word.to_le_bytes());
+        let fields = [self.origin.id, ip.unwrap_or(0), switch.thread.word(), switch.time_ns];
+        put(header);
+        fields.into_iter().for_each(&mut put);
+        self.cpu().into_iter().for_each(&mut put);
+        put(PERIOD);
+        put(((kernel.len() + user.len()) / 8) as u64);
+        out.extend_from_slice(kernel);
+        out.extend_from_slice(user);
+        out.extend_from_slice(&(RAW_BYTES | u64::from(switch.state) << 32).to_le_bytes());
+        set_size(out, start);
+    }
+
+    /// A thread that comes or goes, as the kernel tells of it. `other` is the one on the other side.
+    fn record(
+        &self,
+        thread: Thread,
+        other: Option<Thread>,
+        time: u64,
+        bits: u16,
+        out: &mut Vec<u8>,
+    ) {
+        let other = other.filter(|_| self.origin.is_cpu_wide);
+        let kind = match other {
+            Some(_) => record_type::SWITCH_CPU_WIDE,
+            None => record_type::SWITCH,
+        };
+        let start = out.len();
+        let mut put = |word: u64| out.extend_from_slice(&word.to_le_bytes());
+        put(u64::from(kind) | u64::from(bits) << 32);
+        other.into_iter().for_each(|other| put(other.word()));
+        put(thread.word());
+        put(time);
+        self.cpu().into_iter().for_each(&mut put);
+        put(self.origin.id);
+        set_size(out, start);
+    }
+
+    /// The CPU, where records have it.
+    fn cpu(&self) -> Option<u64> {
+        self.origin.has_cpu.then_some(u64::from(self.origin.cpu))
+    }
+}
+
+/// Writes the size of the record that begins there and ends at the end: a few words, or two stacks of the
+/// most frames, which fit.
+pub(super) fn set_size(out: &mut [u8], start: usize) {
+    let size = (out.len() - start) as u16;
+    out[start + 6..start + HEADER_SIZE_BYTES].copy_from_slice(&size.to_le_bytes());
+}

@@ -1,0 +1,206 @@
+use super::*;
+use crate::attr::AttrFlags;
+use crate::encode::push_record;
+use crate::record::{RawRecord, record_type};
+use crate::sample::context;
+use proptest::prelude::*;
+
+const ID: u64 = 4711;
+
+fn event(has_cpu: bool) -> EventDesc {
+    let sample_type = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::RAW;
+    let sample_type = if has_cpu { sample_type | SampleType::CPU } else { sample_type };
+    describe(&Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() })
+}
+
+fn chain(addresses: &[u64]) -> Vec<u8> {
+    [&[context::USER], addresses].concat().iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn records(bytes: &[u8]) -> Vec<(u32, usize)> {
+    let mut rest = bytes;
+    let mut seen = Vec::new();
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        seen.push((record.header.kind, usize::from(record.header.size_bytes)));
+        rest = tail;
+    }
+    assert!(rest.is_empty());
+    seen
+}
+
+#[derive(Clone, Debug)]
+enum Told {
+    Stack(Vec<u64>),
+    /// Stacks are the index of one that was told of before.
+    Switch(Switch, usize, usize),
+    Came(Thread, u64),
+    /// A record of somebody else's.
+    Other(usize),
+    /// The packed ones so far are to be read.
+    Close,
+}
+
+fn thread() -> impl Strategy<Value = Thread> {
+    (any::<u32>(), 0u32..4).prop_map(|(pid, tid)| Thread { pid, tid })
+}
+
+fn switch() -> impl Strategy<Value = Switch> {
+    let state = prop_oneof![Just(0), (0u32..0x200).prop_map(|state| 1 << 31 | state)];
+    let next = proptest::option::of(thread());
+    (any::<u64>(), thread(), next, any::<bool>(), state).prop_map(
+        |(time_ns, thread, next, is_preemption, state)| Switch {
+            time_ns,
+            thread,
+            next,
+            is_preemption,
+            state,
+        },
+    )
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    prop_oneof![
+        1 => proptest::collection::vec(any::<u64>(), 0..CHAIN_WORDS_MAX).prop_map(Told::Stack),
+        9 => (switch(), any::<usize>(), any::<usize>()).prop_map(|(s, k, u)| Told::Switch(s, k, u)),
+        1 => (thread(), any::<u64>()).prop_map(|(thread, time)| Told::Came(thread, time)),
+        1 => (1usize..20).prop_map(Told::Other),
+        1 => Just(Told::Close),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_was_packed_comes_back_as_perf_writes_it(
+        told in proptest::collection::vec(told(), 0..400),
+        has_cpu: bool,
+        is_cpu_wide: bool,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let origin = Origin { id: ID, cpu: 3, has_cpu, is_cpu_wide };
+        let (mut packer, ordinary) = (Packer::new(origin), Ordinary::new(origin));
+        let (mut out, mut wanted, mut stacks) = (Vec::new(), Vec::new(), vec![(0, Vec::new())]);
+        let (mut blocks, mut counted) = (vec![0], (0, 0));
+        for told in told {
+            match told {
+                Told::Stack(addresses) => {
+                    let chain = chain(&addresses);
+                    stacks.push((packer.define(&chain), chain));
+                }
+                Told::Switch(switch, kernel, user) => {
+                    packer.finish_if_full(&mut out);
+                    let (kernel, user) = (&stacks[kernel % stacks.len()], &stacks[user % stacks.len()]);
+                    packer.switch(&switch, kernel.0, user.0);
+                    ordinary.switch(&switch, &kernel.1, &user.1, &mut wanted);
+                }
+                Told::Came(thread, time) => {
+                    packer.came(thread, time);
+                    ordinary.came(thread, time, &mut wanted);
+                }
+                Told::Other(words) => {
+                    packer.finish(&mut out);
+                    for out in [&mut out, &mut wanted] {
+                        push_record(out, record_type::COMM, 0, &vec![7; words * 8]);
+                    }
+                }
+                Told::Close => {
+                    packer.finish(&mut out);
+                    blocks.push(out.len());
+                }
+            }
+        }
+        packer.finish(&mut out);
+        prop_assert_eq!(packer.pending_bytes(), 0);
+        blocks.push(out.len());
+        let mut rest = &out[..];
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            let last = word(&rest[usize::from(record.header.size_bytes) - 8..], 0);
+            let (records, samples) = match record.header.kind {
+                record_type::SAMPLE => tally(word(record.body, 0), last).unwrap(),
+                _ => (1, 0),
+            };
+            counted = (counted.0 + records, counted.1 + samples);
+            rest = tail;
+        }
+        let seen = records(&wanted);
+        let samples = seen.iter().filter(|(kind, _)| *kind == record_type::SAMPLE).count();
+        prop_assert_eq!(counted, (seen.len() as u64, samples as u64));
+
+        let unpacker = Unpacker::new(&event(has_cpu)).unwrap();
+        let mut all = Vec::new();
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        for range in blocks.windows(2) {
+            let mut part = Vec::new();
+            unpacker.unpack(&out[range[0]..range[1]], &mut part);
+            all.extend_from_slice(&part);
+            parts.push(part);
+        }
+        prop_assert!(all == wanted);
+        // After that, blocks in any order.
+        let number = cut.index(parts.len());
+        let mut again = Vec::new();
+        unpacker.unpack(&out[blocks[number]..blocks[number + 1]], &mut again);
+        prop_assert!(again == parts[number]);
+    }
+
+    /// Nothing is made of nonsense, and what is none comes through.
+    #[test]
+    fn nonsense_stays_as_it_is(
+        words in proptest::collection::vec(prop_oneof![any::<u64>(), 0u64..4, Just(PACKED_ID)], 0..60),
+        has_cpu: bool,
+    ) {
+        let body: Vec<u8> =
+            [PACKED_ID].iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect();
+        let mut block = Vec::new();
+        push_record(&mut block, record_type::SAMPLE, 0, &body);
+        push_record(&mut block, record_type::COMM, 0, &[1; 16]);
+        let unpacker = Unpacker::new(&event(has_cpu)).unwrap();
+        let mut out = Vec::new();
+        unpacker.unpack(&block, &mut out);
+        prop_assert!(out.ends_with(&block[block.len() - 24..]));
+        records(&out);
+    }
+}
+
+#[test]
+fn a_switch_takes_forty_bytes_and_a_stack_is_said_once() {
+    let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
+    let mut packer = Packer::new(origin);
+    let stack = packer.define(&chain(&[1; 20]));
+    let mut out = Vec::new();
+    for time_ns in 0..10_000 {
+        packer.finish_if_full(&mut out);
+        packer.switch(&Switch { time_ns, ..Switch::default() }, 0, stack);
+    }
+    packer.finish(&mut out);
+    assert!(out.len() < 10_000 * 41, "{}", out.len());
+    assert!(records(&out).iter().all(|(kind, _)| *kind == record_type::SAMPLE));
+    let mut unpacked = Vec::new();
+    Unpacker::new(&event(true)).unwrap().unpack(&out, &mut unpacked);
+    assert_eq!(records(&unpacked).len(), 20_000);
+}
+
+#[test]
+fn a_stack_that_is_not_defined_is_none() {
+    let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
+    let mut packer = Packer::new(origin);
+    packer.switch(&Switch::default(), 9, u32::MAX);
+    let (mut out, mut unpacked, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+    packer.finish(&mut out);
+    Unpacker::new(&event(true)).unwrap().unpack(&out, &mut unpacked);
+    Ordinary::new(origin).switch(&Switch::default(), &[], &[], &mut wanted);
+    assert_eq!(unpacked, wanted);
+}
+
+#[test]
+fn only_layouts_that_can_be_read_are_packed() {
+    assert!(is_packed(&event(true)) && is_packed(&event(false)));
+    let mut other = event(true);
+    other.attr.sample_type |= SampleType::PERIOD;
+    assert!(!is_packed(&other) && Unpacker::new(&other).is_none());
+    assert!(!is_packed(&EventDesc { ids: vec![PACKED_ID, 1], ..event(true) }));
+}

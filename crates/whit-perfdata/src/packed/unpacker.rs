@@ -1,0 +1,190 @@
+//! Unpacking: what a reader does.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use super::{
+    CAME, CAME_WORDS, CHAIN_WORDS_MAX, DEFINE, HAS_DEFINITIONS, HAS_NEXT, HEAD_WORDS, IS_CPU_WIDE,
+    IS_PREEMPTION, Ordinary, Origin, PACKED_ID, STATE_KNOWN, SWITCH, SWITCH_WORDS, Switch,
+    TAIL_WORDS, Thread, prefix_bytes, word,
+};
+use crate::feature::EventDesc;
+use crate::record::{HEADER_SIZE_BYTES, RawRecord, record_type};
+
+/// Unpacks blocks of one stream. The first reading, from the start, finds the definitions of stacks; after
+/// that, blocks can be unpacked in any order and by several threads.
+#[derive(Debug)]
+pub struct Unpacker {
+    prefix_bytes: usize,
+    has_cpu: bool,
+    stacks: RwLock<Stacks>,
+}
+
+/// Chains, by CPU: that of number 1 is the first.
+type Stacks = HashMap<u32, Vec<Box<[u8]>>>;
+
+/// What a packed sample holds.
+struct Content<'a> {
+    origin: Origin,
+    has_definitions: bool,
+    words: &'a [u8],
+}
+
+/// A packed record.
+enum Item<'a> {
+    Define { number: u32, chain: &'a [u8] },
+    Switch { switch: Switch, kernel: u32, user: u32 },
+    Came { thread: Thread, time_ns: u64 },
+}
+
+impl Unpacker {
+    /// For streams with packed samples of this event; `None` where they cannot be read.
+    pub fn new(event: &EventDesc) -> Option<Unpacker> {
+        let prefix_bytes = prefix_bytes(&event.attr)?;
+        let has_cpu = prefix_bytes > 40;
+        Some(Unpacker { prefix_bytes, has_cpu, stacks: RwLock::default() })
+    }
+
+    /// Appends the records of a block, packed ones as what they stand for. What should be packed and makes no
+    /// sense stays as it is.
+    pub fn unpack(&self, block: &[u8], out: &mut Vec<u8>) {
+        self.learn(block);
+        let stacks = self.stacks.read().unwrap_or_else(PoisonError::into_inner);
+        // Where those begin that are not packed, and are copied all at once.
+        let (mut plain, mut at) = (0, 0);
+        while let Some((record, tail)) = RawRecord::split(&block[at..]) {
+            let behind = block.len() - tail.len();
+            if let Some(content) = self.content(record) {
+                out.extend_from_slice(&block[plain..at]);
+                content.unpack(stacks.get(&content.origin.cpu).map_or(&[], Vec::as_slice), out);
+                plain = behind;
+            }
+            at = behind;
+        }
+        out.extend_from_slice(&block[plain..]);
+    }
+
+    /// Takes up the definitions of a block that are new.
+    fn learn(&self, mut rest: &[u8]) {
+        while let Some((record, tail)) = RawRecord::split(rest) {
+            rest = tail;
+            let Some(content) = self.content(record).filter(|content| content.has_definitions)
+            else {
+                continue;
+            };
+            let cpu = content.origin.cpu;
+            let known = |stacks: &Stacks| stacks.get(&cpu).map_or(0, Vec::len);
+            let mut count = known(&self.stacks.read().unwrap_or_else(PoisonError::into_inner));
+            for item in content.items() {
+                // They follow each other; others are known, or stand where nobody can have put them.
+                if let Item::Define { number, chain } = item
+                    && number as usize == count + 1
+                {
+                    let mut stacks = self.stacks.write().unwrap_or_else(PoisonError::into_inner);
+                    // Somebody else may have read the same.
+                    if known(&stacks) == count {
+                        stacks.entry(cpu).or_default().push(chain.into());
+                    }
+                    count += 1;
+                }
+            }
+        }
+    }
+
+    /// What a record holds, if it is packed and makes sense.
+    fn content<'a>(&self, record: RawRecord<'a>) -> Option<Content<'a>> {
+        if record.header.kind != record_type::SAMPLE || word(record.body, 0) != PACKED_ID {
+            return None;
+        }
+        // The raw data's size, and what fills its word.
+        let words = record.body.get(self.prefix_bytes - HEADER_SIZE_BYTES + 8..)?;
+        let inner = words.len().checked_sub((HEAD_WORDS + TAIL_WORDS) * 8)?;
+        let first = word(words, 0);
+        let origin = Origin {
+            id: word(words, 1),
+            cpu: first as u32,
+            has_cpu: self.has_cpu,
+            is_cpu_wide: first & IS_CPU_WIDE != 0,
+        };
+        let words = &words[HEAD_WORDS * 8..][..inner];
+        let content = Content { origin, has_definitions: first & HAS_DEFINITIONS != 0, words };
+        content.is_sound().then_some(content)
+    }
+}
+
+impl<'a> Content<'a> {
+    /// Whether it consists of packed records.
+    fn is_sound(&self) -> bool {
+        let mut rest = self.words;
+        while let Some((_, tail)) = split(rest) {
+            rest = tail;
+        }
+        rest.is_empty()
+    }
+
+    fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
+        let mut rest = self.words;
+        std::iter::from_fn(move || {
+            let (item, tail) = split(rest)?;
+            rest = tail;
+            Some(item)
+        })
+    }
+
+    fn unpack(&self, stacks: &[Box<[u8]>], out: &mut Vec<u8>) {
+        let ordinary = Ordinary::new(self.origin);
+        let chain = |number: u32| {
+            let index = (number as usize).wrapping_sub(1);
+            stacks.get(index).map_or(&[][..], |chain| chain)
+        };
+        for item in self.items() {
+            match item {
+                Item::Define { .. } => {}
+                Item::Switch { switch, kernel, user } => {
+                    ordinary.switch(&switch, chain(kernel), chain(user), out);
+                }
+                Item::Came { thread, time_ns } => ordinary.came(thread, time_ns, out),
+            }
+        }
+    }
+}
+
+/// The first packed record of some words.
+fn split(words: &[u8]) -> Option<(Item<'_>, &[u8])> {
+    let first = word(words, 0);
+    let upper = |word: u64| (word >> 32) as u32;
+    let size = match first & 0xff {
+        DEFINE => 1 + usize::from((first >> 16) as u16),
+        SWITCH => SWITCH_WORDS,
+        CAME => CAME_WORDS,
+        _ => return None,
+    };
+    let (item, tail) = words.split_at_checked(size * 8)?;
+    let item = match first & 0xff {
+        DEFINE => {
+            let chain = &item[8..];
+            if chain.len() > CHAIN_WORDS_MAX * 8 {
+                return None;
+            }
+            Item::Define { number: upper(first), chain }
+        }
+        SWITCH => {
+            let (pids, stacks) = (word(item, 2), word(item, 3));
+            let state = first >> 16 & 0xffff;
+            let next = Thread { pid: upper(pids), tid: word(item, 4) as u32 };
+            let switch = Switch {
+                time_ns: word(item, 1),
+                thread: Thread { pid: pids as u32, tid: upper(first) },
+                next: (first >> 8 & HAS_NEXT != 0).then_some(next),
+                is_preemption: first >> 8 & IS_PREEMPTION != 0,
+                state: ((state & STATE_KNOWN) << 16 | state & (STATE_KNOWN - 1)) as u32,
+            };
+            Item::Switch { switch, kernel: stacks as u32, user: upper(stacks) }
+        }
+        _ => Item::Came {
+            thread: Thread { pid: word(item, 2) as u32, tid: upper(first) },
+            time_ns: word(item, 1),
+        },
+    };
+    Some((item, tail))
+}
