@@ -30,7 +30,7 @@ use crate::turns::order;
 use recorders::Programs;
 
 /// Version of the JSON form; a change that readers must know of raises it.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 /// Runs of the load alone in each round.
 const RUNS_ALONE: usize = 3;
 /// A recording of one run is smaller than this on any machine of today.
@@ -99,6 +99,8 @@ pub struct Row {
 pub struct Cost {
     /// Time of the load's main loop over that of the same round's runs alone.
     pub slowdown: f64,
+    /// CPU time of the load over that of the same runs: what others run, and the recorder itself, are not in it.
+    pub load_cpu: f64,
     /// CPU time of the recorder without the load.
     pub recorder_cpu_s: f64,
     /// Size of the recording.
@@ -221,6 +223,7 @@ fn one_round(
         };
         row.runs.push(Cost {
             slowdown: 1.0 + figures.run_overhead,
+            load_cpu: figures.workload.cpu_s() / alone.result.cpu_s(),
             recorder_cpu_s: figures.recorder_cpu_s,
             size_bytes: recorded.size_bytes,
             recorded: row.way.tells_content().then_some(content),

@@ -67,6 +67,8 @@ pub enum Way {
     PerfZ,
     /// With dumps of 32 KiB, which hold deep stacks.
     Perf32K,
+    /// Without stacks: what the samples themselves cost, whoever takes them.
+    PerfClock,
     /// `samply record`.
     Samply,
     /// whit with copies of stacks, as perf.
@@ -75,6 +77,8 @@ pub enum Way {
     WhitRingAll,
     /// whit with stacks unwound in the kernel.
     WhitBpf,
+    /// The same, with switches as perf has them.
+    WhitBpfPlain,
 }
 
 impl Way {
@@ -91,14 +95,17 @@ impl Way {
                 W::WhitRing,
                 W::WhitRingAll,
                 W::WhitBpf,
+                W::WhitBpfPlain,
             ],
-            Load::Deep => &[W::PerfSerial, W::Perf32K, W::Samply, W::WhitRing, W::WhitBpf],
+            Load::Deep => {
+                &[W::PerfClock, W::PerfSerial, W::Perf32K, W::Samply, W::WhitRing, W::WhitBpf]
+            }
         }
     }
 
-    /// Those that are perf's, to compare the best of them.
+    /// Those of perf's that record stacks, to compare the best of them.
     pub fn is_perf(self) -> bool {
-        self.recorder() == Some(RecorderKind::Perf)
+        self.recorder() == Some(RecorderKind::Perf) && self != Way::PerfClock
     }
 
     /// Whether it is whit.
@@ -114,7 +121,9 @@ impl Way {
     fn recorder(self) -> Option<RecorderKind> {
         match self {
             Way::Samply => None,
-            Way::WhitRing | Way::WhitRingAll | Way::WhitBpf => Some(RecorderKind::Whit),
+            Way::WhitRing | Way::WhitRingAll | Way::WhitBpf | Way::WhitBpfPlain => {
+                Some(RecorderKind::Whit)
+            }
             _ => Some(RecorderKind::Perf),
         }
     }
@@ -126,7 +135,8 @@ impl Way {
         let what = match load {
             _ if self == Way::Samply => format!("-r {hz}"),
             // Its switches have stacks, whatever else is sampled.
-            Load::Pingpong if self == Way::WhitBpf => {
+            _ if self == Way::PerfClock => format!("{FRAME} -F {hz} -e {event}"),
+            Load::Pingpong if matches!(self, Way::WhitBpf | Way::WhitBpfPlain) => {
                 format!("{FRAME} -F {hz} -g --switch-events -e {event}")
             }
             Load::Deep if self == Way::WhitBpf => format!("{FRAME} -F {hz} -g -e {event}"),
@@ -142,7 +152,8 @@ impl Way {
             Way::WhitRing => "--engine=ring",
             Way::WhitRingAll => "--engine=ring --threads=cpu --aio --affinity=cpu -z",
             Way::WhitBpf => "--engine=bpf",
-            Way::PerfSerial | Way::Perf32K | Way::Samply => "",
+            Way::WhitBpfPlain => "--engine=bpf --no-pack",
+            Way::PerfSerial | Way::Perf32K | Way::PerfClock | Way::Samply => "",
         };
         format!("{how} {what}").split_ascii_whitespace().map(str::to_owned).collect()
     }
@@ -154,10 +165,12 @@ impl Way {
             Way::PerfThreads => "perf --threads",
             Way::PerfZ => "perf -z",
             Way::Perf32K => "perf, 32 KiB",
+            Way::PerfClock => "perf, no stacks",
             Way::Samply => "samply",
             Way::WhitRing => "whit, ring",
             Way::WhitRingAll => "whit, ring, all modes",
             Way::WhitBpf => "whit, bpf",
+            Way::WhitBpfPlain => "whit, bpf, not packed",
         }
     }
 }

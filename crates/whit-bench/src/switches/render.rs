@@ -2,15 +2,16 @@
 
 use super::{Comparison, Cost, Load, Row, Table, Way};
 use crate::markdown::{line_to, number, spread, table_to};
-use crate::size::ByteSize;
 use crate::summary::Spread;
 
-const HEADINGS: [&str; 7] = [
+const HEADINGS: [&str; 9] = [
     "recorder",
     "slowdown ×",
+    "load's CPU ×",
     "lost records %",
     "samples",
     "MiB",
+    "bytes a sample",
     "recorder CPU s",
     "BPF ns a run",
 ];
@@ -75,13 +76,19 @@ fn row_of(table: &Table, row: &Row) -> Vec<String> {
     };
     cells.extend([
         cell(|cost| Some(cost.slowdown)),
+        cell(|cost| Some(cost.load_cpu).filter(|times| times.is_finite())),
         cell(|cost| Some(cost.recorded?.lost_share * 100.0)),
         median(|cost| Some(cost.recorded?.samples as f64)),
         median(|cost| Some(cost.size_bytes as f64 / MIB)),
+        median(bytes_a_sample),
         median(|cost| Some(cost.recorder_cpu_s)),
         median(bpf_ns),
     ]);
     cells
+}
+
+fn bytes_a_sample(cost: &Cost) -> Option<f64> {
+    Some(cost.size_bytes as f64 / cost.recorded?.samples.max(1) as f64)
 }
 
 fn bpf_ns(cost: &Cost) -> Option<f64> {
@@ -94,7 +101,7 @@ fn conclusion(table: &Table) -> Option<String> {
     let figures = |way: Way| {
         let of = |figure: fn(&Cost) -> Option<f64>| Some(table.spread(way, figure)?.median);
         let lost = of(|cost| Some(cost.recorded?.lost_share))?;
-        Some((lost, of(|cost| Some(cost.slowdown))?, of(|cost| Some(cost.size_bytes as f64))?))
+        Some((lost, of(|cost| Some(cost.slowdown))?, of(bytes_a_sample)?))
     };
     let whit = figures(Way::WhitBpf)?;
     let perfs = table.rows.iter().map(|row| row.way).filter(|way| way.is_perf());
@@ -104,13 +111,14 @@ fn conclusion(table: &Table) -> Option<String> {
         loss(a).total_cmp(&loss(b)).then(a.1.total_cmp(&b.1))
     })?;
     Some(format!(
-        "whit with BPF slows down {:.2}× and loses {:.2} %; perf's best ({way}) {:.2}× and {:.2} %. Its \
-         recording has {} where perf's has {}.",
+        "whit with BPF slows down {:.2}× and loses {:.2} %; perf's best ({way}) {:.2}× and {:.2} %. A \
+         sample takes {} bytes where perf's takes {}: 1/{:.0}.",
         whit.1,
         whit.0 * 100.0,
         best.1,
         best.0 * 100.0,
-        ByteSize(whit.2 as u64),
-        ByteSize(best.2 as u64),
+        number(whit.2),
+        number(best.2),
+        best.2 / whit.2,
     ))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 fn cost(slowdown: f64, lost_share: f64) -> Cost {
     let bpf = Some(BpfRuns { runs: 10, run_time_ns: 4200 });
     let recorded = Some(Content { samples: 1000, lost_share, bpf });
-    Cost { slowdown, recorder_cpu_s: 0.5, size_bytes: 3 << 20, recorded }
+    Cost { slowdown, load_cpu: 1.25, recorder_cpu_s: 0.5, size_bytes: 3 << 20, recorded }
 }
 
 fn table(rows: &[(Way, &[(f64, f64)])]) -> Table {
@@ -45,6 +45,8 @@ fn perfs_best_is_the_one_that_loses_the_least() {
     let text = markdown(&comparison(vec![table(&rows)]));
     assert!(text.contains("slows down 1.20× and loses 0.00 %"), "{text}");
     assert!(text.contains("perf's best (perf --threads) 4.00× and 40.00 %"), "{text}");
+    assert!(text.contains("| 1.25 (1.25–1.25) |") && text.contains(" 3146 |"), "{text}");
+    assert!(text.contains("1/1."), "{text}");
     assert!(text.contains(" 420 |") && text.contains("not here: samply: nowhere"), "{text}");
 }
 
