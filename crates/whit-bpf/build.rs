@@ -48,11 +48,17 @@ fn compile(source: &str, object: &str) -> Result<(), String> {
         "big" => "bpfeb",
         _ => "bpfel",
     };
+    // The name that libbpf's headers have for it.
+    let arch = match variable("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => "x86".to_owned(),
+        other => other.to_owned(),
+    };
     let here = variable("CARGO_MANIFEST_DIR")?;
     let output = Path::new(&variable("OUT_DIR")?).join(object);
     let status = Command::new(&clang)
         // Types of the kernel are described by what -g writes.
         .args(["-g", "-O2", "-std=gnu11", "-target", target, "-mcpu=v3"])
+        .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg(format!("-ffile-prefix-map={here}=."))
         .args(["-c", source, "-o"])

@@ -89,10 +89,11 @@ static ALWAYS_INLINE u32 channel_is_due(struct channel *channel)
 	return 1;
 }
 
-/* What was put is there to be read. */
+/* What was put is there to be read. Programs of one CPU's switches do not interrupt each other, so nobody else
+ * writes `head`; a locked instruction would wait for all that was put to leave the CPU. */
 static ALWAYS_INLINE void channel_publish(struct channel *channel, u64 words)
 {
-	__sync_fetch_and_add(&channel->head, words);
+	ordered_add(&channel->head, words);
 }
 
 /* A record with a time. */

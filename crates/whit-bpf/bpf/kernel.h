@@ -247,6 +247,46 @@ extern void *bpf_rdonly_cast(const void *address, u32 type) __attribute__((weak,
 
 #define CAN_LOAD_KERNEL (bpf_rdonly_cast != 0)
 
+/*
+ * Loads and stores that are done in the program's order, for who reads on another CPU, and stores for who
+ * interrupts. x86 keeps loads in their order, and stores; only the compiler has to. Elsewhere it takes an
+ * atomic instruction, since BPF has none for that alone before Linux 6.15.
+ */
+static ALWAYS_INLINE u32 ordered_load(u32 *from)
+{
+#ifdef __TARGET_ARCH_x86
+	asm volatile("" ::: "memory");
+	u32 value = *(volatile u32 *)from;
+	asm volatile("" ::: "memory");
+	return value;
+#else
+	return __sync_fetch_and_add(from, 0);
+#endif
+}
+
+static ALWAYS_INLINE void ordered_store(u32 *to, u32 value)
+{
+#ifdef __TARGET_ARCH_x86
+	asm volatile("" ::: "memory");
+	*(volatile u32 *)to = value;
+	asm volatile("" ::: "memory");
+#else
+	__sync_lock_test_and_set(to, value);
+#endif
+}
+
+/* Adds to a number that nobody else writes. */
+static ALWAYS_INLINE void ordered_add(u64 *to, u64 value)
+{
+#ifdef __TARGET_ARCH_x86
+	asm volatile("" ::: "memory");
+	*(volatile u64 *)to += value;
+	asm volatile("" ::: "memory");
+#else
+	__sync_fetch_and_add(to, value);
+#endif
+}
+
 /* BPF_TYPE_ID_TARGET of the relocations that clang knows. */
 #define kernel_cast(type, address) \
 	((type *)bpf_rdonly_cast((const void *)(address), __builtin_btf_type_id(*(type *)0, 1)))
