@@ -275,7 +275,7 @@ struct {
 	__uint(max_entries, CHANGERS);
 } changes SEC(".maps");
 
-/* What a walk depended on, and what came out. */
+/* What a walk depended on beside words of memory, and what came out: a line of the cache. */
 struct memo {
 	/* What the process was: the value in `processes`. */
 	u64 process;
@@ -288,21 +288,24 @@ struct memo {
 	u32 needs_fp;
 	/* Of all words, those that one copy of so many bytes of the stack holds. */
 	u32 near_count;
+	u32 near_bytes;
 	u32 reads_count;
-	/* Words; an address is a number of words from the stack pointer for the near ones, which come
-	 * first. */
-	struct unwind_read reads[UNWIND_READS_ROOM];
+	u32 unused;
 };
 
 /* Stacks that have a thread and its place in common: callers differ. */
 struct memo_set {
-	/* Whether somebody is at it. */
-	u32 is_busy;
+	/* Odd while somebody writes; another one afterwards. Who reads while it changes has read nothing. */
+	u32 sequence;
 	/* Which one goes next. */
 	u32 next;
-	/* As much of the stack as the near words of any of them need. */
-	u64 near_bytes;
+	/* Which one was found last. */
+	u32 last;
+	u32 unused[13];
 	struct memo ways[MEMO_WAYS];
+	/* The words of each; the address of a near one is a number of bytes from the stack pointer. Those
+	 * come first. */
+	struct unwind_read reads[MEMO_WAYS][UNWIND_READS_ROOM];
 };
 
 struct {
@@ -405,68 +408,89 @@ static ALWAYS_INLINE void take_frames(struct scratch *scratch, const u64 *frames
 }
 
 /* Whether the words beyond the near ones are as they were that a walk depended on. */
-UNWIND_FN u32 memo_holds_far(struct unwind_state *s, const struct memo *memo)
+UNWIND_FN u32 memo_holds_far(struct unwind_state *s, const struct memo_set *set, u32 way)
 {
-	if (!s || !memo)
+	if (!s || !set)
 		return 0;
-	u32 near = memo->near_count, count = memo->reads_count;
+	way %= MEMO_WAYS;
+	u32 near = set->ways[way].near_count, count = set->ways[way].reads_count;
 	s->window_address = UNWIND_NO_WINDOW;
 	for (u32 i = 0; i < UNWIND_READS_MAX; i++) {
 		if (i >= count)
 			break;
 		if (i < near)
 			continue;
-		if (unwind_load(s, memo->reads[i].address) || s->value != memo->reads[i].value)
+		const struct unwind_read *read = &set->reads[way][i];
+
+		if (unwind_load(s, read->address) || s->value != read->value)
 			return 0;
 	}
 	return 1;
 }
 
-/* Whether all words are. */
-static ALWAYS_INLINE u32 memo_holds(struct unwind_state *s, const struct memo_set *set,
-				    const struct memo *memo, const struct memo_key *key)
+/* Whether all words are. `copied` bytes of the stack are in the window. */
+static ALWAYS_INLINE u32 memo_holds(struct unwind_state *s, const struct memo_set *set, u32 way,
+				    const struct memo_key *key, u32 *copied)
 {
-	u32 count = memo->near_count;
-	u64 bytes = set->near_bytes;
+	const struct memo *memo = &set->ways[way];
+	u32 count = memo->near_count, bytes = memo->near_bytes;
 
-	if (!memo->hash || memo->tid != key->tid || memo->ip != key->ip || memo->sp != key->sp ||
+	if (!memo->hash || memo->sp != key->sp || memo->ip != key->ip || memo->tid != key->tid ||
 	    memo->process != key->process || (memo->needs_fp && memo->fp != key->fp) ||
 	    memo->reads_count > UNWIND_READS_MAX || bytes > UNWIND_WINDOW_BYTES)
 		return 0;
-	if (bytes && s->window_address != key->sp) {
+	if (bytes > *copied) {
 		if (unwind_copy(s->window, bytes, key->sp))
 			return 0;
-		s->window_address = key->sp;
+		*copied = bytes;
 	}
 	for (u32 i = 0; i < UNWIND_READS_MAX; i++) {
 		if (i >= count)
 			break;
-		if (s->window[memo->reads[i].address % (UNWIND_WINDOW_BYTES / 8)] !=
-		    memo->reads[i].value)
+		const struct unwind_read *read = &set->reads[way][i];
+		u64 offset = read->address & (UNWIND_WINDOW_BYTES - 8);
+
+		if (*(const u64 *)((const char *)s->window + offset) != read->value)
 			return 0;
 	}
-	return count == memo->reads_count || memo_holds_far(s, memo);
+	if (count == memo->reads_count)
+		return 1;
+	*copied = 0;
+	return memo_holds_far(s, set, way);
 }
 
 /* The hash of the stack that a thread has again; 0 for none. */
-UNWIND_FN u64 memo_known(struct unwind_state *s, const struct memo_set *set,
-			 const struct memo_key *key)
+UNWIND_FN u64 memo_known(struct unwind_state *s, struct memo_set *set, const struct memo_key *key)
 {
 	if (!s || !set || !key)
 		return 0;
-	s->window_address = UNWIND_NO_WINDOW;
-	for (u32 way = 0; way < MEMO_WAYS; way++)
-		if (memo_holds(s, set, &set->ways[way], key))
-			return set->ways[way].hash;
+	u32 sequence = ordered_load(&set->sequence), last = set->last, copied = 0;
+	if (sequence & 1)
+		return 0;
+	for (u32 i = 0; i < MEMO_WAYS; i++) {
+		u32 way = (last + i) % MEMO_WAYS;
+
+		if (!memo_holds(s, set, way, key, &copied))
+			continue;
+		u64 hash = set->ways[way].hash;
+		/* Written meanwhile, by another CPU or by who interrupted. */
+		if (ordered_load(&set->sequence) != sequence)
+			return 0;
+		if (i)
+			set->last = way;
+		return hash;
+	}
 	return 0;
 }
 
 /* Remembers a word that the walk depended on, if it is near, or if it is not. */
-UNWIND_FN u32 memo_keep_word(struct unwind_state *s, struct memo_set *set, struct memo *memo,
-			     u32 read, u32 if_near)
+UNWIND_FN u32 memo_keep_word(struct unwind_state *s, struct memo_set *set, u32 way, u32 read,
+			     u32 if_near)
 {
-	if (!s || !set || !memo)
+	if (!s || !set)
 		return 0;
+	way %= MEMO_WAYS;
+	struct memo *memo = &set->ways[way];
 	struct unwind_read kept = s->reads[read % UNWIND_READS_ROOM];
 	u64 offset = kept.address - memo->sp;
 	u32 is_near = offset <= UNWIND_WINDOW_BYTES - 8 && !(offset % 8), slot = memo->reads_count;
@@ -474,44 +498,46 @@ UNWIND_FN u32 memo_keep_word(struct unwind_state *s, struct memo_set *set, struc
 	if (is_near != if_near)
 		return 0;
 	if (is_near) {
-		kept.address = offset / 8;
+		kept.address = offset;
 		memo->near_count = slot + 1;
-		if (set->near_bytes < offset + 8)
-			set->near_bytes = offset + 8;
+		if (memo->near_bytes < offset + 8)
+			memo->near_bytes = offset + 8;
 	}
-	memo->reads[slot % UNWIND_READS_ROOM] = kept;
+	set->reads[way][slot % UNWIND_READS_ROOM] = kept;
 	memo->reads_count = slot + 1;
 	return 0;
 }
 
-/* Which one of a set is to hold a stack: the one that does, or the next. */
-static ALWAYS_INLINE u32 memo_way(struct memo_set *set, u64 hash)
+/* Which one of a set is to hold a stack: the one that does, or the next. A function of its own, so that the
+ * verifier looks at what follows once, and not for each. */
+UNWIND_FN u32 memo_way(struct memo_set *set, u64 hash)
 {
+	if (!set)
+		return 0;
 	for (u32 way = 0; way < MEMO_WAYS; way++)
 		if (set->ways[way].hash == hash)
 			return way;
 	return set->next++ % MEMO_WAYS;
 }
 
-/* Remembers what a walk depended on. */
-UNWIND_FN u32 memo_keep(struct unwind_state *s, struct memo_set *set, const struct memo_key *key,
-			u64 hash)
+/* Remembers what a walk depended on, in a set that nobody else writes. */
+static ALWAYS_INLINE void memo_write(struct unwind_state *s, struct memo_set *set,
+				     const struct memo_key *key, u64 hash)
 {
-	if (!s || !set || !key)
-		return 0;
-	struct memo *memo = &set->ways[memo_way(set, hash)];
-	u32 count = s->reads_count;
+	u32 way = memo_way(set, hash) % MEMO_WAYS, count = s->reads_count;
+	struct memo *memo = &set->ways[way];
+
 	memo->hash = 0;
 	/* Too much. */
 	if (count > UNWIND_READS_MAX)
-		return 0;
-	memo->near_count = memo->reads_count = 0;
+		return;
+	memo->near_count = memo->near_bytes = memo->reads_count = 0;
 	memo->sp = key->sp;
 	for (u32 pass = 0; pass < 2; pass++) {
 		for (u32 i = 0; i < UNWIND_READS_MAX; i++) {
 			if (i >= count)
 				break;
-			memo_keep_word(s, set, memo, i, !pass);
+			memo_keep_word(s, set, way, i, !pass);
 		}
 	}
 	memo->tid = key->tid;
@@ -520,6 +546,21 @@ UNWIND_FN u32 memo_keep(struct unwind_state *s, struct memo_set *set, const stru
 	memo->fp = key->fp;
 	memo->needs_fp = s->needs_fp;
 	memo->hash = hash;
+	set->last = way;
+}
+
+/* The same, unless somebody else writes: another CPU, or who is interrupted. */
+UNWIND_FN u32 memo_keep(struct unwind_state *s, struct memo_set *set, const struct memo_key *key,
+			u64 hash)
+{
+	if (!s || !set || !key)
+		return 0;
+	u32 sequence = ordered_load(&set->sequence);
+	if (sequence & 1 ||
+	    __sync_val_compare_and_swap(&set->sequence, sequence, sequence + 1) != sequence)
+		return 0;
+	memo_write(s, set, key, hash);
+	ordered_store(&set->sequence, sequence + 2);
 	return 0;
 }
 
@@ -567,25 +608,21 @@ static ALWAYS_INLINE void registers_of(struct task_struct *task, struct user_reg
 	user->cs = regs->cs;
 }
 
-/* What is remembered of a thread at a place in its program, for us alone; NULL where somebody else is
- * at it. */
-static ALWAYS_INLINE struct memo_set *memo_take(u32 tid, u64 ip, u64 sp)
+/* What is remembered of a thread at a place in its program. */
+static ALWAYS_INLINE struct memo_set *memo_set_of(u32 tid, u64 ip, u64 sp)
 {
 	u32 place = unwind_mix(ip ^ sp, tid) % MEMO_SETS;
-	struct memo_set *set = bpf_map_lookup_elem(&memos, &place);
 
-	if (settings.no_memo || !set || __sync_lock_test_and_set(&set->is_busy, 1))
-		return NULL;
-	return set;
+	return settings.no_memo ? NULL : bpf_map_lookup_elem(&memos, &place);
 }
 
 /* The hash of the current thread's user stack. Its frames are in `unwind` if it was walked; it is told
  * where it was not. */
-static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, struct memo_set *set,
-				   u32 tid, u64 process, const struct user_registers *registers,
-				   u32 *reason)
+static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, u32 tid, u64 process,
+				   const struct user_registers *registers, u32 *reason)
 {
 	struct unwind_state *s = &scratch->unwind;
+	struct memo_set *set = memo_set_of(tid, registers->ip, registers->sp);
 	struct memo_key key = {
 		.process = process,
 		.ip = registers->ip,
@@ -632,12 +669,9 @@ static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, struct 
 static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid, u64 process,
 				    const struct user_registers *registers)
 {
-	struct memo_set *set = memo_take(tid, registers->ip, registers->sp);
 	u32 reason;
-	u64 hash = user_hash(OF_SAMPLES, scratch, set, tid, process, registers, &reason);
+	u64 hash = user_hash(OF_SAMPLES, scratch, tid, process, registers, &reason);
 
-	if (set)
-		set->is_busy = 0;
 	if (!reason)
 		return hash;
 	take_frames(scratch, scratch->unwind.frames, scratch->unwind.frames_count, reason);

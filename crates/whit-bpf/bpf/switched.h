@@ -55,12 +55,9 @@ static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scrat
 static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, u32 tid, u64 process,
 					      const struct user_registers *user)
 {
-	struct memo_set *set = memo_take(tid, user->ip, user->sp);
 	u32 reason;
-	u64 hash = user_hash(OF_SWITCHES, scratch, set, tid, process, user, &reason);
+	u64 hash = user_hash(OF_SWITCHES, scratch, tid, process, user, &reason);
 
-	if (set)
-		set->is_busy = 0;
 	if (!reason)
 		return hash % TOLD + 1;
 	return place_of(scratch, hash, scratch->unwind.frames,
