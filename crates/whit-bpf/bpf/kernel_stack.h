@@ -36,10 +36,11 @@ enum {
 
 /* A place, counted in words from the program's frame, and what is there. */
 struct kernel_slot {
-	u32 word;
+	u16 word;
 	/* Number of the frame whose address it is. */
-	u32 frame;
-	u64 value;
+	u16 frame;
+	/* Without the upper half, which all of the kernel's code has in common. */
+	u32 value;
 };
 
 /* A stack that may come again. */
@@ -54,7 +55,9 @@ struct kernel_memo {
 
 struct kernel_set {
 	/* Which one goes next. */
-	u64 next;
+	u32 next;
+	/* Which one was found last. */
+	u32 last;
 	struct kernel_memo memos[KERNEL_WAYS];
 };
 
@@ -79,6 +82,9 @@ struct kernel_look {
 	u64 words[KERNEL_WORDS];
 	/* Bits of the frames whose addresses were found. */
 	u64 found;
+	/* See kernel_key_words. */
+	u32 key_words;
+	u32 unused;
 	u32 slots_count;
 	u32 frames_count;
 	u64 frames[UNWIND_FRAMES_ROOM];
@@ -91,9 +97,9 @@ struct {
 	__uint(max_entries, KERNEL_USERS);
 } kernel_looks SEC(".maps");
 
-/* Words from a program's frame to the return address of the scheduler's function, once known: stacks that
- * are alike otherwise differ there. */
-u64 kernel_key_words[KERNEL_USERS];
+/* Where stacks differ that are alike otherwise, once known: words from a program's frame to the return address
+ * of the scheduler's function, and of its caller (upper half). */
+u32 kernel_key_words[KERNEL_USERS];
 
 /* Bytes from a thread's kernel stack to the registers that it had in user mode; 0 before that is known. */
 u64 registers_offset;
@@ -138,6 +144,12 @@ static ALWAYS_INLINE u64 kernel_stack_word(const struct kernel_look *look, u64 w
 	return look->words[word % KERNEL_WORDS];
 }
 
+/* The whole word that was at a place. */
+static ALWAYS_INLINE u64 slot_value(const struct kernel_slot *slot)
+{
+	return KERNEL_CODE | slot->value;
+}
+
 /* Whether every place that matters holds what it held. */
 static ALWAYS_INLINE u32 kernel_memo_holds(const struct kernel_look *look,
 					   const struct kernel_memo *memo)
@@ -149,19 +161,26 @@ static ALWAYS_INLINE u32 kernel_memo_holds(const struct kernel_look *look,
 	for (u32 i = 0; i < KERNEL_SLOTS; i++) {
 		if (i >= count)
 			return 1;
-		if (kernel_stack_word(look, memo->slots[i].word) != memo->slots[i].value)
+		if (kernel_stack_word(look, memo->slots[i].word) != slot_value(&memo->slots[i]))
 			return 0;
 	}
 	return 1;
 }
 
-UNWIND_FN u64 kernel_known(const struct kernel_look *look, const struct kernel_set *set)
+UNWIND_FN u64 kernel_known(const struct kernel_look *look, struct kernel_set *set)
 {
 	if (!look || !set)
 		return 0;
-	for (u32 way = 0; way < KERNEL_WAYS; way++)
-		if (kernel_memo_holds(look, &set->memos[way]))
-			return set->memos[way].hash;
+	u32 last = set->last;
+	for (u32 i = 0; i < KERNEL_WAYS; i++) {
+		u32 way = (last + i) % KERNEL_WAYS;
+
+		if (!kernel_memo_holds(look, &set->memos[way]))
+			continue;
+		if (i)
+			set->last = way;
+		return set->memos[way].hash;
+	}
 	return 0;
 }
 
@@ -197,10 +216,10 @@ UNWIND_FN u32 kernel_keep_word(struct kernel_look *look, struct kernel_memo *mem
 	memo->slots[slot].value = value;
 	look->slots_count = slot + 1;
 	look->found |= 1ull << frame;
-	/* The scheduler's caller. */
-	u64 *key = &kernel_key_words[look->user % KERNEL_USERS];
-	if (!*key && frame == KERNEL_OWN_FRAMES + 1)
-		*key = word;
+	if (frame == KERNEL_OWN_FRAMES + 1 && !look->key_words)
+		look->key_words = word;
+	else if (frame == KERNEL_OWN_FRAMES + 2 && look->key_words && look->key_words <= 0xffff)
+		look->key_words |= word << 16;
 	return 0;
 }
 
@@ -229,7 +248,7 @@ UNWIND_FN u32 kernel_keep(struct kernel_look *look, struct kernel_memo *memo, u6
 		return 0;
 	memo->hash = 0;
 	look->found = 0;
-	look->slots_count = 0;
+	look->slots_count = look->key_words = 0;
 	u64 words = look->words_count;
 	for (u32 word = 0; word < KERNEL_WORDS; word++) {
 		if (word >= words)
@@ -242,6 +261,12 @@ UNWIND_FN u32 kernel_keep(struct kernel_look *look, struct kernel_memo *memo, u6
 	memo->entry = look->entry;
 	memo->slots_count = look->slots_count;
 	memo->hash = hash;
+	/* There are more frames in between while somebody else's program is at the tracepoint as well. Both words
+	 * are one, since other CPUs read it. */
+	u32 *key_words = &kernel_key_words[look->user % KERNEL_USERS];
+	if (look->key_words > 0xffff &&
+	    look->words[*key_words % KERNEL_WORDS] < KERNEL_CODE)
+		*key_words = look->key_words;
 	return 0;
 }
 
@@ -253,7 +278,7 @@ UNWIND_FN u32 kernel_prune_slot(struct kernel_look *look, struct kernel_memo *me
 	struct kernel_slot kept = memo->slots[slot % KERNEL_SLOTS];
 	u32 count = look->slots_count;
 
-	if (look->words[kept.word % KERNEL_WORDS] != kept.value)
+	if (look->words[kept.word % KERNEL_WORDS] != slot_value(&kept))
 		return 0;
 	memo->slots[count % KERNEL_SLOTS] = kept;
 	look->slots_count = count + 1;
@@ -298,6 +323,18 @@ UNWIND_FN u32 kernel_remember(struct kernel_look *look, struct kernel_set *set, 
 	return kernel_keep(look, &set->memos[way], hash);
 }
 
+/* What the set of a stack is found by. */
+static ALWAYS_INLINE u64 kernel_key(u64 user, const struct kernel_look *look)
+{
+	u32 words = kernel_key_words[user];
+	u64 caller = kernel_stack_word(look, words & 0xffff);
+	u64 outer = kernel_stack_word(look, words >> 16);
+	u64 key = unwind_mix(look->entry, caller);
+
+	/* Not every caller's frame ends there. */
+	return outer >= KERNEL_CODE ? unwind_mix(key, outer) : key;
+}
+
 /*
  * The hash of the kernel's stack where it is known again, or 0. Gives the set that it belongs to; NULL where
  * it is not on the thread's own stack: interrupts have theirs, and some kernels run programs on one.
@@ -316,8 +353,7 @@ static ALWAYS_INLINE u64 kernel_again(u64 user, struct kernel_look *look, struct
 	look->entry = kernel_word(registers - 8);
 	if (!CAN_LOAD_KERNEL && !kernel_copy(look))
 		return 0;
-	u64 key = kernel_stack_word(look, kernel_key_words[user]) ^ look->entry;
-	u32 place = unwind_mix(key, 0) % KERNEL_SETS + user * KERNEL_SETS;
+	u32 place = kernel_key(user, look) % KERNEL_SETS + user * KERNEL_SETS;
 
 	*set = bpf_map_lookup_elem(&kernel_sets, &place);
 	return *set ? kernel_known(look, *set) : 0;
