@@ -238,14 +238,6 @@ struct {
 	__uint(max_entries, TOLD);
 } told SEC(".maps");
 
-/* The same of the CPU's channel. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u64));
-	__uint(max_entries, TOLD);
-} told_by_channel SEC(".maps");
-
 /* What `processes` says, as long as nothing there changes. */
 struct known_process {
 	u64 generation;
@@ -253,12 +245,21 @@ struct known_process {
 	u64 process;
 };
 
+/* What a CPU remembers for its switches, which nothing interrupts that looks at it: the same as `told` of its
+ * channel, and processes. */
+struct switch_memory {
+	u64 told[TOLD];
+	struct known_process processes[KNOWN_PROCESSES];
+};
+
+/* [CPU]: found once in a switch, where each look into an array for each CPU reads where the CPU's element is. The
+ * loader gives them their number. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct known_process));
-	__uint(max_entries, KNOWN_PROCESSES);
-} known_processes SEC(".maps");
+	__uint(value_size, sizeof(struct switch_memory));
+	__uint(max_entries, 1);
+} switch_memories SEC(".maps");
 
 /* Who changes `processes`, and how often that was. And since when switches are told of. */
 enum {
@@ -572,19 +573,17 @@ UNWIND_FN u32 walk(struct unwind_state *s)
 	return unwind_walk(s);
 }
 
-/* What a CPU has told of last at the place of a stack: in its ring, or in its channel. */
-static ALWAYS_INLINE u64 *told_at(u32 program, u64 hash)
+/* What a CPU has told of last at the place of a stack: in its channel, or without `memory` in its ring. */
+static ALWAYS_INLINE u64 *told_at(struct switch_memory *memory, u64 hash)
 {
 	u32 place = hash % TOLD;
 
-	if (program == OF_SWITCHES)
-		return bpf_map_lookup_elem(&told_by_channel, &place);
-	return bpf_map_lookup_elem(&told, &place);
+	return memory ? &memory->told[place] : bpf_map_lookup_elem(&told, &place);
 }
 
-static ALWAYS_INLINE u32 is_told(u32 program, u64 hash)
+static ALWAYS_INLINE u32 is_told(struct switch_memory *memory, u64 hash)
 {
-	u64 *known = told_at(program, hash);
+	u64 *known = told_at(memory, hash);
 
 	return known && *known == hash;
 }
@@ -618,7 +617,7 @@ static ALWAYS_INLINE struct memo_set *memo_set_of(u32 tid, u64 ip, u64 sp)
 
 /* The hash of the current thread's user stack. Its frames are in `unwind` if it was walked; it is told
  * where it was not. */
-static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, u32 tid, u64 process,
+static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch *scratch, u32 tid, u64 process,
 				   const struct user_registers *registers, u32 *reason)
 {
 	struct unwind_state *s = &scratch->unwind;
@@ -633,7 +632,7 @@ static ALWAYS_INLINE u64 user_hash(u32 program, struct scratch *scratch, u32 tid
 	u64 hash = set ? memo_known(s, set, &key) : 0;
 
 	*reason = UNWIND_ON;
-	if (hash && is_told(program, hash)) {
+	if (hash && is_told(memory, hash)) {
 		scratch->counts.memo_hits++;
 		return hash;
 	}
@@ -670,7 +669,7 @@ static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid,
 				    const struct user_registers *registers)
 {
 	u32 reason;
-	u64 hash = user_hash(OF_SAMPLES, scratch, tid, process, registers, &reason);
+	u64 hash = user_hash(NULL, scratch, tid, process, registers, &reason);
 
 	if (!reason)
 		return hash;
@@ -727,17 +726,18 @@ static ALWAYS_INLINE void processes_changed(void)
 		__sync_fetch_and_add(count, 1);
 }
 
-/* The same as process_of(), which it asks only where something has changed. For switches alone: what
- * is remembered is the CPU's, and must not be interrupted. */
-static ALWAYS_INLINE u64 process_at_switch(u32 pid)
+/* Another number whenever `processes` has changed. Both only grow; one more, because nothing is known at the
+ * beginning. */
+static ALWAYS_INLINE u64 processes_generation(void)
 {
-	u32 place = pid % KNOWN_PROCESSES;
-	struct known_process *known = bpf_map_lookup_elem(&known_processes, &place);
-	/* Both only grow. One more, because nothing is known at the beginning. */
-	u64 generation = changes_by(CHANGED_BY_LOADER) + changes_by(CHANGED_BY_PROGRAMS) + 1;
+	return changes_by(CHANGED_BY_LOADER) + changes_by(CHANGED_BY_PROGRAMS) + 1;
+}
 
-	if (!known)
-		return 0;
+/* The same as process_of(), which it asks only where something has changed. */
+static ALWAYS_INLINE u64 process_at_switch(struct switch_memory *memory, u64 generation, u32 pid)
+{
+	struct known_process *known = &memory->processes[pid % KNOWN_PROCESSES];
+
 	if (known->generation != generation || known->pid != pid) {
 		known->process = process_of(pid);
 		known->pid = pid;

@@ -9,16 +9,21 @@
  * Part of stacks.bpf.c.
  */
 
+static ALWAYS_INLINE struct switch_memory *switch_memory_of_cpu(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&switch_memories, &cpu);
+}
+
 /* Tells of a stack in the CPU's channel, unless that was done. Gives its place and one; 0 where it could not
  * be told. */
-static ALWAYS_INLINE u32 place_of(struct scratch *scratch, u64 hash, const u64 *frames, u32 count,
-				  u32 reason)
+static ALWAYS_INLINE u32 place_of(struct scratch *scratch, struct switch_memory *memory, u64 hash,
+				  const u64 *frames, u32 count, u32 reason)
 {
-	u64 *known = told_at(OF_SWITCHES, hash);
+	u64 *known = told_at(memory, hash);
 	u64 place = hash % TOLD;
 
-	if (!known)
-		return 0;
 	if (*known != hash) {
 		u64 what = CHANNEL_STACK | reason << 8 | count << 16 | place << 32;
 
@@ -34,12 +39,13 @@ static ALWAYS_INLINE u32 place_of(struct scratch *scratch, u64 hash, const u64 *
 
 /* The place of the stack of the kernel, told, and one; 0 for none. */
 static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scratch,
+						struct switch_memory *memory,
 						struct kernel_look *look, struct task_struct *task)
 {
 	struct kernel_set *set;
 	u64 hash = kernel_again(KERNEL_AT_SWITCH, look, task, &set);
 
-	if (hash && is_told(OF_SWITCHES, hash)) {
+	if (hash && is_told(memory, hash)) {
 		scratch->counts.kernel_memo_hits++;
 		return hash % TOLD + 1;
 	}
@@ -48,19 +54,21 @@ static ALWAYS_INLINE u32 kernel_stack_at_switch(void *ctx, struct scratch *scrat
 		scratch->counts.kernel_failures++;
 		return 0;
 	}
-	return place_of(scratch, hash, look->frames, look->frames_count % UNWIND_FRAMES_ROOM, 0);
+	return place_of(scratch, memory, hash, look->frames,
+			look->frames_count % UNWIND_FRAMES_ROOM, 0);
 }
 
 /* The place of the thread's stack in user mode, told, and one; 0 for none. */
-static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, u32 tid, u64 process,
+static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, struct switch_memory *memory,
+					      u32 tid, u64 process,
 					      const struct user_registers *user)
 {
 	u32 reason;
-	u64 hash = user_hash(OF_SWITCHES, scratch, tid, process, user, &reason);
+	u64 hash = user_hash(memory, scratch, tid, process, user, &reason);
 
 	if (!reason)
 		return hash % TOLD + 1;
-	return place_of(scratch, hash, scratch->unwind.frames,
+	return place_of(scratch, memory, hash, scratch->unwind.frames,
 			scratch->unwind.frames_count % UNWIND_FRAMES_ROOM, reason);
 }
 
@@ -76,12 +84,6 @@ static ALWAYS_INLINE void tell_timed(void *ctx, struct scratch *scratch, struct 
 	if (channel_is_due(channel) &&
 	    bpf_perf_event_output(ctx, &bells, BPF_F_CURRENT_CPU, &word, sizeof(word)))
 		channel->rung = 0;
-}
-
-/* Whether anything is told of a thread's switches. */
-static ALWAYS_INLINE u32 is_told_of(u32 tid, u32 pid)
-{
-	return tid && is_target(tid, process_at_switch(pid));
 }
 
 /* A thread comes that nothing was told of yet. */
@@ -125,9 +127,10 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	struct scratch *scratch = scratch_of(OF_SWITCHES);
 	struct channel *channel = channel_of_cpu();
+	struct switch_memory *memory = switch_memory_of_cpu();
 	u32 tid = tid_of(prev), came = tid_of(next), next_pid = pid_of(next);
 
-	if (!scratch || !channel)
+	if (!scratch || !channel || !memory)
 		return 0;
 	u64 ran = scratch->running;
 	scratch->running = (u64)next;
@@ -136,8 +139,13 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 		scratch->counts.from_idle++;
 	if (!channel->is_open)
 		return 0;
-	u32 pid = pid_of(prev), has_next = is_told_of(came, next_pid);
-	u64 process = process_at_switch(pid), now = bpf_ktime_get_ns();
+	u32 pid = pid_of(prev);
+	u64 generation = processes_generation(), now = bpf_ktime_get_ns();
+	u64 process = process_at_switch(memory, generation, pid), next_process = process;
+
+	if (next_pid != pid)
+		next_process = process_at_switch(memory, generation, next_pid);
+	u32 has_next = came && is_target(came, next_process);
 
 	if (!tid || !is_target(tid, process)) {
 		if (has_next)
@@ -154,12 +162,12 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 	}
 	u64 kernel_place = 0, user_place = 0;
 	if (settings.kernel_stacks)
-		kernel_place = kernel_stack_at_switch(ctx, scratch, look, prev);
+		kernel_place = kernel_stack_at_switch(ctx, scratch, memory, look, prev);
 	if (settings.user_stacks && prev->mm) {
 		struct user_registers user;
 
 		user_registers_at(prev, registers_address(prev, look), &user);
-		user_place = user_stack_at_switch(scratch, tid, process, &user);
+		user_place = user_stack_at_switch(scratch, memory, tid, process, &user);
 	}
 	struct channel_record record = {
 		.what = why_it_goes(ctx, prev) | (u64)tid << 32,
@@ -195,10 +203,11 @@ int came(void *ctx)
 {
 	struct scratch *scratch = scratch_of(OF_SWITCHES);
 	struct channel *channel = channel_of_cpu();
+	struct switch_memory *memory = switch_memory_of_cpu();
 	struct task_struct *next, *prev = bpf_get_current_task_btf();
 	struct rq *runqueue = runqueue_of(prev);
 
-	if (!scratch || !channel || !runqueue)
+	if (!scratch || !channel || !memory || !runqueue)
 		return 0;
 	if (scratch->is_seen || !channel->is_open) {
 		scratch->is_seen = 0;
@@ -209,7 +218,7 @@ int came(void *ctx)
 		return 0;
 	u32 tid = tid_of(next), pid = pid_of(next);
 	scratch->running = (u64)next;
-	if (is_told_of(tid, pid))
+	if (tid && is_target(tid, process_at_switch(memory, processes_generation(), pid)))
 		tell_came(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());
 	return 0;
 }

@@ -307,7 +307,9 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                 map.set_max_entries(options.cpus.max(1) as u32)?;
                 map.set_value_size(channel::value_bytes(ring_words) as u32)?;
             }
-            "output" | "bells" => map.set_max_entries(options.cpus.max(1) as u32)?,
+            "output" | "bells" | "switch_memories" => {
+                map.set_max_entries(options.cpus.max(1) as u32)?
+            }
             "mappings" => map.set_max_entries(MAPPINGS_MAX)?,
             "tables" => map.set_max_entries(TABLES_MAX as u32)?,
             "rules" => map.set_max_entries(RULES_MAX as u32)?,
