@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
-const PROGRAMS: [&str; 3] = ["cgroup_count", "pmi_meter", "stacks"];
+const PROGRAMS: [&str; 4] = ["cgroup_count", "nothing", "pmi_meter", "stacks"];
 const HEADERS: [&str; 13] = [
     "bpf/cgroup_account.h",
     "bpf/cgroup_maps.h",

@@ -10,6 +10,10 @@
 //! faster or slower. A hop's time is CPU time by the processes' own clocks, on a CPU where counters do not
 //! run by themselves; windows in which others had that CPU are left out and counted. A figure is the
 //! median over rounds with the interval that it is in (`bootstrap.rs`).
+//!
+//! Two parts of what BPF takes have their turns too: the events alone, and a program that does nothing. Hops
+//! differ by more than whit's program takes; so that one, and the empty one, are timed by the kernel as well
+//! (`program_time.rs`).
 
 mod bootstrap;
 mod counter;
@@ -17,9 +21,10 @@ mod groups;
 mod interruption;
 mod load;
 mod machine;
+mod program_time;
 mod render;
+mod rounds;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -35,16 +40,13 @@ use crate::scratch::Scratch;
 use crate::setup::Setup;
 use crate::system::System;
 use crate::turns::order;
-use counter::Command;
 use groups::Groups;
 use interruption::Interruption;
-use load::Load;
-use machine::{LoadCpu, stolen_ticks};
+use machine::LoadCpu;
+use rounds::Setting;
 
 /// Version of the JSON form; a change that readers must know of raises it.
-pub const SCHEMA: u32 = 2;
-/// Share of a window that others may have had the CPU.
-const TAKEN_MAX: f64 = 0.1;
+pub const SCHEMA: u32 = 3;
 /// What is counted where there is a PMU that counts, and where there is none.
 const HARDWARE: [&str; 2] = ["cycles", "instructions"];
 const SOFTWARE: [&str; 2] = ["cpu-clock", "page-faults"];
@@ -120,6 +122,9 @@ pub struct Run {
     pub alone: [Hops; 2],
     /// CPU time of the counter in both modes, as a share of the time that it ran.
     pub counter_cpu: f64,
+    /// Where a BPF program runs at switches: how long it takes by the kernel's statistics of such
+    /// programs, which take time themselves; nothing where the kernel does not tell.
+    pub program_ns: Option<f64>,
 }
 
 /// How many windows there were.
@@ -127,7 +132,8 @@ pub struct Run {
 pub struct Windows {
     /// All.
     pub measured: usize,
-    /// Left out: others had the CPU for more than a tenth of it, or the hypervisor took it away.
+    /// Left out: others had the CPU for more than a tenth of it, or the hypervisor took it away, or no
+    /// hop came to an end.
     pub disturbed: usize,
 }
 
@@ -141,6 +147,10 @@ impl Run {
 impl Row {
     fn added_ns(&self) -> Vec<f64> {
         self.runs.iter().map(Run::added_ns).collect()
+    }
+
+    fn program_ns(&self) -> Vec<f64> {
+        self.runs.iter().filter_map(|run| run.program_ns).collect()
     }
 }
 
@@ -171,6 +181,32 @@ impl Table {
         bootstrap::ratio(&added(counter)?, &added(CounterKind::Perf)?)
     }
 
+    /// What a counter's program takes at a switch by the kernel's statistics of BPF programs, in
+    /// nanoseconds. It includes a part of what keeping them takes.
+    pub fn program_ns(&self, counter: CounterKind) -> Option<Estimate> {
+        bootstrap::median(&self.row(counter)?.program_ns())
+    }
+
+    /// Of whit's program and of one that does nothing.
+    fn programs_ns(&self) -> Option<[Vec<f64>; 2]> {
+        let of = |counter| Some(self.row(counter)?.program_ns());
+        Some([of(CounterKind::WhitBpf)?, of(CounterKind::Nothing)?])
+    }
+
+    /// How much longer whit's program takes at a switch than one that does nothing, by the same
+    /// statistics.
+    pub fn own_ns(&self) -> Option<Estimate> {
+        let [whole, nothing] = self.programs_ns()?;
+        bootstrap::difference([&whole, &nothing])
+    }
+
+    /// The same, of what it is in another table.
+    pub fn own_share_of(&self, other: &Table) -> Option<Estimate> {
+        let [whole, nothing] = self.programs_ns()?;
+        let [others, others_nothing] = other.programs_ns()?;
+        bootstrap::ratio_of_differences([&whole, &nothing], [&others, &others_nothing])
+    }
+
     /// What a counter adds, of what it adds in another table.
     pub fn share_of(&self, other: &Table, counter: CounterKind) -> Option<Estimate> {
         bootstrap::ratio(&self.row(counter)?.added_ns(), &other.row(counter)?.added_ns())
@@ -181,7 +217,8 @@ impl Comparison {
     /// Whether every run of whit came through.
     pub fn whit_succeeded(&self) -> bool {
         let rows = || self.tables.iter().flat_map(|table| &table.rows);
-        rows().all(|row| row.counter == CounterKind::Perf || row.refused.is_none())
+        let is_whit = |row: &&Row| !matches!(row.counter, CounterKind::Perf | CounterKind::Nothing);
+        rows().filter(is_whit).all(|row| row.refused.is_none())
     }
 }
 
@@ -238,81 +275,6 @@ fn pairs(options: &Options) -> Vec<(usize, u64)> {
 
 fn default_events() -> Vec<String> {
     if core_pmu::is_here() { HARDWARE } else { SOFTWARE }.map(str::to_owned).to_vec()
-}
-
-/// What all rounds have in common.
-struct Setting<'a> {
-    counters: &'a [Counter],
-    events: &'a [String],
-    options: &'a Options,
-    output: PathBuf,
-    /// Where the token goes around.
-    cpu: u32,
-    interruption: &'a Interruption,
-}
-
-impl Setting<'_> {
-    /// Everybody once; who was refused is not asked again.
-    fn round(&self, round: usize, groups: &Groups, table: &mut Table) -> Result<(), Error> {
-        let work_ns = table.work_ns;
-        let mut load = Load::start(self.options, groups, work_ns, self.cpu, self.interruption)?;
-        // The first is to warm up.
-        load.measure()?;
-        let mut before = self.windows(&mut load, &mut table.alone)?;
-        for turn in order(round, self.counters.len()) {
-            let row = &mut table.rows[turn];
-            if row.refused.is_some() {
-                continue;
-            }
-            let counter = &self.counters[turn];
-            let (events, output) = (self.events, self.output.as_path());
-            let command = Command { counter, events, groups, output };
-            let counted = self.counted(&command, &mut load, &mut row.windows)?;
-            let after = self.windows(&mut load, &mut table.alone)?;
-            match (counted, before, after) {
-                (Ok((Some(hops), counter_cpu)), Some(before), Some(after)) => {
-                    row.runs.push(Run { hops, alone: [before, after], counter_cpu });
-                }
-                (Err(reason), ..) => row.refused = Some(reason),
-                _ => {}
-            }
-            before = after;
-        }
-        Ok(())
-    }
-
-    /// With somebody counting, and that one's share of a CPU; or why it does not count.
-    fn counted(
-        &self,
-        command: &Command<'_>,
-        load: &mut Load,
-        windows: &mut Windows,
-    ) -> Result<Result<(Option<Hops>, f64), String>, Error> {
-        let limit = self.options.setup.limit;
-        let running = match command.start(limit, self.interruption)? {
-            Ok(running) => running,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let hops = self.windows(load, windows)?;
-        Ok(running.stop(limit)?.map(|counter_cpu| (hops, counter_cpu)))
-    }
-
-    /// The medians of some windows; `None` where all were disturbed.
-    fn windows(&self, load: &mut Load, windows: &mut Windows) -> Result<Option<Hops>, Error> {
-        let mut kept = Vec::new();
-        for _ in 0..self.options.windows {
-            self.interruption.check()?;
-            let stolen = stolen_ticks(self.cpu);
-            let hops = load.measure()?;
-            windows.measured += 1;
-            if hops.taken > TAKEN_MAX || stolen_ticks(self.cpu) != stolen {
-                windows.disturbed += 1;
-            } else {
-                kept.push(hops);
-            }
-        }
-        Ok(Hops::median(&kept))
-    }
 }
 
 #[cfg(test)]

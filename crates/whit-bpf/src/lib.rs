@@ -6,6 +6,8 @@
 //!
 //! [`pmi::PmiMeter`] adds up the interrupts of the PMU and their time, for the ledger of a recording.
 //!
+//! [`nothing::Nothing`] is what programs at switches are compared with.
+//!
 //! Invariants:
 //! - Nothing here opens an event, knows its name, or reads `/proc` and `/sys`: events, cgroups and
 //!   CPUs come in as descriptors, ids and numbers.
@@ -21,6 +23,7 @@ pub mod cgroup;
 mod error;
 mod loading;
 mod messages;
+pub mod nothing;
 pub mod pmi;
 pub mod stacks;
 

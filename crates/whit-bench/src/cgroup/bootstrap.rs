@@ -33,6 +33,22 @@ pub(super) fn ratio(values: &[f64], others: &[f64]) -> Option<Estimate> {
     })
 }
 
+/// The median of some values, less that of others.
+pub(super) fn difference([values, others]: [&[f64]; 2]) -> Option<Estimate> {
+    estimate(&[values, others], |medians| medians[0] - medians[1])
+}
+
+/// Such a difference, of another one. Infinite where the latter is not above 0.
+pub(super) fn ratio_of_differences(
+    [values, others]: [&[f64]; 2],
+    [of_values, of_others]: [&[f64]; 2],
+) -> Option<Estimate> {
+    estimate(&[values, others, of_values, of_others], |medians| {
+        let of = medians[2] - medians[3];
+        if of > 0.0 { (medians[0] - medians[1]) / of } else { f64::INFINITY }
+    })
+}
+
 fn estimate(sets: &[&[f64]], of: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
     if sets.iter().any(|set| set.is_empty()) {
         return None;
@@ -81,6 +97,19 @@ mod tests {
         assert_eq!(median(&[]), None);
         assert_eq!(ratio(&[1.0], &[]), None);
         assert_eq!(ratio(&[1.0], &[-1.0]).unwrap().value, f64::INFINITY);
+    }
+
+    #[test]
+    fn differences_are_of_medians() {
+        let whole = [7.0, 9.0, 8.0];
+        let certain = |value| Estimate { value, low: value, high: value };
+        assert_eq!(difference([&[8.0; 3], &[3.0; 5]]), Some(certain(5.0)));
+        assert_eq!(difference([&whole, &[3.0]]).unwrap().value, 5.0);
+        assert_eq!(difference([&whole, &[]]), None);
+        let twice = ratio_of_differences([&[13.0; 2], &[3.0]], [&[8.0; 3], &[3.0; 5]]);
+        assert_eq!(twice, Some(certain(2.0)));
+        let none = ratio_of_differences([&[13.0], &[3.0]], [&[3.0], &[3.0]]).unwrap();
+        assert_eq!(none.value, f64::INFINITY);
     }
 
     #[test]

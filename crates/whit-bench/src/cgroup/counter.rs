@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use wait4::Wait4;
+use whit_bpf::nothing::Nothing;
 
 use super::groups::Groups;
 use super::interruption::Interruption;
+use super::program_time::Owner;
 use crate::Error;
 use crate::measure::{End, anonymous_file, wait_for_end};
 use crate::named::show_by_name;
@@ -24,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Between two prints, in milliseconds.
 const INTERVAL_MS: &str = "1000";
 
-/// A way to count per cgroup.
+/// A way to count per cgroup, or a part of what BPF takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterKind {
     /// `perf stat -G`.
@@ -33,16 +35,25 @@ pub enum CounterKind {
     WhitKernel,
     /// whit with a BPF program at each change of cgroup.
     WhitBpf,
+    /// The events that this program reads, open and counting for each CPU, without it.
+    Events,
+    /// A program at each switch of tasks that does nothing.
+    Nothing,
 }
 
 impl CounterKind {
     /// All of them.
-    pub const ALL: [CounterKind; 3] =
-        [CounterKind::Perf, CounterKind::WhitKernel, CounterKind::WhitBpf];
+    pub const ALL: [CounterKind; 5] = [
+        CounterKind::Perf,
+        CounterKind::WhitKernel,
+        CounterKind::WhitBpf,
+        CounterKind::Events,
+        CounterKind::Nothing,
+    ];
 
     fn options(self) -> &'static [&'static str] {
         match self {
-            CounterKind::Perf => &[],
+            CounterKind::Perf | CounterKind::Events | CounterKind::Nothing => &[],
             CounterKind::WhitKernel => &["--bpf-counters=off"],
             CounterKind::WhitBpf => &["--bpf-counters=on"],
         }
@@ -53,6 +64,8 @@ impl CounterKind {
             CounterKind::Perf => "perf stat -G",
             CounterKind::WhitKernel => "whit stat -G --bpf-counters=off",
             CounterKind::WhitBpf => "whit stat -G --bpf-counters=on",
+            CounterKind::Events => "part: its events alone",
+            CounterKind::Nothing => "part: a program that does nothing",
         }
     }
 }
@@ -76,7 +89,17 @@ impl Counter {
         let (mut here, mut absent) = (Vec::new(), Vec::new());
         for kind in CounterKind::ALL {
             let program = if kind == CounterKind::Perf { perf() } else { whit.to_owned() };
-            match version(&program) {
+            let version = match kind {
+                CounterKind::Nothing => match Nothing::attach() {
+                    Ok(_) => Ok("a BPF program at each switch that returns at once".to_owned()),
+                    Err(error) => Err(error.to_string()),
+                },
+                CounterKind::Events => {
+                    version(&program).map(|version| format!("stat -a, {version}"))
+                }
+                _ => version(&program),
+            };
+            match version {
                 Ok(version) => here.push(Counter { kind, program, version }),
                 Err(reason) => absent.push(format!("{kind}: {reason}")),
             }
@@ -100,7 +123,7 @@ impl Command<'_> {
         let events = self.events.join(",");
         let mut words = vec!["stat".to_owned()];
         words.extend(self.counter.kind.options().iter().map(|&option| option.to_owned()));
-        for name in self.groups.children.iter().chain([&self.groups.parent]) {
+        for name in self.cgroups() {
             let names = vec![name.as_str(); self.events.len()].join(",");
             words.extend(["-e".to_owned(), events.clone(), "-G".to_owned(), names]);
         }
@@ -109,12 +132,33 @@ impl Command<'_> {
         words
     }
 
+    /// The names of the cgroups that it counts in.
+    fn cgroups(&self) -> impl Iterator<Item = &String> {
+        let all = self.groups.children.iter().chain([&self.groups.parent]);
+        all.take_while(|_| self.counter.kind != CounterKind::Events)
+    }
+
     /// Starts it, and waits until it has counted once; the reason where it does not.
     pub(super) fn start(
         &self,
         limit: Duration,
         interruption: &Interruption,
     ) -> Result<Result<Running, String>, Error> {
+        if self.counter.kind == CounterKind::Nothing {
+            return Ok(match Nothing::attach() {
+                Ok(program) => Ok(Running::Here(program)),
+                Err(error) => Err(error.to_string()),
+            });
+        }
+        let started = self.start_process(limit, interruption)?;
+        Ok(started.map(|process| Running::Process(Box::new(process))))
+    }
+
+    fn start_process(
+        &self,
+        limit: Duration,
+        interruption: &Interruption,
+    ) -> Result<Result<Process, String>, Error> {
         // Counts of the run before would be taken for those of this one.
         let _ = std::fs::remove_file(self.output);
         let failed = |source| Error::Run { program: self.counter.program.clone(), source };
@@ -126,21 +170,47 @@ impl Command<'_> {
         interruption.leave_out_of(&mut command);
         whit_sys::heed(&mut command, whit_sys::Signal::Interrupt);
         let child = command.spawn().map_err(failed)?;
-        let mut running = Running {
+        let mut running = Process {
             child,
             stderr,
             program: self.counter.program.clone(),
             output: self.output.to_owned(),
-            cgroups: self.groups.children.iter().chain([&self.groups.parent]).cloned().collect(),
+            cgroups: self.cgroups().cloned().collect(),
             begin: Instant::now(),
         };
         Ok(running.wait_for_counts(limit, interruption)?.map(|()| running))
     }
 }
 
-/// A counter that counts. Dropping it kills it.
+/// A counter that counts. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) enum Running {
+    Process(Box<Process>),
+    Here(Nothing),
+}
+
+impl Running {
+    /// Whose program is called at switches.
+    pub(super) fn owner(&self) -> Owner<'_> {
+        match self {
+            Running::Process(process) => Owner::Process(process.child.id()),
+            Running::Here(program) => Owner::Nothing(program),
+        }
+    }
+
+    /// Ends it; the CPU time that it took as a share of the time that it ran, or why that does not
+    /// count.
+    pub(super) fn stop(self, limit: Duration) -> Result<Result<f64, String>, Error> {
+        match self {
+            Running::Process(process) => process.stop(limit),
+            Running::Here(_) => Ok(Ok(0.0)),
+        }
+    }
+}
+
+/// A process that counts. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Process {
     child: Child,
     stderr: File,
     program: PathBuf,
@@ -149,7 +219,7 @@ pub(super) struct Running {
     begin: Instant,
 }
 
-impl Running {
+impl Process {
     fn wait_for_counts(
         &mut self,
         limit: Duration,
@@ -168,9 +238,7 @@ impl Running {
         Ok(Err(format!("counted nothing within {} s", limit.as_secs())))
     }
 
-    /// Ends it; the CPU time that it took as a share of the time that it ran, or why that does not
-    /// count.
-    pub(super) fn stop(mut self, limit: Duration) -> Result<Result<f64, String>, Error> {
+    fn stop(mut self, limit: Duration) -> Result<Result<f64, String>, Error> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             kill_process(pid, Signal::INT).map_err(|errno| self.failed()(errno.into()))?;
@@ -209,7 +277,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for Process {
     fn drop(&mut self) {
         // Both fail where it has ended.
         let _ = self.child.kill();

@@ -14,6 +14,17 @@ const HEADINGS: [&str; 8] = [
     "counter's CPU %",
     "windows left out",
 ];
+/// Of where the cost is. Times of programs are those of the kernel's statistics.
+const PARTS: [&str; 8] = [
+    "cgroups",
+    "work",
+    "whit adds",
+    "its events alone add",
+    "a program that does nothing adds",
+    "whit's program takes",
+    "one that does nothing takes",
+    "whit's own",
+];
 /// At most this share of what perf adds is aimed at,
 const SHARE_AIMED_AT: f64 = 0.1;
 /// and a cost that differs by no more than this from one number of cgroups to another.
@@ -33,6 +44,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     for table in &comparison.tables {
         table_of(&mut text, table);
     }
+    parts_of(&mut text, comparison);
     line_to(&mut text, "");
     for line in conclusions(comparison) {
         line_to(&mut text, &format!("- {line}"));
@@ -59,7 +71,8 @@ fn table_of(text: &mut String, table: &Table) {
 fn row_of(table: &Table, row: &Row) -> Vec<String> {
     let mut cells = vec![row.counter.to_string()];
     let (Some(added), None) = (table.added_ns(row.counter), &row.refused) else {
-        let disturbed = || format!("others had the CPU in {}", left_out(row.windows));
+        let disturbed =
+            || format!("no round to compare: {} windows left out", left_out(row.windows));
         cells.push(row.refused.clone().unwrap_or_else(disturbed));
         return cells;
     };
@@ -112,20 +125,48 @@ fn conclusions(comparison: &Comparison) -> Vec<String> {
     }
     let Some((first, others)) = comparison.tables.split_first() else { return lines };
     for table in others.iter().filter(|table| table.work_ns == first.work_ns) {
-        if let Some(share) = table.share_of(first, bpf) {
-            let (low, high) = (1.0 - DIFFERENCE_AIMED_AT, 1.0 + DIFFERENCE_AIMED_AT);
-            lines.push(format!(
-                "at {} cgroups it adds {} of what it adds at {}; {} to {}: {}",
+        let whole = table.share_of(first, bpf).map(|share| ("CPU time of a hop", share));
+        let own = table.own_share_of(first).map(|share| ("the program's own time", share));
+        let (low, high) = (1.0 - DIFFERENCE_AIMED_AT, 1.0 + DIFFERENCE_AIMED_AT);
+        lines.extend(whole.into_iter().chain(own).map(|(what, share)| {
+            format!(
+                "by {what}, at {} cgroups it adds {} of what it adds at {}; {} to {}: {}",
                 table.cgroups,
                 estimate(&share),
                 first.cgroups,
                 number(low),
                 number(high),
                 verdict(&share, low, high),
-            ));
-        }
+            )
+        }));
     }
     lines
+}
+
+/// Where the time goes that whit with BPF adds to a hop; nothing where it added none.
+fn parts_of(text: &mut String, comparison: &Comparison) {
+    let rows: Vec<_> = comparison.tables.iter().filter_map(parts).collect();
+    if rows.is_empty() {
+        return;
+    }
+    line_to(text, "\nWhere the cost of whit with BPF is, in ns of a hop:\n");
+    table_to(text, &[vec![PARTS.map(str::to_owned).to_vec()], rows].concat(), 0);
+}
+
+fn parts(table: &Table) -> Option<Vec<String>> {
+    let added = |counter| table.added_ns(counter).as_ref().map(estimate);
+    let time_ns = |counter| table.program_ns(counter).as_ref().map(estimate);
+    let cells = [
+        Some(number(table.work_ns as f64)),
+        Some(added(CounterKind::WhitBpf)?),
+        added(CounterKind::Events),
+        added(CounterKind::Nothing),
+        time_ns(CounterKind::WhitBpf),
+        time_ns(CounterKind::Nothing),
+        table.own_ns().as_ref().map(estimate),
+    ];
+    let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
+    Some([table.cgroups.to_string()].into_iter().chain(cells).collect())
 }
 
 /// Whether a figure is between two bounds, as far as its interval tells. Below 0 is as good as 0.

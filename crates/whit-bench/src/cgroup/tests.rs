@@ -12,6 +12,7 @@ fn table(cgroups: usize, perf: &[f64], bpf: &[f64]) -> Table {
         hops: hops(ns),
         alone: [hops(alone - 10.0), hops(alone + 10.0)],
         counter_cpu: 0.01,
+        program_ns: None,
     };
     let row = |counter, means: &[f64]| Row {
         counter,
@@ -55,10 +56,41 @@ fn the_text_says_what_was_aimed_at() {
     let share =
         "6 cgroups, 0 ns of work: whit with BPF adds 0.10 [0.10–0.10] of what perf stat -G adds";
     assert!(text.contains(&format!("{share}; at most 0.10: yes")), "{text}");
-    let flat = "at 600 cgroups it adds 1.10 [1.10–1.10] of what it adds at 6; 0.80 to 1.20: yes";
+    let flat = "by CPU time of a hop, at 600 cgroups it adds 1.10 [1.10–1.10] of what it adds at 6; \
+                0.80 to 1.20: yes";
     assert!(text.contains(flat), "{text}");
+    assert!(!text.contains("by the program's own time"), "{text}");
     assert!(text.contains(" 2 of 15 |"), "{text}");
     assert!(text.contains("- perf stat -G: not installed"), "{text}");
+}
+
+/// With what the programs take in each round, by the kernel's statistics.
+fn timed(mut table: Table, whits: &[f64], nothings: &[f64]) -> Table {
+    let mut nothing = table.rows[1].clone();
+    nothing.counter = CounterKind::Nothing;
+    table.rows.push(nothing);
+    for (row, times) in [(1, whits), (2, nothings)] {
+        for (run, ns) in table.rows[row].runs.iter_mut().zip(times) {
+            run.program_ns = Some(*ns);
+        }
+    }
+    table
+}
+
+#[test]
+fn the_programs_own_time_has_a_verdict_of_its_own() {
+    let hops = |bpf| table(6, &[9000.0, 10_000.0, 9500.0], bpf);
+    let six = timed(hops(&[5400.0, 6400.0, 5900.0]), &[90.0, 90.0, 90.0], &[40.0, 40.0, 40.0]);
+    assert_eq!(six.own_ns().unwrap(), Estimate { value: 50.0, low: 50.0, high: 50.0 });
+    let mut many = timed(hops(&[5400.0, 8400.0, 5900.0]), &[125.0; 3], &[50.0, 50.0, 50.0]);
+    many.cgroups = 600;
+    let text = markdown(&comparison(vec![six, many]));
+    let own = "by the program's own time, at 600 cgroups it adds 1.50 [1.50–1.50] of what it adds at 6; \
+               0.80 to 1.20: no";
+    assert!(text.contains(own), "{text}");
+    let parts = "| 6 | 0.00 | 400 [400–400] | – | 400 [400–400] | 90.0 [90.0–90.0] | 40.0 [40.0–40.0] | 50.0 [50.0–50.0] |";
+    let text = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(parts), "{text}");
 }
 
 #[test]
@@ -114,7 +146,8 @@ fn counter(leave_out: &str) -> String {
         while [ $# -gt 0 ]; do
             case $1 in -G) names="$names ${{2%%,*}}"; shift;; -o) out=$2; shift;; esac; shift
         done
-        for name in $names; do case $name in *{leave_out}) ;; *) echo "1.0,5,,a,$name,1,100,,";; esac; done >"$out"
+        [ -n "$names" ] || echo "1.0,5,,a,,1,100,," >"$out"
+        [ -z "$names" ] || for name in $names; do case $name in *{leave_out}) ;; *) echo "1.0,5,,a,$name,1,100,,";; esac; done >"$out"
         trap 'exit 0' INT
         while :; do sleep 0.01; done"#
     )

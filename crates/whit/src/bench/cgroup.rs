@@ -21,15 +21,15 @@ pub(super) struct CgroupArgs {
 
     /// Work of a hop in nanoseconds, separated by commas: the first with all numbers of cgroups, others
     /// with the first number
-    #[arg(long, value_name = "NS,..", value_delimiter = ',', default_value = "0,100000")]
+    #[arg(long, value_name = "NS,..", value_delimiter = ',', default_value = "0")]
     work: Vec<u64>,
 
     /// Runs of each
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
     /// Windows of a run
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     windows: u32,
 
     /// How long each of them is

@@ -1,0 +1,109 @@
+//! How long BPF programs take at a switch, by the kernel's statistics of their runs.
+//!
+//! These leave out the way into a program and out of it, and put in the time that they take themselves: an
+//! empty program shows how much that is.
+
+use std::collections::HashMap;
+use std::fs;
+
+use whit_bpf::nothing::Nothing;
+
+use super::load::Load;
+use crate::Error;
+use crate::summary::Spread;
+
+/// Windows in which runs are timed. They are left out of the times of hops, since this takes time too. Of
+/// each there is a mean; where the hypervisor has run something else meanwhile it is far too long.
+const WINDOWS: usize = 8;
+/// `BPF_PROG_TYPE_TRACING`: of a process's programs, those that look at tracepoints with their types.
+const TRACING: &str = "26";
+
+/// Whose program it is.
+#[derive(Debug)]
+pub(super) enum Owner<'a> {
+    /// The one of this process's that does nothing.
+    Nothing(&'a Nothing),
+    /// Another process, by its id: the program that it has called most often.
+    Process(u32),
+}
+
+/// Runs and their time, of programs by their ids.
+type Runs = HashMap<u64, (u64, u64)>;
+
+impl Owner<'_> {
+    /// How long a run takes while the token goes around, in nanoseconds: the median of the windows' means;
+    /// `None` where the kernel does not tell.
+    pub(super) fn run_ns(&self, load: &mut Load) -> Result<Option<f64>, Error> {
+        let Ok(_kept) = whit_sys::bpf::enable_run_statistics() else { return Ok(None) };
+        let mut means = Vec::new();
+        for _ in 0..WINDOWS {
+            let before = self.runs();
+            load.measure()?;
+            means.extend(mean_ns(&before, &self.runs()));
+        }
+        Ok(Spread::of(means).map(|means| means.median))
+    }
+
+    fn runs(&self) -> Runs {
+        match self {
+            Owner::Nothing(program) => {
+                let found = program.statistics().ok();
+                found.map(|found| (0, (found.runs, found.run_time_ns))).into_iter().collect()
+            }
+            Owner::Process(pid) => {
+                // What cannot be read is not told.
+                let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten();
+                let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
+                texts.filter_map(|text| program(&text)).collect()
+            }
+        }
+    }
+}
+
+/// The number of a program that looks at tracepoints, its runs and their time, from what the kernel says of
+/// its descriptor.
+fn program(text: &str) -> Option<(u64, (u64, u64))> {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(str::trim)
+    };
+    let number = |name: &str| field(name)?.parse().ok();
+    (field("prog_type")? == TRACING).then_some(())?;
+    Some((number("prog_id")?, (number("run_cnt")?, number("run_time_ns")?)))
+}
+
+/// Of the program that ran most often.
+fn mean_ns(before: &Runs, after: &Runs) -> Option<f64> {
+    let new = after.iter().map(|(id, (runs, time_ns))| {
+        let (runs_before, time_before_ns) = before.get(id).copied().unwrap_or_default();
+        (runs.saturating_sub(runs_before), time_ns.saturating_sub(time_before_ns))
+    });
+    let (runs, time_ns) = new.max()?;
+    (runs > 0).then(|| time_ns as f64 / runs as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "pos:\t0\nflags:\t02000002\nmnt_id:\t15\nprog_type:\t26\nprog_jited:\t1\n\
+                        prog_tag:\t8f\nmemlock:\t4096\nprog_id:\t77\nrun_time_ns:\t900\nrun_cnt:\t9\n";
+
+    #[test]
+    fn what_the_kernel_says_of_a_program_is_read() {
+        assert_eq!(program(TEXT), Some((77, (9, 900))));
+        // Of links and maps there is no such thing, other programs are not meant.
+        assert_eq!(program(&TEXT.replace("prog_type", "link_type")), None);
+        assert_eq!(program(&TEXT.replace("26", "17")), None);
+        assert_eq!(program(&TEXT.replace("run_cnt", "recursion_misses")), None);
+    }
+
+    #[test]
+    fn the_program_that_ran_most_is_told_of() {
+        let before = Runs::from([(1, (10, 1000)), (2, (0, 0))]);
+        let after = Runs::from([(1, (30, 3000)), (2, (1, 900)), (3, (5, 50))]);
+        assert_eq!(mean_ns(&before, &after), Some(100.0));
+        assert_eq!(mean_ns(&after, &after), None);
+        assert_eq!(mean_ns(&before, &Runs::new()), None);
+    }
+}
