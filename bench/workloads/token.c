@@ -9,8 +9,9 @@
 // standard input, the hops of M milliseconds are measured: two lines say the response times (from
 // passing the token on to having done the work) and the result. `cpu` is the CPU time of a hop by the
 // processes' own clocks, which whatever else runs on that CPU does not lengthen; `taken` is the share of
-// the time that they did not run: one of them always could. So one set of processes can be measured
-// several times while something else about the machine is changed. The end of input ends it.
+// the time that they did not run: one of them always could; it is 1 where no hop was made. So one set of
+// processes can be measured several times while something else about the machine is changed. The end of
+// input ends it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -156,8 +157,8 @@ static uint64_t cpu_ns(const struct ring *ring) {
     return sum;
 }
 
-// Sleeps through the window; returns false where nobody got the token in it.
-static bool measure(struct ring *ring, uint64_t milliseconds, uint32_t *responses_ns) {
+// Sleeps through the window.
+static void measure(struct ring *ring, uint64_t milliseconds, uint32_t *responses_ns) {
     struct shared *shared = ring->shared;
     const uint64_t begin_cpu_ns = cpu_ns(ring), first = atomic_load(&shared->hops);
     const uint64_t begin_ns = now_ns();
@@ -166,8 +167,11 @@ static bool measure(struct ring *ring, uint64_t milliseconds, uint32_t *response
     const uint64_t end = atomic_load(&shared->hops), end_ns = now_ns();
     const uint64_t kept = end - first < RESPONSES_KEPT ? end - first : RESPONSES_KEPT;
     if (kept == 0) {
-        fprintf(stderr, "token: it was not answered once: more --milliseconds are needed\n");
-        return false;
+        // Others had the CPU all the time, or the work takes longer.
+        printf("response_ns median=0 p99=0 max=0 cpu=0 taken=1\n");
+        result_print("token", ring->members, milliseconds, 0, (double)(end_ns - begin_ns) * 1e-9);
+        fflush(stdout);
+        return;
     }
     for (uint64_t i = 0; i < kept; i++)
         responses_ns[i] = shared->responses_ns[(end - kept + i) % RESPONSES_KEPT];
@@ -179,7 +183,6 @@ static bool measure(struct ring *ring, uint64_t milliseconds, uint32_t *response
     result_print("token", ring->members, milliseconds, end - first,
                  (double)(end_ns - begin_ns) * 1e-9);
     fflush(stdout);
-    return true;
 }
 
 static int run(struct ring *ring, char **cgroups, uint64_t milliseconds) {
@@ -197,7 +200,7 @@ static int run(struct ring *ring, char **cgroups, uint64_t milliseconds) {
     uint32_t *responses_ns = malloc(sizeof shared->responses_ns);
     if (!responses_ns) return fail("get", "memory");
     for (int c; (c = getchar()) != EOF;)
-        if (c == '\n' && !measure(ring, milliseconds, responses_ns)) return 1;
+        if (c == '\n') measure(ring, milliseconds, responses_ns);
     atomic_store(&shared->stop, true);
     for (unsigned m = 0; m < ring->members; m++) {
         int status = 0;

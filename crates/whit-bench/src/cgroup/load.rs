@@ -141,7 +141,8 @@ impl Hops {
         };
         let per_s = WorkloadResult::parse(stdout)?.operations_per_s;
         let (cpu_ns, taken) = (field("cpu")?, field("taken")?);
-        let is_sound = per_s > 0.0 && cpu_ns > 0.0;
+        // Where no hop was made there is no other figure.
+        let is_sound = taken == 1.0 || (per_s > 0.0 && cpu_ns > 0.0);
         is_sound.then_some(Hops {
             cpu_ns,
             taken,
@@ -177,5 +178,9 @@ mod tests {
         assert_eq!(Hops::parse(&text.replace("200000", "0")), None);
         assert_eq!(Hops::parse(&text.replace("cpu=4700.5", "cpu=0")), None);
         assert_eq!(Hops::parse(""), None);
+        let none = "response_ns median=0 p99=0 max=0 cpu=0 taken=1\nresult workload=token threads=6 \
+                    iterations=60 operations=0 seconds=0.06 operations_per_s=0 user_s=0 system_s=0\n";
+        let hops = Hops { cpu_ns: 0.0, taken: 1.0, median_ns: 0.0, p99_ns: 0.0 };
+        assert_eq!(Hops::parse(none), Some(hops));
     }
 }
