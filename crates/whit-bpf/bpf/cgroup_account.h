@@ -23,11 +23,17 @@ static ALWAYS_INLINE u32 find_account(struct cpu *cpu, struct cgroup_subsys_stat
 	return 0;
 }
 
-/* A memo that a state at this address may have. The lower half is all of it that matters. */
+/*
+ * A memo that a state at this address may have. The lower half is all of it that matters. States come
+ * in runs, of a page of the kernel's. Two runs that want the same memos by what the first way looks at
+ * differ in the bits above, which tell how far away the second one is: hardly ever do they meet again.
+ */
 static ALWAYS_INLINE u64 *memo_of(u32 address, u32 way)
 {
-	u32 index = ((address >> STATE_BITS) ^ way * WAY_DISTANCE) & (settings.memos_count - 1);
+	u32 above = (address >> WAY_SHIFT) * WAY_FACTOR >> 16 | 1;
+	u32 index = (address >> STATE_BITS) ^ (way ? above * RUN_STATES : 0);
 
+	index &= settings.memos_count - 1;
 	return bpf_map_lookup_elem(&memos, &index);
 }
 

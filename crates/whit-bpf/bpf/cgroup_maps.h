@@ -15,9 +15,15 @@
 #define ACCOUNT_BITS 16
 /* The states of cgroups are at multiples of 1 << STATE_BITS; there is no memo of one that is not. */
 #define STATE_BITS 8
-/* Places for a memo, and how far they are apart: addresses of states come in runs. */
+/* Places for a memo. */
 #define WAYS 2
-#define WAY_DISTANCE 16
+/*
+ * How far they are apart: so many runs of states as the bits of the address say that the smallest
+ * table does not look at, spread by a factor (2^32 divided by the golden ratio).
+ */
+#define RUN_STATES 16
+#define WAY_SHIFT 21
+#define WAY_FACTOR 2654435761u
 /* Memos that are forgotten in one go, and such goes at most. */
 #define MEMOS_BLOCK 1024
 #define BLOCKS_MAX 512
