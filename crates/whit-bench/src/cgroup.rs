@@ -8,8 +8,9 @@
 //! What is looked for is small. So a round has everybody in turn, each in some short windows, with windows
 //! of nobody counting before and after: the same processes all the time, since others would be a little
 //! faster or slower. A hop's time is CPU time by the processes' own clocks, on a CPU where counters do not
-//! run by themselves; windows in which others had that CPU are left out and counted. A figure is the
-//! median over rounds with the interval that it is in (`bootstrap.rs`).
+//! run by themselves; windows in which others had that CPU are left out and counted, and so are turns in which
+//! the machine changed its speed, if enough others are left. A figure is the median over rounds with the interval that it is in
+//! (`bootstrap.rs`).
 //!
 //! Two parts of what BPF takes have their turns too: the events alone, and a program that does nothing. Hops
 //! differ by more than whit's program takes; so that one, and the empty one, are timed by the kernel as well
@@ -47,6 +48,10 @@ use rounds::Setting;
 
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 3;
+/// By how much hops with nobody counting may differ from before a turn to after it.
+const CHANGE_MAX: f64 = 0.1;
+/// Fewer turns tell no interval: that the median is outside of all five is 1 in 16.
+const STEADY_MIN: usize = 5;
 /// What is counted where there is a PMU that counts, and where there is none.
 const HARDWARE: [&str; 2] = ["cycles", "instructions"];
 const SOFTWARE: [&str; 2] = ["cpu-clock", "page-faults"];
@@ -138,15 +143,31 @@ pub struct Windows {
 }
 
 impl Run {
+    fn alone_ns(&self) -> f64 {
+        self.alone.iter().map(|hops| hops.cpu_ns).sum::<f64>() / 2.0
+    }
+
     fn added_ns(&self) -> f64 {
+        self.hops.cpu_ns - self.alone_ns()
+    }
+
+    /// Whether hops with nobody counting took as long before as after. Where not, the machine has
+    /// changed its speed, nobody knows when, and what was added cannot be told.
+    fn is_steady(&self) -> bool {
         let [before, after] = self.alone;
-        self.hops.cpu_ns - (before.cpu_ns + after.cpu_ns) / 2.0
+        (before.cpu_ns - after.cpu_ns).abs() <= CHANGE_MAX * self.alone_ns()
     }
 }
 
 impl Row {
+    /// The steady runs, or all where too few of them are.
+    fn compared(&self) -> Vec<&Run> {
+        let steady: Vec<_> = self.runs.iter().filter(|run| run.is_steady()).collect();
+        if steady.len() < STEADY_MIN { self.runs.iter().collect() } else { steady }
+    }
+
     fn added_ns(&self) -> Vec<f64> {
-        self.runs.iter().map(Run::added_ns).collect()
+        self.compared().into_iter().map(Run::added_ns).collect()
     }
 
     fn program_ns(&self) -> Vec<f64> {
@@ -170,7 +191,8 @@ impl Table {
         self.rows.iter().find(|row| row.counter == counter)
     }
 
-    /// What a hop took longer than with nobody counting, in nanoseconds of CPU time.
+    /// What a hop took longer than with nobody counting, in nanoseconds of CPU time. Of the runs in
+    /// which the machine kept its speed, if these are enough.
     pub fn added_ns(&self, counter: CounterKind) -> Option<Estimate> {
         bootstrap::median(&self.row(counter)?.added_ns())
     }

@@ -4,7 +4,7 @@ use super::{Comparison, CounterKind, Estimate, Hops, Row, Table, Windows};
 use crate::markdown::{line_to, number, spread, table_to};
 use crate::summary::Spread;
 
-const HEADINGS: [&str; 8] = [
+const HEADINGS: [&str; 9] = [
     "counting",
     "CPU ns of a hop",
     "added ns",
@@ -13,6 +13,7 @@ const HEADINGS: [&str; 8] = [
     "99 % of responses ns",
     "counter's CPU %",
     "windows left out",
+    "turns compared",
 ];
 /// Of where the cost is. Times of programs are those of the kernel's statistics.
 const PARTS: [&str; 8] = [
@@ -62,7 +63,7 @@ fn table_of(text: &mut String, table: &Table) {
     let alone = table.rows.iter().flat_map(|row| row.runs.iter().flat_map(|run| &run.alone));
     let hops = of_hops(alone, ["–".to_owned(), String::new()]);
     let mut cells = [vec!["nobody".to_owned()], hops, vec![String::new()]].concat();
-    cells.push(left_out(table.alone));
+    cells.extend([left_out(table.alone), String::new()]);
     rows.push(cells);
     rows.extend(table.rows.iter().map(|row| row_of(table, row)));
     table_to(text, &rows, 1);
@@ -71,8 +72,7 @@ fn table_of(text: &mut String, table: &Table) {
 fn row_of(table: &Table, row: &Row) -> Vec<String> {
     let mut cells = vec![row.counter.to_string()];
     let (Some(added), None) = (table.added_ns(row.counter), &row.refused) else {
-        let disturbed =
-            || format!("no round to compare: {} windows left out", left_out(row.windows));
+        let disturbed = || format!("no turn is left: {} windows left out", left_out(row.windows));
         cells.push(row.refused.clone().unwrap_or_else(disturbed));
         return cells;
     };
@@ -84,6 +84,7 @@ fn row_of(table: &Table, row: &Row) -> Vec<String> {
     let cpu = Spread::of(row.runs.iter().map(|run| run.counter_cpu * 100.0));
     cells.push(cpu.map_or_else(String::new, |cpu| number(cpu.median)));
     cells.push(left_out(row.windows));
+    cells.push(format!("{} of {}", row.compared().len(), row.runs.len()));
     cells
 }
 

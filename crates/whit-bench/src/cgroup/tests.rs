@@ -49,6 +49,22 @@ fn what_is_added_is_added_to_the_same_round() {
 }
 
 #[test]
+fn turns_in_which_the_machine_changed_its_speed_are_not_compared() {
+    let mut table = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6300.0, 5900.0]);
+    let runs = &mut table.rows[0].runs;
+    runs.extend(runs.clone());
+    runs[1].alone = [hops(5800.0), hops(6400.0)];
+    assert_eq!(table.rows[0].added_ns(), [4000.0, 3900.0, 4000.0, 4000.0, 4000.0, 4000.0]);
+    table.rows[0].runs[1].alone[1] = hops(6450.0);
+    assert_eq!(table.rows[0].added_ns(), [4000.0; STEADY_MIN]);
+    let text = markdown(&comparison(vec![table.clone()]));
+    assert!(text.contains(" 5 of 6 |") && text.contains(" 3 of 3 |"), "{text}");
+    // Too few are left then.
+    table.rows[0].runs[2].alone[1] = hops(9000.0);
+    assert_eq!(table.rows[0].added_ns().len(), 6);
+}
+
+#[test]
 fn the_text_says_what_was_aimed_at() {
     let six = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6400.0, 5900.0]);
     let many = table(600, &[99_000.0, 99_000.0, 99_000.0], &[5440.0, 6440.0, 5940.0]);
