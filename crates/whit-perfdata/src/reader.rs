@@ -83,7 +83,7 @@ pub struct Recording {
     pub form: Form,
     /// Events, named.
     pub events: Vec<EventDesc>,
-    /// The event of [packed](crate::packed) samples, where there are such. Streams unpack them.
+    /// The event of [`packed`] samples, where there are such. Streams unpack them.
     pub packed: Option<EventDesc>,
     /// Features; of a pipe, those that stand before its first sample.
     pub features: Features,

@@ -304,7 +304,8 @@ fn the_bpf_engine_tells_who_ended_waits() {
                 }
             }
             let woken = sum(&played, "woken_count");
-            assert!(woken > 100 && by_play * 100 >= woken * 95, "{by_play} of {woken}");
+            // How often they have to wait is the scheduler's: seldom where it runs both at once.
+            assert!(woken > 20 && by_play * 100 >= woken * 95, "{by_play} of {woken}");
             // Timers wake those that sleep: interrupts of whoever runs there, mostly of nobody.
             let slept =
                 text(whit().args(["switches", "--wakers", "-S", "sleep_often", "-i"]).arg(&data));
