@@ -64,6 +64,8 @@ pub(crate) struct Switches {
     settled: u64,
     /// Losses that were written before the channel told of them.
     lost_early: u64,
+    /// Who runs, as far as everybody's switches are told of.
+    running: Option<packed::Thread>,
 }
 
 impl Switches {
@@ -93,6 +95,7 @@ impl Switches {
             last_time: 0,
             settled: 0,
             lost_early: 0,
+            running: None,
         }
     }
 
@@ -138,10 +141,26 @@ impl Switches {
     /// Appends that a thread came, maybe a while ago.
     pub(crate) fn came(&mut self, thread: Thread, time: u64, out: &mut Vec<u8>) {
         let (thread, time) = (of_recording(thread), time.max(self.settled));
+        self.end_unseen(thread, time, out);
         match &mut self.form {
             Form::Ordinary(ordinary) => ordinary.came(thread, time, out),
             Form::Packed(packer) => packer.came(thread, time),
         }
+    }
+
+    /// A thread comes, and the one that was there has not gone: there are kernels that hide this, too, of some
+    /// threads. Nobody knows since when it is gone; it has not run since now.
+    fn end_unseen(&mut self, comes: packed::Thread, time: u64, out: &mut Vec<u8>) {
+        let gone = self.running.replace(comes).filter(|gone| gone.tid != 0 && *gone != comes);
+        if let (Some(gone), true) = (gone, self.whose.is_cpu_wide) {
+            self.close(out);
+            Ordinary::new(self.origin()).went(gone, comes, time, out);
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        let Whose { id, cpu, is_cpu_wide, .. } = self.whose;
+        Origin { id, cpu, has_cpu: self.layout.has_cpu(), is_cpu_wide }
     }
 
     /// Appends what is packed so far: something else follows.
@@ -220,6 +239,7 @@ impl Switches {
             is_preemption: switch.is_preemption,
             state: task_state::word(switch),
         };
+        self.running = told.next;
         let mut index = |place: Option<Place>| {
             let index = usize::from(place?.0);
             let is_told = self.dictionary.get(index).is_some_and(|known| !known.chain.is_empty());
@@ -253,6 +273,8 @@ impl Switches {
     /// Says what the channel had no room for, as the kernel says it of a ring.
     fn lost(&mut self, time: u64, count: u64, out: &mut Vec<u8>) {
         self.close(out);
+        // Who came meanwhile is lost as well.
+        self.running = None;
         let id = self.whose.id;
         let words = [id, count, 0, time].into_iter().chain(self.cpu()).chain([id]);
         push_words(out, record_type::LOST, 0, words);

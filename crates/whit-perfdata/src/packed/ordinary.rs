@@ -37,6 +37,11 @@ impl Ordinary {
         self.record(thread, Some(Thread::default()), time_ns, 0, out);
     }
 
+    /// Appends that a thread goes, nobody knows why or where it was.
+    pub fn went(&self, thread: Thread, next: Thread, time_ns: u64, out: &mut Vec<u8>) {
+        self.record(thread, Some(next), time_ns, misc::SWITCH_OUT, out);
+    }
+
     /// Records and samples of a switch.
     pub fn tally(switch: &Switch) -> (u32, u32) {
         let comes = switch.next.is_some_and(|next| next.tid != 0);

@@ -252,6 +252,38 @@ fn of_whole_cpus_it_is_said_who_was_there_before_and_after() {
     assert_eq!(switches.collect::<Vec<_>>(), wanted);
 }
 
+/// Of some threads the kernel hides that they go: somebody else comes to their CPU then.
+#[test]
+fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
+    let goes = |tid: u64, next: u64| [SWITCH | HAS_NEXT << 8 | tid << 32, 100, 9, 11 | next << 32];
+    let switches = |cpu: &mut Cpu| -> Vec<String> {
+        cpu.read(&[]).into_iter().filter(|seen| !seen.starts_with('(')).skip(2).collect()
+    };
+    let mut cpu = Cpu::new(true);
+    cpu.put(&goes(10, 12));
+    cpu.put(&[CAME | 13 << 32, 300, 11]);
+    assert_eq!(switches(&mut cpu), ["11/12 went at 300 beside 13", "11/13 came at 300 beside 0"]);
+    // Somebody who is told of again, and who came where nobody ran.
+    let mut cpu = Cpu::new(true);
+    cpu.put(&goes(10, 12));
+    cpu.put(&[CAME | 12 << 32, 300, 11]);
+    assert_eq!(switches(&mut cpu), ["11/12 came at 300 beside 0"]);
+    let mut cpu = Cpu::new(true);
+    cpu.put(&goes(10, 0));
+    cpu.put(&[CAME | 13 << 32, 300, 11]);
+    assert_eq!(cpu.read(&[]).iter().filter(|seen| seen.contains("went")).count(), 1);
+    // Behind a loss nobody is known to run; of some processes alone, nobody is told to have gone.
+    let mut cpu = Cpu::new(true);
+    cpu.put(&goes(10, 12));
+    cpu.put(&[LOST, 200, 7]);
+    cpu.put(&[CAME | 13 << 32, 300, 11]);
+    assert_eq!(switches(&mut cpu), ["lost 7 at 200", "11/13 came at 300 beside 0"]);
+    let mut cpu = Cpu::new(false);
+    cpu.put(&goes(10, 12));
+    cpu.put(&[CAME | 13 << 32, 300, 11]);
+    assert_eq!(switches(&mut cpu), ["11/13 came at 300"]);
+}
+
 #[test]
 fn who_is_seen_late_came_no_earlier_than_what_readers_are_done_with() {
     let mut cpu = Cpu::new(false);
