@@ -482,7 +482,8 @@ fn one_cpu_alone() {
         let script =
             "taskset -c 0 \"$0\" --iterations 240000 & sleep 0.5; taskset -p -c 1 $!; wait";
         let program = program.to_str().expect("a path of UTF-8");
-        let options = ["-F", "2000", "--switch-events", "-C", "1"];
+        // Room for what other tests switch there meanwhile.
+        let options = ["-F", "2000", "--switch-events", "-m", "32M", "-C", "1"];
         let said = place.record(Path::new("sh"), &options, &["-c", script, program])?;
         assert!(said.contains(" 0 lost; "), "{said}");
         let data = place.data();
