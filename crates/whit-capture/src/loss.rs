@@ -4,8 +4,8 @@
 //! drop records, stamped with that moment. The ring was therefore *paused* from the record before
 //! the LOST record to the LOST record itself. Data loss is paused time over recorded time.
 //!
-//! Only headers are read, and the time of two records per look and two per LOST record: the cost
-//! is one load per record.
+//! Only headers are read, the ids of samples, and the time of two records per look and two per LOST
+//! record: the cost is one line of the cache per record.
 
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::packed;
@@ -114,7 +114,7 @@ impl Tally {
     /// Of one record: a packed one is as much as it stands for.
     fn of_record(pieces: &Pieces<'_>, seen: Seen) -> Tally {
         match packed_tally(pieces, seen) {
-            Some(tally) => tally,
+            Some((tally, _)) => tally,
             None => Tally { records: 1, samples: u64::from(seen.kind == record_type::SAMPLE) },
         }
     }
@@ -134,15 +134,17 @@ impl std::ops::SubAssign for Tally {
     }
 }
 
-/// Of a packed record; `None` for all others.
-fn packed_tally(pieces: &Pieces<'_>, seen: Seen) -> Option<Tally> {
-    if seen.kind != record_type::SAMPLE {
+/// What a packed record stands for, and the time of the first; `None` for all others. Of those it looks at
+/// no more than the id: the end of a sample may be far away.
+fn packed_tally(pieces: &Pieces<'_>, seen: Seen) -> Option<(Tally, TimestampNs)> {
+    if seen.kind != record_type::SAMPLE
+        || pieces.word(seen.at + HEADER_SIZE_BYTES) != Some(packed::PACKED_ID)
+    {
         return None;
     }
-    let id = pieces.word(seen.at + HEADER_SIZE_BYTES)?;
-    let last = pieces.word(seen.at + seen.size - 8)?;
-    let (records, samples) = packed::tally(id, last)?;
-    Some(Tally { records, samples })
+    let tail = (seen.at + seen.size).checked_sub(packed::TAIL_BYTES)?;
+    let (records, samples) = packed::tally(pieces.word(tail + 8)?);
+    Some((Tally { records, samples }, TimestampNs(pieces.word(tail)?)))
 }
 
 /// Watches one ring.
@@ -185,10 +187,8 @@ impl RingWatch {
             match seen.kind {
                 record_type::SAMPLE => {
                     if self.counts.first_sample.is_none() {
-                        let first = packed_tally(&pieces, seen)
-                            .and_then(|_| pieces.word(seen.at + seen.size - 16));
-                        let first = first.map(TimestampNs).or_else(|| self.time(&pieces, seen));
-                        self.counts.first_sample = first;
+                        let packed = packed_tally(&pieces, seen).map(|(_, first)| first);
+                        self.counts.first_sample = packed.or_else(|| self.time(&pieces, seen));
                     }
                     last_sample = Some(seen);
                 }

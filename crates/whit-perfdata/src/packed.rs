@@ -41,8 +41,10 @@ const HAS_NEXT: u64 = 2;
 const STATE_KNOWN: u64 = 1 << 15;
 /// Words in front of the packed records: CPU and flags, the id of the samples.
 const HEAD_WORDS: usize = 2;
-/// Words behind them: the time of the first, and how many records and samples they make.
+/// Words behind them: the time of the first, and how many records and samples they make ([`tally`]).
 const TAIL_WORDS: usize = 2;
+/// The same in bytes: the end of the sample.
+pub const TAIL_BYTES: usize = TAIL_WORDS * 8;
 /// Flags in the upper half of the first word: everybody's switches; some stacks are defined.
 const IS_CPU_WIDE: u64 = 1 << 32;
 const HAS_DEFINITIONS: u64 = 1 << 33;
@@ -99,7 +101,12 @@ pub fn describe(carrier: &Attr) -> EventDesc {
 
 /// Whether an event is that of packed samples, in a layout that can be read.
 pub fn is_packed(event: &EventDesc) -> bool {
-    event.ids == [PACKED_ID] && prefix_bytes(&event.attr).is_some()
+    event.ids == [PACKED_ID] && can_carry(&event.attr)
+}
+
+/// Whether samples like those of an event can be packed ones.
+pub fn can_carry(attr: &Attr) -> bool {
+    prefix_bytes(attr).is_some()
 }
 
 /// Bytes of a packed sample in front of its raw data: header, id, address, thread, time, and the
@@ -117,9 +124,9 @@ fn prefix_bytes(attr: &Attr) -> Option<usize> {
     }
 }
 
-/// What a SAMPLE record stands for, if it is packed and whole: records, and samples among them.
-pub fn tally(id: u64, last_word: u64) -> Option<(u64, u64)> {
-    (id == PACKED_ID).then_some((last_word & 0xffff_ffff, last_word >> 32))
+/// What a packed sample stands for, by the last of its words: records, and samples among them.
+pub fn tally(last_word: u64) -> (u64, u64) {
+    (last_word & 0xffff_ffff, last_word >> 32)
 }
 
 /// The word at an index of a slice of whole words.

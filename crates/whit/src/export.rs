@@ -5,7 +5,7 @@ use crate::output;
 use crate::progress::LoadProgress;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempDir};
 use whit_perfdata::export::{self, Exported};
@@ -63,7 +63,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
         Form::File | Form::Pipe => file(&recording, output, beside, &mut advance),
     };
     progress.finish();
-    let written = written.with_context(|| format!("{} was not written", output.display()))?;
+    let written = written.map_err(|error| {
+        let advice = format!("{} was not written{}", output.display(), way_out(&error));
+        error.context(advice)
+    })?;
     for broken in written.iter().filter_map(|part| part.broken.as_ref()) {
         eprintln!("whit: {broken}");
     }
@@ -74,6 +77,21 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
     writeln!(out, "[ whit export: {records} records, {mib:.1} MiB in {} ]", output.display())?;
     out.flush()?;
     Ok(0)
+}
+
+/// What helps.
+fn way_out(error: &anyhow::Error) -> &'static str {
+    let kind = error.chain().find_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
+    match kind {
+        Some(ErrorKind::PermissionDenied) => " (name a place with -o where you may write)",
+        Some(ErrorKind::StorageFull) => {
+            " (make room there, or name a place with -o that has some: what is packed and compressed \
+             takes ten times as much and more)"
+        }
+        Some(ErrorKind::NotFound) => " (make the folder first, or name another with -o)",
+        Some(ErrorKind::IsADirectory) => " (a directory stands there: choose another name)",
+        _ => "",
+    }
 }
 
 /// Under a name of its own until it is whole: what is there stays if this fails.

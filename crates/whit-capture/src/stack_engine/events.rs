@@ -131,8 +131,8 @@ pub(crate) fn describe(
     }
     descriptions.extend(wakes.map(|format| format.describe(layout, &carrier.event.attr)));
     // Behind all others, which readers of packed samples then have without it.
-    let packed = packed::describe(&carrier.event.attr);
-    descriptions.extend((packs && packed::is_packed(&packed)).then_some(packed));
+    let carrier = &carrier.event.attr;
+    descriptions.extend((packs && packed::can_carry(carrier)).then(|| packed::describe(carrier)));
 }
 
 /// What makes ordinary records of what the programs write into a ring; `None` where they write
@@ -152,7 +152,7 @@ pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) ->
         let cpu = u32::try_from(ring.cpu).ok()?;
         let channel = given.channels.as_ref()?.of_cpu(cpu)?;
         let bell = given.bells.get(&cpu).copied();
-        let is_packed = given.packs && packed::is_packed(&packed::describe(attr));
+        let is_packed = given.packs && packed::can_carry(attr);
         let whose = Whose { id, cpu, bell, is_cpu_wide: given.is_cpu_wide, is_packed };
         Some(Switches::new(channel, attr, whose, given.landmarks.clone()))
     };

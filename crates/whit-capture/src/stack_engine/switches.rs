@@ -3,6 +3,7 @@
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channel, PLACES, Place, Record, Switch, Thread};
 use whit_perfdata::attr::Attr;
+use whit_perfdata::encode::push_record;
 use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
 use whit_perfdata::record::record_type;
 use whit_perfdata::sample::context;
@@ -12,9 +13,6 @@ use super::schedule::{Landmark, Landmarks};
 use super::task_state;
 use crate::loss::TimeLayout;
 use crate::pieces::{Pieces, Seen};
-
-/// Bytes of a record's header, and where its size is in it.
-const HEADER_BYTES: usize = 8;
 
 /// A stack that was told of.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +36,13 @@ pub(crate) struct Whose {
     pub(crate) is_cpu_wide: bool,
     /// They go packed.
     pub(crate) is_packed: bool,
+}
+
+impl Whose {
+    fn origin(self, layout: Layout) -> Origin {
+        let Whose { id, cpu, is_cpu_wide, .. } = self;
+        Origin { id, cpu, has_cpu: layout.has_cpu(), is_cpu_wide }
+    }
 }
 
 /// How switches are written.
@@ -78,8 +83,7 @@ impl Switches {
         landmarks: Landmarks,
     ) -> Switches {
         let layout = Layout::new(carrier);
-        let Whose { id, cpu, is_cpu_wide, .. } = whose;
-        let origin = Origin { id, cpu, has_cpu: layout.has_cpu(), is_cpu_wide };
+        let origin = whose.origin(layout);
         let form = match whose.is_packed {
             true => Form::Packed(Box::new(Packer::new(origin))),
             false => Form::Ordinary(Ordinary::new(origin)),
@@ -154,13 +158,8 @@ impl Switches {
         let gone = self.running.replace(comes).filter(|gone| gone.tid != 0 && *gone != comes);
         if let (Some(gone), true) = (gone, self.whose.is_cpu_wide) {
             self.close(out);
-            Ordinary::new(self.origin()).went(gone, comes, time, out);
+            Ordinary::new(self.whose.origin(self.layout)).went(gone, comes, time, out);
         }
-    }
-
-    fn origin(&self) -> Origin {
-        let Whose { id, cpu, is_cpu_wide, .. } = self.whose;
-        Origin { id, cpu, has_cpu: self.layout.has_cpu(), is_cpu_wide }
     }
 
     /// Appends what is packed so far: something else follows.
@@ -277,7 +276,8 @@ impl Switches {
         self.running = None;
         let id = self.whose.id;
         let words = [id, count, 0, time].into_iter().chain(self.cpu()).chain([id]);
-        push_words(out, record_type::LOST, 0, words);
+        let body: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        push_record(out, record_type::LOST, 0, &body);
     }
 
     /// The CPU, where records have it.
@@ -288,15 +288,6 @@ impl Switches {
 
 fn of_recording(Thread { pid, tid }: Thread) -> packed::Thread {
     packed::Thread { pid, tid }
-}
-
-/// Appends a record of a few words.
-fn push_words(out: &mut Vec<u8>, kind: u32, misc: u16, words: impl Iterator<Item = u64>) {
-    let start = out.len();
-    out.extend_from_slice(&(u64::from(kind) | u64::from(misc) << 32).to_le_bytes());
-    words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
-    let size = (out.len() - start) as u16;
-    out[start + 6..start + HEADER_BYTES].copy_from_slice(&size.to_le_bytes());
 }
 
 #[cfg(test)]

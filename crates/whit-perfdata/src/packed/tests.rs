@@ -120,7 +120,7 @@ proptest! {
         while let Some((record, tail)) = RawRecord::split(rest) {
             let last = word(&rest[usize::from(record.header.size_bytes) - 8..], 0);
             let (records, samples) = match record.header.kind {
-                record_type::SAMPLE => tally(word(record.body, 0), last).unwrap(),
+                record_type::SAMPLE => tally(last),
                 _ => (1, 0),
             };
             counted = (counted.0 + records, counted.1 + samples);
@@ -194,6 +194,30 @@ fn a_stack_that_is_not_defined_is_none() {
     Unpacker::new(&event(true)).unwrap().unpack(&out, &mut unpacked);
     Ordinary::new(origin).switch(&Switch::default(), &[], &[], &mut wanted);
     assert_eq!(unpacked, wanted);
+}
+
+#[test]
+fn what_is_cut_or_of_no_kind_stays_as_it_is() {
+    let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
+    let mut packer = Packer::new(origin);
+    let stack = packer.define(&chain(&[1, 2]));
+    packer.switch(&Switch::default(), stack, 0);
+    packer.came(Thread::default(), 9);
+    let mut block = Vec::new();
+    packer.finish(&mut block);
+    let unpacked = |block: &[u8]| {
+        let mut out = Vec::new();
+        Unpacker::new(&event(true)).unwrap().unpack(block, &mut out);
+        out
+    };
+    assert_eq!(records(&unpacked(&block)).len(), 3);
+    // Header, fields of the sample, its size, and two words in front.
+    let first = 9 * 8;
+    for (at, byte) in [(first, 0), (first, 7), (first + 2, 200), (first + 4 * 8, 3)] {
+        let mut other = block.clone();
+        other[at] = byte;
+        assert!(unpacked(&other) == other, "{at} {byte}");
+    }
 }
 
 #[test]

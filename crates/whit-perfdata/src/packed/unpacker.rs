@@ -56,8 +56,14 @@ impl Unpacker {
             let behind = block.len() - tail.len();
             if let Some(content) = self.content(record) {
                 out.extend_from_slice(&block[plain..at]);
-                content.unpack(stacks.get(&content.origin.cpu).map_or(&[], Vec::as_slice), out);
-                plain = behind;
+                let start = out.len();
+                let stacks = stacks.get(&content.origin.cpu).map_or(&[][..], Vec::as_slice);
+                if content.unpack(stacks, out) {
+                    plain = behind;
+                } else {
+                    out.truncate(start);
+                    plain = at;
+                }
             }
             at = behind;
         }
@@ -91,7 +97,7 @@ impl Unpacker {
         }
     }
 
-    /// What a record holds, if it is packed and makes sense.
+    /// What a record holds, if it is packed.
     fn content<'a>(&self, record: RawRecord<'a>) -> Option<Content<'a>> {
         if record.header.kind != record_type::SAMPLE || word(record.body, 0) != PACKED_ID {
             return None;
@@ -107,21 +113,12 @@ impl Unpacker {
             is_cpu_wide: first & IS_CPU_WIDE != 0,
         };
         let words = &words[HEAD_WORDS * 8..][..inner];
-        let content = Content { origin, has_definitions: first & HAS_DEFINITIONS != 0, words };
-        content.is_sound().then_some(content)
+        Some(Content { origin, has_definitions: first & HAS_DEFINITIONS != 0, words })
     }
 }
 
 impl<'a> Content<'a> {
-    /// Whether it consists of packed records.
-    fn is_sound(&self) -> bool {
-        let mut rest = self.words;
-        while let Some((_, tail)) = split(rest) {
-            rest = tail;
-        }
-        rest.is_empty()
-    }
-
+    /// The records up to the first that makes no sense.
     fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
         let mut rest = self.words;
         std::iter::from_fn(move || {
@@ -131,13 +128,15 @@ impl<'a> Content<'a> {
         })
     }
 
-    fn unpack(&self, stacks: &[Box<[u8]>], out: &mut Vec<u8>) {
+    /// Appends what it stands for. Says whether all of it makes sense.
+    fn unpack(&self, stacks: &[Box<[u8]>], out: &mut Vec<u8>) -> bool {
         let ordinary = Ordinary::new(self.origin);
         let chain = |number: u32| {
             let index = (number as usize).wrapping_sub(1);
             stacks.get(index).map_or(&[][..], |chain| chain)
         };
-        for item in self.items() {
+        let mut rest = self.words;
+        while let Some((item, tail)) = split(rest) {
             match item {
                 Item::Define { .. } => {}
                 Item::Switch { switch, kernel, user } => {
@@ -145,7 +144,9 @@ impl<'a> Content<'a> {
                 }
                 Item::Came { thread, time_ns } => ordinary.came(thread, time_ns, out),
             }
+            rest = tail;
         }
+        rest.is_empty()
     }
 }
 

@@ -283,7 +283,7 @@ fn what_cannot_be_exported_is_said_and_nothing_is_lost() {
     forced.args(["export", "--perf", "-f", "-i"]).arg(&copy).arg("-o").arg(&copy);
     assert!(said(forced.output().expect("run whit")).contains("is the recording itself"));
     let nowhere = place.path("no/such/folder");
-    assert!(said(export(&recording, &nowhere)).contains("was not written"));
+    assert!(said(export(&recording, &nowhere)).contains("make the folder first"));
     assert!(said(export(&recording, Path::new("-"))).contains("name a file"));
     assert_eq!(std::fs::read_to_string(&out).expect("read"), "precious");
     // A directory of somebody's is not a recording that can be replaced.

@@ -1,7 +1,6 @@
 use std::os::fd::AsFd;
 
 use whit_bpf::stacks::channel::Channels;
-use whit_perfdata::encode::push_record;
 use whit_perfdata::packed::Unpacker;
 use whit_perfdata::record::{RawRecord, misc};
 use whit_perfdata::sample::SampleLayout;
