@@ -72,6 +72,35 @@ fn steal_ns() -> u64 {
     ticks * NS_PER_TICK
 }
 
+/// Why a recording says nothing.
+enum Unfit {
+    Skip(Skip),
+    /// Its times are not the kernel's.
+    Off(String),
+}
+
+impl From<Skip> for Unfit {
+    fn from(skip: Skip) -> Unfit {
+        Unfit::Skip(skip)
+    }
+}
+
+/// Makes recordings until the times of one agree. Counts agree in all of them; but what else may happen
+/// between the kernel's reading of the clock and the record's has no bound where others record on the
+/// same CPUs and the machine is not alone on its host: tens of microseconds a switch, on some of them.
+fn agrees_once(mut recorded: impl FnMut() -> Result<(), Unfit>) -> Result<(), Skip> {
+    const RECORDINGS: usize = 5;
+    let mut off = Vec::new();
+    while off.len() < RECORDINGS {
+        match recorded() {
+            Ok(()) => return Ok(()),
+            Err(Unfit::Skip(skip)) => return Err(skip),
+            Err(Unfit::Off(times)) => off.push(times),
+        }
+    }
+    panic!("times are off in {RECORDINGS} recordings:\n{}", off.join("\n"));
+}
+
 /// Runs `waits` under a recorder. What was stolen meanwhile is known to a tick of each CPU: where a
 /// machine loses time at all, "nothing" is anything below that.
 fn record_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
@@ -113,7 +142,7 @@ fn sum(json: &Value, key: &str) -> u64 {
 
 /// Counts are the kernel's to the last one. The thread runs at both ends, so that its intervals fill all
 /// the time from the first to the last record between.
-fn assert_counts(data: &Path, counted: &Counted, steal_ns: u64) -> Value {
+fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> Result<Value, Unfit> {
     let json = of_thread(data, counted);
     let total = &json["total"];
     assert_eq!(json["loss_windows_ns"], serde_json::json!([]), "records were lost");
@@ -121,17 +150,28 @@ fn assert_counts(data: &Path, counted: &Counted, steal_ns: u64) -> Value {
     assert_eq!(sum(&json, "preempt_count"), counted.involuntary, "{counted:?} {total}");
     assert_eq!(sum(&json, "open_count"), 0, "{counted:?} {total}");
     let filled = ["cpu_ns", "sync_wait_ns", "preempt_wait_ns"].map(|key| sum(&json, key));
-    let ends = [0, 1].map(|end| json["span_ns"][end].as_u64().expect("a time"));
-    assert_eq!(filled.iter().sum::<u64>(), ends[1] - ends[0], "{counted:?} {total}");
+    // One that was never switched has no first record: it ran all the time.
+    let ends = [0, 1].map(|end| json["span_ns"][end].as_u64());
+    let never = counted.voluntary + counted.involuntary == 0;
+    assert!(ends[0].is_some() || never, "{counted:?} {json}");
+    let span_ns = ends[0].zip(ends[1]).map_or(0, |(first, last)| last - first);
+    assert_eq!(filled.iter().sum::<u64>(), span_ns, "{counted:?} {total}");
     // Before the first and behind the last record it ran.
-    let outside_ns = counted.end_ns - counted.begin_ns - (ends[1] - ends[0]);
+    let outside_ns = counted.end_ns - counted.begin_ns - span_ns;
     let cpu_ns = sum(&json, "cpu_ns") + outside_ns;
     let tolerance_ns = counted.tolerance_ns();
     let off_ns = cpu_ns.abs_diff(counted.cpu_ns);
     // Only upwards is stolen time an excuse.
     let stolen_ns = if cpu_ns > counted.cpu_ns { steal_ns } else { 0 };
-    assert!(off_ns <= tolerance_ns + stolen_ns, "CPU time off by {off_ns} ns: {counted:?} {total}");
-    json
+    match off_ns <= tolerance_ns + stolen_ns {
+        true => Ok(json),
+        false => Err(Unfit::Off(format!("CPU time off by {off_ns} ns: {counted:?} {total}"))),
+    }
+}
+
+/// The same of all threads.
+fn all_agree(data: &Path, all: &[Counted], steal_ns: u64) -> Result<(), Unfit> {
+    all.iter().try_for_each(|counted| agree(data, counted, steal_ns).map(drop))
 }
 
 #[test]
@@ -144,10 +184,10 @@ fn counts_and_times_are_those_of_the_kernel() {
             &["-g", "--switch-events", "-e", "cpu-clock"],
         ];
         for arguments in recorders {
-            let (all, steal_ns) = record_waits(&mut whit_record(&data, arguments))?;
-            for counted in &all {
-                assert_counts(&data, counted, steal_ns);
-            }
+            agrees_once(|| {
+                let (all, steal_ns) = record_waits(&mut whit_record(&data, arguments))?;
+                all_agree(&data, &all, steal_ns)
+            })?;
         }
         Ok(())
     });
@@ -198,11 +238,11 @@ fn the_bpf_engine_tells_of_every_switch() {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
         let arguments = ["-g", "--switch-events", "-e", "cpu-clock"];
-        let (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
-        for counted in &all {
-            assert_counts(&data, counted, steal_ns);
-        }
-        assert_states(&data, &all);
+        agrees_once(|| {
+            let (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
+            assert_states(&data, &all);
+            all_agree(&data, &all, steal_ns)
+        })?;
         let tree = text(whit().args(["switches", "-i"]).arg(&data));
         assert!(tree.contains(" schedule"), "{tree}");
         // CPU time between two switches without a sample has no stack; no switch is without.
@@ -233,10 +273,10 @@ fn perfs_recordings_are_read_too() {
                 "-g",
             ]);
             recorder.args(["--switch-events", "-o"]).arg(&data).args(events);
-            let (all, steal_ns) = record_waits(&mut recorder)?;
-            for counted in &all {
-                assert_counts(&data, counted, steal_ns);
-            }
+            agrees_once(|| {
+                let (all, steal_ns) = record_waits(&mut recorder)?;
+                all_agree(&data, &all, steal_ns)
+            })?;
         }
         Ok(())
     });
@@ -253,30 +293,36 @@ fn wake_ups_split_waits() {
             ["switch", "waking", "wakeup"].map(|name| format!("sched:sched_{name}/period=1/"));
         let events = format!("cpu-clock,{CS},{switch},{waking},{wakeup}");
         let arguments = ["-a", "-g", "--switch-events", "-e", &events];
-        let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
-        assert_delays(&data, &all, steal_ns);
-        Ok(())
+        agrees_once(|| {
+            let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
+            delays_agree(&data, &all, steal_ns)
+        })
     });
 }
 
 /// The kernel's waiting time of each thread is what it was runnable for.
-fn assert_delays(data: &Path, all: &[Counted], steal_ns: u64) {
+fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> Result<(), Unfit> {
     let mut fully_woken = 0;
     for counted in all {
-        let json = assert_counts(data, counted, steal_ns);
+        let json = agree(data, counted, steal_ns)?;
         let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
         let tolerance_ns = counted.tolerance_ns() + steal_ns;
         let expected_ns = counted.run_delay_ns;
-        assert!(runnable_ns <= expected_ns + tolerance_ns, "{counted:?} {}", json["total"]);
         // What an idle CPU wakes, not every kernel lets a tracepoint tell.
-        if sum(&json, "woken_count") == sum(&json, "sync_count") {
-            fully_woken += 1;
-            let off_ns = runnable_ns.abs_diff(expected_ns);
-            assert!(off_ns <= tolerance_ns, "off by {off_ns} ns: {counted:?} {}", json["total"]);
+        let all_woken = sum(&json, "woken_count") == sum(&json, "sync_count");
+        fully_woken += u32::from(all_woken);
+        let off_ns = match all_woken {
+            true => runnable_ns.abs_diff(expected_ns),
+            false => runnable_ns.saturating_sub(expected_ns),
+        };
+        if off_ns > tolerance_ns {
+            let total = &json["total"];
+            return Err(Unfit::Off(format!("delay off by {off_ns} ns: {counted:?} {total}")));
         }
     }
     // Those that compute or yield are only preempted.
     assert!(fully_woken >= 4, "{fully_woken}");
+    Ok(())
 }
 
 /// A program tells of the wake-ups of those who are recorded, whoever wakes them.
@@ -287,8 +333,12 @@ fn the_bpf_engine_tells_who_ended_waits() {
         let data = dir.path().join("perf.data");
         for everybody in [&[][..], &["-a"]] {
             let arguments = [&["--wakeups", "-e", "cpu-clock"], everybody].concat();
-            let (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
-            assert_delays(&data, &all, steal_ns);
+            let mut all = Vec::new();
+            agrees_once(|| {
+                let steal_ns;
+                (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
+                delays_agree(&data, &all, steal_ns)
+            })?;
             // Those that play wake each other, from the function that does.
             let played = switches(&data, &["--tid", &all[0].tid.to_string(), "-S", "play"]);
             let number = |value: &Value| value.as_u64().expect("a number");
@@ -324,9 +374,10 @@ fn the_ring_engine_records_wake_ups_by_their_tracepoint() {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
         let arguments = ["-a", "-g", "--wakeups", "-e", &format!("cpu-clock,{CS}")];
-        let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
-        assert_delays(&data, &all, steal_ns);
-        Ok(())
+        agrees_once(|| {
+            let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
+            delays_agree(&data, &all, steal_ns)
+        })
     });
 }
 
@@ -401,6 +452,13 @@ struct Timehist {
     run_us: f64,
 }
 
+impl Timehist {
+    /// When the wait began.
+    fn start_us(&self) -> f64 {
+        self.out_us - self.run_us - self.wait_us
+    }
+}
+
 /// `   2493.285031 [0001]  waits[25/21]        0.123      0.001      2.345`.
 fn timehist(text: &str) -> Vec<Timehist> {
     let of_line = |line: &str| {
@@ -450,10 +508,13 @@ fn waits_are_those_of_perf_sched_timehist() {
             for wait in whole_waits(&ours) {
                 let [start_us, wait_us] =
                     ["start_ns", "duration_ns"].map(|key| microseconds(wait, key));
-                let found = theirs.iter().find(|line| {
-                    is_same_us(line.out_us - line.run_us - line.wait_us, start_us, 3.0)
-                        && is_same_us(line.wait_us, wait_us, 1.0)
-                });
+                // Two waits may begin within what perf cuts: the nearest is the one.
+                let off_us = |line: &Timehist| line.start_us() - start_us;
+                let found = theirs
+                    .iter()
+                    .filter(|line| is_same_us(off_us(line), 0.0, 3.0))
+                    .filter(|line| is_same_us(line.wait_us, wait_us, 1.0))
+                    .min_by(|a, b| off_us(a).abs().total_cmp(&off_us(b).abs()));
                 let Some(found) = found else {
                     missing += 1;
                     continue;
