@@ -10,8 +10,9 @@ use crate::support::{Skip, check};
 
 /// About a third of a second of the deep programs.
 const ITERATIONS: &str = "40000";
-/// What perf prints where it has no symbol: of an address, of a plt entry.
-const NAMELESS: [&str; 2] = ["[unknown]", "@plt"];
+/// What perf prints where it has no symbol: of an address, of a plt entry, and of one in a second
+/// table, which it takes for the end of the section before.
+const NAMELESS: [&str; 3] = ["[unknown]", "@plt", "_init"];
 
 fn scripted(tool: &mut std::process::Command, path: &Path) -> Vec<Sample> {
     let fields = "comm,tid,time,event,ip,sym";
