@@ -182,7 +182,7 @@ fn samples_after_the_synthesized_tail_have_their_names() {
 #[test]
 fn busy_programs_lose_nothing_at_switches() {
     let place = Place::new();
-    let line = ["-e", "cpu-clock:u", "-F", "20000", "--switch-output=20K", "-o", "out"];
+    let line = ["-e", "cpu-clock:u", "-F", "20000", "--switch-output=8K", "-o", "out"];
     let output = place.run(&[&line[..], &["--", "sh", "-c", BUSY]].concat());
     assert!(samples(&output).len() > 1);
     assert!(stderr(&output).matches("lost 0 ").count() == samples(&output).len());
