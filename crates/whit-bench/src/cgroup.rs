@@ -47,7 +47,7 @@ use machine::LoadCpu;
 use rounds::Setting;
 
 /// Version of the JSON form; a change that readers must know of raises it.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 /// By how much hops with nobody counting may differ from before a turn to after it.
 const CHANGE_MAX: f64 = 0.1;
 /// Fewer turns tell no interval: that the median is outside of all five is 1 in 16.
@@ -67,8 +67,10 @@ pub struct Options {
     pub windows: usize,
     /// Numbers of sibling cgroups.
     pub cgroups: Vec<usize>,
-    /// Work of a hop, in nanoseconds; each with the smallest number of cgroups, the first with all.
+    /// Work of a hop, in nanoseconds; each with the first number of cgroups, the first with all.
     pub work_ns: Vec<u64>,
+    /// Beside all: in how many the token goes around, of the last number of cgroups.
+    pub active: Vec<usize>,
     /// The events; `None`: two of the PMU where there is one, else of the kernel.
     pub events: Option<Vec<String>>,
     /// Programs, directories and the limit.
@@ -88,15 +90,17 @@ pub struct Comparison {
     pub counters: Vec<Counter>,
     /// Who is not here, and why.
     pub absent: Vec<String>,
-    /// One for each number of cgroups and amount of work.
+    /// One for each number of cgroups, of those with a process, and amount of work.
     pub tables: Vec<Table>,
 }
 
 /// Runs with the same number of cgroups and the same work.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// Siblings.
+    /// Siblings that are counted.
     pub cgroups: usize,
+    /// Those of them that the token goes around in.
+    pub active: usize,
     /// Work of a hop.
     pub work_ns: u64,
     /// Windows with nobody counting.
@@ -176,7 +180,7 @@ impl Row {
 }
 
 impl Table {
-    fn new(cgroups: usize, work_ns: u64, counters: &[Counter]) -> Table {
+    fn new(size: Size, counters: &[Counter]) -> Table {
         let row = |counter: &Counter| Row {
             counter: counter.kind,
             runs: Vec::new(),
@@ -184,7 +188,8 @@ impl Table {
             refused: None,
         };
         let rows = counters.iter().map(row).collect();
-        Table { cgroups, work_ns, alone: Windows::default(), rows }
+        let Size { cgroups, active, work_ns } = size;
+        Table { cgroups, active, work_ns, alone: Windows::default(), rows }
     }
 
     fn row(&self, counter: CounterKind) -> Option<&Row> {
@@ -268,8 +273,9 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
         interruption: &interruption,
     };
     let mut sizes: Vec<(Groups, Table)> = Vec::new();
-    for (cgroups, work_ns) in pairs(options) {
-        sizes.push((Groups::make(cgroups)?, Table::new(cgroups, work_ns, &counters)));
+    for size in sizes_of(options) {
+        let groups = Groups::make(size.cgroups, size.active)?;
+        sizes.push((groups, Table::new(size, &counters)));
         interruption.check()?;
     }
     for round in 0..options.rounds {
@@ -286,13 +292,28 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
     Ok(Comparison { schema: SCHEMA, system, events, counters, absent, tables })
 }
 
-/// All numbers of cgroups with the first amount of work, then the first number with the others.
-fn pairs(options: &Options) -> Vec<(usize, u64)> {
-    let work = options.work_ns.first().copied().unwrap_or(0);
-    let all = options.cgroups.iter().map(|&cgroups| (cgroups, work));
-    let first = options.cgroups.first().copied();
-    let more = options.work_ns.iter().skip(1).filter_map(|&work_ns| Some((first?, work_ns)));
-    all.chain(more).collect()
+/// What is run together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Size {
+    cgroups: usize,
+    active: usize,
+    work_ns: u64,
+}
+
+/// All numbers of cgroups with the token in all of them; the last number with the token in fewer; the
+/// first number with the other amounts of work.
+fn sizes_of(options: &Options) -> Vec<Size> {
+    let work_ns = options.work_ns.first().copied().unwrap_or(0);
+    let numbers = &options.cgroups;
+    let all = numbers.iter().map(|&cgroups| Size { cgroups, active: cgroups, work_ns });
+    let last = numbers.last().copied().unwrap_or(0);
+    let fewer = options.active.iter().filter(|&&active| active < last);
+    let fewer = fewer.map(|&active| Size { cgroups: last, active, work_ns });
+    let first = numbers.first().map(|&cgroups| (cgroups, options.work_ns.iter().skip(1)));
+    let more = first.into_iter().flat_map(|(cgroups, work)| {
+        work.map(move |&work_ns| Size { cgroups, active: cgroups, work_ns })
+    });
+    all.chain(fewer).chain(more).collect()
 }
 
 fn default_events() -> Vec<String> {

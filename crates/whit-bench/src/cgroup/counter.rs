@@ -134,7 +134,7 @@ impl Command<'_> {
 
     /// The names of the cgroups that it counts in.
     fn cgroups(&self) -> impl Iterator<Item = &String> {
-        let all = self.groups.children.iter().chain([&self.groups.parent]);
+        let all = self.groups.counting();
         all.take_while(|_| self.counter.kind != CounterKind::Events)
     }
 

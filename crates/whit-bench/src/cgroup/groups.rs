@@ -26,17 +26,19 @@ pub(super) struct Groups {
     pub(super) parent: String,
     /// Theirs.
     pub(super) children: Vec<String>,
+    active: usize,
     directory: PathBuf,
 }
 
 impl Groups {
-    /// Makes them in the hierarchy that perf events are counted by.
-    pub(super) fn make(children: usize) -> Result<Groups, Error> {
+    /// Makes them in the hierarchy that perf events are counted by. The first `active` are meant to have
+    /// tasks.
+    pub(super) fn make(children: usize, active: usize) -> Result<Groups, Error> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let parent = format!("{PREFIX}{}-{number}", std::process::id());
         let directory = Hierarchy::find(&Roots::default())?.path(&parent);
         fs::create_dir(&directory).map_err(Error::file("create the cgroup", &directory))?;
-        let mut groups = Groups { parent, children: Vec::new(), directory };
+        let mut groups = Groups { parent, children: Vec::new(), active, directory };
         for number in 0..children {
             let path = groups.directory.join(format!("c{number}"));
             fs::create_dir(&path).map_err(Error::file("create the cgroup", &path))?;
@@ -57,8 +59,17 @@ impl Groups {
         Ok(left)
     }
 
-    /// The children's directories.
-    pub(super) fn directories(&self) -> impl Iterator<Item = PathBuf> {
+    /// The parent and the children with tasks.
+    pub(super) fn counting(&self) -> impl Iterator<Item = &String> {
+        self.children.iter().take(self.active).chain([&self.parent])
+    }
+
+    /// The directories of the children with tasks.
+    pub(super) fn active_directories(&self) -> impl Iterator<Item = PathBuf> {
+        self.directories().take(self.active)
+    }
+
+    fn directories(&self) -> impl Iterator<Item = PathBuf> {
         (0..self.children.len()).map(|number| self.directory.join(format!("c{number}")))
     }
 }

@@ -66,7 +66,7 @@ impl Load {
         let options =
             ["--milliseconds", &millis, "--work", &work, "--cpu", &cpu].map(OsString::from);
         let mut command = Command::new(&program);
-        command.args(options).args(groups.directories());
+        command.args(options).args(groups.active_directories());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(stderr.try_clone().map_err(failed)?);
         interruption.leave_out_of(&mut command);

@@ -58,7 +58,7 @@ fn table_of(text: &mut String, table: &Table) {
         0 => "no work in a hop".to_owned(),
         ns => format!("{} µs of work in a hop", number(ns as f64 / 1000.0)),
     };
-    line_to(text, &format!("\n{} cgroups, {work}:\n", table.cgroups));
+    line_to(text, &format!("\n{}, {work}:\n", size_of(table)));
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     let alone = table.rows.iter().flat_map(|row| row.runs.iter().flat_map(|run| &run.alone));
     let hops = of_hops(alone, ["–".to_owned(), String::new()]);
@@ -67,6 +67,14 @@ fn table_of(text: &mut String, table: &Table) {
     rows.push(cells);
     rows.extend(table.rows.iter().map(|row| row_of(table, row)));
     table_to(text, &rows, 1);
+}
+
+/// How many cgroups are counted, and how many of them have something to count.
+fn size_of(table: &Table) -> String {
+    match table.active == table.cgroups {
+        true => format!("{} cgroups", table.cgroups),
+        false => format!("{} cgroups with the token in {}", table.cgroups, table.active),
+    }
 }
 
 fn row_of(table: &Table, row: &Row) -> Vec<String> {
@@ -116,8 +124,8 @@ fn conclusions(comparison: &Comparison) -> Vec<String> {
         if let Some(share) = table.share_of_perfs(bpf) {
             let aim = verdict(&share, 0.0, SHARE_AIMED_AT);
             lines.push(format!(
-                "{} cgroups, {} ns of work: whit with BPF adds {} of what perf stat -G adds; at most {}: {aim}",
-                table.cgroups,
+                "{}, {} ns of work: whit with BPF adds {} of what perf stat -G adds; at most {}: {aim}",
+                size_of(table),
                 table.work_ns,
                 estimate(&share),
                 number(SHARE_AIMED_AT),
@@ -131,8 +139,8 @@ fn conclusions(comparison: &Comparison) -> Vec<String> {
         let (low, high) = (1.0 - DIFFERENCE_AIMED_AT, 1.0 + DIFFERENCE_AIMED_AT);
         lines.extend(whole.into_iter().chain(own).map(|(what, share)| {
             format!(
-                "by {what}, at {} cgroups it adds {} of what it adds at {}; {} to {}: {}",
-                table.cgroups,
+                "by {what}, at {} it adds {} of what it adds at {}; {} to {}: {}",
+                size_of(table),
                 estimate(&share),
                 first.cgroups,
                 number(low),
@@ -167,7 +175,11 @@ fn parts(table: &Table) -> Option<Vec<String>> {
         table.own_ns().as_ref().map(estimate),
     ];
     let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
-    Some([table.cgroups.to_string()].into_iter().chain(cells).collect())
+    let cgroups = match table.active == table.cgroups {
+        true => table.cgroups.to_string(),
+        false => format!("{}, token in {}", table.cgroups, table.active),
+    };
+    Some([cgroups].into_iter().chain(cells).collect())
 }
 
 /// Whether a figure is between two bounds, as far as its interval tells. Below 0 is as good as 0.

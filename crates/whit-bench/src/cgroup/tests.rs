@@ -22,6 +22,7 @@ fn table(cgroups: usize, perf: &[f64], bpf: &[f64]) -> Table {
     };
     Table {
         cgroups,
+        active: cgroups,
         work_ns: 0,
         alone: Windows::default(),
         rows: vec![row(CounterKind::Perf, perf), row(CounterKind::WhitBpf, bpf)],
@@ -99,8 +100,11 @@ fn the_programs_own_time_has_a_verdict_of_its_own() {
     let six = timed(hops(&[5400.0, 6400.0, 5900.0]), &[90.0, 90.0, 90.0], &[40.0, 40.0, 40.0]);
     assert_eq!(six.own_ns().unwrap(), Estimate { value: 50.0, low: 50.0, high: 50.0 });
     let mut many = timed(hops(&[5400.0, 8400.0, 5900.0]), &[125.0; 3], &[50.0, 50.0, 50.0]);
-    many.cgroups = 600;
-    let text = markdown(&comparison(vec![six, many]));
+    (many.cgroups, many.active) = (600, 600);
+    let few = Table { active: 6, ..many.clone() };
+    let text = markdown(&comparison(vec![six, many, few]));
+    let few = "at 600 cgroups with the token in 6 it adds 1.50 [1.50–1.50] of what it adds at 6;";
+    assert!(text.contains(few), "{text}");
     let own = "by the program's own time, at 600 cgroups it adds 1.50 [1.50–1.50] of what it adds at 6; \
                0.80 to 1.20: no";
     assert!(text.contains(own), "{text}");
@@ -129,8 +133,12 @@ fn who_was_refused_is_shown_and_not_compared() {
 
 #[test]
 fn every_number_of_cgroups_is_run_with_the_first_work() {
-    let options = Options { cgroups: vec![6, 60], work_ns: vec![0, 50], ..options("".as_ref()) };
-    assert_eq!(pairs(&options), [(6, 0), (60, 0), (6, 50)]);
+    let numbers = Options { cgroups: vec![6, 60], ..options("".as_ref()) };
+    let options = Options { work_ns: vec![0, 50], active: vec![6, 60, 70], ..numbers };
+    let sizes = sizes_of(&options);
+    let sizes: Vec<_> =
+        sizes.iter().map(|size| (size.cgroups, size.active, size.work_ns)).collect();
+    assert_eq!(sizes, [(6, 6, 0), (60, 60, 0), (60, 6, 0), (6, 6, 50)]);
 }
 
 fn options(directory: &Path) -> Options {
@@ -140,6 +148,7 @@ fn options(directory: &Path) -> Options {
         windows: 2,
         cgroups: vec![2],
         work_ns: vec![0],
+        active: Vec::new(),
         events: Some(vec!["a".into(), "b".into()]),
         setup: Setup {
             whit: directory.join("whit"),
@@ -174,7 +183,7 @@ const TOKEN: &str = "while read _; do echo response_ns median=5 p99=9 max=10 cpu
 
 /// Whether cgroups can be made here; says it where not.
 fn has_cgroups() -> bool {
-    match Groups::make(1) {
+    match Groups::make(1, 1) {
         Ok(_) => true,
         Err(error) => {
             eprintln!("skipped: {error}");

@@ -24,6 +24,12 @@ pub(super) struct CgroupArgs {
     #[arg(long, value_name = "NS,..", value_delimiter = ',', default_value = "0")]
     work: Vec<u64>,
 
+    /// In how many cgroups the token goes around, separated by commas: beside all of them, with the last
+    /// number of cgroups
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "6",
+          value_parser = clap::value_parser!(u64).range(2..=CGROUPS_MAX))]
+    active: Vec<u64>,
+
     /// Runs of each
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -55,6 +61,7 @@ pub(super) fn run(args: &CgroupArgs) -> Result<i32> {
         windows: args.windows as usize,
         cgroups: args.cgroups.iter().map(|&cgroups| cgroups as usize).collect(),
         work_ns: args.work.clone(),
+        active: args.active.iter().map(|&active| active as usize).collect(),
         events: args.events.clone(),
         setup: args.setup.with_workloads(&["token"])?,
     };
