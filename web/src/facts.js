@@ -54,7 +54,8 @@ export function pmiFact(pmi) {
 /** What the recorder’s BPF programs cost, in words. */
 export function bpfFact(bpf) {
   if (bpf.reason === null) {
-    return `${formatCount(bpf.programs)}: ${plural(bpf.runs, 'run')} in ${formatDuration(bpf.runTimeNs)}`;
+    const share = bpf.timedNs > 0 ? `, ${formatPercent(bpf.runTimeNs / bpf.timedNs)} of a CPU in the ${formatDuration(bpf.timedNs)} that were timed` : '';
+    return `${formatCount(bpf.programs)}: ${plural(bpf.runs, 'run')} in ${formatDuration(bpf.runTimeNs)}${share}`;
   }
   return bpf.programs === 0 ? bpf.reason : `${formatCount(bpf.programs)}, time not measured: ${bpf.reason}`;
 }

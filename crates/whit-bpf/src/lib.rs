@@ -8,6 +8,8 @@
 //!
 //! [`nothing::Nothing`] is what programs at switches are compared with.
 //!
+//! [`RunTimer`] has the kernel time what such programs take, for a part of the time.
+//!
 //! Invariants:
 //! - Nothing here opens an event, knows its name, or reads `/proc` and `/sys`: events, cgroups and
 //!   CPUs come in as descriptors, ids and numbers.
@@ -25,6 +27,8 @@ mod loading;
 mod messages;
 pub mod nothing;
 pub mod pmi;
+mod run_timer;
 pub mod stacks;
 
 pub use error::{BpfError, Messages};
+pub use run_timer::RunTimer;

@@ -30,6 +30,11 @@ impl Roots {
         read_number(&self.proc.join("sys/kernel").join(name))
     }
 
+    /// Whether the kernel takes the time of all BPF programs anyway.
+    pub fn times_bpf_programs(&self) -> bool {
+        self.kernel_setting("bpf_stats_enabled") == Some(1)
+    }
+
     /// The tracing file system, where it is mounted.
     pub fn tracefs(&self) -> Option<PathBuf> {
         ["kernel/tracing", "kernel/debug/tracing"]
@@ -60,6 +65,11 @@ mod tests {
         assert_eq!(roots.tracefs(), None);
         std::fs::create_dir_all(roots.proc.join("sys/kernel")).unwrap();
         std::fs::write(roots.proc.join("sys/kernel/perf_event_paranoid"), "-1\n").unwrap();
+        assert!(!roots.times_bpf_programs());
+        for (text, is_on) in [("0\n", false), ("1\n", true)] {
+            std::fs::write(roots.proc.join("sys/kernel/bpf_stats_enabled"), text).unwrap();
+            assert_eq!(roots.times_bpf_programs(), is_on);
+        }
         std::fs::create_dir_all(roots.sys.join("kernel/debug/tracing/events")).unwrap();
         assert_eq!(roots.kernel_setting("perf_event_paranoid"), Some(-1));
         assert!(roots.tracefs().unwrap().ends_with("kernel/debug/tracing"));

@@ -196,6 +196,7 @@ impl Ledger {
             &mut self.stacks.build_ns,
         ];
         fields.extend(self.stacks.ended.iter_mut().map(|walks| walks as &mut dyn Field));
+        fields.push(&mut self.bpf.timed_ns);
         fields
     }
 

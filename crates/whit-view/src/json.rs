@@ -36,7 +36,7 @@
 //!               "pmi": { "measurement": "perf_handlers" | "all_handlers" | why not, "reason",
 //!                        "count", "time_ns", "longest_ns", "measured_ns" },
 //!               "bpf": { "measurement": "statistics" | why not, "reason", "programs", "runs",
-//!                        "run_time_ns" },
+//!                        "run_time_ns", "timed_ns" },
 //!               "stacks": { .. as the ledger's fields .., "ended": { "end_of_stack": walks, .. } } |
 //!                         null } | null,
 //!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..],
@@ -197,6 +197,7 @@ fn bpf(bpf: &BpfLedger) -> serde_json::Value {
         "programs": bpf.programs,
         "runs": known(bpf.runs),
         "run_time_ns": known(bpf.run_time_ns),
+        "timed_ns": known(bpf.timed_ns),
     })
 }
 
@@ -461,6 +462,7 @@ mod tests {
         let nothing = serde_json::json!({
             "measurement": "untold", "reason": untold, "programs": 0, "runs": null,
             "run_time_ns": null,
+            "timed_ns": null,
         });
         assert_eq!(report["ledger"]["bpf"], nothing);
         assert_eq!(report["stats"]["by_type"]["SAMPLE"], 2);
@@ -474,7 +476,7 @@ mod tests {
         let measurement = PmiMeasurement::AllHandlers;
         let pmi = PmiLedger { measurement, count: 3, time_ns: 9, longest_ns: 4, measured_ns: 50 };
         let measurement = BpfMeasurement::Statistics;
-        let bpf = BpfLedger { measurement, programs: 1, runs: 6, run_time_ns: 2 };
+        let bpf = BpfLedger { measurement, programs: 1, runs: 6, run_time_ns: 2, timed_ns: 9 };
         profile.ledger = Some(Ledger { pmi, bpf, ..Ledger::default() });
         let report = json(&profile, &HistsOptions::default());
         let figures = serde_json::json!({
@@ -485,6 +487,7 @@ mod tests {
         let figures = serde_json::json!({
             "measurement": "statistics", "reason": null, "programs": 1, "runs": 6,
             "run_time_ns": 2,
+            "timed_ns": 9,
         });
         assert_eq!(report["ledger"]["bpf"], figures);
         assert_eq!(report["ledger"]["stacks"], serde_json::Value::Null);

@@ -153,8 +153,9 @@ test('what the kernel spent is told, or why it is not known', () => {
   assert.equal(pmiFact({ ...pmi, isPerfOnly: false }), `${figures}; all NMIs that were handled, since perf’s handlers are hidden`);
   assert.match(pmiFact({ ...pmi, count: 0, timeNs: 0, measuredNs: 0 }), /^0, 0 /);
   assert.equal(pmiFact({ ...pmi, reason: 'no event' }), 'not measured: no event');
-  const bpf = { reason: null, programs: 1, runs: 3000, runTimeNs: 3e5 };
-  assert.equal(bpfFact(bpf), '1: 3,000 runs in 300 µs');
+  const bpf = { reason: null, programs: 1, runs: 3000, runTimeNs: 3e5, timedNs: 1e8 };
+  assert.equal(bpfFact(bpf), '1: 3,000 runs in 300 µs, 0.30 % of a CPU in the 100 ms that were timed');
+  assert.equal(bpfFact({ ...bpf, timedNs: 0 }), '1: 3,000 runs in 300 µs');
   assert.equal(bpfFact({ ...bpf, reason: 'off' }), '1, time not measured: off');
   assert.equal(bpfFact({ ...bpf, reason: 'none was loaded', programs: 0 }), 'none was loaded');
 });

@@ -8,7 +8,8 @@
 mod layout;
 mod program;
 
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use layout::{HANDLERS_MAX, Handler};
 use program::Program;
@@ -16,6 +17,7 @@ use whit_sys::Errno;
 pub use whit_sys::bpf::RunStatistics;
 
 use crate::error::BpfError;
+use crate::run_timer::RunTimer;
 
 /// Programs that a meter has the kernel run.
 pub const PROGRAMS: u64 = 1;
@@ -24,8 +26,8 @@ pub const PROGRAMS: u64 = 1;
 #[derive(Debug)]
 pub struct PmiMeter {
     program: Program,
-    /// The kernel keeps statistics of all BPF programs as long as this is open.
-    statistics: Result<OwnedFd, Errno>,
+    /// Who has the kernel take the program's time, and how long it had been taken before.
+    timer: Result<(Arc<RunTimer>, Duration), Errno>,
 }
 
 /// What was added up so far.
@@ -39,17 +41,26 @@ pub struct Reading {
 
 impl PmiMeter {
     /// Loads the program and has the kernel call it. The kernel is also asked to take the program's
-    /// own time, which takes CAP_SYS_ADMIN; without, there is a meter all the same.
+    /// own time ([`RunTimer::shared`]), which takes CAP_SYS_ADMIN; without, there is a meter all the same.
     ///
     /// # Errors
     ///
     /// Where the kernel refuses: [`BpfError::is_permission`], [`BpfError::is_absent`] (no such
     /// tracepoint), [`BpfError::is_unsupported`] (no BPF).
-    pub fn start() -> Result<PmiMeter, BpfError> {
+    pub fn start(are_on: bool) -> Result<PmiMeter, BpfError> {
         let mut program = Program::load()?;
-        let statistics = whit_sys::bpf::enable_run_statistics();
+        let timer = RunTimer::shared(are_on).map(|timer| {
+            let before = timer.taken();
+            (timer, before)
+        });
         program.attach()?;
-        Ok(PmiMeter { program, statistics })
+        Ok(PmiMeter { program, timer })
+    }
+
+    /// For how long the program's own time was taken.
+    pub fn timed(&self) -> Duration {
+        let timed = self.timer.as_ref().map(|(timer, before)| timer.taken() - *before);
+        timed.unwrap_or_default()
     }
 
     /// What was added up so far.
@@ -65,7 +76,7 @@ impl PmiMeter {
         Ok(reading)
     }
 
-    /// How often the program ran and for how long, as the kernel has it.
+    /// How often the program ran while its time was taken, and for how long, as the kernel has it.
     ///
     /// # Errors
     ///
@@ -73,7 +84,7 @@ impl PmiMeter {
     /// the kernel keeps none.
     pub fn run_statistics(&self) -> Result<RunStatistics, Errno> {
         let found = self.program.with_fd(whit_sys::bpf::run_statistics)?;
-        match &self.statistics {
+        match &self.timer {
             // Somebody else may have switched them on.
             Err(errno) if found.runs == 0 => Err(*errno),
             _ => Ok(found),

@@ -14,7 +14,8 @@ mod tables;
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use whit_sys::Errno;
 pub use whit_sys::bpf::RunStatistics;
@@ -23,6 +24,7 @@ use whit_sys::clock::ClockId;
 pub use whit_types::StackEnd as StopReason;
 
 use crate::error::BpfError;
+use crate::run_timer::RunTimer;
 use channel::Channels;
 pub use needs::{KernelNeed, lacking};
 use program::Program;
@@ -166,8 +168,8 @@ pub struct Stacks {
     processes: HashMap<u32, Run>,
     /// How often processes were changed.
     changes: u64,
-    /// As long as it is open, the kernel takes the programs' time.
-    _statistics: Option<std::os::fd::OwnedFd>,
+    /// Who has the kernel take the programs' time, and how long it had been taken before.
+    timer: Option<(Arc<RunTimer>, Duration)>,
 }
 
 /// A refusal that names what the kernel lacks, if it is that.
@@ -195,18 +197,28 @@ impl Stacks {
             runs: Runs::new(MAPPINGS_MAX),
             processes: HashMap::new(),
             changes: 0,
-            _statistics: None,
+            timer: None,
         })
     }
 
-    /// Has the kernel take the programs' time, which costs some of it.
+    /// Has the kernel take the programs' time from here on, for a part of the time: [`RunTimer::shared`].
     ///
     /// # Errors
     ///
     /// Where the kernel does not let us.
-    pub fn keep_statistics(&mut self) -> Result<(), Errno> {
-        self._statistics = Some(whit_sys::bpf::enable_run_statistics()?);
+    pub fn time_runs(&mut self, are_on: bool) -> Result<(), Errno> {
+        if self.timer.is_none() {
+            let timer = RunTimer::shared(are_on)?;
+            let before = timer.taken();
+            self.timer = Some((timer, before));
+        }
         Ok(())
+    }
+
+    /// For how long the programs' time was taken.
+    pub fn timed(&self) -> Duration {
+        let timed = self.timer.as_ref().map(|(timer, before)| timer.taken() - *before);
+        timed.unwrap_or_default()
     }
 
     /// Records of a CPU go out by this event of the kind bpf-output.
@@ -410,7 +422,7 @@ impl Stacks {
         programs.collect()
     }
 
-    /// How often a program ran and for how long, since [`Stacks::keep_statistics`].
+    /// How often a program ran while its time was taken ([`Stacks::timed`]), and for how long.
     ///
     /// # Errors
     ///

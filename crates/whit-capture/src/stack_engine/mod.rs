@@ -66,6 +66,8 @@ pub(crate) struct StackEngine {
     switches: bool,
     switch_events: SwitchEvents,
     is_attached: bool,
+    /// The kernel takes the time of all BPF programs anyway.
+    is_timed_anyway: bool,
     /// Tracepoints whose stacks are told, by number.
     tracepoints: BTreeMap<u32, String>,
     wakes: bool,
@@ -88,7 +90,7 @@ impl StackEngine {
             let (roots, has_wakes) = (roots.clone(), wakes.is_some());
             std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
-        let mut stacks = Stacks::load(&StackOptions {
+        let stacks = Stacks::load(&StackOptions {
             is_system_wide: matches!(options.target, Target::SystemWide(_)),
             by_thread: has_few_threads(options),
             pid_namespace: processes::namespace(roots),
@@ -101,8 +103,6 @@ impl StackEngine {
             cpus,
             channel_bytes: if options.switch_events { channel_bytes(options.ring_size) } else { 0 },
         })?;
-        // Without, the ledger does not say what the programs took.
-        let _ = stacks.keep_statistics();
         let channels = options.switch_events.then(|| stacks.channels().clone());
         let landmarks = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         Ok(StackEngine {
@@ -111,6 +111,7 @@ impl StackEngine {
             switches: options.switch_events,
             switch_events: SwitchEvents::default(),
             is_attached: false,
+            is_timed_anyway: roots.times_bpf_programs(),
             tracepoints: BTreeMap::new(),
             wakes: wakes.is_some(),
             given: Given {
@@ -197,6 +198,8 @@ impl StackEngine {
     /// Tells of switches and tracepoints from here on, where that was asked for.
     pub(crate) fn switch_on(&mut self) -> Result<(), CaptureError> {
         if !self.is_attached {
+            // Without, the ledger does not say what the programs took.
+            let _ = self.lock().time_runs(self.is_timed_anyway);
             self.attach().map_err(CaptureError::Bpf)?;
             self.is_attached = true;
             if self.switches {
@@ -243,6 +246,7 @@ impl StackEngine {
             follow: follow.unwrap_or_default(),
             traces: part(Part::Traces),
             wakes: part(Part::Wakes),
+            timed: stacks.timed(),
             expand,
             is_packed: self.given.packs,
         }

@@ -1,6 +1,7 @@
 //! What the engine did, and in one line.
 
 use std::fmt;
+use std::time::Duration;
 
 use whit_bpf::stacks::{Counts, RunStatistics, StopReason};
 use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
@@ -49,6 +50,8 @@ pub struct StackSummary {
     pub traces: PartSummary,
     /// The program that tells of wake-ups.
     pub wakes: PartSummary,
+    /// For how long the kernel took the programs' time.
+    pub timed: Duration,
     /// Processes and tables.
     pub follow: FollowCounts,
     /// What readers made of their records.
@@ -85,6 +88,8 @@ impl StackSummary {
             ledger.runs += runs;
             ledger.run_time_ns +=
                 self.parts().map(|part| part.runs.run_time_ns).iter().sum::<u64>();
+            // Those of the meter and these have one timer.
+            ledger.timed_ns = ledger.timed_ns.max(self.timed.as_nanos() as u64);
         }
     }
 

@@ -203,10 +203,12 @@ pub struct BpfLedger {
     pub measurement: BpfMeasurement,
     /// Programs.
     pub programs: u64,
-    /// Times that they ran.
+    /// Times that they ran while that was timed.
     pub runs: u64,
-    /// Time in them, summed over CPUs.
+    /// Time in these runs, summed over CPUs.
     pub run_time_ns: u64,
+    /// For how long that was; 0 where it was all the time (older versions of whit).
+    pub timed_ns: u64,
 }
 
 impl PmiLedger {

@@ -115,6 +115,7 @@ fn kernel_side_fields_stand_where_the_format_says() {
             programs: 1,
             runs: 26,
             run_time_ns: 27,
+            timed_ns: 28,
         },
         stacks: StackLedger {
             walks: 1,
@@ -138,6 +139,7 @@ fn kernel_side_fields_stand_where_the_format_says() {
     assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
     let stacks: Vec<u8> = (30..57).map(word).collect();
     assert_eq!(stacks, (1..=27).collect::<Vec<u8>>());
-    assert_eq!(bytes.len(), 8 + 57 * 8 + 8);
+    assert_eq!(word(57), 28);
+    assert_eq!(bytes.len(), 8 + 58 * 8 + 8);
     assert_eq!(ledger.pmi.average_ns(), 1);
 }

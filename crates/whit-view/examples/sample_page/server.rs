@@ -311,8 +311,9 @@ fn describe(mut profile: Profile) -> Profile {
         bpf: BpfLedger {
             measurement: BpfMeasurement::Statistics,
             programs: 1,
-            runs: 364_200,
-            run_time_ns: 21_800_000,
+            runs: 36_420,
+            run_time_ns: 2_180_000,
+            timed_ns: 3_050_000_000,
         },
         ..Ledger::default()
     });

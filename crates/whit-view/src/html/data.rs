@@ -172,6 +172,7 @@ struct BpfLine {
     programs: u64,
     runs: u64,
     run_time_ns: u64,
+    timed_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -349,6 +350,7 @@ fn ledger_line(ledger: &Ledger) -> LedgerLine {
             programs: ledger.bpf.programs,
             runs: ledger.bpf.runs,
             run_time_ns: ledger.bpf.run_time_ns,
+            timed_ns: ledger.bpf.timed_ns,
         },
     }
 }

@@ -146,7 +146,15 @@ fn bpf_line(bpf: &BpfLedger) -> (&'static str, String, String) {
         }
         Some(reason) => format!("time not measured: {reason}"),
         None => {
-            format!("{} in {}", counted(bpf.runs, "run"), duration(bpf.run_time_ns))
+            let runs = format!("{} in {}", counted(bpf.runs, "run"), duration(bpf.run_time_ns));
+            match bpf.timed_ns {
+                0 => runs,
+                timed_ns => format!(
+                    "{runs}, {:.2}% of a CPU in the {} that were timed",
+                    percent(bpf.run_time_ns, timed_ns),
+                    duration(timed_ns)
+                ),
+            }
         }
     };
     ("BPF programs", bpf.programs.to_string(), note)

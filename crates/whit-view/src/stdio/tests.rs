@@ -93,6 +93,7 @@ fn ledger() -> Ledger {
             programs: 1,
             runs: 3000,
             run_time_ns: 300_000,
+            timed_ns: 100_000_000,
         },
         stacks: StackLedger {
             walks: 2000,
