@@ -15,14 +15,28 @@ static ALWAYS_INLINE struct account *open_account(u32 account)
 	return bpf_map_lookup_elem(&accounts, &index);
 }
 
+/*
+ * Adds to a word of an account. Up to some Linux after 6.1 the verifier forgets what a comparison told of a
+ * number that is kept on the stack: what is compared is what is used, in one register.
+ */
+static ALWAYS_INLINE u32 add_to(struct account *account, u32 word, u64 value)
+{
+	u64 at = word;
+
+	asm volatile("" : "+r"(at));
+	if (at >= settings.words_count)
+		return 0;
+	account->words[at] += value;
+	return 1;
+}
+
 /* Gives the switch that closed another account to that one; the rest is for the open one. */
 static ALWAYS_INLINE u64 pay(u32 owed, u32 word, u64 switches)
 {
 	struct account *account = open_account(owed);
 
-	if (!account || !switches || word >= settings.words_count)
+	if (!account || !switches || !add_to(account, word, 1))
 		return switches;
-	account->words[word]++;
 	return switches - 1;
 }
 
@@ -117,9 +131,9 @@ static ALWAYS_INLINE u32 settle_timed(struct seen *seen, u32 read, u64 clock,
 	}
 	u64 enabled = now.enabled - seen->value.enabled;
 	*value = now.counter - seen->value.counter;
-	account->words[times + ENABLED] += enabled;
-	if (!(how & SOFTWARE) && times + WAITED < settings.words_count)
-		account->words[times + WAITED] += enabled - (now.running - seen->value.running);
+	add_to(account, times + ENABLED, enabled);
+	if (!(how & SOFTWARE))
+		add_to(account, times + WAITED, enabled - (now.running - seen->value.running));
 	seen->value = now;
 	return 1;
 }
@@ -154,8 +168,7 @@ NOT_INLINE u32 settle_any(u32 read, u64 clock)
 	u8 how = settings.reads[read].how;
 	u64 value;
 
-	if (!account || event >= EVENTS_MAX || event >= settings.events_count ||
-	    word >= settings.words_count || times >= settings.words_count)
+	if (!account || event >= EVENTS_MAX || event >= settings.events_count)
 		return 0;
 	struct seen *seen = &cpu->seen[event];
 	if (!(how & TIMED)) {
@@ -168,8 +181,7 @@ NOT_INLINE u32 settle_any(u32 read, u64 clock)
 		return 1;
 	if (how & SWITCHES && cpu->owed != NOBODY)
 		value = pay(cpu->owed, word, value);
-	account->words[word] += value;
-	return 1;
+	return add_to(account, word, value);
 }
 
 /* The same in few steps, where all that it takes is in memory, as nearly always; false where not. */

@@ -78,6 +78,8 @@ struct kernel_look {
 	u64 words_count;
 	/* The return address in front of the registers. */
 	u64 entry;
+	/* See number_of(). */
+	u64 number;
 	/* A copy: once it is walked, and where loads are calls. */
 	u64 words[KERNEL_WORDS];
 	/* Bits of the frames whose addresses were found. */
@@ -104,16 +106,21 @@ u32 kernel_key_words[KERNEL_USERS];
 /* Bytes from a thread's kernel stack to the registers that it had in user mode; 0 before that is known. */
 u64 registers_offset;
 
+/* An address as a number, which it becomes through memory: the verifier lets nobody calculate with addresses that
+ * it knows something of, and from Linux 7.0 on it does of all pointers in the kernel's structures. */
+static ALWAYS_INLINE u64 number_of(const void *address, struct kernel_look *look)
+{
+	*(const void *volatile *)&look->number = address;
+	return *(volatile u64 *)&look->number;
+}
+
 /* Where the registers are that a thread had in user mode. */
 static ALWAYS_INLINE u64 registers_address(struct task_struct *task, struct kernel_look *look)
 {
-	u64 stack = (u64)task->stack;
+	u64 stack = number_of(task->stack, look);
 
-	if (!registers_offset) {
-		/* Through memory it becomes a number. */
-		*(struct pt_regs *volatile *)&look->entry = bpf_task_pt_regs(task);
-		registers_offset = *(volatile u64 *)&look->entry - stack;
-	}
+	if (!registers_offset)
+		registers_offset = number_of(bpf_task_pt_regs(task), look) - stack;
 	return stack + registers_offset;
 }
 
@@ -150,12 +157,13 @@ static ALWAYS_INLINE u64 slot_value(const struct kernel_slot *slot)
 	return KERNEL_CODE | slot->value;
 }
 
-/* Whether every place that matters holds what it held. */
-static ALWAYS_INLINE u32 kernel_memo_holds(const struct kernel_look *look,
-					   const struct kernel_memo *memo)
+/* Whether every place that matters holds what it held. Global: verifiers before Linux 6.1 remember no more than
+ * 8192 branches that are to be looked at. */
+UNWIND_FN u32 kernel_memo_holds(const struct kernel_look *look, const struct kernel_memo *memo)
 {
+	if (!look || !memo)
+		return 0;
 	u64 count = memo->slots_count;
-
 	if (!memo->hash || memo->entry != look->entry || !count)
 		return 0;
 	for (u32 i = 0; i < KERNEL_SLOTS; i++) {
@@ -342,7 +350,7 @@ static ALWAYS_INLINE u64 kernel_key(u64 user, const struct kernel_look *look)
 static ALWAYS_INLINE u64 kernel_again(u64 user, struct kernel_look *look, struct task_struct *task,
 				      struct kernel_set **set)
 {
-	u64 stack = (u64)task->stack, registers = registers_address(task, look);
+	u64 stack = number_of(task->stack, look), registers = registers_address(task, look);
 
 	*set = NULL;
 	look->words_count = 0;

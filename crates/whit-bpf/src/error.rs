@@ -8,7 +8,7 @@ use crate::stacks::KernelNeed;
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The kernel or libbpf refused.
-    #[error("cannot {attempt}{}{messages}", way_out(source))]
+    #[error("cannot {attempt}{}{messages}", way_out(source, messages))]
     Refused {
         /// What was tried.
         attempt: &'static str,
@@ -61,9 +61,11 @@ pub enum BpfError {
 }
 
 impl BpfError {
-    /// Whether it is a right that is missing.
+    /// Whether it is a right that is missing. The kernel's verifier refuses programs with the same number.
     pub fn is_permission(&self) -> bool {
-        self.is_of(libbpf_rs::ErrorKind::PermissionDenied)
+        let by_verifier =
+            matches!(self, BpfError::Refused { messages, .. } if messages.are_of_verifier());
+        self.is_of(libbpf_rs::ErrorKind::PermissionDenied) && !by_verifier
     }
 
     /// Whether the kernel has not what was asked for: a tracepoint, for example.
@@ -85,9 +87,13 @@ fn list(needs: &[KernelNeed]) -> String {
     needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn way_out(source: &libbpf_rs::Error) -> &'static str {
+fn way_out(source: &libbpf_rs::Error, messages: &Messages) -> &'static str {
     use libbpf_rs::ErrorKind;
     match source.kind() {
+        _ if messages.are_of_verifier() => {
+            " (this kernel's verifier refuses the program, which is a fault of whit's: please report it with \
+             the kernel's version)"
+        }
         ErrorKind::PermissionDenied => {
             " (it takes cap_bpf and cap_perfmon: run whit as root or set it up with whit setup; \
              a locked-down kernel refuses everybody)"
@@ -100,6 +106,14 @@ fn way_out(source: &libbpf_rs::Error) -> &'static str {
 /// The last messages before a failure; empty or several lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Messages(pub(crate) Vec<String>);
+
+impl Messages {
+    /// Whether the kernel's verifier has looked at a program and refused it: its log ends with how much it
+    /// looked at.
+    fn are_of_verifier(&self) -> bool {
+        self.0.iter().any(|line| line.starts_with("processed ") && line.contains(" insns "))
+    }
+}
 
 impl fmt::Display for Messages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,6 +144,20 @@ mod tests {
         assert!(!error.is_permission() && !error.to_string().contains("cap_bpf"));
         assert!(refused(2).is_absent() && !refused(2).is_unsupported());
         assert!(refused(38).is_unsupported() && !error.is_absent());
+    }
+
+    #[test]
+    fn a_refusal_by_the_verifier_is_no_missing_right() {
+        let refused = |last: &str| BpfError::Refused {
+            attempt: "load the program that counts cgroups",
+            source: io::Error::from_raw_os_error(13).into(),
+            messages: Messages(vec!["R0 max value is outside".into(), last.into()]),
+        };
+        let by_verifier = refused("processed 113 insns (limit 1000000) max_states_per_insn 0");
+        let text = by_verifier.to_string();
+        assert!(!by_verifier.is_permission() && !text.contains("cap_bpf"), "{text}");
+        assert!(text.contains("verifier refuses") && text.contains("R0 max value"), "{text}");
+        assert!(refused("processed nothing").is_permission());
     }
 
     #[test]

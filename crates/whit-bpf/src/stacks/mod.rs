@@ -172,6 +172,10 @@ pub struct Stacks {
     timer: Option<(Arc<RunTimer>, Duration)>,
 }
 
+/// The largest channel where an array's elements may not be larger than what the kernel allocates in one
+/// piece, which is 4 MiB: at least up to Linux 5.15.
+const CHANNEL_PIECE_BYTES: usize = 2 << 20;
+
 /// A refusal that names what the kernel lacks, if it is that.
 fn named(error: BpfError) -> BpfError {
     if error.is_permission() {
@@ -188,8 +192,15 @@ impl Stacks {
     ///
     /// Where the kernel refuses: [`BpfError::is_permission`], [`BpfError::is_unsupported`].
     pub fn load(options: &StackOptions) -> Result<Stacks, BpfError> {
-        let program = Program::load(options).map_err(named)?;
-        let channels = program.channels(options)?;
+        let mut options = *options;
+        let mut program = Program::load(&options);
+        let is_refused = |error: &BpfError| !error.is_permission();
+        if options.channel_bytes > CHANNEL_PIECE_BYTES && program.as_ref().is_err_and(is_refused) {
+            options.channel_bytes = CHANNEL_PIECE_BYTES;
+            program = Program::load(&options);
+        }
+        let program = program.map_err(named)?;
+        let channels = program.channels(&options)?;
         Ok(Stacks {
             program,
             channels,
