@@ -2,10 +2,10 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak miri fmt setup-demo setup-test setup-bench
+.PHONY: help demo test bench soak kernels miri fmt setup-demo setup-test setup-bench setup-kernels
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: setup-demo ## build whit, record a real program, print its report, write its page
 	@scripts/demo.sh
@@ -19,6 +19,10 @@ bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), 
 soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory grows
 	@scripts/soak.sh
 
+# Outside of `make test`: it takes minutes for each, and fetches kernels.
+kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS='vmlinuz ..', else those of apt)
+	@scripts/kernels.sh $(KERNELS)
+
 # Outside of `make test`: it takes minutes, and comes with some nightly toolchains only.
 miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly miri rust-src)
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p whit-pmu --lib --quiet -- \
@@ -29,5 +33,5 @@ fmt: ## format the sources
 	@rustfmt --edition 2024 guest/main.rs
 
 # A static pattern: make looks for no implicit rule of a phony target.
-setup-demo setup-test setup-bench: setup-%:
+setup-demo setup-test setup-bench setup-kernels: setup-%:
 	@scripts/setup.sh $*

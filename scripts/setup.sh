@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what `make demo`, `make test` or `make bench` needs and this machine lacks:
+# Installs what `make demo`, `make test`, `make bench` or `make kernels` needs and this machine lacks:
 # Debian's or Ubuntu's packages through apt-get, Rust through the official rustup installer.
 #
-#   scripts/setup.sh demo|test|bench
+#   scripts/setup.sh demo|test|bench|kernels
 #
 # What is there already, from wherever it came, stays untouched.
 set -euo pipefail
@@ -157,5 +157,10 @@ case $GOAL in
         rust
         perf_tool
         ;;
-    *) fail "usage: scripts/setup.sh demo|test|bench" ;;
+    kernels)
+        compilers
+        rust
+        required 'have qemu-system-x86_64' qemu-system-x86 'have cpio' cpio 'have busybox' busybox-static
+        ;;
+    *) fail "usage: scripts/setup.sh demo|test|bench|kernels" ;;
 esac

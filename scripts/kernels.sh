@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Runs whit's BPF programs on other kernels than this machine's, each in QEMU: the tests of
+# crates/whit-bpf, and a recording of every switch and wake-up. Without KVM the processor is emulated, and a
+# kernel takes some minutes.
+#
+#   [ACCELERATOR=tcg] [LIMIT_S=900] scripts/kernels.sh [VMLINUZ...]
+#
+# Without arguments it is the newest kernel of each series that apt offers. Any other will do that has
+# its BTF (CONFIG_DEBUG_INFO_BTF) and needs no module to read an initial file system.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+OUT=target/kernels
+LIMIT_S=${LIMIT_S:-900}
+# kvm or tcg: there are machines whose KVM runs no other kernel.
+ACCELERATOR=${ACCELERATOR:-$([ -w /dev/kvm ] && echo kvm || echo tcg)}
+MEMORY=2G
+CPUS=2
+
+for tool in qemu-system-x86_64 cpio busybox; do
+    have "$tool" || fail "$tool is missing (make setup-kernels)"
+done
+mkdir -p "$OUT"
+
+# The newest of each series that apt knows: "6.1 linux-image-6.1.0-50-cloud-amd64".
+offered() {
+    apt-cache search --names-only '^linux-image-[0-9.]+[^ ]*-(cloud-amd64|generic)$' |
+        awk '{ split($1, part, "-"); split(part[3], n, "."); print n[1] "." n[2], $1 }' |
+        sort -V -k2 | awk '{ newest[$1] = $2 } END { for (s in newest) print newest[s] }' | sort -V
+}
+
+fetch() {
+    local package=$1 place=$OUT/$1
+    if ! ls "$place"/boot/vmlinuz-* >/dev/null 2>&1; then
+        mkdir -p "$place"
+        (cd "$place" && apt-get download -q "$package" >log 2>&1 && dpkg-deb -x ./*.deb . && rm -rf ./*.deb lib usr) ||
+            { warn "cannot fetch $package: $place/log"; return 1; }
+    fi
+    ls "$place"/boot/vmlinuz-*
+}
+
+# A program at the same place in the guest, with the libraries that it needs.
+take() {
+    local library
+    mkdir -p "$ROOT_FS$(dirname "$1")"
+    cp -L "$1" "$ROOT_FS$1"
+    { strip --strip-debug "$ROOT_FS$1" || true; } 2>/dev/null
+    ldd "$1" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
+        mkdir -p "$ROOT_FS$(dirname "$library")"
+        cp -Lu "$library" "$ROOT_FS$library"
+    done
+}
+
+# The test programs that were built last.
+test_programs() {
+    cargo test -q -p whit-bpf --tests --locked --no-run --message-format=json |
+        grep -o '"executable":"[^"]*"' | cut -d'"' -f4
+}
+
+say "kernels: building"
+cargo_build -p whit --locked
+make -s -C bench/workloads
+ROOT_FS=$ROOT/$OUT/root
+rm -rf "$ROOT_FS"
+mkdir -p "$ROOT_FS"/{bin,proc,sys,tmp,dev,root,work}
+cp -L "$(command -v busybox)" "$ROOT_FS/bin/busybox"
+WHIT=$ROOT/target/debug/whit LOAD=$ROOT/target/workloads/pingpong
+take "$WHIT"
+take "$LOAD"
+tests=()
+while read -r program; do
+    take "$program"
+    tests+=("$program")
+done < <(test_programs)
+mkdir -p "$ROOT_FS$ROOT/crates/whit-bpf"
+
+cat >"$ROOT_FS/init" <<INIT
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/root RUST_BACKTRACE=0 WHIT_TEST_MACHINE=1
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp
+mkdir -p /dev/shm /sys/fs/cgroup
+mount -t tmpfs shm /dev/shm; mount -t tracefs tracefs /sys/kernel/tracing; mount -t cgroup2 cgroup /sys/fs/cgroup
+# cgroups have their perf_event state from the first controller on that is switched on.
+echo +pids >/sys/fs/cgroup/cgroup.subtree_control
+echo "GUEST-KERNEL \$(uname -r)"
+cd $ROOT/crates/whit-bpf
+for test in ${tests[*]}; do echo "\$test"; \$test --test-threads=1; done
+cd /tmp
+$WHIT doctor | grep -E 'bpf engine|BTF'
+$WHIT record --engine=bpf --switch-events --wakeups -F 997 -g -e cpu-clock -o a.data -- $LOAD --threads 4 --iterations 2000 &&
+    $WHIT switches -q -i a.data --per-thread && echo GUEST-RECORDED
+poweroff -f
+INIT
+chmod +x "$ROOT_FS/init"
+(cd "$ROOT_FS" && find . | cpio -o -H newc --quiet | gzip -1) >"$OUT/root.gz"
+
+boot() {
+    # An emulator that runs CPUs side by side trips over code that the kernel changes while it runs.
+    local accelerator=tcg,thread=single processor=max
+    [ "$ACCELERATOR" = kvm ] && accelerator=kvm processor=host
+    timeout "$LIMIT_S" qemu-system-x86_64 -accel "$accelerator" -cpu "$processor" -smp "$CPUS" -m "$MEMORY" \
+        -nographic -no-reboot -kernel "$1" -initrd "$OUT/root.gz" \
+        -append "console=ttyS0 quiet panic=-1 nokaslr" </dev/null >"$2" 2>&1 || warn "QEMU ended with $?: $2"
+}
+
+# What a log comes to, in one line; fails unless all of it went well.
+told() {
+    local log=$1 sums recorded
+    sums=$(tr -d '\r' <"$log" | awk '/^test result: / { p += $4; f += $6; n++ } /^skipped / { s++ }
+        END { printf "%d programs of tests: %d passed, %d failed, %d skipped", n, p, f, s }')
+    recorded=$(tr -d '\r' <"$log" | sed -n 's/^\[ whit record: \(.*\) in a.data; \(lost [0-9]*\).*/\1, \2/p')
+    say "$(tr -d '\r' <"$log" | grep -o 'GUEST-KERNEL .*' | cut -d' ' -f2 || true): $sums; recorded: ${recorded:-nothing}"
+    [[ $sums == "${#tests[@]} programs"*" 0 failed"* && $recorded == *"lost 0" ]] && grep -q GUEST-RECORDED "$log"
+}
+
+kernels=("$@")
+if [ $# = 0 ]; then
+    for package in $(offered); do
+        kernel=$(fetch "$package") && kernels+=("$kernel")
+    done
+fi
+[ ${#kernels[@]} != 0 ] || fail "no kernel: name one (scripts/kernels.sh VMLINUZ), or apt-get update first"
+
+failures=0
+for kernel in "${kernels[@]}"; do
+    log=$OUT/$(basename "$kernel").log
+    say "kernels: $(basename "$kernel")"
+    boot "$kernel" "$log"
+    if ! told "$log"; then
+        failures=$((failures + 1))
+        warn "what went wrong is in $log; where there is nothing, KVM may not run this kernel: ACCELERATOR=tcg"
+        grep -aE 'FAILED|panicked|^error|Kernel panic' "$log" | head -20 || true
+    fi
+done
+[ "$failures" = 0 ] || fail "$failures of ${#kernels[@]} kernels"
