@@ -110,7 +110,7 @@ told() {
     sums=$(tr -d '\r' <"$log" | awk '/^test result: / { p += $4; f += $6; n++ } /^skipped / { s++ }
         END { printf "%d programs of tests: %d passed, %d failed, %d skipped", n, p, f, s }')
     recorded=$(tr -d '\r' <"$log" | sed -n 's/^\[ whit record: \(.*\) in a.data; \(lost [0-9]*\).*/\1, \2/p')
-    say "$(tr -d '\r' <"$log" | grep -o 'GUEST-KERNEL .*' | cut -d' ' -f2 || true): $sums; recorded: ${recorded:-nothing}"
+    say "$(basename "$log" .log): $sums; recorded: ${recorded:-nothing}"
     [[ $sums == "${#tests[@]} programs"*" 0 failed"* && $recorded == *"lost 0" ]] && grep -q GUEST-RECORDED "$log"
 }
 
@@ -121,6 +121,10 @@ if [ $# = 0 ]; then
     done
 fi
 [ ${#kernels[@]} != 0 ] || fail "no kernel: name one (scripts/kernels.sh VMLINUZ), or apt-get update first"
+
+for kernel in "${kernels[@]}"; do
+    [ -r "$kernel" ] || fail "cannot read the kernel $kernel: name a vmlinuz, or none for those that apt offers"
+done
 
 failures=0
 for kernel in "${kernels[@]}"; do

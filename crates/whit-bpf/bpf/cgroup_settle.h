@@ -16,7 +16,7 @@ static ALWAYS_INLINE struct account *open_account(u32 account)
 }
 
 /*
- * Adds to a word of an account. Up to some Linux after 6.1 the verifier forgets what a comparison told of a
+ * Adds to a word of an account. The verifiers of Linux 5.15 and 6.1 forget what a comparison told of a
  * number that is kept on the stack: what is compared is what is used, in one register.
  */
 static ALWAYS_INLINE u32 add_to(struct account *account, u32 word, u64 value)

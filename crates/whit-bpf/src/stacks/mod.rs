@@ -14,7 +14,6 @@ mod tables;
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use whit_sys::Errno;
@@ -168,8 +167,8 @@ pub struct Stacks {
     processes: HashMap<u32, Run>,
     /// How often processes were changed.
     changes: u64,
-    /// Who has the kernel take the programs' time, and how long it had been taken before.
-    timer: Option<(Arc<RunTimer>, Duration)>,
+    /// Who has the kernel take the programs' time.
+    timer: Option<RunTimer>,
 }
 
 /// The largest channel where an array's elements may not be larger than what the kernel allocates in one
@@ -212,24 +211,21 @@ impl Stacks {
         })
     }
 
-    /// Has the kernel take the programs' time from here on, for a part of the time: [`RunTimer::shared`].
+    /// Has the kernel take the programs' time from here on, for a part of the time: [`RunTimer::start`].
     ///
     /// # Errors
     ///
     /// Where the kernel does not let us.
     pub fn time_runs(&mut self, are_on: bool) -> Result<(), Errno> {
         if self.timer.is_none() {
-            let timer = RunTimer::shared(are_on)?;
-            let before = timer.taken();
-            self.timer = Some((timer, before));
+            self.timer = Some(RunTimer::start(are_on)?);
         }
         Ok(())
     }
 
     /// For how long the programs' time was taken.
     pub fn timed(&self) -> Duration {
-        let timed = self.timer.as_ref().map(|(timer, before)| timer.taken() - *before);
-        timed.unwrap_or_default()
+        self.timer.as_ref().map(RunTimer::timed).unwrap_or_default()
     }
 
     /// Records of a CPU go out by this event of the kind bpf-output.

@@ -1,0 +1,54 @@
+//! Windows in which the kernel times BPF programs, in the running kernel.
+
+#[path = "../cgroups/support/mod.rs"]
+#[allow(dead_code)]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use whit_bpf::RunTimer;
+
+use crate::support::{Skip, check};
+
+/// Longest wait for what comes twice a second.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What lies between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+#[test]
+fn runs_are_timed_for_a_part_of_the_time() {
+    check("runs_are_timed_for_a_part_of_the_time", || {
+        let begin = Instant::now();
+        let timer = RunTimer::start(false).map_err(|errno| {
+            Skip(format!("the kernel keeps no statistics of programs: {errno}"))
+        })?;
+        // A window, a pause, and another window.
+        let wait_until = |is_growing: bool| {
+            while (timer.timed() < timer_later(&timer)) != is_growing {
+                assert!(begin.elapsed() < PATIENCE, "{timer:?}");
+            }
+        };
+        wait_until(true);
+        wait_until(false);
+        let one = timer.timed();
+        // Who comes later has the same windows, and none of what was before.
+        let second = RunTimer::start(false).expect("as before");
+        assert!(second.timed() <= timer.timed() - one, "{second:?}");
+        wait_until(true);
+        wait_until(false);
+        assert!(second.timed() > Duration::ZERO && second.timed() <= timer.timed() - one);
+        assert!(one > Duration::ZERO && timer.timed() > one);
+        assert!(timer.timed() < begin.elapsed(), "{timer:?}");
+        // Where they are timed anyway there is no pause.
+        let always = RunTimer::start(true).expect("nothing is asked for");
+        let before = always.timed();
+        std::thread::sleep(LOOK);
+        assert!(always.timed() >= before + LOOK);
+        Ok(())
+    });
+}
+
+fn timer_later(timer: &RunTimer) -> Duration {
+    std::thread::sleep(LOOK);
+    timer.timed()
+}
