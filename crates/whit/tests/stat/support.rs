@@ -127,6 +127,18 @@ impl Busy {
         self.0.id().to_string()
     }
 
+    /// Waits until it has had the CPU for some time.
+    pub(crate) fn wait_for_work(&self) {
+        const WORK_NS: u64 = 50_000_000;
+        let path = format!("/proc/{}/schedstat", self.0.id());
+        let worked_ns = || {
+            let text = std::fs::read_to_string(&path).expect("it runs");
+            text.split(' ').next().unwrap().parse::<u64>().expect("nanoseconds")
+        };
+        let wanted_ns = worked_ns() + WORK_NS;
+        wait_until("the busy process has worked", || worked_ns() >= wanted_ns);
+    }
+
     pub(crate) fn end(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

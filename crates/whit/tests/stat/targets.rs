@@ -8,10 +8,11 @@ use std::process::Command;
 #[test]
 fn a_running_process_is_counted_until_it_ends() {
     let mut busy = Busy::start();
-    let measured = counted(&["-x;", "-p", &busy.id(), "-e", "task-clock:u", "sleep", "0.05"]);
+    let measured = counted(&["-x;", "-p", &busy.id(), "-e", "task-clock:u", "sleep", "0.2"]);
     assert!(values(&fields(&measured), "task-clock:u", 0)[0] > 1.0, "{measured}");
     let whit = crate::support::start(&["-p", &busy.id(), "-e", "task-clock:u"]);
     wait_for_events(&whit);
+    busy.wait_for_work();
     busy.end();
     let output = whit.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -27,7 +28,7 @@ fn threads_are_counted_each_by_itself() {
     for option in ["-p", "-t"] {
         let line =
             ["-x;", "--per-thread", option, &ids, "-e", "task-clock:u,page-faults:u", "sleep"];
-        let lines = fields(&counted(&[&line[..], &["0.1"]].concat()));
+        let lines = fields(&counted(&[&line[..], &["0.2"]].concat()));
         assert_eq!(lines.len(), 4, "{lines:?}");
         let names: Vec<_> = lines[..2].iter().map(|line| line[0].clone()).collect();
         for (name, id) in names.iter().zip(ids.split(',')) {
