@@ -4,12 +4,17 @@
 //! `perf_event` controller: a version 1 mount where there is one, else that of version 2, which
 //! always has it (`Documentation/admin-guide/cgroup-v2.rst`, «perf_event»).
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
+use std::hash::Hash;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::CaptureError;
+use crate::features::KernelFeatures;
 use crate::roots::Roots;
 
 /// Deepest cgroup that is looked at.
@@ -56,6 +61,51 @@ impl Hierarchy {
             path,
             source,
         })
+    }
+
+    /// The directories of cgroups in which events are to be opened.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hierarchy::open`] and [`Hierarchy::check_states`].
+    pub fn open_all<N>(
+        &self,
+        names: impl Iterator<Item = N> + Clone,
+    ) -> Result<HashMap<N, File>, CaptureError>
+    where
+        N: AsRef<str> + Eq + Hash,
+    {
+        self.check_states(names.clone())?;
+        let mut all = HashMap::new();
+        for name in names {
+            if let Entry::Vacant(vacant) = all.entry(name) {
+                let directory = self.open(vacant.key().as_ref())?;
+                vacant.insert(directory);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether the kernel counts in these cgroups.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::CgroupsWithoutState`]: in a version 2 hierarchy cgroups get their
+    /// `perf_event` state when a first other controller is switched on in its root.
+    pub fn check_states(
+        &self,
+        mut names: impl Iterator<Item = impl AsRef<str>>,
+    ) -> Result<(), CaptureError> {
+        // All have it or none, but for the root, which always has.
+        let Some(name) = names.find(|name| self.path(name.as_ref()) != self.mount) else {
+            return Ok(());
+        };
+        if !KernelFeatures::cgroup_has_state(self.open(name.as_ref())?.as_fd()) {
+            // One that has just been removed has none either.
+            self.open(name.as_ref())?;
+            return Err(CaptureError::CgroupsWithoutState { mount: self.mount.clone() });
+        }
+        Ok(())
     }
 
     /// The cgroup of a name, by its id and the one path that it has.
@@ -193,5 +243,27 @@ mod tests {
             let error = hierarchy.open(name).unwrap_err().to_string();
             assert!(error.contains(&mount.join(name).display().to_string()), "{error}");
         }
+        let opened = |names: &[&'static str]| {
+            let mut names: Vec<_> =
+                hierarchy.open_all(names.iter().copied())?.into_keys().collect();
+            names.sort_unstable();
+            Ok::<_, CaptureError>(names)
+        };
+        // The kernel refuses these directories, which are of no cgroup: another reason.
+        assert_eq!(opened(&["a/b", "/", "a", "a/b"]).unwrap(), ["/", "a", "a/b"]);
+        assert!(matches!(opened(&["/", "nobody"]), Err(CaptureError::Cgroup { .. })));
+    }
+
+    #[test]
+    fn states_of_cgroups_are_asked_for_below_the_root() {
+        let (_dir, roots) = machine(HYBRID);
+        let hierarchy = Hierarchy::find(&roots).unwrap();
+        let root = hierarchy.path("").display().to_string();
+        hierarchy.check_states(["/", "", root.as_str()].into_iter()).unwrap();
+        let missing = hierarchy.check_states(["/", "a"].into_iter());
+        assert!(matches!(missing, Err(CaptureError::Cgroup { name, .. }) if name == "a"));
+        let error = CaptureError::CgroupsWithoutState { mount: "/sys/fs/cgroup".into() };
+        let way_out = "echo +pids > /sys/fs/cgroup/cgroup.subtree_control";
+        assert!(error.to_string().ends_with(way_out), "{error}");
     }
 }

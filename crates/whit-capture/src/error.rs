@@ -35,6 +35,12 @@ pub enum CaptureError {
     /// A cgroup that is not there.
     #[error("cannot open cgroup '{name}': looked for {}", path.display())]
     Cgroup { name: String, path: PathBuf, source: io::Error },
+    /// The kernel counts in no cgroup of the hierarchy.
+    #[error(
+        "the kernel counts in no cgroup below {mount} before a first controller is switched on \
+         there: echo +pids > {mount}/cgroup.subtree_control", mount = mount.display()
+    )]
+    CgroupsWithoutState { mount: PathBuf },
     /// `-G` without CPUs.
     #[error("cgroups are recorded on CPUs: add -a, or -C with a list of CPUs, to -G")]
     CgroupNeedsCpus,

@@ -211,18 +211,12 @@ fn cgroups(
     plan: &Plan,
     roots: &Roots,
 ) -> Result<HashMap<Arc<str>, File>, StatError> {
-    let mut open = HashMap::new();
     check_cgroups(counters, plan)?;
     if counters.iter().all(|counter| counter.cgroup.is_none()) {
-        return Ok(open);
+        return Ok(HashMap::new());
     }
-    let hierarchy = Hierarchy::find(roots)?;
-    for name in counters.iter().filter_map(|counter| counter.cgroup.as_ref()) {
-        if !open.contains_key(name) {
-            open.insert(name.clone(), hierarchy.open(name)?);
-        }
-    }
-    Ok(open)
+    let names = counters.iter().filter_map(|counter| counter.cgroup.clone());
+    Ok(Hierarchy::find(roots)?.open_all(names)?)
 }
 
 /// Whether counters can be counted in the cgroups that they name.

@@ -115,9 +115,8 @@ impl SetUp<'_> {
     /// The directories of the cgroups that events name.
     fn cgroups(&self) -> Result<HashMap<String, File>, CaptureError> {
         let events = &self.options.events;
-        let mut open = HashMap::new();
         if events.iter().all(|event| event.cgroup.is_none()) {
-            return Ok(open);
+            return Ok(HashMap::new());
         }
         if !matches!(self.options.target, Target::SystemWide(_)) {
             return Err(CaptureError::CgroupNeedsCpus);
@@ -128,13 +127,8 @@ impl SetUp<'_> {
                 return Err(CaptureError::GroupAcrossCgroups { event: leader.name.clone() });
             }
         }
-        let hierarchy = Hierarchy::find(self.roots)?;
-        for name in events.iter().filter_map(|event| event.cgroup.as_ref()) {
-            if !open.contains_key(name) {
-                open.insert(name.clone(), hierarchy.open(name)?);
-            }
-        }
-        Ok(open)
+        let names = events.iter().filter_map(|event| event.cgroup.clone());
+        Hierarchy::find(self.roots)?.open_all(names)
     }
 
     /// With `--skip-unsupported`, leaves out one event after the other that this machine does not

@@ -45,7 +45,9 @@ impl Cgroups {
         let hierarchy = Hierarchy::find(roots)?;
         let mut cgroups = Cgroups::default();
         let served = counters.iter().zip(&split.counted_by).filter(|(_, by)| by.is_some());
-        for name in served.filter_map(|(counter, _)| counter.cgroup.as_ref()) {
+        let names = served.filter_map(|(counter, _)| counter.cgroup.as_ref());
+        hierarchy.check_states(names.clone())?;
+        for name in names {
             if !cgroups.by_name.contains_key(name) {
                 let found = hierarchy.cgroup(name)?;
                 cgroups.by_name.insert(name.clone(), cgroups.all.len());
