@@ -128,12 +128,13 @@ fn switches(data: &Path, arguments: &[&str]) -> Value {
 }
 
 /// One thread, between its own two moments.
-fn of_thread(data: &Path, counted: &Counted) -> Value {
+fn of_thread(data: &Path, counted: &Counted, more: &[&str]) -> Value {
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let time = format!("{},{}", seconds(counted.begin_ns), seconds(counted.end_ns));
     // No names are asked for, and the kernel's take longest to read.
     let tid = counted.tid.to_string();
-    switches(data, &["--tid", &tid, "--time", &time, "--kallsyms", "/dev/null"])
+    let fixed = ["--tid", &tid, "--time", &time, "--kallsyms", "/dev/null"];
+    switches(data, &[&fixed, more].concat())
 }
 
 fn sum(json: &Value, key: &str) -> u64 {
@@ -143,7 +144,7 @@ fn sum(json: &Value, key: &str) -> u64 {
 /// Counts are the kernel's to the last one. The thread runs at both ends, so that its intervals fill all
 /// the time from the first to the last record between.
 fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> Result<Value, Unfit> {
-    let json = of_thread(data, counted);
+    let json = of_thread(data, counted, &[]);
     let total = &json["total"];
     assert_eq!(json["loss_windows_ns"], serde_json::json!([]), "records were lost");
     assert_eq!(sum(&json, "sync_count"), counted.voluntary, "{counted:?} {total}");
@@ -213,18 +214,18 @@ fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, 
 /// interrupted, those that are taken off or yield run.
 fn assert_states(data: &Path, all: &[Counted]) {
     for counted in all {
-        let tid = counted.tid.to_string();
-        let json = switches(data, &["--tid", &tid, "--worst", "100000", "-S", "run"]);
+        let json = of_thread(data, counted, &["--worst", "100000"]);
         let waits = json["worst"].as_array().expect("waits");
         let of = |kind: &'static str| {
             let states = waits.iter().filter(move |wait| wait["kind"] == kind);
             states.map(|wait| wait["state"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
         };
         let (sync, preempted) = (of("sync"), of("preemption"));
-        let interruptible = sync.iter().filter(|state| *state == "S").count() as u64;
-        assert!(interruptible >= counted.voluntary, "{counted:?} {sync:?}");
-        // Beside the counted part a thread may wait for its memory, which nothing interrupts.
+        assert_eq!(sync.len() as u64, counted.voluntary, "{counted:?} {sync:?}");
+        // A thread may wait for its memory, too, which nothing interrupts, but hardly ever.
         let sleeps = |state: &String| state == "S" || state == "D";
+        let interruptible = sync.iter().filter(|state| *state == "S").count();
+        assert!(interruptible + 5 + sync.len() / 100 >= sync.len(), "{counted:?} {sync:?}");
         assert!(sync.iter().all(sleeps), "{counted:?} {sync:?}");
         let runs = |state: &String| state == "R" || state == "R+";
         assert!(preempted.iter().all(runs), "{counted:?} {preempted:?}");
