@@ -4,8 +4,6 @@
 //! events, with times of which a part was not seen, so that `perf stat report` shows what it makes of
 //! them on any machine. A machine without perf says so.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -50,16 +48,6 @@ fn perf() -> Command {
     perf
 }
 
-/// Says that a test cannot be run here, past what is captured.
-fn skip(reason: &str) {
-    let line = format!("against_perf: {}\n", reason.replace('\n', " "));
-    let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = OpenOptions::new().append(true).create(true).open(&path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
-}
-
 fn counters() -> Vec<Counter> {
     let names: Vec<&str> = EVENTS.iter().map(|event| event.0).collect();
     let list = parse(&names.join(",")).unwrap();
@@ -88,7 +76,7 @@ fn recording(directory: &Path) -> Option<(PathBuf, Vec<u32>, f64)> {
     match output {
         Ok(output) if output.status.success() => {}
         other => {
-            skip(&format!("perf cannot count whole CPUs: {other:?}"));
+            whit_testing::skip("against_perf", &format!("perf cannot count whole CPUs: {other:?}"));
             return None;
         }
     }

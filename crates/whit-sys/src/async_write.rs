@@ -233,7 +233,7 @@ mod tests {
 
     fn writer(depth: u32) -> Option<AsyncWriter<u8>> {
         AsyncWriter::new(depth)
-            .map_err(|error| eprintln!("skipped: no io_uring on this machine: {error}"))
+            .map_err(|error| whit_testing::skip("whit-sys io_uring", &error.to_string()))
             .ok()
     }
 

@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn it_is_readable_when_its_process_has_ended() {
         if matches!(of_thread(std::process::id() as i32), Err(Errno::NOSYS)) {
-            eprintln!("SKIPPED: this kernel has no pidfd_open");
+            whit_testing::skip("whit-sys pidfd", "this kernel has no pidfd_open");
             return;
         }
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();

@@ -2,7 +2,6 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use std::io::Write;
 use std::time::Duration;
 
 use whit_vpmu::host::{EventMap, HostEvent, HostOptions, HostPerf, OverflowSignal};
@@ -17,15 +16,6 @@ const CODE: u64 = 0xc0;
 const PERIOD: u64 = 3_000_000;
 const SAMPLES: u64 = 20;
 
-fn skip(name: &str, reason: &str) {
-    let line = format!("{name}: {reason}\n");
-    eprint!("skipped {line}");
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
-}
-
 fn boot(name: &str, model: PmuModel, backing: Backing) -> Option<Run> {
     let signal = OverflowSignal::block().expect("block the signal");
     let mut options = HostOptions::default();
@@ -39,7 +29,7 @@ fn boot(name: &str, model: PmuModel, backing: Backing) -> Option<Run> {
     match run(config, host, &work, &signal) {
         Ok(run) => Some(run),
         Err(Error::NoKvm(error)) => {
-            skip(name, &format!("/dev/kvm cannot be opened ({error})"));
+            whit_testing::skip(name, &format!("/dev/kvm cannot be opened ({error})"));
             None
         }
         Err(error) => panic!("{error}"),

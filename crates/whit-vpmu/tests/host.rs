@@ -2,7 +2,6 @@
 //! any.
 #![cfg(target_os = "linux")]
 
-use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use whit_vpmu::host::{EventMap, HostCalls, HostEvent, HostOptions, HostPerf, OverflowSignal};
@@ -25,16 +24,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Says that a part of the tests cannot run here.
-fn skip(name: &str, reason: &str) {
-    let line = format!("{name}: {reason}\n");
-    eprint!("skipped {line}");
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
 }
 
 #[derive(Default)]
@@ -241,7 +230,7 @@ fn hardware_events() {
     let mut vpmu = device(Backing::Reuse, HostOptions::default(), EventMap::Raw);
     write(&mut vpmu, SELECT, 0x43_00c0);
     if let Some(fault) = vpmu.fault() {
-        skip("whit-vpmu hardware_events", &format!("no hardware PMU here ({fault})"));
+        whit_testing::skip("whit-vpmu hardware_events", &format!("no hardware PMU here ({fault})"));
         return;
     }
     (0..100).for_each(|_| {

@@ -62,7 +62,7 @@ fn perf(test: &str, arguments: &[&str], file: &Path) -> Option<String> {
             Some(String::from_utf8_lossy(&output.stdout).into_owned())
         }
         Err(error) => {
-            eprintln!("SKIPPED {test}: perf cannot be run: {error}");
+            whit_testing::skip(test, &format!("perf cannot be run: {error}"));
             None
         }
     }
@@ -182,7 +182,8 @@ fn perf_piped(arguments: &[&str], recording: &[u8]) -> Option<String> {
     {
         Ok(perf) => perf,
         Err(error) => {
-            eprintln!("SKIPPED a_pipe_carries_the_same_recording: perf cannot be run: {error}");
+            let test = "a_pipe_carries_the_same_recording";
+            whit_testing::skip(test, &format!("perf cannot be run: {error}"));
             return None;
         }
     };

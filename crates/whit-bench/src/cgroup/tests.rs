@@ -186,18 +186,10 @@ fn has_cgroups() -> bool {
     match Groups::make(1, 1) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("skipped: {error}");
-            skip(&format!("whit-bench cgroups: {error}"));
+            whit_testing::skip("whit-bench cgroups", &error.to_string());
             false
         }
     }
-}
-
-fn skip(line: &str) {
-    use std::io::Write;
-    let Some(path) = std::env::var_os("WHIT_SKIP_LOG") else { return };
-    let mut log = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-    writeln!(log, "{line}").unwrap();
 }
 
 #[test]

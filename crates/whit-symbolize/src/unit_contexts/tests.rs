@@ -307,7 +307,8 @@ fn compile(dir: &Path, flags: &[&str]) -> Option<PathBuf> {
     compiler.args(flags).arg("-o").arg(&program).args(["first.cpp", "second.cpp"]);
     let built = compiler.current_dir(dir).output().is_ok_and(|output| output.status.success());
     if !built {
-        eprintln!("PASSED OVER: no C++ compiler here, or it does not take {flags:?}");
+        let reason = format!("no C++ compiler here, or it does not take {flags:?}");
+        whit_testing::skip("whit-symbolize unit_contexts", &reason);
     }
     built.then_some(program)
 }

@@ -5,14 +5,7 @@ mod host;
 mod hostile;
 mod recorded;
 
-use std::io::Write;
-
-/// Says what is not tested, where the summary of all tests finds it.
+/// Says what is not tested.
 pub(crate) fn skip(why: &str) {
-    eprintln!("skipped: {why}");
-    if let Some(log) = std::env::var_os("WHIT_SKIP_LOG")
-        && let Ok(mut file) = std::fs::File::options().append(true).create(true).open(log)
-    {
-        let _ = writeln!(file, "walk: {why}");
-    }
+    whit_testing::skip("walk", why);
 }

@@ -1,6 +1,5 @@
 //! Recordings of a small program by the installed `perf`, and what `perf` says of them.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,11 +9,6 @@ use whit_profile::model::{EventId, Profile};
 use crate::builder::{At, Builder, Who, at};
 
 const WORKLOAD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/workload.c");
-
-/// Says that a test proves nothing here, past the test harness, which keeps what is printed.
-fn skipped(test: &str, why: &str) {
-    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
-}
 
 /// A recording in a folder of its own.
 pub struct Recording {
@@ -44,11 +38,17 @@ impl Recording {
                 Ok(output) if output.status.success() => {}
                 Ok(output) => {
                     let why = String::from_utf8_lossy(&output.stderr).into_owned();
-                    skipped(test, &format!("{command:?} failed: {why}"));
+                    whit_testing::skip(
+                        &format!("whit-view {test}"),
+                        &format!("{command:?} failed: {why}"),
+                    );
                     return None;
                 }
                 Err(error) => {
-                    skipped(test, &format!("cannot run {:?}: {error}", command.get_program()));
+                    whit_testing::skip(
+                        test,
+                        &format!("cannot run {:?}: {error}", command.get_program()),
+                    );
                     return None;
                 }
             }

@@ -129,7 +129,7 @@ fn tracepoints_are_tried_where_they_are_few() {
     check("tracepoints_are_tried_where_they_are_few", || {
         let all = listed(&["tracepoint"]);
         if all.is_empty() {
-            return Err(Skip("tracepoints are hidden from this user"));
+            return Err(Skip("tracepoints are hidden from this user".to_owned()));
         }
         assert!(all.iter().all(|event| state(event) == "not-tried"), "{} events", all.len());
         let few = listed(&["sched:sched_swi*", "sched:sched_process_exec"]);

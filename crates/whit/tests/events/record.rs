@@ -49,7 +49,7 @@ fn every_software_event_that_is_listed_as_open_records() {
         let open = events.iter().filter(|event| usable.contains(&state(event)));
         let names: Vec<&str> = open.filter_map(|event| event["name"].as_str()).collect();
         if names.is_empty() {
-            return Err(Skip("no software event opens for this user"));
+            return Err(Skip("no software event opens for this user".to_owned()));
         }
         let dir = tempfile::tempdir().expect("a directory");
         let output = record(dir.path(), &[&names.join(",")]);

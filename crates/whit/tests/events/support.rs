@@ -1,27 +1,10 @@
 //! Running whit and perf, and skipping aloud.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-
-/// What this machine lacks.
-#[derive(Debug)]
-pub(crate) struct Skip(pub(crate) &'static str);
-
-/// Runs the body of the test `name`; where it says that something is missing, that is announced.
-pub(crate) fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
-    let Err(Skip(reason)) = body() else { return };
-    let line = format!("{name}: {reason}\n");
-    // Straight to standard error: what goes through eprintln! is captured and not shown.
-    let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = OpenOptions::new().append(true).create(true).open(&path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
-}
+pub(crate) use whit_testing::{Skip, check};
 
 /// The program under test.
 pub(crate) fn whit(arguments: &[&str]) -> Command {
@@ -67,7 +50,7 @@ pub(crate) fn stderr(output: &Output) -> String {
 /// What perf prints; perf may be missing.
 pub(crate) fn perf(arguments: &[&str]) -> Result<String, Skip> {
     let output = Command::new("perf").args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|_| Skip("perf cannot be run"))?;
+    let output = output.map_err(|_| Skip("perf cannot be run".to_owned()))?;
     assert!(output.status.success(), "perf {arguments:?}: {}", stderr(&output));
     Ok(stdout(&output))
 }
@@ -81,7 +64,7 @@ pub(crate) fn as_nobody(dir: &Path, arguments: &[&str]) -> Result<Output, Skip> 
     let owner =
         std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("proc"));
     if owner != 0 {
-        return Err(Skip("only root can become another user"));
+        return Err(Skip("only root can become another user".to_owned()));
     }
     let program = dir.join("whit");
     std::fs::copy(env!("CARGO_BIN_EXE_whit"), &program).expect("copy whit");

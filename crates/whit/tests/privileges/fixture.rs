@@ -1,7 +1,6 @@
 //! A copy of whit in a place of root's own, and users to run it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 use whit_sys::capability::CapabilitySet;
+pub(crate) use whit_testing::Skip;
 
 /// The group that whit is set up for. No list has it.
 pub(crate) const GROUP: u32 = 54_321;
@@ -19,20 +19,9 @@ pub(crate) const STRANGER: User = User { uid: 54_322, gid: 54_322 };
 /// Where copies may lie, in this order: the first whose mount heeds capabilities of files.
 const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/usr/local/lib"];
 
-/// Why a test cannot be run here.
-#[derive(Debug)]
-pub(crate) struct Skip(pub(crate) String);
-
 /// Runs the body of the test `name`; where it says that something is missing, that is announced.
 pub(crate) fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
-    let Err(Skip(reason)) = body() else { return };
-    let line = format!("privileges::{name}: {}\n", reason.replace('\n', " "));
-    // Straight to standard error: what goes through eprintln! is captured and not shown.
-    let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = OpenOptions::new().append(true).create(true).open(&path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
+    whit_testing::check(&format!("privileges::{name}"), body);
 }
 
 /// A user and a group that no list has.

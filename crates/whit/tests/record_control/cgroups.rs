@@ -26,7 +26,7 @@ fn cgroup(test: &str) -> Option<(Cgroup, String)> {
     let name = format!("whit-test-{}-{}", std::process::id(), test.len());
     let group = Cgroup::make(&name);
     if group.is_none() {
-        eprintln!("SKIPPED {test}: cannot make a cgroup");
+        whit_testing::skip(test, "cannot make a cgroup");
     }
     Some((group?, name))
 }

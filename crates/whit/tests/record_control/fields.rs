@@ -82,7 +82,7 @@ fn real_time_readers_and_everything_else_at_once() {
     let modes = ["--threads", "--aio=2", "-z", "--affinity=cpu"];
     let output = place.run(&[&fixed[..], &modes, &["--", "sh", "-c", BUSY]].concat());
     if stderr(&output).contains("cap_sys_nice") {
-        eprintln!("SKIPPED real time: {}", stderr(&output));
+        whit_testing::skip("real_time_readers", &stderr(&output));
         return;
     }
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
@@ -132,7 +132,7 @@ fn tracepoints_are_filtered_and_the_recorder_left_out() {
         let own = whit.id().to_string();
         let output = whit.wait_with_output().unwrap();
         if stderr(&output).contains("tracefs") || stderr(&output).contains("no tracepoint") {
-            eprintln!("SKIPPED filters: {}", stderr(&output));
+            whit_testing::skip("filters", &stderr(&output));
             return None;
         }
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

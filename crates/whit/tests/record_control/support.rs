@@ -60,7 +60,7 @@ pub(crate) fn samples(output: &Output) -> Vec<u64> {
 pub(crate) fn has_perf(test: &str) -> bool {
     let found = Command::new("perf").arg("--version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED {test}: perf cannot be run");
+        whit_testing::skip(test, "perf cannot be run");
     }
     found
 }
@@ -108,7 +108,8 @@ pub(crate) fn wait_for_command(recorder: &Child, name: &str) {
 pub(crate) fn may_record_cpus(test: &str) -> bool {
     let output = Place::new().run(&["-q", "-a", "-e", "dummy", "-o", "/dev/null", "true"]);
     if !output.status.success() {
-        eprintln!("SKIPPED {test}: whole CPUs may not be recorded: {}", stderr(&output));
+        let said = stderr(&output);
+        whit_testing::skip(test, &format!("whole CPUs may not be recorded: {said}"));
     }
     output.status.success()
 }

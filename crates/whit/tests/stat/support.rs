@@ -1,28 +1,17 @@
 //! Running whit and perf, and reading what they print.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+pub(crate) use whit_testing::Skip;
+
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What this machine lacks.
-#[derive(Debug)]
-pub(crate) struct Skip(pub(crate) String);
-
 /// Runs the body of the test `name`; where it says that something is missing, that is announced.
 pub(crate) fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
-    let Err(Skip(reason)) = body() else { return };
-    let line = format!("stat::{name}: {}\n", reason.replace('\n', " "));
-    // Straight to standard error: what goes through eprintln! is captured and not shown.
-    let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = OpenOptions::new().append(true).create(true).open(&path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
+    whit_testing::check(&format!("stat::{name}"), body);
 }
 
 fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {

@@ -5,21 +5,4 @@ pub(crate) mod script;
 pub(crate) mod stats;
 pub(crate) mod tools;
 
-use std::fs::OpenOptions;
-use std::io::Write;
-
-/// What this machine lacks.
-#[derive(Debug)]
-pub(crate) struct Skip(pub(crate) String);
-
-/// Runs the body of the test `name`; where it says that something is missing, that is announced.
-pub(crate) fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
-    let Err(Skip(reason)) = body() else { return };
-    let line = format!("{name}: {}\n", reason.replace('\n', " "));
-    // Straight to standard error: what goes through eprintln! is captured and not shown.
-    let _ = std::io::stderr().write_all(format!("\nskipped {line}").as_bytes());
-    if let Some(path) = std::env::var_os("WHIT_SKIP_LOG") {
-        let log = OpenOptions::new().append(true).create(true).open(&path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).expect("write WHIT_SKIP_LOG");
-    }
-}
+pub(crate) use whit_testing::{Skip, check};
