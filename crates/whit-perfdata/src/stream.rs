@@ -170,13 +170,13 @@ impl Stream {
     }
 }
 
-/// The end of a stream that holds no whole record.
+/// Bytes of a stream that hold no whole record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truncation {
-    /// Where in the file it begins; of a compressed record that begins in a compressed record
-    /// before, the end of the file.
+pub struct Missing {
+    /// Where in the file the first of them are; of a compressed record that begins in a compressed
+    /// record before, the end of the file.
     pub offset: u64,
-    /// How long it is.
+    /// How many they are.
     pub size_bytes: u64,
 }
 

@@ -9,8 +9,8 @@ use whit_perfdata::feature::{EventDesc, Features};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::{
-    BLOCK_SIZE_BYTES, BlockInfo, BlockReader, MAX_INFLATED_BLOCK_BYTES, ReadAhead, RecordCounts,
-    Stream, StreamError, StreamReader, Truncation,
+    BLOCK_SIZE_BYTES, BlockInfo, BlockReader, MAX_INFLATED_BLOCK_BYTES, Missing, ReadAhead,
+    RecordCounts, Stream, StreamError, StreamReader,
 };
 use whit_perfdata::writer::FileWriter;
 use zstd::stream::raw::{Decoder, Encoder, InBuffer, Operation, OutBuffer};
@@ -49,7 +49,8 @@ struct Reading {
     records: Vec<u8>,
     positions: Vec<u64>,
     counts: RecordCounts,
-    truncation: Option<Truncation>,
+    truncation: Option<Missing>,
+    holes: Option<Missing>,
     error: Option<String>,
 }
 
@@ -66,12 +67,15 @@ impl Reading {
     }
 
     fn truncate(&mut self, offset: usize, size: usize) {
-        if size > 0 {
-            let before =
-                self.truncation.unwrap_or(Truncation { offset: offset as u64, size_bytes: 0 });
-            let size_bytes = before.size_bytes + size as u64;
-            self.truncation = Some(Truncation { size_bytes, ..before });
-        }
+        miss(&mut self.truncation, offset, size);
+    }
+}
+
+fn miss(missing: &mut Option<Missing>, offset: usize, size: usize) {
+    if size > 0 {
+        let before = missing.unwrap_or(Missing { offset: offset as u64, size_bytes: 0 });
+        let size_bytes = before.size_bytes + size as u64;
+        *missing = Some(Missing { size_bytes, ..before });
     }
 }
 
@@ -99,6 +103,10 @@ impl Reference<'_> {
     fn read(&mut self, start: usize) -> Result<(), StreamError> {
         let (mut at, mut in_compressed) = (start, false);
         while at + 8 <= self.end {
+            if self.bytes[at..at + 8] == [0; 8] {
+                at += self.hole(at, in_compressed);
+                continue;
+            }
             let header = RawRecordHeader::at(self.bytes, at);
             if header.size < 8 {
                 let offset = if in_compressed { at as u64 } else { self.position };
@@ -146,6 +154,19 @@ impl Reference<'_> {
         self.reading.truncate(at, self.end - at);
         self.reading.truncate(self.end, self.partial.len());
         Ok(())
+    }
+
+    /// Nothing of what was before goes on behind it.
+    fn hole(&mut self, at: usize, in_compressed: bool) -> usize {
+        self.reading.truncate(at, self.partial.len());
+        self.partial.clear();
+        self.decoder = Decoder::new().unwrap();
+        let size = self.bytes[at..self.end].iter().take_while(|byte| **byte == 0).count();
+        miss(&mut self.reading.holes, at, size);
+        if !in_compressed {
+            self.position += size as u64;
+        }
+        size
     }
 
     fn skip(&mut self, whole: Option<u64>, at: usize, in_compressed: bool, aux: bool) {
@@ -256,6 +277,7 @@ fn read(stream: &Stream, threads: usize) -> (Reading, Vec<(BlockInfo, Vec<u8>)>)
         }
     }
     reading.truncation = reader.truncation();
+    reading.holes = reader.holes();
     reading.counts = reader.record_counts();
     assert_eq!(reader.consumed_bytes(), stream.size_bytes());
     (reading, blocks)
@@ -306,6 +328,7 @@ fn check(bytes: &[u8], start: usize, end: usize) -> usize {
         let (reading, blocks) = read(&stream, threads);
         assert_eq!(reading.error, expected.error);
         assert_eq!(reading.truncation, expected.truncation);
+        assert_eq!(reading.holes, expected.holes);
         assert_eq!(reading.counts, expected.counts);
         assert!(reading == expected, "{threads} threads");
         read_again(&stream, &blocks);
@@ -395,6 +418,8 @@ enum Part {
     Payload(bool, u16),
     /// A frame without an end: what follows cannot be decoded.
     Endless(Spec, usize),
+    /// Bytes that were never written.
+    Hole(usize),
 }
 
 fn push_part(out: &mut Vec<u8>, part: &Part, record_size: usize, kind: u32) {
@@ -426,6 +451,7 @@ fn push_part(out: &mut Vec<u8>, part: &Part, record_size: usize, kind: u32) {
         Part::Endless(spec, drains) => {
             wrap(out, &endless(&records(spec), *drains), record_size, kind)
         }
+        Part::Hole(size) => out.resize(out.len() + size, 0),
     }
 }
 
@@ -442,6 +468,8 @@ fn part() -> impl Strategy<Value = Part> {
         1 => spec(20).prop_map(Part::Mixed),
         2 => spec(10).prop_map(Part::Plain),
         1 => (any::<bool>(), 0u16..5000).prop_map(|(aux, size)| Part::Payload(aux, size)),
+        1 => prop_oneof![1usize..100, Just(BLOCK_SIZE_BYTES), 300_000usize..400_000]
+            .prop_map(Part::Hole),
     ]
 }
 
@@ -541,6 +569,32 @@ fn a_header_at_the_end_of_a_window_is_read_whole() {
     push_part(&mut stream, &Part::Payload(true, 64), 1, 0);
     stream.extend(records(&samples(2, 3, false)));
     check_stream(&stream);
+}
+
+#[test]
+fn what_follows_a_hole_is_read() {
+    let records = records(&samples(50, 1030, true));
+    let hole = |stream: &mut Vec<u8>, size: usize| stream.resize(stream.len() + size, 0);
+    let (mut plain, mut compressed) = (Vec::new(), Vec::new());
+    for size in [8, 3 * BLOCK_SIZE_BYTES, 40] {
+        for (stream, is_plain) in [(&mut plain, true), (&mut compressed, false)] {
+            hole(stream, size);
+            match is_plain {
+                true => stream.extend(&records),
+                false => wrap(stream, &frame(&records, 1), 65_000, record_type::COMPRESSED),
+            }
+        }
+    }
+    for stream in [&mut plain, &mut compressed] {
+        hole(stream, 100);
+        let made = file(stream);
+        let (reading, _) = read(&open(&made.bytes), 1);
+        let size_bytes = (8 + 3 * BLOCK_SIZE_BYTES + 40 + 100) as u64;
+        assert_eq!(reading.holes, Some(Missing { offset: made.start as u64, size_bytes }));
+        assert!(reading.records == records.repeat(3));
+        assert_eq!((reading.truncation, &reading.error), (None, &None));
+        check_stream(stream);
+    }
 }
 
 #[test]

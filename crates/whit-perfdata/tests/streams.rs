@@ -8,7 +8,7 @@ use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
 use whit_perfdata::reader::{Form, Recording};
 use whit_perfdata::record::{RawRecord, record_type};
-use whit_perfdata::stream::{BlockReader, StreamError, StreamReader, Truncation};
+use whit_perfdata::stream::{BlockReader, Missing, StreamError, StreamReader};
 use whit_perfdata::writer::{FileWriter, PipeWriter};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
@@ -259,7 +259,7 @@ fn a_cut_payload_is_a_cut_at_its_record() {
     let mut block = Vec::new();
     while reader.next_block(&mut block).unwrap().is_some() {}
     let start = (bytes.len() - features_size() - cut_at - 100) as u64;
-    let expected = Truncation { offset: start + cut_at as u64, size_bytes: 100 };
+    let expected = Missing { offset: start + cut_at as u64, size_bytes: 100 };
     assert_eq!(reader.truncation(), Some(expected));
     assert_eq!(reader.record_counts().tracing_data, 0);
 }

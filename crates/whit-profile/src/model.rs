@@ -259,7 +259,8 @@ pub struct LossReport {
     /// Recorded time, summed over rings; `paused_ns / elapsed_ns` is the data loss. Zero where
     /// the rings of a foreign recording cannot be told apart, so that neither is known.
     pub elapsed_ns: u64,
-    /// Bytes at the end of the recording that hold no whole record (a killed recorder).
+    /// Bytes of the recording that hold no whole record: at its end, and where a recorder that was killed
+    /// had not written yet, but behind it.
     pub truncated_bytes: u64,
 }
 

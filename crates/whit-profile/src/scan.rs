@@ -13,9 +13,7 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
-use whit_perfdata::stream::{
-    BlockInfo, BlockRange, RecordCounts, Stream, StreamReader, Truncation,
-};
+use whit_perfdata::stream::{BlockInfo, BlockRange, Missing, RecordCounts, Stream, StreamReader};
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
 
 /// A change of the process model.
@@ -342,10 +340,18 @@ impl<'e> StreamScanner<'e> {
             progress.advance(reader.consumed_bytes() - consumed);
             consumed = reader.consumed_bytes();
         }
-        if let Some(Truncation { offset, size_bytes }) = reader.truncation() {
+        if let Some(Missing { offset, size_bytes }) = reader.truncation() {
             self.loss.truncated_bytes += size_bytes;
             self.warnings.push(format!(
                 "{}: cut short: {size_bytes} bytes at offset {offset} hold no whole record",
+                stream.path().display(),
+            ));
+        }
+        if let Some(Missing { offset, size_bytes }) = reader.holes() {
+            self.loss.truncated_bytes += size_bytes;
+            self.warnings.push(format!(
+                "{}: {size_bytes} bytes from offset {offset} on were never written; what follows \
+                 them is read",
                 stream.path().display(),
             ));
         }

@@ -125,7 +125,8 @@ impl Recorded {
                 }
             }
         }
-        self.unreadable_bytes += reader.truncation().map_or(0, |cut| cut.size_bytes);
+        let missing = reader.truncation().into_iter().chain(reader.holes());
+        self.unreadable_bytes += missing.map(|missing| missing.size_bytes).sum::<u64>();
         let counts = reader.record_counts();
         self.compressed_bytes += counts.compressed_bytes;
         self.decompressed_bytes += counts.decompressed_bytes;

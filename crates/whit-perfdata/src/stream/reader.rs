@@ -5,9 +5,7 @@ use super::inflate::Filling;
 use super::read_ahead::ReadAhead;
 use super::run::{Run, Step};
 use super::source::{Front, Source, is_compressed};
-use super::{
-    BLOCK_SIZE_BYTES, BlockInfo, BlockRange, RecordCounts, Stream, StreamError, Truncation,
-};
+use super::{BLOCK_SIZE_BYTES, BlockInfo, BlockRange, Missing, RecordCounts, Stream, StreamError};
 use crate::bytes::Cursor;
 use crate::packed::Unpacker;
 use crate::record::{HEADER_SIZE_BYTES, RecordHeader, record_type};
@@ -32,7 +30,8 @@ pub struct StreamReader {
     run: Option<Box<Run>>,
     /// What stands behind the block that was given out last.
     failure: Option<StreamError>,
-    truncation: Option<Truncation>,
+    truncation: Option<Missing>,
+    holes: Option<Missing>,
     records: RecordCounts,
     /// Where records are packed: what unpacks blocks, behind all that is read ahead, since those before
     /// define what stands in them.
@@ -63,6 +62,7 @@ impl StreamReader {
             run: None,
             failure: None,
             truncation: None,
+            holes: None,
             records: RecordCounts::default(),
             unpacker,
             packed: Vec::new(),
@@ -86,8 +86,14 @@ impl StreamReader {
 
     /// The end of the stream, if it holds no whole record. Valid once the reader has come to the
     /// end.
-    pub fn truncation(&self) -> Option<Truncation> {
+    pub fn truncation(&self) -> Option<Missing> {
         self.truncation
+    }
+
+    /// Zeros where records should begin, which were stepped over: a recorder that was killed had
+    /// not written there yet, but behind it.
+    pub fn holes(&self) -> Option<Missing> {
+        self.holes
     }
 
     /// Counts of wrapping records so far.
@@ -140,10 +146,7 @@ impl StreamReader {
                 match self.source.front()? {
                     Front::Plain(len) => Some(self.hand_out(len, out)),
                     Front::Special(header) => self.step_over(header)?,
-                    Front::Bad(size) => {
-                        let offset = self.source.offset();
-                        return Err(self.source.bad_record(offset, size, offset));
-                    }
+                    Front::Bad(size) => self.step_over_hole(size)?,
                     Front::End(left) => {
                         self.truncate(self.source.offset(), left);
                         return Ok(None);
@@ -222,6 +225,10 @@ impl StreamReader {
                 Ok(Step::Further) => {}
                 Ok(Step::Payload(header)) => self.skip_payload(header),
                 Ok(Step::Clean) => goes_on = false,
+                Ok(Step::Hole) => {
+                    self.truncate(self.source.offset(), run.partial_bytes() as u64);
+                    goes_on = false;
+                }
                 Ok(Step::End(left)) => {
                     self.truncate(self.source.offset(), left);
                     self.source.seek(self.source.stream().end);
@@ -254,6 +261,22 @@ impl StreamReader {
         let info = BlockInfo { position: self.position, start: offset, range: Some(range) };
         self.position += len as u64;
         info
+    }
+
+    /// An error where a record says this size, and there is no hole.
+    fn step_over_hole(&mut self, size: u16) -> Result<Option<BlockInfo>, StreamError> {
+        let offset = self.source.offset();
+        let size_bytes = self.source.skip_hole()?;
+        if size_bytes == 0 {
+            return Err(self.source.bad_record(offset, size, offset));
+        }
+        let known = self.holes.unwrap_or(Missing { offset, size_bytes: 0 });
+        self.holes = Some(Missing { size_bytes: known.size_bytes + size_bytes, ..known });
+        self.consumed_offset = self.source.offset();
+        if !self.in_compressed {
+            self.position += size_bytes;
+        }
+        Ok(None)
     }
 
     fn step_over(&mut self, header: RecordHeader) -> Result<Option<BlockInfo>, StreamError> {
@@ -291,9 +314,9 @@ impl StreamReader {
 
     fn truncate(&mut self, offset: u64, size_bytes: u64) {
         if size_bytes > 0 {
-            let known = self.truncation.unwrap_or(Truncation { offset, size_bytes: 0 });
+            let known = self.truncation.unwrap_or(Missing { offset, size_bytes: 0 });
             let size_bytes = known.size_bytes + size_bytes;
-            self.truncation = Some(Truncation { size_bytes, ..known });
+            self.truncation = Some(Missing { size_bytes, ..known });
         }
     }
 }

@@ -31,6 +31,8 @@ pub(super) enum Step {
     End(u64),
     /// A record with a payload behind it that is to be stepped over.
     Payload(RecordHeader),
+    /// Nothing was written here: what follows has nothing to do with what was before.
+    Hole,
 }
 
 impl Run {
@@ -80,6 +82,9 @@ impl Run {
     ) -> Result<Step, StreamError> {
         self.begun = true;
         let Some(header) = source.header()? else { return Ok(Step::End(source.left())) };
+        if source.is_hole() {
+            return Ok(Step::Hole);
+        }
         let Some((_, record)) = whole_record(source.rest()) else {
             return Err(source.bad_record(source.offset(), header.size_bytes, source.offset()));
         };

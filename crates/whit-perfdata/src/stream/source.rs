@@ -198,6 +198,28 @@ impl Source {
         }
     }
 
+    /// Steps over a hole, if there is one at the front: zeros where a record should begin. It ends
+    /// with the first other byte, since no kind of record has a zero for its lowest one. Says how
+    /// long it was.
+    pub(super) fn skip_hole(&mut self) -> Result<u64, StreamError> {
+        let begin = self.offset;
+        if !self.is_hole() {
+            return Ok(0);
+        }
+        loop {
+            let found = self.rest().iter().position(|byte| *byte != 0);
+            self.advance(found.unwrap_or(self.rest().len()) as u64);
+            if found.is_some() || !self.refill(BLOCK_SIZE_BYTES)? {
+                return Ok(self.offset - begin);
+            }
+        }
+    }
+
+    /// Whether there is a hole at the front.
+    pub(super) fn is_hole(&self) -> bool {
+        self.rest().get(..HEADER_SIZE_BYTES).is_some_and(|header| header.iter().all(|b| *b == 0))
+    }
+
     pub(super) fn front(&mut self) -> Result<Front, StreamError> {
         loop {
             let (whole, end) = walk(self.rest());

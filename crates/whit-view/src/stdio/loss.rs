@@ -22,7 +22,7 @@ pub fn loss_line(losses: &LossReport) -> Option<String> {
     }
     if losses.truncated_bytes > 0 {
         let cut = bytes(losses.truncated_bytes);
-        parts.push(format!("the recording is cut off, its last {cut} hold no whole record"));
+        parts.push(format!("{cut} of the recording hold no whole record (it was cut off)"));
     }
     (!parts.is_empty()).then(|| format!("Lost: {}", parts.join(", ")))
 }
@@ -63,7 +63,7 @@ mod tests {
         };
         insta::assert_snapshot!(
             loss_line(&losses).unwrap(),
-            @"Lost: 12 records in 1 chunk, 1 sample, data loss 2.00% (rings full for 1.0 ms of 50.0 ms), the recording is cut off, its last 2.0 KiB hold no whole record"
+            @"Lost: 12 records in 1 chunk, 1 sample, data loss 2.00% (rings full for 1.0 ms of 50.0 ms), 2.0 KiB of the recording hold no whole record (it was cut off)"
         );
     }
 }

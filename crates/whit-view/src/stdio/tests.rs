@@ -219,7 +219,7 @@ fn an_empty_profile_says_so_and_names_losses() {
     # Total Lost Samples: 3
     #
     # The recording perf.data has no samples.
-    # Lost: 40 records in 2 chunks, 3 samples, data loss 2.00% (rings full for 20.0 ms of 1.00 s), the recording is cut off, its last 100 B hold no whole record
+    # Lost: 40 records in 2 chunks, 3 samples, data loss 2.00% (rings full for 20.0 ms of 1.00 s), 100 B of the recording hold no whole record (it was cut off)
     ");
 }
 

@@ -80,6 +80,27 @@ fn a_killed_recorder() {
     }
 }
 
+/// Writes may end in any order: one that did not leaves zeros before what others have written.
+#[test]
+fn a_killed_recorder_that_wrote_in_another_order() {
+    let (recording, file, parts) = recording();
+    let boundaries = boundaries(&recording.data);
+    let last = boundaries.len() - 1;
+    for (from, to) in [(0, 1), (0, 4), (1, 2), (3, 8), (8, last), (0, last)] {
+        let mut killed = file[..parts.data + recording.data.len()].to_vec();
+        killed[DATA_SIZE..DATA_SIZE + 8].fill(0);
+        let hole = boundaries[from]..boundaries[to];
+        killed[parts.data + hole.start..parts.data + hole.end].fill(0);
+        let profile = show(&format!("records {from} to {to} missing"), &killed).profile();
+        // The first record is no sample.
+        let lost = to - from.max(1);
+        assert_eq!(samples(&profile), (last - 1 - lost) as u64, "{from} {to}");
+        assert_eq!(profile.losses.truncated_bytes, hole.len() as u64, "{from} {to}");
+        let offset = format!("from offset {} on", parts.data + hole.start);
+        assert!(warned(&profile, &[NAME, "never written", &offset]), "{:?}", profile.warnings);
+    }
+}
+
 #[test]
 fn a_recording_without_records_is_no_killed_one() {
     let (recording, ..) = recording();
