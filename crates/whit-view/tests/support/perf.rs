@@ -46,7 +46,7 @@ impl Recording {
                 }
                 Err(error) => {
                     whit_testing::skip(
-                        test,
+                        &format!("whit-view {test}"),
                         &format!("cannot run {:?}: {error}", command.get_program()),
                     );
                     return None;

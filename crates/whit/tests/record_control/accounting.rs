@@ -108,6 +108,9 @@ fn recorded_and_lost_is_what_was_produced() {
     ];
     let lost: u64 = modes.iter().map(|mode| assert_closed(mode, "16")).sum();
     if lost == 0 {
-        eprintln!("note: this machine is so fast that nothing was lost in rings of 64 KiB");
+        whit_testing::skip(
+            "losses in rings of 64 KiB",
+            "this machine is so fast that there were none",
+        );
     }
 }
