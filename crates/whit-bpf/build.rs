@@ -6,13 +6,14 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 4] = ["cgroup_count", "nothing", "pmi_meter", "stacks"];
-const HEADERS: [&str; 13] = [
+const HEADERS: [&str; 14] = [
     "bpf/cgroup_account.h",
     "bpf/cgroup_maps.h",
     "bpf/cgroup_settle.h",
     "bpf/channel.h",
     "bpf/kernel.h",
     "bpf/kernel_stack.h",
+    "bpf/learned.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
     "bpf/switched.h",

@@ -127,7 +127,36 @@ struct pt_regs {
 	unsigned long sp;
 };
 
-struct mm_struct;
+/* An address space's part of its own. */
+typedef struct {
+	/* The kernel's own code for user mode (x86). */
+	void *vdso;
+} mm_context_t;
+
+struct mm_struct {
+	/* Where the program's code begins. */
+	unsigned long start_code;
+	mm_context_t context;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+/* Memory that is mapped in one piece. */
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	/* In pages, where in the file. */
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
 
 struct ns_common {
 	/* The namespace's number, as the links in /proc/PID/ns have it. */
@@ -158,6 +187,7 @@ struct thread_info {
 struct file {
 	/* Of an event's descriptor: its struct perf_event. */
 	void *private_data;
+	struct inode *f_inode;
 };
 
 struct fdtable {
@@ -233,6 +263,9 @@ static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src)
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+/* Since Linux 5.17. */
+static long (*const bpf_find_vma)(struct task_struct *task, u64 addr, void *callback_fn,
+				  void *callback_ctx, u64 flags) = (void *)180;
 
 /* __builtin_preserve_type_info(): whether the running kernel has a type that goes with ours. */
 #define BPF_TYPE_EXISTS 0

@@ -34,6 +34,8 @@ static ALWAYS_INLINE const struct unwind_mapping *unwind_mapping(u32 number);
 static ALWAYS_INLINE const struct unwind_table *unwind_table(u32 number);
 static ALWAYS_INLINE u64 unwind_rule(u32 number);
 static ALWAYS_INLINE u32 unwind_word(u32 number);
+struct unwind_state;
+static ALWAYS_INLINE u32 unwind_learn(struct unwind_state *s, u64 address);
 
 static ALWAYS_INLINE int unwind_copy(void *to, u32 size, u64 from)
 {
@@ -52,6 +54,8 @@ const volatile struct {
 	u8 perf_samples;
 	/* Of known processes only some threads. */
 	u8 by_thread;
+	/* The kernel may be asked for mappings that nobody has told of: it has bpf_find_vma(). */
+	u8 learns;
 	/* Words of a channel, less one. */
 	u32 channel_mask;
 	/* The recorder's PID namespace; 0 for the first of the machine. */
@@ -62,6 +66,7 @@ const volatile struct {
 #include "channel.h"
 #include "kernel_stack.h"
 #include "task_ids.h"
+#include "learned.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */
@@ -201,6 +206,8 @@ struct counts {
 	 * later. */
 	u64 from_idle;
 	u64 late;
+	/* Mappings that nobody had told of, found out. */
+	u64 learned;
 	u64 reasons[UNWIND_REASONS];
 };
 
@@ -352,6 +359,26 @@ static ALWAYS_INLINE u32 unwind_word(u32 number)
 		return 0;
 	struct chunk *chunk = bpf_map_lookup_elem(inner, &zero);
 	return chunk ? chunk->words[number % CHUNK_WORDS] : 0;
+}
+
+/* What distinguishes the process as it was told of, whatever it is a target of. */
+static ALWAYS_INLINE u64 told_process(u64 first, u32 count)
+{
+	return first << PROCESS_FIRST_SHIFT | count;
+}
+
+static ALWAYS_INLINE u32 unwind_learn(struct unwind_state *s, u64 address)
+{
+	u64 process = told_process(s->mappings_first, s->mappings_count);
+	u32 learnt = learn(process, address, !s->has_asked, &s->mapping);
+
+	if (learnt == LEARN_NEW)
+		s->has_learned = 1;
+	if (learnt == LEARN_BUSY)
+		s->was_busy = 1;
+	if (learnt != LEARN_KNOWN)
+		s->has_asked = 1;
+	return learnt == LEARN_KNOWN || learnt == LEARN_NEW;
 }
 
 static ALWAYS_INLINE struct scratch *scratch_of(u32 program)
@@ -651,9 +678,13 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 		*reason = UNWIND_NOT_64_BIT;
 	} else {
 		*reason = walk(s);
-		if (!s->mappings_count)
+		if (!s->mappings_count && *reason == UNWIND_NO_MAPPING)
 			*reason = UNWIND_NO_PROCESS;
+		/* Another walk may go further. */
+		if (s->was_busy)
+			s->reads_count = UNWIND_READS_MAX + 1;
 	}
+	scratch->counts.learned += s->has_learned;
 	scratch->counts.reasons[*reason % UNWIND_REASONS]++;
 	scratch->counts.frames += s->frames_count;
 	hash = unwind_mix(s->hash, *reason);
@@ -848,12 +879,30 @@ int forked(u64 *ctx)
 	u32 from = pid_of(parent), to = pid_of(child);
 	u64 process = process_of(from);
 
+	/* With vfork() the memory is the parent's itself. */
+	if (space_of(child) != space_of(parent))
+		learned_forget(space_of(child));
 	/* A new process has its parent's memory. */
 	if (from != to && process) {
 		bpf_map_update_elem(&processes, &to, &process, 0);
 		processes_changed();
 	}
 	return 0;
+}
+
+/* Here interrupts are on, so that the kernel may be asked more than once: for the program, for where it begins,
+ * which is the dynamic linker, and for the kernel's own code. */
+static ALWAYS_INLINE void learn_first(struct task_struct *task)
+{
+	u64 process = told_process(0, 0);
+	struct unwind_mapping mapping = {};
+	u64 vdso = 0;
+
+	learn(process, task->mm->start_code, 1, &mapping);
+	learn(process, bpf_task_pt_regs(task)->ip, 1, &mapping);
+	if (core_field_exists(task->mm->context.vdso) &&
+	    !bpf_probe_read_kernel(&vdso, sizeof(vdso), &task->mm->context.vdso))
+		learn(process, vdso, 1, &mapping);
 }
 
 /* (struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm) */
@@ -864,11 +913,14 @@ int executed(u64 *ctx)
 	u32 pid = pid_of(task);
 	u64 *process = bpf_map_lookup_elem(&processes, &pid);
 
+	learned_forget(space_of(task));
 	/* Nothing is known of its memory now. */
 	if (process) {
 		*process &= PROCESS_IS_TARGET;
 		processes_changed();
 	}
+	if (process || settings.is_system_wide)
+		learn_first(task);
 	return 0;
 }
 

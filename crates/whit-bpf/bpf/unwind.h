@@ -10,6 +10,9 @@
  *   const struct unwind_table *unwind_table(u32 number)
  *   u64 unwind_rule(u32 number)            the rules of all tables, one after the other
  *   u32 unwind_word(u32 number)            the words of all tables, one after the other
+ *   u32 unwind_learn(struct unwind_state *s, u64 address)
+ *                                          has s->mapping hold an address that no mapping holds which
+ *                                          was told of; 0, or it cannot
  *
  * The verifier of BPF programs looks at each function once, whoever calls it, as long as they are
  * global; that is why these are small and take numbers, and why there is no limit to frames but
@@ -70,6 +73,14 @@ enum unwind_reason {
 	/* 32-bit code. */
 	UNWIND_NOT_64_BIT = 15,
 	UNWIND_REASONS = 16,
+};
+
+/* No ends of walks, but how to go on with a frame: what one function would call, the one that called it does,
+ * since the kernel limits how deep calls go. */
+enum {
+	UNWIND_GO_UNCOVERED = 32,
+	/* With the reason to end where that leads nowhere. */
+	UNWIND_GO_BY_FP = 64,
 };
 
 /* Numbers of tables that are none. */
@@ -161,6 +172,12 @@ struct unwind_state {
 	/* The process's mappings. */
 	u32 mappings_first;
 	u32 mappings_count;
+	/* Whether the kernel was asked for a mapping, whether it said one, and whether it may say one another
+	 * time. */
+	u32 has_asked;
+	u32 has_learned;
+	u32 was_busy;
+	u32 unused;
 	/* Whether ip is the address behind a call. */
 	u32 is_return;
 	u32 frames_count;
@@ -279,23 +296,38 @@ UNWIND_FN u32 unwind_find_rule(u32 index, u32 rows, u32 offset)
 	return unwind_word(rows + low - 1) & UNWIND_RULE_MASK;
 }
 
-/* Has s->mapping and s->table hold an address; 0 where no mapping does. */
-UNWIND_FN u32 unwind_go_to(struct unwind_state *s, u64 address)
+static UNWIND_INLINE u32 unwind_is_here(const struct unwind_state *s, u64 address)
 {
-	if (!s)
-		return 0;
-	if (address - s->mapping.start < s->mapping.end - s->mapping.start)
-		return 1;
+	return address - s->mapping.start < s->mapping.end - s->mapping.start;
+}
+
+/* Has s->mapping hold an address; 0 where none does. */
+static UNWIND_INLINE u32 unwind_take_mapping(struct unwind_state *s, u64 address)
+{
 	u32 number = unwind_find_mapping(s->mappings_first, s->mappings_count, address);
+
 	if (!number)
-		return 0;
+		return unwind_learn(s, address);
 	const struct unwind_mapping *mapping = unwind_mapping(number - 1);
 	if (!mapping)
 		return 0;
 	s->mapping = *mapping;
 	/* Processes change: what was found may be another's by now. */
-	if (address - s->mapping.start >= s->mapping.end - s->mapping.start)
+	return unwind_is_here(s, address);
+}
+
+/* Has s->mapping and s->table hold an address; 0 where no mapping does. */
+UNWIND_FN u32 unwind_go_to(struct unwind_state *s, u64 address)
+{
+	if (!s)
 		return 0;
+	if (unwind_is_here(s, address))
+		return 1;
+	if (!unwind_take_mapping(s, address)) {
+		/* Its table is not there. */
+		s->mapping.start = s->mapping.end = 0;
+		return 0;
+	}
 	s->table.buckets = 0;
 	const struct unwind_table *table = unwind_table(s->mapping.table);
 	if (table)
@@ -308,7 +340,7 @@ static UNWIND_INLINE u32 unwind_is_plausible(struct unwind_state *s, u64 ip)
 {
 	if (!s || !ip)
 		return 0;
-	return unwind_find_mapping(s->mappings_first, s->mappings_count, ip - 1) != 0;
+	return unwind_go_to(s, ip - 1);
 }
 
 /* Goes to the caller; fp is set already. */
@@ -352,7 +384,7 @@ UNWIND_FN u32 unwind_uncovered(struct unwind_state *s)
 	if (s->is_return) {
 		unwind_use_fp(s);
 		/* Processes begin with a frame pointer of zero. */
-		return s->fp ? unwind_by_fp(s, UNWIND_NO_INFO) : UNWIND_END;
+		return s->fp ? UNWIND_GO_BY_FP | UNWIND_NO_INFO : UNWIND_END;
 	}
 	if (!unwind_load(s, s->sp)) {
 		u64 ip = s->value;
@@ -361,7 +393,7 @@ UNWIND_FN u32 unwind_uncovered(struct unwind_state *s)
 		if (unwind_is_plausible(s, ip))
 			return unwind_arrive(s, ip, s->sp + 8);
 	}
-	return unwind_by_fp(s, UNWIND_NO_INFO);
+	return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
 }
 
 /* Out of the frame of a signal, to what it interrupted. */
@@ -445,16 +477,16 @@ UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 	case UNWIND_BASE_SIGNAL:
 		return unwind_signal(s);
 	case UNWIND_BASE_UNCOVERED:
-		return unwind_uncovered(s);
+		return UNWIND_GO_UNCOVERED;
 	case UNWIND_BASE_CFA_EXPRESSION:
 	case UNWIND_BASE_CFA_REGISTER:
-		return unwind_by_fp(s, UNWIND_CFA);
+		return UNWIND_GO_BY_FP | UNWIND_CFA;
 	case UNWIND_BASE_RETURN_ADDRESS:
-		return unwind_by_fp(s, UNWIND_RETURN_ADDRESS);
+		return UNWIND_GO_BY_FP | UNWIND_RETURN_ADDRESS;
 	case UNWIND_BASE_FRAME_POINTER:
-		return unwind_by_fp(s, UNWIND_FRAME_POINTER);
+		return UNWIND_GO_BY_FP | UNWIND_FRAME_POINTER;
 	case UNWIND_BASE_BAD_SIGNAL:
-		return unwind_by_fp(s, UNWIND_SIGNAL);
+		return UNWIND_GO_BY_FP | UNWIND_SIGNAL;
 	default:
 		return UNWIND_BAD_TABLE;
 	}
@@ -466,11 +498,9 @@ UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 	return unwind_by_cfa(s, cfa + addend, rule);
 }
 
-/* Takes the frame in and goes to its caller; or says why not. */
-UNWIND_FN u32 unwind_step(struct unwind_state *s)
+/* Takes the frame in and goes to its caller if a rule says how; else gives why not, or how to go on. */
+static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
 {
-	if (!s)
-		return UNWIND_BAD_TABLE;
 	u32 count = s->frames_count;
 	if (count >= UNWIND_FRAMES_MAX)
 		return UNWIND_FRAMES_LIMIT;
@@ -484,20 +514,34 @@ UNWIND_FN u32 unwind_step(struct unwind_state *s)
 	s->frames_count = count + 1;
 	s->hash = unwind_mix(s->hash, s->ip);
 	if (!is_mapped)
-		return unwind_by_fp(s, UNWIND_NO_MAPPING);
+		return UNWIND_GO_BY_FP | UNWIND_NO_MAPPING;
 	if (s->mapping.table == UNWIND_TABLE_NOT_YET)
-		return unwind_by_fp(s, UNWIND_NO_TABLE_YET);
+		return UNWIND_GO_BY_FP | UNWIND_NO_TABLE_YET;
 	if (s->mapping.table == UNWIND_TABLE_NONE)
-		return unwind_by_fp(s, UNWIND_NO_INFO);
+		return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
 	u64 offset = address - s->mapping.bias - s->table.start;
 	u64 bucket = offset / UNWIND_BUCKET_BYTES;
 	if (bucket >= s->table.buckets)
-		return unwind_uncovered(s);
+		return UNWIND_GO_UNCOVERED;
 	u32 number = unwind_find_rule(s->table.index + bucket, s->table.rows,
 				      offset % UNWIND_BUCKET_BYTES);
 	if (number == UNWIND_RULE_MASK)
-		return unwind_uncovered(s);
+		return UNWIND_GO_UNCOVERED;
 	return unwind_by_rule(s, unwind_rule(s->table.rules + number));
+}
+
+/* Takes the frame in and goes to its caller; or says why not. */
+UNWIND_FN u32 unwind_step(struct unwind_state *s)
+{
+	if (!s)
+		return UNWIND_BAD_TABLE;
+	u32 reason = unwind_enter(s);
+
+	if (reason == UNWIND_GO_UNCOVERED)
+		reason = unwind_uncovered(s);
+	if (reason & UNWIND_GO_BY_FP)
+		reason = unwind_by_fp(s, reason & ~UNWIND_GO_BY_FP);
+	return reason;
 }
 
 /* Prepares a walk; the caller sets registers and mappings. */
@@ -506,6 +550,7 @@ static UNWIND_INLINE void unwind_begin(struct unwind_state *s)
 	s->mapping.start = s->mapping.end = 0;
 	s->is_return = 0;
 	s->frames_count = 0;
+	s->has_asked = s->has_learned = s->was_busy = 0;
 	s->reads_count = 0;
 	s->needs_fp = 0;
 	s->fp_address = UNWIND_FP_FIRST;

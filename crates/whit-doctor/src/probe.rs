@@ -28,9 +28,13 @@ pub struct Count {
 /// What came of loading the programs that unwind stacks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EngineTrial {
-    /// They are loaded; the most instructions that the verifier looked at for one of them, where the
-    /// kernel tells.
-    Runs(Option<u32>),
+    /// They are loaded.
+    Runs {
+        /// The most instructions that the verifier looked at for one of them, where the kernel tells.
+        instructions: Option<u32>,
+        /// What they do without, with the first Linux that has it.
+        without: Option<String>,
+    },
     /// The kernel lacks this, each with the first Linux that has it.
     Lacks(Vec<String>),
     /// The kernel refuses, and says this.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{StackOptions, Stacks};
+use whit_bpf::stacks::{FIND_VMA, StackOptions, Stacks};
 use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
 
@@ -107,7 +107,10 @@ impl Probe for SystemProbe {
         match Stacks::load(&options) {
             Ok(stacks) => {
                 let programs = stacks.verified_instructions().unwrap_or_default();
-                EngineTrial::Runs(programs.iter().filter_map(|program| program.1).max())
+                EngineTrial::Runs {
+                    instructions: programs.iter().filter_map(|program| program.1).max(),
+                    without: (!stacks.finds_mappings()).then(|| FIND_VMA.to_string()),
+                }
             }
             Err(BpfError::Lacking { needs, .. }) => {
                 EngineTrial::Lacks(needs.iter().map(ToString::to_string).collect())

@@ -159,7 +159,7 @@ impl Fixture {
                 count,
                 // Who may count whole CPUs may load programs, as far as these tests go.
                 load: opens(&Attr { pmu_type: SOFTWARE, ..Attr::default() }, Target::Cpu(0)),
-                engine: EngineTrial::Runs(Some(24_016)),
+                engine: EngineTrial::Runs { instructions: Some(24_016), without: None },
             }),
         }
     }
@@ -337,7 +337,7 @@ fn a_bpf_program_is_loaded_and_not_only_allowed() {
     let fixture = Fixture::new(2, ALL_CAPABILITIES);
     let bpf = |load| {
         let mut machine = fixture.machine(0, |_, _| Ok(()), COUNTED);
-        let engine = EngineTrial::Runs(None);
+        let engine = EngineTrial::Runs { instructions: None, without: None };
         machine.probe = Box::new(Scripted { opens: |_, _| Ok(()), count: COUNTED, load, engine });
         find(&run(&mut machine), "BPF programs").clone()
     };
@@ -499,9 +499,14 @@ fn the_bpf_engine_runs_or_something_is_lacking_and_named() {
             Box::new(Scripted { opens: |_, _| Ok(()), count: COUNTED, load: Ok(()), engine });
         run(&mut machine)
     };
-    let report = with(EngineTrial::Runs(Some(24_016)));
+    let report = with(EngineTrial::Runs { instructions: Some(24_016), without: None });
     let found = find(&report, ENGINE);
     assert!(found.status == Status::Ok && found.detail.contains("24016"), "{found:?}");
+    assert!(!found.detail.contains("lacks"), "{found:?}");
+    let without = Some("bpf_find_vma (since Linux 5.17)".to_owned());
+    let report = with(EngineTrial::Runs { instructions: None, without });
+    let found = find(&report, ENGINE);
+    assert!(found.status == Status::Ok && found.detail.contains("Linux 5.17"), "{found:?}");
     let lacks = ["bpf_task_pt_regs (since Linux 5.15)", "atomic exchange (since Linux 5.12)"];
     let report = with(EngineTrial::Lacks(lacks.map(str::to_owned).into()));
     let found = find(&report, ENGINE);

@@ -223,6 +223,14 @@ impl ElfImage {
         Some(Svma(segment.svma.0.wrapping_add(offset.0).wrapping_sub(segment.offset.0)))
     }
 
+    /// Stated addresses of code less its offsets in the file, if that is the same for all code.
+    pub fn code_bias(&self) -> Option<u64> {
+        let code = self.parts.segments.iter().filter(|s| s.executable && s.file_size_bytes > 0);
+        let mut biases = code.map(|segment| segment.svma.0.wrapping_sub(segment.offset.0));
+        let first = biases.next()?;
+        biases.all(|bias| bias == first).then_some(first)
+    }
+
     pub(crate) fn sections(&self) -> &[SectionHeader] {
         &self.parts.sections
     }

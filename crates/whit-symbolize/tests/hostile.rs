@@ -15,6 +15,7 @@ fn exercise(bytes: Vec<u8>) {
     image.build_id();
     image.debug_link();
     image.base_svma();
+    image.code_bias();
     for offset in [0, 64, 0x1000, u64::MAX] {
         image.svma_of(FileOffset(offset));
         image.file_offset_of(Svma(offset));

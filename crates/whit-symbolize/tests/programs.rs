@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use whit_symbolize::{
-    DebugDirs, DsoKind, DsoSpec, DsoSymbols, Reason, SymbolSource, Symbolizer, SymbolizerConfig,
+    DebugDirs, DsoKind, DsoSpec, DsoSymbols, ElfImage, Reason, SymbolSource, Symbolizer,
+    SymbolizerConfig,
 };
-use whit_types::{BuildId, Svma};
+use whit_types::{BuildId, FileOffset, Svma};
 
 fn run(command: &mut Command) -> Option<String> {
     let output = command.env("LANG", "C").output().ok()?;
@@ -45,6 +46,31 @@ fn find(dso: &DsoSymbols, name: &str) -> (u64, u64) {
     let symbol =
         table.iter().find(|symbol| String::from_utf8_lossy(symbol.name).contains(name)).unwrap();
     (symbol.start.0, symbol.size_bytes)
+}
+
+/// Code that the linker puts elsewhere than where it stands in the file has a distance of its own.
+#[test]
+fn code_has_one_distance_from_its_offsets_or_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("far.c");
+    let far = "__attribute__((section(\".far\"), noinline)) int far(void) { return 7; }\n";
+    std::fs::write(&source, format!("{far}int main(void) {{ return far(); }}\n")).unwrap();
+    let image = |name: &str, options: &[&str]| {
+        let program = dir.path().join(name);
+        let mut compiler = Command::new("cc");
+        let built = run(compiler.args(options).arg("-o").arg(&program).arg(&source));
+        built.map(|_| ElfImage::open(&program).unwrap())
+    };
+    let (Some(near), Some(far)) =
+        (image("near", &[]), image("far", &["-no-pie", "-Wl,--section-start=.far=0x10000000"]))
+    else {
+        return whit_testing::skip("whit-symbolize code_bias", "no C compiler and linker here");
+    };
+    let bias = near.code_bias().unwrap();
+    let code = near.segments().iter().find(|segment| segment.executable).unwrap();
+    let last = FileOffset(code.offset.0 + code.file_size_bytes - 1);
+    assert_eq!(near.svma_of(last).unwrap().0, last.0.wrapping_add(bias));
+    assert_eq!(far.code_bias(), None, "{:?}", far.segments());
 }
 
 /// Line of `work.cpp` that holds `text`, counted from one.

@@ -25,7 +25,7 @@ pub use whit_types::StackEnd as StopReason;
 use crate::error::BpfError;
 use crate::run_timer::RunTimer;
 use channel::Channels;
-pub use needs::{KernelNeed, lacking};
+pub use needs::{FIND_VMA, KernelNeed, lacking};
 use program::Program;
 use runs::{Run, Runs};
 pub use tables::{TABLE_MEMORY_MAX_BYTES, TableParts};
@@ -34,6 +34,8 @@ pub use tables::{TABLE_MEMORY_MAX_BYTES, TableParts};
 pub const MAPPINGS_MAX: u32 = 1 << 17;
 /// Mappings of one process: what fits into its value, and what the walk's search reaches.
 pub const PROCESS_MAPPINGS_MAX: usize = (1 << 14) - 1;
+/// Files whose mappings are found without having been told of.
+pub const FILES_MAX: usize = 16384;
 /// Processes that are known at a time.
 pub const PROCESSES_MAX: usize = 16384;
 /// Most frames of a user stack, and of a kernel's.
@@ -48,6 +50,15 @@ impl TableNumber {
     pub const NOT_YET: TableNumber = TableNumber(0);
     /// There is none: code that does not describe itself.
     pub const NONE: TableNumber = TableNumber(1);
+}
+
+/// A file, as the kernel tells files apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileId {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// Inode.
+    pub inode: u64,
 }
 
 /// Executable memory of a process.
@@ -88,6 +99,8 @@ pub struct Counts {
     pub from_idle: u64,
     /// Threads that nobody saw coming, only later: at a sample, or as they went.
     pub late: u64,
+    /// Mappings that nobody had told of, which were found out ([`Stacks::set_file`]).
+    pub learned: u64,
     /// Ends of walks, by the number of the reason.
     pub reasons: [u64; StopReason::ALL.len()],
 }
@@ -105,6 +118,7 @@ impl Counts {
         self.kernel_memo_hits += other.kernel_memo_hits;
         self.from_idle += other.from_idle;
         self.late += other.late;
+        self.learned += other.learned;
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, count)| *sum += count);
     }
 
@@ -341,6 +355,32 @@ impl Stacks {
     /// that are there stay.
     pub fn add_table(&mut self, parts: &TableParts<'_>) -> Result<TableNumber, BpfError> {
         self.tables.add(&self.program, parts)
+    }
+
+    /// Makes known how to unwind in a file, or in the kernel's own code for user mode (`None`): so stacks go
+    /// through it where a process has mapped it and that was not told yet. `bias`: stated addresses less
+    /// offsets in the file. Without [`FIND_VMA`] this has no effect.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: more than [`FILES_MAX`], for one.
+    pub fn set_file(
+        &self,
+        file: Option<FileId>,
+        bias: u64,
+        table: TableNumber,
+    ) -> Result<(), BpfError> {
+        self.program.set_file(file, bias, table)
+    }
+
+    /// Whether that has an effect: the kernel has [`FIND_VMA`].
+    pub fn finds_mappings(&self) -> bool {
+        self.program.finds_mappings
+    }
+
+    /// Takes that back.
+    pub fn remove_file(&self, file: FileId) {
+        self.program.remove_file(file);
     }
 
     /// Bytes that tables take.

@@ -34,6 +34,17 @@ const HELPERS: [(u32, KernelNeed); 4] = [
     (175, KernelNeed { what: "bpf_task_pt_regs", since: "5.15" }),
 ];
 const EXCHANGE: KernelNeed = KernelNeed { what: "atomic exchange in BPF programs", since: "5.12" };
+/// What programs find mappings by that nobody has told of. They do without.
+pub const FIND_VMA: KernelNeed = KernelNeed { what: "bpf_find_vma", since: "5.17" };
+/// Its number.
+const FIND_VMA_NUMBER: u32 = 180;
+
+/// Whether programs can find mappings by themselves.
+pub(super) fn finds_mappings() -> bool {
+    let _in_force = privilege::raise(&NEEDED);
+    ProgramType::PerfEvent.is_helper_supported(FIND_VMA_NUMBER).unwrap_or(false)
+}
+
 /// What this kernel lacks, found by trying; nothing where it cannot be tried.
 pub fn lacking() -> Vec<KernelNeed> {
     messages::listen();

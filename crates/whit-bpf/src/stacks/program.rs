@@ -14,7 +14,7 @@ use whit_sys::privilege;
 use super::channel::{self, Channels};
 use super::layout::{self, CHUNK_WORDS};
 use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
-use super::{MAPPINGS_MAX, Mapping, Part, StackOptions};
+use super::{FileId, MAPPINGS_MAX, Mapping, Part, StackOptions, TableNumber, needs};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
 use crate::messages;
@@ -36,6 +36,8 @@ pub(super) struct Program {
     wakes: Option<Link>,
     traces: Vec<Link>,
     followers: Vec<Link>,
+    /// The programs find mappings that nobody has told of.
+    pub(super) finds_mappings: bool,
     object: Object,
 }
 
@@ -52,9 +54,10 @@ impl Program {
         messages::listen();
         // libelf wants the object aligned, which memory of the heap is.
         let bytes = OBJECT.to_vec();
+        let finds_mappings = needs::finds_mappings();
         let load = || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
-            dimension(&mut open, options)?;
+            dimension(&mut open, options, finds_mappings)?;
             leave_out(&mut open, options);
             let _in_force = privilege::raise(&NEEDED);
             open.load()
@@ -65,6 +68,7 @@ impl Program {
             wakes: None,
             traces: Vec::new(),
             followers: Vec::new(),
+            finds_mappings,
             object,
         })
     }
@@ -179,6 +183,27 @@ impl Program {
             let _in_force = privilege::raise(&NEEDED);
             // It may never have been there.
             let _ = processes.delete(&pid.to_ne_bytes());
+        }
+    }
+
+    pub(super) fn set_file(
+        &self,
+        file: Option<FileId>,
+        bias: u64,
+        table: TableNumber,
+    ) -> Result<(), BpfError> {
+        let files = self.map("files")?;
+        let value = layout::file_table(bias, table);
+        let _in_force = privilege::raise(&NEEDED);
+        let told = files.update(&layout::file_key(file), &value, MapFlags::ANY);
+        told.map_err(refused("name a file to a BPF program"))
+    }
+
+    pub(super) fn remove_file(&self, file: FileId) {
+        if let Ok(files) = self.map("files") {
+            let _in_force = privilege::raise(&NEEDED);
+            // It may never have been there.
+            let _ = files.delete(&layout::file_key(Some(file)));
         }
     }
 
@@ -298,7 +323,11 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions) {
 }
 
 /// Gives the maps their sizes, before anything is loaded.
-fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libbpf_rs::Error> {
+fn dimension(
+    object: &mut OpenObject,
+    options: &StackOptions,
+    finds_mappings: bool,
+) -> Result<(), libbpf_rs::Error> {
     let ring_words = channel::words_for(options.channel_bytes);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -322,6 +351,7 @@ fn dimension(object: &mut OpenObject, options: &StackOptions) -> Result<(), libb
                     !options.memo,
                     options.perf_samples,
                     options.by_thread,
+                    finds_mappings,
                 ];
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));

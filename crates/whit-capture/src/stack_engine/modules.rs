@@ -1,6 +1,7 @@
 //! Binaries that processes map, and their tables: made by threads of their own, each binary once.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
+use whit_bpf::stacks::{FileId, Mapping, Stacks, TableNumber, TableParts};
 use whit_symbolize::{ElfImage, own_vdso};
 use whit_sys::{MappedFile, Waker};
-use whit_types::FileOffset;
+use whit_types::{BuildId, FileOffset};
 use whit_unwind::Bytes;
 use whit_unwind::table::UnwindTable;
 use whit_unwind_tables::{Origin, TableStore};
@@ -77,6 +78,40 @@ impl TableCounts {
     }
 }
 
+/// Files that the kernel's programs are told of by their numbers, and what was in them; `None` where the
+/// numbers do not tell binaries apart, as in subvolumes of btrfs.
+#[derive(Default, Debug)]
+struct Named(HashMap<FileId, Option<BuildId>>);
+
+/// What a file's numbers are to the programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Naming {
+    /// This file's.
+    New,
+    /// The same file's, by another path.
+    Again,
+    /// Several files'.
+    Ambiguous,
+}
+
+impl Named {
+    fn add(&mut self, file: FileId, build_id: Option<BuildId>) -> Naming {
+        match self.0.entry(file) {
+            Entry::Vacant(place) => {
+                place.insert(build_id);
+                Naming::New
+            }
+            Entry::Occupied(place) if build_id.is_some() && *place.get() == build_id => {
+                Naming::Again
+            }
+            Entry::Occupied(mut place) => {
+                place.insert(None);
+                Naming::Ambiguous
+            }
+        }
+    }
+}
+
 /// All binaries.
 #[derive(Debug)]
 pub(super) struct Modules {
@@ -84,6 +119,7 @@ pub(super) struct Modules {
     tasks: Option<Sender<Task>>,
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
+    named: Named,
     pub(super) counts: TableCounts,
 }
 
@@ -107,7 +143,8 @@ impl Modules {
             workers.push(thread.map_err(|source| CaptureError::Thread { source })?);
         }
         let counts = TableCounts::default();
-        Ok(Modules { known: HashMap::new(), tasks: Some(tasks), done, workers, counts })
+        let (known, named) = (HashMap::new(), Named::default());
+        Ok(Modules { known, tasks: Some(tasks), done, workers, named, counts })
     }
 
     /// What the kernel is to know of a process. Binaries that are new are set to work on.
@@ -182,10 +219,41 @@ impl Modules {
                     }
                 },
             };
+            if let Some(image) = &image {
+                self.tell_of(&backing, image, number, stacks);
+            }
             self.known.insert(backing.clone(), Module::Ready(image, number));
             settled.push(backing);
         }
         settled
+    }
+
+    /// Has stacks go through a binary from now on wherever a process maps it, before that is told.
+    fn tell_of(
+        &mut self,
+        backing: &Backing,
+        image: &ElfImage,
+        table: TableNumber,
+        stacks: &Mutex<Stacks>,
+    ) {
+        let Some(bias) = image.code_bias() else { return };
+        let stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Refused, the binary is known where its mappings are told.
+        let _ = match backing {
+            Backing::None => Ok(()),
+            Backing::Vdso => stacks.set_file(None, bias, table),
+            Backing::File { device, inode, .. } => {
+                let file = FileId { device: *device, inode: *inode };
+                match self.named.add(file, image.build_id()) {
+                    Naming::New => stacks.set_file(Some(file), bias, table),
+                    Naming::Again => Ok(()),
+                    Naming::Ambiguous => {
+                        stacks.remove_file(file);
+                        Ok(())
+                    }
+                }
+            }
+        };
     }
 }
 
@@ -242,5 +310,25 @@ fn open(backing: &Backing, pid: i32, roots: &Roots) -> Option<ElfImage> {
             let bytes = Bytes::new(MappedFile::map(&file).ok()?);
             ElfImage::from_bytes(Path::new(std::ffi::OsStr::from_bytes(path)), bytes).ok()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_name_one_binary_or_none() {
+        let mut named = Named::default();
+        let file = |inode| FileId { device: (8, 1), inode };
+        let id = |byte| BuildId::new(&[byte; 20]);
+        assert_eq!(named.add(file(1), id(1)), Naming::New);
+        assert_eq!(named.add(file(2), id(1)), Naming::New);
+        assert_eq!(named.add(file(1), id(1)), Naming::Again);
+        assert_eq!(named.add(file(1), id(2)), Naming::Ambiguous);
+        // Whichever of them comes again.
+        assert_eq!(named.add(file(1), id(1)), Naming::Ambiguous);
+        assert_eq!(named.add(file(3), None), Naming::New);
+        assert_eq!(named.add(file(3), None), Naming::Ambiguous);
     }
 }

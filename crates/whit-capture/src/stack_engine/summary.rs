@@ -146,6 +146,7 @@ impl fmt::Display for StackSummary {
             (self.expand.without_stacks, "samples of tracepoints without their stacks"),
             (self.sum(|of| of.kernel_failures), "stacks the kernel would not give"),
             (self.sum(|of| of.late), "threads whose coming the kernel hid"),
+            (self.sum(|of| of.learned), "mappings found before they were told of"),
             (self.follow.lost_records, "records of mappings lost"),
             (self.follow.refused, "descriptions of processes refused"),
             (self.follow.tables.refused, "tables refused"),

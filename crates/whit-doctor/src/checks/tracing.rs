@@ -134,11 +134,18 @@ fn engine(machine: &mut Machine, may_load: bool) -> Finding {
         return finding(what, Status::Absent, detail).with_remedy(elsewhere);
     }
     match machine.probe.load_engine() {
-        EngineTrial::Runs(instructions) => {
+        EngineTrial::Runs { instructions, without } => {
             let verified = instructions
                 .map(|count| format!("; the verifier looked at {count} instructions"))
                 .unwrap_or_default();
-            finding(what, Status::Ok, format!("unwinds stacks in the kernel{verified}"))
+            let later = without
+                .map(|need| {
+                    format!(
+                        "; the kernel lacks {need}: stacks of a process's first moments may be cut"
+                    )
+                })
+                .unwrap_or_default();
+            finding(what, Status::Ok, format!("unwinds stacks in the kernel{verified}{later}"))
         }
         EngineTrial::Lacks(needs) => {
             let detail = format!("the kernel lacks {}", needs.join(", "));

@@ -23,6 +23,8 @@ static const struct unwind_table *unwind_table(u32 number);
 static u64 unwind_rule(u32 number);
 static u32 unwind_word(u32 number);
 static int unwind_copy(void *to, u32 size, u64 from);
+struct unwind_state;
+static u32 unwind_learn(struct unwind_state *s, u64 address);
 
 #include "../../../whit-bpf/bpf/unwind.h"
 
@@ -53,6 +55,14 @@ static u64 unwind_rule(u32 number)
 static u32 unwind_word(u32 number)
 {
 	return number < words_count ? words[number] : 0;
+}
+
+/* All mappings are told of. */
+static u32 unwind_learn(struct unwind_state *s, u64 address)
+{
+	(void)s;
+	(void)address;
+	return 0;
 }
 
 static int unwind_copy(void *to, u32 size, u64 from)

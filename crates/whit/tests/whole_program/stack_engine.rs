@@ -529,6 +529,27 @@ fn of_many_short_processes_each_walk_ends_for_a_reason() {
     });
 }
 
+/// They have ended before whit hears of what they map: their stacks are complete nevertheless.
+#[test]
+fn short_processes_are_known_as_soon_as_they_run() {
+    /// Share of the walks that may be cut: the memory's lock is not to be had at every moment.
+    const CUT_MAX: f64 = 0.05;
+    check("short_processes_are_known_as_soon_as_they_run", || {
+        let (program, place) = (workload("spawn")?, Place::new());
+        let said = place.record(&program, &["--switch-events"], &["--iterations", "100"])?;
+        let doctor = text(whit().arg("doctor"));
+        if doctor.contains("the kernel lacks bpf_find_vma") {
+            return Err(Skip("mappings are found since Linux 5.17".to_owned()));
+        }
+        assert!(said.contains(" mappings found before they were told of"), "{said}");
+        let stacks = accounted(&place);
+        let count = |value: &Value| value.as_u64().expect("a count") as f64;
+        let share = count(&stacks["ended"]["no_process"]) / count(&stacks["walks"]);
+        assert!(share <= CUT_MAX, "{share}: {stacks}");
+        Ok(())
+    });
+}
+
 #[test]
 fn a_go_program_to_the_start_of_its_goroutines() {
     check("bpf_go", || {
