@@ -186,7 +186,8 @@ fn every_file_of_several_defines_its_stacks() {
             let output = place.recorder(&options, "10000")?.output().expect("run whit");
             let said = said(&output)?;
             let files: Vec<_> = std::fs::read_dir(folder.path()).expect("files").collect();
-            assert!(files.len() > 2, "{mode}: {} files: {said}", files.len());
+            // A file ends where the reader looks: beside others it may have a whole ring to take at once.
+            assert!(files.len() > 1, "{mode}: {} files: {said}", files.len());
             let (mut switches, mut without) = (0, 0);
             for file in files {
                 let file = file.expect("a file").path();
