@@ -31,13 +31,22 @@ fn options(children: bool, chains: &str, sort: &str) -> StdioOptions {
     StdioOptions { hists, ..StdioOptions::default() }
 }
 
+/// The lines that one of two reports alone has.
+fn only_here(mine: &[String], theirs: &[String]) -> String {
+    let without = |these: &[String], others: &[String]| {
+        these.iter().filter(|line| !others.contains(line)).cloned().collect::<Vec<_>>()
+    };
+    format!("mine alone {:#?}, perf's alone {:#?}", without(mine, theirs), without(theirs, mine))
+}
+
 /// Asserts that both reports have the same lines, but for the order of equally heavy branches of a
 /// call graph: perf's hangs on heap addresses where they lead to different binaries.
 fn assert_same(name: &str, mine: &[String], theirs: &[String]) {
+    let (mine_all, theirs_all) = (mine, theirs);
     let (mine, theirs) = (perf::blocks(mine), perf::blocks(theirs));
     let mut reordered = 0;
     for (mine, theirs) in mine.iter().zip(&theirs) {
-        assert_eq!(mine[0], theirs[0], "{name}");
+        assert_eq!(mine[0], theirs[0], "{name}; {}", only_here(mine_all, theirs_all));
         if mine != theirs {
             reordered += 1;
             assert_eq!(perf::branches(mine), perf::branches(theirs), "{name}: {}", mine[0]);
