@@ -64,11 +64,13 @@ failed_tests() {
 
 # run_again LOG: each test that failed there once more, alone; fails unless all of them pass.
 run_again() {
-    local tests count options name all=()
+    local tests count programs options name all=()
     tests=$(failed_tests "$1")
     count=$(awk '/^test result: / { n += $6 } END { print n + 0 }' "$1")
+    programs=$(grep -c '^error: test failed, to rerun pass `' "$1")
     # What did not build, or was killed, names no test.
-    [ -n "$tests" ] && [ "$(wc -l <<<"$tests")" = "$count" ] || return 1
+    [ -n "$tests" ] && [ "$(wc -l <<<"$tests")" = "$count" ] &&
+        [ "$(sed 's/ [^ ]*$//' <<<"$tests" | sort -u | wc -l)" = "$programs" ] || return 1
     while read -r options; do
         name=${options##* }
         # shellcheck disable=SC2086 # several words
