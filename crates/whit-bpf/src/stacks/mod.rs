@@ -373,14 +373,14 @@ impl Stacks {
         self.program.set_file(file, bias, table)
     }
 
-    /// Whether that has an effect: the kernel has [`FIND_VMA`].
-    pub fn finds_mappings(&self) -> bool {
-        self.program.finds_mappings
-    }
-
-    /// Takes that back.
+    /// Takes back what [`Stacks::set_file`] made known.
     pub fn remove_file(&self, file: FileId) {
         self.program.remove_file(file);
+    }
+
+    /// Whether [`Stacks::set_file`] has an effect: the kernel has [`FIND_VMA`].
+    pub fn finds_mappings(&self) -> bool {
+        self.program.finds_mappings
     }
 
     /// Bytes that tables take.
