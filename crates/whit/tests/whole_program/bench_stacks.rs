@@ -5,14 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::support::tools::{whit, workload};
+use crate::support::tools::{lacks_bpf, whit, workload};
 use crate::support::{Skip, check};
 
 /// Frames that must be the same once the recorder knows what the program has mapped. On a busy machine
 /// that takes some milliseconds.
 const LEAST_EQUAL: f64 = 0.99;
-/// What whit says where the kernel does not take its programs.
-const REFUSAL: &str = "BPF program";
 /// One recording at a time: the recorder must get a CPU.
 static RECORDING: Mutex<()> = Mutex::new(());
 /// Stacks of samples, and of context switches.
@@ -47,7 +45,7 @@ fn compare(program: &str, file: &str, moments: &Moments) -> Result<Value, Skip> 
             String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         match output.status.success() {
             true => Ok(printed),
-            false if printed.contains(REFUSAL) => Err(Skip(format!("no BPF here: {printed}"))),
+            false if lacks_bpf(&printed) => Err(Skip(format!("no BPF here: {printed}"))),
             false => panic!("{bench:?}: {printed}"),
         }
     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::stats::Stats;
-use crate::support::tools::{perf, text, whit, workload};
+use crate::support::tools::{lacks_bpf, perf, text, whit, workload};
 use crate::support::{Skip, check};
 
 /// Ways from the rings to the disk that treat records differently.
@@ -21,8 +21,6 @@ const MODES: [&str; 6] = [
     "--threads",
     "--threads --aio=2 -z --affinity=cpu",
 ];
-/// What whit says where the kernel does not take its programs.
-const REFUSAL: &str = "BPF program";
 /// Longer than anything takes here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -63,7 +61,7 @@ fn said(output: &Output) -> Result<String, Skip> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.success() {
         true => Ok(said),
-        false if said.contains(REFUSAL) => Err(Skip(format!("no BPF here: {}", said.trim()))),
+        false if lacks_bpf(&said) => Err(Skip(format!("no BPF here: {}", said.trim()))),
         false => panic!("{said}"),
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::script::{self, Sample};
-use crate::support::tools::{command, perf, record, text, whit, workload};
+use crate::support::tools::{command, lacks_bpf, perf, record, text, whit, workload};
 use crate::support::{Skip, check};
 
 /// Starts a program on CPU 1, says which process that is, and moves it to CPU 0.
@@ -60,7 +60,7 @@ fn a_program_that_began_on_another_has_its_name_and_symbols() {
             recorder.args(["sh", "-c", MOVE]).arg(&program).env("XDG_CACHE_HOME", dir.path());
             let output = recorder.output().expect("run whit");
             let said = String::from_utf8_lossy(&output.stderr);
-            if options == "--engine=bpf" && said.contains("BPF program") {
+            if options == "--engine=bpf" && lacks_bpf(&said) {
                 return Err(Skip(format!("no BPF here: {}", said.trim())));
             }
             assert!(output.status.success(), "{options}: {said}");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::script::{self, Sample};
-use crate::support::tools::{command, perf, text, whit, workload};
+use crate::support::tools::{command, lacks_bpf, perf, text, whit, workload};
 use crate::support::{Skip, check};
 
 /// A second or so of the deep programs: on a busy machine, tables may come a tenth of one late.
@@ -16,8 +16,6 @@ const DEEP_ITERATIONS: &str = "40000";
 const DEEP_RS_ITERATIONS: &str = "400000";
 /// Chains that must be whole, once the tables are there.
 const LEAST_WHOLE: f64 = 0.99;
-/// What whit says where the kernel does not take its programs.
-const REFUSAL: &str = "BPF program";
 
 /// A place for recordings and for the cache of unwind tables.
 struct Place(TempDir);
@@ -58,7 +56,7 @@ impl Place {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.success() {
             true => Ok((said, String::from_utf8_lossy(&output.stdout).into_owned())),
-            false if said.contains(REFUSAL) => Err(Skip(format!("no BPF here: {}", said.trim()))),
+            false if lacks_bpf(&said) => Err(Skip(format!("no BPF here: {}", said.trim()))),
             false => panic!("{recorder:?}: {said}"),
         }
     }
@@ -199,7 +197,7 @@ fn in_a_pid_namespace_of_its_own() {
         let output = recorder.args(["--iterations", "5000", "--threads", "4"]).output();
         let output = output.map_err(|error| Skip(format!("there is no unshare here: {error}")))?;
         let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("unshare failed") || said.contains(REFUSAL) {
+        if said.contains("unshare failed") || lacks_bpf(&said) {
             return Err(Skip(format!("no namespaces or no BPF here: {}", said.trim())));
         }
         assert!(output.status.success() && said.contains("; lost 0 "), "{said}");

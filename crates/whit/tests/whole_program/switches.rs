@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::tools::{perf, record, text, whit, workload};
+use crate::support::tools::{lacks_bpf, perf, record, text, whit, workload};
 use crate::support::{Skip, check};
 
 /// Context switches with their call stacks, as event of its own.
@@ -205,7 +205,7 @@ fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, 
     let said = String::from_utf8_lossy(&probe.stderr);
     match probe.status.success() {
         true => Ok(recorder()),
-        false if said.contains("BPF program") => Err(Skip(format!("no BPF here: {}", said.trim()))),
+        false if lacks_bpf(&said) => Err(Skip(format!("no BPF here: {}", said.trim()))),
         false => panic!("{said}"),
     }
 }
