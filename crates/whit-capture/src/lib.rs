@@ -40,6 +40,7 @@ mod pieces;
 mod pmi;
 pub mod processes;
 pub mod reader;
+mod record_clock;
 pub mod recording;
 pub mod registers;
 pub mod ring_set;

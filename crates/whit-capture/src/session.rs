@@ -44,6 +44,7 @@ mod metering;
 mod part;
 mod quota;
 mod readers;
+mod recorded_time;
 mod schedule;
 mod set_up;
 mod switch;
@@ -54,6 +55,7 @@ use drainer::{Drainer, News, NewsDesk, RunningDrainer, Shared};
 use metering::Metering;
 use part::Part;
 use quota::Quota;
+use recorded_time::RecordedTime;
 use schedule::{Schedule, Step, Stopwatch};
 use set_up::{Ready, SetUp};
 use synthesis::Prologue;
@@ -267,6 +269,7 @@ struct Session<'a> {
     workload: Option<Workload>,
     schedule: Schedule,
     enabled: Stopwatch,
+    recorded: RecordedTime,
     descriptions: Vec<EventDesc>,
     /// What is known of every output before it begins.
     features: Features,
@@ -329,6 +332,7 @@ impl<'a> Session<'a> {
             workload,
             schedule: Schedule::new(&Start::AtOnce, None, Instant::now()),
             enabled: Stopwatch::default(),
+            recorded: RecordedTime::new(options.clock),
             descriptions,
             features,
             build_ids: BuildIdCache::default(),
@@ -437,11 +441,7 @@ impl<'a> Session<'a> {
                 self.listener.notice(Notice::Enabled { after_ms });
             }
             Step::Disable { after_ms } => {
-                self.set_enabled(false, None);
-                if let Some(engine) = &mut self.engine {
-                    engine.switch_off();
-                }
-                self.enabled.stop(now);
+                self.switch_off(now);
                 self.listener.notice(Notice::Disabled { after_ms });
             }
             Step::Switch => return self.switch_output(),
@@ -488,9 +488,7 @@ impl<'a> Session<'a> {
     /// Switches on what does not switch itself on at the command's exec.
     fn switch_on(&mut self, now: Instant) -> Result<(), CaptureError> {
         self.enabled.start(now);
-        if let Some(engine) = &mut self.engine {
-            engine.switch_on()?;
-        }
+        self.switch_engine_on()?;
         for event in self.shared.events.iter() {
             let attr = &event.event.attr;
             let by_exec = attr.has(AttrFlags::ENABLE_ON_EXEC);
@@ -501,7 +499,22 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        self.recorded.start();
         Ok(())
+    }
+
+    fn switch_engine_on(&mut self) -> Result<(), CaptureError> {
+        self.engine.as_mut().map_or(Ok(()), StackEngine::switch_on)
+    }
+
+    /// Switches everything off but the sideband.
+    fn switch_off(&mut self, now: Instant) {
+        self.recorded.stop();
+        self.set_enabled(false, None);
+        if let Some(engine) = &mut self.engine {
+            engine.switch_off();
+        }
+        self.enabled.stop(now);
     }
 
     /// Switches events on or off: those of this name, or all of them but the side band. Says whether

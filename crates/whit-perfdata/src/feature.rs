@@ -50,6 +50,8 @@ impl Feature {
     pub const PMU_CAPS: Feature = Feature(31);
     /// whit's overhead ledger.
     pub const WHIT_LEDGER: Feature = Feature(224);
+    /// When switches and samples were recorded.
+    pub const WHIT_SPANS: Feature = Feature(225);
 }
 
 /// An event as a recording describes it.
@@ -111,6 +113,19 @@ pub struct ClockData {
     /// The same moment on the recording's clock.
     pub clock_ns: TimestampNs,
 }
+
+/// A stretch of time in which samples and context switches were recorded, both ends inclusive, on the
+/// recording's clock. Sideband may be older and newer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordedSpan {
+    /// All sources of samples and switches were on; zero where they were on before this output began.
+    pub from: TimestampNs,
+    /// All of them were still on; `u64::MAX` where they were on after this output ended.
+    pub to: TimestampNs,
+}
+
+/// Spans that are read from a recording.
+const MAX_SPANS: u64 = 1 << 16;
 
 /// An event group, by index of its leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -335,6 +350,25 @@ impl Features {
         self.set(Feature::BUILD_ID, out);
     }
 
+    /// WHIT_SPANS: when switches and samples were recorded, in the order in which it was stated.
+    pub fn recorded_spans(&self) -> Option<Vec<RecordedSpan>> {
+        let mut c = self.cursor(Feature::WHIT_SPANS)?;
+        let count = c.u64()?.min(MAX_SPANS);
+        (0..count)
+            .map(|_| Some(RecordedSpan { from: TimestampNs(c.u64()?), to: TimestampNs(c.u64()?) }))
+            .collect()
+    }
+
+    /// Sets WHIT_SPANS.
+    pub fn set_recorded_spans(&mut self, spans: &[RecordedSpan]) {
+        let mut out = (spans.len() as u64).to_le_bytes().to_vec();
+        for span in spans {
+            out.extend(span.from.0.to_le_bytes());
+            out.extend(span.to.0.to_le_bytes());
+        }
+        self.set(Feature::WHIT_SPANS, out);
+    }
+
     /// whit's ledger.
     pub fn ledger(&self) -> Option<Ledger> {
         Ledger::from_bytes(self.get(Feature::WHIT_LEDGER)?)
@@ -408,6 +442,9 @@ mod tests {
             path: "[kernel.kallsyms]".into(),
         };
         f.set_build_ids(&[entry.clone(), entry.clone()]);
+        let spans = [(3, 7), (9, u64::MAX)]
+            .map(|(from, to)| RecordedSpan { from: TimestampNs(from), to: TimestampNs(to) });
+        f.set_recorded_spans(&spans);
         assert_eq!(f.string(Feature::HOSTNAME).unwrap(), "host");
         assert_eq!(f.nr_cpus(), Some((2, 4)));
         assert_eq!(f.cmdline().unwrap(), ["whit", "record", "-g"]);
@@ -415,6 +452,7 @@ mod tests {
         assert_eq!(f.sample_time(), Some((TimestampNs(1), TimestampNs(2))));
         assert_eq!(f.group_desc().unwrap(), [group]);
         assert_eq!(f.build_ids(), [entry.clone(), entry]);
+        assert_eq!(f.recorded_spans().unwrap(), spans);
     }
 
     #[test]
@@ -426,5 +464,7 @@ mod tests {
         assert_eq!(f.cmdline(), None);
         f.set(Feature::EVENT_DESC, [0xff; 8].to_vec());
         assert_eq!(f.event_desc(), None);
+        f.set(Feature::WHIT_SPANS, [0xff; 40].to_vec());
+        assert_eq!(f.recorded_spans(), None);
     }
 }

@@ -27,8 +27,8 @@ impl Session<'_> {
 
     fn obey_one(&mut self, command: Command) -> Result<Option<End>, CaptureError> {
         match command {
-            Command::Enable(name) => self.command_enabled(true, name),
-            Command::Disable(name) => self.command_enabled(false, name),
+            Command::Enable(name) => self.command_enable(name)?,
+            Command::Disable(name) => self.command_disable(name),
             Command::Evlist(how) => {
                 let text = listing::list(&self.shared.events, how);
                 self.listener.notice(Notice::EventList { text });
@@ -40,12 +40,31 @@ impl Session<'_> {
         Ok(None)
     }
 
-    fn command_enabled(&mut self, on: bool, name: Option<String>) {
-        let found = self.set_enabled(on, name.as_deref());
+    fn command_enable(&mut self, name: Option<String>) -> Result<(), CaptureError> {
         if name.is_none() {
-            let now = Instant::now();
-            if on { self.enabled.start(now) } else { self.enabled.stop(now) }
+            self.enabled.start(Instant::now());
+            self.switch_engine_on()?;
         }
+        let found = self.set_enabled(true, name.as_deref());
+        if name.is_none() {
+            self.recorded.start();
+        }
+        self.answer(true, found, name);
+        Ok(())
+    }
+
+    fn command_disable(&mut self, name: Option<String>) {
+        let found = match &name {
+            None => {
+                self.switch_off(Instant::now());
+                true
+            }
+            Some(name) => self.set_enabled(false, Some(name)),
+        };
+        self.answer(false, found, name);
+    }
+
+    fn answer(&mut self, on: bool, found: bool, name: Option<String>) {
         self.listener.notice(match (found, name) {
             (false, Some(event)) => Notice::NoSuchEvent { event },
             (_, event) => Notice::EventsSwitched { event, on },

@@ -45,11 +45,7 @@ pub(super) struct Residue {
 impl Session<'_> {
     pub(super) fn finish(mut self, end: End) -> Result<Outcome, CaptureError> {
         let stopped = Instant::now();
-        self.enabled.stop(stopped);
-        self.set_enabled(false, None);
-        if let Some(engine) = &mut self.engine {
-            engine.switch_off();
-        }
+        self.switch_off(stopped);
         self.disable_side_band();
         let (mut end, mut failed) = match end {
             End::WriteFailed(error) => (None, Some(error)),
@@ -78,6 +74,7 @@ impl Session<'_> {
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }
+        self.part.state_spans(self.recorded.lap());
         let Session {
             part,
             options,

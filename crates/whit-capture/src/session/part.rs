@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use whit_perfdata::feature::{EventDesc, Features};
+use whit_perfdata::feature::{EventDesc, Features, RecordedSpan};
 
 use super::Bill;
 use super::metering::Mark;
@@ -61,6 +61,13 @@ impl Part {
             false => None,
         };
         Ok(Part { recording, main, output, features, bill, set_up_ns: 0, mark: Mark::default() })
+    }
+
+    /// Notes when samples and switches were recorded, where that is known.
+    pub(super) fn state_spans(&mut self, spans: Option<Vec<RecordedSpan>>) {
+        if let Some(spans) = spans {
+            self.features.set_recorded_spans(&spans);
+        }
     }
 
     /// Time since it began.

@@ -157,6 +157,7 @@ impl Session<'_> {
         let settled = settle(&mut part, &mut portions, &prologue, self.listener);
         let failed = failed.or(settled.err());
         let enabled = self.enabled.lap(now);
+        part.state_spans(self.recorded.lap());
         let ledger = self.ledger(&part, &portions, now, enabled, Residue::default());
         let closing = Closing { options: self.options, part, portions, ledger, failed };
         let (summary, failed) = closing.close(self.listener, &mut self.complete);

@@ -106,6 +106,57 @@ fn commands_go_with_parallel_asynchronous_compressed_streams() {
     controlled(&["--threads", "--aio", "-z", "--affinity=cpu"]);
 }
 
+/// Number of switches, with the recorded time in nanoseconds.
+fn switches(place: &Place) -> (u64, u64) {
+    let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
+    whit.args(["switches", "--json", "--kallsyms", "/dev/null", "-i"]).arg(place.path("out"));
+    let output = whit.output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    let total = &json["total"];
+    (number(&total["sync_count"]) + number(&total["preempt_count"]), number(&json["recorded_ns"]))
+}
+
+/// The programs that record switches are no events, but are switched on and off with them.
+#[test]
+fn switches_are_recorded_while_events_are_enabled() {
+    whit_testing::check("switches_are_recorded_while_events_are_enabled", || {
+        for engine in ["--engine=ring", "--engine=bpf"] {
+            let place = Place::new();
+            let mut channel = Channel::make(&place);
+            let fixed = ["-D", "-1", "--control", "fifo:ctl,ack", "-o", "out", "--switch-events"];
+            let sleeps = "while :; do sleep 0.001; done";
+            let command = [engine, "-e", "cpu-clock", "--", "sh", "-c", sleeps];
+            let whit = place.start(&[&fixed[..], &command].concat());
+            wait_for_command(&whit, "sh");
+            let mut on = std::time::Duration::ZERO;
+            for _ in 0..2 {
+                let begin = std::time::Instant::now();
+                channel.ask("enable");
+                burn();
+                channel.ask("disable");
+                on += begin.elapsed();
+                burn();
+            }
+            channel.ask("stop");
+            let output = whit.wait_with_output().unwrap();
+            if engine == "--engine=bpf" && stderr(&output).contains("BPF program") {
+                return Err(whit_testing::Skip("BPF programs are refused here".to_owned()));
+            }
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            let (switches, recorded_ns) = switches(&place);
+            assert!(switches > 0, "{engine}");
+            // Both halves, and not the time between.
+            let least_ns = 2 * 60_000_000;
+            assert!(
+                (least_ns..=on.as_nanos() as u64).contains(&recorded_ns),
+                "{recorded_ns} {on:?}"
+            );
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn events_are_on_within_ranges_of_time() {
     let place = Place::new();
