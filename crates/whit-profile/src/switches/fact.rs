@@ -14,6 +14,10 @@ pub(crate) enum Source {
     Tracepoint,
 }
 
+impl Source {
+    pub(crate) const COUNT: usize = 2;
+}
+
 /// Sources that have told of one thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Witnesses(u8);
@@ -139,6 +143,20 @@ pub(crate) enum Fact {
     Fork { pid: Pid, tid: Tid },
     /// It ended.
     Exit,
+}
+
+impl Fact {
+    /// True where this was recorded only because samples or switches were: sideband may be older.
+    pub(super) fn proves_recording(&self) -> bool {
+        match self {
+            Fact::Out { .. }
+            | Fact::In { .. }
+            | Fact::SwitchStack { .. }
+            | Fact::Sample(_)
+            | Fact::Wake(_) => true,
+            Fact::Running | Fact::Fork { .. } | Fact::Exit => false,
+        }
+    }
 }
 
 /// A fact, and where and when.

@@ -3,45 +3,91 @@
 use super::fact::{Fact, Source, Statement, Wake};
 use super::interval::{Misfits, Sink, Task};
 use super::losses::Losses;
+use super::recorded_spans::{LeftSpan, Moment, RecordedSpans};
 use super::ring_losses::RecordedCpus;
 use super::thread::{Step, Thread};
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
+/// The thread on a CPU, as far as records say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Occupant {
+    /// Nothing has happened there since recording began.
+    #[default]
+    Unseen,
+    /// This one, or the idle task.
+    Thread(Tid),
+    /// The last thread there has left.
+    Nobody,
+}
+
+/// A CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// The running thread by each source: a thread that is no more switches out without its number, and
+    /// one source may be through with a switch that the other has yet to report.
+    current: [Option<Tid>; Source::COUNT],
+    occupant: Occupant,
+}
+
 /// The interval logic.
 #[derive(Debug)]
 pub(crate) struct Intervals<'l> {
     losses: &'l Losses,
-    cpus: RecordedCpus,
+    recorded_cpus: RecordedCpus,
     ins_are_told: bool,
-    first_time: Option<TimestampNs>,
+    spans: RecordedSpans,
     threads: FxHashMap<Tid, Thread>,
-    /// Who runs where, as each source has told: a thread that is no more switches out without its
-    /// number, and one source may be through with a switch of which the other has yet to tell.
-    current: FxHashMap<(CpuId, Source), Tid>,
+    cpus: FxHashMap<CpuId, Cpu>,
     misfits: Misfits,
     last_time: TimestampNs,
+    totals: RecordedTotals,
+}
+
+/// How much could be recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct RecordedTotals {
+    /// Time in which switches were recorded, gaps left out.
+    pub(crate) recorded_ns: u64,
+    /// CPUs that records name.
+    pub(crate) nr_cpus: usize,
+    /// The first and the last moment of that time.
+    pub(crate) span: Option<(TimestampNs, TimestampNs)>,
 }
 
 impl<'l> Intervals<'l> {
-    /// Of other CPUs than `cpus`, who runs there is not told. `ins_are_told` where no thread of the recording comes onto a CPU without a statement.
-    pub(crate) fn new(losses: &'l Losses, cpus: RecordedCpus, ins_are_told: bool) -> Intervals<'l> {
+    /// Runs on other CPUs than `cpus` are not recorded. `ins_are_told` where each switch-in of a recorded
+    /// thread has a statement.
+    pub(crate) fn new(
+        losses: &'l Losses,
+        cpus: RecordedCpus,
+        ins_are_told: bool,
+        spans: RecordedSpans,
+    ) -> Intervals<'l> {
         Intervals {
             losses,
-            cpus,
+            recorded_cpus: cpus,
             ins_are_told,
-            first_time: None,
+            spans,
             threads: FxHashMap::default(),
-            current: FxHashMap::default(),
+            cpus: FxHashMap::default(),
             misfits: Misfits::default(),
             last_time: TimestampNs(0),
+            totals: RecordedTotals::default(),
         }
     }
 
     /// Takes the next statement; of one thread, they come in order of time.
     pub(crate) fn take(&mut self, statement: &Statement, sink: &mut impl Sink) {
+        while let Some(left) = self.spans.leave_before(statement.time) {
+            self.end_span(left, sink);
+        }
+        let is_proof = statement.fact.proves_recording();
+        if self.spans.moment(statement.time, is_proof) == Moment::Unrecorded {
+            self.outside(statement);
+            return;
+        }
         self.last_time = self.last_time.max(statement.time);
-        let first_time = *self.first_time.get_or_insert(statement.time);
         match statement.fact {
             Fact::Wake(wake) if wake.is_new => self.first_wake(statement, wake, sink),
             Fact::Wake(wake) => {
@@ -57,22 +103,76 @@ impl<'l> Intervals<'l> {
         let tid = match statement.fact {
             // Who it is, only the CPU tells.
             Fact::Out { source, .. } if statement.tid.0 < 0 => {
-                let current = statement.cpu.and_then(|cpu| self.current.get(&(cpu, source)));
-                let Some(tid) = current else { return };
-                *tid
+                let cpu = statement.cpu.and_then(|cpu| self.cpus.get(&cpu));
+                let Some(tid) = cpu.and_then(|cpu| cpu.current[source as usize]) else { return };
+                tid
             }
             _ => statement.tid,
         };
-        if !self.cpus.has(statement.cpu) {
+        if !self.recorded_cpus.has(statement.cpu) {
             self.elsewhere(tid, statement);
             return;
         }
-        // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
-        // what was recorded.
-        if tid.0 > 0 && !matches!(statement.fact, Fact::Wake(_)) {
-            self.step(tid, statement, first_time, sink);
+        if !matches!(statement.fact, Fact::Wake(_)) {
+            let was_unseen = self.occupy(tid, statement, sink);
+            // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
+            // what was recorded.
+            if tid.0 > 0 {
+                self.step(tid, statement, was_unseen, sink);
+            }
         }
         self.follow_cpu(tid, statement);
+    }
+
+    /// Sideband of a time in which switches were not recorded. Numbers of threads may pass to others.
+    fn outside(&mut self, statement: &Statement) {
+        match statement.fact {
+            Fact::Fork { tid, .. } => _ = self.threads.remove(&tid),
+            Fact::Exit => _ = self.threads.remove(&statement.tid),
+            _ => {}
+        }
+    }
+
+    /// Switches are not recorded any more: which threads run and wait is not known from here on.
+    fn end_span(&mut self, left: LeftSpan, sink: &mut impl Sink) {
+        let Some(begin) = left.begin else { return };
+        let mut threads: Vec<_> = self.threads.drain().map(|(_, thread)| thread).collect();
+        threads.sort_unstable_by_key(|thread| thread.task.tid);
+        for mut thread in threads {
+            let misfits = &mut self.misfits;
+            let mut step = Step { losses: self.losses, misfits, thread: &mut thread, sink };
+            step.finish(left.end);
+        }
+        let totals = &mut self.totals;
+        totals.recorded_ns = totals.recorded_ns.saturating_add(left.end.since(begin));
+        totals.nr_cpus = totals.nr_cpus.max(self.cpus.len());
+        totals.span = Some((totals.span.map_or(begin, |(first, _)| first), left.end));
+        self.cpus.clear();
+    }
+
+    /// Puts a thread on the CPU that the statement names. The thread that was there before has left, and
+    /// where no switch-out says so, its run is certain only until it was last seen. Gives whether the CPU
+    /// had not been seen before.
+    fn occupy(&mut self, tid: Tid, statement: &Statement, sink: &mut impl Sink) -> bool {
+        let Some(id) = statement.cpu else { return true };
+        let cpu = self.cpus.entry(id).or_default();
+        // The second source of a switch-out speaks of a thread that has left already.
+        let may_have_left = !matches!(statement.fact, Fact::In { .. });
+        if may_have_left
+            && (self.threads.get(&tid).is_some_and(Thread::has_left)
+                || (tid.0 <= 0 && cpu.occupant != Occupant::Unseen))
+        {
+            return false;
+        }
+        let before = std::mem::replace(&mut cpu.occupant, Occupant::Thread(tid));
+        if let Occupant::Thread(other) = before
+            && other != tid
+            && let Some(thread) = self.threads.get_mut(&other)
+        {
+            let misfits = &mut self.misfits;
+            Step { losses: self.losses, misfits, thread, sink }.miss_out(id);
+        }
+        before == Occupant::Unseen
     }
 
     /// What happens on a CPU that is not recorded is no run of anybody; but who ends there never comes back.
@@ -87,8 +187,16 @@ impl<'l> Intervals<'l> {
     fn follow_cpu(&mut self, tid: Tid, statement: &Statement) {
         let Some(cpu) = statement.cpu else { return };
         match statement.fact {
-            Fact::In { source } => _ = self.current.insert((cpu, source), tid),
-            Fact::Out { source, .. } => _ = self.current.remove(&(cpu, source)),
+            Fact::In { source } => {
+                self.cpus.entry(cpu).or_default().current[source as usize] = Some(tid);
+            }
+            Fact::Out { source, .. } => {
+                let cpu = self.cpus.entry(cpu).or_default();
+                cpu.current[source as usize] = None;
+                if cpu.occupant == Occupant::Thread(tid) {
+                    cpu.occupant = Occupant::Nobody;
+                }
+            }
             _ => {}
         }
     }
@@ -97,11 +205,12 @@ impl<'l> Intervals<'l> {
         &mut self,
         tid: Tid,
         statement: &Statement,
-        first_time: TimestampNs,
+        cpu_was_unseen: bool,
         sink: &mut impl Sink,
     ) {
         let task = Task { pid: statement.pid, tid };
-        let since = self.ins_are_told.then_some(first_time);
+        // One thread at most has been on a CPU since recording began.
+        let since = self.spans.begin().filter(|_| self.ins_are_told && cpu_was_unseen);
         let thread = self.threads.entry(tid).or_insert_with(|| Thread::new(task, since));
         if statement.pid.0 >= 0 {
             thread.task.pid = statement.pid;
@@ -134,15 +243,11 @@ impl<'l> Intervals<'l> {
     }
 
     /// The recording ends.
-    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> Misfits {
-        let mut threads: Vec<_> = self.threads.drain().map(|(_, thread)| thread).collect();
-        threads.sort_unstable_by_key(|thread| thread.task.tid);
-        for mut thread in threads {
-            let misfits = &mut self.misfits;
-            let mut step = Step { losses: self.losses, misfits, thread: &mut thread, sink };
-            step.finish(self.last_time);
-        }
-        self.misfits
+    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> (Misfits, RecordedTotals) {
+        let end = self.spans.end().unwrap_or(self.last_time);
+        let left = LeftSpan { begin: self.spans.begin(), end };
+        self.end_span(left, sink);
+        (self.misfits, self.totals)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::switches::losses::{LossWindow, RingLoss};
 use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use whit_perfdata::feature::RecordedSpan;
 use whit_types::Pid;
 
 const RECORD: Source = Source::Record;
@@ -62,12 +63,26 @@ fn tell(losses: &[RingLoss], statements: &[Statement]) -> (Kept, Misfits) {
 }
 
 fn tell_with(losses: &[RingLoss], statements: &[Statement], ins_are_told: bool) -> (Kept, Misfits) {
+    let (kept, misfits, _) = tell_in(losses, statements, ins_are_told, None);
+    (kept, misfits)
+}
+
+/// With the spans that the recorder states.
+fn tell_in(
+    losses: &[RingLoss],
+    statements: &[Statement],
+    ins_are_told: bool,
+    spans: Option<&[(u64, u64)]>,
+) -> (Kept, Misfits, RecordedTotals) {
     let losses = Losses::new(losses);
-    let mut intervals = Intervals::new(&losses, RecordedCpus::Any, ins_are_told);
+    let span =
+        |&(from, to): &(u64, u64)| RecordedSpan { from: TimestampNs(from), to: TimestampNs(to) };
+    let spans = RecordedSpans::new(spans.map(|spans| spans.iter().map(span).collect()), None);
+    let mut intervals = Intervals::new(&losses, RecordedCpus::Any, ins_are_told, spans);
     let mut kept = Kept::default();
     statements.iter().for_each(|statement| intervals.take(statement, &mut kept));
-    let misfits = intervals.finish(&mut kept);
-    (kept, misfits)
+    let (misfits, totals) = intervals.finish(&mut kept);
+    (kept, misfits, totals)
 }
 
 fn ended(time: u64, trust: Trust) -> WaitEnd {
@@ -122,7 +137,7 @@ fn two_sources_tell_of_one_switch() {
     let (kept, misfits) = tell(
         &[],
         &[
-            said(10, 0, 7, Fact::Running),
+            said(10, 0, 7, Fact::Sample(stack(1))),
             said(20, 0, 7, traced),
             said(21, 0, 7, Fact::SwitchStack { stack: stack(3), state: Some(TaskState(1)) }),
             said(22, 0, 7, out(RECORD, WaitKind::Sync)),
@@ -135,7 +150,7 @@ fn two_sources_tell_of_one_switch() {
     assert_eq!(only.end, ended(30, Trust::Whole));
     assert_eq!(misfits, Misfits::default());
     // It ran before it was seen: at least so long.
-    assert_eq!(kept.runs[0], (7, Some(0), 10, 20, vec![], Trust::Whole, true));
+    assert_eq!(kept.runs[0], (7, Some(0), 10, 20, vec![1], Trust::Whole, true));
 }
 
 #[test]
@@ -165,9 +180,9 @@ fn what_is_missing_is_told_and_not_filled_in() {
 fn who_runs_at_the_beginning_has_run_since() {
     let statements = [
         said(5, 1, 9, Fact::In { source: RECORD }),
-        said(10, 0, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
+        said(10, 2, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
         said(20, 0, 7, out(RECORD, WaitKind::Sync)),
-        said(30, 0, 8, out(RECORD, WaitKind::Sync)),
+        said(30, 3, 8, out(RECORD, WaitKind::Sync)),
         said(40, 0, 7, Fact::In { source: RECORD }),
     ];
     let of = |kept: &Kept, tid| {
@@ -184,6 +199,85 @@ fn who_runs_at_the_beginning_has_run_since() {
     assert_eq!(of(&kept, 7), [(40, 40, true)]);
 }
 
+fn runs_of(kept: &Kept, tid: i32) -> Vec<(u64, u64, Trust, bool)> {
+    let runs = kept.runs.iter().filter(|run| run.0 == tid);
+    runs.map(|run| (run.2, run.3, run.5, run.6)).collect()
+}
+
+/// The BPF engine writes sideband for seconds before it records switches.
+#[test]
+fn sideband_from_before_the_recording_is_nobodys_time_on_a_cpu() {
+    let fork = |tid| Fact::Fork { pid: Pid(6), tid: Tid(tid) };
+    let statements = [
+        said(10, 0, 6, fork(8)),
+        said(20, 1, 6, fork(9)),
+        said(25, 1, 9, Fact::Exit),
+        said(1000, 0, 6, Fact::Sample(stack(0))),
+        said(1010, 1, 8, Fact::Sample(stack(0))),
+        said(1020, 0, 6, out(RECORD, WaitKind::Sync)),
+        said(1100, 1, 8, Fact::Running),
+        said(1200, 0, 6, Fact::Exit),
+    ];
+    let whole = Trust::Whole;
+    for (spans, begin, end) in [(None, 1000, 1200), (Some(&[(990, 1150)][..]), 990, 1150)] {
+        let (kept, _, totals) = tell_in(&[], &statements, true, spans);
+        assert_eq!(runs_of(&kept, 6), [(begin, 1020, whole, true)]);
+        // Made before recording began, it is a thread like any other.
+        assert_eq!(runs_of(&kept, 8), [(begin, end, whole, true)]);
+        assert_eq!(runs_of(&kept, 9), []);
+        assert_eq!(totals.span, Some((TimestampNs(begin), TimestampNs(end))));
+        assert_eq!((totals.recorded_ns, totals.nr_cpus), (end - begin, 2));
+    }
+}
+
+#[test]
+fn intervals_end_where_recording_pauses() {
+    let statements = [
+        said(110, 0, 6, Fact::In { source: RECORD }),
+        said(120, 1, 7, out(RECORD, WaitKind::Sync)),
+        // Sideband goes on in the pause.
+        said(250, 0, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
+        said(320, 0, 6, out(RECORD, WaitKind::Preempt)),
+        said(330, 1, 7, Fact::In { source: RECORD }),
+        said(340, 1, 7, out(RECORD, WaitKind::Sync)),
+    ];
+    let (kept, misfits, totals) = tell_in(&[], &statements, true, Some(&[(100, 200), (300, 400)]));
+    let whole = Trust::Whole;
+    assert_eq!(runs_of(&kept, 6), [(110, 200, whole, true), (300, 320, whole, true)]);
+    assert_eq!(runs_of(&kept, 7), [(100, 120, whole, true), (330, 340, whole, false)]);
+    let open = |until| WaitEnd::Open { until: TimestampNs(until) };
+    let waits: Vec<_> = kept.switches.iter().map(|it| (it.task.tid.0, it.out.0, it.end)).collect();
+    assert_eq!(waits, [(7, 120, open(200)), (6, 320, open(400)), (7, 340, open(400))]);
+    assert_eq!(misfits, Misfits::default());
+    assert_eq!((totals.recorded_ns, totals.nr_cpus), (200, 2));
+}
+
+#[test]
+fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(10, 0, 6, Fact::In { source: RECORD }),
+            said(20, 0, 6, Fact::Sample(stack(0))),
+            // Neither the end of this run nor the idle task's beginning was recorded.
+            said(50, 0, 7, Fact::Sample(stack(0))),
+            said(60, 0, 7, out(RECORD, WaitKind::Sync)),
+            said(70, 0, 6, out(RECORD, WaitKind::Sync)),
+            said(80, 1, 7, Fact::In { source: RECORD }),
+            // It moved without a word.
+            said(90, 0, 7, Fact::Sample(stack(0))),
+            said(95, 0, 7, out(RECORD, WaitKind::Sync)),
+        ],
+    );
+    let (whole, lossy) = (Trust::Whole, Trust::Lossy);
+    assert_eq!(runs_of(&kept, 6), [(10, 20, lossy, false)]);
+    assert_eq!(
+        runs_of(&kept, 7),
+        [(50, 60, whole, true), (80, 80, lossy, false), (90, 95, whole, true)]
+    );
+    assert_eq!(misfits.missing_outs, 2);
+}
+
 #[test]
 fn the_last_switch_of_a_thread_is_no_wait() {
     let fork = Fact::Fork { pid: Pid(7), tid: Tid(7) };
@@ -196,11 +290,11 @@ fn the_last_switch_of_a_thread_is_no_wait() {
             said(25, 0, -1, out(RECORD, WaitKind::Preempt)),
             said(30, 0, -1, Fact::In { source: RECORD }),
             said(31, 0, -1, out(RECORD, WaitKind::Sync)),
-            said(40, 0, 6, fork),
+            said(40, 1, 6, fork),
             said(50, 0, 7, Fact::In { source: RECORD }),
             // Recorded per process, nothing comes after the exit.
             said(60, 0, 7, Fact::Exit),
-            said(70, 0, 6, Fact::Sample(stack(0))),
+            said(70, 1, 6, Fact::Sample(stack(0))),
         ],
     );
     assert_eq!(kept.switches, []);
@@ -258,7 +352,7 @@ fn a_new_thread_waits_for_its_first_run() {
         let (kept, misfits) = tell(
             &[],
             &[
-                said(5, 0, 7, Fact::In { source }),
+                said(5, 2, 7, Fact::In { source }),
                 said(10, 1, 6, Fact::Fork { pid: Pid(6), tid: Tid(8) }),
                 said(12, 1, 6, wake(8, true)),
                 // Nobody wakes it again before it has run.
@@ -315,7 +409,7 @@ fn a_first_run_whose_beginning_is_missing() {
 fn nobody_runs_on_a_cpu_that_is_not_recorded() {
     let losses = Losses::default();
     let cpus = RecordedCpus::Only([CpuId(0)].into_iter().collect());
-    let mut intervals = Intervals::new(&losses, cpus, true);
+    let mut intervals = Intervals::new(&losses, cpus, true, RecordedSpans::new(None, None));
     let mut kept = Kept::default();
     for statement in [
         said(10, 1, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
@@ -329,9 +423,10 @@ fn nobody_runs_on_a_cpu_that_is_not_recorded() {
     ] {
         intervals.take(&statement, &mut kept);
     }
-    let misfits = intervals.finish(&mut kept);
+    let (misfits, _) = intervals.finish(&mut kept);
     let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
-    assert_eq!(runs, [(8, 20, 30), (7, 10, 50)]);
+    // Thread 8 was on that CPU first.
+    assert_eq!(runs, [(8, 20, 30)]);
     let waits: Vec<_> = kept.switches.iter().map(|switch| switch.task.tid.0).collect();
     assert_eq!((waits, misfits.exits), (vec![7], 1));
 }
@@ -555,11 +650,22 @@ proptest! {
         }
     }
 
-    /// Any statements whatever: no panic, and no thread's intervals overlap.
+    /// Any statements whatever: no panic, no thread's intervals overlap, and no CPU runs two threads at once
+    /// or any outside of the time that is recorded.
     #[test]
     fn any_statements_are_taken(
         all in prop::collection::vec((0u64..50, 0u32..3, -1i32..4, 0u8..9, any::<bool>()), 0..100),
+        spans in prop::option::of(prop::collection::vec((0u64..30, 0u64..30), 0..3)),
     ) {
+        let mut from = 0;
+        let spans = spans.map(|spans| {
+            let span = |(gap, length): &(u64, u64)| {
+                let begin = from + gap;
+                from = begin + length + 1;
+                (begin, begin + length)
+            };
+            spans.iter().map(span).collect::<Vec<_>>()
+        });
         let mut statements: Vec<_> = all.iter().map(|(time, cpu, tid, fact, flag)| {
             let source = if *flag { RECORD } else { TRACE };
             let kind = if *flag { WaitKind::Sync } else { WaitKind::Preempt };
@@ -576,7 +682,16 @@ proptest! {
             said(*time, *cpu, *tid, fact)
         }).collect();
         statements.sort_by_key(|statement| statement.time);
-        let (kept, _) = tell_with(&[], &statements, all.len() % 2 == 0);
+        let ins_are_told = all.len() % 2 == 0;
+        let (kept, _, totals) = tell_in(&[], &statements, ins_are_told, spans.as_deref());
+        let mut by_cpu: BTreeMap<Option<u32>, Vec<(u64, u64)>> = BTreeMap::new();
+        kept.runs.iter().for_each(|run| by_cpu.entry(run.1).or_default().push((run.2, run.3)));
+        for spans in by_cpu.values_mut() {
+            spans.sort_unstable();
+            prop_assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
+        }
+        let total: u64 = kept.runs.iter().map(|run| run.3 - run.2).sum();
+        prop_assert!(total <= totals.nr_cpus as u64 * totals.recorded_ns);
         let mut spans: BTreeMap<i32, Vec<(u64, u64)>> = BTreeMap::new();
         for run in &kept.runs {
             prop_assert!(run.2 <= run.3);

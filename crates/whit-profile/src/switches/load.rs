@@ -8,9 +8,10 @@
 use super::decode::{Decoder, Job};
 use super::fact::StackRef;
 use super::finish::Trees;
-use super::intervals::Intervals;
+use super::intervals::{Intervals, RecordedTotals};
 use super::losses::{LossWindow, Losses, RingLoss};
 use super::model::Switches;
+use super::recorded_spans::RecordedSpans;
 use super::ring_losses::RecordedCpus;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
@@ -77,24 +78,24 @@ pub fn load(
         wanted.max_stretches,
     );
     let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
-    let mut intervals = Intervals::new(&losses, cpus, switches.sources.records);
+    let spans = RecordedSpans::new(recording.features.recorded_spans(), prepared.time);
+    let mut intervals = Intervals::new(&losses, cpus, switches.sources.records, spans);
     let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let fill = |job: &mut Job| {
         records.next_batch(&mut job.records)?;
         Ok(!job.records.is_empty())
     };
-    let span = &mut switches.span;
     let take = |job: &mut Job| {
         for statement in &job.statements {
-            let (first, last) = span.unwrap_or((statement.time, statement.time));
-            *span = Some((first.min(statement.time), last.max(statement.time)));
             intervals.take(statement, &mut totals);
         }
         Ok::<_, LoadError>(())
     };
     let decoder = |number| Decoder::new(number, recording, options, &prepared, &roles);
     let parts = in_turn(options.threads, decoder, fill, take)?;
-    switches.misfits = intervals.finish(&mut totals);
+    let (misfits, recorded) = intervals.finish(&mut totals);
+    (switches.misfits, switches.span) = (misfits, recorded.span);
+    switches.recorded_ns = recorded.recorded_ns;
     let disordered = records.disordered();
     let mut trees = Trees::merge(parts);
     let raw = super::finish::take_apart(totals, &mut trees);
@@ -108,11 +109,39 @@ pub fn load(
     let (mut profile, ()) =
         crate::finish::finish_with(recording, options, prepared, sums, &stops, name);
     profile.warnings.extend(roles.problems);
+    profile.warnings.extend(cpu_time_problem(recording, &switches, recorded));
     if disordered > 0 {
         let text = crate::describe::DISORDERED_SAMPLES;
         profile.warnings.push(format!("{disordered} {text}"));
     }
     Ok((profile, switches))
+}
+
+/// CPU clocks and the recorder's own differ by microseconds: times that are only this much beyond a bound,
+/// in parts of the bound, do not contradict it.
+const CLOCK_TOLERANCE: u64 = 1000;
+
+/// A warning where threads took more CPU time than there was, which no recording can truly say.
+fn cpu_time_problem(
+    recording: &Recording,
+    switches: &Switches,
+    recorded: RecordedTotals,
+) -> Option<String> {
+    let of_machine = recording.features.nr_cpus().map_or(0, |(online, _)| online as usize);
+    let nr_cpus = of_machine.max(recorded.nr_cpus).max(1) as u64;
+    let there_was = recorded.recorded_ns.saturating_mul(nr_cpus);
+    let taken = switches.rows.iter().fold(0u64, |sum, row| {
+        sum.saturating_add(row.sums.cpu_ns).saturating_add(row.sums.lossy_cpu_ns)
+    });
+    (taken > there_was.saturating_add(there_was / CLOCK_TOLERANCE)).then(|| {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        format!(
+            "CPU times are wrong: threads took {:.3} s, but {nr_cpus} CPUs had {:.3} s while switches \
+             were recorded (the recording contradicts itself: please report it)",
+            seconds(taken),
+            seconds(there_was),
+        )
+    })
 }
 
 /// What rings lost, and what the recorder could not write: of that, nobody knows the time.

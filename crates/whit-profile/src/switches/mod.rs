@@ -16,6 +16,7 @@ mod load;
 mod losses;
 mod model;
 mod phase;
+mod recorded_spans;
 mod ring_losses;
 mod roles;
 mod sums;

@@ -28,8 +28,11 @@ pub struct Switches {
     pub misfits: Misfits,
     /// When records were lost, on any CPU.
     pub loss_windows: Vec<LossWindow>,
-    /// First and last statement of the recording; absent without any.
+    /// The first and the last moment at which switches were recorded; absent where they never were.
     pub span: Option<(TimestampNs, TimestampNs)>,
+    /// How long switches were recorded between these moments, in nanoseconds: pauses (`--delay`, commands
+    /// of the control channel) are left out.
+    pub recorded_ns: u64,
 }
 
 /// What a recording has that tells of switches.

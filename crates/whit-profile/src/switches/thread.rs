@@ -66,6 +66,11 @@ impl Thread {
         self.phase = Phase::Waiting(WaitState { switch, witnesses });
     }
 
+    /// It was on a CPU, and left it.
+    pub(super) fn has_left(&self) -> bool {
+        matches!(self.phase, Phase::Waiting(_)) && !self.is_new()
+    }
+
     /// It ended where nobody looked. Of one that is said to run, its switch-out is missing.
     pub(super) fn exit_unseen(&mut self, time: TimestampNs) {
         if !matches!(self.phase, Phase::Running(_)) {
@@ -98,6 +103,10 @@ pub(super) struct Step<'a, S> {
 impl<S: Sink> Step<'_, S> {
     pub(super) fn take(&mut self, statement: &Statement) {
         let Statement { time, cpu, fact, .. } = *statement;
+        if matches!(fact, Fact::In { .. }) {
+            // It comes now: it has not run since the beginning.
+            self.thread.since = None;
+        }
         if !self.thread.has_spoken {
             let has_not_run = matches!(self.thread.phase, Phase::Unknown) || self.thread.is_new();
             if has_not_run && fact == (Fact::In { source: Source::Tracepoint }) {
@@ -133,6 +142,7 @@ impl<S: Sink> Step<'_, S> {
     /// The run that goes on at this time; `None` where the thread is known to wait.
     fn is_running(&mut self, cpu: Option<CpuId>, time: TimestampNs) -> Option<&mut RunState> {
         self.miss_first_run();
+        self.miss_move(cpu);
         if matches!(self.thread.phase, Phase::Unknown) {
             let from = self.thread.since.unwrap_or(time);
             self.begin_run(cpu, from, Witnesses::default());
@@ -152,6 +162,36 @@ impl<S: Sink> Step<'_, S> {
             && let Phase::Waiting(wait) = std::mem::replace(&mut self.thread.phase, Phase::Unknown)
         {
             self.miss_end(wait);
+        }
+    }
+
+    /// It is on another CPU than it was, and has not left that one.
+    fn miss_move(&mut self, cpu: Option<CpuId>) {
+        if let Phase::Running(run) = &self.thread.phase
+            && let (Some(before), Some(now)) = (run.cpu, cpu)
+            && before != now
+        {
+            self.miss_out(before);
+        }
+    }
+
+    /// Another thread runs where this one did, or this one elsewhere: its switch-out is missing. The run
+    /// ends where it was last seen.
+    pub(super) fn miss_out(&mut self, cpu: CpuId) {
+        self.thread.heard_of.take_if(|(_, heard_on)| *heard_on == Some(cpu));
+        match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            Phase::Running(run) if run.cpu == Some(cpu) => {
+                self.thread.since = None;
+                let last = run.last;
+                match self.thread.exited {
+                    Some(exited) => self.end_run(run, exited.max(last), Trust::Whole),
+                    None => {
+                        self.misfits.missing_outs += 1;
+                        self.end_run(run, last, Trust::Lossy);
+                    }
+                }
+            }
+            phase => self.thread.phase = phase,
         }
     }
 
@@ -177,6 +217,7 @@ impl<S: Sink> Step<'_, S> {
     }
 
     fn switch_out(&mut self, source: Source, mut switch: Switch) {
+        self.miss_move(switch.cpu);
         if self.thread.since.is_some() {
             self.is_running(switch.cpu, switch.out);
         }
@@ -186,14 +227,7 @@ impl<S: Sink> Step<'_, S> {
                     switch.stack = run.switch_stack;
                 }
                 switch.state = switch.state.or(run.switch_state);
-                let moved = matches!((run.cpu, switch.cpu), (Some(a), Some(b)) if a != b);
-                if moved {
-                    self.misfits.missing_outs += 1;
-                    let last = run.last;
-                    self.end_run(run, last, Trust::Lossy);
-                } else {
-                    self.end_run(run, switch.out, Trust::Whole);
-                }
+                self.end_run(run, switch.out, Trust::Whole);
             }
             Phase::Waiting(mut wait) if !wait.witnesses.has(source) => {
                 wait.witnesses.add(source);
@@ -209,6 +243,7 @@ impl<S: Sink> Step<'_, S> {
     }
 
     fn switch_in(&mut self, source: Source, cpu: Option<CpuId>, time: TimestampNs) {
+        self.miss_move(cpu);
         match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
             Phase::Running(mut run) if !run.is_open && !run.witnesses.has(source) => {
                 run.witnesses.add(source);

@@ -92,6 +92,7 @@ pub(crate) fn profile() -> (Profile, Switches) {
         rows,
         timeline: Timeline { stretches, grain_ns: 64_000, max_stretches: 23 },
         span: Some((TimestampNs(BEGIN), TimestampNs(BEGIN + 110 * MS))),
+        recorded_ns: 110 * MS,
         ..Switches::default()
     };
     (builder.profile, switches)

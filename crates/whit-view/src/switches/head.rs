@@ -32,13 +32,12 @@ pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
     ] {
         told_by.extend(is_there.then_some(name));
     }
-    let span = switches.span.map_or(0, |(first, last)| last.since(first));
     let mut lines = vec![format!(
         "Context switches: {} ({} sync, {} preemption) in {}, told by {}",
         total.count(),
         total.sync_count,
         total.preempt_count,
-        duration(span),
+        duration(switches.recorded_ns),
         told_by.join(", "),
     )];
     if total.new_count > 0 {

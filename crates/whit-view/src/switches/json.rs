@@ -8,7 +8,7 @@
 //! {
 //!   "format": "whit-switches", "version": 1,
 //!   "sources": { "switch_records", "sched_switch", "stacks", "wakeups", "samples": event | null },
-//!   "span_ns": [first, last] | null,
+//!   "span_ns": [first, last] | null, "recorded_ns",
 //!   "total": SUMS,
 //!   "threads": [ { "pid", "tid", "comm", "sums": SUMS } ],
 //!   "functions": [ { "name", "dso" } ],
@@ -106,6 +106,7 @@ fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions
         "version": VERSION,
         "sources": sources(profile, switches),
         "span_ns": switches.span.map(|(first, last)| [first.0, last.0]),
+        "recorded_ns": switches.recorded_ns,
         "total": sums(&total),
         "threads": profile.threads.iter().zip(&threads).map(thread).collect::<Vec<_>>(),
         "rows": rows,

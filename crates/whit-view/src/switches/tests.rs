@@ -114,6 +114,7 @@ fn recorded() -> (Profile, Switches) {
         misfits: Misfits { missing_ins: 1, ..Misfits::default() },
         loss_windows: vec![LossWindow { from: TimestampNs(5), to: TimestampNs(6) }],
         span: Some((TimestampNs(1_000_000_000), TimestampNs(3_000_000_000))),
+        recorded_ns: 2_000_000_000,
         ..Switches::default()
     };
     (profile, switches)

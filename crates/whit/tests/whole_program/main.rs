@@ -15,6 +15,7 @@ mod golden;
 mod packed;
 mod parity;
 mod recorded;
+mod recorded_time;
 mod script_fields;
 mod some_cpus;
 mod stack_engine;
