@@ -1,6 +1,7 @@
 //! What a user should hear while recording: everything that was asked for and could not be had.
 
 use std::fmt;
+use std::time::Duration;
 
 use whit_sys::Errno;
 
@@ -58,6 +59,8 @@ pub enum Notice {
     CpuGone { cpu: i32 },
     /// Kernel addresses are hidden.
     KernelAddressesHidden,
+    /// Mappings of processes are missing: reading them took too long. The first of them, and how many.
+    MappingsCut { pid: i32, lines: usize, processes: usize, timeout: Duration },
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -198,6 +201,20 @@ impl fmt::Display for Notice {
                 "kernel addresses are hidden: kernel samples will have no symbols (show them: \
                  sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1, or run as root)"
             ),
+            Notice::MappingsCut { pid, lines, processes, timeout } => {
+                write!(f, "mappings of process {pid}")?;
+                if let Some(more @ 1..) = processes.checked_sub(1) {
+                    write!(f, " and {more} more")?;
+                }
+                write!(
+                    f,
+                    " are missing: reading /proc/{pid}/maps took longer than {} ms and ended after \
+                     {lines} lines; functions in the other mappings have no names, and stacks end \
+                     there (allow more time: --proc-map-timeout {})",
+                    timeout.as_millis(),
+                    (timeout.as_millis() * 10).max(10_000),
+                )
+            }
             Notice::RegistersAdded => write!(
                 f,
                 "unwinding needs the instruction, stack and frame pointers: added to --user-regs"

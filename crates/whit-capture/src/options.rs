@@ -99,8 +99,9 @@ pub struct ExtraFields {
     pub identifier: bool,
 }
 
-/// perf's time for reading the mappings of one process.
-pub const MAPS_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time for reading the mappings of one process. A hundred thousand take some 0.1 s on a quiet machine. Events
+/// are off meanwhile, so the time costs the recorded programs nothing; perf's 500 ms cut them on busy machines.
+pub const MAPS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Records for what existed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -568,6 +568,7 @@ impl<'a> Session<'a> {
             Some(sink) => sink,
             None => &mut self.drainers[0].sink,
         };
-        prologue.write(sink, self.listener)
+        self.part.cut_processes = prologue.write(sink, self.listener)?;
+        Ok(())
     }
 }

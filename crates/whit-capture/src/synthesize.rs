@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
 use whit_perfdata::encode::RecordEncoder;
@@ -36,8 +36,6 @@ const CHUNK_BYTES: usize = 256 * 1024;
 const CHUNKS_WAITING: usize = 16;
 /// Namespaces in the order of the kernel's indices (`NET_NS_INDEX`, …).
 const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
-/// `PERF_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT`: perf warns of such a process.
-const MAPS_TIMED_OUT: u16 = 1 << 12;
 /// Mapping lines between two looks at the clock.
 const LINES_PER_LOOK: usize = 64;
 /// The kernel's process id in records.
@@ -58,6 +56,36 @@ pub struct Synthesizer<'a> {
     pub namespaces: bool,
     /// What is written, and by whom.
     pub what: Synthesis,
+    /// Where processes are noted whose mappings took too long.
+    pub cut: &'a CutProcesses,
+}
+
+/// A process whose mappings were not read to the end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CutProcess {
+    /// Process.
+    pub pid: i32,
+    /// Lines of `/proc/PID/maps` that were read.
+    pub lines: usize,
+}
+
+/// Processes whose mappings were not read to the end.
+#[derive(Debug, Default)]
+pub struct CutProcesses(Mutex<Vec<CutProcess>>);
+
+impl CutProcesses {
+    fn note(&self, pid: i32, lines: usize) {
+        // A thread that panics leaves a whole list behind.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(CutProcess { pid, lines });
+    }
+
+    /// By process.
+    pub fn take(self) -> Vec<CutProcess> {
+        let mut all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.sort_unstable();
+        all
+    }
 }
 
 impl Synthesizer<'_> {
@@ -166,10 +194,11 @@ impl Synthesizer<'_> {
             let Some(map) = MapsLine::parse(&line) else { continue };
             let readable = map.protection & flag::PROT_READ != 0;
             if map.is_executable() || (self.data_mappings && readable) || is_late {
-                let bits = if is_late { misc::USER | MAPS_TIMED_OUT } else { misc::USER };
+                let bits = if is_late { misc::USER | misc::PROC_MAP_TIMEOUT } else { misc::USER };
                 self.mapping(out, pid, bits, &map);
             }
             if is_late {
+                self.cut.note(pid, number);
                 return;
             }
         }
@@ -293,6 +322,7 @@ mod tests {
             data_mappings: false,
             namespaces: false,
             what: Synthesis::default(),
+            cut: Box::leak(Box::default()),
         }
     }
 
@@ -360,6 +390,10 @@ mod tests {
         std::fs::write(dir.path().join("10/maps"), lines).unwrap();
         let at_once = Synthesis { maps_timeout: std::time::Duration::ZERO, ..all };
         assert_eq!(count(at_once, false).len(), 4 + LINES_PER_LOOK);
+        let cut = CutProcesses::default();
+        let mut out = Vec::new();
+        Synthesizer { what: at_once, cut: &cut, ..synthesizer(&roots) }.process(&mut out, 10);
+        assert_eq!(cut.take(), [CutProcess { pid: 10, lines: LINES_PER_LOOK }]);
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct Ledger {
     pub stall_ns: u64,
     /// Records that were taken from rings and could not be written; part of `lost_records`.
     pub unwritten_records: u64,
+    /// Processes whose mappings were not read to the end when recording began: that took too long.
+    pub cut_processes: u64,
     /// Interrupts of the PMU.
     pub pmi: PmiLedger,
     /// The recorder's BPF programs.
@@ -197,6 +199,8 @@ impl Ledger {
         ];
         fields.extend(self.stacks.ended.iter_mut().map(|walks| walks as &mut dyn Field));
         fields.push(&mut self.bpf.timed_ns);
+        fields.push(&mut self.cut_processes);
+        fields.push(&mut self.stacks.unknown_mappings);
         fields
     }
 

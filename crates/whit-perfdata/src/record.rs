@@ -130,6 +130,8 @@ pub mod misc {
     pub const COMM_EXEC: u16 = 1 << 13;
     /// FORK: made up for a process that already ran; its maps are not copies of its parent's.
     pub const FORK_EXEC: u16 = 1 << 13;
+    /// MMAP: the last that was read of its process: reading `/proc/PID/maps` took too long.
+    pub const PROC_MAP_TIMEOUT: u16 = 1 << 12;
     /// MMAP: a mapping without execute permission.
     pub const MMAP_DATA: u16 = 1 << 13;
     /// SWITCH: the thread leaves the CPU.

@@ -161,6 +161,7 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<S
             scan.deferred_chains
         ));
     }
+    warnings.extend(scan.cut_maps.warning());
     warnings.extend(unsplit_groups(recording, scan));
     let epochs_cut = prepared.model.epochs_cut();
     if epochs_cut > 0 {

@@ -21,6 +21,7 @@ mod block_order;
 mod branch_chain;
 mod chain;
 mod counts;
+mod cut_maps;
 mod describe;
 mod dso_table;
 mod finish;

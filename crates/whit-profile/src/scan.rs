@@ -4,6 +4,7 @@
 //! command names, not with the number of samples.
 
 use crate::counts::{Skipped, TypeCounts};
+use crate::cut_maps::CutMaps;
 use crate::load::LoadError;
 use crate::paused::{Apart, RingTimes};
 use crate::progress::Progress;
@@ -121,6 +122,8 @@ pub(crate) struct Scan {
     pub(crate) orphan_samples: Skipped,
     pub(crate) malformed: Skipped,
     pub(crate) deferred_chains: u64,
+    /// Processes whose mappings the recorder did not read to the end.
+    pub(crate) cut_maps: CutMaps,
     /// When rings lost records, where switches are looked for.
     pub(crate) ring_losses: Vec<RingLoss>,
     /// The CPUs of which it is told who runs there, likewise.
@@ -213,6 +216,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         orphan_samples: Skipped::default(),
         malformed: Skipped::default(),
         deferred_chains: 0,
+        cut_maps: CutMaps::default(),
         ring_losses: Vec::new(),
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
         warnings: Vec::new(),
@@ -233,6 +237,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         loss.paused_ns = loss.paused_ns.saturating_add(new.paused_ns);
         loss.rings += new.rings;
         loss.truncated_bytes += new.truncated_bytes;
+        scan.cut_maps.add(part.cut_maps);
         scan.wrapped.add(part.wrapped);
         scan.ring_losses.extend(part.ring_losses);
         scan.recorded_cpus.add(part.recorded_cpus);
@@ -260,6 +265,7 @@ struct StreamScan {
     lost_samples_by_event: Vec<u64>,
     orphan_samples: Skipped,
     malformed: Skipped,
+    cut_maps: CutMaps,
     wrapped: RecordCounts,
     ring_losses: Vec<RingLoss>,
     recorded_cpus: RecordedCpus,
@@ -282,6 +288,7 @@ struct StreamScanner<'e> {
     lost_samples_by_event: Vec<u64>,
     orphan_samples: Skipped,
     malformed: Skipped,
+    cut_maps: CutMaps,
     warnings: Vec<String>,
     /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
@@ -314,6 +321,7 @@ impl<'e> StreamScanner<'e> {
             lost_samples_by_event: vec![0; events.len()],
             orphan_samples: Skipped::default(),
             malformed: Skipped::default(),
+            cut_maps: CutMaps::default(),
             warnings: Vec::new(),
             last_time: None,
             ring_times: RingTimes::new(events, apart),
@@ -372,6 +380,7 @@ impl<'e> StreamScanner<'e> {
             lost_samples_by_event: self.lost_samples_by_event,
             orphan_samples: self.orphan_samples,
             malformed: self.malformed,
+            cut_maps: self.cut_maps,
             wrapped: reader.record_counts(),
             ring_losses,
             recorded_cpus,
@@ -460,6 +469,9 @@ impl<'e> StreamScanner<'e> {
             return;
         };
         let id = self.events.parse_id_trailer(record.body);
+        if let SideBand::Mmap(map) = &side_band {
+            self.cut_maps.see(record.header, map.pid);
+        }
         match side_band {
             SideBand::Lost { lost, .. } => {
                 let loss = &mut self.loss;

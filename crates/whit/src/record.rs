@@ -235,7 +235,7 @@ pub(crate) struct RecordArgs {
     /// Threads that read what existed before
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     num_thread_synthesize: Option<usize>,
-    /// Most time for the mappings of one process, in milliseconds (default: 500)
+    /// Most time for reading the mappings of one process, in milliseconds (default: 10000)
     #[arg(long, value_name = "MS")]
     proc_map_timeout: Option<u64>,
     /// Check the command line and end

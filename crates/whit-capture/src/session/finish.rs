@@ -263,6 +263,7 @@ impl Session<'_> {
             stalls: written(|w| w.stalls),
             stall_ns: written(|w| w.stall_ns),
             unwritten_records,
+            cut_processes: part.cut_processes,
             pmi,
             bpf,
             // What the engine did, it enters itself once it has ended.
@@ -300,7 +301,8 @@ pub(super) fn settle(
     if prologue.options.synthesis.at_end
         && let Some(main) = main_sink(part, portions)
     {
-        result = prologue.write(main, listener);
+        let written = prologue.write(main, listener);
+        result = written.map(|cut_processes| part.cut_processes = cut_processes);
     }
     for sink in part.main.iter_mut().chain(portions.iter_mut().map(|portion| &mut portion.sink)) {
         result = result.and(sink.finish());

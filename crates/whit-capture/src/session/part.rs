@@ -24,6 +24,8 @@ pub(super) struct Part {
     /// When it began.
     pub(super) bill: Bill,
     pub(super) set_up_ns: u64,
+    /// Processes whose mappings were not read to the end.
+    pub(super) cut_processes: u64,
     /// What was metered before it began.
     pub(super) mark: Mark,
 }
@@ -60,7 +62,16 @@ impl Part {
             }
             false => None,
         };
-        Ok(Part { recording, main, output, features, bill, set_up_ns: 0, mark: Mark::default() })
+        Ok(Part {
+            recording,
+            main,
+            output,
+            features,
+            bill,
+            set_up_ns: 0,
+            cut_processes: 0,
+            mark: Mark::default(),
+        })
     }
 
     /// Notes when samples and switches were recorded, where that is known.

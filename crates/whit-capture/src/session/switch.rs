@@ -97,7 +97,7 @@ impl Session<'_> {
         };
         let main = part.main.as_mut().or(sinks.first_mut());
         if let Some(main) = main {
-            prologue.write(main, self.listener).map_err(|error| error.0)?;
+            part.cut_processes = prologue.write(main, self.listener).map_err(|error| error.0)?;
         }
         Ok(sinks)
     }

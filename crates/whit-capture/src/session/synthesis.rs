@@ -13,7 +13,7 @@ use crate::options::RecordOptions;
 use crate::processes::{self, Status};
 use crate::roots::Roots;
 use crate::stream::{Sink, SinkError, StreamSink};
-use crate::synthesize::Synthesizer;
+use crate::synthesize::{CutProcesses, Synthesizer};
 use crate::target::{Plan, Target};
 
 /// The command's name until it execs.
@@ -33,13 +33,15 @@ pub(super) struct Prologue<'a> {
 }
 
 impl Prologue<'_> {
-    /// Writes them into the stream behind the header.
+    /// Writes them into the stream behind the header. Gives the number of processes whose mappings were not
+    /// read to the end.
     pub(super) fn write(
         &self,
         sink: &mut StreamSink,
         listener: &mut dyn Listener,
-    ) -> Result<(), SinkError> {
+    ) -> Result<u64, SinkError> {
         let options = self.options;
+        let cut = CutProcesses::default();
         let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
         let synthesizer = Synthesizer {
             roots: self.roots,
@@ -48,6 +50,7 @@ impl Prologue<'_> {
             data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
             namespaces: options.namespaces,
             what: options.synthesis,
+            cut: &cut,
         };
         let mut out = Vec::new();
         self.kernel(&synthesizer, &mut out, listener);
@@ -59,7 +62,17 @@ impl Prologue<'_> {
         }
         sink.records(&out)?;
         synthesizer.processes(&self.existing(listener), sink)?;
-        sink.flush()
+        sink.flush()?;
+        let cut = cut.take();
+        if let Some(first) = cut.first() {
+            listener.notice(Notice::MappingsCut {
+                pid: first.pid,
+                lines: first.lines,
+                processes: cut.len(),
+                timeout: options.synthesis.maps_timeout,
+            });
+        }
+        Ok(cut.len() as u64)
     }
 
     fn kernel(

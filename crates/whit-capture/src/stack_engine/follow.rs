@@ -41,8 +41,12 @@ pub struct FollowCounts {
     pub table_bytes: u64,
     /// Records that found no room, so that mappings may be missing.
     pub lost_records: u64,
-    /// Descriptions of processes that found no room.
+    /// Descriptions of processes that the kernel side could not hold.
     pub refused: u64,
+    /// Executable mappings beyond the number that is kept of a process.
+    pub unknown_mappings: u64,
+    /// Records of processes beyond the number that is kept.
+    pub unknown_processes: u64,
 }
 
 /// What a process is going to map by the exec that it waits for; what it has mapped so far does not
@@ -152,6 +156,8 @@ impl Follower {
             }
         }
         self.counts.tables = self.modules.counts;
+        self.counts.unknown_mappings = self.model.unknown_mappings();
+        self.counts.unknown_processes = self.model.beyond;
         let table_bytes = self.lock().table_bytes() as u64;
         self.counts.table_bytes = table_bytes;
         self.counts

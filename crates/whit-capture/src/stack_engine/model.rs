@@ -1,6 +1,6 @@
 //! What processes have mapped, as far as unwinding needs it, from records of perf and `/proc`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use whit_perfdata::record::{MappedFileId, Mmap, SideBand};
 use whit_types::{Pid, TimestampNs};
@@ -31,10 +31,24 @@ pub(super) struct Mapped {
     since: TimestampNs,
 }
 
+impl Mapped {
+    /// Whether `next` goes on where this ends, in memory and in what stands behind it.
+    fn goes_on(&self, start: u64, next: u64, other: &Mapped) -> bool {
+        let offset = self.file_offset.wrapping_add(next.wrapping_sub(start));
+        self.end == next
+            && self.backing == other.backing
+            && (self.backing == Backing::None || offset == other.file_offset)
+    }
+}
+
 /// The mappings of one process by their first address, without overlap.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Space {
     mapped: BTreeMap<u64, Mapped>,
+    /// First addresses of those that no file describes: the first to go where there are too many.
+    nameless: BTreeSet<u64>,
+    /// Mappings that were left out.
+    beyond: u64,
 }
 
 impl Space {
@@ -48,9 +62,41 @@ impl Space {
             return;
         }
         self.cut(start, new.end);
-        if self.mapped.len() < MAPPINGS_MAX {
-            self.mapped.insert(start, new);
+        let before = self.mapped.range_mut(..start).next_back();
+        if let Some((from, before)) = before
+            && before.goes_on(*from, start, &new)
+        {
+            (before.end, before.since) = (new.end, before.since.max(new.since));
+            return;
         }
+        if self.mapped.len() >= MAPPINGS_MAX {
+            self.beyond += 1;
+            let Some(least) = self.nameless.first().copied() else { return };
+            if new.backing == Backing::None {
+                return;
+            }
+            self.remove(least);
+        }
+        self.put(start, new);
+    }
+
+    fn put(&mut self, start: u64, mapped: Mapped) {
+        if mapped.backing == Backing::None {
+            self.nameless.insert(start);
+        }
+        self.mapped.insert(start, mapped);
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Mapped> {
+        self.nameless.remove(&start);
+        self.mapped.remove(&start)
+    }
+
+    /// Forgets those that are not wanted.
+    fn retain(&mut self, is_wanted: impl Fn(&Mapped) -> bool) {
+        let unwanted: Vec<u64> =
+            self.iter().filter(|(_, mapped)| !is_wanted(mapped)).map(|(start, _)| start).collect();
+        unwanted.into_iter().for_each(|start| _ = self.remove(start));
     }
 
     fn cut(&mut self, start: u64, end: u64) {
@@ -62,13 +108,13 @@ impl Space {
             .map(|(from, _)| *from)
             .collect();
         for from in touched {
-            let Some(old) = self.mapped.remove(&from) else { continue };
+            let Some(old) = self.remove(from) else { continue };
             if old.end > end {
                 let file_offset = old.file_offset.wrapping_add(end - from);
-                self.mapped.insert(end, Mapped { file_offset, ..old.clone() });
+                self.put(end, Mapped { file_offset, ..old.clone() });
             }
             if from < start {
-                self.mapped.insert(from, Mapped { end: start, ..old });
+                self.put(from, Mapped { end: start, ..old });
             }
         }
     }
@@ -84,6 +130,7 @@ pub(super) struct Model {
     ended: HashSet<i32>,
     /// Records of processes beyond the limit.
     pub(super) beyond: u64,
+    beyond_of_ended: u64,
 }
 
 impl Model {
@@ -143,8 +190,14 @@ impl Model {
     /// first, from another CPU.
     fn exec(&mut self, pid: Pid, time: TimestampNs) {
         if let Some(space) = self.space(pid) {
-            space.mapped.retain(|_, mapped| mapped.since >= time);
+            space.retain(|mapped| mapped.since >= time);
         }
+    }
+
+    /// Mappings that were left out of the processes that are known now, or were when they ended.
+    pub(super) fn unknown_mappings(&self) -> u64 {
+        let known: u64 = self.spaces.values().map(|space| space.beyond).sum();
+        known + self.beyond_of_ended
     }
 
     /// The processes that changed since the last call.
@@ -171,7 +224,7 @@ impl Model {
         let gone: Vec<i32> = self.ended.iter().copied().filter(|pid| !exists(*pid)).collect();
         for pid in &gone {
             self.ended.remove(pid);
-            self.spaces.remove(pid);
+            self.beyond_of_ended += self.spaces.remove(pid).map_or(0, |space| space.beyond);
             self.changed.remove(pid);
         }
         gone
@@ -191,7 +244,12 @@ mod tests {
             start: Avma(start),
             len_bytes,
             page_offset,
-            file_id: MappedFileId::Inode { major: 1, minor: 2, inode: 3, generation: 0 },
+            file_id: MappedFileId::Inode {
+                major: 1,
+                minor: 2,
+                inode: if path == b"//anon" { 0 } else { 3 },
+                generation: 0,
+            },
             protection: PROT_EXEC,
             flags: 2,
             path,
@@ -220,6 +278,57 @@ mod tests {
         assert_eq!(ranges(&model, 7).len(), 2);
         assert_eq!(model.take_changed(), [7]);
         assert!(model.take_changed().is_empty());
+    }
+
+    /// Just-in-time compilers and `mprotect` leave rows of mappings that are one.
+    #[test]
+    fn mappings_that_follow_each_other_are_one() {
+        let mut model = Model::default();
+        for page in 0..40_000 {
+            let anonymous = mmap(7, 0x1000 * page, 0x1000, 0, b"//anon");
+            model.record(&anonymous, TimestampNs(1));
+            let start = 0x7000_0000_0000 + 0x1000 * page;
+            model.record(&mmap(7, start, 0x1000, 0x1000 * page, b"/lib/a"), TimestampNs(1));
+        }
+        model.record(&mmap(7, 0x7100_0000_0000, 0x1000, 0, b"/lib/a"), TimestampNs(1));
+        model.record(&mmap(7, 0x7100_0000_1000, 0x1000, 0, b"/lib/a"), TimestampNs(1));
+        let (end, long) = (0x1000 * 40_000, 0x7000_0000_0000 + 0x1000 * 40_000);
+        assert_eq!(
+            ranges(&model, 7),
+            [
+                (0, end, 0),
+                (0x7000_0000_0000, long, 0),
+                (0x7100_0000_0000, 0x7100_0000_1000, 0),
+                (0x7100_0000_1000, 0x7100_0000_2000, 0),
+            ]
+        );
+        assert_eq!(model.unknown_mappings(), 0);
+    }
+
+    #[test]
+    fn beyond_the_bound_files_go_before_memory_without_one() {
+        let mut model = Model::default();
+        let count = MAPPINGS_MAX as u64 + 100;
+        for index in 0..count {
+            model.record(&mmap(7, 0x2000 * index, 0x1000, 0, b"//anon"), TimestampNs(1));
+        }
+        assert_eq!(model.unknown_mappings(), 100);
+        let library = 0x7000_0000_0000;
+        model.record(&mmap(7, library, 0x1000, 0, b"/lib/a"), TimestampNs(1));
+        assert_eq!((ranges(&model, 7).len(), model.unknown_mappings()), (MAPPINGS_MAX, 101));
+        assert!(model.get(7).unwrap().iter().any(|(start, _)| start == library));
+        for index in 1..count {
+            let start = library + 0x2000 * index;
+            model.record(&mmap(7, start, 0x1000, 0, b"/lib/a"), TimestampNs(1));
+        }
+        assert_eq!(ranges(&model, 7).len(), MAPPINGS_MAX);
+        assert!(model.get(7).unwrap().iter().all(|(_, mapped)| mapped.backing != Backing::None));
+        let task =
+            Task { pid: Pid(7), parent_pid: Pid(1), tid: Tid(7), parent_tid: Tid(1), time: 0 };
+        model.record(&SideBand::Exit(task), TimestampNs(2));
+        let before = model.unknown_mappings();
+        assert_eq!(model.sweep(|_| false), [7]);
+        assert_eq!(model.unknown_mappings(), before);
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl StackSummary {
             cached_tables: tables.cached,
             without_table: tables.without,
             refused_tables: tables.refused,
+            unknown_mappings: self.follow.unknown_mappings,
             rows: tables.rows,
             rules: tables.rules,
             table_bytes: self.follow.table_bytes,
@@ -149,6 +150,8 @@ impl fmt::Display for StackSummary {
             (self.sum(|of| of.learned), "mappings found before they were told of"),
             (self.follow.lost_records, "records of mappings lost"),
             (self.follow.refused, "descriptions of processes refused"),
+            (self.follow.unknown_mappings, "mappings beyond the bound of a process"),
+            (self.follow.unknown_processes, "records of processes beyond their bound"),
             (self.follow.tables.refused, "tables refused"),
         ] {
             if count > 0 {

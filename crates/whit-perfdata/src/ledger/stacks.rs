@@ -20,6 +20,8 @@ pub struct StackLedger {
     pub without_table: u64,
     /// Tables that found no room in the kernel.
     pub refused_tables: u64,
+    /// Executable mappings beyond the number that the kernel side holds of a process.
+    pub unknown_mappings: u64,
     /// Rows of all tables.
     pub rows: u64,
     /// Distinct rules, table by table.

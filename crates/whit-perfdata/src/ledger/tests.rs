@@ -125,12 +125,14 @@ fn kernel_side_fields_stand_where_the_format_says() {
             cached_tables: 5,
             without_table: 6,
             refused_tables: 7,
+            unknown_mappings: 30,
             rows: 8,
             rules: 9,
             table_bytes: 10,
             build_ns: 11,
             ended: std::array::from_fn(|number| 12 + number as u64),
         },
+        cut_processes: 29,
         ..Ledger::default()
     };
     let bytes = ledger.to_bytes();
@@ -139,7 +141,7 @@ fn kernel_side_fields_stand_where_the_format_says() {
     assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
     let stacks: Vec<u8> = (30..57).map(word).collect();
     assert_eq!(stacks, (1..=27).collect::<Vec<u8>>());
-    assert_eq!(word(57), 28);
-    assert_eq!(bytes.len(), 8 + 58 * 8 + 8);
+    assert_eq!((word(57), word(58), word(59)), (28, 29, 30));
+    assert_eq!(bytes.len(), 8 + 60 * 8 + 8);
     assert_eq!(ledger.pmi.average_ns(), 1);
 }

@@ -64,13 +64,20 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
             duration(ledger.paused_ns),
             format!("{:.2}% data loss", percent(ledger.paused_ns, ledger.elapsed_ns)),
         ),
+        (
+            "mappings missing",
+            ledger.cut_processes.to_string(),
+            "processes whose mappings took too long to read (--proc-map-timeout)".to_owned(),
+        ),
         pmi_line(&ledger.pmi),
         bpf_line(&ledger.bpf),
     ];
     writeln!(out, "Overhead ledger:")?;
     let is_compressed = ledger.compressed_from_bytes > 0;
     for (name, value, note) in lines {
-        if name.starts_with("compressed") && !is_compressed {
+        if (name.starts_with("compressed") && !is_compressed)
+            || (name == "mappings missing" && ledger.cut_processes == 0)
+        {
             continue;
         }
         write_line(out, (name, value, note))?;
@@ -105,12 +112,13 @@ fn write_stacks(out: &mut impl Write, stacks: &StackLedger) -> io::Result<()> {
         bytes(stacks.table_bytes),
         duration(stacks.build_ns),
     );
-    for (binaries, what) in [
+    for (count, what) in [
         (stacks.without_table, "had no unwind information"),
-        (stacks.refused_tables, "found no room"),
+        (stacks.refused_tables, "did not fit"),
+        (stacks.unknown_mappings, "mappings are beyond the bound of their process"),
     ] {
-        if binaries > 0 {
-            note.push_str(&format!("; {binaries} {what}"));
+        if count > 0 {
+            note.push_str(&format!("; {count} {what}"));
         }
     }
     write_line(out, ("unwind tables", stacks.tables.to_string(), note))

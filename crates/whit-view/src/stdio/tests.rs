@@ -95,7 +95,9 @@ fn ledger() -> Ledger {
             run_time_ns: 300_000,
             timed_ns: 100_000_000,
         },
+        cut_processes: 0,
         stacks: StackLedger {
+            unknown_mappings: 0,
             walks: 2000,
             known_again: 500,
             frames: 80_500,

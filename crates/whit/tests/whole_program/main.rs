@@ -12,6 +12,7 @@ mod bench_stacks;
 mod chains;
 mod faults;
 mod golden;
+mod many_mappings;
 mod packed;
 mod parity;
 mod recorded;

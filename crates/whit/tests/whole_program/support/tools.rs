@@ -59,7 +59,7 @@ pub(crate) fn workload(name: &str) -> Result<PathBuf, Skip> {
         "deep-go" => "go",
         "deep-rs" => "rustc",
         "forks" | "storm" | "pingpong" | "yield" | "waits" | "callers" | "matrix" | "spawn"
-        | "jit" | "corners" => "cc",
+        | "jit" | "corners" | "mappings" => "cc",
         _ => "c++",
     };
     let version = if compiler == "go" { "version" } else { "--version" };
