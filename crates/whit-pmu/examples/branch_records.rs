@@ -3,11 +3,12 @@
 //! `cargo run -p whit-pmu --features sim --example branch_records`
 
 use whit_pmu::bus::{Counting, PmuBus};
+use whit_pmu::known_models as models;
 use whit_pmu::lbr::explore::Exploration;
 use whit_pmu::lbr::{
     BranchFilter, BranchStack, LbrContext, LbrRegisters, MmIds, OwnerTag, Running, SeedRule,
 };
-use whit_pmu::sim::{Branch, SimulatedPmu, SimulationParameters, models};
+use whit_pmu::sim::{Branch, SimulatedPmu, SimulationParameters};
 use whit_pmu::{bits::debugctl, msr};
 
 fn main() {

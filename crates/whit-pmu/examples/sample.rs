@@ -5,9 +5,10 @@
 use whit_pmu::bus::RegisterClass;
 use whit_pmu::counter::CounterIndex;
 use whit_pmu::driver::{Event, EventConfig};
+use whit_pmu::known_models as models;
 use whit_pmu::pmi::{Overflow, Verdict};
+use whit_pmu::sim::SimulationParameters;
 use whit_pmu::sim::machine::Machine;
-use whit_pmu::sim::{SimulationParameters, models};
 
 const INSTRUCTIONS: u16 = 0x00c0;
 

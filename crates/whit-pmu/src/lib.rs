@@ -30,6 +30,7 @@ pub mod bus;
 pub mod counter;
 pub mod cpuid;
 pub mod driver;
+pub mod known_models;
 pub mod lbr;
 pub mod model;
 pub mod msr;

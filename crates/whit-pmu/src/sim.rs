@@ -13,7 +13,6 @@ pub mod cost;
 pub mod explore;
 mod lbr;
 pub mod machine;
-pub mod models;
 mod pmu;
 mod registers;
 

@@ -18,12 +18,12 @@ use super::{SCHEMA, strings};
 use crate::Error;
 use crate::core_pmu;
 use crate::markdown::{line_to, number, spread, table_to};
-use crate::measure::{self, Outcome};
 use crate::record::recorder::{Recorder, RecorderKind};
 use crate::scratch::Scratch;
 use crate::setup::Setup;
-use crate::summary::Spread;
 use crate::system::System;
+use whit_measure::measure::{self, Outcome};
+use whit_measure::summary::Spread;
 
 /// Options, and the published average and maximum length in nanoseconds.
 type Setting = (&'static [&'static str], Option<(u64, u64)>);

@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use whit_pmu::bus::Counting;
+use whit_pmu::known_models as models;
 use whit_pmu::lbr::explore::{Exploration, Found};
 use whit_pmu::lbr::{
     BranchFilter, FlushAlways, LbrContext, LbrPolicy, LbrRegisters, MmId, OwnerTag, Running,
     SeedRule,
 };
 use whit_pmu::model::PmuModel;
-use whit_pmu::sim::{SimulatedPmu, SimulationParameters, models};
+use whit_pmu::sim::{SimulatedPmu, SimulationParameters};
 
 use super::traces::{Switch, Trace};
 use super::{SCHEMA, cost_headings, cost_parameters_to, strings, times_ns};

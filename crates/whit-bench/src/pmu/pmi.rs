@@ -4,11 +4,12 @@ use serde::Serialize;
 use whit_pmu::bus::RegisterClass;
 use whit_pmu::counter::CounterIndex;
 use whit_pmu::driver::{Event, EventConfig};
+use whit_pmu::known_models as models;
 use whit_pmu::lbr::BranchFilter;
 use whit_pmu::model::PmuModel;
 use whit_pmu::pmi::{Overflow, PmiSink, Verdict};
 use whit_pmu::sim::machine::{Machine, MachineBus};
-use whit_pmu::sim::{Branch, MaskedPmi, SimulationParameters, models};
+use whit_pmu::sim::{Branch, MaskedPmi, SimulationParameters};
 
 use super::{PerOperation, SCHEMA, cost_headings, cost_parameters_to, strings, times_ns};
 use crate::markdown::{line_to, number, table_to};

@@ -6,12 +6,13 @@ use serde::Serialize;
 use whit_pmu::bus::Accesses;
 use whit_pmu::counter::{CounterIndex, CounterMask};
 use whit_pmu::driver::{Event, EventConfig};
+use whit_pmu::known_models as models;
 use whit_pmu::model::PmuModel;
 use whit_pmu::sched::{
     CgroupId, Changes, CpuScheduler, EventId, FlatList, GroupId, GroupSpec, Hierarchy, Move,
 };
+use whit_pmu::sim::SimulationParameters;
 use whit_pmu::sim::machine::Machine;
-use whit_pmu::sim::{SimulationParameters, models};
 
 use super::traces::Trace;
 use super::{PerOperation, SCHEMA, cost_headings, cost_parameters_to, strings, times_ns};

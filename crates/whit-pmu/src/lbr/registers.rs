@@ -287,7 +287,8 @@ impl LbrRegisters {
 mod tests {
     use super::*;
     use crate::bus::Counting;
-    use crate::sim::{SimulatedPmu, SimulationParameters, models};
+    use crate::known_models as models;
+    use crate::sim::{SimulatedPmu, SimulationParameters};
 
     #[test]
     fn a_reset_costs_what_the_kind_of_registers_costs() {

@@ -57,7 +57,7 @@ fn settle(machine: &mut Machine) {
 
 #[test]
 fn an_event_counts_and_samples_on_every_model() {
-    use crate::sim::models::*;
+    use crate::known_models::*;
     for model in [skylake(), sapphire_rapids(), ivy_bridge(), version_2(), zen4(), zen3(), k10()] {
         let events = [(PMC0, sampling(INSTRUCTIONS, 100)), (PMC1, counting(INSTRUCTIONS))];
         let mut machine = machine(model, quiet(0), &events);
@@ -89,7 +89,7 @@ fn an_event_counts_and_samples_on_every_model() {
 fn fixed_counters_count_their_own_event() {
     let fixed = CounterIndex::fixed(0);
     let events = [(fixed, sampling(INSTRUCTIONS, 10)), (CounterIndex::fixed(1), counting(CYCLES))];
-    let mut machine = machine(crate::sim::models::skylake(), quiet(2), &events);
+    let mut machine = machine(crate::known_models::skylake(), quiet(2), &events);
     machine.run(INSTRUCTIONS, 35, &mut sample);
     machine.run(CYCLES, 7, &mut sample);
     assert_eq!(machine.driver.statistics().samples, 3);

@@ -4,9 +4,9 @@ use std::fmt;
 
 use whit_capture::roots::Roots;
 use whit_pmu::counter::CounterMask;
+use whit_pmu::known_models as models;
 use whit_pmu::model::{ModelError, PmuKind, PmuModel};
 use whit_pmu::sched::plan::{PlanEvent, PlanGroup};
-use whit_pmu::sim::models;
 
 use super::groups::CORE_PMUS;
 

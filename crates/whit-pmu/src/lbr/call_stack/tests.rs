@@ -1,9 +1,10 @@
 use crate::bits::debugctl;
 use crate::bus::PmuBus;
+use crate::known_models as models;
 use crate::lbr::*;
 use crate::model::PmuModel;
 use crate::msr;
-use crate::sim::{Branch, Privilege, SimulatedPmu, SimulationParameters, models};
+use crate::sim::{Branch, Privilege, SimulatedPmu, SimulationParameters};
 use proptest::prelude::*;
 use std::vec::Vec;
 

@@ -3,11 +3,12 @@
 use super::*;
 use crate::bus::{RegisterClass, Tally};
 use crate::driver::EventConfig;
+use crate::known_models as models;
 use crate::lbr::BranchFilter;
 use crate::model::AckOrder;
 use crate::pmi::PmiSink;
+use crate::sim::Branch;
 use crate::sim::machine::MachineBus;
-use crate::sim::{Branch, models};
 
 fn tally(rdmsr: u64, wrmsr: u64, rdpmc: u64) -> Tally {
     Tally { rdmsr, wrmsr, rdpmc }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bits::global_status;
-use crate::sim::models;
+use crate::known_models as models;
 use proptest::prelude::*;
 
 const FIXED_CYCLES: CounterIndex = CounterIndex::fixed(1);

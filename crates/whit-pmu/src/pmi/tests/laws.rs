@@ -1,8 +1,8 @@
 //! Laws of every protocol on random workloads.
 
 use super::*;
+use crate::known_models as models;
 use crate::model::AckOrder;
-use crate::sim::models;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

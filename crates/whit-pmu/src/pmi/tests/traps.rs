@@ -4,11 +4,12 @@ use super::*;
 use crate::bits::{debugctl, global_status, lvtpc};
 use crate::bus::PmuBus;
 use crate::driver::{Driver, FreezeRefusal, StartError};
+use crate::known_models as models;
 use crate::model::FreezeGate;
 use crate::msr::{self, Msr};
 use crate::pmi::{PmiOutcome, PmiSink, ROUNDS_MAX};
+use crate::sim::SimulatedPmu;
 use crate::sim::machine::MachineBus;
-use crate::sim::{SimulatedPmu, models};
 
 #[test]
 fn an_interrupt_in_a_disabled_section_leaves_the_pmu_disabled() {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::bits::lvtpc;
 use crate::bus::PmuBus;
+use crate::known_models as models;
 use crate::msr;
-use crate::sim::models;
 
 const INSTRUCTIONS: u16 = 0x00c0;
 const SELECT: u64 = 0xc0 | evtsel::USR | evtsel::OS | evtsel::INT | evtsel::EN;

@@ -1,4 +1,4 @@
-//! PMUs to simulate, as real CPUs have them.
+//! PMUs as real CPUs have them: to plan for, and to simulate.
 
 use crate::counter::CounterMask;
 use crate::lbr::{LbrKind, LbrModel};
