@@ -13,7 +13,7 @@ ROUNDS=${ROUNDS:-5}
 OUT=target/bench
 
 say "building whit (release)"
-cargo_build --release --locked -p whit
+cargo_build --release --locked -p whit -p whit-bench
 make -s -C bench/workloads deep matrix pingpong yield spawn token
 mkdir -p "$OUT"
 status=0

@@ -1,4 +1,4 @@
-//! `whit bench`: compares whit with its peers.
+//! The comparisons, and the options that all of them have.
 
 mod cgroup;
 mod pmu;
@@ -21,7 +21,7 @@ use serde::Serialize;
 /// Where `make -C bench/workloads` puts the programs that are recorded.
 const WORKLOADS: &str = "target/workloads";
 
-/// Compare whit with its peers
+/// A comparison with its options.
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -94,8 +94,16 @@ impl Results {
     }
 }
 
-fn this_program() -> Result<PathBuf> {
-    std::env::current_exe().context("cannot find this program's own file")
+/// The whit that lies beside this program.
+fn installed_whit() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let whit = own.with_file_name("whit");
+    anyhow::ensure!(
+        whit.is_file(),
+        "there is no {} to compare: build it with `cargo build -p whit`, or name another whit with --whit",
+        whit.display()
+    );
+    Ok(whit)
 }
 
 fn default_cache() -> Result<PathBuf> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
-use crate::measure::{self, Measurement, Outcome};
 use crate::peer::{Peer, PeerKind};
-use crate::summary::Summary;
+use whit_measure::measure::{self, Measurement, Outcome};
+use whit_measure::summary::Summary;
 
 /// How often, and how long at most.
 #[derive(Clone, Copy, Debug)]

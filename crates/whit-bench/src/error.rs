@@ -83,16 +83,6 @@ pub enum Error {
     /// The load could not be given a CPU of its own.
     #[error("cannot choose CPUs for the load and for the counters: {0}")]
     Affinity(io::Error),
-    /// A command whose cost was to be measured failed.
-    #[error("cannot measure: `{command}` ended with {outcome}\n{stderr}")]
-    Measured {
-        /// The command line.
-        command: String,
-        /// How it ended.
-        outcome: String,
-        /// The end of what it printed on standard error.
-        stderr: String,
-    },
     /// There are no interrupts to measure.
     #[error(
         "this machine has no hardware PMU (no `cpu` in /sys/bus/event_source/devices), so there are no \

@@ -21,10 +21,10 @@ use crate::named::show_by_name;
 use crate::record::workload::Workload;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
-use crate::summary::Spread;
 use crate::system::System;
 use crate::turns::order;
 use tool::Job;
+use whit_measure::summary::Spread;
 
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;

@@ -13,7 +13,6 @@
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
-//! [`overhead`] is behind `whit record --measure-overhead`: what recording costs one command.
 //!
 //! What is not here: any claim. Numbers go out as measured, and what is read from recordings is
 //! read by the same code whoever made them.
@@ -27,12 +26,9 @@ pub mod disk;
 pub mod error;
 pub mod interval;
 mod markdown;
-pub mod measure;
 pub mod named;
-pub mod overhead;
 pub mod peer;
 pub mod pmu;
-mod process_tree;
 pub mod record;
 pub mod recording;
 pub mod render;
@@ -41,7 +37,6 @@ pub mod scratch;
 pub mod setup;
 pub mod size;
 pub mod stacks;
-pub mod summary;
 pub mod switches;
 pub mod system;
 mod turns;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::summary::Spread;
+use whit_measure::summary::Spread;
 
 /// Narrowest column: three dashes make a rule.
 const COLUMN_MIN_CHARS: usize = 3;

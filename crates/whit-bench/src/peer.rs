@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use crate::measure::command_line;
 use crate::named::go_by_name;
+use whit_measure::measure::command_line;
 
 /// A reader of recordings, in one of the ways it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

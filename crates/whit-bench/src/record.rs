@@ -25,12 +25,12 @@ use self::tables::{Setting, Table, TableKind, Tuning};
 use self::workload::{Alone, Job, Workload, calibrate};
 use crate::Error;
 use crate::disk;
-use crate::measure::command_line;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
 use crate::size::ByteSize;
 use crate::system::System;
 use crate::turns::order;
+use whit_measure::measure::command_line;
 
 /// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;

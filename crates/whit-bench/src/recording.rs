@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::measure::{self, Outcome, command_line};
 use crate::named::go_by_name;
 use crate::peer::perf;
 use crate::size::ByteSize;
 use crate::{Error, disk};
+use whit_measure::measure::{self, Outcome, command_line};
 
 /// Sampling frequency of the recordings.
 pub const FREQUENCY_HZ: u32 = 5000;

@@ -4,7 +4,7 @@ use crate::markdown::{line_to, number, spread, table_to};
 use crate::peer::PeerKind;
 use crate::report::{Comparison, FileResult};
 use crate::size::ByteSize;
-use crate::summary::{Spread, Summary};
+use whit_measure::summary::{Spread, Summary};
 
 const HEADINGS: [&str; 6] = ["", "wall s", "user s", "sys s", "peak MiB", "of whit's time"];
 
@@ -91,11 +91,11 @@ fn row(peer: PeerKind, summary: &Summary, whit_s: Option<f64>) -> [String; 6] {
 mod tests {
     use super::*;
     use crate::compare::PeerResult;
-    use crate::measure::{Measurement, Outcome};
     use crate::peer::{AbsentPeer, Peer};
     use crate::recording::Recording;
     use crate::report::SCHEMA;
     use crate::system::System;
+    use whit_measure::measure::{Measurement, Outcome};
 
     fn run(wall_s: f64, outcome: Outcome) -> Measurement {
         let max_rss_bytes = 100 << 20;

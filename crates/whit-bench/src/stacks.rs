@@ -23,7 +23,6 @@ pub use render::markdown;
 
 use crate::Error;
 use crate::disk;
-use crate::measure::{self, Outcome};
 use crate::named::go_by_name;
 use crate::record::recorder::refusal;
 use crate::scratch::Scratch;
@@ -31,6 +30,7 @@ use crate::setup::Setup;
 use crate::size::ByteSize;
 use crate::system::System;
 use memory::Memory;
+use whit_measure::measure::{self, Outcome};
 
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;

@@ -126,14 +126,19 @@ fn measure(
     })
 }
 
-pub(crate) enum End {
+/// Why a run is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The process has exited.
     ByItself,
+    /// It exceeded the time limit, and is to be killed.
     TimedOut,
+    /// The watch gave this reason to kill it.
     Stopped(String),
 }
 
 /// Waits until the child has ended, without reaping it, or there is a reason to end it.
-pub(crate) fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> io::Result<End> {
+pub fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> io::Result<End> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("the child has no process id"))?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -156,7 +161,7 @@ pub(crate) fn wait_for_end(child: &Child, limit: Duration, watch: Watch<'_>) -> 
 }
 
 /// A file without a name: unlike a pipe it cannot fill up and stop the program.
-pub(crate) fn anonymous_file() -> io::Result<File> {
+pub fn anonymous_file() -> io::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(File::from(rustix::fs::memfd_create("stderr", flags)?))
 }

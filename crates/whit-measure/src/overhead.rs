@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use crate::Error;
 use crate::measure::{self, Outcome};
 
@@ -45,16 +47,12 @@ impl Slowdown {
     }
 }
 
-/// Two-sided 95 percent quantile of Student's t. Source: any table of it.
+/// Two-sided 95 percent quantile of Student's t.
 fn t_quantile(degrees_of_freedom: usize) -> f64 {
-    const FEW: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
-    ];
-    const MANY: f64 = 1.960;
-    let index = degrees_of_freedom.saturating_sub(1);
-    FEW.get(index).copied().unwrap_or(MANY + (FEW[29] - MANY) * 30.0 / degrees_of_freedom as f64)
+    const UPPER: f64 = 0.975;
+    let distribution = StudentsT::new(0.0, 1.0, degrees_of_freedom as f64);
+    // Fewer than one degree of freedom, which no two pairs have, would make no distribution.
+    distribution.map_or(f64::INFINITY, |t| t.inverse_cdf(UPPER))
 }
 
 /// Runs a command without and with its recorder, `pairs` times, each pair in the other order than
@@ -127,6 +125,9 @@ mod tests {
     fn quantiles_fall_towards_the_normal_distribution() {
         assert!((1..200).all(|df| t_quantile(df) >= t_quantile(df + 1)));
         assert!((t_quantile(10_000) - 1.96).abs() < 0.01);
+        // Table 26.10 of Abramowitz and Stegun.
+        assert!((t_quantile(1) - 12.706).abs() < 0.001 && (t_quantile(10) - 2.228).abs() < 0.001);
+        assert!(t_quantile(0).is_infinite());
     }
 
     #[test]

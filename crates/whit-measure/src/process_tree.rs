@@ -12,7 +12,7 @@ const ROUNDS_MAX: usize = 100;
 const PROCESSES_MAX: usize = 100_000;
 
 /// Kills `child` and all its descendants; does not reap the child.
-pub(crate) fn kill(child: &mut Child) -> io::Result<()> {
+pub fn kill(child: &mut Child) -> io::Result<()> {
     for _ in 0..ROUNDS_MAX {
         let descendants = descendants(child.id());
         if descendants.is_empty() {

@@ -59,7 +59,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Let the members of a group record without being root
     Setup(setup::SetupArgs),
-    /// Compare whit with its peers
+    /// Compare whit with its peers (by the program whit-bench)
     Bench(bench::BenchArgs),
 }
 
@@ -110,11 +110,6 @@ fn run() -> Result<u8> {
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),
-        Command::Bench(args) => bench::run(&args).map(exit_byte),
+        Command::Bench(args) => bench::run(&args),
     }
-}
-
-/// What the parent sees of an exit code.
-fn exit_byte(code: i32) -> u8 {
-    (code & 0xff) as u8
 }

@@ -16,10 +16,10 @@ use super::groups::Groups;
 use super::interruption::Interruption;
 use super::program_time::Owner;
 use crate::Error;
-use crate::measure::{End, anonymous_file, wait_for_end};
 use crate::named::show_by_name;
 use crate::peer::{perf, version};
 use crate::record::recorder::refusal;
+use whit_measure::measure::{End, anonymous_file, wait_for_end};
 
 /// How often the file of counts is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -13,11 +13,11 @@ use super::Options;
 use super::groups::Groups;
 use super::interruption::Interruption;
 use crate::Error;
-use crate::measure::anonymous_file;
-use crate::process_tree;
 use crate::record::workload::WorkloadResult;
 use crate::setup::Setup;
-use crate::summary::Spread;
+use whit_measure::measure::anonymous_file;
+use whit_measure::process_tree;
+use whit_measure::summary::Spread;
 
 /// Longest part of the command line that is shown: it names every cgroup.
 const SHOWN_CHARS: usize = 200;

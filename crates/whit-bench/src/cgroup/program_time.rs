@@ -10,7 +10,7 @@ use whit_bpf::nothing::Nothing;
 
 use super::load::Load;
 use crate::Error;
-use crate::summary::Spread;
+use whit_measure::summary::Spread;
 
 /// Windows in which runs are timed. They are left out of the times of hops, since this takes time too. Of
 /// each there is a mean; where the hypervisor has run something else meanwhile it is far too long.

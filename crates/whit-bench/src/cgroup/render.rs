@@ -2,7 +2,7 @@
 
 use super::{Comparison, CounterKind, Estimate, Hops, Row, Table, Windows};
 use crate::markdown::{line_to, number, spread, table_to};
-use crate::summary::Spread;
+use whit_measure::summary::Spread;
 
 const HEADINGS: [&str; 9] = [
     "counting",

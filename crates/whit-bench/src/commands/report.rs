@@ -10,7 +10,7 @@ use whit_bench::recording::{Recorder, RecorderKind};
 use whit_bench::report::{Options, compare};
 use whit_bench::size::ByteSize;
 
-use super::{Results, WORKLOADS, default_cache, this_program};
+use super::{Results, WORKLOADS, default_cache, installed_whit};
 
 #[derive(Args, Debug)]
 pub(super) struct ReportArgs {
@@ -52,7 +52,7 @@ pub(super) struct ReportArgs {
     #[arg(short, long, value_name = "EVENT")]
     event: Option<String>,
 
-    /// Another whit to compare [default: this one]
+    /// Another whit to compare [default: the one beside this program]
     #[arg(long, value_name = "PROGRAM")]
     whit: Option<PathBuf>,
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<i32> {
 }
 
 fn options(args: &ReportArgs) -> Result<Options> {
-    let whit = args.whit.clone().map_or_else(this_program, Ok)?;
+    let whit = args.whit.clone().map_or_else(installed_whit, Ok)?;
     let sizes = match &args.sizes {
         Some(sizes) => sizes.clone(),
         None if args.files.is_empty() => {

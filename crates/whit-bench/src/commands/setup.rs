@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use whit_bench::setup::Setup;
 
-use super::{WORKLOADS, default_cache, this_program};
+use super::{WORKLOADS, default_cache, installed_whit};
 
 /// Where programs and files are, and how long a program may run.
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ pub(super) struct SetupArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
 
-    /// Another whit to compare [default: this one]
+    /// Another whit to compare [default: the one beside this program]
     #[arg(long, value_name = "PROGRAM")]
     whit: Option<PathBuf>,
 }
@@ -45,7 +45,7 @@ impl SetupArgs {
             );
         }
         Ok(Setup {
-            whit: self.whit.clone().map_or_else(this_program, Ok)?,
+            whit: self.whit.clone().map_or_else(installed_whit, Ok)?,
             workloads: self.workloads.clone(),
             directory: self.dir.clone().map_or_else(default_cache, Ok)?,
             limit: Duration::from_secs(self.timeout),

@@ -11,10 +11,10 @@ use wait4::Wait4;
 
 use super::Target;
 use crate::Error;
-use crate::measure::{End, anonymous_file, wait_for_end};
 use crate::named::show_by_name;
 use crate::peer::{perf, version};
 use crate::record::recorder::refusal;
+use whit_measure::measure::{End, anonymous_file, wait_for_end};
 
 /// Who counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use super::tables::{EVERY_MODE, TableKind};
 use super::{Comparison, Row, TableResult};
 use crate::markdown::{line_to, number, spread, table_to};
 use crate::size::ByteSize;
-use crate::summary::Spread;
+use whit_measure::summary::Spread;
 
 const HEADINGS: [&str; 10] = [
     "setting",

@@ -12,9 +12,9 @@ use super::recorder::{Recorder, ignored, refusal};
 use super::workload::{Alone, Job, WorkloadResult};
 use crate::Error;
 use crate::disk;
-use crate::measure::{self, Measurement, Outcome, Printed};
 use crate::scratch::Scratch;
 use crate::size::ByteSize;
+use whit_measure::measure::{self, Measurement, Outcome, Printed};
 
 /// perf says this when its recording is complete. What happens to it afterwards (perf 6.1 with
 /// `--affinity=node` frees memory twice) does not touch the recording.

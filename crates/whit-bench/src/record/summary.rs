@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::run::{Figures, Run};
-use crate::summary::Spread;
+use whit_measure::summary::Spread;
 
 /// What all runs of one recorder with one setting came to.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -111,9 +111,9 @@ impl RowFigures {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::measure::{Measurement, Outcome};
     use crate::record::recorded::Recorded;
     use crate::record::workload::WorkloadResult;
+    use whit_measure::measure::{Measurement, Outcome};
 
     /// A run with this overhead and this loss (in percent of the elapsed time).
     pub(in crate::record) fn run(run_overhead: f64, loss_percent: u64) -> Run {

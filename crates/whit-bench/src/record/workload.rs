@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
-use crate::measure::{self, Outcome, Printed, command_line};
 use crate::named::show_by_name;
-use crate::summary::Spread;
+use whit_measure::measure::{self, Outcome, Printed, command_line};
+use whit_measure::summary::Spread;
 
 /// Tries to find the amount of work that takes as long as wanted.
 const CALIBRATION_RUNS_MAX: usize = 12;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Error;
-use crate::measure::{self, Outcome};
 use crate::named::{go_by_name, show_by_name};
 use crate::peer::version;
 use crate::record::recorded::Recorded;
@@ -12,6 +11,7 @@ use crate::record::recorder::{Recorder, RecorderKind, refusal};
 use crate::record::run::{Figures, Place, Run, record};
 use crate::record::tables::EVERY_SWITCH;
 use crate::record::workload::{Job, Workload, WorkloadResult};
+use whit_measure::measure::{self, Outcome};
 
 /// Threads of the ping-pong, on any machine.
 const PINGPONG_THREADS: usize = 8;

@@ -10,8 +10,8 @@ use whit_vpmu_kvm::guest::{Run, Work, run};
 use super::{Options, SCHEMA, Way, mean};
 use crate::Error;
 use crate::markdown::{line_to, number, spread, table_to};
-use crate::summary::Spread;
 use crate::system::System;
+use whit_measure::summary::Spread;
 
 /// The guest's event: instructions, as it thinks.
 const CODE: u64 = 0xc0;

@@ -2,7 +2,7 @@
 
 use super::{COLD_INTERRUPTS, Comparison, Row, Way};
 use crate::markdown::{line_to, number, spread, table_to};
-use crate::summary::Spread;
+use whit_measure::summary::Spread;
 
 /// Published averages of the guest's NMI handler in nanoseconds, without and with reuse (Like Xu, KVM: x86/vPMU,
 /// October 2019, CLX-AP).

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
-use whit_bench::overhead::{self, PAIRS_MIN, Slowdown};
+use whit_measure::overhead::{self, PAIRS_MIN, Slowdown};
 
 /// Pairs of runs without `=N`.
 pub(super) const DEFAULT_PAIRS: &str = "5";
