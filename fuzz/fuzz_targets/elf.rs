@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use whit_fuzz::{Verdict, fuzz_target, with_path};
+use whit_elf::ElfImage;
 use whit_symbolize::{
-    DebugDirs, DsoKind, DsoSpec, ElfImage, SymbolTable, Symbolizer, SymbolizerConfig,
+    DebugDirs, DsoKind, DsoSpec, SymbolTable, Symbolizer, SymbolizerConfig,
 };
 use whit_types::{Arch, Avma, FileOffset, Svma};
 use whit_unwind::{AddressSpace, Bias, Bytes, ModuleUnwindInfo, StackDump, Unwinder, UserRegs};

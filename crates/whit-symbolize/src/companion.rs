@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use whit_types::{BuildId, Pid};
 
-use crate::elf::{ElfImage, TableKind};
 use crate::reason::Reason;
+use whit_elf::{ElfImage, TableKind};
 
 /// Where to look for binaries and their companions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,8 @@ impl DebugDirs {
     ) -> Result<ElfImage, Reason> {
         let mut first_failure = None;
         for candidate in self.binaries(path, build_id, pid) {
-            let opened = ElfImage::open(&candidate).and_then(|image| check(image, build_id));
+            let opened = ElfImage::open(&candidate).map_err(Reason::from);
+            let opened = opened.and_then(|image| check(image, build_id));
             match opened {
                 Ok(image) => return Ok(image),
                 Err(reason) => {

@@ -4,7 +4,7 @@ use gimli::{DebugInfo, Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use rustc_hash::FxHashMap;
 use whit_unwind::Bytes;
 
-use crate::elf::ElfImage;
+use whit_elf::ElfImage;
 
 /// Compressed sections above this size are decompressed in a thread of their own.
 const OWN_THREAD_BYTES: u64 = 256 << 10;

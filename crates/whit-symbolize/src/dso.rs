@@ -9,12 +9,12 @@ use whit_unwind::{Bias, ModuleUnwindInfo};
 use crate::companion::has_symtab;
 use crate::demangle::demangle;
 use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
-use crate::elf::ElfImage;
 use crate::jitdump::JitDump;
 use crate::reason::Reason;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
 use crate::symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 use crate::symbolizer::SymbolizerConfig;
+use whit_elf::ElfImage;
 
 /// What kind of thing holds the code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -7,8 +7,8 @@ use self_cell::self_cell;
 use whit_types::Svma;
 
 use crate::debug_sections::DebugSections;
-use crate::elf::ElfImage;
 use crate::unit_contexts::{Frames, UnitContexts};
+use whit_elf::ElfImage;
 
 /// Most frames that one address may stand for; compilers inline some dozens deep.
 const MAX_INLINE_DEPTH: usize = 500;

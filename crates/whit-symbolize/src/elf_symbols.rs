@@ -2,9 +2,9 @@
 
 use object::elf;
 
-use crate::elf::{ElfImage, RawSymbol, SectionHeader, TableKind};
 use crate::plt;
 use crate::symbol_table::{Binding, Symbol, SymbolSource, SymbolTable};
+use whit_elf::{ElfImage, RawSymbol, SectionHeader, TableKind};
 
 impl SymbolTable {
     /// The symbols of `symbols` (the binary itself, or its debug companion) and the PLT entries of

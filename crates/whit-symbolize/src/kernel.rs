@@ -10,10 +10,10 @@ use whit_unwind::Bias;
 
 use crate::companion::DebugDirs;
 use crate::dso::Source;
-use crate::elf::ElfImage;
 use crate::read_file::read_limited;
 use crate::reason::Reason;
 use crate::symbol_table::SymbolTable;
+use whit_elf::ElfImage;
 
 /// Largest `/sys/kernel/notes` that is read.
 const MAX_NOTES_BYTES: u64 = 1 << 20;
@@ -127,7 +127,7 @@ fn from_table(table: Result<SymbolTable, Reason>) -> Source {
 fn from_image(path: &Path, config: &KernelConfig) -> Source {
     match ElfImage::open(path) {
         Ok(image) => from_opened_image(&image, config),
-        Err(reason) => Source::Absent(reason),
+        Err(error) => Source::Absent(error.into()),
     }
 }
 

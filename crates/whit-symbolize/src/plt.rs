@@ -8,8 +8,8 @@ use object::elf;
 use rustc_hash::FxHashMap;
 use whit_types::Svma;
 
-use crate::elf::{ElfImage, RawRela, TableKind};
 use crate::symbol_table::SymbolTable;
+use whit_elf::{ElfImage, RawRela, TableKind};
 
 /// Largest linkage table that is decoded.
 const MAX_PLT_BYTES: usize = 16 << 20;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use whit_elf::ElfError;
 use whit_types::{BuildId, Pid};
 
 /// Why an address, or a whole binary, has no symbols. Cheap to clone.
@@ -82,19 +83,26 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// What an I/O error on `path` means.
+    /// An I/O error on `path`.
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Reason {
-        let path = Arc::from(path);
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Reason::FileMissing { path },
-            io::ErrorKind::PermissionDenied => Reason::PermissionDenied { path },
-            _ => Reason::Unreadable { path, error: Arc::from(error.to_string()) },
-        }
+        ElfError::from_io(path, error).into()
     }
 
     /// `path` is broken at `what`.
     pub(crate) fn corrupt(path: &Path, what: impl fmt::Display) -> Reason {
         Reason::Corrupt { path: Arc::from(path), what: Arc::from(what.to_string()) }
+    }
+}
+
+impl From<ElfError> for Reason {
+    fn from(error: ElfError) -> Reason {
+        match error {
+            ElfError::FileMissing { path } => Reason::FileMissing { path },
+            ElfError::PermissionDenied { path } => Reason::PermissionDenied { path },
+            ElfError::Unreadable { path, error } => Reason::Unreadable { path, error },
+            ElfError::NotElf { path } => Reason::NotElf { path },
+            ElfError::Corrupt { path, part } => Reason::Corrupt { path, what: part },
+        }
     }
 }
 
@@ -114,7 +122,7 @@ impl fmt::Display for Reason {
             }
             Reason::NotElf { path } => write!(f, "{}: not an ELF file", path.display()),
             Reason::Corrupt { path, what } => {
-                write!(f, "{}: corrupt ELF file: {what}", path.display())
+                write!(f, "{}: corrupt file: {what}", path.display())
             }
             Reason::BuildIdDiffers { path, recorded, found: Some(found) } => write!(
                 f,

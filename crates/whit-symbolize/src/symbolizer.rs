@@ -9,12 +9,12 @@ use whit_unwind::{Bias, Bytes};
 
 use crate::companion::DebugDirs;
 use crate::dso::{DsoKind, DsoSpec, DsoSymbols, Source};
-use crate::elf::ElfImage;
 use crate::jitdump::JitDump;
 use crate::kernel::{self, KernelConfig};
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::symbol_table::SymbolTable;
+use whit_elf::ElfImage;
 
 /// Where to look, and how much to look for.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Symbolizer {
         let given = self.config.vdso.clone().map(|image| ElfImage::from_bytes(&spec.path, image));
         match (given, spec.build_id) {
             (Some(Ok(image)), Some(recorded)) if image.build_id() == Some(recorded) => Ok(image),
-            (Some(image), None) => image,
+            (Some(image), None) => Ok(image?),
             (_, Some(recorded)) => {
                 let cached = self.config.debug_dirs.cached(recorded, "vdso");
                 let image = cached.and_then(|path| ElfImage::open(&path).ok());

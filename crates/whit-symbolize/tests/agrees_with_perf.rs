@@ -92,7 +92,7 @@ fn compare(data: &Path, demangle: bool) {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let mut config = SymbolizerConfig::new(DebugDirs::standard(home.as_deref()));
     (config.demangle, config.inlines, config.lines) = (demangle, false, false);
-    config.vdso = whit_symbolize::own_vdso().ok();
+    config.vdso = whit_elf::own_vdso().ok();
     let symbolizer = Symbolizer::new(config);
 
     let (mut compared, mut functions) = (0, HashSet::new());

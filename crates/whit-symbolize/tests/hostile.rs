@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use whit_symbolize::{
-    DebugDirs, DsoKind, DsoSpec, ElfImage, SymbolTable, Symbolizer, SymbolizerConfig, own_vdso,
-};
+use whit_elf::{ElfImage, own_vdso};
+use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, SymbolTable, Symbolizer, SymbolizerConfig};
 use whit_types::{Arch, Avma, FileOffset, Svma};
 use whit_unwind::{AddressSpace, Bias, ModuleUnwindInfo, StackDump, Unwinder, UserRegs};
 

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use whit_elf::ElfImage;
 use whit_symbolize::{
-    DebugDirs, DsoKind, DsoSpec, DsoSymbols, ElfImage, Reason, SymbolSource, Symbolizer,
-    SymbolizerConfig,
+    DebugDirs, DsoKind, DsoSpec, DsoSymbols, Reason, SymbolSource, Symbolizer, SymbolizerConfig,
 };
 use whit_types::{BuildId, FileOffset, Svma};
 

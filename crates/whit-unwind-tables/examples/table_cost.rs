@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use whit_symbolize::ElfImage;
+use whit_elf::ElfImage;
 use whit_unwind::table::{RULE_BITS, wire};
 use whit_unwind_tables::TableStore;
 

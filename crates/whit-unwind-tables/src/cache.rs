@@ -115,7 +115,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
-    use whit_symbolize::ElfImage;
+    use whit_elf::ElfImage;
     use whit_unwind::table::NoTable;
 
     use crate::{Origin, TableStore};

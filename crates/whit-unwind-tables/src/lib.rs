@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 pub use cache::CACHE_MAX_BYTES;
 use cache::Cache;
-use whit_symbolize::ElfImage;
+use whit_elf::ElfImage;
 use whit_types::Svma;
 use whit_unwind::ModuleUnwindInfo;
 use whit_unwind::table::{NoTable, UnwindTable};

@@ -76,7 +76,7 @@ impl LoadArgs {
         symbols.kernel.other_release =
             recorded.filter(|release| !release.is_empty() && *release != running);
         if symbols.kernel.other_release.is_none() {
-            symbols.vdso = whit_symbolize::own_vdso().ok();
+            symbols.vdso = whit_elf::own_vdso().ok();
         }
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
         LoadOptions {

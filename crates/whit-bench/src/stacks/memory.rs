@@ -5,8 +5,8 @@ use std::path::Path;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use whit_elf::{ElfImage, own_vdso};
 use whit_perfdata::record::{Mmap, RawRecord, SideBand};
-use whit_symbolize::{ElfImage, own_vdso};
 use whit_types::{Arch, Avma, FileOffset, Svma, TimestampNs};
 use whit_unwind::{
     AddressSpace, Bias, Bytes, ModuleSections, ModuleUnwindInfo, StackDump, StopReason, Unwinder,

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{FileId, Mapping, Stacks, TableNumber, TableParts};
-use whit_symbolize::{ElfImage, own_vdso};
+use whit_elf::{ElfImage, own_vdso};
 use whit_sys::{MappedFile, Waker};
 use whit_types::{BuildId, FileOffset};
 use whit_unwind::Bytes;

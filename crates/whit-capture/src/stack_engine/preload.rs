@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{major, minor};
-use whit_symbolize::{ElfImage, LinkNeeds};
+use whit_elf::{ElfImage, LinkNeeds};
 
 use super::ld_cache;
 use super::model::Backing;

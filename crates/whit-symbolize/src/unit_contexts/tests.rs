@@ -13,9 +13,9 @@ use gimli::{DwAt, DwTag, Encoding, Format, LittleEndian};
 use super::*;
 use crate::companion::DebugDirs;
 use crate::dwarf::DebugInfo;
-use crate::elf::ElfImage;
 use crate::symbol_table::SymbolTable;
 use crate::unit_index::tests::aranges;
+use whit_elf::ElfImage;
 
 const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 5, address_size: 8 };
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use whit_elf::{ElfImage, own_vdso};
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::stream::StreamReader;
-use whit_symbolize::{ElfImage, own_vdso};
 use whit_types::{Arch, Avma, FileOffset};
 use whit_unwind::table::UnwindTable;
 use whit_unwind::{

@@ -12,7 +12,7 @@ use whit_sys::MappedFile;
 use whit_types::{Arch, BuildId, FileOffset, Svma};
 use whit_unwind::Bytes;
 
-use crate::reason::Reason;
+use crate::error::ElfError;
 
 /// Most sections that are looked at; compilers that put each function into a section of its own
 /// make object files, not linked ones, with more.
@@ -49,45 +49,64 @@ pub struct Segment {
 
 /// A section header.
 #[derive(Clone, Debug)]
-pub(crate) struct SectionHeader {
-    pub(crate) name: String,
-    pub(crate) allocated: bool,
-    pub(crate) compressed: bool,
-    pub(crate) in_file: bool,
-    pub(crate) svma: u64,
-    pub(crate) offset: u64,
-    pub(crate) size: u64,
-    pub(crate) entry_size: u64,
+pub struct SectionHeader {
+    /// Name; what is no UTF-8 in it is replaced.
+    pub name: String,
+    /// `SHF_ALLOC`: it is in memory at run time.
+    pub allocated: bool,
+    /// `SHF_COMPRESSED`.
+    pub compressed: bool,
+    /// It has bytes in the file.
+    pub in_file: bool,
+    /// Stated address; zero where it is not in memory.
+    pub svma: u64,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes, as they stand in the file.
+    pub size: u64,
+    /// Bytes of one entry, where it is a table.
+    pub entry_size: u64,
 }
 
 /// Which of the two symbol tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TableKind {
+pub enum TableKind {
+    /// `.symtab`: all symbols, absent from stripped files.
     Symtab,
+    /// `.dynsym`: the symbols that the dynamic linker needs.
     Dynsym,
 }
 
 /// A symbol as the file has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RawSymbol {
+pub struct RawSymbol {
     /// Offset in the table's strings.
-    pub(crate) name: u32,
-    pub(crate) value: u64,
-    pub(crate) size: u64,
-    pub(crate) section: u16,
-    pub(crate) kind: elf::SymbolType,
-    pub(crate) bind: elf::SymbolBind,
-    pub(crate) visibility: elf::SymbolVisibility,
+    pub name: u32,
+    /// Stated address, of symbols that are defined here.
+    pub value: u64,
+    /// Bytes; zero where the file does not say.
+    pub size: u64,
+    /// Index of its section, or a reserved number (`SHN_*`).
+    pub section: u16,
+    /// `STT_*`.
+    pub kind: elf::SymbolType,
+    /// `STB_*`.
+    pub bind: elf::SymbolBind,
+    /// `STV_*`.
+    pub visibility: elf::SymbolVisibility,
 }
 
 /// A relocation with addend.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RawRela {
-    pub(crate) offset: u64,
+pub struct RawRela {
+    /// Stated address that it changes.
+    pub offset: u64,
     /// Index in `.dynsym`; zero for none.
-    pub(crate) symbol: u32,
-    pub(crate) kind: u32,
-    pub(crate) addend: i64,
+    pub symbol: u32,
+    /// `R_*` of the machine.
+    pub kind: u32,
+    /// Added to the symbol's address.
+    pub addend: i64,
 }
 
 /// An opened ELF file. Holds its mapping; cheap to clone.
@@ -114,27 +133,27 @@ struct Parts {
 
 impl ElfImage {
     /// Maps and parses the file at `path`.
-    pub fn open(path: &Path) -> Result<ElfImage, Reason> {
-        let metadata = std::fs::metadata(path).map_err(|error| Reason::from_io(path, &error))?;
+    pub fn open(path: &Path) -> Result<ElfImage, ElfError> {
+        let metadata = std::fs::metadata(path).map_err(|error| ElfError::from_io(path, &error))?;
         // Opening a device or a pipe could block or never end.
         if !metadata.is_file() {
-            return Err(Reason::NotElf { path: Arc::from(path) });
+            return Err(ElfError::NotElf { path: Arc::from(path) });
         }
-        let mapped = MappedFile::open(path).map_err(|error| Reason::from_io(path, &error))?;
+        let mapped = MappedFile::open(path).map_err(|error| ElfError::from_io(path, &error))?;
         ElfImage::from_bytes(path, Bytes::new(mapped))
     }
 
     /// Parses an image in memory; `path` serves messages only.
-    pub fn from_bytes(path: &Path, bytes: Bytes) -> Result<ElfImage, Reason> {
+    pub fn from_bytes(path: &Path, bytes: Bytes) -> Result<ElfImage, ElfError> {
         let parsed = match object::FileKind::parse(&*bytes) {
             Ok(object::FileKind::Elf64) => parse::<FileHeader64<Endianness>>(&bytes),
             Ok(object::FileKind::Elf32) => parse::<FileHeader32<Endianness>>(&bytes),
             _ if bytes.starts_with(&elf::ELFMAG) => {
-                return Err(Reason::corrupt(path, "its header"));
+                return Err(ElfError::corrupt(path, "its header"));
             }
-            _ => return Err(Reason::NotElf { path: Arc::from(path) }),
+            _ => return Err(ElfError::NotElf { path: Arc::from(path) }),
         };
-        let parts = parsed.map_err(|error| Reason::corrupt(path, error))?;
+        let parts = parsed.map_err(|error| ElfError::corrupt(path, error))?;
         Ok(ElfImage { path: Arc::from(path), bytes, parts: Arc::new(parts) })
     }
 
@@ -162,11 +181,13 @@ impl ElfImage {
         }
     }
 
-    pub(crate) fn is_64(&self) -> bool {
+    /// True for the 64-bit format.
+    pub fn is_64(&self) -> bool {
         self.parts.is_64
     }
 
-    pub(crate) fn endian(&self) -> Endianness {
+    /// Order of bytes.
+    pub fn endian(&self) -> Endianness {
         self.parts.endian
     }
 
@@ -231,16 +252,18 @@ impl ElfImage {
         biases.all(|bias| bias == first).then_some(first)
     }
 
-    pub(crate) fn sections(&self) -> &[SectionHeader] {
+    /// All sections, in the file's order.
+    pub fn sections(&self) -> &[SectionHeader] {
         &self.parts.sections
     }
 
-    pub(crate) fn section(&self, name: &str) -> Option<&SectionHeader> {
+    /// The first section of that name.
+    pub fn section(&self, name: &str) -> Option<&SectionHeader> {
         self.parts.sections.iter().find(|section| section.name == name)
     }
 
     /// The bytes of a section as they stand in the file; `None` where they do not stand there.
-    pub(crate) fn section_bytes(&self, section: &SectionHeader) -> Option<Bytes> {
+    pub fn section_bytes(&self, section: &SectionHeader) -> Option<Bytes> {
         if !section.in_file {
             return None;
         }
@@ -249,7 +272,7 @@ impl ElfImage {
 
     /// Stated address and bytes of the segment that holds `.eh_frame_hdr`, for files without
     /// section headers.
-    pub(crate) fn eh_frame_hdr_segment(&self) -> Option<(Svma, Bytes)> {
+    pub fn eh_frame_hdr_segment(&self) -> Option<(Svma, Bytes)> {
         let (svma, offset, size) = self.parts.eh_frame_hdr_segment?;
         Some((Svma(svma), self.bytes.slice(offset..offset.checked_add(size)?)?))
     }
@@ -265,13 +288,13 @@ impl ElfImage {
     }
 
     /// Where the names of a symbol table stand in the file.
-    pub(crate) fn string_table(&self, kind: TableKind) -> Option<Bytes> {
+    pub fn string_table(&self, kind: TableKind) -> Option<Bytes> {
         let (offset, size) = self.parts.strings[kind as usize]?;
         self.bytes.slice(offset..offset.checked_add(size)?)
     }
 
     /// Calls `each` for every symbol of the table; for none where the table is missing or corrupt.
-    pub(crate) fn for_each_symbol(&self, kind: TableKind, each: impl FnMut(RawSymbol)) {
+    pub fn for_each_symbol(&self, kind: TableKind, each: impl FnMut(RawSymbol)) {
         if self.parts.is_64 {
             symbols::<FileHeader64<Endianness>>(&self.bytes, kind, each);
         } else {
@@ -280,7 +303,7 @@ impl ElfImage {
     }
 
     /// The symbol of `.dynsym` with that index.
-    pub(crate) fn dynamic_symbol(&self, index: u32) -> Option<RawSymbol> {
+    pub fn dynamic_symbol(&self, index: u32) -> Option<RawSymbol> {
         if self.parts.is_64 {
             symbol::<FileHeader64<Endianness>>(&self.bytes, index)
         } else {
@@ -289,7 +312,7 @@ impl ElfImage {
     }
 
     /// Calls `each` for every relocation with addend that the loader carries out.
-    pub(crate) fn for_each_dynamic_rela(&self, each: impl FnMut(RawRela)) {
+    pub fn for_each_dynamic_rela(&self, each: impl FnMut(RawRela)) {
         if self.parts.is_64 {
             relas::<FileHeader64<Endianness>>(&self.bytes, each);
         } else {

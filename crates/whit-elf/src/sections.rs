@@ -6,7 +6,7 @@ use libdeflater::Decompressor;
 use whit_types::Svma;
 use whit_unwind::{Bytes, ModuleSections, Section};
 
-use crate::elf::{ElfImage, SectionHeader};
+use crate::image::{ElfImage, SectionHeader};
 
 /// Largest section that is decompressed; a larger one counts as absent. Sections that are not
 /// compressed stay in the file's mapping and have no limit.
@@ -99,7 +99,7 @@ impl ElfImage {
     }
 
     /// Sections that hold procedure linkage tables.
-    pub(crate) fn plt_sections(&self) -> impl Iterator<Item = &SectionHeader> {
+    pub fn plt_sections(&self) -> impl Iterator<Item = &SectionHeader> {
         self.sections()
             .iter()
             .filter(|section| matches!(&*section.name, ".plt" | ".plt.sec" | ".plt.got"))

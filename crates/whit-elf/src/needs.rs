@@ -5,7 +5,7 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
 use whit_types::Svma;
 
-use crate::elf::ElfImage;
+use crate::image::ElfImage;
 
 /// Most libraries of one file that are looked at.
 const LIBRARIES_MAX: usize = 4096;
