@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak kernels miri fmt setup-demo setup-test setup-bench setup-kernels
+.PHONY: help demo test bench soak torture kernels miri fmt setup-demo setup-test setup-bench setup-kernels
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -18,6 +18,11 @@ bench: setup-bench ## compare whit with its peers: readers (SIZES=50M,500M,2G), 
 
 soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory grows
 	@scripts/soak.sh
+
+# Outside of `make test`: it takes some twenty minutes.
+torture: setup-bench ## attack whit: damaged recordings, killed recorders, full disks, forced losses (EFFORT=100, SEED=)
+	@cargo build --quiet --release --locked -p whit -p whit-torture
+	@target/release/whit-torture --effort $(or $(EFFORT),100) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
 
 # Outside of `make test`: it takes minutes for each, and fetches kernels.
 kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS='vmlinuz ..', else those of apt)
