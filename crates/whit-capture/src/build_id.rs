@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use object::Object;
 use object::read::{FileKind, ReadCache};
 use rustix::fs::{Mode, OFlags, major, minor, open, openat};
+use whit_sys::maps::MapsLine;
 use whit_types::BuildId;
 
-use crate::maps::MapsLine;
 use crate::processes;
 use crate::roots::Roots;
 

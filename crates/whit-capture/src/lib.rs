@@ -31,7 +31,6 @@ pub mod kernel;
 pub mod loss;
 pub mod machine;
 pub mod mapped_files;
-pub mod maps;
 pub mod notice;
 pub mod open;
 pub mod options;

@@ -13,12 +13,12 @@ use std::time::Instant;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::record::{MappedFileId, Mmap, Task, misc};
 use whit_perfdata::sample::SampleId;
+use whit_sys::maps::{MapsLine, flag};
 use whit_types::{Avma, Pid, Tid};
 
 use crate::build_id::BuildIdCache;
 use crate::cgroup::Cgroup;
 use crate::kernel::{KernelText, Module};
-use crate::maps::{MapsLine, flag};
 use crate::options::Synthesis;
 use crate::processes::{self, Status};
 use crate::roots::Roots;

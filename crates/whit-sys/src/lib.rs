@@ -1,6 +1,6 @@
 //! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals,
 //! the start of a command, capabilities and the policy for borrowed ones, users and groups, limits,
-//! affinity, scheduling, clocks, asynchronous writes, and read-only file mappings.
+//! affinity, scheduling, clocks, asynchronous writes, read-only file mappings, and the files of processes.
 //!
 //! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
 //! the workspace that may hold `unsafe`; every block does one thing and names the contract that
@@ -21,11 +21,13 @@ pub mod group;
 pub mod limit;
 pub mod locale;
 mod mapped_file;
+pub mod maps;
 mod overflow_signal;
 mod perf_event;
 pub mod pidfd;
 mod poll;
 pub mod privilege;
+pub mod process_files;
 mod ring;
 pub mod scheduling;
 mod signal;

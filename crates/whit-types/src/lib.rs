@@ -9,11 +9,13 @@
 #![forbid(unsafe_code)]
 
 mod event;
+mod open_failure;
 mod stack_end;
 
 use std::fmt;
 
 pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
+pub use open_failure::OpenFailure;
 pub use stack_end::StackEnd;
 
 macro_rules! address_type {
@@ -103,6 +105,16 @@ impl Arch {
             _ => None,
         }
     }
+}
+
+/// Device and inode of a mapped file, as `/proc/PID/maps` and mapping records name them. On overlayfs and
+/// btrfs, `stat` gives another device for the same file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FileId {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// Inode.
+    pub inode: u64,
 }
 
 /// A GNU build id: up to 20 bytes that name one linked binary.

@@ -1,5 +1,9 @@
 //! Lines of `/proc/PID/maps`.
 
+use std::ops::Range;
+
+use whit_types::FileId;
+
 /// Permissions and sharing as `mmap(2)` numbers them.
 pub mod flag {
     /// `PROT_READ`.
@@ -81,6 +85,16 @@ impl<'a> MapsLine<'a> {
     /// Whether a file on disk stands behind it.
     pub fn is_file(&self) -> bool {
         self.path.starts_with(b"/") && self.inode != 0
+    }
+
+    /// The file as the kernel names it.
+    pub fn file_id(&self) -> FileId {
+        FileId { device: (self.major, self.minor), inode: self.inode }
+    }
+
+    /// The addresses.
+    pub fn range(&self) -> Range<u64> {
+        self.start..self.end
     }
 
     /// The path as records carry it: never empty.

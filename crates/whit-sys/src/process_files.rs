@@ -1,0 +1,383 @@
+//! Opens the files that a process has mapped, and files as a process sees them.
+//!
+//! A path in `/proc/PID/maps` or in a mapping record says little: the file may be deleted, another file may
+//! have its path by now, and the process may live in another mount namespace or below another root. So a
+//! file is opened through the process as long as that runs, and by its path only then. However it was
+//! opened, it is used only if the kernel names a mapping of it as the mapping that was recorded.
+//!
+//! Processes are hostile. Links of theirs are resolved below their own root, and nothing but a regular file
+//! is opened for reading: to open a pipe can block, and to open a device can have effects.
+//!
+//! The file itself is always opened with the rights of whit's user. Borrowed capabilities serve to look into
+//! the process's directory in `/proc` and no further.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, major, minor, openat, openat2,
+    readlinkat,
+};
+use whit_types::{FileId, OpenFailure};
+
+use crate::capability::Capability;
+use crate::maps::MapsLine;
+use crate::{Errno, MappedFile, privilege};
+
+/// What the kernel puts behind the path of a file that has none any more.
+const DELETED: &[u8] = b" (deleted)";
+/// Where a process has links to what it maps, named by addresses.
+const LINKS: &str = "map_files/";
+/// `OVERLAYFS_SUPER_MAGIC` in `include/uapi/linux/magic.h`.
+const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
+/// A file is looked at before it is opened for reading.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+/// A file system could give out a device in the meantime.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// Why a file was not opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenError {
+    /// In which of the ways that are told apart.
+    pub failure: OpenFailure,
+    /// What the kernel said last.
+    pub errno: Option<Errno>,
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.failure, self.errno) {
+            (OpenFailure::Unreadable, Some(errno)) => write!(f, "{}", io::Error::from(errno)),
+            (failure, _) => f.write_str(failure.text()),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// A mapped file, as a mapping names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WantedFile<'a> {
+    /// A process that maps it, if one is known.
+    pub pid: Option<i32>,
+    /// Processes that may see the same files, its parents for instance: it may have ended meanwhile.
+    pub relatives: &'a [i32],
+    /// Where the process maps it, if that is known.
+    pub range: Option<Range<u64>>,
+    /// Which file it is. Without, the path decides, and the caller has to compare build ids.
+    pub id: Option<FileId>,
+    /// The path as the kernel gives it, with its mark for deleted files.
+    pub path: &'a [u8],
+}
+
+/// Why one way did not lead to the file.
+enum Miss {
+    Errno(Errno),
+    /// It led to another file.
+    Another,
+    NotRegular,
+}
+
+impl From<Errno> for Miss {
+    fn from(errno: Errno) -> Miss {
+        Miss::Errno(errno)
+    }
+}
+
+impl Miss {
+    fn into_errno(self) -> Errno {
+        match self {
+            Miss::Errno(errno) => errno,
+            Miss::Another | Miss::NotRegular => Errno::INVAL,
+        }
+    }
+}
+
+/// What was learned from ways that did not lead to the file.
+#[derive(Default)]
+struct Misses {
+    /// Another file is at the path.
+    is_replaced: bool,
+    is_not_regular: bool,
+    /// The kernel refused the path.
+    is_refused: bool,
+    /// Whatever else the kernel said than that there is nothing.
+    other: Option<Errno>,
+}
+
+/// How a file is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By a link of the process to the very file.
+    Link,
+    /// By its path.
+    Path,
+}
+
+impl Misses {
+    fn note(&mut self, way: Way, miss: Miss) {
+        match miss {
+            // A process that maps something else by now says nothing of the file.
+            Miss::Another => self.is_replaced |= way == Way::Path,
+            Miss::NotRegular => self.is_not_regular = true,
+            Miss::Errno(Errno::NOENT | Errno::NOTDIR | Errno::SRCH) => {}
+            Miss::Errno(Errno::ACCESS | Errno::PERM) => self.is_refused |= way == Way::Path,
+            Miss::Errno(errno) => self.other = Some(errno),
+        }
+    }
+
+    fn verdict(&self, path: &[u8], is_elsewhere: bool) -> OpenError {
+        let failure = match self {
+            Misses { is_replaced: true, .. } => OpenFailure::Replaced,
+            Misses { is_not_regular: true, .. } => OpenFailure::NotRegular,
+            _ if path.ends_with(DELETED) => OpenFailure::Deleted,
+            Misses { is_refused: true, .. } => OpenFailure::PermissionDenied,
+            _ if is_elsewhere => OpenFailure::OtherNamespace,
+            Misses { other: Some(_), .. } => OpenFailure::Unreadable,
+            _ => OpenFailure::Missing,
+        };
+        OpenError { failure, errno: self.other }
+    }
+}
+
+impl WantedFile<'_> {
+    /// Opens the file for reading. `proc` is where procfs is mounted.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing led to the file.
+    pub fn open(&self, proc: &Path) -> Result<File, OpenError> {
+        let mut misses = Misses::default();
+        let mut is_elsewhere = false;
+        if let Some(process) = self.pid.and_then(|pid| Process::find(proc, pid).ok()) {
+            let found = self.at_its_range(&process).or_else(|miss| {
+                misses.note(Way::Link, miss);
+                self.as_program(&process)
+            });
+            let found = found.or_else(|miss| {
+                misses.note(Way::Link, miss);
+                self.below_root(&process)
+            });
+            let found = found.or_else(|miss| {
+                misses.note(Way::Path, miss);
+                self.anywhere(&process)
+            });
+            match found {
+                Ok(file) => return Ok(file),
+                Err(miss) => misses.note(Way::Link, miss),
+            }
+            is_elsewhere = process.has_other_mounts(proc);
+        }
+        // Whatever these see, its number says whether it is the file.
+        if self.id.is_some() {
+            let relatives = self.relatives.iter().filter_map(|pid| Process::find(proc, *pid).ok());
+            for process in relatives {
+                if let Ok(file) = self.below_root(&process) {
+                    return Ok(file);
+                }
+                is_elsewhere |= process.has_other_mounts(proc);
+            }
+        }
+        // Of a process that sees other files, one of ours at the same path proves nothing, and that it is
+        // another one neither.
+        if !is_elsewhere || self.id.is_some() {
+            match self.by_path() {
+                Ok(file) => return Ok(file),
+                Err(miss) if !is_elsewhere => misses.note(Way::Path, miss),
+                Err(_) => {}
+            }
+        }
+        Err(misses.verdict(self.path, is_elsewhere))
+    }
+
+    /// The link that leads to the very file of a mapping, whatever became of its path. It takes
+    /// `cap_sys_admin`, or `cap_checkpoint_restore` since Linux 5.9.
+    fn at_its_range(&self, process: &Process) -> Result<File, Miss> {
+        let Some(range) = &self.range else { return Err(Errno::NOENT.into()) };
+        self.linked(process, &link_of(range))
+    }
+
+    /// The program that the process runs.
+    fn as_program(&self, process: &Process) -> Result<File, Miss> {
+        self.linked(process, "exe")
+    }
+
+    fn linked(&self, process: &Process, link: &str) -> Result<File, Miss> {
+        let found = openat(&process.directory, link, LOOK, Mode::empty())?;
+        let leads_to =
+            |path| readlinkat(&process.directory, link, []).is_ok_and(|to| to.as_bytes() == path);
+        if self.id.is_none() && !leads_to(self.path) {
+            return Err(Miss::Another);
+        }
+        self.check(for_reading(&found)?, link.starts_with(LINKS))
+    }
+
+    /// The path as the process sees it.
+    fn below_root(&self, process: &Process) -> Result<File, Miss> {
+        let root = process.root()?;
+        // The path is told from the root of the mount namespace, which need not be that of the process.
+        let above = readlinkat(&process.directory, "root", []).unwrap_or_default();
+        let below = self.path.strip_prefix(above.as_bytes()).filter(|path| path.starts_with(b"/"));
+        self.first_of([Some(self.path), below, self.unmarked()], |path| open_below(&root, path))
+    }
+
+    /// The path as whit sees it.
+    fn by_path(&self) -> Result<File, Miss> {
+        self.first_of([Some(self.path), self.unmarked(), None], |path| {
+            openat(CWD, path, LOOK, Mode::empty())
+        })
+    }
+
+    /// Where the file was before it was deleted. Nothing but its number tells it from what is there now.
+    fn unmarked(&self) -> Option<&[u8]> {
+        self.id.and(self.path.strip_suffix(DELETED))
+    }
+
+    /// The first of some paths that there is.
+    fn first_of(
+        &self,
+        paths: [Option<&[u8]>; 3],
+        open: impl Fn(&Path) -> Result<OwnedFd, Errno>,
+    ) -> Result<File, Miss> {
+        for path in paths.into_iter().flatten() {
+            match open(Path::new(OsStr::from_bytes(path))) {
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                found => return self.check(for_reading(&found?)?, false),
+            }
+        }
+        Err(Errno::NOENT.into())
+    }
+
+    /// A mapping of the file that lies elsewhere than was said: linkers map over parts of it.
+    fn anywhere(&self, process: &Process) -> Result<File, Miss> {
+        let maps = openat(&process.directory, "maps", READ, Mode::empty())?;
+        let mut lines = BufReader::new(File::from(maps)).split(b'\n').map_while(Result::ok);
+        let range = lines.find_map(|line| {
+            let line = MapsLine::parse(&line)?;
+            let has_path = line.path == self.path;
+            // What records and maps call the device of a file on overlayfs differs between kernels.
+            let is_it = |id: FileId| line.inode == id.inode && (line.file_id() == id || has_path);
+            self.id.map_or(has_path, is_it).then(|| line.range())
+        });
+        self.linked(process, &link_of(&range.ok_or(Errno::NOENT)?))
+    }
+
+    /// Lets nothing through but the file that was mapped.
+    fn check(&self, file: File, is_of_mapping: bool) -> Result<File, Miss> {
+        let Some(id) = self.id else { return Ok(file) };
+        let stated = fstat(&file)?;
+        let device = (major(stated.st_dev), minor(stated.st_dev));
+        if (FileId { device, inode: stated.st_ino }) == id || id_when_mapped(&file) == Some(id) {
+            return Ok(file);
+        }
+        // Some kernels (Linux 6.8 to 6.17) name in mapping records the file that lies below the overlay.
+        let is_overlaid = || fstatfs(&file).is_ok_and(|fs| fs.f_type == OVERLAYFS);
+        if is_of_mapping && stated.st_ino == id.inode && is_overlaid() {
+            return Ok(file);
+        }
+        Err(Miss::Another)
+    }
+}
+
+/// The directory of a process in procfs: of this process, though its number may be another's soon.
+struct Process {
+    directory: OwnedFd,
+}
+
+impl Process {
+    fn find(proc: &Path, pid: i32) -> Result<Process, Errno> {
+        let _in_force = look_into_others();
+        let flags = LOOK | OFlags::DIRECTORY;
+        Ok(Process { directory: openat(CWD, proc.join(pid.to_string()), flags, Mode::empty())? })
+    }
+
+    fn root(&self) -> Result<OwnedFd, Errno> {
+        let _in_force = look_into_others();
+        openat(&self.directory, "root", LOOK | OFlags::DIRECTORY, Mode::empty())
+    }
+
+    /// Whether the process is known to live in another mount namespace than whit.
+    fn has_other_mounts(&self, proc: &Path) -> bool {
+        let _in_force = look_into_others();
+        let own = std::fs::read_link(proc.join("self/ns/mnt"));
+        let theirs = readlinkat(&self.directory, "ns/mnt", []);
+        matches!((own, theirs), (Ok(own), Ok(theirs)) if own.as_os_str().as_bytes() != theirs.as_bytes())
+    }
+}
+
+/// Opens a file for reading as a process sees it: below its root, links and all. `Errno::SRCH` where the
+/// process is gone.
+///
+/// # Errors
+///
+/// What the kernel said; `Errno::INVAL` for what is no regular file.
+pub fn open_as_seen_by(proc: &Path, pid: i32, path: &Path) -> Result<File, Errno> {
+    let process = Process::find(proc, pid).map_err(|_| Errno::SRCH)?;
+    let found = open_below(&process.root()?, path)?;
+    for_reading(&found).map_err(Miss::into_errno)
+}
+
+/// Opens a regular file for reading. A pipe or a device at the path is not opened.
+///
+/// # Errors
+///
+/// What the kernel said; `Errno::INVAL` for what is no regular file.
+pub fn open_regular(path: &Path) -> Result<File, Errno> {
+    for_reading(&openat(CWD, path, LOOK, Mode::empty())?).map_err(Miss::into_errno)
+}
+
+/// What the kernel calls the files that hold these addresses of this process.
+pub fn ids_of_own(addresses: &[u64]) -> Vec<Option<FileId>> {
+    let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let lines: Vec<_> = text.split(|byte| *byte == b'\n').filter_map(MapsLine::parse).collect();
+    let of = |address: &u64| {
+        let after = lines.partition_point(|line| line.start <= *address);
+        let line = lines.get(after.checked_sub(1)?).filter(|line| *address < line.end)?;
+        Some(line.file_id()).filter(|id| id.inode != 0)
+    };
+    addresses.iter().map(of).collect()
+}
+
+/// What the kernel would call the file in a mapping of it.
+fn id_when_mapped(file: &File) -> Option<FileId> {
+    let map = MappedFile::map(file).ok().filter(|map| !map.is_empty())?;
+    *ids_of_own(&[map.as_ptr() as u64]).first()?
+}
+
+/// Rights over processes of others, where whit was lent them.
+fn look_into_others() -> privilege::Raised {
+    privilege::raise(&[Capability::SysPtrace])
+}
+
+fn link_of(range: &Range<u64>) -> String {
+    format!("{LINKS}{:x}-{:x}", range.start, range.end)
+}
+
+/// Follows links as if `root` were the root: a process must not lead whit out of what it sees itself.
+fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    match openat2(root, path, LOOK, Mode::empty(), ResolveFlags::IN_ROOT) {
+        // Linux before 5.6, or a filter of system calls.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            openat(root, path.strip_prefix("/").unwrap_or(path), LOOK, Mode::empty())
+        }
+        found => found,
+    }
+}
+
+/// The same file, for reading, if it is one that can be read without harm.
+fn for_reading(found: &OwnedFd) -> Result<File, Miss> {
+    if FileType::from_raw_mode(fstat(found)?.st_mode) != FileType::RegularFile {
+        return Err(Miss::NotRegular);
+    }
+    let link = format!("/proc/self/fd/{}", found.as_raw_fd());
+    Ok(File::from(openat(CWD, link, READ, Mode::empty())?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use super::*;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use crate::system;
+
+const PROC: &str = "/proc";
+
+fn id_of(file: &File) -> FileId {
+    let metadata = file.metadata().unwrap();
+    let device = (major(metadata.dev()), minor(metadata.dev()));
+    FileId { device, inode: metadata.ino() }
+}
+
+fn wanted(path: &Path, id: Option<FileId>) -> WantedFile<'_> {
+    WantedFile { pid: None, relatives: &[], range: None, id, path: path.as_os_str().as_bytes() }
+}
+
+fn failure(wanted: &WantedFile<'_>) -> OpenFailure {
+    wanted.open(Path::new(PROC)).unwrap_err().failure
+}
+
+fn contents(mut file: File) -> String {
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_deleted_file_is_opened_through_a_process_that_maps_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mapped");
+    std::fs::write(&path, "contents").unwrap();
+    let file = File::open(&path).unwrap();
+    let map = MappedFile::map(&file).unwrap();
+    let id = id_of(&file);
+    let by_path = wanted(&path, Some(id));
+    assert_eq!(contents(by_path.open(Path::new(PROC)).unwrap()), "contents");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(failure(&by_path), OpenFailure::Missing);
+    let marked = [path.as_os_str().as_bytes(), DELETED].concat();
+    assert_eq!(failure(&WantedFile { path: &marked, ..by_path.clone() }), OpenFailure::Deleted);
+    std::fs::write(&path, "another").unwrap();
+    assert_eq!(failure(&by_path), OpenFailure::Replaced);
+    let start = map.as_ptr() as u64;
+    let is_allowed = File::open(format!("{PROC}/self/{}", link_of(&(start..start + 4096))));
+    if is_allowed.is_err() {
+        let why = "this user may not open files through mappings";
+        return whit_testing::skip("a_deleted_file_is_opened_through_a_process", why);
+    }
+    let pid = Some(system::pid());
+    // Where it is, where it is not, and without knowing where.
+    for range in [Some(start..start + 4096), Some(start + 4096..start + 8192), None] {
+        for path in [by_path.path, &marked] {
+            let through = WantedFile { pid, range: range.clone(), path, ..by_path.clone() };
+            assert_eq!(contents(through.open(Path::new(PROC)).unwrap()), "contents");
+        }
+    }
+    // By path alone: as the kernel marks it.
+    let unnumbered = WantedFile { pid, id: None, path: &marked, ..by_path.clone() };
+    assert_eq!(contents(unnumbered.open(Path::new(PROC)).unwrap()), "contents");
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    for path in [&pipe, Path::new("/dev/zero"), dir.path()] {
+        assert_eq!(failure(&wanted(path, None)), OpenFailure::NotRegular);
+        assert_eq!(open_regular(path).unwrap_err(), Errno::INVAL);
+    }
+    let looped = dir.path().join("loop");
+    symlink(&looped, &looped).unwrap();
+    let error = wanted(&looped, None).open(Path::new(PROC)).unwrap_err();
+    assert_eq!((error.failure, error.errno), (OpenFailure::Unreadable, Some(Errno::LOOP)));
+    assert!(error.to_string().contains("symbolic links"), "{error}");
+}
+
+#[test]
+fn links_lead_nowhere_but_below_the_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    let root = openat(CWD, dir.path(), LOOK, Mode::empty()).unwrap();
+    symlink(outside.path(), dir.path().join("absolute")).unwrap();
+    let up = Path::new("../../../../../../..").join(outside.path().strip_prefix("/").unwrap());
+    symlink(up, dir.path().join("relative")).unwrap();
+    for name in ["/absolute", "relative", "/../../../../etc/passwd"] {
+        assert_eq!(open_below(&root, Path::new(name)).unwrap_err(), Errno::NOENT, "{name}");
+    }
+    let inside = dir.path().join(outside.path().strip_prefix("/").unwrap());
+    std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    File::create(inside).unwrap().write_all(b"inside").unwrap();
+    for name in ["/absolute", "relative"] {
+        let found = open_below(&root, Path::new(name)).unwrap();
+        assert_eq!(contents(for_reading(&found).ok().unwrap()), "inside");
+    }
+}
+
+#[test]
+fn the_kernel_names_own_mappings() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"x").unwrap();
+    let map = MappedFile::map(&file).unwrap();
+    let start = map.as_ptr() as u64;
+    let ids = ids_of_own(&[start, start + 4095, 1, 0]);
+    let inode = id_of(&file).inode;
+    assert!(ids[..2].iter().all(|id| id.is_some_and(|id| id.inode == inode)), "{ids:?}");
+    assert_eq!(ids[2..], [None, None]);
+    assert_eq!(id_when_mapped(&file), ids[0]);
+    assert_eq!(id_when_mapped(&tempfile::tempfile().unwrap()), None);
+}
