@@ -63,6 +63,11 @@ struct bpf_perf_event_data {
 	u64 addr;
 };
 
+/* What a program at a raw tracepoint is called with. */
+struct bpf_raw_tracepoint_args {
+	u64 args[0];
+};
+
 /* The subsystem's number differs from kernel to kernel: core_enum() asks for it. */
 enum cgroup_subsys_id {
 	perf_event_cgrp_id = 1,
@@ -139,14 +144,7 @@ struct mm_struct {
 	mm_context_t context;
 };
 
-struct super_block {
-	u32 s_dev;
-};
-
-struct inode {
-	struct super_block *i_sb;
-	unsigned long i_ino;
-};
+struct inode;
 
 /* Memory that is mapped in one piece. */
 struct vm_area_struct {

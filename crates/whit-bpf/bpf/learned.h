@@ -26,15 +26,10 @@
 #define PAGE_SHIFT 12
 /* What bpf_find_vma() says where the lock is not to be had now. */
 #define BUSY -16
+/* What name_file() says where no file is mapped: ENOENT. */
+#define NO_FILE -2
 
-/* Which file; zeroes are the kernel's own code for user mode. */
-struct file_key {
-	u32 device;
-	u32 unused;
-	u64 inode;
-};
-
-/* What is known of it. */
+/* How to unwind in a file. */
 struct file_table {
 	/* Stated addresses less offsets in the file. */
 	u64 bias;
@@ -42,9 +37,15 @@ struct file_table {
 	u32 unused;
 };
 
+/*
+ * By the address of the file's inode in the kernel; 0 is the kernel's own code for user mode. Numbers of
+ * devices and inodes do not tell files apart: a file on overlayfs has other ones in stat(2) than in its
+ * mappings, and files in two subvolumes of btrfs may share theirs. The loader keeps each file mapped, so
+ * that the inode stays where it is.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(key_size, sizeof(struct file_key));
+	__uint(key_size, sizeof(u64));
 	__uint(value_size, sizeof(struct file_table));
 	__uint(max_entries, FILES_MAX);
 } files SEC(".maps");
@@ -143,19 +144,59 @@ UNWIND_FN u32 learned_before(const struct learned *of, u64 space, u64 process, u
 	return ordered_load((u32 *)&of->sequence) == sequence;
 }
 
+/* The address of a file's inode; 0 where it cannot be read. */
+static ALWAYS_INLINE u64 inode_of(struct file *file)
+{
+	u64 inode = 0;
+
+	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
+	return inode;
+}
+
+/* Called with the memory's lock, with what holds the address: has `inode` name the file. */
+static long look_for_inode(struct task_struct *task, struct vm_area_struct *vma, u64 *inode)
+{
+	struct file *file = vma->vm_file;
+
+	if (file)
+		*inode = inode_of(file);
+	return 0;
+}
+
+/*
+ * Run by the loader (BPF_PROG_TEST_RUN), with arguments: where the loader has a file mapped, stated
+ * addresses of the file less offsets in it, and the number of its table. Makes the file known. Gives 0 or
+ * what bpf_find_vma() said; NO_FILE where no file is mapped.
+ */
+SEC("raw_tp")
+int name_file(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct file_table table = { .bias = ctx->args[1], .table = ctx->args[2] };
+	u64 inode = 0;
+	long result;
+
+	if (!settings.learns)
+		return NO_FILE;
+	result = bpf_find_vma(bpf_get_current_task_btf(), ctx->args[0], look_for_inode, &inode, 0);
+	if (result)
+		return result;
+	return inode ? bpf_map_update_elem(&files, &inode, &table, 0) : NO_FILE;
+}
+
 /* Called with the memory's lock, with what holds the address: has `found` say how to unwind there. */
 static long look_at(struct task_struct *task, struct vm_area_struct *vma,
 		    struct unwind_mapping *found)
 {
 	struct file *file = vma->vm_file;
-	struct file_key key = {};
 	struct file_table *known;
+	u64 key = 0;
 
 	if (!(vma->vm_flags & VM_EXEC))
 		return 0;
 	if (file) {
-		key.device = file->f_inode->i_sb->s_dev;
-		key.inode = file->f_inode->i_ino;
+		key = inode_of(file);
+		if (!key)
+			return 0;
 	} else if (!core_field_exists(task->mm->context.vdso) ||
 		   (u64)task->mm->context.vdso != vma->vm_start) {
 		return 0;

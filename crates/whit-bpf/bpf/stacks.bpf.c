@@ -208,7 +208,7 @@ struct counts {
 	u64 late;
 	/* Mappings that nobody had told of, found out. */
 	u64 learned;
-	u64 reasons[UNWIND_REASONS];
+	u64 reasons[UNWIND_REASONS_ROOM];
 };
 
 /* Which program. */
@@ -685,7 +685,7 @@ static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch 
 			s->reads_count = UNWIND_READS_MAX + 1;
 	}
 	scratch->counts.learned += s->has_learned;
-	scratch->counts.reasons[*reason % UNWIND_REASONS]++;
+	scratch->counts.reasons[*reason % UNWIND_REASONS_ROOM]++;
 	scratch->counts.frames += s->frames_count;
 	hash = unwind_mix(s->hash, *reason);
 	/* 0 says that there is none. */

@@ -72,7 +72,11 @@ enum unwind_reason {
 	UNWIND_NO_PROCESS = 14,
 	/* 32-bit code. */
 	UNWIND_NOT_64_BIT = 15,
-	UNWIND_REASONS = 16,
+	/* The binary could not be opened, and the frame pointer leads nowhere. */
+	UNWIND_NOT_OPENED = 16,
+	UNWIND_REASONS = 17,
+	/* Room for counts of them: a power of two, of which the verifier sees that a remainder is less. */
+	UNWIND_REASONS_ROOM = 32,
 };
 
 /* No ends of walks, but how to go on with a frame: what one function would call, the one that called it does,
@@ -89,6 +93,8 @@ enum {
 	UNWIND_TABLE_NOT_YET = 0,
 	/* There will be none: code without unwind information. */
 	UNWIND_TABLE_NONE = 1,
+	/* There is none since the binary could not be opened. */
+	UNWIND_TABLE_NOT_OPENED = 2,
 };
 
 /* Kinds of rules: Base in crates/whit-unwind/src/table/rules.rs. */
@@ -519,6 +525,8 @@ static UNWIND_INLINE u32 unwind_enter(struct unwind_state *s)
 		return UNWIND_GO_BY_FP | UNWIND_NO_TABLE_YET;
 	if (s->mapping.table == UNWIND_TABLE_NONE)
 		return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
+	if (s->mapping.table == UNWIND_TABLE_NOT_OPENED)
+		return UNWIND_GO_BY_FP | UNWIND_NOT_OPENED;
 	u64 offset = address - s->mapping.bias - s->table.start;
 	u64 bucket = offset / UNWIND_BUCKET_BYTES;
 	if (bucket >= s->table.buckets)

@@ -147,6 +147,9 @@ impl ReaderLedger {
     }
 }
 
+/// Ends of walks that the first version with stacks had.
+const FIRST_ENDS: usize = 16;
+
 /// Version of the encoding; the first word of the section.
 const VERSION: u32 = 1;
 
@@ -197,8 +200,11 @@ impl Ledger {
             &mut self.stacks.table_bytes,
             &mut self.stacks.build_ns,
         ];
-        fields.extend(self.stacks.ended.iter_mut().map(|walks| walks as &mut dyn Field));
+        let (first, later) = self.stacks.ended.split_at_mut(FIRST_ENDS);
+        fields.extend(first.iter_mut().map(|walks| walks as &mut dyn Field));
         fields.push(&mut self.bpf.timed_ns);
+        fields.extend(later.iter_mut().map(|walks| walks as &mut dyn Field));
+        fields.extend(self.stacks.unopened.iter_mut().map(|files| files as &mut dyn Field));
         fields.push(&mut self.cut_processes);
         fields.push(&mut self.stacks.unknown_mappings);
         fields

@@ -35,11 +35,13 @@ pub enum StackEnd {
     NoProcess,
     /// 32-bit code.
     Not64Bit,
+    /// The binary could not be opened, and the frame pointer led nowhere.
+    NotOpened,
 }
 
 impl StackEnd {
     /// All of them, by number.
-    pub const ALL: [StackEnd; 16] = [
+    pub const ALL: [StackEnd; 17] = [
         StackEnd::Kernel,
         StackEnd::EndOfStack,
         StackEnd::Unreadable,
@@ -56,6 +58,7 @@ impl StackEnd {
         StackEnd::BadTable,
         StackEnd::NoProcess,
         StackEnd::Not64Bit,
+        StackEnd::NotOpened,
     ];
 
     /// The reason of a number.
@@ -82,6 +85,7 @@ impl StackEnd {
             StackEnd::BadTable => "bad_table",
             StackEnd::NoProcess => "no_process",
             StackEnd::Not64Bit => "not_64bit",
+            StackEnd::NotOpened => "not_opened",
         }
     }
 
@@ -104,6 +108,7 @@ impl StackEnd {
             StackEnd::BadTable => "the unwind table is damaged",
             StackEnd::NoProcess => "the process was not known yet",
             StackEnd::Not64Bit => "32-bit code",
+            StackEnd::NotOpened => "the binary could not be opened",
         }
     }
 }

@@ -169,10 +169,14 @@ fn pmi(pmi: &PmiLedger) -> serde_json::Value {
     })
 }
 
-/// Ends that there were none of are left out.
+/// Ends that there were none of are left out, and so are reasons not to open binaries.
 fn stacks(stacks: &StackLedger) -> serde_json::Value {
     let ended: serde_json::Map<_, _> =
         stacks.ends().map(|(end, walks)| (end.name().to_owned(), walks.into())).collect();
+    let unopened: serde_json::Map<_, _> = stacks
+        .failures()
+        .map(|(failure, binaries)| (failure.name().to_owned(), binaries.into()))
+        .collect();
     serde_json::json!({
         "walks": stacks.walks,
         "known_again": stacks.known_again,
@@ -187,6 +191,7 @@ fn stacks(stacks: &StackLedger) -> serde_json::Value {
         "table_bytes": stacks.table_bytes,
         "build_ns": stacks.build_ns,
         "ended": ended,
+        "not_opened": unopened,
     })
 }
 
@@ -500,11 +505,13 @@ mod tests {
         let mut profile = profile();
         let mut stacks = StackLedger { walks: 9, tables: 2, rows: 30, ..StackLedger::default() };
         (stacks.ended[1], stacks.ended[5]) = (7, 2);
+        stacks.unopened[0] = 1;
         profile.ledger = Some(Ledger { stacks, ..Ledger::default() });
         let stacks = &json(&profile, &HistsOptions::default())["ledger"]["stacks"];
         assert_eq!((&stacks["walks"], &stacks["tables"]), (&9.into(), &2.into()));
         let ended = serde_json::json!({ "end_of_stack": 7, "no_table_yet": 2 });
         assert_eq!((&stacks["rows"], &stacks["ended"]), (&30.into(), &ended));
+        assert_eq!(stacks["not_opened"], serde_json::json!({ "deleted": 1 }));
     }
 
     #[test]

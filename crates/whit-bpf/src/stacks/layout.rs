@@ -1,7 +1,7 @@
 //! What programs and loader exchange, byte by byte: structures of `bpf/stacks.bpf.c` and
 //! `bpf/unwind.h`.
 
-use super::{Counts, FileId, Mapping, StopReason, TableNumber};
+use super::{Counts, Mapping, StopReason, TableNumber};
 
 /// Words of a chunk of table memory.
 pub(super) const CHUNK_WORDS: usize = 65536;
@@ -9,8 +9,6 @@ pub(super) const CHUNK_WORDS: usize = 65536;
 const PROCESS_COUNT_BITS: u64 = 0xffff;
 const PROCESS_IS_TARGET: u64 = 1 << 16;
 const PROCESS_FIRST_SHIFT: u32 = 32;
-/// Bits of a device's number inside of the kernel that say which one of its kind it is.
-const DEVICE_MINOR_BITS: u32 = 20;
 /// Words of `struct counts` in front of the reasons.
 const COUNT_WORDS: usize = 12;
 
@@ -24,14 +22,12 @@ pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
     bytes
 }
 
-/// `struct file_key`.
-pub(super) fn file_key(file: Option<FileId>) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    if let Some(FileId { device: (major, minor), inode }) = file {
-        // As the kernel keeps it inside: MKDEV() in include/linux/kdev_t.h.
-        let device = major << DEVICE_MINOR_BITS | minor;
-        bytes[..4].copy_from_slice(&device.to_ne_bytes());
-        bytes[8..].copy_from_slice(&inode.to_ne_bytes());
+/// What `name_file` is called with.
+pub(super) fn naming(address: u64, bias: u64, table: TableNumber) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    let words = [address, bias, u64::from(table.0)];
+    for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *place = word.to_ne_bytes();
     }
     bytes
 }
@@ -96,9 +92,8 @@ mod tests {
     fn structures_are_as_the_programs_have_them() {
         let bytes = mapping(&Mapping { start: 1, end: 2, bias: 3, table: TableNumber(4) });
         assert_eq!((bytes[0], bytes[8], bytes[16], bytes[24]), (1, 2, 3, 4));
-        let bytes = file_key(Some(FileId { device: (8, 1), inode: 7 }));
-        assert_eq!((&bytes[..4], bytes[8]), (&0x80_0001u32.to_ne_bytes()[..], 7));
-        assert_eq!(file_key(None), [0; 16]);
+        let bytes = naming(7, 8, TableNumber(9));
+        assert_eq!([bytes[0], bytes[8], bytes[16]], [7, 8, 9]);
         assert_eq!((file_table(5, TableNumber(6))[0], file_table(5, TableNumber(6))[8]), (5, 6));
         let bytes = table(1, 2, 3, 4, 5);
         assert_eq!([bytes[0], bytes[8], bytes[12], bytes[16], bytes[20]], [1, 2, 3, 4, 5]);
@@ -108,10 +103,10 @@ mod tests {
 
     #[test]
     fn counts_are_read_in_order() {
-        let words: Vec<u8> = (1..=28u64).flat_map(u64::to_ne_bytes).collect();
+        let words: Vec<u8> = (1..=29u64).flat_map(u64::to_ne_bytes).collect();
         let found = counts(&words);
         assert_eq!((found.runs, found.kernel_failures), (1, 8));
-        assert_eq!((found.reasons[0], found.reasons[15]), (13, 28));
+        assert_eq!((found.reasons[0], found.reasons[16]), (13, 29));
         assert_eq!(counts(&words[..20]).told, 0);
     }
 }

@@ -50,15 +50,8 @@ impl TableNumber {
     pub const NOT_YET: TableNumber = TableNumber(0);
     /// There is none: code that does not describe itself.
     pub const NONE: TableNumber = TableNumber(1);
-}
-
-/// A file, as the kernel tells files apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FileId {
-    /// Major and minor number of the device.
-    pub device: (u32, u32),
-    /// Inode.
-    pub inode: u64,
+    /// There is none, since the binary could not be opened.
+    pub const NOT_OPENED: TableNumber = TableNumber(2);
 }
 
 /// Executable memory of a process.
@@ -357,25 +350,24 @@ impl Stacks {
         self.tables.add(&self.program, parts)
     }
 
-    /// Makes known how to unwind in a file, or in the kernel's own code for user mode (`None`): so stacks go
-    /// through it where a process has mapped it and that was not told yet. `bias`: stated addresses less
-    /// offsets in the file. Without [`FIND_VMA`] this has no effect.
+    /// Makes known how to unwind in a file that this process has mapped at `address`: stacks go through it
+    /// wherever a process maps it, before its mappings are known. `bias`: stated addresses less offsets in
+    /// the file. The file has to stay mapped here. Without [`FIND_VMA`] this has no effect.
     ///
     /// # Errors
     ///
     /// Where the kernel refuses: more than [`FILES_MAX`], for one.
-    pub fn set_file(
-        &self,
-        file: Option<FileId>,
-        bias: u64,
-        table: TableNumber,
-    ) -> Result<(), BpfError> {
-        self.program.set_file(file, bias, table)
+    pub fn set_file(&self, address: u64, bias: u64, table: TableNumber) -> Result<(), BpfError> {
+        self.program.set_file(address, bias, table)
     }
 
-    /// Takes back what [`Stacks::set_file`] made known.
-    pub fn remove_file(&self, file: FileId) {
-        self.program.remove_file(file);
+    /// The same for the kernel's own code for user mode, which is no file.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn set_vdso(&self, bias: u64, table: TableNumber) -> Result<(), BpfError> {
+        self.program.set_vdso(bias, table)
     }
 
     /// Whether [`Stacks::set_file`] has an effect: the kernel has [`FIND_VMA`].

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{
     Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
-    ProgramMut, TracepointCategory, TracepointOpts,
+    ProgramInput, ProgramMut, TracepointCategory, TracepointOpts,
 };
 use whit_sys::bpf::SharedWords;
 use whit_sys::privilege;
@@ -14,7 +15,7 @@ use whit_sys::privilege;
 use super::channel::{self, Channels};
 use super::layout::{self, CHUNK_WORDS};
 use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
-use super::{FileId, MAPPINGS_MAX, Mapping, Part, StackOptions, TableNumber, needs};
+use super::{MAPPINGS_MAX, Mapping, Part, StackOptions, TableNumber, needs};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
 use crate::messages;
@@ -29,6 +30,15 @@ const SWITCHES_SINCE: u32 = 2;
 const WORDS_AT: usize = 8;
 /// Programs that the kernel calls when processes come and change.
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
+/// The program that the loader runs to name a file.
+const NAME_FILE: &str = "name_file";
+/// What it says while this process's memory changes: `EBUSY`.
+const BUSY: i32 = 16;
+/// It is asked again so often, after a pause: mappings are made within microseconds.
+const NAMING_ATTEMPTS_MAX: u32 = 100;
+const NAMING_PAUSE: Duration = Duration::from_micros(100);
+/// The key of the kernel's own code for user mode in `files`.
+const VDSO: u64 = 0;
 
 /// The loaded programs. Closing them detaches them.
 pub(super) struct Program {
@@ -58,7 +68,7 @@ impl Program {
         let load = || {
             let mut open = ObjectBuilder::default().open_memory(&bytes)?;
             dimension(&mut open, options, finds_mappings)?;
-            leave_out(&mut open, options);
+            leave_out(&mut open, options, finds_mappings);
             let _in_force = privilege::raise(&NEEDED);
             open.load()
         };
@@ -186,25 +196,44 @@ impl Program {
         }
     }
 
+    /// The kernel is asked which file is mapped there.
     pub(super) fn set_file(
         &self,
-        file: Option<FileId>,
+        address: u64,
         bias: u64,
         table: TableNumber,
     ) -> Result<(), BpfError> {
+        if !self.finds_mappings {
+            return Ok(());
+        }
+        let program = self.program(NAME_FILE)?;
+        let mut arguments = layout::naming(address, bias, table);
+        for attempt in 1.. {
+            let input =
+                ProgramInput { context_in: Some(&mut arguments), ..ProgramInput::default() };
+            let output = {
+                let _in_force = privilege::raise(&NEEDED);
+                program.test_run(input).map_err(refused("name a file to a BPF program"))?
+            };
+            match -(output.return_value as i32) {
+                0 => break,
+                // Another thread of ours maps something at this moment.
+                BUSY if attempt < NAMING_ATTEMPTS_MAX => std::thread::sleep(NAMING_PAUSE),
+                errno => {
+                    let refusal = libbpf_rs::Error::from_raw_os_error(errno);
+                    return Err(refused("name a file to a BPF program")(refusal));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_vdso(&self, bias: u64, table: TableNumber) -> Result<(), BpfError> {
         let files = self.map("files")?;
         let value = layout::file_table(bias, table);
         let _in_force = privilege::raise(&NEEDED);
-        let told = files.update(&layout::file_key(file), &value, MapFlags::ANY);
+        let told = files.update(&VDSO.to_ne_bytes(), &value, MapFlags::ANY);
         told.map_err(refused("name a file to a BPF program"))
-    }
-
-    pub(super) fn remove_file(&self, file: FileId) {
-        if let Ok(files) = self.map("files") {
-            let _in_force = privilege::raise(&NEEDED);
-            // It may never have been there.
-            let _ = files.delete(&layout::file_key(Some(file)));
-        }
     }
 
     /// A chunk of table memory, put where the programs find it.
@@ -308,12 +337,13 @@ impl Program {
 }
 
 /// Programs that are not needed: the verifier takes its time for each.
-fn leave_out(object: &mut OpenObject, options: &StackOptions) {
+fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bool) {
     for mut program in object.progs_mut() {
         let is_needed = match program.name().to_str() {
             Some("traced") => options.traces,
             Some("woken") => options.wakes,
             Some("switched" | "came") => options.channel_bytes > 0,
+            Some(NAME_FILE) => finds_mappings,
             _ => true,
         };
         if !is_needed {

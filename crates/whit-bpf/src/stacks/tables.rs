@@ -16,7 +16,7 @@ pub(super) const TABLES_MAX: usize = 16384;
 /// Rules of all tables.
 pub(super) const RULES_MAX: usize = 1 << 19;
 /// The first numbers say that there is no table.
-const FIRST_TABLE: usize = 2;
+const FIRST_TABLE: usize = 3;
 
 /// A table as its words: see `whit_unwind::table`.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use whit_types::{Avma, Pid, Tid, TimestampNs};
 use whit_unwind_tables::TableStore;
 
 use super::model::{Backing, Model};
-use super::modules::{Modules, TableCounts};
+use super::modules::{Modules, TableCounts, UnopenedBinary};
 use crate::error::CaptureError;
 use crate::open::OpenEvent;
 use crate::processes;
@@ -33,10 +33,12 @@ const TABLES_WAIT: Duration = Duration::from_secs(2);
 const WAKER: u64 = u64::MAX;
 
 /// What the thread has seen and done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FollowCounts {
     /// Tables.
     pub tables: TableCounts,
+    /// Binaries that have none since they could not be opened, by path.
+    pub unopened: Vec<UnopenedBinary>,
     /// Bytes that they take in the kernel.
     pub table_bytes: u64,
     /// Records that found no room, so that mappings may be missing.
@@ -158,6 +160,7 @@ impl Follower {
         self.counts.tables = self.modules.counts;
         self.counts.unknown_mappings = self.model.unknown_mappings();
         self.counts.unknown_processes = self.model.beyond;
+        self.counts.unopened = self.modules.unopened();
         let table_bytes = self.lock().table_bytes() as u64;
         self.counts.table_bytes = table_bytes;
         self.counts
@@ -261,8 +264,10 @@ impl Follower {
     fn tell(&mut self) {
         let now = Instant::now();
         for pid in self.model.take_changed() {
-            let Some(space) = self.model.get(pid) else { continue };
-            let mappings = self.modules.mappings(pid, space);
+            if self.model.get(pid).is_none() {
+                continue;
+            }
+            let mappings = self.modules.mappings(pid, &self.model);
             let told = self.lock().set_process(pid as u32, &mappings, true, now);
             self.counts.refused += u64::from(told.is_err());
         }

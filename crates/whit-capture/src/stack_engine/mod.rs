@@ -48,7 +48,7 @@ pub use expand::Expander;
 pub(crate) use expand::Given;
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
-pub use modules::TableCounts;
+pub use modules::{TableCounts, UnopenedBinary};
 use options::{call_graph, channel_bytes, has_few_threads};
 pub(crate) use options::{conflict, leave_to_perf};
 pub use summary::{PartSummary, StackSummary};

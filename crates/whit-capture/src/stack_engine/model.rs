@@ -3,18 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use whit_perfdata::record::{MappedFileId, Mmap, SideBand};
-use whit_types::{Pid, TimestampNs};
+use whit_types::{FileId, Pid, TimestampNs};
 
 /// Executable mappings that are kept of one process.
 const MAPPINGS_MAX: usize = whit_bpf::stacks::PROCESS_MAPPINGS_MAX;
 /// Processes that are kept.
 const PROCESSES_MAX: usize = whit_bpf::stacks::PROCESSES_MAX;
 
+/// Ancestors of a process through which its files are looked for.
+const ANCESTORS_MAX: usize = 4;
+
 /// A file, or what stands in for one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Backing {
-    /// Device, inode, and the path in the process's own file system.
-    File { device: (u32, u32), inode: u64, path: Vec<u8> },
+    /// Which file, and the path in the process's own file system.
+    File { id: FileId, path: Vec<u8> },
     /// The kernel's own code for user mode.
     Vdso,
     /// Memory that no file describes.
@@ -128,6 +131,8 @@ pub(super) struct Model {
     changed: HashSet<i32>,
     /// Those whose first thread has ended.
     ended: HashSet<i32>,
+    /// Who forked whom. Files may be opened through a parent when their process has ended.
+    parents: HashMap<i32, i32>,
     /// Records of processes beyond the limit.
     pub(super) beyond: u64,
     beyond_of_ended: u64,
@@ -147,6 +152,10 @@ impl Model {
                     *child = parent;
                 }
                 self.changed.insert(task.pid.0);
+                if self.parents.len() >= PROCESSES_MAX {
+                    self.parents.clear();
+                }
+                self.parents.insert(task.pid.0, task.parent_pid.0);
             }
             SideBand::Exit(task) if task.pid.0 == task.tid.0 => {
                 self.ended.insert(task.pid.0);
@@ -175,7 +184,7 @@ impl Model {
             (MappedFileId::Inode { major, minor, inode, .. }, path)
                 if inode != 0 && path.starts_with(b"/") =>
             {
-                Backing::File { device: (major, minor), inode, path: path.to_vec() }
+                Backing::File { id: FileId { device: (major, minor), inode }, path: path.to_vec() }
             }
             _ => Backing::None,
         };
@@ -217,6 +226,12 @@ impl Model {
     /// What a process has mapped.
     pub(super) fn get(&self, pid: i32) -> Option<&Space> {
         self.spaces.get(&pid)
+    }
+
+    /// The process that forked this one, the one that forked that, and so on, as far as forks were recorded.
+    pub(super) fn ancestors(&self, pid: i32) -> Vec<i32> {
+        let parents = std::iter::successors(self.parents.get(&pid), |pid| self.parents.get(pid));
+        parents.take(ANCESTORS_MAX).copied().collect()
     }
 
     /// Forgets processes that have ended and are gone.
@@ -356,5 +371,24 @@ mod tests {
         model.take_changed();
         model.touch(|backing| matches!(backing, Backing::File { path, .. } if path == b"/bin/sh"));
         assert_eq!(model.take_changed(), [7]);
+    }
+
+    #[test]
+    fn ancestors_are_known_as_far_as_forks_are() {
+        let mut model = Model::default();
+        let mut fork = |pid, parent| {
+            let (pid, parent_pid) = (Pid(pid), Pid(parent));
+            let (tid, parent_tid) = (Tid(pid.0), Tid(parent));
+            let task = Task { pid, parent_pid, tid, parent_tid, time: 0 };
+            model.record(&SideBand::Fork(task), TimestampNs(1));
+        };
+        (2..9).for_each(|pid| fork(pid, pid - 1));
+        // Numbers are used again.
+        fork(20, 21);
+        fork(21, 20);
+        assert_eq!(model.ancestors(3), [2, 1]);
+        assert_eq!(model.ancestors(8), [7, 6, 5, 4]);
+        assert_eq!(model.ancestors(20), [21, 20, 21, 20]);
+        assert!(model.ancestors(1).is_empty());
     }
 }

@@ -1,7 +1,9 @@
 //! Binaries that processes map, and their tables: made by threads of their own, each binary once.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +11,16 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{FileId, Mapping, Stacks, TableNumber, TableParts};
+use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
-use whit_sys::{MappedFile, Waker};
-use whit_types::{BuildId, FileOffset};
+use whit_sys::process_files::{OpenError, WantedFile};
+use whit_sys::{Errno, MappedFile, Waker};
+use whit_types::{FileOffset, OpenFailure};
 use whit_unwind::Bytes;
 use whit_unwind::table::UnwindTable;
 use whit_unwind_tables::{Origin, TableStore};
 
-use super::model::{Backing, Mapped, Space};
-use crate::build_id::open_mapped_file;
+use super::model::{Backing, Mapped, Model, Space};
 use crate::error::CaptureError;
 use crate::roots::Roots;
 
@@ -27,27 +29,53 @@ const WORKERS_MAX: usize = 4;
 /// Binaries that are known; more have no table.
 const MODULES_MAX: usize = 16384;
 
+/// A binary that could not be opened is tried through so many processes: one may have ended meanwhile.
+const OPEN_ATTEMPTS_MAX: u32 = 8;
+
 /// A binary.
 #[derive(Debug)]
 enum Module {
-    /// A thread works on it.
-    Pending,
-    /// What it says of its addresses, and its table in the kernel.
-    Ready(Option<ElfImage>, TableNumber),
+    /// A thread works on it, for the so many-th time.
+    Pending(u32),
+    /// What it says of its addresses, and its table in the kernel. The image stays mapped: the kernel's
+    /// programs know the file by that.
+    Ready(ElfImage, TableNumber),
+    /// It says nothing.
+    NoImage,
+    /// It could not be opened, last through this process.
+    Unopened { error: OpenError, pid: i32, attempts: u32 },
 }
 
 /// A binary to be worked on: which it is, and a process that has it mapped.
 struct Task {
     backing: Backing,
+    mapper: Mapper,
+}
+
+/// A process, and where it has mapped the binary, if it has yet.
+struct Mapper {
     pid: i32,
+    range: Option<Range<u64>>,
+    /// Its parent, and so on.
+    ancestors: Vec<i32>,
 }
 
 /// What came of it.
 pub(super) struct Done {
     backing: Backing,
-    image: Option<ElfImage>,
+    pid: i32,
+    image: Result<Option<ElfImage>, OpenError>,
     table: Option<(UnwindTable, Origin)>,
     build_ns: u64,
+}
+
+/// A binary that could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnopenedBinary {
+    /// Its path in the process's file system.
+    pub path: String,
+    /// Why not.
+    pub error: OpenError,
 }
 
 /// What was done in all.
@@ -63,7 +91,7 @@ pub struct TableCounts {
     pub rules: u64,
     /// Time to make or read tables, summed over threads.
     pub build_ns: u64,
-    /// Binaries without one.
+    /// Binaries that were opened and have none.
     pub without: u64,
     /// Tables that found no room in the kernel.
     pub refused: u64,
@@ -78,40 +106,6 @@ impl TableCounts {
     }
 }
 
-/// Files that the kernel's programs are told of by their numbers, and what was in them; `None` where the
-/// numbers do not tell binaries apart, as in subvolumes of btrfs.
-#[derive(Default, Debug)]
-struct Named(HashMap<FileId, Option<BuildId>>);
-
-/// What a file's numbers are to the programs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Naming {
-    /// This file's.
-    New,
-    /// The same file's, by another path.
-    Again,
-    /// Several files'.
-    Ambiguous,
-}
-
-impl Named {
-    fn add(&mut self, file: FileId, build_id: Option<BuildId>) -> Naming {
-        match self.0.entry(file) {
-            Entry::Vacant(place) => {
-                place.insert(build_id);
-                Naming::New
-            }
-            Entry::Occupied(place) if build_id.is_some() && *place.get() == build_id => {
-                Naming::Again
-            }
-            Entry::Occupied(mut place) => {
-                place.insert(None);
-                Naming::Ambiguous
-            }
-        }
-    }
-}
-
 /// All binaries.
 #[derive(Debug)]
 pub(super) struct Modules {
@@ -119,7 +113,6 @@ pub(super) struct Modules {
     tasks: Option<Sender<Task>>,
     done: Receiver<Done>,
     workers: Vec<JoinHandle<()>>,
-    named: Named,
     pub(super) counts: TableCounts,
 }
 
@@ -143,32 +136,42 @@ impl Modules {
             workers.push(thread.map_err(|source| CaptureError::Thread { source })?);
         }
         let counts = TableCounts::default();
-        let (known, named) = (HashMap::new(), Named::default());
-        Ok(Modules { known, tasks: Some(tasks), done, workers, named, counts })
+        Ok(Modules { known: HashMap::new(), tasks: Some(tasks), done, workers, counts })
     }
 
     /// What the kernel is to know of a process. Binaries that are new are set to work on.
-    pub(super) fn mappings(&mut self, pid: i32, space: &Space) -> Vec<Mapping> {
-        space.iter().map(|(start, mapped)| self.mapping(pid, start, mapped)).collect()
+    pub(super) fn mappings(&mut self, pid: i32, model: &Model) -> Vec<Mapping> {
+        let mappings = model.get(pid).into_iter().flat_map(Space::iter);
+        mappings.map(|(start, mapped)| self.mapping((pid, model), start, mapped)).collect()
     }
 
-    fn mapping(&mut self, pid: i32, start: u64, mapped: &Mapped) -> Mapping {
+    fn mapping(&mut self, (pid, model): (i32, &Model), start: u64, mapped: &Mapped) -> Mapping {
         let end = mapped.end;
         let without = |table| Mapping { start, end, bias: 0, table };
         if mapped.backing == Backing::None {
             return without(TableNumber::NONE);
         }
+        let ancestors = || model.ancestors(pid);
+        let mapper = || Mapper { pid, range: Some(start..end), ancestors: ancestors() };
         match self.known.get(&mapped.backing) {
             None if self.known.len() >= MODULES_MAX => without(TableNumber::NONE),
             None => {
-                self.begin(mapped.backing.clone(), pid);
+                self.begin(mapped.backing.clone(), mapper(), 1);
                 without(TableNumber::NOT_YET)
             }
-            Some(Module::Pending) => without(TableNumber::NOT_YET),
+            Some(Module::Pending(_)) => without(TableNumber::NOT_YET),
+            Some(Module::NoImage) => without(TableNumber::NONE),
+            Some(Module::Unopened { pid: last, attempts, .. })
+                if *last != pid && *attempts < OPEN_ATTEMPTS_MAX =>
+            {
+                let attempts = attempts + 1;
+                self.begin(mapped.backing.clone(), mapper(), attempts);
+                without(TableNumber::NOT_YET)
+            }
+            Some(Module::Unopened { .. }) => without(TableNumber::NOT_OPENED),
             Some(Module::Ready(image, table)) => {
                 let offset = FileOffset(mapped.file_offset);
-                let svma = image.as_ref().and_then(|i| i.svma_of_mapping(offset, end - start));
-                match svma {
+                match image.svma_of_mapping(offset, end - start) {
                     Some(svma) => {
                         Mapping { start, end, bias: start.wrapping_sub(svma.0), table: *table }
                     }
@@ -182,79 +185,97 @@ impl Modules {
     pub(super) fn expect(&mut self, pid: i32, backings: Vec<Backing>) {
         for backing in backings {
             if self.known.len() < MODULES_MAX && !self.known.contains_key(&backing) {
-                self.begin(backing, pid);
+                self.begin(backing, Mapper { pid, range: None, ancestors: Vec::new() }, 1);
             }
         }
     }
 
     /// Whether threads still work on binaries.
     pub(super) fn is_busy(&self) -> bool {
-        self.known.values().any(|module| matches!(module, Module::Pending))
+        self.known.values().any(|module| matches!(module, Module::Pending(_)))
     }
 
-    fn begin(&mut self, backing: Backing, pid: i32) {
-        self.known.insert(backing.clone(), Module::Pending);
+    /// Binaries that could not be opened to the end.
+    pub(super) fn unopened(&self) -> Vec<UnopenedBinary> {
+        let unopened = |(backing, module): (&Backing, &Module)| match (backing, module) {
+            (Backing::File { path, .. }, Module::Unopened { error, .. }) => {
+                let path = String::from_utf8_lossy(path).into_owned();
+                Some(UnopenedBinary { path, error: *error })
+            }
+            _ => None,
+        };
+        let mut all: Vec<_> = self.known.iter().filter_map(unopened).collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
+    }
+
+    fn begin(&mut self, backing: Backing, mapper: Mapper, attempts: u32) {
+        self.known.insert(backing.clone(), Module::Pending(attempts));
         // The threads live as long as the sender does.
-        let _ = self.tasks.as_ref().map(|tasks| tasks.send(Task { backing, pid }));
+        let _ = self.tasks.as_ref().map(|tasks| tasks.send(Task { backing, mapper }));
     }
 
     /// Takes in what the threads have done, and loads it. Gives the binaries.
     pub(super) fn settle(&mut self, stacks: &Mutex<Stacks>) -> Vec<Backing> {
         let mut settled = Vec::new();
-        while let Ok(Done { backing, image, table, build_ns }) = self.done.try_recv() {
+        while let Ok(Done { backing, pid, image, table, build_ns }) = self.done.try_recv() {
             self.counts.build_ns += build_ns;
-            let number = match table {
-                None => {
-                    self.counts.without += 1;
-                    TableNumber::NONE
+            let module = match image {
+                Ok(Some(image)) => {
+                    let number = self.load(table, stacks);
+                    name(&backing, &image, number, stacks);
+                    Module::Ready(image, number)
                 }
-                Some((table, origin)) => match load(stacks, &table) {
-                    Ok(number) => {
-                        self.counts.count(&table, origin);
-                        number
-                    }
-                    Err(_) => {
-                        self.counts.refused += 1;
-                        TableNumber::NONE
-                    }
-                },
+                Ok(None) => {
+                    self.counts.without += 1;
+                    Module::NoImage
+                }
+                Err(error) => {
+                    let attempts = match self.known.get(&backing) {
+                        Some(Module::Pending(attempts)) => *attempts,
+                        _ => OPEN_ATTEMPTS_MAX,
+                    };
+                    Module::Unopened { error, pid, attempts }
+                }
             };
-            if let Some(image) = &image {
-                self.tell_of(&backing, image, number, stacks);
-            }
-            self.known.insert(backing.clone(), Module::Ready(image, number));
+            self.known.insert(backing.clone(), module);
             settled.push(backing);
         }
         settled
     }
 
-    /// Has stacks go through a binary from now on wherever a process maps it, before that is told.
-    fn tell_of(
+    fn load(
         &mut self,
-        backing: &Backing,
-        image: &ElfImage,
-        table: TableNumber,
+        table: Option<(UnwindTable, Origin)>,
         stacks: &Mutex<Stacks>,
-    ) {
-        let Some(bias) = image.code_bias() else { return };
-        let stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Refused, the binary is known where its mappings are told.
-        let _ = match backing {
-            Backing::None => Ok(()),
-            Backing::Vdso => stacks.set_file(None, bias, table),
-            Backing::File { device, inode, .. } => {
-                let file = FileId { device: *device, inode: *inode };
-                match self.named.add(file, image.build_id()) {
-                    Naming::New => stacks.set_file(Some(file), bias, table),
-                    Naming::Again => Ok(()),
-                    Naming::Ambiguous => {
-                        stacks.remove_file(file);
-                        Ok(())
-                    }
-                }
-            }
+    ) -> TableNumber {
+        let Some((table, origin)) = table else {
+            self.counts.without += 1;
+            return TableNumber::NONE;
         };
+        match load(stacks, &table) {
+            Ok(number) => {
+                self.counts.count(&table, origin);
+                number
+            }
+            Err(_) => {
+                self.counts.refused += 1;
+                TableNumber::NONE
+            }
+        }
     }
+}
+
+/// Has stacks go through a binary from now on wherever a process maps it, before that is known here.
+fn name(backing: &Backing, image: &ElfImage, table: TableNumber, stacks: &Mutex<Stacks>) {
+    let Some(bias) = image.code_bias() else { return };
+    let stacks = stacks.lock().unwrap_or_else(PoisonError::into_inner);
+    // Refused, the binary is known where its mappings are.
+    let _ = match backing {
+        Backing::None => Ok(()),
+        Backing::Vdso => stacks.set_vdso(bias, table),
+        Backing::File { .. } => stacks.set_file(image.bytes().as_ptr() as u64, bias, table),
+    };
 }
 
 impl Drop for Modules {
@@ -283,52 +304,39 @@ fn work(
 ) {
     loop {
         let task = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Task { backing, pid }) = task else { return };
+        let Ok(Task { backing, mapper }) = task else { return };
         let begin = Instant::now();
-        let image = open(&backing, pid, roots);
-        let table = image.as_ref().and_then(|image| store.table(image).ok());
+        let image = open(&backing, &mapper, roots);
+        let opened = image.as_ref().ok().and_then(Option::as_ref);
+        let table = opened.and_then(|image| store.table(image).ok());
         let build_ns = begin.elapsed().as_nanos() as u64;
-        if outbox.send(Done { backing, image, table, build_ns }).is_err() {
+        if outbox.send(Done { backing, pid: mapper.pid, image, table, build_ns }).is_err() {
             return;
         }
         let _ = waker.wake();
     }
 }
 
-/// The file itself, found by way of the process that has it mapped.
-fn open(backing: &Backing, pid: i32, roots: &Roots) -> Option<ElfImage> {
-    use std::os::unix::ffi::OsStrExt;
+/// The binary, opened by way of the process that has it mapped; `None` where there is none to be opened.
+fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<ElfImage>, OpenError> {
     match backing {
-        Backing::None => None,
-        Backing::Vdso => ElfImage::from_bytes(Path::new("[vdso]"), own_vdso().ok()?).ok(),
-        Backing::File { device: (major, minor), inode, path } => {
-            let inside = Path::new(std::ffi::OsStr::from_bytes(path.get(1..)?));
-            let wanted = (*major, *minor, *inode);
-            // The process may be gone already; most files are where it saw them.
-            let file = open_mapped_file(&roots.process(pid, "root"), inside, wanted)
-                .or_else(|| open_mapped_file(Path::new("/"), inside, wanted))?;
-            let bytes = Bytes::new(MappedFile::map(&file).ok()?);
-            ElfImage::from_bytes(Path::new(std::ffi::OsStr::from_bytes(path)), bytes).ok()
+        Backing::None => Ok(None),
+        Backing::Vdso => {
+            let image =
+                own_vdso().ok().map(|bytes| ElfImage::from_bytes(Path::new("[vdso]"), bytes));
+            Ok(image.and_then(Result::ok))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_name_one_binary_or_none() {
-        let mut named = Named::default();
-        let file = |inode| FileId { device: (8, 1), inode };
-        let id = |byte| BuildId::new(&[byte; 20]);
-        assert_eq!(named.add(file(1), id(1)), Naming::New);
-        assert_eq!(named.add(file(2), id(1)), Naming::New);
-        assert_eq!(named.add(file(1), id(1)), Naming::Again);
-        assert_eq!(named.add(file(1), id(2)), Naming::Ambiguous);
-        // Whichever of them comes again.
-        assert_eq!(named.add(file(1), id(1)), Naming::Ambiguous);
-        assert_eq!(named.add(file(3), None), Naming::New);
-        assert_eq!(named.add(file(3), None), Naming::Ambiguous);
+        Backing::File { id, path } => {
+            let (pid, range) = (Some(mapper.pid), mapper.range.clone());
+            let relatives = &mapper.ancestors;
+            let file =
+                WantedFile { pid, relatives, range, id: Some(*id), path }.open(&roots.proc)?;
+            let unreadable = |error: std::io::Error| OpenError {
+                failure: OpenFailure::Unreadable,
+                errno: Errno::from_io_error(&error),
+            };
+            let bytes = Bytes::new(MappedFile::map(&file).map_err(unreadable)?);
+            Ok(ElfImage::from_bytes(Path::new(OsStr::from_bytes(path)), bytes).ok())
+        }
     }
 }

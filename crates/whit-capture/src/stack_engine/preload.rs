@@ -4,7 +4,7 @@
 //! Where libraries are looked for is what `ld.so(8)` says, as far as files go: what is found too much is
 //! a table that nobody asks for, and what is not found comes when it is mapped.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -12,8 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{major, minor};
 use whit_elf::{ElfImage, LinkNeeds};
+use whit_sys::Errno;
+use whit_sys::process_files::{ids_of_own, open_regular};
 
 use super::ld_cache;
 use super::model::Backing;
@@ -21,6 +22,8 @@ use crate::options::LoaderPaths;
 
 /// The dynamic linker's list of libraries.
 const LD_CACHE: &str = "/etc/ld.so.cache";
+/// Much more than any system has.
+const LD_CACHE_MAX_BYTES: u64 = 64 << 20;
 /// Where libraries are that no list has.
 const DEFAULT_DIRECTORIES: [&str; 5] =
     ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
@@ -35,20 +38,16 @@ const ENV: &[u8] = b"env";
 
 /// What a command maps first, as its mappings will name it.
 pub(super) fn backings(command: &OsStr, paths: &LoaderPaths) -> Vec<Backing> {
-    let cache = std::fs::read(LD_CACHE).unwrap_or_default();
+    let cache =
+        open_regular(Path::new(LD_CACHE)).and_then(|file| read_up_to(file, LD_CACHE_MAX_BYTES));
+    let cache = cache.unwrap_or_default();
     let found = Search { paths, cache: &cache }.binaries(command);
-    let files = found.iter().filter_map(|path| backing(path));
+    // The kernel says how it names these files: by other numbers than `stat` does, on some file systems.
+    let addresses: Vec<_> = found.values().map(|image| image.bytes().as_ptr() as u64).collect();
+    let files = found.keys().zip(ids_of_own(&addresses)).filter_map(|(path, id)| {
+        Some(Backing::File { id: id?, path: path.as_os_str().as_bytes().to_vec() })
+    });
     files.chain([Backing::Vdso]).collect()
-}
-
-fn backing(path: &Path) -> Option<Backing> {
-    let metadata = std::fs::metadata(path).ok()?;
-    let device = metadata.dev();
-    Some(Backing::File {
-        device: (major(device), minor(device)),
-        inode: metadata.ino(),
-        path: path.as_os_str().as_bytes().to_vec(),
-    })
 }
 
 struct Search<'a> {
@@ -57,15 +56,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Files under their real paths.
-    fn binaries(&self, command: &OsStr) -> BTreeSet<PathBuf> {
-        let (mut found, mut queue) = (BTreeSet::new(), VecDeque::new());
+    /// Files by their real paths.
+    fn binaries(&self, command: &OsStr) -> BTreeMap<PathBuf, ElfImage> {
+        let (mut found, mut queue) = (BTreeMap::new(), VecDeque::new());
         queue.extend(self.program(command, INTERPRETERS_MAX));
         queue.extend(self.paths.preloaded.iter().cloned());
         while let Some(path) = queue.pop_front() {
             // What is no file, or none of ours, is not opened twice either.
             let Ok(path) = path.canonicalize() else { continue };
-            if found.len() >= BINARIES_MAX || found.contains(&path) {
+            if found.len() >= BINARIES_MAX || found.contains_key(&path) {
                 continue;
             }
             if let Ok(image) = ElfImage::open(&path) {
@@ -74,7 +73,7 @@ impl Search<'_> {
                 for library in &needs.libraries {
                     queue.extend(self.library(library, &needs, &path));
                 }
-                found.insert(path);
+                found.insert(path, image);
             }
         }
         found
@@ -158,13 +157,17 @@ fn is_executable(path: &Path) -> bool {
 
 /// The words of a script's first line; `None` where it is none.
 fn first_words(path: &Path) -> Option<Vec<Vec<u8>>> {
-    let mut line = Vec::new();
-    // What is no file could block.
-    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|m| m.is_file()))?;
-    file.take(FIRST_LINE_BYTES).read_to_end(&mut line).ok()?;
+    let line = read_up_to(open_regular(path).ok()?, FIRST_LINE_BYTES).ok()?;
     let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
     Some(words.map(<[u8]>::to_vec).collect())
+}
+
+fn read_up_to(file: File, limit_bytes: u64) -> Result<Vec<u8>, Errno> {
+    let mut bytes = Vec::new();
+    let read = file.take(limit_bytes).read_to_end(&mut bytes);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -172,8 +175,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn names(found: &BTreeSet<PathBuf>) -> Vec<String> {
-        found.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    fn names(found: &BTreeMap<PathBuf, ElfImage>) -> Vec<String> {
+        found.keys().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect()
     }
 
     fn search(command: &OsStr, paths: &LoaderPaths) -> Vec<String> {

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use whit_bpf::stacks::{Counts, RunStatistics, StopReason};
 use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
+use whit_types::OpenFailure;
 
-use super::{ExpandCounts, FollowCounts};
+use super::{ExpandCounts, FollowCounts, UnopenedBinary};
 
 /// Programs that are called while a recording runs: samples, switches, forks, execs.
 const PROGRAMS: u64 = 4;
+
+/// Binaries that could not be opened and are named; the others are counted.
+const UNOPENED_NAMED_MAX: usize = 3;
 
 /// What one program did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +82,10 @@ impl StackSummary {
             table_bytes: self.follow.table_bytes,
             build_ns: tables.build_ns,
             ended: StopReason::ALL.map(|reason| self.ended(reason)),
+            unopened: OpenFailure::ALL.map(|failure| {
+                let of = |file: &&UnopenedBinary| file.error.failure == failure;
+                self.follow.unopened.iter().filter(of).count() as u64
+            }),
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
@@ -164,6 +172,20 @@ impl fmt::Display for StackSummary {
                 write!(f, "; {count} stacks cut: {}", reason.text())?;
             }
         }
+        write_unopened(f, &self.follow.unopened)?;
         write!(f, " ]")
+    }
+}
+
+/// Which binaries could not be opened, and why not.
+fn write_unopened(f: &mut fmt::Formatter<'_>, unopened: &[UnopenedBinary]) -> fmt::Result {
+    let Some((first, others)) = unopened.split_first() else { return Ok(()) };
+    write!(f, "; {} could not be opened: {}", first.path, first.error)?;
+    for other in others.iter().take(UNOPENED_NAMED_MAX - 1) {
+        write!(f, ", {}: {}", other.path, other.error)?;
+    }
+    match unopened.len().saturating_sub(UNOPENED_NAMED_MAX) {
+        0 => Ok(()),
+        more => write!(f, ", and {more} more"),
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine did that unwinds stacks in the kernel.
 
-use whit_types::StackEnd;
+use whit_types::{OpenFailure, StackEnd};
 
 /// Stacks that BPF programs unwound, and the tables that they did it by. All zero where another engine
 /// recorded.
@@ -32,6 +32,8 @@ pub struct StackLedger {
     pub build_ns: u64,
     /// Walks by how they ended, by the number of the [`StackEnd`]. Their sum is `walks`.
     pub ended: [u64; StackEnd::ALL.len()],
+    /// Binaries that could not be opened, by the number of the [`OpenFailure`].
+    pub unopened: [u64; OpenFailure::ALL.len()],
 }
 
 impl StackLedger {
@@ -44,5 +46,11 @@ impl StackLedger {
     pub fn ends(&self) -> impl Iterator<Item = (StackEnd, u64)> {
         let ends = StackEnd::ALL.into_iter().map(|end| (end, self.ended(end)));
         ends.filter(|(_, walks)| *walks > 0)
+    }
+
+    /// Binaries that could not be opened, for each reason that there was, in the order of their numbers.
+    pub fn failures(&self) -> impl Iterator<Item = (OpenFailure, u64)> {
+        let failures = OpenFailure::ALL.into_iter().zip(self.unopened);
+        failures.filter(|(_, files)| *files > 0)
     }
 }

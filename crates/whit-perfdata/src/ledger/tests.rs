@@ -125,14 +125,16 @@ fn kernel_side_fields_stand_where_the_format_says() {
             cached_tables: 5,
             without_table: 6,
             refused_tables: 7,
-            unknown_mappings: 30,
+            unknown_mappings: 38,
             rows: 8,
             rules: 9,
             table_bytes: 10,
             build_ns: 11,
-            ended: std::array::from_fn(|number| 12 + number as u64),
+            // What came later stands behind the time for which programs were timed.
+            ended: std::array::from_fn(|number| 12 + number as u64 + u64::from(number > 15)),
+            unopened: std::array::from_fn(|number| 30 + number as u64),
         },
-        cut_processes: 29,
+        cut_processes: 37,
         ..Ledger::default()
     };
     let bytes = ledger.to_bytes();
@@ -141,7 +143,8 @@ fn kernel_side_fields_stand_where_the_format_says() {
     assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
     let stacks: Vec<u8> = (30..57).map(word).collect();
     assert_eq!(stacks, (1..=27).collect::<Vec<u8>>());
-    assert_eq!((word(57), word(58), word(59)), (28, 29, 30));
-    assert_eq!(bytes.len(), 8 + 60 * 8 + 8);
+    let later: Vec<u8> = (57..68).map(word).collect();
+    assert_eq!(later, (28..=38).collect::<Vec<u8>>());
+    assert_eq!(bytes.len(), 8 + 68 * 8 + 8);
     assert_eq!(ledger.pmi.average_ns(), 1);
 }

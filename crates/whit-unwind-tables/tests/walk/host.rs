@@ -8,10 +8,10 @@ use whit_unwind::table::UnwindTable;
 
 /// Why it stopped: `enum unwind_reason`.
 pub(crate) const END: u64 = 1;
-pub(crate) const REASONS: u64 = 16;
-/// Numbers of tables below are none: not yet loaded, and none at all.
+pub(crate) const REASONS: u64 = 17;
+/// Numbers of tables below are none: not yet loaded, none at all, not opened.
 pub(crate) const TABLE_NONE: u32 = 1;
-const TABLE_FIRST: u32 = 2;
+const TABLE_FIRST: u32 = 3;
 /// `UNWIND_READS_MAX`.
 const READS_MAX: u64 = 64;
 

@@ -121,6 +121,9 @@ fn write_stacks(out: &mut impl Write, stacks: &StackLedger) -> io::Result<()> {
             note.push_str(&format!("; {count} {what}"));
         }
     }
+    for (failure, binaries) in stacks.failures() {
+        note.push_str(&format!("; {binaries} not opened: {}", failure.text()));
+    }
     write_line(out, ("unwind tables", stacks.tables.to_string(), note))
 }
 

@@ -115,6 +115,7 @@ fn ledger() -> Ledger {
                 14 => 1,
                 _ => 0,
             }),
+            unopened: std::array::from_fn(|number| u64::from(number == 0)),
         },
         readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
     }

@@ -24,3 +24,4 @@ mod streaming;
 mod support;
 mod switches;
 mod tracepoints;
+mod unreachable_files;

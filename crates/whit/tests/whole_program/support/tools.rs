@@ -59,7 +59,8 @@ pub(crate) fn workload(name: &str) -> Result<PathBuf, Skip> {
         "deep-go" => "go",
         "deep-rs" => "rustc",
         "forks" | "storm" | "pingpong" | "yield" | "waits" | "callers" | "matrix" | "spawn"
-        | "jit" | "corners" | "mappings" => "cc",
+        | "jit" | "corners" | "mappings" | "service" | "service-no-id" | "impostor"
+        | "impostor-no-id" => "cc",
         _ => "c++",
     };
     let version = if compiler == "go" { "version" } else { "--version" };

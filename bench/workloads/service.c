@@ -1,0 +1,84 @@
+/*
+ * A service that works until it is ended, half of it in a library of its own: what recordings meet of
+ * upgraded, deleted and contained programs.
+ *
+ *   service [--seconds S]
+ *
+ * Prints a line when it begins to work. Each of its stacks goes from `serve_request` through `serve_inner` into
+ * the library's `work_recurse` and `work_burn`. Compiled with -DIMPOSTOR, functions at the same places
+ * have other names: a report that shows one of these has looked into the wrong file.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef IMPOSTOR
+#define NAME(name) impostor_##name
+#else
+#define NAME(name) name
+#endif
+
+#define PHYSICAL __attribute__((noinline, noclone))
+/* Calls of each recursive function in a stack, besides the first. */
+enum { INNER_CALLS = 5, WORK_CALLS = 6 };
+
+unsigned long NAME(work_recurse)(int depth, unsigned rounds);
+
+#ifdef LIBRARY
+
+static volatile unsigned long sink;
+
+PHYSICAL static void NAME(work_burn)(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+		sink = sink * 31 + i;
+}
+
+PHYSICAL unsigned long NAME(work_recurse)(int depth, unsigned rounds)
+{
+	if (depth > 0)
+		sink += NAME(work_recurse)(depth - 1, rounds);
+	else
+		NAME(work_burn)(rounds);
+	return sink;
+}
+
+#else
+
+static volatile unsigned long served;
+
+PHYSICAL static void NAME(serve_inner)(int depth)
+{
+	if (depth > 0)
+		NAME(serve_inner)(depth - 1);
+	else
+		served += NAME(work_recurse)(WORK_CALLS, 20000);
+	served++;
+}
+
+PHYSICAL static void NAME(serve_request)(void)
+{
+	NAME(serve_inner)(INNER_CALLS);
+	served++;
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = 0;
+	struct timespec begin, now;
+
+	if (argc == 3 && !strcmp(argv[1], "--seconds"))
+		seconds = atof(argv[2]);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	puts("serving");
+	fflush(stdout);
+	do {
+		NAME(serve_request)();
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (seconds <= 0 || now.tv_sec - begin.tv_sec + (now.tv_nsec - begin.tv_nsec) * 1e-9 < seconds);
+	return 0;
+}
+
+#endif

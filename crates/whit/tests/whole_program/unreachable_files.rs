@@ -1,0 +1,273 @@
+//! Programs whose files do not lie where their mappings say: deleted and replaced ones, those of a process below
+//! another root in another mount namespace, and those on an overlay over several file systems.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::script::{self, Sample};
+use crate::support::tools::{command, text, whit, workload};
+use crate::support::{Skip, check};
+
+/// `_start`, two functions of the C library, `main`, `serve_request`, six times `serve_inner`, seven times
+/// `work_recurse`, and `work_burn`; from the clock's functions that `main` calls it is less.
+const STACK_FRAMES: usize = 19;
+/// Chains that must be whole, once the tables are there. Some samples lie in the C library.
+const LEAST_WHOLE: f64 = 0.99;
+/// Fewer samples than this in a recording of more than a second are none of a busy program.
+const LEAST_SAMPLES: usize = 50;
+/// How long is recorded, and how often sampled.
+const SECONDS: &str = "1.5";
+const HZ: &str = "499";
+
+/// The mounts of a container: what `$1/app` holds is below `$1/root` of a file system of its own, together with
+/// the libraries that it needs.
+const BELOW_ANOTHER_ROOT: &str = r#"
+mount --make-rprivate /
+mount -t tmpfs whit "$1/root"
+cp -L --parents $(ldd "$1/app/service" | grep -o '/[^ )]*') "$1/root"
+mkdir "$1/root/app"
+cp "$1/app/service" "$1/app/libwork.so" "$1/root/app"
+LD_LIBRARY_PATH=/app exec chroot "$1/root" /app/service
+"#;
+
+/// Layers of an overlay on two file systems.
+const ON_AN_OVERLAY: &str = r#"
+mount --make-rprivate /
+mount -t tmpfs whit "$1/root"
+mkdir "$1/root/upper" "$1/root/work" "$1/root/first" "$1/root/second" "$1/root/app"
+mount -t tmpfs whit "$1/root/second"
+cp "$1/app/service" "$1/app/libwork.so" "$1/root/second"
+mount -t overlay whit -o "lowerdir=$1/root/first:$1/root/second,upperdir=$1/root/upper,workdir=$1/root/work" "$1/root/app"
+exec "$1/root/app/service"
+"#;
+
+/// Processes there that live for milliseconds, one after the other.
+const SHORT_LIVED: &str = r#"
+for i in $(seq 150); do "$1/root/app/service" --seconds 0.002 >/dev/null; done
+"#;
+/// Of their walks, this share at most may end since the process was not known yet. 7 to 8 % lie within `execve`,
+/// between two programs; where the kernel's programs do not know the files, there are 18 to 26 %.
+const MOST_UNKNOWN: f64 = 0.13;
+/// And this share at least must be whole: 90 % were; without the files' tables 38 % were, on a busy machine some
+/// tables come late.
+const LEAST_WHOLE_OF_SHORT_LIVED: f64 = 0.6;
+
+/// A running `service`, and a place for what is recorded of it.
+struct Service {
+    process: Child,
+    place: TempDir,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Puts a program and its library at a path.
+fn install(make: &str, directory: &Path) -> Result<(), Skip> {
+    let program = workload(make)?;
+    std::fs::create_dir_all(directory).expect("make a directory");
+    // As packages are installed: what runs keeps its files.
+    let put = |from: &Path, name: &str| {
+        let (new, path) = (directory.join("new"), directory.join(name));
+        std::fs::copy(from, &new).expect("copy a program");
+        std::fs::rename(new, path).expect("rename a program");
+    };
+    put(&program, "service");
+    put(&program.with_file_name(format!("lib{make}.so")), "libwork.so");
+    Ok(())
+}
+
+impl Service {
+    /// Starts it, and waits until it works.
+    fn start(mut starter: Command, place: TempDir) -> Result<Service, Skip> {
+        let starter = starter.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = starter.spawn().map_err(|error| Skip(format!("{starter:?}: {error}")))?;
+        let mut line = String::new();
+        let output = process.stdout.take().expect("its output");
+        BufReader::new(output).read_line(&mut line).expect("read its output");
+        let service = Service { process, place };
+        match line.trim() {
+            "serving" => Ok(service),
+            _ => Err(Skip(format!("this machine cannot set it up: {}", service.complaint()))),
+        }
+    }
+
+    fn complaint(mut self) -> String {
+        let errors = self.process.stderr.take().map(std::io::read_to_string);
+        errors.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Deleted and replaced while it runs.
+    fn replaced(make: &str, by: &str) -> Result<Service, Skip> {
+        let place = tempfile::tempdir().expect("make a directory");
+        let app = place.path().join("app");
+        install(make, &app)?;
+        let service = Service::start(command(app.join("service")), place)?;
+        install(by, &app)?;
+        std::fs::remove_file(app.join("libwork.so")).expect("delete the library");
+        Ok(service)
+    }
+
+    /// In mounts of its own, while this machine has others under the same paths.
+    fn contained(make: &str, others: &str, script: &str) -> Result<Service, Skip> {
+        let place = tempfile::tempdir().expect("make a directory");
+        install(make, &place.path().join("app"))?;
+        install(others, &place.path().join("root/app"))?;
+        let mut starter = command("unshare");
+        starter.args(["--mount", "sh", "-ec", script, "sh"]).arg(place.path());
+        let service = Service::start(starter, place)?;
+        // Where it was copied from.
+        std::fs::remove_dir_all(service.place.path().join("app")).expect("remove the original");
+        Ok(service)
+    }
+
+    fn pid(&self) -> String {
+        self.process.id().to_string()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.place.path().join("perf.data")
+    }
+
+    /// whit, with caches of its own.
+    fn whit(&self) -> Command {
+        let mut whit = whit();
+        whit.env("HOME", self.place.path().join("home"));
+        whit.env("XDG_CACHE_HOME", self.place.path().join("cache"));
+        whit
+    }
+
+    /// Records; gives what whit says.
+    fn record(&self, options: &[&str]) -> String {
+        let mut recorder = self.whit();
+        recorder.args(["record", "-e", "cpu-clock", "-F", HZ, "-o"]).arg(self.data());
+        recorder.args(options).args(["--", "sleep", SECONDS]);
+        let output = recorder.output().expect("run whit");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{recorder:?}: {said}");
+        said
+    }
+
+    /// What whit makes of the service's samples.
+    fn samples(&self) -> Vec<Sample> {
+        let mut script = self.whit();
+        let printed = text(script.args(["script", "-F", "comm,ip,sym", "-i"]).arg(self.data()));
+        let mut samples = script::parse(&printed);
+        samples.retain(|sample| sample.head.starts_with("service"));
+        samples
+    }
+
+    fn end(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Whether this machine and user may open files through mappings.
+    fn may_be_looked_into(&self) -> Result<(), Skip> {
+        let links = PathBuf::from(format!("/proc/{}/map_files", self.pid()));
+        let links = std::fs::read_dir(links).map_err(|error| Skip(error.to_string()))?;
+        let first = links.filter_map(Result::ok).next();
+        let opened = first.map(|link| File::open(link.path()));
+        match opened {
+            Some(Ok(_)) => Ok(()),
+            _ => Err(Skip("this user may not open files through mappings".to_owned())),
+        }
+    }
+}
+
+fn bpf_is_allowed() -> Result<(), Skip> {
+    whit_sys::bpf::try_load().map_err(|error| Skip(format!("no BPF programs here: {error}")))
+}
+
+/// From the first whole chain on, chains are whole: the tables are there.
+fn assert_whole(samples: &[Sample], said: &str) {
+    let is_whole = |sample: &&Sample| sample.physical_frames() >= STACK_FRAMES;
+    let burning = |sample: &&Sample| !sample.passes("clock_gettime");
+    let first = samples.iter().position(|sample| is_whole(&sample)).unwrap_or(samples.len());
+    let then: Vec<_> = samples[first..].iter().filter(burning).collect();
+    assert!(then.len() > LEAST_SAMPLES, "{} samples after {first}: {said}", then.len());
+    let whole = then.iter().filter(|sample| is_whole(sample)).count();
+    let cut = then.iter().find(|sample| !is_whole(sample));
+    let share = whole as f64 / then.len() as f64;
+    assert!(share >= LEAST_WHOLE, "{whole} of {} are whole; not {cut:#?}: {said}", then.len());
+}
+
+fn assert_walked_by_bpf(name: &str, service: impl FnOnce() -> Result<Service, Skip>) {
+    check(name, || {
+        bpf_is_allowed()?;
+        let service = service()?;
+        service.may_be_looked_into()?;
+        let said = service.record(&["--engine=bpf", "-p", &service.pid()]);
+        assert!(!said.contains("could not be opened"), "{said}");
+        assert_whole(&service.samples(), &said);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_bpf_engine_walks_through_deleted_files() {
+    let deleted = || Service::replaced("service", "impostor");
+    assert_walked_by_bpf("bpf_deleted_files", deleted);
+}
+
+#[test]
+fn the_bpf_engine_walks_through_files_below_another_root() {
+    let contained = || Service::contained("service", "impostor", BELOW_ANOTHER_ROOT);
+    assert_walked_by_bpf("bpf_another_root", contained);
+}
+
+#[test]
+fn the_bpf_engine_walks_through_files_on_an_overlay() {
+    let overlaid = || Service::contained("service", "impostor", ON_AN_OVERLAY);
+    assert_walked_by_bpf("bpf_overlay", overlaid);
+}
+
+/// The programs in the kernel know files of an overlay before anybody has told them of the mappings.
+#[test]
+fn the_bpf_engine_finds_mappings_on_an_overlay() {
+    check("bpf_finds_mappings_on_an_overlay", || {
+        bpf_is_allowed()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        install("service", &place.path().join("app"))?;
+        std::fs::create_dir(place.path().join("root")).expect("make a directory");
+        let script = ON_AN_OVERLAY.replace("exec \"$1/root/app/service\"", SHORT_LIVED);
+        let run = |program: &str| {
+            let mut run = command(program);
+            let data = place.path().join("perf.data");
+            if program != "unshare" {
+                run.env("HOME", place.path()).env_remove("XDG_CACHE_HOME");
+                run.args(["record", "--engine=bpf", "-e", "cpu-clock", "-F", "2000", "-o"]);
+                run.arg(data).args(["--", "unshare"]);
+            }
+            let run = run.args(["--mount", "sh", "-ec", &script, "sh"]).arg(place.path());
+            run.output().map_err(|error| Skip(format!("{program}: {error}")))
+        };
+        let alone = run("unshare")?;
+        if !alone.status.success() {
+            return Err(Skip(String::from_utf8_lossy(&alone.stderr).into_owned()));
+        }
+        let program = whit().get_program().to_owned();
+        let recorded = run(program.to_str().expect("a path"))?;
+        let said = String::from_utf8_lossy(&recorded.stderr);
+        assert!(recorded.status.success(), "{said}");
+        let mut report = whit();
+        report.args(["report", "--json", "-i"]).arg(place.path().join("perf.data"));
+        let report: Value = serde_json::from_str(&text(&mut report)).expect("JSON");
+        let stacks = &report["ledger"]["stacks"];
+        let unknown = stacks["ended"]["no_process"].as_u64().unwrap_or(0);
+        let walks = stacks["walks"].as_u64().expect("walks");
+        assert!(walks as usize > LEAST_SAMPLES, "{walks} walks: {said}");
+        let whole = stacks["ended"]["end_of_stack"].as_u64().unwrap_or(0);
+        assert!((unknown as f64) < MOST_UNKNOWN * walks as f64, "{unknown} of {walks}: {said}");
+        let least = LEAST_WHOLE_OF_SHORT_LIVED * walks as f64;
+        assert!(whole as f64 > least, "{whole} of {walks}: {said}");
+        Ok(())
+    });
+}
