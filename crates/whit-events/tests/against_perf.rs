@@ -2,9 +2,8 @@
 
 mod support;
 
-use std::process::Command;
-
 use whit_events::*;
+use whit_testing::{Skip, probe, run};
 
 /// Events that open on any machine, and with which perf itself agrees. Event and sampling
 /// frequency matter not; what `perf evlist -v` shows of the attribute does.
@@ -57,13 +56,12 @@ struct Shown {
 
 /// Without the right to count the kernel, perf rewrites every event it is given.
 fn perf_can_compare() -> bool {
-    let probe = Command::new("perf").args(["stat", "-e", "cpu-clock:k", "true"]).output();
-    let can = probe.is_ok_and(|output| output.status.success());
-    if !can {
-        let reason = "perf is not installed, or may not count the kernel here";
+    // Whole CPUs are counted with the kernel.
+    let probed = probe::perf().and_then(|()| probe::whole_cpus());
+    if let Err(Skip(reason)) = &probed {
         whit_testing::skip("whit-events against_perf", reason);
     }
-    can
+    probed.is_ok()
 }
 
 #[test]
@@ -134,8 +132,9 @@ fn counters_have_perfs_names_and_units() {
         let groups = resolve(&list, &table, &mut { support::TRACEPOINTS }).expect(text);
         let events = groups.iter().flat_map(|group| &group.events);
         let ours: Vec<_> = events.map(|event| (event.unit.clone(), event.name.clone())).collect();
-        let output = Command::new("perf").args(["stat", "-x,", "-e", text, "true"]).output();
-        let printed = String::from_utf8(output.expect("perf runs").stderr).expect("text");
+        let mut perf = run::perf().expect("it can compare");
+        let output = run::output(perf.args(["stat", "-x,", "-e", text, "true"]));
+        let printed = run::stderr(&output);
         // count,unit,event,…
         let theirs: Vec<_> = printed
             .lines()
@@ -190,7 +189,7 @@ fn perfs() -> Vec<Shown> {
 }
 
 fn perf(arguments: &[&str]) -> (bool, String) {
-    let output = Command::new("perf").args(arguments).output().expect("perf runs");
+    let output = run::perf().expect("it can compare").args(arguments).output().expect("perf runs");
     let text = if output.status.success() { output.stdout } else { output.stderr };
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }

@@ -5,7 +5,7 @@
 //! them on any machine. A machine without perf says so.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use whit_capture::roots::Roots;
 use whit_events::{PmuTable, TracefsIds, parse, resolve};
@@ -16,6 +16,7 @@ use whit_stat::shadow::Shadow;
 use whit_stat::show::{Form, Moment, Printer, Style, View};
 use whit_stat::source::Slot;
 use whit_stat::table::Aggregation;
+use whit_testing::{Skip, probe, run};
 use whit_types::CpuId;
 
 /// Event, count of the first CPU (others have multiples of it), time enabled, time running.
@@ -43,9 +44,7 @@ const EVENTS: [(&str, u64, u64, u64); 18] = [
 const PERF_RECORD_STAT: u32 = 76;
 
 fn perf() -> Command {
-    let mut perf = Command::new(std::env::var_os("PERF").unwrap_or_else(|| "perf".into()));
-    perf.env("PERF_CONFIG", "/dev/null").env("LC_ALL", "C").stdin(Stdio::null());
-    perf
+    run::perf().expect("it has recorded")
 }
 
 fn counters() -> Vec<Counter> {
@@ -68,18 +67,13 @@ fn recording(directory: &Path) -> Option<(PathBuf, Vec<u32>, f64)> {
     let path = directory.join("stat.data");
     let named = |event: &(&str, u64, u64, u64)| format!("software/config=2,name={}/", event.0);
     let list = EVENTS.iter().map(named).collect::<Vec<_>>().join(",");
-    let output = perf()
-        .args(["stat", "record", "-a", "-o"])
-        .arg(&path)
-        .args(["-e", &list, "--", "true"])
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {}
-        other => {
-            whit_testing::skip("against_perf", &format!("perf cannot count whole CPUs: {other:?}"));
-            return None;
-        }
+    if let Err(Skip(reason)) = probe::perf().and_then(|()| probe::whole_cpus()) {
+        whit_testing::skip("against_perf", &reason);
+        return None;
     }
+    let mut recorder = perf();
+    recorder.args(["stat", "record", "-a", "-o"]).arg(&path);
+    run::succeed(recorder.args(["-e", &list, "--", "true"]));
     let mut bytes = std::fs::read(&path).unwrap();
     let ids = rewrite_attributes(&mut bytes);
     let (cpus, wall_ns) = rewrite_counts(&mut bytes, &ids);

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use whit_testing::{Skip, check, probe, run};
+
 use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig};
 use whit_types::{Avma, FileOffset, Svma};
 
@@ -30,17 +32,12 @@ const WORKLOAD: &str = "find /usr/share/doc /usr/lib -name '*e*' | sort -r | md5
     perf list >/dev/null; awk 'BEGIN { for (i = 0; i < 300000; i++) s = s sprintf(\"%x\", i) % 7; \
     print length(s) }'; seq 200000 | sort -n | gzip | wc -c";
 
-fn run(command: &mut Command) -> Option<String> {
-    let output = command.env("LANG", "C").output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn record(dir: &Path, workload: &[&str]) -> Option<PathBuf> {
+fn record(dir: &Path, workload: &[&str]) -> Result<PathBuf, Skip> {
     let data = dir.join("perf.data");
-    let mut perf = Command::new("perf");
+    let mut perf = run::perf()?;
     perf.args(["record", "-q", "-e", "cpu-clock", "-F", "15000", "-o"]).arg(&data).arg("--");
-    run(perf.args(workload))?;
-    Some(data)
+    run::record(perf.args(workload))?;
+    Ok(data)
 }
 
 /// `… PERF_RECORD_MMAP2 12/12: [0x55d0(0x1000) @ 0x2000 fe:00 123 0]: r-xp /usr/bin/sort`
@@ -79,9 +76,8 @@ fn parse_sample(line: &str) -> Option<Sample> {
 
 fn compare(data: &Path, demangle: bool) {
     let script = |extra: &[&str]| {
-        let mut perf = Command::new("perf");
-        perf.args(["script", "-i"]).arg(data).args(extra);
-        run(&mut perf).expect("perf script")
+        let mut perf = run::perf().expect("it has recorded");
+        run::text(perf.args(["script", "-i"]).arg(data).args(extra))
     };
     let mut fields = vec!["-F", "pid,ip,sym,dso"];
     if !demangle {
@@ -144,34 +140,29 @@ fn name_of(symbolizer: &Symbolizer, mappings: &[Mapping], sample: &Sample) -> Op
 
 #[test]
 fn names_of_a_mixed_workload() {
-    let dir = tempfile::tempdir().unwrap();
-    let Some(data) = record(dir.path(), &["sh", "-c", WORKLOAD]) else {
-        let reason = "perf is not installed or may not record here";
-        whit_testing::skip("whit-symbolize agrees_with_perf", reason);
-        return;
-    };
-    compare(&data, false);
-    compare(&data, true);
+    check("whit-symbolize names_of_a_mixed_workload", || {
+        let dir = tempfile::tempdir().unwrap();
+        let data = record(dir.path(), &["sh", "-c", WORKLOAD])?;
+        compare(&data, false);
+        compare(&data, true);
+        Ok(())
+    });
 }
 
 /// A C++ program with templates, lambdas and operators, compiled here.
 #[test]
 fn names_of_a_cpp_program() {
-    let dir = tempfile::tempdir().unwrap();
-    let source = dir.path().join("work.cpp");
-    std::fs::write(&source, include_str!("work.cpp")).unwrap();
-    let program = dir.path().join("work");
-    let mut compiler = Command::new("c++");
-    compiler.args(["-O2", "-g", "-o"]).arg(&program).arg(&source);
-    if run(&mut compiler).is_none() {
-        whit_testing::skip("whit-symbolize agrees_with_perf", "no C++ compiler here");
-        return;
-    }
-    let Some(data) = record(dir.path(), &[program.to_str().unwrap()]) else {
-        let reason = "perf is not installed or may not record here";
-        whit_testing::skip("whit-symbolize agrees_with_perf", reason);
-        return;
-    };
-    compare(&data, false);
-    compare(&data, true);
+    check("whit-symbolize names_of_a_cpp_program", || {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("work.cpp");
+        std::fs::write(&source, include_str!("work.cpp")).unwrap();
+        let program = dir.path().join("work");
+        probe::program("c++")?;
+        let mut compiler = Command::new("c++");
+        run::succeed(compiler.args(["-O2", "-g", "-o"]).arg(&program).arg(&source));
+        let data = record(dir.path(), &[program.to_str().unwrap()])?;
+        compare(&data, false);
+        compare(&data, true);
+        Ok(())
+    });
 }

@@ -9,11 +9,12 @@ use whit_elf::ElfImage;
 use whit_symbolize::{
     DebugDirs, DsoKind, DsoSpec, DsoSymbols, Reason, SymbolSource, Symbolizer, SymbolizerConfig,
 };
+use whit_testing::{Skip, probe, run};
 use whit_types::{BuildId, FileOffset, Svma};
 
-fn run(command: &mut Command) -> Option<String> {
-    let output = command.env("LANG", "C").output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+/// Nothing, aloud, where the machine lacks something.
+fn has(test: &str, probed: Result<(), Skip>) -> Option<()> {
+    probed.map_err(|Skip(reason)| whit_testing::skip(test, &reason)).ok()
 }
 
 /// Compiles `work.cpp`; `None`, aloud, where that is impossible.
@@ -22,12 +23,9 @@ fn compile(dir: &Path, flags: &[&str]) -> Option<PathBuf> {
     std::fs::write(&source, include_str!("work.cpp")).unwrap();
     let program = dir.join("work");
     let mut compiler = Command::new("c++");
-    let built = run(compiler.args(flags).arg("-o").arg(&program).arg(&source));
-    if built.is_none() {
-        let reason = format!("no C++ compiler here, or it does not take {flags:?}");
-        whit_testing::skip("whit-symbolize programs", &reason);
-    }
-    built.map(|_| program)
+    has("whit-symbolize programs", probe::program("c++"))?;
+    run::succeed(compiler.args(flags).arg("-o").arg(&program).arg(&source));
+    Some(program)
 }
 
 fn symbolizer(roots: &[&Path]) -> Symbolizer {
@@ -58,14 +56,14 @@ fn code_has_one_distance_from_its_offsets_or_none() {
     let image = |name: &str, options: &[&str]| {
         let program = dir.path().join(name);
         let mut compiler = Command::new("cc");
-        let built = run(compiler.args(options).arg("-o").arg(&program).arg(&source));
-        built.map(|_| ElfImage::open(&program).unwrap())
+        run::succeed(compiler.args(options).arg("-o").arg(&program).arg(&source));
+        ElfImage::open(&program).unwrap()
     };
-    let (Some(near), Some(far)) =
-        (image("near", &[]), image("far", &["-no-pie", "-Wl,--section-start=.far=0x10000000"]))
-    else {
-        return whit_testing::skip("whit-symbolize code_bias", "no C compiler and linker here");
-    };
+    if has("whit-symbolize code_bias", probe::program("cc")).is_none() {
+        return;
+    }
+    let near = image("near", &[]);
+    let far = image("far", &["-no-pie", "-Wl,--section-start=.far=0x10000000"]);
     let bias = near.code_bias().unwrap();
     let code = near.segments().iter().find(|segment| segment.executable).unwrap();
     let last = FileOffset(code.offset.0 + code.file_size_bytes - 1);
@@ -142,14 +140,13 @@ fn a_stripped_binary_finds_its_companion() {
     std::fs::create_dir_all(&companion_dir).unwrap();
     let companion = companion_dir.join(format!("{}.debug", &hex[2..]));
     let stripped = dir.path().join("stripped");
-    let mut objcopy = Command::new("objcopy");
-    let kept = run(objcopy.arg("--only-keep-debug").arg(&program).arg(&companion));
-    let mut objcopy = Command::new("objcopy");
-    let cut = run(objcopy.arg("--strip-all").arg(&program).arg(&stripped));
-    if kept.is_none() || cut.is_none() {
-        whit_testing::skip("whit-symbolize companions", "no objcopy here");
+    if has("whit-symbolize companions", probe::program("objcopy")).is_none() {
         return;
     }
+    let mut objcopy = Command::new("objcopy");
+    run::succeed(objcopy.arg("--only-keep-debug").arg(&program).arg(&companion));
+    let mut objcopy = Command::new("objcopy");
+    run::succeed(objcopy.arg("--strip-all").arg(&program).arg(&stripped));
     let (start, _) = find(&whole, "5outerERSt6vector");
 
     let dso = symbolizer(&[&debug_root]).open(&spec(&stripped, Some(id)));
@@ -168,7 +165,7 @@ fn a_stripped_binary_finds_its_companion() {
     std::fs::copy(&companion, &link).unwrap();
     let mut objcopy = Command::new("objcopy");
     objcopy.arg("--add-gnu-debuglink").arg(&link).arg(&stripped).arg(&linked);
-    run(&mut objcopy).expect("objcopy --add-gnu-debuglink");
+    run::succeed(&mut objcopy);
     std::fs::create_dir(dir.path().join(".debug")).unwrap();
     std::fs::rename(&link, dir.path().join(".debug/work.debug")).unwrap();
     check_inlining(&symbolizer(&[]).open(&spec(&linked, Some(id))));
@@ -232,8 +229,8 @@ fn symfs_stands_for_the_root() {
 
 #[test]
 fn linkage_stubs_have_names() {
-    if run(Command::new("objdump").arg("--version")).is_none() {
-        return whit_testing::skip("whit-symbolize linkage stubs", "no objdump here");
+    if has("whit-symbolize linkage stubs", probe::program("objdump")).is_none() {
+        return;
     }
     let dir = tempfile::tempdir().unwrap();
     let lazy = ["-O2", "-Wl,-z,lazy", "-fno-plt", "-fcf-protection=none"];
@@ -241,13 +238,13 @@ fn linkage_stubs_have_names() {
         let Some(program) = compile(dir.path(), flags) else { return };
         let dso = symbolizer(&[]).open(&spec(&program, None));
         let mut objdump = Command::new("objdump");
-        let Some(listing) = run(objdump
-            .args(["-d", "-j", ".plt", "-j", ".plt.got", "-j", ".plt.sec"])
-            .arg(&program))
-        else {
-            eprintln!("PASSED OVER: {flags:?} make no such section");
+        objdump.args(["-d", "-j", ".plt", "-j", ".plt.got", "-j", ".plt.sec"]).arg(&program);
+        // It fails where none of the sections is there; a program without a table has nothing to compare.
+        let listed = run::output(&mut objdump);
+        if !listed.status.success() {
             continue;
-        };
+        }
+        let listing = run::stdout(&listed);
         let mut compared = 0;
         for line in listing.lines() {
             // 0000000000001030 <printf@plt>:

@@ -232,9 +232,11 @@ mod tests {
     }
 
     fn writer(depth: u32) -> Option<AsyncWriter<u8>> {
-        AsyncWriter::new(depth)
-            .map_err(|error| whit_testing::skip("whit-sys io_uring", &error.to_string()))
-            .ok()
+        if let Err(whit_testing::Skip(reason)) = whit_testing::probe::io_uring() {
+            whit_testing::skip("whit-sys io_uring", &reason);
+            return None;
+        }
+        Some(AsyncWriter::new(depth).expect("the kernel gives an io_uring"))
     }
 
     #[test]

@@ -29,9 +29,8 @@ mod tests {
 
     #[test]
     fn it_is_readable_when_its_process_has_ended() {
-        if matches!(of_thread(std::process::id() as i32), Err(Errno::NOSYS)) {
-            whit_testing::skip("whit-sys pidfd", "this kernel has no pidfd_open");
-            return;
+        if let Err(whit_testing::Skip(reason)) = whit_testing::probe::pidfd() {
+            return whit_testing::skip("whit-sys pidfd", &reason);
         }
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let fd = of_thread(child.id() as i32).unwrap();

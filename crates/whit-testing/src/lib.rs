@@ -1,73 +1,26 @@
-//! How tests say that this machine cannot run them: aloud, by name.
+//! The one harness of whit's tests: probes of the machine, running programs, waiting, parsing what tools
+//! print, judging repeated measurements.
 //!
-//! A test that lacks something (a PMU, a right, `perf`) must not look as if it had passed. It is named with the
-//! reason on standard error, past what the test harness captures, and in the file that `WHIT_SKIP_LOG`
-//! names, of which `make test` prints all lines.
+//! - [`probe`] asks the kernel, never whit, what this machine can do. On a machine where a probe says yes,
+//!   a failure of whit is a failure of the test.
+//! - [`check`] and [`skip`] announce a test that this machine cannot run. Each skip is a line on standard
+//!   error and in the file that `WHIT_SKIP_LOG` names; `make test` compares the lines with `tests/expected-skips`.
+//! - [`run`] starts whit, perf and the workloads, [`wait`] waits for them, [`parse`] reads their output.
+//! - [`measure`] judges a measurement by all its repetitions.
+//!
+//! Invariants: this crate is a dev-dependency only, and depends on no other crate of the workspace: a probe
+//! that went through whit would ask whit whether whit works. `unsafe` lives in `syscalls` alone.
+#![deny(unsafe_code)]
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::path::Path;
+pub mod measure;
+pub mod parse;
+pub mod probe;
+pub mod run;
+mod skip;
+#[allow(unsafe_code)]
+mod syscalls;
+pub mod wait;
+mod workload;
 
-/// What this machine lacks: ends the body of a test.
-#[derive(Debug)]
-pub struct Skip(pub String);
-
-/// Runs the body of the test `name`; where it says that something is missing, that is announced.
-///
-/// # Panics
-///
-/// Where the body does.
-pub fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
-    if let Err(Skip(reason)) = body() {
-        skip(name, &reason);
-    }
-}
-
-/// Announces that the test `name`, or a part of it, is not run, and why.
-///
-/// # Panics
-///
-/// Where `WHIT_SKIP_LOG` cannot be written: a skip that nobody hears of would be a lie.
-pub fn skip(name: &str, reason: &str) {
-    let line = line(name, reason);
-    // Straight to standard error: what goes through eprintln! is captured and not shown.
-    let _ = io::stderr().write_all(format!("\nskipped {line}").as_bytes());
-    if let Some(log) = std::env::var_os("WHIT_SKIP_LOG") {
-        append(Path::new(&log), &line).expect("write WHIT_SKIP_LOG");
-    }
-}
-
-fn line(name: &str, reason: &str) -> String {
-    format!("{name}: {}\n", reason.trim_end().replace('\n', " "))
-}
-
-/// In one piece, since tests of several processes write at the same time.
-fn append(log: &Path, line: &str) -> io::Result<()> {
-    OpenOptions::new().append(true).create(true).open(log)?.write_all(line.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_skip_is_a_line_of_the_log() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("skipped");
-        append(&log, &line("one", "no\nPMU\n")).unwrap();
-        append(&log, &line("two", "no perf")).unwrap();
-        let text = std::fs::read_to_string(&log).unwrap();
-        assert_eq!(text, "one: no PMU\ntwo: no perf\n");
-        assert!(append(&directory.path().join("missing/skipped"), "three: \n").is_err());
-    }
-
-    #[test]
-    fn a_body_that_lacks_nothing_is_no_skip() {
-        let mut has_run = false;
-        check("never announced", || {
-            has_run = true;
-            Ok(())
-        });
-        assert!(has_run);
-    }
-}
+pub use skip::{Skip, check, skip};
+pub use workload::workload;

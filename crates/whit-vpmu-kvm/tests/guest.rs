@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use whit_testing::{Skip, probe};
 use whit_vpmu::host::{EventMap, HostEvent, HostOptions, HostPerf, OverflowSignal};
 use whit_vpmu::{Backing, IntelPmu, PmuModel, VpmuConfig};
-use whit_vpmu_kvm::Error;
 use whit_vpmu_kvm::guest::{Run, Work, run};
 
 /// Instructions, for the guest; the host counts the vCPU thread's task clock, which knows no difference between
@@ -17,6 +17,10 @@ const PERIOD: u64 = 3_000_000;
 const SAMPLES: u64 = 20;
 
 fn boot(name: &str, model: PmuModel, backing: Backing) -> Option<Run> {
+    if let Err(Skip(reason)) = probe::kvm() {
+        whit_testing::skip(name, &reason);
+        return None;
+    }
     let signal = OverflowSignal::block().expect("block the signal");
     let mut options = HostOptions::default();
     options.guest_only = false;
@@ -26,14 +30,7 @@ fn boot(name: &str, model: PmuModel, backing: Backing) -> Option<Run> {
     config.backing = backing;
     let limit = Duration::from_secs(60);
     let work = Work { samples: SAMPLES, period: PERIOD, code: CODE, limit };
-    match run(config, host, &work, &signal) {
-        Ok(run) => Some(run),
-        Err(Error::NoKvm(error)) => {
-            whit_testing::skip(name, &format!("/dev/kvm cannot be opened ({error})"));
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    Some(run(config, host, &work, &signal).unwrap_or_else(|error| panic!("{error}")))
 }
 
 fn check(run: &Run) {

@@ -226,13 +226,14 @@ fn short_periods_are_bounded() {
 #[test]
 fn hardware_events() {
     let _alone = alone();
+    if let Err(whit_testing::Skip(reason)) = whit_testing::probe::hardware_events() {
+        whit_testing::skip("whit-vpmu hardware_events", &reason);
+        return;
+    }
     let _signal = OverflowSignal::block().expect("block the signal");
     let mut vpmu = device(Backing::Reuse, HostOptions::default(), EventMap::Raw);
     write(&mut vpmu, SELECT, 0x43_00c0);
-    if let Some(fault) = vpmu.fault() {
-        whit_testing::skip("whit-vpmu hardware_events", &format!("no hardware PMU here ({fault})"));
-        return;
-    }
+    assert!(vpmu.fault().is_none(), "{:?}", vpmu.fault());
     (0..100).for_each(|_| {
         burn();
     });

@@ -6,7 +6,11 @@
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+
+use whit_testing::run::{self, stderr};
+use whit_testing::wait::{Busy, signal, wait_for_command};
+use whit_testing::{Skip, probe};
 
 /// Burns CPU in a shell until its time is over, then exits with a code.
 const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; exit 7";
@@ -27,8 +31,8 @@ impl Recording {
     }
 
     fn whit(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
-        command.arg("record").args(arguments).current_dir(self.dir.path()).stdin(Stdio::null());
+        let mut command = run::whit(env!("CARGO_BIN_EXE_whit"));
+        command.arg("record").args(arguments).current_dir(self.dir.path());
         command
     }
 
@@ -49,23 +53,21 @@ fn samples(output: &Output) -> u64 {
     at.and_then(|at| words[at - 1].parse().ok()).unwrap_or_else(|| panic!("no count in {text}"))
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// perf's answer, or `None` (said aloud) where there is no perf.
 fn perf(test: &str, arguments: &[&str], file: &Path) -> Option<String> {
-    let output = Command::new("perf").args(arguments).arg("-f").arg("-i").arg(file).output();
-    match output {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", stderr(&output));
-            Some(String::from_utf8_lossy(&output.stdout).into_owned())
-        }
-        Err(error) => {
-            whit_testing::skip(test, &format!("perf cannot be run: {error}"));
-            None
-        }
+    has_perf(test).then(|| run::text(tool().args(arguments).arg("-f").arg("-i").arg(file)))
+}
+
+fn has_perf(test: &str) -> bool {
+    let probed = probe::perf();
+    if let Err(Skip(reason)) = &probed {
+        whit_testing::skip(test, reason);
     }
+    probed.is_ok()
+}
+
+fn tool() -> Command {
+    run::perf().expect("has_perf was asked")
 }
 
 /// The count of a record type in `perf report --stats`.
@@ -73,26 +75,6 @@ fn count(stats: &str, kind: &str) -> u64 {
     let line = stats.lines().find(|line| line.trim_start().starts_with(kind));
     let number = line.and_then(|line| line.split(':').nth(1)?.split_ascii_whitespace().next());
     number.map_or(0, |number| number.parse().unwrap())
-}
-
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
-/// Waits until a recorder of `ENDLESS` has it running: the command's exec starts the events.
-fn wait_for_command(recorder: &Child) {
-    let children = format!("/proc/{0}/task/{0}/children", recorder.id());
-    loop {
-        let ids = std::fs::read_to_string(&children).unwrap();
-        let runs = |id: &str| {
-            std::fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm == "sh\n")
-        };
-        if ids.split_ascii_whitespace().any(runs) {
-            return;
-        }
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -172,21 +154,12 @@ fn a_pipe_carries_the_same_recording() {
 
 /// perf's answer to a recording on its standard input.
 fn perf_piped(arguments: &[&str], recording: &[u8]) -> Option<String> {
-    let mut perf = match Command::new("perf")
-        .args(arguments)
-        .args(["-i", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-    {
-        Ok(perf) => perf,
-        Err(error) => {
-            let test = "a_pipe_carries_the_same_recording";
-            whit_testing::skip(test, &format!("perf cannot be run: {error}"));
-            return None;
-        }
-    };
+    if !has_perf("a_pipe_carries_the_same_recording") {
+        return None;
+    }
+    let mut perf = tool();
+    perf.args(arguments).args(["-i", "-"]).stdin(Stdio::piped());
+    let mut perf = perf.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("run perf");
     perf.stdin.take().unwrap().write_all(recording).unwrap();
     let output = perf.wait_with_output().unwrap();
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -197,8 +170,8 @@ fn an_interrupt_ends_the_recording_in_order() {
     let recording = Recording::new();
     let mut whit = recording.whit(&["-e", "cpu-clock:u", "--", "sh", "-c", ENDLESS]);
     let whit = whit.stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_command(&whit);
-    interrupt(&whit);
+    wait_for_command(&whit, "sh");
+    signal(&whit, "-INT");
     let output = whit.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(128 + 2));
     let Some(stats) = perf("interrupt", &["report", "--stats"], &recording.file()) else { return };
@@ -208,12 +181,11 @@ fn an_interrupt_ends_the_recording_in_order() {
 #[test]
 fn a_running_process_is_recorded_with_its_mappings_until_it_ends() {
     let recording = Recording::new();
-    let mut target = Command::new("sh").args(["-c", ENDLESS]).spawn().unwrap();
+    let target = Busy::start();
     let pid = target.id().to_string();
     let mut whit = recording.whit(&["-e", "cpu-clock:u", "-p", &pid, "--", "sleep", "0.3"]);
     let output = whit.output().unwrap();
-    target.kill().unwrap();
-    target.wait().unwrap();
+    drop(target);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(samples(&output) > 0);
     let Some(script) = perf("running", &["script", "-F", "comm,pid,ip,dso"], &recording.file())

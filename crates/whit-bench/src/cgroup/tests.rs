@@ -1,4 +1,3 @@
-use super::groups::Groups;
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -183,13 +182,11 @@ const TOKEN: &str = "while read _; do echo response_ns median=5 p99=9 max=10 cpu
 
 /// Whether cgroups can be made here; says it where not.
 fn has_cgroups() -> bool {
-    match Groups::make(1, 1) {
-        Ok(_) => true,
-        Err(error) => {
-            whit_testing::skip("whit-bench cgroups", &error.to_string());
-            false
-        }
+    let probed = whit_testing::probe::cgroups();
+    if let Err(whit_testing::Skip(reason)) = &probed {
+        whit_testing::skip("whit-bench cgroups", reason);
     }
+    probed.is_ok()
 }
 
 #[test]

@@ -13,7 +13,7 @@ type Pairs = Vec<(String, bool, [whit_bpf::cgroup::Count; 2])>;
 /// Counts a load in two siblings and their parent, both ways; gives the switches that were not seen,
 /// and what was counted.
 fn count_both_ways(events: &[Event; 6]) -> Result<(u64, Pairs), Skip> {
-    let parent = Hierarchy::of_perf_events()?.make()?;
+    let parent = Hierarchy::of_perf_events()?.make();
     let groups = [parent.child("one"), parent.child("other"), parent];
     let kernel = [
         KernelEvents::of(events, &groups[0])?,

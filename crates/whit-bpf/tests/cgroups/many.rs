@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 256;
 #[test]
 fn any_level_of_a_deep_hierarchy_has_what_is_below_it() {
     check("any_level_of_a_deep_hierarchy", || {
-        let top = Hierarchy::of_perf_events()?.make()?;
+        let top = Hierarchy::of_perf_events()?.make();
         let nested = top.nest(20);
         let watched = [&top, &nested[9], &nested[19]].map(Group::watched);
         let counting = Counting::of(&ALL, &watched)?;
@@ -38,7 +38,7 @@ fn any_level_of_a_deep_hierarchy_has_what_is_below_it() {
 #[test]
 fn what_is_too_deep_to_be_found_is_told() {
     check("what_is_too_deep_is_told", || {
-        let top = Hierarchy::of_perf_events()?.make()?;
+        let top = Hierarchy::of_perf_events()?.make();
         let nested = top.nest(DEPTH_MAX + 8);
         let counting = Counting::of(&ALL, &[top.watched()])?;
         counting.switch(true);
@@ -58,7 +58,7 @@ fn what_is_too_deep_to_be_found_is_told() {
 #[test]
 fn a_thousand_cgroups_are_told_apart() {
     check("a_thousand_cgroups", || {
-        let parent = Hierarchy::of_perf_events()?.make()?;
+        let parent = Hierarchy::of_perf_events()?.make();
         let children: Vec<_> = (0..CGROUPS).map(|n| parent.child(&format!("c{n}"))).collect();
         let watched: Vec<_> = children.iter().chain([&parent]).map(Group::watched).collect();
         let counting = Counting::of(&ALL, &watched)?;
@@ -83,7 +83,7 @@ fn a_thousand_cgroups_are_told_apart() {
 #[test]
 fn as_many_events_as_there_may_be_are_counted_alike() {
     check("as_many_events_as_there_may_be", || {
-        let group = Hierarchy::of_perf_events()?.make()?;
+        let group = Hierarchy::of_perf_events()?.make();
         let mut events = vec![DUMMY];
         while events.len() < EVENTS_MAX {
             let timed = (PAGE_FAULTS.0, PAGE_FAULTS.1, How::TIMED);

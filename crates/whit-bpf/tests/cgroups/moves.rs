@@ -3,13 +3,13 @@
 use crate::support::counting::{ALL, CLOCK, Counting, FAULTS, KernelEvents};
 use crate::support::group::{Group, Hierarchy};
 use crate::support::load::{busy, forks, shell, wait_for_member};
-use crate::support::{Skip, Slack, assert_close, check, undisturbed};
+use crate::support::{Skip, Slack, assert_close, check, probe, undisturbed};
 
 #[test]
 fn a_cgroup_that_is_made_while_counting_counts_for_its_parent() {
     check("a_cgroup_made_while_counting", || {
         undisturbed(|| {
-            let parent = Hierarchy::of_perf_events()?.make()?;
+            let parent = Hierarchy::of_perf_events()?.make();
             let counting = Counting::of(&ALL, &[parent.watched()])?;
             let kernel = KernelEvents::of(&ALL, &parent)?;
             counting.switch(true);
@@ -39,7 +39,7 @@ fn a_cgroup_that_is_made_while_counting_counts_for_its_parent() {
 #[test]
 fn a_cgroup_that_is_removed_keeps_its_count() {
     check("a_removed_cgroup_keeps_its_count", || {
-        let parent = Hierarchy::of_perf_events()?.make()?;
+        let parent = Hierarchy::of_perf_events()?.make();
         let child = parent.child("c");
         let counting = Counting::of(&ALL, &[parent.watched(), child.watched()])?;
         counting.switch(true);
@@ -66,7 +66,7 @@ fn a_cgroup_that_is_removed_keeps_its_count() {
 fn a_cgroup_in_the_place_of_another_counts_for_its_own_parent() {
     check("a_cgroup_in_the_place_of_another", || {
         let hierarchy = Hierarchy::of_perf_events()?;
-        let parents = [hierarchy.make()?, hierarchy.make()?];
+        let parents = [hierarchy.make(), hierarchy.make()];
         let watched: Vec<_> = parents.iter().map(Group::watched).collect();
         let counting = Counting::of(&ALL, &watched)?;
         counting.switch(true);
@@ -98,14 +98,12 @@ fn clock_of_a_moving_task(
     act: impl Fn(&[Group; 2], &dyn Fn() -> u64),
 ) -> Result<(u64, [(u64, u64); 2]), Skip> {
     let hierarchy = Hierarchy::of_perf_events()?;
-    let groups = [hierarchy.make()?, hierarchy.make()?];
+    let groups = [hierarchy.make(), hierarchy.make()];
     let kernel = [KernelEvents::of(&ALL, &groups[0])?, KernelEvents::of(&ALL, &groups[1])?];
     let watched: Vec<_> = groups.iter().map(Group::watched).collect();
     let counting = Counting::of(&ALL, &watched)?;
-    if !counting.counter.sees_moves() {
-        let what = "this kernel does not show calls between CPUs (csd_function_exit)";
-        return Err(Skip(what.into()));
-    }
+    probe::bpf_moves_of_running_tasks()?;
+    assert!(counting.counter.sees_moves());
     counting.switch(true);
     kernel.iter().for_each(|events| events.switch(true));
     act(&groups, &|| kernel.iter().map(|events| events.count(CLOCK).value).sum());

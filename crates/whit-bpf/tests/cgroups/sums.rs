@@ -21,7 +21,7 @@ fn children_make_up_their_parent_and_all_makes_up_the_machine() {
 }
 
 fn sums_are_right(events: &[Event; 6]) -> Result<(), Skip> {
-    let parent = Hierarchy::of_perf_events()?.make()?;
+    let parent = Hierarchy::of_perf_events()?.make();
     let children: Vec<_> = (0..3).map(|n| parent.child(&format!("c{n}"))).collect();
     let all = children.iter().chain([&parent]).map(Group::watched).collect::<Vec<_>>();
     let counting = Counting::of(events, &all)?;
@@ -48,7 +48,7 @@ fn what_never_waits_for_a_counter_runs_while_it_is_enabled() {
 }
 
 fn nothing_waits(events: &[Event; 6]) -> Result<(), Skip> {
-    let group = Hierarchy::of_perf_events()?.make()?;
+    let group = Hierarchy::of_perf_events()?.make();
     let counting = Counting::of(events, &[group.watched()])?;
     counting.switch(true);
     let load = shell(&group, &forks(200));
@@ -76,7 +76,7 @@ fn counts_never_step_back_and_stop_when_events_do() {
 }
 
 fn counts_go_up(events: &[Event; 6]) -> Result<(), Skip> {
-    let group = Hierarchy::of_perf_events()?.make()?;
+    let group = Hierarchy::of_perf_events()?.make();
     let counting = Counting::of(events, &[group.watched()])?;
     let before = counting.read();
     assert_eq!(before.everything(CLOCK).value, 0, "events are off");
@@ -100,7 +100,7 @@ fn counts_go_up(events: &[Event; 6]) -> Result<(), Skip> {
 #[test]
 fn one_read_serves_any_number_of_switches_within_a_cgroup() {
     check("one_read_serves_many_switches", || -> Result<(), Skip> {
-        let parent = Hierarchy::of_perf_events()?.make()?;
+        let parent = Hierarchy::of_perf_events()?.make();
         let (one, other) = (parent.child("one"), parent.child("other"));
         // Only the parent is watched: switches between its children change nothing.
         let counting = Counting::of(&ALL, &[parent.watched()])?;
@@ -123,7 +123,7 @@ fn one_read_serves_any_number_of_switches_within_a_cgroup() {
 #[test]
 fn switches_are_nobodys_while_events_are_off() {
     check("switches_while_events_are_off", || {
-        let group = Hierarchy::of_perf_events()?.make()?;
+        let group = Hierarchy::of_perf_events()?.make();
         let alike = [TIMED_SWITCHES, CONTEXT_SWITCHES];
         let events = [alike, alike.map(in_memory)].concat();
         let counting = Counting::of(&events, &[group.watched()])?;

@@ -17,7 +17,7 @@ fn time_of_all_cpus(counting: &Counting, since: Instant) -> u64 {
 }
 
 fn times_follow_the_events(events: &[Event; 6]) -> Result<(), Skip> {
-    let group = Hierarchy::of_perf_events()?.make()?;
+    let group = Hierarchy::of_perf_events()?.make();
     let counting = Counting::of(events, &[group.watched()])?;
     let mut on_ns = 0;
     for round in 0..4 {
@@ -51,7 +51,7 @@ fn times_follow_events_that_are_switched_off_and_on() {
 #[test]
 fn a_clock_alone_counts_the_time_that_it_is_on() {
     check("a_clock_alone", || {
-        let parent = Hierarchy::of_perf_events()?.make()?;
+        let parent = Hierarchy::of_perf_events()?.make();
         let groups = [parent.child("one"), parent.child("other")];
         let watched = [&groups[0], &groups[1], &parent].map(|group| group.watched());
         let events = [in_memory(TIMED_CLOCK)];
@@ -80,7 +80,7 @@ fn a_clock_alone_counts_the_time_that_it_is_on() {
 #[test]
 fn what_is_read_in_memory_costs_the_reader_no_failed_read() {
     check("no_failed_reads_in_memory", || {
-        let group = Hierarchy::of_perf_events()?.make()?;
+        let group = Hierarchy::of_perf_events()?.make();
         let counting = Counting::of(&ALL, &[group.watched()])?;
         counting.switch(true);
         for _ in 0..50 {

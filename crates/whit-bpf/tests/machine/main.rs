@@ -19,22 +19,14 @@ use crate::support::counting::{
 };
 use crate::support::group::Hierarchy;
 use crate::support::load::{busy, forks, shell};
-use crate::support::{Skip, Slack, assert_close, check, undisturbed};
-
-/// Longest wait for the kernel to clean up.
-const PATIENCE_MS: u32 = 20_000;
+use crate::support::{Skip, Slack, assert_close, check, probe, undisturbed};
 
 /// One change at a time.
 static CHANGING: Mutex<()> = Mutex::new(());
 
 fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
-    let set = std::env::var_os("WHIT_TEST_MACHINE").is_some();
-    let reason = "it would spoil what others measure on this machine; WHIT_TEST_MACHINE=1 runs it";
-    if set {
-        Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
-    } else {
-        Err(Skip(reason.into()))
-    }
+    probe::may_change_the_machine()?;
+    Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A CPU that is offline until this is dropped.
@@ -63,7 +55,7 @@ fn a_cpu_that_goes_and_comes_back_loses_nothing() {
             .last()
             .filter(|cpu| **cpu > 0)
             .ok_or_else(|| Skip("there is one CPU only".into()))?;
-        let group = Hierarchy::of_perf_events()?.make()?;
+        let group = Hierarchy::of_perf_events()?.make();
         let mut counting = Counting::of(&ALL, &[group.watched()])?;
         counting.switch(true);
         let load = || [shell(&group, &forks(100)), shell(&group, &busy(100_000))];
@@ -75,7 +67,7 @@ fn a_cpu_that_goes_and_comes_back_loses_nothing() {
         counting.counter.retire_cpu(CpuId(cpu), &last).unwrap();
         load().into_iter().for_each(|load| load.finish());
         drop(offline);
-        counting.add_cpu(&ALL, cpu)?;
+        counting.add_cpu(&ALL, cpu);
         counting.switch(true);
         load().into_iter().for_each(|load| load.finish());
         counting.switch(false);
@@ -121,23 +113,20 @@ fn perf_event() -> (u32, u32) {
     (numbers.next().expect("a hierarchy"), numbers.next().expect("a count"))
 }
 
-fn wait_until(what: &str, is_true: impl Fn() -> bool) {
-    for _ in 0..PATIENCE_MS {
-        if is_true() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
+/// Waits in a destructor, which must not panic.
+fn wait_for(what: &str, is_true: impl FnMut() -> bool) {
+    if !whit_testing::wait::is_soon(is_true) {
+        let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
     }
-    let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
 }
 
 impl Drop for Mount {
     /// A hierarchy outlives its mount as long as it has cgroups, and would keep the controller.
     fn drop(&mut self) {
-        wait_until("version 1 has no cgroup left", || perf_event().1 == 1);
+        wait_for("version 1 has no cgroup left", || perf_event().1 == 1);
         let _ = Command::new("umount").arg(&self.0).status();
         let _ = fs::remove_dir(&self.0);
-        wait_until("perf_event is back on version 2", || perf_event().0 == 0);
+        wait_for("perf_event is back on version 2", || perf_event().0 == 0);
     }
 }
 
@@ -148,7 +137,7 @@ fn the_old_hierarchy_counts_alike() {
         let mount = Mount::of_perf_event()?;
         undisturbed(|| {
             let hierarchy = Hierarchy(mount.0.clone());
-            let groups = [hierarchy.make()?, hierarchy.make()?];
+            let groups = [hierarchy.make(), hierarchy.make()];
             let kernel = KernelEvents::of(&ALL, &groups[0])?;
             let watched = [groups[0].watched(), groups[1].watched()];
             let counting = Counting::of(&ALL, &watched)?;
@@ -179,7 +168,7 @@ fn the_old_hierarchy_counts_alike() {
 fn cgroups_are_known_again_after_another_hierarchy_was_mounted() {
     check("cgroups_are_known_again", || {
         let _alone = may_change_the_machine()?;
-        let parent = Hierarchy::of_perf_events()?.make()?;
+        let parent = Hierarchy::of_perf_events()?.make();
         let groups: Vec<_> = (0..40).map(|n| parent.child(&format!("c{n}"))).collect();
         let watched: Vec<_> = groups.iter().map(|group| group.watched()).collect();
         let counting = Counting::of(&ALL, &watched)?;

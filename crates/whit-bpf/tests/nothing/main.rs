@@ -9,7 +9,7 @@ use std::time::Duration;
 use whit_bpf::nothing::Nothing;
 use whit_sys::bpf::enable_run_statistics;
 
-use crate::support::{Skip, check};
+use crate::support::{check, probe};
 
 /// Each is a switch from this thread and one to it.
 const SLEEPS: u64 = 50;
@@ -21,13 +21,9 @@ fn sleep() {
 #[test]
 fn it_is_called_at_each_switch() {
     check("it_is_called_at_each_switch", || {
-        let nothing = Nothing::attach().map_err(|error| {
-            assert!(error.is_permission() || error.is_unsupported(), "{error}");
-            Skip(format!("BPF is refused here: {error}"))
-        })?;
-        let kept = enable_run_statistics().map_err(|errno| {
-            Skip(format!("the kernel keeps no statistics of programs: {errno}"))
-        })?;
+        probe::bpf_statistics()?;
+        let nothing = Nothing::attach().unwrap_or_else(|error| panic!("{error}"));
+        let kept = enable_run_statistics().expect("keep statistics");
         let before = nothing.statistics().unwrap();
         sleep();
         let after = nothing.statistics().unwrap();

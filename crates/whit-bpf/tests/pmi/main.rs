@@ -11,10 +11,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use whit_bpf::pmi::{HANDLERS_MAX, Handler, PmiMeter, Reading};
-use whit_sys::Errno;
 
 use crate::support::counting::cpu_list;
-use crate::support::{Skip, check};
+use crate::support::{Skip, check, probe};
 
 /// Addresses that no handler has.
 const MINE: u64 = 0x1111_0000;
@@ -23,11 +22,8 @@ const OTHER: u64 = 0x2222_0000;
 const PATIENCE_MS: u32 = 5_000;
 
 fn meter() -> Result<PmiMeter, Skip> {
-    PmiMeter::start(false).map_err(|error| {
-        let lacks = error.is_permission() || error.is_absent() || error.is_unsupported();
-        assert!(lacks, "{error}");
-        Skip(format!("interrupts cannot be metered here: {error}"))
-    })
+    probe::bpf_interrupts()?;
+    Ok(PmiMeter::start(false).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Of the handlers that only this test knows: real ones may come in between.
@@ -84,6 +80,7 @@ fn handlers_that_are_too_many_are_counted() {
 #[test]
 fn the_kernel_tells_how_often_the_program_ran() {
     check("the_kernel_tells_how_often_the_program_ran", || {
+        probe::bpf_statistics()?;
         let begin = Instant::now();
         let meter = meter()?;
         let cpu = cpu_list("online")[0];
@@ -93,7 +90,6 @@ fn the_kernel_tells_how_often_the_program_ran() {
             (0..100).for_each(|_| meter.pretend(cpu, MINE, 1, 1).unwrap());
             pretended += 100;
             match meter.run_statistics() {
-                Err(Errno::PERM) => return Err(Skip("BPF statistics take cap_sys_admin".into())),
                 Ok(statistics) if statistics.runs >= 100 => break statistics,
                 other => other.unwrap(),
             };
@@ -113,11 +109,8 @@ fn the_kernel_tells_how_often_the_program_ran() {
 fn real_interrupts_are_counted() {
     check("real_interrupts_are_counted", || {
         const TRIGGER: &str = "/proc/sysrq-trigger";
-        if cpu_list("online").len() < 2 {
-            return Err(Skip(
-                "there is one CPU only, and the others are what is interrupted".into(),
-            ));
-        }
+        // The other CPUs are interrupted.
+        probe::online_cpus(2)?;
         let meter = meter()?;
         let before = meter.read().unwrap().sum(None).calls;
         let asked = fs::OpenOptions::new().write(true).open(TRIGGER);

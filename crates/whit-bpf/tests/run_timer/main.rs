@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use whit_bpf::RunTimer;
 
-use crate::support::{Skip, check};
+use crate::support::{check, probe};
 
 /// Longest wait for what comes twice a second.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,10 +18,9 @@ const LOOK: Duration = Duration::from_millis(5);
 #[test]
 fn runs_are_timed_for_a_part_of_the_time() {
     check("runs_are_timed_for_a_part_of_the_time", || {
+        probe::bpf_statistics()?;
         let begin = Instant::now();
-        let timer = RunTimer::start(false).map_err(|errno| {
-            Skip(format!("the kernel keeps no statistics of programs: {errno}"))
-        })?;
+        let timer = RunTimer::start(false).expect("keep statistics");
         // A window, a pause, and another window.
         let wait_until = |is_growing: bool| {
             while (timer.timed() < timer_later(&timer)) != is_growing {

@@ -6,7 +6,7 @@ mod support;
 
 use whit_bpf::stacks::{StackOptions, Stacks, lacking};
 
-use crate::support::{Skip, check};
+use crate::support::{Skip, check, probe};
 
 /// The verifier gives up at a million. Kernels differ in how often they look at the same instruction;
 /// this leaves them room.
@@ -26,10 +26,8 @@ fn load(memo: bool, all: bool) -> Result<Stacks, Skip> {
         cpus: 1,
         channel_bytes: 1 << 20,
     };
-    Stacks::load(&options).map_err(|error| {
-        assert!(error.is_permission() || error.is_unsupported(), "{error}");
-        Skip(format!("the programs that unwind stacks cannot be loaded here: {error}"))
-    })
+    probe::bpf_stacks()?;
+    Ok(Stacks::load(&options).unwrap_or_else(|error| panic!("{error}")))
 }
 
 #[test]
@@ -41,8 +39,8 @@ fn the_verifier_has_far_less_to_look_at_than_it_would() {
             let naming = usize::from(stacks.finds_mappings());
             assert_eq!(programs.len(), naming + if all { 7 } else { 5 });
             for (name, instructions) in programs {
-                let instructions =
-                    instructions.ok_or_else(|| Skip("Linux 5.16 tells how many".to_owned()))?;
+                probe::kernel_since(5, 16)?;
+                let instructions = instructions.expect("the kernel says how many");
                 println!("{name}: {instructions} instructions, memo {memo}");
                 assert!((1..VERIFIED_MAX).contains(&instructions), "{name}: {instructions}");
             }

@@ -305,12 +305,12 @@ fn compile(dir: &Path, flags: &[&str]) -> Option<PathBuf> {
     let program = dir.join("program");
     let mut compiler = Command::new("c++");
     compiler.args(flags).arg("-o").arg(&program).args(["first.cpp", "second.cpp"]);
-    let built = compiler.current_dir(dir).output().is_ok_and(|output| output.status.success());
-    if !built {
-        let reason = format!("no C++ compiler here, or it does not take {flags:?}");
+    if let Err(whit_testing::Skip(reason)) = whit_testing::probe::program("c++") {
         whit_testing::skip("whit-symbolize unit_contexts", &reason);
+        return None;
     }
-    built.then_some(program)
+    whit_testing::run::succeed(compiler.current_dir(dir));
+    Some(program)
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use whit_testing::{Skip, probe, run};
 use whit_unwind::table::UnwindTable;
 
 /// Why it stopped: `enum unwind_reason`.
@@ -106,36 +107,28 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// `None`, said aloud, where there is no C compiler.
-    pub(crate) fn compile() -> Option<Host> {
-        let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join("walk");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk/host.c");
+    /// With sanitizers where the compiler has them, and aloud without.
+    pub(crate) fn compile() -> Result<Host, Skip> {
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-        let compile = |sanitize: &[&str]| {
-            Command::new(&compiler)
-                .args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"])
-                .args(["-Wno-unused-parameter", "-fno-sanitize-recover=all"])
-                .args(sanitize)
-                .arg(&source)
-                .arg("-o")
-                .arg(&program)
-                .output()
-        };
-        match compile(&["-fsanitize=address,undefined"]) {
-            Err(error) => {
-                crate::skip(&format!("the walk in C cannot be compiled: {compiler}: {error}"));
-                None
-            }
-            Ok(output) if output.status.success() => Some(Host { program, _directory: directory }),
-            Ok(_) => {
-                crate::skip("sanitizers: this compiler lacks them; the walk is tested without");
-                let output = compile(&[]).unwrap();
-                let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(output.status.success(), "{errors}");
-                Some(Host { program, _directory: directory })
-            }
+        probe::program(&compiler)?;
+        let directory = tempfile::tempdir().unwrap();
+        let sanitize = "-fsanitize=address,undefined";
+        let empty = directory.path().join("empty.c");
+        std::fs::write(&empty, "int main(void) { return 0; }\n").unwrap();
+        let mut trial = Command::new(&compiler);
+        trial.args([sanitize, "-o"]).arg(directory.path().join("empty")).arg(&empty);
+        let lacks = probe::fails_with(&mut trial);
+        if let Some(why) = &lacks {
+            whit_testing::skip("walk with sanitizers", why);
         }
+        let program = directory.path().join("walk");
+        let mut build = Command::new(&compiler);
+        build.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
+        build.args(["-Wno-unused-parameter", "-fno-sanitize-recover=all"]);
+        build.args(lacks.is_none().then_some(sanitize));
+        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/walk/host.c"));
+        run::succeed(build.arg("-o").arg(&program));
+        Ok(Host { program, _directory: directory })
     }
 
     /// Walks the stacks, all in one process.

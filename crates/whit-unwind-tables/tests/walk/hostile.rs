@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use whit_testing::Skip;
+
 use crate::host::{Host, HostMapping, HostStack, Image, REASONS};
 
 /// Addresses, counts and offsets near each other, so that most of them mean something.
@@ -56,7 +58,10 @@ prop_compose! {
 
 #[test]
 fn the_walk_always_ends_for_a_reason_inside_its_own_memory() {
-    let Some(host) = Host::compile() else { return };
+    let host = match Host::compile() {
+        Ok(host) => host,
+        Err(Skip(reason)) => return whit_testing::skip("the walk of hostile stacks", &reason),
+    };
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         cases: 300,
         failure_persistence: None,

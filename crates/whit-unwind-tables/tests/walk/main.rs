@@ -4,8 +4,3 @@
 mod host;
 mod hostile;
 mod recorded;
-
-/// Says what is not tested.
-pub(crate) fn skip(why: &str) {
-    whit_testing::skip("walk", why);
-}

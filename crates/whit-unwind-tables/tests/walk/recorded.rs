@@ -1,14 +1,14 @@
 //! Stacks of real programs, dumped by perf.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use whit_elf::{ElfImage, own_vdso};
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::stream::StreamReader;
+use whit_testing::{check, run};
 use whit_types::{Arch, Avma, FileOffset};
 use whit_unwind::table::UnwindTable;
 use whit_unwind::{
@@ -24,17 +24,6 @@ const LEAST_EQUAL: f64 = 0.99;
 const FRAMES_MAX: usize = 127;
 /// Fewest chains that say something.
 const CHAINS_MIN: usize = 100;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Runs a command; what it said where it failed.
-fn run(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {said}")) }
-}
 
 /// A recording with its modules, in both forms.
 struct Loaded {
@@ -146,66 +135,48 @@ fn compare(host: &Host, loaded: &Loaded) -> Agreement {
     agreement
 }
 
-/// Records a program and compares all chains.
-fn check(program: Result<(PathBuf, &[&str]), String>, name: &str) {
-    let found = program.and_then(|(program, arguments)| {
-        let host = Host::compile().ok_or("no C compiler")?;
-        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+/// Records a workload and compares all chains.
+fn compare_with(workload: &str, arguments: &[&str]) {
+    check(&format!("walk of recorded stacks of {workload}"), || {
+        let program = whit_testing::workload(workload)?;
+        let host = Host::compile()?;
+        let directory = tempfile::tempdir().expect("a folder");
         let data = directory.path().join("perf.data");
-        let mut perf = Command::new("perf");
+        let mut perf = run::perf()?;
         perf.args(["record", "-q", "-e", "cpu-clock:u", "-c", "250000", "-N", "-B"]);
         perf.args(["--call-graph", "dwarf,16384", "-o"]).arg(&data).arg(program).args(arguments);
-        run(&mut perf)?;
-        Ok((host, load(&data)))
+        run::record(&mut perf)?;
+        let agreement = compare(&host, &load(&data));
+        println!("{workload}: {agreement:?}");
+        let share = agreement.equal as f64 / agreement.frames as f64;
+        assert!(agreement.chains >= CHAINS_MIN, "{workload}: {agreement:?}");
+        assert!(share >= LEAST_EQUAL, "{workload}: {:.2} %: {agreement:?}", 100.0 * share);
+        assert!(agreement.complete > 0, "{workload}: {agreement:?}");
+        Ok(())
     });
-    match found {
-        Err(why) => crate::skip(&format!("recorded stacks of {name}: {why}")),
-        Ok((host, loaded)) => {
-            let agreement = compare(&host, &loaded);
-            println!("{name}: {agreement:?}");
-            let share = agreement.equal as f64 / agreement.frames as f64;
-            assert!(agreement.chains >= CHAINS_MIN, "{name}: {agreement:?}");
-            assert!(share >= LEAST_EQUAL, "{name}: {:.2} %: {agreement:?}", 100.0 * share);
-            assert!(agreement.complete > 0, "{name}: {agreement:?}");
-        }
-    }
-}
-
-/// A program of `bench/workloads`, built if need be.
-fn workload(name: &str) -> Result<PathBuf, String> {
-    let out = repository().join("target/workloads");
-    std::fs::create_dir_all(&out).map_err(|error| error.to_string())?;
-    let out = out.canonicalize().map_err(|error| error.to_string())?;
-    let sources = repository().join("bench/workloads");
-    run(Command::new("make")
-        .arg("-C")
-        .arg(sources)
-        .arg(format!("OUT={}", out.display()))
-        .arg(name))?;
-    Ok(out.join(name))
 }
 
 #[test]
 fn deep_cpp() {
-    check(workload("deep").map(|p| (p, &["--iterations", "20000"][..])), "deep C++");
+    compare_with("deep", &["--iterations", "20000"]);
 }
 
 #[test]
 fn static_cpp() {
-    check(workload("deep-static").map(|p| (p, &["--iterations", "20000"][..])), "static C++");
+    compare_with("deep-static", &["--iterations", "20000"]);
 }
 
 #[test]
 fn rust() {
-    check(workload("deep-rs").map(|p| (p, &["--iterations", "20000"][..])), "Rust");
+    compare_with("deep-rs", &["--iterations", "20000"]);
 }
 
 #[test]
 fn go() {
-    check(workload("deep-go").map(|p| (p, &["--iterations", "20000"][..])), "Go");
+    compare_with("deep-go", &["--iterations", "20000"]);
 }
 
 #[test]
 fn signals_linkage_tables_vdso_and_late_libraries() {
-    check(workload("corners").map(|p| (p, &[][..])), "corners");
+    compare_with("corners", &[]);
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use whit_profile::model::{EventId, Profile};
+use whit_testing::{Skip, probe, run};
 
 use crate::builder::{At, Builder, Who, at};
 
@@ -48,39 +49,22 @@ impl Recording {
         let mut compile = Command::new("cc");
         compile.args(["-O2", "-g", "-fno-omit-frame-pointer", "-D_GNU_SOURCE", "-pthread", "-o"]);
         compile.arg(&program).arg(WORKLOAD);
-        let mut record = Command::new("perf");
+        let mut record = run::command(std::env::var_os("PERF").unwrap_or_else(|| "perf".into()));
         record.args(["record", "-q", "-F", "999"]).args(options).arg("-o").arg(&path);
         record.arg("--").arg(&program).arg(mode);
-        for mut command in [compile, record] {
-            match command.output() {
-                Ok(output) if output.status.success() => {}
-                Ok(output) => {
-                    let why = String::from_utf8_lossy(&output.stderr).into_owned();
-                    whit_testing::skip(
-                        &format!("whit-view {test}"),
-                        &format!("{command:?} failed: {why}"),
-                    );
-                    return None;
-                }
-                Err(error) => {
-                    whit_testing::skip(
-                        &format!("whit-view {test}"),
-                        &format!("cannot run {:?}: {error}", command.get_program()),
-                    );
-                    return None;
-                }
-            }
+        let missing = probe::program("cc").and(probe::perf()).and_then(|()| run::needs_of(&record));
+        if let Err(Skip(reason)) = missing {
+            whit_testing::skip(&format!("whit-view {test}"), &reason);
+            return None;
         }
+        run::succeed(&mut compile);
+        run::succeed(&mut record);
         Some(Recording { _folder: folder, path })
     }
 
     fn run(&self, subcommand: &str, arguments: &[&str]) -> String {
-        let mut command = Command::new("perf");
-        command.arg(subcommand).arg("-i").arg(&self.path).args(arguments);
-        let output = command.env("PERF_CONFIG", "/dev/null").output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
+        let mut command = run::perf().expect("it has recorded");
+        run::text(command.arg(subcommand).arg("-i").arg(&self.path).args(arguments))
     }
 
     pub fn report(&self, arguments: &[&str]) -> String {

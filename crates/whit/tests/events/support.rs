@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use whit_testing::run;
+pub(crate) use whit_testing::run::{stderr, stdout};
+
 use serde_json::Value;
-pub(crate) use whit_testing::{Skip, check};
+pub(crate) use whit_testing::{Skip, check, probe};
 
 /// The program under test.
 pub(crate) fn whit(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
-    command.args(arguments).env_remove("WHIT_EVENT_TABLES").stdin(Stdio::null());
+    let mut command = run::whit(env!("CARGO_BIN_EXE_whit"));
+    command.args(arguments);
     command
 }
 
@@ -39,20 +42,9 @@ pub(crate) fn state(event: &Value) -> &str {
     event["openable"]["state"].as_str().expect("a state")
 }
 
-pub(crate) fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub(crate) fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// What perf prints; perf may be missing.
+/// What perf prints.
 pub(crate) fn perf(arguments: &[&str]) -> Result<String, Skip> {
-    let output = Command::new("perf").args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|_| Skip("perf cannot be run".to_owned()))?;
-    assert!(output.status.success(), "perf {arguments:?}: {}", stderr(&output));
-    Ok(stdout(&output))
+    Ok(run::text(run::perf()?.args(arguments)))
 }
 
 /// A copy of the program that any user can start, run as one without rights.
@@ -61,11 +53,7 @@ pub(crate) fn as_nobody(dir: &Path, arguments: &[&str]) -> Result<Output, Skip> 
     use std::os::unix::process::CommandExt;
     const NOBODY: u32 = 65_534;
 
-    let owner =
-        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("proc"));
-    if owner != 0 {
-        return Err(Skip("only root can become another user".to_owned()));
-    }
+    probe::root()?;
     let program = dir.join("whit");
     std::fs::copy(env!("CARGO_BIN_EXE_whit"), &program).expect("copy whit");
     for path in [dir, &program] {

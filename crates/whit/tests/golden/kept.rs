@@ -6,9 +6,9 @@ use std::process::Command;
 
 use crate::library::folder;
 use crate::made;
-use crate::support::stats::Stats;
-use crate::support::tools::{command, perf, text};
-use crate::support::{Skip, check};
+use whit_testing::parse::stats::Stats;
+use whit_testing::run::{command, perf, text};
+use whit_testing::{Skip, check};
 
 /// The views that are kept: file name, and the arguments that print it.
 const VIEWS: [(&str, &[&str]); 3] = [

@@ -18,7 +18,3 @@ mod kept;
 mod library;
 mod made;
 mod old_versions;
-
-#[path = "../whole_program/support/mod.rs"]
-#[allow(dead_code)]
-mod support;

@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 use whit_sys::capability::CapabilitySet;
-pub(crate) use whit_testing::Skip;
+pub(crate) use whit_testing::run::{stderr, stdout};
+use whit_testing::wait;
+pub(crate) use whit_testing::{Skip, probe};
 
 /// The group that whit is set up for. No list has it.
 pub(crate) const GROUP: u32 = 54_321;
@@ -50,9 +52,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A copy that is not set up.
     pub(crate) fn new() -> Result<Fixture, Skip> {
-        if whit_sys::system::effective_uid() != 0 {
-            return Err(Skip("it takes root to give a file capabilities".into()));
-        }
+        probe::root()?;
         let status = fs::read_to_string("/proc/self/status").expect("read own status");
         let bounding = CapabilitySet::from_status(&status, "CapBnd").expect("a bounding set");
         let missing = CapabilitySet::for_profiling(true).without(bounding);
@@ -120,12 +120,11 @@ impl Fixture {
 }
 
 /// A process that burns CPU until it is dropped.
-pub(crate) struct Busy(Child);
+pub(crate) struct Busy(wait::Busy);
 
 impl Busy {
     pub(crate) fn of_stranger() -> Busy {
-        let mut shell = STRANGER.command("/bin/sh");
-        Busy(shell.args(["-c", "while :; do :; done"]).spawn().unwrap())
+        Busy(wait::Busy::by(&mut STRANGER.command("/bin/sh")))
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -141,13 +140,6 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// By another process: a file that is open for writing, and be it in a child that another test
 /// forks meanwhile, cannot be run.
 pub(crate) fn copy_program(from: &str, to: &Path) {
@@ -160,16 +152,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("change a mode");
 }
 
-pub(crate) fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub(crate) fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Whether a program can be run at all.
 pub(crate) fn need(program: &str, argument: &str) -> Result<(), Skip> {
-    let found = Command::new(program).arg(argument).output().is_ok_and(|o| o.status.success());
-    if found { Ok(()) } else { Err(Skip(format!("there is no {program} here"))) }
+    probe::need_program(program, &[argument])
 }

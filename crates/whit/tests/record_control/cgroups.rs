@@ -1,20 +1,11 @@
 //! `-G`, `--all-cgroups`, `--namespaces`.
 
-use super::support::{Place, count, has_perf, may_record_cpus, perf, samples, stderr};
+use super::support::{Place, Skip, count, has, has_perf, perf, probe, samples, stderr};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// A cgroup of version 2 that is removed again.
 struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn make(name: &str) -> Option<Cgroup> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
-        let path = PathBuf::from(line.split(' ').nth(4)?).join(name);
-        std::fs::create_dir(&path).ok().map(|()| Cgroup(path))
-    }
-}
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
@@ -23,12 +14,17 @@ impl Drop for Cgroup {
 }
 
 fn cgroup(test: &str) -> Option<(Cgroup, String)> {
+    let mount = match probe::cgroups_v2() {
+        Ok(mount) => mount,
+        Err(Skip(reason)) => {
+            whit_testing::skip(test, &reason);
+            return None;
+        }
+    };
     let name = format!("whit-test-{}-{}", std::process::id(), test.len());
-    let group = Cgroup::make(&name);
-    if group.is_none() {
-        whit_testing::skip(test, "cannot make a cgroup");
-    }
-    Some((group?, name))
+    let path = mount.join(&name);
+    std::fs::create_dir(&path).expect("make a cgroup");
+    Some((Cgroup(path), name))
 }
 
 /// A shell command that burns CPU in a cgroup, then outside of it under another name.
@@ -44,7 +40,9 @@ fn inside_and_outside(group: &Cgroup) -> String {
 
 #[test]
 fn events_are_counted_in_their_cgroup_alone() {
-    if !may_record_cpus("cgroups") || !has_perf("cgroups") {
+    if !has("cgroups", probe::whole_cpus().and_then(|()| probe::cgroup_events()))
+        || !has_perf("cgroups")
+    {
         return;
     }
     let Some((group, name)) = cgroup("events are counted in their cgroup") else { return };
@@ -79,7 +77,7 @@ fn cgroups_that_cannot_be_are_named_with_the_way_out() {
 
 #[test]
 fn cgroups_and_namespaces_are_recorded() {
-    if !may_record_cpus("cgroups and namespaces") || !has_perf("cgroups and namespaces") {
+    if !has("cgroups and namespaces", probe::whole_cpus()) || !has_perf("cgroups and namespaces") {
         return;
     }
     let Some((group, name)) = cgroup("cgroups and namespaces are recorded") else { return };

@@ -1,6 +1,6 @@
 //! What samples and the recording hold beyond the usual.
 
-use super::support::{Place, count, has_perf, may_record_cpus, perf, samples, stderr};
+use super::support::{Place, count, has, has_perf, perf, probe, samples, stderr};
 
 const BUSY: &str = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; /bin/true; exit 7";
 
@@ -77,14 +77,13 @@ fn groups_that_are_read_say_how_long_they_ran() {
 
 #[test]
 fn real_time_readers_and_everything_else_at_once() {
+    if !has("real_time_readers", probe::need_program("chrt", &["-f", "1", "true"])) {
+        return;
+    }
     let place = Place::new();
     let fixed = ["-e", "cpu-clock:u", "-g", "-r", "1", "-o", "out"];
     let modes = ["--threads", "--aio=2", "-z", "--affinity=cpu"];
     let output = place.run(&[&fixed[..], &modes, &["--", "sh", "-c", BUSY]].concat());
-    if stderr(&output).contains("cap_sys_nice") {
-        whit_testing::skip("real_time_readers", &stderr(&output));
-        return;
-    }
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     assert!(samples(&output)[0] > 0);
     for priority in ["0", "100", "x"] {
@@ -121,7 +120,7 @@ fn options_that_make_no_sense_say_what_to_do_instead() {
 
 #[test]
 fn tracepoints_are_filtered_and_the_recorder_left_out() {
-    if !may_record_cpus("filters") || !has_perf("filters") {
+    if !has("filters", probe::tracepoints()) || !has_perf("filters") {
         return;
     }
     let place = Place::new();
@@ -131,10 +130,6 @@ fn tracepoints_are_filtered_and_the_recorder_left_out() {
         let whit = place.start(&[&fixed[..], options, &["--", "sleep", "0.2"]].concat());
         let own = whit.id().to_string();
         let output = whit.wait_with_output().unwrap();
-        if stderr(&output).contains("tracefs") || stderr(&output).contains("no tracepoint") {
-            whit_testing::skip("filters", &stderr(&output));
-            return None;
-        }
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let script = perf(&["script", "-F", "comm,pid,trace"], &place.path("out"));
         // A thread that has ended switches once more, when it is in no list any more.
@@ -145,14 +140,14 @@ fn tracepoints_are_filtered_and_the_recorder_left_out() {
         let (own, others): (Vec<_>, Vec<_>) =
             script.partition(|line| pid(line).as_deref() == Some(own.as_str()));
         let others: Vec<_> = others.into_iter().map(|line| line.trim().to_owned()).collect();
-        Some((!own.is_empty(), others))
+        (!own.is_empty(), others)
     };
-    let Some((has_own, _)) = switches(&["--no-buffering"]) else { return };
+    let (has_own, _) = switches(&["--no-buffering"]);
     assert!(has_own, "the recorder switches");
-    let (has_own, others) = switches(&["--no-buffering", "--exclude-perf"]).unwrap();
+    let (has_own, others) = switches(&["--no-buffering", "--exclude-perf"]);
     assert!(!has_own && !others.is_empty());
     let filter = ["--filter", "prev_comm == \"sleep\"", "--filter", "prev_pid > 0"];
-    let (_, filtered) = switches(&filter).unwrap();
+    let (_, filtered) = switches(&filter);
     assert!(filtered.iter().all(|line| line.starts_with("sleep")), "{filtered:?}");
     assert!(!filtered.is_empty());
     let wrong = place.run(&["-a", "-e", "sched:sched_switch", "--filter", "x ==", "true"]);

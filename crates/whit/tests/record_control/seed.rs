@@ -1,7 +1,7 @@
 //! The command lines that the project began with, as they stand in the talk on perf's advancements
 //! (Budankov, Linux Piter 2019), with `perf` replaced by `whit`.
 
-use super::support::{Place, count, has_perf, may_record_cpus, samples, stderr};
+use super::support::{Place, count, has, has_perf, probe, samples, stderr};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,8 @@ static ONE_RECORDER: Mutex<()> = Mutex::new(());
 
 /// Runs a line as a shell does; `whit` is the one under test.
 fn shell(place: &Place, line: &str) -> Output {
-    let whit = env!("CARGO_BIN_EXE_whit");
+    let whit = whit_testing::run::whit(env!("CARGO_BIN_EXE_whit"));
+    let whit = whit.get_program().to_string_lossy();
     let script = format!("whit() {{ \"{whit}\" \"$@\"; }}\n{line}\n");
     Command::new("bash")
         .args(["-c", &script])
@@ -60,7 +61,7 @@ fn records(place: &Place, line: &str, output: &str) -> String {
 
 #[test]
 fn asynchronous_streaming_and_numa_awareness() {
-    if !may_record_cpus("asynchronous streaming") {
+    if !has("asynchronous streaming", probe::whole_cpus()) {
         return;
     }
     for modes in ["", "--aio", "--affinity=node", "--affinity=cpu", "--aio --affinity=cpu"] {
@@ -81,7 +82,7 @@ fn asynchronous_streaming_and_numa_awareness() {
 #[test]
 fn typed_context_switches_of_a_process_and_of_the_whole_system() {
     for scope in ["", "-a"] {
-        if scope == "-a" && !may_record_cpus("typed context switches") {
+        if scope == "-a" && !has("typed context switches", probe::whole_cpus()) {
             return;
         }
         let place = Place::new();

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-/// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+use whit_testing::run;
+pub(crate) use whit_testing::run::stderr;
+pub(crate) use whit_testing::wait::{signal, wait_for_command, wait_until};
+pub(crate) use whit_testing::{Skip, probe};
 
 /// A directory to record in.
 pub(crate) struct Place {
@@ -22,8 +23,8 @@ impl Place {
     }
 
     pub(crate) fn whit(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
-        command.arg("record").args(arguments).current_dir(self.dir.path()).stdin(Stdio::null());
+        let mut command = run::whit(env!("CARGO_BIN_EXE_whit"));
+        command.arg("record").args(arguments).current_dir(self.dir.path());
         command
     }
 
@@ -45,10 +46,6 @@ impl Place {
     }
 }
 
-pub(crate) fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// The numbers in front of " samples" in the lines after recordings.
 pub(crate) fn samples(output: &Output) -> Vec<u64> {
     let text = stderr(output);
@@ -56,20 +53,22 @@ pub(crate) fn samples(output: &Output) -> Vec<u64> {
     lines.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// Whether perf can be run; says so by the test's name where not.
-pub(crate) fn has_perf(test: &str) -> bool {
-    let found = Command::new("perf").arg("--version").output().is_ok();
-    if !found {
-        whit_testing::skip(test, "perf cannot be run");
+/// Whether a test can go on; says so by its name where not.
+pub(crate) fn has(test: &str, probed: Result<(), Skip>) -> bool {
+    if let Err(Skip(reason)) = &probed {
+        whit_testing::skip(test, reason);
     }
-    found
+    probed.is_ok()
+}
+
+/// Whether perf can be run.
+pub(crate) fn has_perf(test: &str) -> bool {
+    has(test, probe::perf())
 }
 
 pub(crate) fn perf(arguments: &[&str], file: &Path) -> String {
-    let output = Command::new("perf").args(arguments).arg("-f").arg("-i").arg(file).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let mut perf = run::perf().expect("has_perf was asked");
+    run::text(perf.args(arguments).arg("-f").arg("-i").arg(file))
 }
 
 /// The count of a record type in `perf report --stats`.
@@ -78,38 +77,4 @@ pub(crate) fn count(file: &Path, kind: &str) -> u64 {
     let line = stats.lines().find(|line| line.trim_start().starts_with(kind));
     let number = line.and_then(|line| line.split(':').nth(1)?.split_ascii_whitespace().next());
     number.map_or(0, |number| number.parse().unwrap())
-}
-
-pub(crate) fn signal(process: &Child, name: &str) {
-    let status = Command::new("kill").args([name, &process.id().to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
-/// Waits until something is true.
-pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_true() {
-        assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Waits until a recorder's command runs under this name: its exec starts the events.
-pub(crate) fn wait_for_command(recorder: &Child, name: &str) {
-    let children = format!("/proc/{0}/task/{0}/children", recorder.id());
-    wait_until("the command runs", || {
-        let ids = std::fs::read_to_string(&children).unwrap_or_default();
-        let comm = |id: &str| std::fs::read_to_string(format!("/proc/{id}/comm"));
-        ids.split_ascii_whitespace().any(|id| comm(id).is_ok_and(|comm| comm.trim() == name))
-    });
-}
-
-/// Whether this user may record whole CPUs; says so by the test's name where not.
-pub(crate) fn may_record_cpus(test: &str) -> bool {
-    let output = Place::new().run(&["-q", "-a", "-e", "dummy", "-o", "/dev/null", "true"]);
-    if !output.status.success() {
-        let said = stderr(&output);
-        whit_testing::skip(test, &format!("whole CPUs may not be recorded: {said}"));
-    }
-    output.status.success()
 }

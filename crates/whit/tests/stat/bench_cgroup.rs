@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::cgroup::mount;
-use crate::support::{Skip, check, need_whole_cpus, signal, wait_until, workload};
+use crate::support::{Skip, check, probe, signal, wait_until, workload};
 
 /// A benchmark that would take minutes.
 fn start(directory: &Path) -> Result<Child, Skip> {
@@ -20,12 +19,9 @@ fn start(directory: &Path) -> Result<Child, Skip> {
 #[test]
 fn a_benchmark_that_is_interrupted_leaves_no_cgroups() {
     check("interrupted_bench_cgroup", || {
-        need_whole_cpus()?;
-        let mount = mount()?;
-        if fs::create_dir(mount.join("whit-stat-may-make")).is_err() {
-            return Err(Skip("cannot make a cgroup".to_owned()));
-        }
-        fs::remove_dir(mount.join("whit-stat-may-make")).expect("remove it again");
+        probe::whole_cpus()?;
+        probe::cgroups()?;
+        let mount = probe::cgroup_hierarchy()?.mount;
         let scratch = tempfile::tempdir().unwrap();
         for name in ["-INT", "-TERM"] {
             let mut bench = start(scratch.path())?;

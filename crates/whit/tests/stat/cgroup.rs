@@ -1,23 +1,12 @@
 //! Cgroups of our own.
 
-use crate::support::{Skip, need_whole_cpus};
+use crate::support::{Skip, probe};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
-
-/// Where the hierarchy is mounted that perf events are counted in.
-pub(crate) fn mount() -> Result<PathBuf, Skip> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let of = |kind: &str| mounts.lines().find(|line| line.contains(kind)).map(str::to_owned);
-    let old =
-        mounts.lines().find(|line| line.contains(" - cgroup ") && line.contains("perf_event"));
-    let line = old.map(str::to_owned).or_else(|| of(" - cgroup2 "));
-    let line = line.ok_or_else(|| Skip("no cgroups are mounted".to_owned()))?;
-    Ok(PathBuf::from(line.split(' ').nth(4).unwrap()))
-}
 
 /// A cgroup that is removed again, with all below it.
 pub(crate) struct Cgroup {
@@ -28,12 +17,14 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// A new one at the top, with these in it.
     pub(crate) fn make(test: &str, below: &[&str]) -> Result<Cgroup, Skip> {
-        need_whole_cpus()?;
+        probe::cgroup_events()?;
+        // Asked anew each time: a test of the machine mounts another hierarchy.
+        let mount = probe::cgroup_hierarchy()?.mount;
+        probe::cgroups()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("whit-stat-{}-{number}-{test}", std::process::id());
-        let path = mount()?.join(&name);
-        let made = fs::create_dir(&path);
-        made.map_err(|error| Skip(format!("cannot make a cgroup: {error}")))?;
+        let path = mount.join(&name);
+        fs::create_dir(&path).expect("make a cgroup");
         let group = Cgroup { path, name };
         below.iter().for_each(|child| drop(group.child(child)));
         Ok(group)

@@ -4,9 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cgroup::Cgroup;
-use crate::support::{
-    Skip, check, counted, fields, need_whole_cpus, perf, said, text, values, whit,
-};
+use crate::support::{Skip, check, counted, fields, perf, probe, said, text, values, whit};
 
 /// The command line of the patch series on cgroup switches, with events that every machine has.
 #[test]
@@ -156,7 +154,7 @@ fn fields_with_cgroups_are_those_of_perf() {
 #[test]
 fn a_cgroup_that_is_not_there_is_named() {
     check("a_cgroup_that_is_not_there_is_named", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         for line in [
             &["-a", "-e", "cs", "-G", "no/such"][..],
             &["-a", "--for-each-cgroup", "no/such"],

@@ -1,7 +1,7 @@
 //! Command lines as people write them: the ones that the project began with, quoted names, output
 //! into files, what is refused.
 
-use crate::support::{Skip, check, counted, fields, need_whole_cpus, said, whit};
+use crate::support::{check, counted, fields, probe, said, whit};
 use std::process::Command;
 
 /// Runs a line as a shell does; `whit` is the one under test.
@@ -114,11 +114,8 @@ fn tracepoints_are_filtered() {
     check("tracepoints_are_filtered", || {
         let line =
             ["-x;", "-e", "sched:sched_process_exec", "sh", "-c", "ls >/dev/null; ls >/dev/null"];
-        let output = whit(&line).output().unwrap();
-        if !output.status.success() {
-            return Err(Skip(format!("tracepoints cannot be counted: {}", said(&output))));
-        }
-        let all = fields(&said(&output))[0][0].clone();
+        probe::tracepoint("sched", "sched_process_exec")?;
+        let all = fields(&counted(&line))[0][0].clone();
         assert_eq!(all, "3");
         let filter = ["--filter", "filename ~ \"*/ls\""];
         let filtered = [&line[..3], &filter, &line[3..]].concat();
@@ -133,7 +130,7 @@ fn modes_and_groups_for_all_events() {
     let lines = fields(&text);
     assert_eq!(lines[0][0], lines[1][0], "{text}");
     check("modes_and_groups_for_all_events", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         let kernel = counted(&["-x;", "--all-kernel", "-e", "page-faults", "true"]);
         let all = counted(&["-x;", "-e", "page-faults", "true"]);
         let [kernel, all]: [f64; 2] = [&kernel, &all].map(|t| fields(t)[0][0].parse().unwrap());

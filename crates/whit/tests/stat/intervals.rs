@@ -1,8 +1,7 @@
 //! Intervals, limits of time, delays, and who controls a count.
 
 use crate::support::{
-    check, counted, fields, need_whole_cpus, said, signal, start, text, values, wait_for_command,
-    whit,
+    check, counted, fields, probe, said, signal, start, text, values, wait_for_command, whit,
 };
 use std::io::{Read, Write};
 
@@ -42,7 +41,7 @@ fn intervals_add_up_to_the_total() {
 #[test]
 fn a_count_of_whole_cpus_in_intervals_adds_up_too() {
     check("a_count_of_whole_cpus_in_intervals_adds_up_too", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         let line =
             ["-a", "-x;", "-I", "5", "--summary", "-A", "-e", "page-faults", "sh", "-c", FAULTS];
         let lines = fields(&counted(&line));
@@ -110,7 +109,7 @@ fn a_command_that_handles_a_signal_is_counted_to_its_end() {
 #[test]
 fn a_count_without_a_command_ends_with_a_signal() {
     check("a_count_without_a_command_ends_with_a_signal", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         let whit = start(&["-a", "-e", "context-switches"]);
         crate::support::wait_for_events(&whit);
         signal(&whit, "-INT");

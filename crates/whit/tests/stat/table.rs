@@ -1,6 +1,7 @@
 //! Tables in text, read back.
 
 use crate::support::Skip;
+use whit_testing::measure::assert_median_at_most;
 
 /// A row of a table in text: count, event, cgroup.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,25 +36,17 @@ pub(crate) fn unseen(text: &str) -> f64 {
     line.and_then(number).unwrap_or(0.0)
 }
 
-/// Measures that may be disturbed.
-const ATTEMPTS: usize = 5;
 /// How far two counts of the same work may be apart: a fault more or less is the kernel's affair.
 const SAME_WORK: f64 = 0.15;
 
-/// Whether two counts of the same work are about the same, in one attempt of some: a switch that the
+/// Whether two counts of the same work are about the same, by the median of some: a switch that the
 /// kernel does not show brings another's faults to a cgroup.
 pub(crate) fn assert_same_work(
     mut measure: impl FnMut() -> Result<[f64; 2], Skip>,
 ) -> Result<(), Skip> {
-    let mut pairs = Vec::new();
-    for _ in 0..ATTEMPTS {
-        let [a, b] = measure()?;
-        if (a - b).abs() <= a.max(b) * SAME_WORK {
-            return Ok(());
-        }
-        pairs.push((a, b));
-    }
-    panic!("counts of the same work differ in all attempts: {pairs:?}");
+    assert_median_at_most("counts of the same work differ by a share", SAME_WORK, || {
+        measure().map(|[a, b]| (a - b).abs() / a.max(b))
+    })
 }
 
 /// Whether two counts are the same but for this share of the larger one, and some more.

@@ -1,16 +1,15 @@
 //! Running processes, threads, CPUs; counts by thread and by CPU.
 
-use crate::support::{
-    Busy, check, counted, fields, need_whole_cpus, said, values, wait_for_events, whit,
-};
+use crate::support::{Busy, check, counted, fields, probe, said, values, wait_for_events, whit};
 use std::process::Command;
 
 #[test]
 fn a_running_process_is_counted_until_it_ends() {
     let mut busy = Busy::start();
-    let measured = counted(&["-x;", "-p", &busy.id(), "-e", "task-clock:u", "sleep", "0.2"]);
+    let measured =
+        counted(&["-x;", "-p", &busy.id().to_string(), "-e", "task-clock:u", "sleep", "0.2"]);
     assert!(values(&fields(&measured), "task-clock:u", 0)[0] > 1.0, "{measured}");
-    let whit = crate::support::start(&["-p", &busy.id(), "-e", "task-clock:u"]);
+    let whit = crate::support::start(&["-p", &busy.id().to_string(), "-e", "task-clock:u"]);
     wait_for_events(&whit);
     busy.wait_for_work();
     busy.end();
@@ -42,7 +41,7 @@ fn threads_are_counted_each_by_itself() {
 #[test]
 fn threads_add_up_to_their_process() {
     check("threads_add_up_to_their_process", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         // Both are counted over the same time: as two whits, one within the other's command.
         let busy = Busy::start();
         let inner = format!(
@@ -51,7 +50,8 @@ fn threads_add_up_to_their_process() {
             busy.id()
         );
         let dir = tempfile::tempdir().unwrap();
-        let mut command = whit(&["-x;", "-p", &busy.id(), "-e", "task-clock", "sh", "-c", &inner]);
+        let mut command =
+            whit(&["-x;", "-p", &busy.id().to_string(), "-e", "task-clock", "sh", "-c", &inner]);
         let outer = crate::support::text({
             command.current_dir(dir.path());
             command
@@ -68,7 +68,7 @@ fn threads_add_up_to_their_process() {
 #[test]
 fn every_way_of_adding_up_sees_the_same_time() {
     check("every_way_of_adding_up_sees_the_same_time", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         let nr_cpus = std::thread::available_parallelism().unwrap().get();
         for (mode, front) in [
             ("-A", 1),
@@ -103,7 +103,7 @@ fn a_command_is_counted_cpu_by_cpu_too() {
 #[test]
 fn single_cpus_are_counted() {
     check("single_cpus_are_counted", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         let text = counted(&["-C", "0", "-A", "-e", "cpu-clock", "sleep", "0.01"]);
         assert!(text.contains("CPU(s) 0") && text.contains("CPU0"), "{text}");
         assert!(!text.contains("CPU1"), "{text}");
@@ -116,7 +116,7 @@ fn single_cpus_are_counted() {
 #[test]
 fn all_threads_of_the_machine_are_counted_each_by_itself() {
     check("all_threads_of_the_machine_are_counted_each_by_itself", || {
-        need_whole_cpus()?;
+        probe::whole_cpus()?;
         let busy = Busy::start();
         let lines =
             fields(&counted(&["-a", "--per-thread", "-x;", "-e", "task-clock", "sleep", "0.1"]));

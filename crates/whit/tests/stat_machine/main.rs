@@ -3,21 +3,21 @@
 //! spoil what others measure.
 
 #[path = "../stat/cgroup.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod cgroup;
 #[path = "../stat/engines.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod engines;
 #[path = "../stat/support.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod support;
 #[path = "../stat/table.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod table;
 
 use crate::cgroup::Cgroup;
-use crate::engines::{ON, assert_agreement, need_bpf};
-use crate::support::{Skip, check, counted, said, signal, start, wait_for_command};
+use crate::engines::{ON, assert_agreement};
+use crate::support::{Skip, check, counted, probe, said, signal, start, wait_for_command};
 use crate::table::{assert_close, count, rows};
 use std::fs;
 use std::io::Write;
@@ -26,18 +26,11 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Longest wait for the kernel to clean up.
-const PATIENCE_MS: u32 = 20_000;
-
 /// One change at a time.
 static CHANGING: Mutex<()> = Mutex::new(());
 
 fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
-    if std::env::var_os("WHIT_TEST_MACHINE").is_none() {
-        let reason =
-            "it would spoil what others measure on this machine; WHIT_TEST_MACHINE=1 runs it";
-        return Err(Skip(reason.to_owned()));
-    }
+    probe::may_change_the_machine()?;
     Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -53,14 +46,11 @@ fn perf_event() -> (u32, u32) {
     (numbers.next().expect("a hierarchy"), numbers.next().expect("a count"))
 }
 
-fn wait_until(what: &str, is_true: impl Fn() -> bool) {
-    for _ in 0..PATIENCE_MS {
-        if is_true() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
+/// Waits in a destructor, which must not panic.
+fn wait_for(what: &str, is_true: impl FnMut() -> bool) {
+    if !whit_testing::wait::is_soon(is_true) {
+        let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
     }
-    let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
 }
 
 impl Mount {
@@ -85,10 +75,10 @@ impl Mount {
 impl Drop for Mount {
     /// A hierarchy outlives its mount as long as it has cgroups, and would keep the controller.
     fn drop(&mut self) {
-        wait_until("version 1 has no cgroup left", || perf_event().1 == 1);
+        wait_for("version 1 has no cgroup left", || perf_event().1 == 1);
         let _ = Command::new("umount").arg(&self.0).status();
         let _ = fs::remove_dir(&self.0);
-        wait_until("perf_event is back on version 2", || perf_event().0 == 0);
+        wait_for("perf_event is back on version 2", || perf_event().0 == 0);
     }
 }
 
@@ -96,7 +86,7 @@ impl Drop for Mount {
 fn the_old_hierarchy_counts_alike() {
     check("the_old_hierarchy_counts_alike", || {
         let _alone = may_change_the_machine()?;
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let _mount = Mount::of_perf_event()?;
         let group = Cgroup::make("old", &["a", "b"])?;
         assert_ne!(perf_event().0, 0, "this is about version 1");
@@ -104,7 +94,7 @@ fn the_old_hierarchy_counts_alike() {
         let cgroups = format!("{0}/a,{0}/b,{0}", group.name);
         let events = "page-faults,context-switches,cpu-clock";
         let line = ["-a", "--for-each-cgroup", &cgroups, "-e", events];
-        assert_agreement(&line, &script);
+        assert_agreement(&line, &script)?;
         let text = counted(&[&[ON], &line[..], &["sh", "-c", &script]].concat());
         let rows = rows(&text);
         for event in events.split(',') {
@@ -137,7 +127,7 @@ impl Drop for Offline {
 fn a_cpu_that_goes_and_comes_back_is_counted_again() {
     check("a_cpu_that_goes_and_comes_back", || {
         let _alone = may_change_the_machine()?;
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("hotplug", &["a"])?;
         let work = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); /bin/true; done";
         let work = format!("taskset -c 1 sh -c '{}; {work}'", group.go_to("a"));

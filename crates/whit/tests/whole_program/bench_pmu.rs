@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::support::tools::{text, whit};
-use crate::support::{Skip, check};
+use crate::support::{check, probe};
 
 /// Printed text and JSON of a benchmark.
 fn bench(args: &[&str]) -> (String, Value) {
@@ -89,9 +89,7 @@ fn a_guest_reuses_host_events() {
 #[test]
 fn a_guest_in_kvm_samples_what_the_host_counts() {
     check("bench_vpmu_kvm", || {
-        if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
-            return Err(Skip(format!("/dev/kvm cannot be opened ({error})")));
-        }
+        probe::kvm()?;
         let (_, result) =
             bench(&["vpmu", "--kvm", "--interrupts", "10", "--rounds", "1", "-c", "3000000"]);
         for row in result["rows"].as_array().expect("rows") {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::support::tools::{lacks_bpf, whit, workload};
-use crate::support::{Skip, check};
+use crate::support::tools::{whit, workload};
+use crate::support::{Skip, check, probe};
 
 /// Frames that must be the same once the recorder knows what the program has mapped. On a busy machine
 /// that takes some milliseconds.
@@ -27,6 +27,7 @@ struct Moments {
 
 /// Compares one program; the second recording finds its unwind tables in the cache.
 fn compare(program: &str, file: &str, moments: &Moments) -> Result<Value, Skip> {
+    probe::bpf_stacks()?;
     let built = workload(file)?;
     let place = tempfile::tempdir().expect("make a directory");
     let json = place.path().join("stacks.json");
@@ -40,17 +41,11 @@ fn compare(program: &str, file: &str, moments: &Moments) -> Result<Value, Skip> 
             .arg("--workloads")
             .arg(built.parent().expect("a directory"));
         bench.arg("--dir").arg(place.path()).arg("--json").arg(&json);
-        let output = bench.output().expect("run whit");
-        let printed =
-            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        match output.status.success() {
-            true => Ok(printed),
-            false if lacks_bpf(&printed) => Err(Skip(format!("no BPF here: {printed}"))),
-            false => panic!("{bench:?}: {printed}"),
-        }
+        let output = whit_testing::run::run(&mut bench);
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     };
-    run("300")?;
-    let printed = run(moments.milliseconds)?;
+    run("300");
+    let printed = run(moments.milliseconds);
     assert!(printed.contains("How the walks ended"), "{printed}");
     let text = std::fs::read_to_string(json).expect("read the JSON");
     let comparison: Value = serde_json::from_str(&text).expect("JSON");

@@ -3,14 +3,14 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::stats::Stats;
-use crate::support::tools::{lacks_bpf, perf, text, whit, workload};
-use crate::support::{Skip, check};
+use crate::support::tools::{perf, text, whit, workload};
+use crate::support::{Skip, check, probe};
+use whit_testing::wait::wait_until;
 
 /// Ways from the rings to the disk that treat records differently.
 const MODES: [&str; 6] = [
@@ -21,8 +21,6 @@ const MODES: [&str; 6] = [
     "--threads",
     "--threads --aio=2 -z --affinity=cpu",
 ];
-/// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Place(TempDir);
 
@@ -37,6 +35,7 @@ impl Place {
 
     /// What records a ping-pong; its tables are made once.
     fn recorder(&self, options: &str, iterations: &str) -> Result<Command, Skip> {
+        probe::bpf_stacks()?;
         let mut recorder = whit();
         recorder.env("XDG_CACHE_HOME", self.path("cache"));
         recorder.args("record --engine=bpf --switch-events -e cpu-clock -F 999".split(' '));
@@ -51,19 +50,15 @@ impl Place {
     fn record(&self, name: &str, options: &str) -> Result<String, Skip> {
         let path = self.path(name);
         let options = format!("{options} -o {}", path.to_str().expect("UTF-8"));
-        let output = self.recorder(&options, "4000")?.output().expect("run whit");
-        said(&output)
+        Ok(said(&self.recorder(&options, "4000")?.output().expect("run whit")))
     }
 }
 
-/// What whit says, if it could record.
-fn said(output: &Output) -> Result<String, Skip> {
+/// The messages of a recorder that has succeeded.
+fn said(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    match output.status.success() {
-        true => Ok(said),
-        false if lacks_bpf(&said) => Err(Skip(format!("no BPF here: {}", said.trim()))),
-        false => panic!("{said}"),
-    }
+    assert!(output.status.success(), "{}: {said}", output.status);
+    said
 }
 
 fn number_before(text: &str, word: &str) -> u64 {
@@ -182,7 +177,7 @@ fn every_file_of_several_defines_its_stacks() {
             let data = folder.path().join("data");
             let options = format!("{mode} -m 256K --switch-output={size} -o {}", data.display());
             let output = place.recorder(&options, "10000")?.output().expect("run whit");
-            let said = said(&output)?;
+            let said = said(&output);
             let files: Vec<_> = std::fs::read_dir(folder.path()).expect("files").collect();
             // A file ends where the reader looks: beside others it may have a whole ring to take at once.
             assert!(files.len() > 1, "{mode}: {} files: {said}", files.len());
@@ -217,11 +212,7 @@ fn what_a_killed_recorder_wrote_can_be_read_and_exported() {
             .process_group(0)
             .spawn()
             .expect("run whit");
-        let begin = Instant::now();
-        while data.metadata().map_or(0, |data| data.len()) < 1 << 20 {
-            assert!(begin.elapsed() < PATIENCE, "nothing is written");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("data is written", || data.metadata().map_or(0, |data| data.len()) >= 1 << 20);
         recorder.kill().expect("kill whit");
         recorder.wait().expect("it ends");
         // The load goes on.
@@ -247,7 +238,7 @@ fn packed_switches_go_through_pipes() {
             let file = std::fs::File::create(&piped).expect("make a file");
             let mut recorder = place.recorder(&format!("{mode} -o -"), "4000")?;
             let output = recorder.stdout(file).output().expect("run whit");
-            let switches = number_before(&said(&output)?, " switches of ");
+            let switches = number_before(&said(&output), " switches of ");
             let ours = stats(whit(), &piped);
             assert_eq!(ours.samples_by_event["context-switches"], switches, "{mode}");
             let out = place.path(&format!("exported{mode}"));

@@ -6,19 +6,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::script::{self, Sample};
-use crate::support::tools::{command, lacks_bpf, perf, record, text, whit, workload};
-use crate::support::{Skip, check};
+use crate::support::tools::{perf, record, text, whit, workload};
+use crate::support::{check, probe};
 
 /// Starts a program on CPU 1, says which process that is, and moves it to CPU 0.
 const MOVE: &str = "taskset -c 1 \"$0\" --seconds 1.5 >/dev/null & pid=$!; echo $pid; \
                     sleep 0.4; taskset -p -c 0 $pid >/dev/null; wait";
-
-fn needs_two_cpus() -> Result<(), Skip> {
-    match text(command("nproc").arg("--all")).trim().parse() {
-        Ok(0..=1) => Err(Skip("this machine has one CPU".into())),
-        _ => Ok(()),
-    }
-}
 
 /// A recorder of CPU 0.
 fn recorder(data: &Path, options: &str) -> Command {
@@ -52,19 +45,13 @@ fn assert_known(samples: &[Sample]) {
 #[test]
 fn a_program_that_began_on_another_has_its_name_and_symbols() {
     check("some_cpus_names", || {
-        needs_two_cpus()?;
+        probe::online_cpus(2)?;
         let (program, dir) = (workload("deep")?, tempfile::tempdir().expect("a folder"));
         let data = dir.path().join("perf.data");
         for options in ["--engine=ring", "--threads --affinity=cpu -z", "--engine=bpf"] {
             let mut recorder = recorder(&data, options);
             recorder.args(["sh", "-c", MOVE]).arg(&program).env("XDG_CACHE_HOME", dir.path());
-            let output = recorder.output().expect("run whit");
-            let said = String::from_utf8_lossy(&output.stderr);
-            if options == "--engine=bpf" && lacks_bpf(&said) {
-                return Err(Skip(format!("no BPF here: {}", said.trim())));
-            }
-            assert!(output.status.success(), "{options}: {said}");
-            let tid = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            let tid = String::from_utf8_lossy(&record(&mut recorder)?).trim().to_owned();
             assert_known(&of_thread(whit(), &data, &tid));
             assert_known(&of_thread(perf()?, &data, &tid));
         }
@@ -76,7 +63,7 @@ fn a_program_that_began_on_another_has_its_name_and_symbols() {
 #[test]
 fn the_others_tell_of_no_runs() {
     check("some_cpus_runs", || {
-        needs_two_cpus()?;
+        probe::online_cpus(2)?;
         let (program, dir) = (workload("spawn")?, tempfile::tempdir().expect("a folder"));
         let data = dir.path().join("perf.data");
         let mut recorder = recorder(&data, "--switch-events -m 4M");

@@ -8,8 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::script::{self, Sample};
-use crate::support::tools::{command, lacks_bpf, perf, text, whit, workload};
-use crate::support::{Skip, check};
+use crate::support::tools::{command, perf, text, whit, workload};
+use crate::support::{Skip, check, probe};
 
 /// A second or so of the deep programs: on a busy machine, tables may come a tenth of one late.
 const DEEP_ITERATIONS: &str = "40000";
@@ -52,13 +52,10 @@ impl Place {
         recorder.env("XDG_CACHE_HOME", self.0.path().join("cache"));
         recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
         recorder.args(options).arg("--").arg(program).args(arguments);
-        let output = recorder.output().expect("run whit");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        match output.status.success() {
-            true => Ok((said, String::from_utf8_lossy(&output.stdout).into_owned())),
-            false if lacks_bpf(&said) => Err(Skip(format!("no BPF here: {}", said.trim()))),
-            false => panic!("{recorder:?}: {said}"),
-        }
+        let output = whit_testing::run::record(&mut recorder)?;
+        let [said, printed] = [output.stderr, output.stdout];
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok((text(said), text(printed)))
     }
 }
 
@@ -189,17 +186,17 @@ fn one_thread_alone() {
 fn in_a_pid_namespace_of_its_own() {
     check("bpf_pid_namespace", || {
         let (program, place) = (workload("pingpong")?, Place::new());
+        probe::bpf_stacks()?;
+        let namespace = ["--pid", "--fork", "--mount-proc"];
+        probe::need_program("unshare", &[&namespace[..], &["true"]].concat())?;
         let mut recorder = Command::new("unshare");
-        recorder.args(["--pid", "--fork", "--mount-proc"]).arg(whit().get_program());
+        recorder.args(namespace).arg(whit().get_program());
         recorder.env("XDG_CACHE_HOME", place.0.path().join("cache"));
         recorder.args(["record", "--engine=bpf", "--wakeups", "-e", "cpu-clock", "-o"]);
         recorder.arg(place.data()).arg("--").arg(program);
         let output = recorder.args(["--iterations", "5000", "--threads", "4"]).output();
-        let output = output.map_err(|error| Skip(format!("there is no unshare here: {error}")))?;
+        let output = output.expect("run unshare");
         let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("unshare failed") || lacks_bpf(&said) {
-            return Err(Skip(format!("no namespaces or no BPF here: {}", said.trim())));
-        }
         assert!(output.status.success() && said.contains("; lost 0 "), "{said}");
         let mut script = perf()?;
         script.args(["script", "--show-switch-events", "-F", "comm,tid,event,ip,sym", "-i"]);
@@ -300,10 +297,7 @@ fn samples_of_tracepoints_have_their_stacks() {
     check("bpf_tracepoints", || {
         let (program, place) = (workload("pingpong")?, Place::new());
         let tracepoint = "syscalls:sys_enter_futex/period=1";
-        let readable = crate::support::tools::tracefs()?;
-        if !readable.join("syscalls/sys_enter_futex").is_dir() {
-            return Err(Skip("this kernel has no tracepoints of system calls".to_owned()));
-        }
+        probe::tracepoint("syscalls", "sys_enter_futex")?;
         let (all, waits) = (format!("{tracepoint},name=all/"), format!("{tracepoint},name=waits/"));
         // FUTEX_WAIT or FUTEX_WAKE, of private futexes.
         let options = ["-m", "16M", "-e", &all, "-e", &waits, "--filter", "op == 0x80"];
@@ -485,9 +479,7 @@ fn children_that_fork_have_their_parents_mappings_and_those_that_exec_their_own(
 fn one_cpu_alone() {
     check("bpf_one_cpu", || {
         let (program, place) = (workload("deep")?, Place::new());
-        if !text(command("nproc").arg("--all")).trim().parse().is_ok_and(|cpus: u32| cpus > 1) {
-            return Err(Skip("this machine has one CPU".into()));
-        }
+        probe::online_cpus(2)?;
         let script =
             "taskset -c 0 \"$0\" --iterations 240000 & sleep 0.5; taskset -p -c 1 $!; wait";
         let program = program.to_str().expect("a path of UTF-8");
@@ -535,10 +527,8 @@ fn short_processes_are_known_as_soon_as_they_run() {
     check("short_processes_are_known_as_soon_as_they_run", || {
         let (program, place) = (workload("spawn")?, Place::new());
         let said = place.record(&program, &["--switch-events"], &["--iterations", "100"])?;
-        let doctor = text(whit().arg("doctor"));
-        if doctor.contains("the kernel lacks bpf_find_vma") {
-            return Err(Skip("mappings are found since Linux 5.17".to_owned()));
-        }
+        // `bpf_find_vma`.
+        probe::kernel_since(5, 17)?;
         assert!(said.contains(" mappings found before they were told of"), "{said}");
         let stacks = accounted(&place);
         let count = |value: &Value| value.as_u64().expect("a count") as f64;

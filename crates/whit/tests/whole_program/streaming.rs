@@ -2,11 +2,13 @@
 //! is what the recorder says that it wrote.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::support::stats::Stats;
 use crate::support::tools::{command, perf, record, succeed, text, whit, workload};
-use crate::support::{Skip, check};
+use crate::support::{Skip, check, probe};
+use whit_testing::run::stderr;
+use whit_testing::wait::Busy;
 
 /// The modes, one by one and mixed; the last one is everything at once.
 const MODES: [&str; 14] = [
@@ -44,16 +46,7 @@ fn whit_record(directory: &Path, mode: &str, options: &[&str]) -> Result<Recorde
     let path = directory.join("whit.data");
     let mut whit = whit();
     whit.arg("record").args(mode.split_ascii_whitespace()).arg("-o").arg(&path).args(options);
-    // The line goes to standard error, which `record` keeps for refusals.
-    let line = directory.join("line");
-    let file = std::fs::File::create(&line).expect("make a file");
-    let status = whit.stderr(file).stdout(Stdio::null()).status().expect("run whit");
-    let line = std::fs::read_to_string(line).expect("read what whit said");
-    if !status.success() {
-        // Only to tell a refusal from a failure.
-        record(&mut whit)?;
-        panic!("{whit:?}: {line}");
-    }
+    let line = stderr(&whit_testing::run::record(&mut whit)?);
     let line = line.lines().last().unwrap_or_default();
     let samples = number_behind(line, "record:");
     Ok(Recorded { path, samples, lost: number_behind(line, "lost") })
@@ -100,24 +93,17 @@ fn every_mode_is_read_back_alike() {
 fn every_target_takes_every_mode() {
     check("every_target_takes_every_mode", || {
         let directory = tempfile::tempdir().expect("make a directory");
-        let mut target = command("sh");
-        let mut busy = target.args(["-c", "while :; do :; done"]).spawn().expect("run sh");
+        let busy = Busy::start();
         let pid = busy.id().to_string();
         let all = *MODES.last().expect("there are modes");
         let targets: [&[&str]; 5] =
             [&["-p", &pid], &["-t", &pid], &["--per-thread", "-p", &pid], &["-a"], &["-C", "0"]];
-        let mut result = Ok(());
         for options in targets {
             let options = [&["-e", "cpu-clock", "-F", "499"], options, &["--", "sleep", "0.2"]];
-            result = whit_record(directory.path(), all, &options.concat())
-                .and_then(|recorded| assert_counts(all, &recorded));
-            if result.is_err() {
-                break;
-            }
+            let recorded = whit_record(directory.path(), all, &options.concat())?;
+            assert_counts(all, &recorded)?;
         }
-        let _ = busy.kill();
-        let _ = busy.wait();
-        result
+        Ok(())
     });
 }
 
@@ -187,9 +173,7 @@ fn pipes_carry_every_mode() {
 #[test]
 fn samply_reads_every_plain_file() {
     check("samply_reads_every_plain_file", || {
-        if command("samply").arg("--version").output().is_err() {
-            return Err(Skip("there is no samply here".into()));
-        }
+        probe::program("samply")?;
         let deep = workload("deep")?;
         let directory = tempfile::tempdir().expect("make a directory");
         // It reads neither directories nor compressed records, perf's no more than ours.

@@ -8,16 +8,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::tools::{lacks_bpf, perf, record, text, whit, workload};
+use crate::support::tools::{perf, record, text, whit, workload};
 use crate::support::{Skip, check};
 
 /// Context switches with their call stacks, as event of its own.
 const CS: &str = "software/period=1,name=cs,config=0x3/Duk";
 
-/// The kernel charges a thread by the clock that it reads on its way into the scheduler; a switch record
-/// comes at the end of that way, after the samples of the switch with their walked stacks. This is
-/// for one such way, of microseconds, in a virtual machine that may be interrupted on it.
-const SWITCH_NS: u64 = 50_000;
+mod measured;
 
 /// `/proc/stat` counts in these, and rounds down.
 const NS_PER_TICK: u64 = 10_000_000;
@@ -57,10 +54,6 @@ impl Counted {
             run_delay_ns: number("run_delay_ns"),
         }
     }
-
-    fn tolerance_ns(&self) -> u64 {
-        (self.voluntary + self.involuntary + 1) * SWITCH_NS
-    }
 }
 
 /// Time that the hypervisor took from this machine since it was started: whoever ran then is not charged
@@ -70,35 +63,6 @@ fn steal_ns() -> u64 {
     let of_all = stat.lines().next().expect("a line of all CPUs");
     let ticks: u64 = of_all.split_whitespace().nth(8).expect("steal").parse().expect("a number");
     ticks * NS_PER_TICK
-}
-
-/// Why a recording says nothing.
-enum Unfit {
-    Skip(Skip),
-    /// Its times are not the kernel's.
-    Off(String),
-}
-
-impl From<Skip> for Unfit {
-    fn from(skip: Skip) -> Unfit {
-        Unfit::Skip(skip)
-    }
-}
-
-/// Makes recordings until the times of one agree. Counts agree in all of them; but what else may happen
-/// between the kernel's reading of the clock and the record's has no bound where others record on the
-/// same CPUs and the machine is not alone on its host: tens of microseconds a switch, on some of them.
-fn agrees_once(mut recorded: impl FnMut() -> Result<(), Unfit>) -> Result<(), Skip> {
-    const RECORDINGS: usize = 5;
-    let mut off = Vec::new();
-    while off.len() < RECORDINGS {
-        match recorded() {
-            Ok(()) => return Ok(()),
-            Err(Unfit::Skip(skip)) => return Err(skip),
-            Err(Unfit::Off(times)) => off.push(times),
-        }
-    }
-    panic!("times are off in {RECORDINGS} recordings:\n{}", off.join("\n"));
 }
 
 /// Runs `waits` under a recorder. What was stolen meanwhile is known to a tick of each CPU: where a
@@ -139,247 +103,6 @@ fn of_thread(data: &Path, counted: &Counted, more: &[&str]) -> Value {
 
 fn sum(json: &Value, key: &str) -> u64 {
     json["total"][key].as_u64().unwrap_or_else(|| panic!("no {key} in {}", json["total"]))
-}
-
-/// Counts are the kernel's to the last one. The thread runs at both ends, so that its intervals fill all
-/// the time from the first to the last record between.
-fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> Result<Value, Unfit> {
-    let json = of_thread(data, counted, &[]);
-    let total = &json["total"];
-    assert_eq!(json["loss_windows_ns"], serde_json::json!([]), "records were lost");
-    assert_eq!(sum(&json, "sync_count"), counted.voluntary, "{counted:?} {total}");
-    assert_eq!(sum(&json, "preempt_count"), counted.involuntary, "{counted:?} {total}");
-    assert_eq!(sum(&json, "open_count"), 0, "{counted:?} {total}");
-    let filled = ["cpu_ns", "sync_wait_ns", "preempt_wait_ns"].map(|key| sum(&json, key));
-    // One that was never switched has no first record: it ran all the time.
-    let ends = [0, 1].map(|end| json["span_ns"][end].as_u64());
-    let never = counted.voluntary + counted.involuntary == 0;
-    assert!(ends[0].is_some() || never, "{counted:?} {json}");
-    let span_ns = ends[0].zip(ends[1]).map_or(0, |(first, last)| last - first);
-    assert_eq!(filled.iter().sum::<u64>(), span_ns, "{counted:?} {total}");
-    // Before the first and behind the last record it ran.
-    let outside_ns = counted.end_ns - counted.begin_ns - span_ns;
-    let cpu_ns = sum(&json, "cpu_ns") + outside_ns;
-    let tolerance_ns = counted.tolerance_ns();
-    let off_ns = cpu_ns.abs_diff(counted.cpu_ns);
-    // Only upwards is stolen time an excuse.
-    let stolen_ns = if cpu_ns > counted.cpu_ns { steal_ns } else { 0 };
-    match off_ns <= tolerance_ns + stolen_ns {
-        true => Ok(json),
-        false => Err(Unfit::Off(format!("CPU time off by {off_ns} ns: {counted:?} {total}"))),
-    }
-}
-
-/// The same of all threads.
-fn all_agree(data: &Path, all: &[Counted], steal_ns: u64) -> Result<(), Unfit> {
-    all.iter().try_for_each(|counted| agree(data, counted, steal_ns).map(drop))
-}
-
-#[test]
-fn counts_and_times_are_those_of_the_kernel() {
-    check("counts_and_times_are_those_of_the_kernel", || {
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("perf.data");
-        let recorders: [&[&str]; 2] = [
-            &["-a", "-g", "--switch-events", "-e", "cpu-clock", "-e", CS],
-            &["-g", "--switch-events", "-e", "cpu-clock"],
-        ];
-        for arguments in recorders {
-            agrees_once(|| {
-                let (all, steal_ns) = record_waits(&mut whit_record(&data, arguments))?;
-                all_agree(&data, &all, steal_ns)
-            })?;
-        }
-        Ok(())
-    });
-}
-
-/// A recorder by the BPF engine, with its cache in a folder; tried first, which fills that.
-fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, Skip> {
-    let recorder = || {
-        let mut recorder = whit_record(data, &["--engine=bpf"]);
-        recorder.args(arguments).env("XDG_CACHE_HOME", cache);
-        recorder
-    };
-    let probe = recorder().arg("true").output().expect("run whit");
-    let said = String::from_utf8_lossy(&probe.stderr);
-    match probe.status.success() {
-        true => Ok(recorder()),
-        false if lacks_bpf(&said) => Err(Skip(format!("no BPF here: {}", said.trim()))),
-        false => panic!("{said}"),
-    }
-}
-
-/// Each switch says in what state the thread was: those that wait for others or for time can be
-/// interrupted, those that are taken off or yield run.
-fn assert_states(data: &Path, all: &[Counted]) {
-    for counted in all {
-        let json = of_thread(data, counted, &["--worst", "100000"]);
-        let waits = json["worst"].as_array().expect("waits");
-        let of = |kind: &'static str| {
-            let states = waits.iter().filter(move |wait| wait["kind"] == kind);
-            states.map(|wait| wait["state"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
-        };
-        let (sync, preempted) = (of("sync"), of("preemption"));
-        assert_eq!(sync.len() as u64, counted.voluntary, "{counted:?} {sync:?}");
-        // A thread may wait for its memory, too, which nothing interrupts, but hardly ever.
-        let sleeps = |state: &String| state == "S" || state == "D";
-        let interruptible = sync.iter().filter(|state| *state == "S").count();
-        assert!(interruptible + 5 + sync.len() / 100 >= sync.len(), "{counted:?} {sync:?}");
-        assert!(sync.iter().all(sleeps), "{counted:?} {sync:?}");
-        let runs = |state: &String| state == "R" || state == "R+";
-        assert!(preempted.iter().all(runs), "{counted:?} {preempted:?}");
-    }
-}
-
-/// The program at the switch types it as the kernel's own records do, and each has its stack.
-#[test]
-fn the_bpf_engine_tells_of_every_switch() {
-    check("the_bpf_engine_tells_of_every_switch", || {
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("perf.data");
-        let arguments = ["-g", "--switch-events", "-e", "cpu-clock"];
-        agrees_once(|| {
-            let (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
-            assert_states(&data, &all);
-            all_agree(&data, &all, steal_ns)
-        })?;
-        let tree = text(whit().args(["switches", "-i"]).arg(&data));
-        assert!(tree.contains(" schedule"), "{tree}");
-        // CPU time between two switches without a sample has no stack; no switch is without.
-        for line in tree.lines().filter(|line| line.ends_with("[no call stack]")) {
-            let words: Vec<_> = line.split_whitespace().collect();
-            assert_eq!((words[4], words[5]), ("0", "0"), "{tree}");
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn perfs_recordings_are_read_too() {
-    check("perfs_recordings_are_read_too", || {
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("perf.data");
-        for events in [&["-e", "cpu-clock", "-e", CS][..], &["-e", "cpu-clock"]] {
-            let mut recorder = perf()?;
-            recorder.args([
-                "record",
-                "-q",
-                "-k",
-                "CLOCK_MONOTONIC",
-                "-F",
-                "1000",
-                "-m",
-                "4M",
-                "-g",
-            ]);
-            recorder.args(["--switch-events", "-o"]).arg(&data).args(events);
-            agrees_once(|| {
-                let (all, steal_ns) = record_waits(&mut recorder)?;
-                all_agree(&data, &all, steal_ns)
-            })?;
-        }
-        Ok(())
-    });
-}
-
-/// `sched` tracepoints and switch records tell of the same switches; with the wake-ups, what was
-/// runnable is what the kernel counts as waiting for a CPU.
-#[test]
-fn wake_ups_split_waits() {
-    check("wake_ups_split_waits", || {
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("perf.data");
-        let [switch, waking, wakeup] =
-            ["switch", "waking", "wakeup"].map(|name| format!("sched:sched_{name}/period=1/"));
-        let events = format!("cpu-clock,{CS},{switch},{waking},{wakeup}");
-        let arguments = ["-a", "-g", "--switch-events", "-e", &events];
-        agrees_once(|| {
-            let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
-            delays_agree(&data, &all, steal_ns)
-        })
-    });
-}
-
-/// The kernel's waiting time of each thread is what it was runnable for.
-fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> Result<(), Unfit> {
-    let mut fully_woken = 0;
-    for counted in all {
-        let json = agree(data, counted, steal_ns)?;
-        let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
-        let tolerance_ns = counted.tolerance_ns() + steal_ns;
-        let expected_ns = counted.run_delay_ns;
-        // What an idle CPU wakes, not every kernel lets a tracepoint tell.
-        let all_woken = sum(&json, "woken_count") == sum(&json, "sync_count");
-        fully_woken += u32::from(all_woken);
-        let off_ns = match all_woken {
-            true => runnable_ns.abs_diff(expected_ns),
-            false => runnable_ns.saturating_sub(expected_ns),
-        };
-        if off_ns > tolerance_ns {
-            let total = &json["total"];
-            return Err(Unfit::Off(format!("delay off by {off_ns} ns: {counted:?} {total}")));
-        }
-    }
-    // Those that compute or yield are only preempted.
-    assert!(fully_woken >= 4, "{fully_woken}");
-    Ok(())
-}
-
-/// A program tells of the wake-ups of those who are recorded, whoever wakes them.
-#[test]
-fn the_bpf_engine_tells_who_ended_waits() {
-    check("the_bpf_engine_tells_who_ended_waits", || {
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("perf.data");
-        for everybody in [&[][..], &["-a"]] {
-            let arguments = [&["--wakeups", "-e", "cpu-clock"], everybody].concat();
-            let mut all = Vec::new();
-            agrees_once(|| {
-                let steal_ns;
-                (all, steal_ns) = record_waits(&mut bpf_record(&data, &arguments, dir.path())?)?;
-                delays_agree(&data, &all, steal_ns)
-            })?;
-            // Those that play wake each other, from the function that does.
-            let played = switches(&data, &["--tid", &all[0].tid.to_string(), "-S", "play"]);
-            let number = |value: &Value| value.as_u64().expect("a number");
-            let mut by_play = 0;
-            for waker in played["wakers"].as_array().expect("wakers") {
-                let tid = &played["threads"][number(&waker["thread"]) as usize]["tid"];
-                let stack = waker["stack"].as_array().expect("a stack").iter();
-                let names: Vec<_> =
-                    stack.map(|at| &played["functions"][number(at) as usize]["name"]).collect();
-                if number(tid) == all[1].tid && names.iter().any(|name| *name == "play") {
-                    assert_eq!(names[0], "try_to_wake_up", "the program's own frames: {names:?}");
-                    by_play += number(&waker["count"]);
-                }
-            }
-            let woken = sum(&played, "woken_count");
-            // How often they have to wait is the scheduler's: seldom where it runs both at once.
-            assert!(woken > 20 && by_play * 100 >= woken * 95, "{by_play} of {woken}");
-            // Timers wake those that sleep: interrupts of whoever runs there, mostly of nobody.
-            let slept =
-                text(whit().args(["switches", "--wakers", "-S", "sleep_often", "-i"]).arg(&data));
-            assert!(slept.contains("by an interrupt of "), "{slept}");
-            let printed = text(perf()?.args(["script", "-F", "event,trace,ip", "-i"]).arg(&data));
-            assert!(printed.contains("sched:sched_waking: comm=waits pid="), "{printed:.2000}");
-        }
-        Ok(())
-    });
-}
-
-/// With the ring engine it is the tracepoint.
-#[test]
-fn the_ring_engine_records_wake_ups_by_their_tracepoint() {
-    check("the_ring_engine_records_wake_ups_by_their_tracepoint", || {
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("perf.data");
-        let arguments = ["-a", "-g", "--wakeups", "-e", &format!("cpu-clock,{CS}")];
-        agrees_once(|| {
-            let (all, steal_ns) = record_waits(&mut whit_record(&data, &arguments))?;
-            delays_agree(&data, &all, steal_ns)
-        })
-    });
 }
 
 #[test]

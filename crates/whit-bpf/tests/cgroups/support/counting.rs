@@ -4,11 +4,12 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 
 use whit_bpf::cgroup::{Cgroup, CgroupCounter, Count, Counts, How, Plan};
-use whit_sys::{Errno, OpenFlags, PerfEventFd};
+use whit_sys::{OpenFlags, PerfEventFd};
 use whit_types::CpuId;
 
-use super::Skip;
 use super::group::Group;
+use super::{Skip, probe};
+pub(crate) use whit_testing::probe::cpus as cpu_list;
 
 /// An event: its type and number in `include/uapi/linux/perf_event.h`, and how it is read.
 pub(crate) type Event = (u32, u64, How);
@@ -62,30 +63,17 @@ fn attr(kind: u32, config: u64, is_leader: bool) -> Vec<u8> {
     attr
 }
 
-pub(crate) fn cpu_list(name: &str) -> Vec<u32> {
-    let path = format!("/sys/devices/system/cpu/{name}");
-    let text = std::fs::read_to_string(path).expect("read a list of CPUs");
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        first.parse::<u32>().unwrap()..=last.parse().unwrap()
-    };
-    text.trim().split(',').flat_map(range).collect()
-}
-
 /// Events on one CPU, in a group, so that they are switched on at the same moment.
-fn open(events: &[Event], cpu: u32, cgroup: Option<&File>) -> Result<Vec<PerfEventFd>, Skip> {
+fn open(events: &[Event], cpu: u32, cgroup: Option<&File>) -> Vec<PerfEventFd> {
     let flags = OpenFlags { pid_is_cgroup: cgroup.is_some() };
     let whom = cgroup.map_or(-1, AsRawFd::as_raw_fd);
     let mut fds: Vec<PerfEventFd> = Vec::new();
     for event in events {
         let attr = attr(event.0, event.1, fds.is_empty());
         let fd = PerfEventFd::open(&attr, whom, cpu as i32, fds.first(), flags);
-        fds.push(fd.map_err(|errno| match errno {
-            Errno::ACCESS | Errno::PERM => Skip("whole CPUs may not be counted here".into()),
-            errno => panic!("open event {event:?}: {errno}"),
-        })?);
+        fds.push(fd.unwrap_or_else(|errno| panic!("open event {event:?}: {errno}")));
     }
-    Ok(fds)
+    fds
 }
 
 fn switch(group: &[PerfEventFd], on: bool) {
@@ -110,24 +98,21 @@ impl Counting {
         let how: Vec<How> = events.iter().map(|event| event.2).collect();
         let possible_cpus = cpu_list("possible");
         let plan = Plan { events: &how, cgroups, possible_cpus: &possible_cpus };
-        let counter = CgroupCounter::load(&plan).map_err(|error| match error.is_permission() {
-            true => Skip(format!("BPF is refused here: {error}")),
-            false => panic!("{error}"),
-        })?;
+        probe::bpf_cgroups()?;
+        let counter = CgroupCounter::load(&plan).unwrap_or_else(|error| panic!("{error}"));
         let mut counting = Counting { counter, events: Vec::new() };
         for cpu in cpu_list("online") {
-            counting.add_cpu(events, cpu)?;
+            counting.add_cpu(events, cpu);
         }
         counting.counter.attach().expect("attach");
         Ok(counting)
     }
 
-    pub(crate) fn add_cpu(&mut self, events: &[Event], cpu: u32) -> Result<(), Skip> {
-        let opened = open(events, cpu, None)?;
+    pub(crate) fn add_cpu(&mut self, events: &[Event], cpu: u32) {
+        let opened = open(events, cpu, None);
         let fds: Vec<_> = opened.iter().map(|event| Some(event.as_fd())).collect();
         self.counter.add_cpu(CpuId(cpu), &fds).expect("add a CPU");
         self.events.push((cpu, opened));
-        Ok(())
     }
 
     pub(crate) fn switch(&self, on: bool) {
@@ -186,9 +171,10 @@ pub(crate) struct KernelEvents(Vec<Vec<PerfEventFd>>);
 
 impl KernelEvents {
     pub(crate) fn of(events: &[Event], group: &Group) -> Result<KernelEvents, Skip> {
+        probe::cgroup_events()?;
         let directory = File::open(group.directory()).expect("open a cgroup");
         let on = |cpu| open(events, cpu, Some(&directory));
-        cpu_list("online").into_iter().map(on).collect::<Result<Vec<_>, _>>().map(KernelEvents)
+        Ok(KernelEvents(cpu_list("online").into_iter().map(on).collect()))
     }
 
     pub(crate) fn switch(&self, on: bool) {

@@ -1,14 +1,14 @@
 //! Beside the kernel's cgroup events, on the same work at the same time.
 
 use crate::cgroup::Cgroup;
-use crate::engines::{ON, UNSEEN_EVENTS, assert_agreement, need_bpf};
-use crate::support::{Skip, check, counted, said, text, whit};
+use crate::engines::{ON, assert_agreement, slack_of_events};
+use crate::support::{check, counted, probe, said, whit};
 use crate::table::{assert_close, count, rows, unseen};
 
 #[test]
 fn a_steady_load_counts_as_the_kernel_counts_it() {
     check("bpf::a_steady_load_counts_as_the_kernel_counts_it", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("steady", &["a", "b"])?;
         let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; \
                     i=0; while [ $i -lt 60 ]; do i=$((i+1)); /bin/true; done";
@@ -16,19 +16,15 @@ fn a_steady_load_counts_as_the_kernel_counts_it() {
         let script = format!("{a} & {b} & wait");
         let cgroups = format!("{0}/a,{0}/b,{0}", group.name);
         let events = "page-faults,minor-faults:u,context-switches,cpu-clock,task-clock";
-        assert_agreement(&["-a", "--for-each-cgroup", &cgroups, "-e", events], &script);
-        Ok(())
+        assert_agreement(&["-a", "--for-each-cgroup", &cgroups, "-e", events], &script)
     });
 }
 
 #[test]
 fn a_task_that_moves_between_cgroups_counts_where_it_is() {
     check("bpf::a_task_that_moves_between_cgroups", || {
-        need_bpf()?;
-        let probe = counted(&[ON, "-a", "-e", "dummy", "-G", "/", "true"]);
-        if probe.contains("does not show moves") {
-            return Err(Skip("this kernel does not show moves of running tasks".to_owned()));
-        }
+        probe::bpf_cgroups()?;
+        probe::bpf_moves_of_running_tasks()?;
         let group = Cgroup::make("moves", &["a", "b"])?;
         let work = |n: u32| format!("i=0; while [ $i -lt {n} ]; do i=$((i+1)); done; ");
         let (to_a, to_b) = (group.go_to("a"), group.go_to("b"));
@@ -36,8 +32,7 @@ fn a_task_that_moves_between_cgroups_counts_where_it_is() {
         let script = format!("{to_a}; {long} {to_b}; {short} {to_a}; {long} {to_b}; {short}");
         let cgroups = format!("{0}/a,{0}/b,{0}", group.name);
         let line = ["-a", "--for-each-cgroup", &cgroups, "-e", "cpu-clock"];
-        assert_agreement(&line, &format!("sh -c '{script}'"));
-        Ok(())
+        assert_agreement(&line, &format!("sh -c '{script}'"))
     });
 }
 
@@ -45,11 +40,8 @@ fn a_task_that_moves_between_cgroups_counts_where_it_is() {
 #[test]
 fn events_that_take_turns_are_estimated_alike() {
     check("bpf::events_that_take_turns", || {
-        need_bpf()?;
-        let probe = text(whit(&["-x;", "-e", "instructions:u", "true"]));
-        if probe.starts_with('<') {
-            return Err(Skip("this machine counts no instructions".to_owned()));
-        }
+        probe::bpf_cgroups()?;
+        probe::hardware_events()?;
         let group = Cgroup::make("turns", &["a"])?;
         let work = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{}; {work}'", group.go_to("a"));
@@ -71,7 +63,7 @@ fn events_that_take_turns_are_estimated_alike() {
 #[test]
 fn what_bpf_cannot_count_is_counted_beside_it_and_named() {
     check("bpf::what_bpf_cannot_count_is_counted_beside_it", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("beside", &["a"])?;
         let name = group.of("a");
         let script = group.work_in("a");
@@ -86,7 +78,7 @@ fn what_bpf_cannot_count_is_counted_beside_it_and_named() {
         let rows = rows(&text);
         let [shared, pinned] = ["page-faults", "page-faults:D"].map(|e| count(&rows, e, &name));
         assert!(shared > 100.0, "{text}");
-        assert_close(&text, [shared, pinned], 0.03, 4.0 + UNSEEN_EVENTS * unseen(&text));
+        assert_close(&text, [shared, pinned], 0.03, 4.0 + slack_of_events(unseen(&text))?);
         // The tool's own times have a unit.
         assert!(count(&rows, "ns", "duration_time") > 0.0, "{text}");
         Ok(())
@@ -96,7 +88,7 @@ fn what_bpf_cannot_count_is_counted_beside_it_and_named() {
 #[test]
 fn more_events_than_fit_are_counted_beside_the_others() {
     check("bpf::more_events_than_fit", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("many", &["a"])?;
         let (name, script) = (group.of("a"), group.work_in("a"));
         let kinds = "faults minor-faults major-faults alignment-faults emulation-faults cs \
@@ -110,7 +102,7 @@ fn more_events_than_fit_are_counted_beside_the_others() {
         assert!(text.contains("BPF counts up to 63 different events"), "{text}");
         let rows = rows(&text);
         for (event, other) in [("faults", "faults:uk"), ("task-clock", "cpu-clock:kh")] {
-            let slack = 4.0 + UNSEEN_EVENTS * unseen(&text);
+            let slack = 4.0 + slack_of_events(unseen(&text))?;
             assert_close(&text, [event, other].map(|e| count(&rows, e, &name)), 0.03, slack);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod changes;
+mod measured;
 mod rights;
 mod sums;
 mod ways;

@@ -1,8 +1,8 @@
 //! Where BPF is refused.
 
 use crate::cgroup::Cgroup;
-use crate::engines::{ON, need_bpf};
-use crate::support::{Skip, check, counted, said, whit};
+use crate::engines::ON;
+use crate::support::{Skip, check, counted, probe, said, whit};
 use crate::table::{count, rows};
 use crate::users::{by_nobody, copy};
 use std::fs::File;
@@ -61,7 +61,7 @@ fn without_the_right_to_bpf_the_kernels_events_count_and_that_is_said_once() {
 #[test]
 fn a_member_counts_by_bpf_and_the_command_gains_nothing() {
     check("bpf::a_member_counts_by_bpf", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("member", &[])?;
         let (_dir, whit) = copy()?;
         lend(&whit, &[Capability::PerfMon, Capability::Bpf])?;

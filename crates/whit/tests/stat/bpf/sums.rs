@@ -1,8 +1,8 @@
 //! What must add up.
 
 use crate::cgroup::Cgroup;
-use crate::engines::{ON, need_bpf};
-use crate::support::{check, counted, fields};
+use crate::engines::{ON, slack_of_events};
+use crate::support::{check, counted, fields, probe};
 use crate::table::{assert_close, count, rows, unseen};
 
 const EVENTS: &str = "page-faults,context-switches,cpu-clock,task-clock";
@@ -10,7 +10,7 @@ const EVENTS: &str = "page-faults,context-switches,cpu-clock,task-clock";
 #[test]
 fn children_make_up_their_parent_and_the_root_is_everything() {
     check("bpf::children_make_up_their_parent", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let children = ["a", "b", "c"];
         let group = Cgroup::make("sums", &children)?;
         let names: Vec<_> = children.iter().map(|child| group.of(child)).collect();
@@ -35,7 +35,7 @@ fn children_make_up_their_parent_and_the_root_is_everything() {
 #[test]
 fn tops_and_remainder_are_the_machine() {
     check("bpf::tops_and_remainder_are_the_machine", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("machine", &["a"])?;
         let script = group.work_in("a");
         let name = group.of("a");
@@ -56,7 +56,7 @@ fn tops_and_remainder_are_the_machine() {
 #[test]
 fn nothing_waits_where_nothing_is_counted_in_turn() {
     check("bpf::nothing_waits", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("waits", &["a"])?;
         let script = group.work_in("a");
         let line = [ON, "-a", "-x;", "-I", "5", "-A", "--for-each-cgroup"];
@@ -75,7 +75,7 @@ fn nothing_waits_where_nothing_is_counted_in_turn() {
 #[test]
 fn modes_make_up_the_whole_and_switches_are_told_alike() {
     check("bpf::modes_make_up_the_whole", || {
-        need_bpf()?;
+        probe::bpf_cgroups()?;
         let group = Cgroup::make("modes", &["a"])?;
         let loop_ = "i=0; while [ $i -lt 50 ]; do i=$((i+1)); /bin/true; done";
         let script = format!("sh -c '{}; {loop_}'", group.go_to("a"));
@@ -95,8 +95,8 @@ fn modes_make_up_the_whole_and_switches_are_told_alike() {
 #[test]
 fn tracepoints_of_switches_are_switches() {
     check("bpf::tracepoints_of_switches_are_switches", || {
-        need_bpf()?;
-        crate::support::need_tracepoints()?;
+        probe::bpf_cgroups()?;
+        probe::tracepoints()?;
         let group = Cgroup::make("tracepoints", &["a"])?;
         let script = group.work_in("a");
         for events in
@@ -108,8 +108,10 @@ fn tracepoints_of_switches_are_switches() {
             let [traced, counted] = ["sched:sched_switch", "context-switches"]
                 .map(|event| count(&rows, event, &group.name));
             assert!(counted > 0.0, "{text}");
-            // Switches that the kernel does not show are in neither.
-            assert_close(&text, [traced, counted], 0.0, 2.0 + unseen(&text));
+            // Switches that the kernel does not show are in neither; too many of them leave nothing to compare.
+            let unseen = unseen(&text);
+            slack_of_events(unseen)?;
+            assert_close(&text, [traced, counted], 0.0, 2.0 + unseen);
         }
         Ok(())
     });

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 /// Numbers of records.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Stats {
+pub struct Stats {
     /// By type, `TOTAL` included.
-    pub(crate) by_type: BTreeMap<String, u64>,
+    pub by_type: BTreeMap<String, u64>,
     /// Samples by event.
-    pub(crate) samples_by_event: BTreeMap<String, u64>,
+    pub samples_by_event: BTreeMap<String, u64>,
     /// Samples that the kernel lost, by event, where it lost any.
-    pub(crate) lost_by_event: BTreeMap<String, u64>,
+    pub lost_by_event: BTreeMap<String, u64>,
 }
 
 impl Stats {
     /// Reads `Aggregated stats:` and `EVENT stats:` sections of `  TYPE events:  N` lines.
-    pub(crate) fn parse(text: &str) -> Stats {
+    pub fn parse(text: &str) -> Stats {
         let mut stats = Stats::default();
         let mut event = None;
         for line in text.lines() {
@@ -38,7 +38,7 @@ impl Stats {
     }
 
     /// Samples of all events.
-    pub(crate) fn samples(&self) -> u64 {
+    pub fn samples(&self) -> u64 {
         self.by_type.get("SAMPLE").copied().unwrap_or(0)
     }
 }

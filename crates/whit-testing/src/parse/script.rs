@@ -3,48 +3,48 @@
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// Address, in hexadecimal.
-    pub(crate) address: String,
+    pub address: String,
     /// Function; `[unknown]` where there is no symbol.
-    pub(crate) symbol: String,
+    pub symbol: String,
     /// True where it was inlined into the next one.
-    pub(crate) inlined: bool,
+    pub inlined: bool,
 }
 
 /// One sample.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// The head line.
-    pub(crate) head: String,
+    pub head: String,
     /// The call chain, leaf first.
-    pub(crate) frames: Vec<Frame>,
+    pub frames: Vec<Frame>,
 }
 
 impl Sample {
     /// Whether a frame of the chain bears this name.
-    pub(crate) fn passes(&self, symbol: &str) -> bool {
+    pub fn passes(&self, symbol: &str) -> bool {
         self.frames.iter().any(|frame| frame.symbol == symbol)
     }
 
     /// Number of frames that were not inlined.
-    pub(crate) fn physical_frames(&self) -> usize {
+    pub fn physical_frames(&self) -> usize {
         self.frames.iter().filter(|frame| !frame.inlined).count()
     }
 
     /// Name of the outermost frame.
-    pub(crate) fn root(&self) -> &str {
+    pub fn root(&self) -> &str {
         self.frames.last().map_or("", |frame| &frame.symbol)
     }
 
     /// Name of the innermost frame that was not inlined.
-    pub(crate) fn physical_leaf(&self) -> &str {
+    pub fn physical_leaf(&self) -> &str {
         self.frames.iter().find(|frame| !frame.inlined).map_or("", |frame| &frame.symbol)
     }
 }
 
 /// All samples, in order.
-pub(crate) fn parse(text: &str) -> Vec<Sample> {
+pub fn parse(text: &str) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut current: Option<Sample> = None;
     for line in text.lines() {

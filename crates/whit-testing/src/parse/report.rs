@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 /// One line of the table.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Row {
+pub struct Row {
     /// Share of the event's total.
-    pub(crate) percent: f64,
+    pub percent: f64,
     /// Binary.
-    pub(crate) dso: String,
+    pub dso: String,
     /// Function, or the address where there is no symbol.
-    pub(crate) symbol: String,
+    pub symbol: String,
 }
 
 /// The tables by event, largest share first.
-pub(crate) fn parse(text: &str) -> BTreeMap<String, Vec<Row>> {
+pub fn parse(text: &str) -> BTreeMap<String, Vec<Row>> {
     let mut tables: BTreeMap<String, Vec<Row>> = BTreeMap::new();
     let mut event = None;
     for line in text.lines() {
@@ -54,7 +54,7 @@ fn file_of_dso(name: &str) -> String {
 /// Where `expected` has addresses without a name, `actual` may have named them: that much, and in
 /// the same binary, it may have more. Of two binaries with the same name the shares are added up,
 /// as perf does for equal addresses.
-pub(crate) fn assert_same_top(actual: &[Row], expected: &[Row], count: usize) {
+pub fn assert_same_top(actual: &[Row], expected: &[Row], count: usize) {
     let (ours, theirs) = (Shares::of(actual), Shares::of(expected));
     let context = || format!("expected {expected:#?}\nactual {actual:#?}");
     for (key, share) in theirs.top(count).chain(ours.top(count)) {

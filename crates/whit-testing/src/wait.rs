@@ -1,0 +1,129 @@
+//! Waiting for other processes, signalling them, keeping them busy.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes that a test waits for, on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Waits until something is true.
+///
+/// # Panics
+///
+/// Where it is not after [`PATIENCE`].
+pub fn wait_until(what: &str, is_true: impl FnMut() -> bool) {
+    assert!(is_soon(is_true), "waited in vain until {what}");
+}
+
+/// Waits until something is true; gives whether it is within [`PATIENCE`]. For destructors, which must not
+/// panic.
+pub fn is_soon(mut is_true: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    while !is_true() {
+        if begin.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
+
+/// Waits until the command that a recorder or counter has started runs under this name: its exec starts the
+/// events.
+///
+/// # Panics
+///
+/// Where it does not run after [`PATIENCE`].
+pub fn wait_for_command(parent: &Child, name: &str) {
+    let children = format!("/proc/{0}/task/{0}/children", parent.id());
+    wait_until("the command runs", || {
+        let ids = std::fs::read_to_string(&children).unwrap_or_default();
+        let comm = |id: &str| std::fs::read_to_string(format!("/proc/{id}/comm"));
+        ids.split_ascii_whitespace().any(|id| comm(id).is_ok_and(|comm| comm.trim() == name))
+    });
+}
+
+/// Waits until a process has open perf events.
+///
+/// # Panics
+///
+/// Where it has none after [`PATIENCE`].
+pub fn wait_for_events(process: &Child) {
+    let directory = format!("/proc/{}/fd", process.id());
+    wait_until("events are open", || {
+        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        let mut links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.any(|link| link.to_string_lossy().contains("perf_event"))
+    });
+}
+
+/// Sends a signal: `-INT`.
+///
+/// # Panics
+///
+/// Where the process is gone.
+pub fn signal(process: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &process.id().to_string()]).status();
+    assert!(status.expect("run kill").success(), "send {name}");
+}
+
+/// A process that burns CPU until it is dropped.
+#[derive(Debug)]
+pub struct Busy(Child);
+
+impl Busy {
+    /// A shell of this user.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no shell.
+    pub fn start() -> Busy {
+        Busy::by(&mut Command::new("sh"))
+    }
+
+    /// By the shell that a command names.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be started.
+    pub fn by(shell: &mut Command) -> Busy {
+        shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        Busy(shell.spawn().expect("start a shell"))
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits until it has had the CPU for some time.
+    ///
+    /// # Panics
+    ///
+    /// Where it has not after [`PATIENCE`].
+    pub fn wait_for_work(&self) {
+        const WORK_NS: u64 = 50_000_000;
+        let path = format!("/proc/{}/schedstat", self.0.id());
+        let worked_ns = || {
+            let text = std::fs::read_to_string(&path).expect("it runs");
+            let first = text.split(' ').next().unwrap_or_default();
+            first.parse::<u64>().expect("nanoseconds")
+        };
+        let wanted_ns = worked_ns() + WORK_NS;
+        wait_until("the busy process has worked", || worked_ns() >= wanted_ns);
+    }
+
+    /// Ends it.
+    pub fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
