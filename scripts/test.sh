@@ -22,8 +22,6 @@ rm -f "$LOGS"/*.log "$WHIT_SKIP_LOG"
 passed=0
 failed=0
 failed_steps=()
-# Tests that failed beside others and passed alone.
-alone=()
 
 skip() {
     printf '%s\n' "$1" >>"$WHIT_SKIP_LOG"
@@ -49,56 +47,15 @@ count() {
     return 0
 }
 
-# The tests that failed by a log of cargo's, each with the options that name its program:
-# "-p whit --test whole_program switches::delays".
-failed_tests() {
-    awk '/^failures:$/ { n = 0; listed = 1; next }
-        /^test result: / { listed = 0 }
-        listed && /^    [^ ]+$/ { names[n++] = $1 }
-        /^error: test failed, to rerun pass `/ {
-            split($0, part, "`")
-            for (i = 0; i < n; i++) print part[2], names[i]
-            n = 0
-        }' "$1"
-}
-
-# run_again LOG: each test that failed there once more, alone; fails unless all of them pass.
-run_again() {
-    local tests count programs options name all=()
-    tests=$(failed_tests "$1")
-    count=$(awk '/^test result: / { n += $6 } END { print n + 0 }' "$1")
-    programs=$(grep -c '^error: test failed, to rerun pass `' "$1")
-    # What did not build, or was killed, names no test.
-    [ -n "$tests" ] && [ "$(wc -l <<<"$tests")" = "$count" ] &&
-        [ "$(sed 's/ [^ ]*$//' <<<"$tests" | sort -u | wc -l)" = "$programs" ] || return 1
-    while read -r options; do
-        name=${options##* }
-        # shellcheck disable=SC2086 # several words
-        cargo test ${options% *} --locked --quiet -- --exact "$name" >>"${1%.log}-again.log" 2>&1 </dev/null ||
-            return 1
-        all+=("$name")
-    done <<<"$tests"
-    alone+=("${all[@]}")
-    # As what they did in the end.
-    passed=$((passed + count))
-    failed=$((failed - count))
-}
-
 # step NAME COMMAND...
-# With AGAIN=1, tests that fail are run again, alone, before they are taken to have failed.
 step() {
-    local name=$1 log status=0 start=$SECONDS remark=
+    local name=$1 log status=0 start=$SECONDS
     shift
     log=$LOGS/$(printf '%s' "$name" | tr ' /' '--').log
     printf '%-28s ' "$name"
     "$@" >"$log" 2>&1 </dev/null || status=$?
-    if [ "$status" != 0 ] && [ "${AGAIN:-0}" = 1 ] && run_again "$log"; then
-        status=0
-        remark=", ${#alone[@]} only alone"
-    fi
     # Not in a subshell: it adds to the counts.
     count "$log" "$status"
-    printf '%s' "$remark"
     printf ' (%s s)\n' $((SECONDS - start))
     if [ "$status" != 0 ]; then
         failed_steps+=("$name")
@@ -158,6 +115,15 @@ licences() {
     fi
 }
 
+# Fresh machines do not have it mounted, and without it no tracepoint is tested.
+mount_tracefs() {
+    local point=/sys/kernel/tracing
+    [ ! -d "$point/events" ] || return 0
+    [ "$(id -u)" = 0 ] && mount -t tracefs nodev "$point" 2>"$LOGS/mount-tracefs.log" && return
+    warn "tracefs is not mounted and cannot be from here: mount -t tracefs nodev $point"
+}
+
+mount_tracefs
 step "format" cargo fmt --all --check
 step "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
 step "format of the guest" rustfmt --check --edition 2024 guest/main.rs
@@ -168,23 +134,23 @@ step "whit-vpmu alone" cargo build -p whit-vpmu --locked --quiet
 step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
 step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
-# They measure the running machine, on which other tests and other machines run as well: there are moments
-# in which one gets no CPU at all. What is wrong in whit is wrong alone, too.
-AGAIN=1 step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast
+step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast -- --skip measured::
+# Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
+# test at a time: what another one does would be measured as well.
+step "measured tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast -- measured:: --test-threads=1
 step "documentation" documentation
 fuzz_smoke_runs
 page_tests
 licences
 
-if [ ${#alone[@]} != 0 ]; then
-    say "failed beside others and passed alone ($LOGS/whole-program-tests.log):"
-    printf '  %s\n' "${alone[@]}"
-fi
 skipped=$(wc -l <"$WHIT_SKIP_LOG")
 if [ "$skipped" != 0 ]; then
     say "skipped here:"
     sort "$WHIT_SKIP_LOG" | sed 's/^/  /'
 fi
+# A test that does not run where it could is a test that cannot fail.
+step "judgement of skips" scripts/skips.sh --self-test
+step "no unexpected skip" scripts/skips.sh "$WHIT_SKIP_LOG"
 [ ${#failed_steps[@]} = 0 ] || printf 'failed: %s\n' "${failed_steps[@]}"
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 say "$passed passed, $failed failed, $skipped skipped"
