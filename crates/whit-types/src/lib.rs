@@ -3,19 +3,22 @@
 //!
 //! A bare `u64` says nothing about whether it is an address in a running process, an address as
 //! the ELF file states it, or an offset into that file; mixing the three is the classic symbolizer
-//! bug. These types keep them apart and cost nothing at run time.
+//! bug. These types keep them apart and cost nothing at run time. [`OutsideText`] does the same for names that a
+//! recording or another program chose: it cannot be printed unescaped by mistake.
 //!
 //! Invariants: no dependency, no I/O, no `unsafe`, nothing here knows a file format.
 #![forbid(unsafe_code)]
 
 mod event;
 mod open_failure;
+mod outside_text;
 mod stack_end;
 
 use std::fmt;
 
 pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
 pub use open_failure::OpenFailure;
+pub use outside_text::{OutsideText, escape, escape_appended, escape_json, is_escaped};
 pub use stack_end::StackEnd;
 
 macro_rules! address_type {
