@@ -1,5 +1,6 @@
 //! The PMUs of this machine, with the names that vendors' tables give to their events.
 
+use crate::message;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use whit_events::{CpuIdentity, EventTable, PmuTable, SYSFS_PMUS};
@@ -31,18 +32,18 @@ impl EventTableArgs {
         let cpu = CpuIdentity::read(Path::new("/proc"), Path::new("/sys"));
         let table = EventTable::read(&dir, cpu.as_ref())?;
         for problem in table.problems.iter().take(SHOWN_PROBLEMS) {
-            eprintln!("whit: {problem}");
+            message::error(problem);
         }
         let more = table.problems.len().saturating_sub(SHOWN_PROBLEMS) + table.more_problems;
         if more > 0 {
-            eprintln!("whit: {more} more problems in {}", dir.display());
+            message::error(format_args!("{more} more problems in {}", dir.display()));
         }
         let events = table.events.len();
         if pmus.add_events(table.events) == events {
-            eprintln!(
-                "whit: none of the {events} events in {} belongs to a PMU of this machine",
+            message::error(format_args!(
+                "none of the {events} events in {} belongs to a PMU of this machine",
                 dir.display()
-            );
+            ));
         }
         Ok(pmus)
     }

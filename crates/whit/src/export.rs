@@ -1,11 +1,12 @@
 //! `whit export`.
 
 use crate::input::InputArgs;
+use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempDir};
 use whit_perfdata::export::{self, Exported};
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
         );
     }
     let recording = args.input.open()?;
-    recording.warnings.iter().for_each(|warning| eprintln!("whit: {warning}"));
+    recording.warnings.iter().for_each(message::error);
     if output.symlink_metadata().is_ok() && !args.force {
         bail!("{} exists: choose another name, or replace it with -f", output.display());
     }
@@ -68,14 +69,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
         error.context(advice)
     })?;
     for broken in written.iter().filter_map(|part| part.broken.as_ref()) {
-        eprintln!("whit: {broken}");
+        message::error(broken);
     }
     let records: u64 = written.iter().map(|part| part.records).sum();
     let bytes: u64 = written.iter().map(|part| part.bytes).sum();
-    let mut out = output::stdout();
     let mib = bytes as f64 / f64::from(1 << 20);
-    writeln!(out, "[ whit export: {records} records, {mib:.1} MiB in {} ]", output.display())?;
-    out.flush()?;
+    let output = output.display();
+    output::line(format_args!("[ whit export: {records} records, {mib:.1} MiB in {output} ]"))?;
     Ok(0)
 }
 

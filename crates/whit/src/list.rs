@@ -1,6 +1,7 @@
 //! `whit list`.
 
 use crate::event_tables::EventTableArgs;
+use crate::message;
 use crate::output;
 use anyhow::Result;
 use std::io::Write;
@@ -89,9 +90,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<u8> {
     out.flush()?;
     if !args.raw_dump && !args.json {
         for note in &listing.notes {
-            eprintln!("whit: {}", note.what);
-            if let Some(remedy) = note.remedy.as_ref().filter(|lift| !note.what.contains(*lift)) {
-                eprintln!("      {remedy}");
+            match note.remedy.as_ref().filter(|lift| !note.what.contains(*lift)) {
+                Some(remedy) => message::error(format_args!("{}\n      {remedy}", note.what)),
+                None => message::error(&note.what),
             }
         }
     }
@@ -116,5 +117,5 @@ fn say_unmatched(Unmatched { pattern, nearest }: &Unmatched) {
         (None, Some(name)) => format!("; did you mean {name}?"),
         (None, None) => String::new(),
     };
-    eprintln!("whit: no event matches '{pattern}'{hint}");
+    message::error(format_args!("no event matches '{pattern}'{hint}"));
 }

@@ -1,6 +1,8 @@
 //! `whit`, the command line: one file per subcommand, each of which parses arguments, calls the
 //! crates that do the work, and prints.
 #![forbid(unsafe_code)]
+// What is printed comes from others too: messages go through `message`, results through `output`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
 mod doctor;
@@ -10,6 +12,7 @@ mod export;
 mod input;
 mod left_out;
 mod list;
+mod message;
 mod output;
 mod page;
 mod privileges;
@@ -89,7 +92,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("whit: {}", output::describe(&error));
+            message::error(output::describe(&error));
             ExitCode::FAILURE
         }
     }

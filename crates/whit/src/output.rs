@@ -1,10 +1,19 @@
 //! Standard output, buffered, and what to do when its reader goes away.
 
-use std::io::{self, BufWriter, StdoutLock};
+use std::fmt::Display;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use whit_types::escape;
 
 /// Standard output with a buffer.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Writes one line, with control characters escaped.
+pub(crate) fn line(text: impl Display) -> io::Result<()> {
+    let mut out = stdout();
+    writeln!(out, "{}", escape(&text.to_string()))?;
+    out.flush()
 }
 
 /// True where the reader of our output has gone (`whit report | head`): no error to speak of.

@@ -10,6 +10,8 @@ mod parse;
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
 use crate::left_out::{LeftOut, LeftOutArgs};
+use crate::message;
+use crate::output;
 use crate::target_args::TargetArgs;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -329,10 +331,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     let outcome = session::record(&options, &roots, &mut listener)?;
     if !args.quiet {
-        eprintln!("{}", outcome.summary);
-        if let Some(stacks) = &outcome.stacks {
-            eprintln!("{stacks}");
-        }
+        message::answer(&outcome.summary);
+        outcome.stacks.iter().for_each(message::answer);
     }
     Ok(exit_code(&outcome))
 }
@@ -342,7 +342,7 @@ fn exit_code(outcome: &Outcome) -> u8 {
 }
 
 fn list_registers() -> Result<u8> {
-    println!("available registers: {}", registers::list(arch()?).join(" "));
+    output::line(format_args!("available registers: {}", registers::list(arch()?).join(" ")))?;
     Ok(0)
 }
 
@@ -356,10 +356,7 @@ impl RecordArgs {
             Level::Verbose if self.verbose == 0 || self.quiet => {}
             Level::Warning if self.quiet => {}
             Level::Answer if self.quiet => {}
-            Level::Answer => eprintln!("{notice}"),
-            Level::Error => eprintln!("whit: {notice}"),
-            Level::Warning => eprintln!("whit: warning: {notice}"),
-            Level::Verbose => eprintln!("whit: note: {notice}"),
+            level => message::of_level(level, notice),
         }
     }
 

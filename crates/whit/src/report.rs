@@ -1,6 +1,7 @@
 //! `whit report`.
 
 use crate::input::InputArgs;
+use crate::message;
 use crate::output;
 use crate::page;
 use crate::progress::LoadProgress;
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
-            println!("{}", path.display());
+            output::line(path.display())?;
             return Ok(0);
         }
     }
@@ -172,7 +173,7 @@ impl ReportArgs {
         }
         if self.stats || self.ledger || self.header_only {
             // The report itself has them in its head.
-            profile.warnings.iter().for_each(|warning| eprintln!("whit: {warning}"));
+            profile.warnings.iter().for_each(message::error);
             return Ok(());
         }
         let no_color = std::env::var("NO_COLOR").ok();

@@ -1,6 +1,7 @@
 //! `whit script`.
 
 use crate::input::InputArgs;
+use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
@@ -46,7 +47,7 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     });
     progress.finish();
     let profile = profile?;
-    profile.warnings.iter().for_each(|warning| eprintln!("whit: {warning}"));
+    profile.warnings.iter().for_each(message::error);
     let mut out = output::stdout();
     let options = FoldedOptions { inline: args.load.inline(), ..FoldedOptions::default() };
     for event in 0..profile.events.len() as u32 {
@@ -71,6 +72,6 @@ fn print(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     );
     progress.finish();
     out.flush()?;
-    summary?.warnings.iter().for_each(|warning| eprintln!("whit: {warning}"));
+    summary?.warnings.iter().for_each(message::error);
     Ok(0)
 }

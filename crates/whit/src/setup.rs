@@ -8,6 +8,7 @@ use whit_setup::{
 };
 use whit_sys::capability::CapabilitySet;
 
+use crate::message;
 use crate::output;
 
 /// Exit code where nothing was done because this is not root.
@@ -113,7 +114,7 @@ fn print_plan(args: &SetupArgs, commands: &[String], system: &System) -> Result<
         return Ok(0);
     }
     let uid = system.effective_uid;
-    eprintln!("whit: nothing was done: it takes root, and this is user {uid}");
+    message::error(format_args!("nothing was done: it takes root, and this is user {uid}"));
     Ok(EXIT_NOT_DONE)
 }
 

@@ -10,6 +10,7 @@ mod plan;
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
 use crate::left_out::{LeftOut, LeftOutArgs};
+use crate::message;
 use crate::target_args::TargetArgs;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -288,10 +289,7 @@ impl StatArgs {
         }
         match notice.level() {
             Level::Verbose if self.verbose == 0 => {}
-            Level::Answer => eprintln!("{notice}"),
-            Level::Error => eprintln!("whit: {notice}"),
-            Level::Warning => eprintln!("whit: warning: {notice}"),
-            Level::Verbose => eprintln!("whit: note: {notice}"),
+            level => message::of_level(level, notice),
         }
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
         crate::page::write(&profile, Some(&switches), &page, path)?;
         if !args.json && !args.wants_text() {
-            println!("{}", path.display());
+            output::line(path.display())?;
             return Ok(0);
         }
     }

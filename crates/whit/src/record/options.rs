@@ -2,6 +2,7 @@
 
 use super::{RecordArgs, arch, parse};
 use crate::event_args::Skipped;
+use crate::message;
 use crate::short_options;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ impl RecordArgs {
         let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
         for what in overridden {
             if !self.quiet {
-                eprintln!("whit: warning: {what}");
+                message::warning(what);
             }
         }
         let output = self.output.as_ref().or(self.output_dir.as_ref());

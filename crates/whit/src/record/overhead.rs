@@ -1,5 +1,6 @@
 //! `whit record --measure-overhead`: what this recording costs this command.
 
+use crate::{message, output};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::process::Command;
@@ -40,12 +41,15 @@ pub(super) fn measure(command: &[OsString], pairs: usize, quiet: bool) -> Result
     let mut on_pair = |pair: usize, without: f64, with: f64| {
         if !quiet {
             let slower = (with / without - 1.0) * 100.0;
-            eprintln!("pair {:>3}: {without:.3} s, recorded {with:.3} s ({slower:+.1}%)", pair + 1);
+            message::answer(format_args!(
+                "pair {:>3}: {without:.3} s, recorded {with:.3} s ({slower:+.1}%)",
+                pair + 1
+            ));
         }
     };
     let times = overhead::pairs(without, with, pairs, LIMIT, &mut on_pair)?;
     let slowdown = Slowdown::of(&times).context("runs too short to be measured")?;
-    println!("{}", describe(&slowdown));
+    output::line(describe(&slowdown))?;
     Ok(0)
 }
 

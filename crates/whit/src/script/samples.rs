@@ -1,5 +1,6 @@
 //! From the samples of a recording to what prints them.
 
+use crate::message;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
@@ -171,12 +172,12 @@ impl Tracepoints {
             Ok(data) => data,
             Err(_) if section.is_empty() => TracingData::default(),
             Err(error) => {
-                eprintln!("whit: {}: {error}", recording.path.display());
+                message::error(format_args!("{}: {error}", recording.path.display()));
                 TracingData::default()
             }
         };
         for problem in &data.problems {
-            eprintln!("whit: {}: {problem}", recording.path.display());
+            message::error(format_args!("{}: {problem}", recording.path.display()));
         }
         let format = |event: &EventDesc| {
             let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;

@@ -1,6 +1,7 @@
 //! From the command line to what is to be counted.
 
 use super::{StatArgs, events};
+use crate::message;
 use anyhow::{Result, bail};
 use std::time::Duration;
 use whit_capture::target::Target;
@@ -19,7 +20,7 @@ impl StatArgs {
         let (target, overridden) = self.target.choose(None, has_command)?;
         for what in overridden {
             if !self.quiet {
-                eprintln!("whit: warning: {what}");
+                message::warning(what);
             }
         }
         let aggregation = self.aggregation(&target)?;
