@@ -16,6 +16,7 @@ use crate::reading::Reading;
 use crate::source::Slot;
 use crate::table::{Aggregation, Label, Row, Table};
 use crate::topology::Topology;
+use whit_types::OutsideText;
 
 /// How readings are added up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,7 +156,7 @@ impl Aggregator {
         };
         if aggregation == Aggregation::Thread {
             let Some(thread) = slot.thread else { return Label::Everything };
-            let comm = self.comm(thread.tid.0);
+            let comm = OutsideText::new(self.comm(thread.tid.0));
             return Label::Thread { index: thread.index, tid: thread.tid.0, comm };
         }
         let Some(cpu) = slot.cpu else { return Label::Everything };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use whit_capture::cgroup::Hierarchy;
 use whit_capture::roots::Roots;
 use whit_events::glob_matches;
+use whit_types::OutsideText;
 
 use crate::counter::Counter;
 use crate::error::StatError;
@@ -44,7 +45,7 @@ pub fn expand(
         let offset = number * counters.len();
         let place = |counter: &Counter| Counter {
             leader: counter.leader.map(|leader| leader + offset),
-            cgroup: Some(name.clone()),
+            cgroup: Some(OutsideText::new(name.clone())),
             ..counter.clone()
         };
         counters.iter().map(place).collect::<Vec<_>>()
@@ -149,7 +150,8 @@ mod tests {
     fn groups_are_repeated_for_each_cgroup() {
         let (_dir, roots) = machine(&["a"]);
         let all = expand(counters("cs,{cs,faults}"), &CgroupChoice::All, &roots).unwrap();
-        let shown: Vec<_> = all.iter().map(|c| (c.cgroup.as_deref().unwrap(), c.leader)).collect();
+        let shown: Vec<_> =
+            all.iter().map(|c| (c.cgroup.as_ref().unwrap().exact(), c.leader)).collect();
         let wanted = [
             ("/", None),
             ("/", Some(1)),

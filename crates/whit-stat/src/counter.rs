@@ -6,6 +6,7 @@ use std::sync::Arc;
 use whit_capture::open::meaning;
 use whit_events::{ResolvedEvent, ResolvedGroup, SoftwareEvent, TYPE_SOFTWARE, TYPE_TRACEPOINT};
 use whit_sys::Errno;
+use whit_types::OutsideText;
 
 /// An event to count.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +17,7 @@ pub struct Counter {
     /// groups.
     pub leader: Option<usize>,
     /// Only tasks of this cgroup and of those below it; as the user wrote it.
-    pub cgroup: Option<Arc<str>>,
+    pub cgroup: Option<OutsideText<Arc<str>>>,
     /// A tracepoint's filter expression.
     pub filter: Option<String>,
     /// Why there are no counts; `None` where the event is open.

@@ -215,7 +215,7 @@ fn cgroups(
     if counters.iter().all(|counter| counter.cgroup.is_none()) {
         return Ok(HashMap::new());
     }
-    let names = counters.iter().filter_map(|counter| counter.cgroup.clone());
+    let names = counters.iter().filter_map(|counter| Some(counter.cgroup.clone()?.into_exact()));
     Ok(Hierarchy::find(roots)?.open_all(names)?)
 }
 

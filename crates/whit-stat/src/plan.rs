@@ -14,6 +14,7 @@ use whit_pmu::sched::plan::{Plan, PlanGroup, plan};
 
 use crate::counter::Counter;
 pub use machine::{Machine, MachineError};
+use whit_types::escape;
 
 /// Cgroups that a heading names; of more it says how many.
 const NAMED_MAX: usize = 3;
@@ -70,7 +71,7 @@ impl fmt::Display for Forecast {
             write!(f, "{}", situation.plan)?;
         }
         if !self.elsewhere.is_empty() {
-            writeln!(f, "\nneeds no counter of this PMU: {}", self.elsewhere.join(", "))?;
+            writeln!(f, "\nneeds no counter of this PMU: {}", escape(&self.elsewhere.join(", ")))?;
         }
         Ok(())
     }
@@ -79,6 +80,7 @@ impl fmt::Display for Forecast {
 impl Situation {
     fn heading_to(&self, f: &mut fmt::Formatter<'_>, is_one_of_many: bool) -> fmt::Result {
         let named = self.cgroups[..self.cgroups.len().min(NAMED_MAX)].join(", ");
+        let named = escape(&named);
         match self.cgroups.len() - self.cgroups.len().min(NAMED_MAX) {
             _ if self.cgroups.is_empty() && !is_one_of_many => Ok(()),
             _ if self.cgroups.is_empty() => {

@@ -14,6 +14,7 @@ use whit_events::{TYPE_HARDWARE, TYPE_HW_CACHE};
 use crate::counter::Counter;
 use crate::metric::{Grade, Metric, Shape};
 use crate::table::Table;
+use whit_types::OutsideText;
 
 /// Generic events of hybrid machines name their PMU above this bit.
 const EVENT_BITS: u64 = 0xffff_ffff;
@@ -42,7 +43,7 @@ struct Key {
     label: usize,
     kind: Kind,
     exclude: Exclude,
-    cgroup: Option<Arc<str>>,
+    cgroup: Option<OutsideText<Arc<str>>>,
 }
 
 /// The counts of a table that others are set against.

@@ -2,14 +2,17 @@
 //!
 //! The forms are those of `tools/perf/util/stat-display.c` of 6.1, compared with the installed perf
 //! by tests. Where whit differs: blanks at the ends of lines are left out; names in JSON are
-//! escaped; a metric that is not there has an empty unit in JSON, where perf 6.1 prints `(null)`;
+//! escaped, and control characters in names everywhere ([`OutsideText`]); a metric that is not there has an empty unit in JSON, where perf 6.1 prints `(null)`;
 //! names of cgroups in text are aligned.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::counter::Counter;
 use crate::shadow::Shadow;
 use crate::table::{Aggregation, Row, Table};
+use whit_types::OutsideText;
 
 mod csv;
 mod footer;
@@ -93,6 +96,11 @@ impl View<'_> {
             Moment::Summary | Moment::Total => None,
         }
     }
+}
+
+/// The cgroup's name as it is printed; nothing where everything is counted.
+fn named(cgroup: &Option<OutsideText<Arc<str>>>) -> Cow<'_, str> {
+    cgroup.as_ref().map(OutsideText::escaped).unwrap_or_default()
 }
 
 /// What stands where there is no count.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::counter::Counter;
 use crate::reading::Reading;
+use whit_types::OutsideText;
 
 /// By what counts are added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub enum Label {
     Cache { socket: i64, die: i64, level: i64, id: i64 },
     Core { socket: i64, die: i64, core: i64 },
     Cpu(u32),
-    Thread { index: usize, tid: i32, comm: Arc<str> },
+    Thread { index: usize, tid: i32, comm: OutsideText<Arc<str>> },
 }
 
 /// As perf writes it; nothing for everything.
@@ -69,6 +70,16 @@ impl fmt::Display for Label {
             Label::Core { socket, die, core } => write!(f, "S{socket}-D{die}-C{core}"),
             Label::Cpu(cpu) => write!(f, "CPU{cpu}"),
             Label::Thread { tid, comm, .. } => write!(f, "{comm}-{tid}"),
+        }
+    }
+}
+
+impl Label {
+    /// The same with the exact name of the thread.
+    pub fn exact(&self) -> String {
+        match self {
+            Label::Thread { tid, comm, .. } => format!("{}-{tid}", comm.exact()),
+            label => label.to_string(),
         }
     }
 }

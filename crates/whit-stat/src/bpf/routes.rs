@@ -15,6 +15,7 @@ use crate::counter::Counter;
 use crate::error::StatError;
 use crate::perf::{Opened, PerfSource};
 use crate::source::{Slot, Source};
+use whit_types::OutsideText;
 
 /// Where a reading comes from.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,7 @@ pub(super) enum Route {
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
     pub(super) all: Vec<Cgroup>,
-    by_name: FxHashMap<Arc<str>, usize>,
+    by_name: FxHashMap<OutsideText<Arc<str>>, usize>,
 }
 
 impl Cgroups {
@@ -46,10 +47,10 @@ impl Cgroups {
         let mut cgroups = Cgroups::default();
         let served = counters.iter().zip(&split.counted_by).filter(|(_, by)| by.is_some());
         let names = served.filter_map(|(counter, _)| counter.cgroup.as_ref());
-        hierarchy.check_states(names.clone())?;
+        hierarchy.check_states(names.clone().map(OutsideText::exact))?;
         for name in names {
             if !cgroups.by_name.contains_key(name) {
-                let found = hierarchy.cgroup(name)?;
+                let found = hierarchy.cgroup(name.exact())?;
                 cgroups.by_name.insert(name.clone(), cgroups.all.len());
                 cgroups.all.push(Cgroup { id: found.id, path: found.path });
             }

@@ -148,6 +148,7 @@ fn units(counters: &[Counter]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
     use crate::counter::tests::counters;
+    use whit_types::OutsideText;
 
     /// The counters of a list in each of these cgroups, and then everywhere.
     fn in_cgroups(text: &str, cgroups: &[&str]) -> Vec<Counter> {
@@ -155,7 +156,7 @@ mod tests {
         for cgroup in cgroups.iter().copied().map(Some).chain([None]) {
             let offset = all.len();
             all.extend(counters(text).into_iter().map(|counter| Counter {
-                cgroup: cgroup.map(Into::into),
+                cgroup: cgroup.map(|name| OutsideText::new(name.into())),
                 leader: counter.leader.map(|leader| leader + offset),
                 ..counter
             }));
@@ -211,7 +212,7 @@ mod tests {
     fn what_the_pmu_counts_is_each_event_once_and_the_rest() {
         let all = in_cgroups("cycles,{r1:D,r2}", &["a"]);
         let shared = crate::bpf::shared(&all).unwrap();
-        let of = |c: &Counter| (c.event.name.clone(), c.leader, c.cgroup.as_deref().is_some());
+        let of = |c: &Counter| (c.event.name.clone(), c.leader, c.cgroup.is_some());
         let wanted = [
             ("cycles", None, false),
             ("r1:D", Some(1), true),

@@ -129,7 +129,7 @@ impl Opener<'_> {
             set,
             places,
             units: places.iter().map(|_| Unit::new(is_group)).collect(),
-            cgroup: first.cgroup.as_ref().and_then(|name| self.cgroups.get(name)),
+            cgroup: first.cgroup.as_ref().and_then(|name| self.cgroups.get(name.exact())),
             has_leader: false,
             scheduling: (
                 set.counters.iter().any(|&index| counters[index].event.pinned),

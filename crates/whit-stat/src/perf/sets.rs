@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use whit_events::TYPE_SOFTWARE;
+use whit_types::OutsideText;
 
 use crate::counter::Counter;
 
@@ -69,7 +70,7 @@ pub(super) fn partition(counters: &[Counter]) -> Vec<Set> {
     sets
 }
 
-type Key = (Option<Arc<str>>, Option<bool>);
+type Key = (Option<OutsideText<Arc<str>>>, Option<bool>);
 
 /// What software events must have in common to be put together; `None` for all others.
 fn key(counter: &Counter) -> Option<Key> {
@@ -103,8 +104,8 @@ mod tests {
     #[test]
     fn cgroups_are_not_mixed_and_tool_events_are_in_no_set() {
         let mut two = counters("cs,faults,cs,faults,duration_time");
-        two[2].cgroup = Some("a".into());
-        two[3].cgroup = Some("a".into());
+        two[2].cgroup = Some(OutsideText::new("a".into()));
+        two[3].cgroup = Some(OutsideText::new("a".into()));
         let sets: Vec<_> = partition(&two).into_iter().map(|set| set.counters).collect();
         assert_eq!(sets, [vec![0, 1], vec![2, 3]]);
     }

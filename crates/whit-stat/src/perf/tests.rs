@@ -3,6 +3,7 @@
 use super::*;
 use crate::counter::Absence;
 use crate::counter::tests::counters;
+use whit_types::OutsideText;
 
 /// No page of a machine is larger.
 const STRIDE_BYTES: usize = 2 << 20;
@@ -111,7 +112,7 @@ fn more_instances_than_files_are_refused_before_any_is_opened() {
 fn cgroups_need_cpus_and_one_cgroup_for_a_group() {
     let roots = Roots::default();
     let mut group = counters("{cs,faults}");
-    group[0].cgroup = Some("a".into());
+    group[0].cgroup = Some(OutsideText::new("a".into()));
     let request = |plan, counters| Request { counters, plan, on_exec: false, roots: &roots };
     let thread = this_thread();
     let refused = PerfSource::open(request(&thread, group.clone()), &mut |_| ());

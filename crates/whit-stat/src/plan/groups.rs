@@ -7,6 +7,7 @@ use whit_pmu::model::{PmuKind, PmuModel};
 use whit_pmu::sched::plan::{PlanEvent, PlanGroup, Share, plan};
 
 use crate::counter::Counter;
+use whit_types::escape;
 
 /// Event select and unit mask of `PERF_COUNT_HW_*`, in the order of their numbers: the table of Intel's
 /// architectural events (`arch/x86/events/intel/core.c`). Reference cycles have Linux's own number.
@@ -17,8 +18,8 @@ pub(super) const CORE_PMUS: [&str; 2] = ["cpu", "cpu_core"];
 /// The cgroups in which something is counted, and first of all nowhere.
 pub(super) fn cgroups(counters: &[Counter]) -> Vec<Option<String>> {
     let mut all = vec![None];
-    for name in counters.iter().filter_map(|counter| counter.cgroup.as_deref()) {
-        let name = Some(name.to_owned());
+    for name in counters.iter().filter_map(|counter| counter.cgroup.as_ref()) {
+        let name = Some(name.exact().to_owned());
         if !all.contains(&name) {
             all.push(name);
         }
@@ -49,8 +50,8 @@ pub(super) fn of_cgroup(
 }
 
 fn counts_in(counter: &Counter, cgroup: Option<&str>) -> bool {
-    let Some(own) = counter.cgroup.as_deref() else { return true };
-    let (Some(task), own) = (cgroup, own.trim_matches('/')) else { return false };
+    let Some(own) = &counter.cgroup else { return true };
+    let (Some(task), own) = (cgroup, own.exact().trim_matches('/')) else { return false };
     let below = task.trim_matches('/').strip_prefix(own);
     own.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -59,7 +60,8 @@ fn counts_in(counter: &Counter, cgroup: Option<&str>) -> bool {
 fn of_group(counters: &[Counter], model: &PmuModel) -> Vec<PlanGroup> {
     let on_pmu: Vec<_> = counters.iter().filter(|counter| is_of_core(&counter.event)).collect();
     let event = |counter: &&Counter| PlanEvent {
-        name: counter.event.name.clone(),
+        // The planner prints it.
+        name: escape(&counter.event.name).into_owned(),
         allowed: allowed(&counter.event, model),
     };
     let pinned = on_pmu.iter().any(|counter| counter.event.pinned);

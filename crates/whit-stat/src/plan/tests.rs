@@ -1,6 +1,7 @@
 use super::*;
 use crate::counter::tests::counters;
 use whit_capture::roots::Roots;
+use whit_types::OutsideText;
 
 fn on(model: &str) -> Machine {
     Machine::choose(Some(model), &Roots::default()).unwrap()
@@ -13,7 +14,7 @@ fn text(model: &str, events: &str) -> String {
 fn in_cgroups(events: &str, cgroups: &[&str]) -> Vec<Counter> {
     let mut counters = counters(events);
     for (counter, name) in counters.iter_mut().zip(cgroups) {
-        counter.cgroup = (!name.is_empty()).then(|| (*name).into());
+        counter.cgroup = (!name.is_empty()).then(|| OutsideText::new((*name).into()));
     }
     counters
 }

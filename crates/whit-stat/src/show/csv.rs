@@ -1,13 +1,15 @@
 //! Tables as fields between separators: `perf-stat(1)`, "CSV FORMAT".
 //!
-//! As there, nothing is quoted: choose a separator that no name holds.
+//! As there, nothing is quoted: choose a separator that no name holds. Control characters in names are
+//! escaped, so that no name makes a line.
 
 use std::fmt::Write;
 
 use super::number::{decimals, plain};
-use super::{Moment, Style, View, no_count};
+use super::{Moment, Style, View, named, no_count};
 use crate::metric::Metric;
 use crate::table::{Aggregation, Row};
+use whit_types::escape;
 
 /// Fields that a line of another metric leaves empty: count, unit, event; and, as perf has it,
 /// once more those that name the place.
@@ -58,9 +60,9 @@ impl Csv<'_> {
             true => write!(out, "{}", plain(row.count * event.scale, decimals)),
             false => write!(out, "{}", no_count(counter)),
         };
-        let _ = write!(out, "{separator}{}{separator}{}", event.unit, event.name);
+        let _ = write!(out, "{separator}{}{separator}{}", escape(&event.unit), escape(&event.name));
         if view.has_cgroups() {
-            let _ = write!(out, "{separator}{}", counter.cgroup.as_deref().unwrap_or(""));
+            let _ = write!(out, "{separator}{}", named(&counter.cgroup));
         }
         if style.has_noise {
             let _ = write!(out, "{separator}{:.2}%", row.noise_percent);
@@ -94,7 +96,7 @@ impl Csv<'_> {
         let separator = self.separator;
         let shown = metric.and_then(|metric| Some((metric.digits()?, &metric.unit)));
         let _ = match shown {
-            Some((digits, unit)) => writeln!(out, "{separator}{digits}{separator}{unit}"),
+            Some((digits, unit)) => writeln!(out, "{separator}{digits}{separator}{}", escape(unit)),
             None => writeln!(out, "{separator}{separator}"),
         };
     }

@@ -7,6 +7,7 @@ use crate::counter::{Absence, Counter};
 use crate::remark::Remark;
 use crate::statistics::Statistics;
 use crate::table::{Row, Table};
+use whit_types::escape;
 
 const SECONDS_PER_NS: f64 = 1e-9;
 /// Most marks of a bar of the table of runs.
@@ -20,7 +21,7 @@ pub fn started_on(local_time: &str) -> String {
 /// Whom the table below it is of.
 pub fn heading(title: &str, runs: usize) -> String {
     let runs = if runs > 1 { format!(" ({runs} runs)") } else { String::new() };
-    format!("\n Performance counter stats for {title}{runs}:\n\n")
+    format!("\n Performance counter stats for {}{runs}:\n\n", escape(title))
 }
 
 /// Counts and times as they were read, a line for each row.
@@ -29,7 +30,7 @@ pub fn raw_counts(counters: &[Counter], table: &Table) -> String {
     for row in &table.rows {
         let (name, reading) = (&counters[row.counter].event.name, row.reading);
         let (value, enabled, running) = (reading.value, reading.enabled_ns, reading.running_ns);
-        let _ = writeln!(out, "{name}: {value} {enabled} {running}");
+        let _ = writeln!(out, "{}: {value} {enabled} {running}", escape(name));
     }
     out
 }
@@ -48,7 +49,7 @@ pub fn absences(counters: &[Counter]) -> String {
     }
     let line = |(absence, names): &(Absence, Vec<&str>)| {
         let kind = if absence.is_unsupported() { "<not supported>" } else { "<not counted>" };
-        format!("# {}: {kind}: {absence}\n", names.join(", "))
+        format!("# {}: {kind}: {absence}\n", escape(&names.join(", ")))
     };
     absent.iter().map(line).collect()
 }
@@ -74,7 +75,7 @@ pub fn reasons(counters: &[Counter], table: &Table) -> String {
     }
     let mut out = String::new();
     for (reason, kind, names) in reasons {
-        let _ = writeln!(out, " # {}: {kind}: {reason}", names.join(", "));
+        let _ = writeln!(out, " # {}: {kind}: {}", escape(&names.join(", ")), escape(&reason));
     }
     out
 }

@@ -6,6 +6,7 @@ use super::number::plain;
 use super::{Moment, Style, View, no_count};
 use crate::metric::Metric;
 use crate::table::{Aggregation, Row};
+use whit_types::{OutsideText, is_escaped};
 
 pub(super) fn table(out: &mut String, view: &View<'_>, style: &Style) {
     for row in &view.table.rows {
@@ -21,7 +22,8 @@ pub(super) fn quoted(text: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if u32::from(c) < 0x20 => {
+            // None of these lies outside the basic plane.
+            c if is_escaped(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -36,7 +38,7 @@ pub(super) fn front(out: &mut String, view: &View<'_>, row: &Row, style: &Style)
     if let Moment::Interval(at) = view.moment {
         let _ = write!(out, "\"interval\" : {}.{:09}, ", at.as_secs(), at.subsec_nanos());
     }
-    let label = view.table.labels[row.label].to_string();
+    let label = view.table.labels[row.label].exact();
     let key = match style.aggregation {
         Aggregation::Global => return,
         Aggregation::Cpu if !label.starts_with("CPU") => "core",
@@ -67,7 +69,7 @@ fn object(out: &mut String, view: &View<'_>, row: &Row, style: &Style) {
     let (unit, name) = (quoted(&event.unit), quoted(&event.name));
     let _ = write!(out, "\"counter-value\" : \"{count}\", \"unit\" : {unit}, \"event\" : {name}, ");
     if view.has_cgroups() {
-        let cgroup = quoted(counter.cgroup.as_deref().unwrap_or(""));
+        let cgroup = quoted(counter.cgroup.as_ref().map_or("", OutsideText::exact));
         let _ = write!(out, "\"cgroup\" : {cgroup}, ");
     }
     if style.has_noise {

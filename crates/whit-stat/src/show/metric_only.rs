@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::{Form, Style, View, csv, json};
 use crate::metric::Metric;
 use crate::table::Row;
+use whit_types::escape;
 
 const COLUMN_WIDTH: usize = 20;
 
@@ -88,8 +89,8 @@ fn text(
     if !label.is_empty() {
         let _ = write!(front, " {label:<COLUMN_WIDTH$}");
     }
-    let width = |title: &str| title.chars().count().max(COLUMN_WIDTH);
-    let column = |text: &str, width: usize| format!(" {text:>width$}");
+    let width = |title: &str| escape(title).chars().count().max(COLUMN_WIDTH);
+    let column = |text: &str, width: usize| format!(" {:>width$}", escape(text));
     if with_header {
         let blank = front.chars().count();
         let titles: String = metrics.iter().map(|(title, _)| column(title, width(title))).collect();
@@ -113,7 +114,7 @@ fn csv_header(out: &mut String, style: &Style, metrics: &[(String, Metric)], sep
         }
     }
     for (title, _) in metrics {
-        let _ = write!(out, "{title}{separator}");
+        let _ = write!(out, "{}{separator}", escape(title));
     }
     out.push('\n');
 }

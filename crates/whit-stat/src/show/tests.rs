@@ -122,7 +122,7 @@ fn reasons_are_said_once_for_all_their_events() {
     for counter in &mut list[..2] {
         counter.absence = Some(Absence::NotSupported(Errno::NOENT));
     }
-    list[3].cgroup = Some("web".into());
+    list[3].cgroup = Some(OutsideText::new("web".into()));
     let mut rows: Vec<_> = (0..4).map(|counter| row(counter, 0, 0)).collect();
     (rows[2].reading.running_ns, rows[3].reading) = (0, Reading::ZERO);
     let text = reasons(&list, &Table { labels: vec![Label::Everything], rows });
@@ -165,7 +165,7 @@ proptest! {
     ) {
         let mut one = counters("cs");
         one[0].event.name = name.clone();
-        one[0].cgroup = Some(cgroup.as_str().into());
+        one[0].cgroup = Some(OutsideText::new(cgroup.as_str().into()));
         let table = Table { labels: vec![Label::Cpu(3)], rows: vec![row(0, 0, value)] };
         let style = Style {
             form: Form::Json,
@@ -184,5 +184,33 @@ proptest! {
         let count: f64 = object["counter-value"].as_str().unwrap().parse().unwrap();
         prop_assert_eq!(count, table.rows[0].count);
         prop_assert_eq!(object["event-runtime"].as_u64(), Some(1000));
+    }
+
+    #[test]
+    fn no_name_prints_a_control_character_or_makes_a_line(
+        names in prop::array::uniform4("[ -~\\x00-\\x1f\\x7f-\\x9f\\u{200e}-\\u{202f}]{0,12}"),
+        metric_only: bool,
+    ) {
+        let [name, unit, cgroup, comm] = names;
+        let mut two = counters("cycles,branches");
+        (two[0].event.name, two[0].event.unit) = (name.clone(), unit.clone());
+        two[1].event.name = name.clone();
+        two[0].cgroup = Some(OutsideText::new(cgroup.as_str().into()));
+        let comm = OutsideText::new(comm.as_str().into());
+        let labels = vec![Label::Thread { index: 0, tid: 7, comm }];
+        let table = Table { labels, rows: vec![row(0, 0, 5), row(1, 0, 6)] };
+        let mut text = heading(&name, 1) + &raw_counts(&two, &table);
+        two[1].absence = Some(Absence::NeedsCpus);
+        text += &reasons(&two, &table);
+        text += &absences(&two);
+        for form in [Form::Text, Form::Csv(",".into()), Form::Json] {
+            let style =
+                Style { form, metric_only, aggregation: Aggregation::Thread, ..Style::default() };
+            let printed = print(style, &two, &table, Moment::Total);
+            prop_assert!(printed.lines().count() <= 5, "{:?}", printed);
+            text += &printed;
+        }
+        let is_raw = |c| whit_types::is_escaped(c) && c != '\n';
+        prop_assert!(!text.contains(is_raw), "{:?}", text);
     }
 }

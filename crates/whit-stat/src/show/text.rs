@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use super::number::decimals;
-use super::{Style, View, no_count};
+use super::{Style, View, named, no_count};
 use crate::counter::Counter;
 use crate::metric::{Grade, Metric};
 use crate::table::{Aggregation, Label, Row};
+use whit_types::escape;
 
 /// Widths are perf's.
 const COUNT_WIDTH: usize = 18;
@@ -50,8 +51,8 @@ struct Widths {
 
 impl Widths {
     fn of(view: &View<'_>) -> Widths {
-        let unit = |counter: &Counter| counter.event.unit.chars().count();
-        let cgroup = |counter: &Counter| counter.cgroup.as_ref().map_or(0, |n| n.chars().count());
+        let unit = |counter: &Counter| escape(&counter.event.unit).chars().count();
+        let cgroup = |counter: &Counter| named(&counter.cgroup).chars().count();
         Widths {
             unit: view.counters.iter().map(unit).max().unwrap_or(0).max(UNIT_WIDTH),
             cgroup: view.counters.iter().map(cgroup).max().unwrap_or(0),
@@ -89,10 +90,14 @@ fn lines(row: &Row, view: &View<'_>, style: &Style, widths: &Widths) -> Vec<Stri
         false => format!("{:>COUNT_WIDTH$}", no_count(counter)),
     };
     let unit = widths.unit;
-    let mut line = format!("{front}{count} {:<unit$} {:<NAME_WIDTH$}", event.unit, event.name);
+    let mut line = format!(
+        "{front}{count} {:<unit$} {:<NAME_WIDTH$}",
+        escape(&event.unit),
+        escape(&event.name)
+    );
     if view.has_cgroups() {
         let width = widths.cgroup;
-        let _ = write!(line, " {:<width$}", counter.cgroup.as_deref().unwrap_or(""));
+        let _ = write!(line, " {:<width$}", named(&counter.cgroup));
     }
     let metrics = match is_counted {
         true => view.shadow.metrics(counter, row.label, row.count),
@@ -118,9 +123,10 @@ fn push_metric(line: &mut String, metric: Option<&Metric>, style: &Style) {
         let _ = write!(line, "{:METRIC_WIDTH$}", "");
         return;
     };
+    let (text, unit) = (escape(&text), escape(&metric.unit));
     let width = METRIC_WIDTH.saturating_sub(3 + text.chars().count() + 1);
     let (on, off) = if style.colours { colour(metric.grade) } else { ("", "") };
-    let _ = write!(line, " # {on}{text}{off} {:<width$}", metric.unit);
+    let _ = write!(line, " # {on}{text}{off} {unit:<width$}");
 }
 
 /// How far the count may be off, and the share of the time that was seen.

@@ -6,6 +6,7 @@ use std::path::Path;
 use whit_capture::target::Target;
 use whit_events::{PmuTable, ResolvedGroup, SYSFS_PMUS, TYPE_TRACEPOINT};
 use whit_stat::counter::{Counter, from_groups};
+use whit_types::OutsideText;
 
 /// What each `-d` adds: those of `add_default_attributes` in `tools/perf/builtin-stat.c`.
 const DETAILS: [&str; 3] = [
@@ -71,7 +72,7 @@ impl Wanted for Counter {
     }
 
     fn set_cgroup(&mut self, name: Option<&str>) {
-        self.cgroup = name.map(Into::into);
+        self.cgroup = name.map(|name| OutsideText::new(name.into()));
     }
 
     fn leave_recorder_out(&mut self) -> Result<()> {
