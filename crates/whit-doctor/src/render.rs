@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::finding::{Area, Cost, Finding, Report, Status};
+use whit_types::{escape, escape_json};
 
 /// Column at which details start.
 const DETAIL_COLUMN: usize = 48;
@@ -32,6 +33,7 @@ pub fn render_text(report: &Report) -> String {
 fn line(text: &mut String, finding: &Finding) {
     let Finding { what, status, detail, .. } = finding;
     let width = DETAIL_COLUMN.saturating_sub(12);
+    let (what, detail) = (escape(what), escape(detail));
     let _ = writeln!(text, "  {status:<8}  {what:<width$}  {detail}");
 }
 
@@ -74,7 +76,8 @@ fn remedies(text: &mut String, report: &Report) {
         text.push_str("\nTo change that\n");
     }
     for (remedy, whats) in listed {
-        let _ = writeln!(text, "  {}\n      {remedy}", whats.join(", "));
+        let (whats, remedy) = (whats.join(", "), escape(remedy));
+        let _ = writeln!(text, "  {}\n      {remedy}", escape(&whats));
     }
 }
 
@@ -85,5 +88,6 @@ fn remedies(text: &mut String, report: &Report) {
 ///
 /// None in practice: every field can be written as JSON.
 pub fn render_json(report: &Report) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(report).map(|json| json + "\n")
+    let json = serde_json::to_string_pretty(report)?;
+    Ok(escape_json(&json).into_owned() + "\n")
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use whit_events::Pmu;
+use whit_types::escape_json;
 
 use super::render::cpu_list;
 use super::{ListedEvent, Listing, Note, Openable};
@@ -58,7 +59,8 @@ pub fn render_listing_json(listing: &Listing) -> Result<String, serde_json::Erro
         pmus: listing.pmus.iter().map(JsonPmu::of).collect(),
         notes: &listing.notes,
     };
-    serde_json::to_string_pretty(&json).map(|json| json + "\n")
+    let json = serde_json::to_string_pretty(&json)?;
+    Ok(escape_json(&json).into_owned() + "\n")
 }
 
 impl JsonEvent<'_> {

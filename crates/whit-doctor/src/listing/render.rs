@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use whit_events::{EventClass, Pmu};
+use whit_types::escape;
 
 use super::{ListedEvent, Listing};
 use crate::checks::several;
@@ -56,16 +57,16 @@ pub fn render_names(listing: &Listing) -> String {
     };
     for event in listing.events.iter().filter(writable) {
         for name in [&event.entry.name].into_iter().chain(&event.entry.aliases) {
-            let _ = writeln!(text, "{name}");
+            push_line(&mut text, name);
         }
     }
     text
 }
 
 fn line(text: &mut String, ListedEvent { entry, openable }: &ListedEvent, options: TextOptions) {
-    let mut names = entry.name.clone();
+    let mut names = escape(&entry.name).into_owned();
     for alias in &entry.aliases {
-        let _ = write!(names, " OR {alias}");
+        let _ = write!(names, " OR {}", escape(alias));
     }
     let kind = format!("[{}]", entry.class.descriptor());
     let state = openable.to_string();
@@ -86,7 +87,13 @@ fn line(text: &mut String, ListedEvent { entry, openable }: &ListedEvent, option
     if !remarks.is_empty() {
         let _ = write!(line, "  # {}", remarks.join("; "));
     }
-    let _ = writeln!(text, "{}", line.trim_end());
+    push_line(text, line.trim_end());
+}
+
+/// Names and descriptions come from files of others: each line is escaped whole.
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(&escape(line));
+    text.push('\n');
 }
 
 /// Text of vendors may have lines; a list has one for each event.
@@ -97,23 +104,23 @@ fn one_line(text: &str) -> String {
 fn details(text: &mut String, ListedEvent { entry, openable }: &ListedEvent) {
     let indent = " ".repeat(8);
     if let Some(detail) = openable.detail() {
-        let _ = writeln!(text, "{indent}here: {detail}");
+        push_line(text, &format!("{indent}here: {detail}"));
     }
     if !entry.terms.is_empty() {
-        let _ = writeln!(text, "{indent}terms: {}", entry.terms);
+        push_line(text, &format!("{indent}terms: {}", entry.terms));
     }
     if entry.scale != 1.0 {
-        let _ = writeln!(text, "{indent}scale: {} {}", entry.scale, entry.unit);
+        push_line(text, &format!("{indent}scale: {} {}", entry.scale, entry.unit));
     }
     if entry.pmus.len() > 1 {
-        let _ = writeln!(text, "{indent}PMUs: {}", entry.pmus.join(", "));
+        push_line(text, &format!("{indent}PMUs: {}", entry.pmus.join(", ")));
     }
     let marks = [(entry.per_package, "once for each package"), (entry.snapshot, "a snapshot")];
     for (_, mark) in marks.iter().filter(|(set, _)| *set) {
-        let _ = writeln!(text, "{indent}counts: {mark}");
+        push_line(text, &format!("{indent}counts: {mark}"));
     }
     if !entry.long_description.is_empty() && entry.long_description != entry.description {
-        let _ = writeln!(text, "{indent}{}", one_line(&entry.long_description));
+        push_line(text, &format!("{indent}{}", one_line(&entry.long_description)));
     }
 }
 
@@ -132,13 +139,13 @@ fn describe_pmu(text: &mut String, pmu: &Pmu) {
         None => "on any CPU".to_owned(),
     });
     facts.push(several(pmu.events.len(), "named event"));
-    let _ = writeln!(text, "  PMU {}: {}", pmu.name, facts.join(", "));
+    push_line(text, &format!("  PMU {}: {}", pmu.name, facts.join(", ")));
     for (name, spec) in &pmu.formats {
         let max = spec.max_value();
-        let _ = writeln!(text, "        {name:<20} {spec}, up to {max:#x}");
+        push_line(text, &format!("        {name:<20} {spec}, up to {max:#x}"));
     }
     for (name, value) in &pmu.caps {
-        let _ = writeln!(text, "        {name:<20} {value} (capability)");
+        push_line(text, &format!("        {name:<20} {value} (capability)"));
     }
 }
 
