@@ -12,7 +12,7 @@ use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
-use whit_types::TimestampNs;
+use whit_types::{OutsideText, TimestampNs};
 
 /// Follows the number of samples that could not be decoded.
 pub(crate) const UNREADABLE_SAMPLES: &str =
@@ -40,7 +40,8 @@ pub(crate) fn describe(
     profile.stats = stats(prepared, stops);
     profile.losses = losses(profile, prepared, sums);
     profile.recording = info(recording, sums);
-    profile.warnings = warnings(profile, recording, prepared, sums, stops);
+    let warnings = warnings(profile, recording, prepared, sums, stops);
+    profile.warnings = warnings.into_iter().map(OutsideText::from).collect();
 }
 
 fn stats(prepared: &Prepared, stops: &StopCounts) -> RecordStats {
@@ -87,11 +88,11 @@ fn losses(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> LossRepor
 
 fn info(recording: &Recording, sums: &Aggregate) -> RecordingInfo {
     let features = &recording.features;
-    let string = |feature| features.string(feature).unwrap_or_default();
+    let string = |feature| OutsideText::from(features.string(feature).unwrap_or_default());
     let chains = SampleType::CALLCHAIN;
     let stacks = SampleType::STACK_USER | SampleType::REGS_USER;
     RecordingInfo {
-        path: recording.path.display().to_string(),
+        path: recording.path.display().to_string().into(),
         size_bytes: recording.size_bytes,
         hostname: string(Feature::HOSTNAME),
         os_release: string(Feature::OSRELEASE),
@@ -101,7 +102,7 @@ fn info(recording: &Recording, sums: &Aggregate) -> RecordingInfo {
         cpu_desc: string(Feature::CPUDESC),
         cpuid: string(Feature::CPUID),
         total_mem_kib: features.word(Feature::TOTAL_MEM),
-        cmdline: features.cmdline().unwrap_or_default(),
+        cmdline: features.cmdline().into_iter().flatten().map(OutsideText::from).collect(),
         first_sample: sums.first_time,
         last_sample: sums.last_time,
         captured_on_s: captured_on_s(recording, sums.first_time),

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_perfdata::reader::Recording;
-use whit_types::{Pid, Svma, Tid};
+use whit_types::{OutsideText, Pid, Svma, Tid};
 
 /// Places that one thread names before it takes the next ones.
 const PLACES_PER_TASK: usize = 256;
@@ -52,7 +52,7 @@ pub(crate) fn finish_with<T>(
     if overflowed {
         let text = "the periods of an event add up to more than 64 bits hold: shares are wrong \
                     (a corrupt recording?)";
-        profile.warnings.push(text.to_owned());
+        profile.warnings.push(text.into());
     }
     (profile, more)
 }
@@ -63,7 +63,7 @@ fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<
         .iter()
         .zip(&prepared.scan.lost_samples_by_event)
         .map(|(event, lost)| EventInfo {
-            name: event.name.clone(),
+            name: event.name.as_str().into(),
             lost_samples: *lost,
             ..EventInfo::default()
         })
@@ -191,7 +191,7 @@ impl Builder {
     fn function(&mut self, dso: DsoId, name: Arc<str>, known: bool) -> FunctionId {
         let functions = &mut self.profile.functions;
         *self.functions.entry((dso, name)).or_insert_with_key(|(_, name)| {
-            functions.push(FunctionInfo { name: name.to_string(), dso, known });
+            functions.push(FunctionInfo { name: name.into(), dso, known });
             FunctionId((functions.len() - 1) as u32)
         })
     }
@@ -200,7 +200,7 @@ impl Builder {
         let (file, line) = source?;
         let files = &mut self.profile.files;
         let id = *self.files.entry(file).or_insert_with_key(|file| {
-            files.push(file.to_string());
+            files.push(file.into());
             FileId((files.len() - 1) as u32)
         });
         Some((id, line))
@@ -288,7 +288,7 @@ impl Builder {
         let name = known.unwrap_or_else(|| format!(":{}", tid.0).into());
         let comms = &mut self.profile.comms;
         let id = *self.comm_by_name.entry(name).or_insert_with_key(|name| {
-            comms.push(name.to_string());
+            comms.push(name.into());
             CommId((comms.len() - 1) as u32)
         });
         if is_known {
@@ -310,10 +310,10 @@ fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo 
         }
     };
     debug_assert_eq!(prepared.dsos.get(index), dso);
-    let path = dso.path.to_string();
-    let short_name = match path.rsplit_once('/') {
-        Some((_, name)) if !path.starts_with('[') => name.to_owned(),
-        _ => path.clone(),
+    let path = OutsideText::from(&dso.path);
+    let short_name = match path.exact().starts_with('[') {
+        true => path.clone(),
+        false => path.base_name().exact().into(),
     };
     DsoInfo { path, short_name, build_id: dso.build_id, kind }
 }

@@ -10,9 +10,10 @@
 //! - Inlined frames stand *below* the physical frame that they were inlined into, outermost first;
 //!   the physical frame of any node is found by walking up while `frames[..].inlined`.
 //! - `rows` are unique in (event, thread, comm, cpu, node) and in no particular order.
+//! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
 use whit_perfdata::ledger::Ledger;
-use whit_types::{BuildId, CpuId, Pid, Svma, Tid, TimestampNs};
+use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -75,7 +76,7 @@ pub struct Profile {
     /// The recorded events, in the order of the recording.
     pub events: Vec<EventInfo>,
     /// Command names.
-    pub comms: Vec<String>,
+    pub comms: Vec<OutsideText>,
     /// Threads that have samples, or switches where these were loaded too.
     pub threads: Vec<ThreadInfo>,
     /// Binaries and what stands in for them (kernel, vdso, JIT code, unknown).
@@ -83,7 +84,7 @@ pub struct Profile {
     /// Functions, physical and inlined.
     pub functions: Vec<FunctionInfo>,
     /// Source file names.
-    pub files: Vec<String>,
+    pub files: Vec<OutsideText>,
     /// Distinct code locations.
     pub frames: Vec<Frame>,
     /// The call tree.
@@ -98,34 +99,34 @@ pub struct Profile {
     pub stats: RecordStats,
     /// What went wrong on the way and did not stop the report: a missing binary, a cut file, a
     /// build id that differs. One line each, already worded for people.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<OutsideText>,
 }
 
 /// What the recording says of itself; empty strings where it says nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
     /// Path that was opened.
-    pub path: String,
+    pub path: OutsideText,
     /// Size on disk, of all files of a directory.
     pub size_bytes: u64,
     /// Host name.
-    pub hostname: String,
+    pub hostname: OutsideText,
     /// Kernel release.
-    pub os_release: String,
+    pub os_release: OutsideText,
     /// Version of the tool that recorded.
-    pub version: String,
+    pub version: OutsideText,
     /// Machine, as `uname -m`.
-    pub arch: String,
+    pub arch: OutsideText,
     /// CPUs online and available.
     pub nr_cpus: Option<(u32, u32)>,
     /// CPU description.
-    pub cpu_desc: String,
+    pub cpu_desc: OutsideText,
     /// CPU id (`GenuineIntel,6,143,8`).
-    pub cpuid: String,
+    pub cpuid: OutsideText,
     /// Memory of the machine in KiB.
     pub total_mem_kib: Option<u64>,
     /// The command line that recorded.
-    pub cmdline: Vec<String>,
+    pub cmdline: Vec<OutsideText>,
     /// Time stamp of the first sample that was counted.
     pub first_sample: Option<TimestampNs>,
     /// Time stamp of the last one.
@@ -140,7 +141,7 @@ pub struct RecordingInfo {
 #[derive(Clone, Debug, Default)]
 pub struct EventInfo {
     /// The name as the recording has it.
-    pub name: String,
+    pub name: OutsideText,
     /// Samples counted.
     pub samples: u64,
     /// Sum of the samples' periods: the approximate event count.
@@ -181,9 +182,9 @@ pub enum DsoKind {
 #[derive(Clone, Debug)]
 pub struct DsoInfo {
     /// Full path, or a bracketed name such as `[kernel.kallsyms]`, `[vdso]`, `[unknown]`.
-    pub path: String,
+    pub path: OutsideText,
     /// Last component of the path, or the bracketed name.
-    pub short_name: String,
+    pub short_name: OutsideText,
     /// Its build id, where known.
     pub build_id: Option<BuildId>,
     /// Kind.
@@ -195,7 +196,7 @@ pub struct DsoInfo {
 pub struct FunctionInfo {
     /// Name as shown: demangled unless that was switched off. For an address without a symbol,
     /// the address in hexadecimal.
-    pub name: String,
+    pub name: OutsideText,
     /// Binary that it belongs to.
     pub dso: DsoId,
     /// False where no symbol was found and the name is an address.

@@ -2,7 +2,8 @@
 //!
 //! Text is made by a [`Format`]: that of a frame once for each place, which chains then repeat,
 //! and that of each sample. Threads format batches of samples at once; the batches' texts are
-//! written in order.
+//! written in order. Names are [`OutsideText`], so that a format cannot print them unescaped by
+//! mistake.
 
 mod frame_texts;
 mod lookup;
@@ -20,7 +21,7 @@ use std::io::Write;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::sample::Sample;
-use whit_types::{Avma, Pid, Tid, TimestampNs};
+use whit_types::{Avma, OutsideText, Pid, Tid, TimestampNs};
 use worker::Work;
 
 /// A frame of a sample: one physical function, or one that was inlined.
@@ -29,13 +30,13 @@ pub struct ScriptedFrame<'a> {
     /// The address in the process, as recorded or unwound.
     pub address: Avma,
     /// Function, where known.
-    pub function: Option<&'a str>,
+    pub function: Option<OutsideText<&'a str>>,
     /// Distance from the function's start; zero for inlined functions.
     pub function_offset: u64,
     /// Path of the binary; `None` where no mapping explains the address.
-    pub dso: Option<&'a str>,
+    pub dso: Option<OutsideText<&'a str>>,
     /// Source file and line.
-    pub source: Option<(&'a str, u32)>,
+    pub source: Option<(OutsideText<&'a str>, u32)>,
     /// True where the function was inlined into that of the next frame.
     pub inlined: bool,
 }
@@ -48,7 +49,7 @@ pub struct ScriptedSample<'a> {
     /// The event.
     pub event_desc: &'a EventDesc,
     /// Command name; empty where unknown.
-    pub comm: &'a str,
+    pub comm: OutsideText<&'a str>,
     /// Process.
     pub pid: Pid,
     /// Thread.
@@ -82,7 +83,7 @@ pub struct ScriptSummary {
     /// Samples given out.
     pub samples: u64,
     /// What to warn of.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<OutsideText>,
 }
 
 /// Makes text of samples.
@@ -111,7 +112,8 @@ pub fn script(
     let progress = Progress::new(2 * stream_bytes, report_progress);
     let prepared = prepare(recording, options, BlockTimes::Note, &progress)?;
     let mut summary = ScriptSummary::default();
-    summary.warnings.extend(crate::describe::scan_warnings(recording, &prepared));
+    let warnings = crate::describe::scan_warnings(recording, &prepared);
+    summary.warnings.extend(warnings.into_iter().map(OutsideText::from));
     let mut samples = OrderedSamples::new(&prepared, BlockTimes::Note, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };
     pipeline::run(work, &mut samples, out, &mut summary)?;

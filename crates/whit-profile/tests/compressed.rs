@@ -12,6 +12,7 @@ use whit_perfdata::record::record_type;
 use whit_perfdata::writer::FileWriter;
 use whit_profile::{LoadOptions, load, script};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_types::OutsideText;
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 fn recording(stream: &[u8]) -> Recording {
@@ -63,7 +64,7 @@ impl script::Format for Plainly {
 struct Given {
     rows: Vec<(u32, u64, u64)>,
     samples: Vec<u8>,
-    warnings: Vec<String>,
+    warnings: Vec<OutsideText>,
 }
 
 fn given(recording: &Recording, threads: usize) -> Given {

@@ -2,13 +2,16 @@
 //!
 //! Names follow `stackcollapse-perf.pl` without options: blanks of the command become `_`, a
 //! semicolon in a name becomes `:`, a function without a symbol is named for its binary in
-//! brackets, kernel functions carry no mark. Equal stacks are joined, whatever their addresses;
+//! brackets, kernel functions carry no mark. Line ends in names are escaped as in text (`\x0a`), so
+//! that no name makes a line; other control characters stay, since programs read this form. Equal stacks are joined, whatever their addresses;
 //! lines stand in order of command, then of names from the root.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 use whit_profile::model::{DsoKind, EventId, Frame, NodeId, Profile, SampleRow};
+use whit_types::escape;
 
 /// What the number at the end of a line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,7 +51,7 @@ pub fn write_folded(
     let stacks = Stacks::new(profile, options.inline);
     let mut weights: FxHashMap<(&str, u32), u64> = FxHashMap::default();
     for row in profile.rows.iter().filter(|r| r.event == event) {
-        let comm = profile.comms[row.comm.index()].as_str();
+        let comm = profile.comms[row.comm.index()].exact();
         let stack = stacks.of_node[row.node.index()];
         *weights.entry((comm, stack)).or_default() += weigh(row, options.weight);
     }
@@ -58,11 +61,7 @@ pub fn write_folded(
     let (mut line, mut path) = (Vec::new(), Vec::new());
     for ((comm, stack), weight) in lines {
         line.clear();
-        line.extend(comm.bytes().map(|b| match b {
-            b' ' => b'_',
-            b';' => b':',
-            b => b,
-        }));
+        line.extend_from_slice(bounded(comm).replace(' ', "_").as_bytes());
         stacks.push_path(stack, &mut path, &mut line);
         writeln!(line, " {weight}")?;
         out.write_all(&line)?;
@@ -178,13 +177,21 @@ fn name(profile: &Profile, function: usize) -> String {
     let function = &profile.functions[function];
     let dso = &profile.dsos[function.dso.index()];
     if function.known {
-        function.name.replace(';', ":")
+        bounded(function.name.exact()).into_owned()
     } else if dso.kind == DsoKind::Unknown {
         "[unknown]".to_owned()
     } else {
-        let bare = dso.short_name.trim_start_matches('[').trim_end_matches(']');
-        format!("[{}]", bare.replace(';', ":"))
+        let bare = dso.short_name.exact().trim_start_matches('[').trim_end_matches(']');
+        format!("[{}]", bounded(bare))
     }
+}
+
+/// The exact name, but for the characters that would make two names or two lines of it.
+fn bounded(name: &str) -> Cow<'_, str> {
+    if !name.contains([';', '\n', '\r']) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.replace(';', ":").replace('\n', &escape("\n")).replace('\r', &escape("\r")))
 }
 
 #[cfg(test)]
@@ -243,6 +250,19 @@ mod tests {
         assert!(text.contains("my_app;main;a:b 1\n"), "{text}");
         assert!(text.contains("my_app;main;work 2\n"), "{text}");
         assert!(!text.contains(";in"), "{text}");
+    }
+
+    #[test]
+    fn a_name_makes_no_line_and_no_further_frame() {
+        let mut builder = Builder::default();
+        let event = builder.event("cycles");
+        let who = Who { comm: "a\nb;c 1\r", ..MAIN };
+        let hostile = [at("f;g\n\x1b[2J\u{202e}", "/bin/a", 1), at("0x7", "/x\ny;z", 7).unknown()];
+        builder.sample(event, who, &hostile, 5);
+        assert_eq!(
+            folded(&builder.profile, &FoldedOptions::default()),
+            "a\\x0ab:c_1\\x0d;f:g\\x0a\x1b[2J\u{202e};[x\\x0ay:z] 5\n"
+        );
     }
 
     #[test]

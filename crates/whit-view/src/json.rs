@@ -2,7 +2,8 @@
 //!
 //! One object. `version` grows when a member changes its meaning or goes away; new members may
 //! appear without that. Periods, counts, nanoseconds and bytes are whole numbers; percentages and
-//! `data_loss` (0 to 1) are fractions. What is not known is `null`.
+//! `data_loss` (0 to 1) are fractions. What is not known is `null`. Names are exact, whatever characters are
+//! in them.
 //!
 //! ```text
 //! {
@@ -51,9 +52,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use whit_perfdata::ledger::{BpfLedger, Ledger, PmiLedger, ReaderLedger, StackLedger};
 use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
+use whit_types::OutsideText;
 
 use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
-use crate::stdio::write_key;
+use crate::json_strings;
+use crate::stdio::source_text;
 
 /// Version of the form; see the module's documentation.
 pub const VERSION: u32 = 1;
@@ -67,45 +70,48 @@ pub fn write_json(
     profile: &Profile,
     options: &HistsOptions,
 ) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::new(out);
-    let result = write_report(&mut serializer, profile, options);
-    result.map_err(io::Error::from)
+    json_strings::write(out, &Report { profile, options })
 }
 
-fn write_report<W: Write>(
-    serializer: &mut serde_json::Serializer<W>,
-    profile: &Profile,
-    options: &HistsOptions,
-) -> serde_json::Result<()> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("format", "whit-report")?;
-    map.serialize_entry("version", &VERSION)?;
-    map.serialize_entry("recording", &recording(profile))?;
-    let keys: Vec<_> = options.sort_keys().iter().map(|k| k.name()).collect();
-    map.serialize_entry("sort", &keys)?;
-    map.serialize_entry("events", &Events { profile, options })?;
-    map.serialize_entry("losses", &losses(&profile.losses))?;
-    map.serialize_entry("ledger", &profile.ledger.as_ref().map(ledger))?;
-    map.serialize_entry("stats", &Stats(&profile.stats))?;
-    map.serialize_entry("warnings", &profile.warnings)?;
-    map.end()
+struct Report<'a> {
+    profile: &'a Profile,
+    options: &'a HistsOptions,
+}
+
+impl Serialize for Report<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Report { profile, options } = *self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("format", "whit-report")?;
+        map.serialize_entry("version", &VERSION)?;
+        map.serialize_entry("recording", &recording(profile))?;
+        let keys: Vec<_> = options.sort_keys().iter().map(|k| k.name()).collect();
+        map.serialize_entry("sort", &keys)?;
+        map.serialize_entry("events", &Events { profile, options })?;
+        map.serialize_entry("losses", &losses(&profile.losses))?;
+        map.serialize_entry("ledger", &profile.ledger.as_ref().map(ledger))?;
+        map.serialize_entry("stats", &Stats(&profile.stats))?;
+        let warnings: Vec<_> = profile.warnings.iter().map(OutsideText::exact).collect();
+        map.serialize_entry("warnings", &warnings)?;
+        map.end()
+    }
 }
 
 fn recording(profile: &Profile) -> serde_json::Value {
     let info = &profile.recording;
     serde_json::json!({
-        "path": info.path,
+        "path": info.path.exact(),
         "size_bytes": info.size_bytes,
-        "hostname": info.hostname,
-        "os_release": info.os_release,
-        "version": info.version,
-        "arch": info.arch,
+        "hostname": info.hostname.exact(),
+        "os_release": info.os_release.exact(),
+        "version": info.version.exact(),
+        "arch": info.arch.exact(),
         "nr_cpus_online": info.nr_cpus.map(|n| n.0),
         "nr_cpus_available": info.nr_cpus.map(|n| n.1),
-        "cpu_desc": info.cpu_desc,
-        "cpuid": info.cpuid,
+        "cpu_desc": info.cpu_desc.exact(),
+        "cpuid": info.cpuid.exact(),
         "total_mem_kib": info.total_mem_kib,
-        "cmdline": info.cmdline,
+        "cmdline": info.cmdline.iter().map(OutsideText::exact).collect::<Vec<_>>(),
         "first_sample_ns": info.first_sample.map(|t| t.0),
         "last_sample_ns": info.last_sample.map(|t| t.0),
         "captured_on_s": info.captured_on_s,
@@ -265,7 +271,7 @@ impl Serialize for Event<'_> {
         let info = &profile.events[self.id.index()];
         let hists = hists::hists(profile, self.id, options);
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", &info.name)?;
+        map.serialize_entry("name", info.name.exact())?;
         map.serialize_entry("samples", &hists.total_samples)?;
         map.serialize_entry("period", &hists.total_period)?;
         map.serialize_entry("lost_samples", &info.lost_samples)?;
@@ -301,7 +307,8 @@ impl Serialize for Row<'_> {
         for &key in rows.options.sort_keys() {
             match key {
                 SortKey::Comm => {
-                    map.serialize_entry("comm", &text(profile, key, row))?;
+                    let comm = row.context.comm.map_or("", |c| profile.comms[c.index()].exact());
+                    map.serialize_entry("comm", comm)?;
                 }
                 SortKey::Pid | SortKey::Tid => {
                     map.serialize_entry("tid", &row.context.tid.map(|t| t.0))?;
@@ -316,7 +323,7 @@ impl Serialize for Row<'_> {
                     map.serialize_entry("symbol", &symbol)?;
                 }
                 SortKey::SrcLine | SortKey::SrcFile => {
-                    map.serialize_entry("source", &text(profile, key, row))?;
+                    map.serialize_entry("source", source_text(profile, key, row).exact())?;
                 }
             }
         }
@@ -337,17 +344,11 @@ struct Weight {
     percent: f64,
 }
 
-fn text(profile: &Profile, key: SortKey, row: &HistRow) -> String {
-    let mut text = String::new();
-    write_key(profile, key, row, &mut text);
-    text
-}
-
 fn dso(profile: &Profile, id: DsoId) -> serde_json::Value {
     let dso = &profile.dsos[id.index()];
     serde_json::json!({
-        "name": dso.short_name,
-        "path": dso.path,
+        "name": dso.short_name.exact(),
+        "path": dso.path.exact(),
         "build_id": dso.build_id.map(|id| id.to_string()),
     })
 }
@@ -355,7 +356,7 @@ fn dso(profile: &Profile, id: DsoId) -> serde_json::Value {
 fn symbol(profile: &Profile, id: FunctionId, row: &HistRow) -> serde_json::Value {
     let function = &profile.functions[id.index()];
     serde_json::json!({
-        "name": function.name,
+        "name": function.name.exact(),
         "known": function.known,
         "inlined": row.place.inlined,
         "kernel": row.place.kernel,
@@ -371,7 +372,7 @@ impl Serialize for Chains<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.nodes.iter().map(|node| {
             let functions = node.entries.iter().map(|e| Function {
-                name: &self.profile.functions[e.function.index()].name,
+                name: self.profile.functions[e.function.index()].name.exact(),
                 inlined: e.inlined,
             });
             Chain {

@@ -17,6 +17,7 @@ pub mod script;
 pub mod stdio;
 pub mod switches;
 
+mod json_strings;
 mod units;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod perf;
 
 use perf::Recording;
 use whit_perfdata::sample::BranchStack;
-use whit_types::{CpuId, Pid, Tid, TimestampNs};
+use whit_types::{CpuId, OutsideText, Pid, Tid, TimestampNs};
 use whit_view::script::{
     EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_frame,
     append_sample,
@@ -75,9 +75,9 @@ fn frame(text: &str) -> ScriptFrame<'_> {
     let known = symbol.rsplit_once("+0x");
     ScriptFrame {
         ip: u64::from_str_radix(ip, 16).unwrap(),
-        symbol: known.map(|k| k.0),
+        symbol: known.map(|k| OutsideText::new(k.0)),
         symbol_offset: known.map_or(0, |k| u64::from_str_radix(k.1, 16).unwrap()),
-        dso: Some(dso).filter(|d| *d != "inlined" && *d != "[unknown]"),
+        dso: Some(dso).filter(|d| *d != "inlined" && *d != "[unknown]").map(OutsideText::new),
         source: None,
         inlined: dso == "inlined",
     }
@@ -112,13 +112,13 @@ fn print(
 
 fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -> ScriptSample<'t> {
     ScriptSample {
-        comm: sample.comm,
+        comm: OutsideText::new(sample.comm),
         pid: Pid(sample.pid),
         tid: Tid(sample.tid),
         cpu: sample.cpu.map(CpuId),
         time: TimestampNs(sample.time_ns),
         period: sample.period,
-        event: sample.event,
+        event: OutsideText::new(sample.event),
         trace: None,
         flags: "",
         addr: 0,

@@ -8,6 +8,7 @@ use crate::process::SpaceId;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use whit_types::OutsideText;
 
 /// Bytes of text that one thread remembers.
 const MAX_TEXT_BYTES: usize = 64 << 20;
@@ -111,19 +112,20 @@ fn format_frames(
     out: &mut Vec<u8>,
 ) {
     let named = context.names.name(place);
-    let dso = context.prepared.dso_path(place.dso).map(|path| &**path);
+    let dso = context.prepared.dso_path(place.dso).map(|path| OutsideText::new(&**path));
     let mut format = |function, function_offset, source: &Option<(Arc<str>, u32)>, inlined| {
-        let source = source.as_ref().map(|(file, line)| (&**file, *line));
+        let source = source.as_ref().map(|(file, line)| (OutsideText::new(&**file), *line));
         let address = entry.address;
         let frame = ScriptedFrame { address, function, function_offset, dso, source, inlined };
         context.format.frame(context.event, &frame, out);
     };
     if context.in_chain {
         for inlined in named.inlined.iter().rev() {
-            format(Some(&*inlined.name), 0, &inlined.source, true);
+            format(Some(OutsideText::new(&*inlined.name)), 0, &inlined.source, true);
         }
     }
     let from_start = named.address.0.wrapping_sub(named.function_start.0);
     let offset = from_start.wrapping_add(u64::from(entry.is_return_address));
-    format(named.function.as_deref(), offset, &named.source, false);
+    let function = named.function.as_deref().map(OutsideText::new);
+    format(function, offset, &named.source, false);
 }

@@ -2,22 +2,22 @@
 
 use crate::address_map::Mapping;
 use crate::chain::{ChainEntry, ChainMaker, CodePlace, Side};
-use crate::dso_table::RecordedKind;
+use crate::dso_table::{DsoIndex, RecordedKind};
 use crate::load::Prepared;
 use crate::place_names::PlaceNames;
 use crate::process::Epoch;
 use std::sync::Arc;
-use whit_types::{Avma, FileOffset, Pid, TimestampNs};
+use whit_types::{Avma, FileOffset, OutsideText, Pid, TimestampNs};
 
 /// Code at an address.
 #[derive(Clone, Debug, Default)]
 pub struct CodeAt {
     /// Function, where known.
-    pub function: Option<Arc<str>>,
+    pub function: Option<OutsideText<Arc<str>>>,
     /// Distance from the function's start.
     pub function_offset: u64,
     /// Path of the binary; `None` where no mapping explains the address.
-    pub dso: Option<Arc<str>>,
+    pub dso: Option<OutsideText<Arc<str>>>,
 }
 
 /// Looks addresses up in the address space of a sample, at its time.
@@ -54,7 +54,7 @@ impl Lookup<'_> {
                 if found.function.is_some() { found } else { self.zeroed_data_at(address, mapping) }
             }
             RecordedKind::Unknown => {
-                CodeAt { dso: self.prepared.dso_path(mapping.dso).cloned(), ..CodeAt::default() }
+                CodeAt { dso: self.dso_path(mapping.dso), ..CodeAt::default() }
             }
             _ => self.code_at(address),
         }
@@ -62,7 +62,7 @@ impl Lookup<'_> {
 
     /// A variable that the file has no bytes of: it stands behind them in the same mapping.
     fn zeroed_data_at(&self, address: Avma, mapping: &Mapping) -> CodeAt {
-        let dso = self.prepared.dso_path(mapping.dso).cloned();
+        let dso = self.dso_path(mapping.dso);
         let unnamed = CodeAt { dso: dso.clone(), ..CodeAt::default() };
         let Some(binary) = self.prepared.binaries.get(mapping.dso) else { return unnamed };
         let size_bytes = mapping.end.0 - mapping.start.0;
@@ -72,7 +72,7 @@ impl Lookup<'_> {
         let svma = bias.to_svma(address);
         binary.symbols.resolve(svma).function.map_or(unnamed, |function| CodeAt {
             function_offset: svma.0.wrapping_sub(function.start.0),
-            function: Some(function.name),
+            function: Some(OutsideText::new(function.name)),
             dso,
         })
     }
@@ -87,9 +87,13 @@ impl Lookup<'_> {
     fn named(&self, place: CodePlace) -> CodeAt {
         let named = self.names.name(place);
         CodeAt {
-            function: named.function.clone(),
+            function: named.function.clone().map(OutsideText::new),
             function_offset: named.address.0.wrapping_sub(named.function_start.0),
-            dso: self.prepared.dso_path(place.dso).cloned(),
+            dso: self.dso_path(place.dso),
         }
+    }
+
+    fn dso_path(&self, dso: DsoIndex) -> Option<OutsideText<Arc<str>>> {
+        self.prepared.dso_path(dso).cloned().map(OutsideText::new)
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn run(
     in_turn(work.options.threads, |_| Worker::new(work), fill, take)?;
     let mut counted = |count: u64, text: &str| {
         if count > 0 {
-            summary.warnings.push(format!("{count} {text}"));
+            summary.warnings.push(format!("{count} {text}").into());
         }
     };
     counted(troubles.unreadable, describe::UNREADABLE_SAMPLES);

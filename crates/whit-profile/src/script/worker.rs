@@ -10,7 +10,7 @@ use crate::place_names::PlaceNames;
 use crate::turns;
 use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::reader::Recording;
-use whit_types::{Pid, Tid};
+use whit_types::{OutsideText, Pid, Tid};
 
 /// What all workers share.
 #[derive(Clone, Copy)]
@@ -118,7 +118,7 @@ impl Worker<'_> {
         let scripted = ScriptedSample {
             event,
             event_desc,
-            comm: comm.map_or("", |comm| comm),
+            comm: OutsideText::new(comm.map_or("", |comm| comm)),
             pid,
             tid,
             time,

@@ -108,11 +108,11 @@ pub fn load(
     };
     let (mut profile, ()) =
         crate::finish::finish_with(recording, options, prepared, sums, &stops, name);
-    profile.warnings.extend(roles.problems);
-    profile.warnings.extend(cpu_time_problem(recording, &switches, recorded));
+    profile.warnings.extend(roles.problems.into_iter().map(Into::into));
+    profile.warnings.extend(cpu_time_problem(recording, &switches, recorded).map(Into::into));
     if disordered > 0 {
         let text = crate::describe::DISORDERED_SAMPLES;
-        profile.warnings.push(format!("{disordered} {text}"));
+        profile.warnings.push(format!("{disordered} {text}").into());
     }
     Ok((profile, switches))
 }

@@ -37,7 +37,7 @@ impl Builder {
 
     pub(crate) fn comm(&mut self, name: &str) -> CommId {
         let comms = &mut self.profile.comms;
-        let index = comms.iter().position(|c| c == name).unwrap_or_else(|| {
+        let index = comms.iter().position(|c| *c == name).unwrap_or_else(|| {
             comms.push(name.into());
             comms.len() - 1
         });
@@ -81,7 +81,7 @@ impl Builder {
         let dso = self.dso(tag);
         let known = !name.starts_with("0x");
         let function = *self.functions.entry((name.clone(), dso)).or_insert_with(|| {
-            self.profile.functions.push(FunctionInfo { name, dso, known });
+            self.profile.functions.push(FunctionInfo { name: name.into(), dso, known });
             FunctionId(self.profile.functions.len() as u32 - 1)
         });
         let source = parts.next().map(|file| {

@@ -269,7 +269,7 @@ fn describe(mut profile: Profile) -> Profile {
             "sleep",
             "30",
         ]
-        .map(String::from)
+        .map(Into::into)
         .into(),
         first_sample: Some(TimestampNs(81_000_112_000)),
         last_sample: Some(TimestampNs(111_004_934_000)),

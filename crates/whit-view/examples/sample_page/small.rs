@@ -59,8 +59,8 @@ pub(crate) fn hostile() -> Profile {
     let mut profile = builder.profile;
     profile.dsos[0].path = HOSTILE[0].into();
     profile.dsos[0].short_name = HOSTILE[1].into();
-    profile.recording.path = HOSTILE[0].into();
-    profile.recording.hostname = HOSTILE[1].into();
+    profile.recording.path = (HOSTILE[0].to_owned() + HOSTILE[5]).into();
+    profile.recording.hostname = HOSTILE[5].into();
     profile.recording.cmdline = HOSTILE.iter().map(|&text| text.into()).collect();
     profile.warnings = HOSTILE.iter().map(|&text| text.into()).collect();
     profile.stats.by_type = vec![(HOSTILE[0].into(), 1)];

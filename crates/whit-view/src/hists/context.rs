@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whit_profile::model::{CommId, EventId, Profile, SampleRow, ThreadId};
-use whit_types::{CpuId, Pid, Tid};
+use whit_types::{CpuId, OutsideText, Pid, Tid};
 
 use super::options::Filters;
 use super::sort_key::SortKey;
@@ -159,7 +159,7 @@ impl SampleFilter {
     }
 }
 
-/// True where `list` is empty or has `name`.
-pub(super) fn listed(list: &[String], name: &str) -> bool {
-    list.is_empty() || list.iter().any(|l| l == name)
+/// True where `list` is empty or has `name`, exactly or as it is printed.
+pub(crate) fn listed(list: &[String], name: &OutsideText) -> bool {
+    list.is_empty() || list.iter().any(|l| name == l.as_str() || name.escaped() == l.as_str())
 }

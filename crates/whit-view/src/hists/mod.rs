@@ -32,6 +32,7 @@ mod tests;
 pub use build::hists;
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use context::Context;
+pub(crate) use context::listed;
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
     HistsOptions,

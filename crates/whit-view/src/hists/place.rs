@@ -133,7 +133,7 @@ fn first_dso_of_name(profile: &Profile) -> Vec<DsoId> {
     let mut first = FxHashMap::default();
     let ids = profile.dsos.iter().enumerate().map(|(i, dso)| {
         let id = DsoId(i as u32);
-        *first.entry(dso.short_name.as_str()).or_insert(id)
+        *first.entry(dso.short_name.exact()).or_insert(id)
     });
     ids.collect()
 }

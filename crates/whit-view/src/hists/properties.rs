@@ -148,8 +148,8 @@ proptest! {
         let hists = hists(&profile, EventId(0), &options);
         let mut expected = children_by_definition(&samples, inline);
         for row in &hists.rows {
-            let comm = profile.comms[row.context.comm.unwrap().index()].clone();
-            let name = profile.functions[row.place.function.unwrap().index()].name.clone();
+            let comm = profile.comms[row.context.comm.unwrap().index()].exact().to_owned();
+            let name = profile.functions[row.place.function.unwrap().index()].name.exact().to_owned();
             let weight = expected.remove(&(comm, name, row.place.inlined));
             prop_assert_eq!(weight, Some(row.children_period));
         }
@@ -165,7 +165,7 @@ proptest! {
         let profile = profile(&samples);
         let hists = hists(&profile, EventId(0), &HistsOptions::default());
         let name = |r: &HistRow| &profile.functions[r.place.function.unwrap().index()].name;
-        let roots = hists.rows.iter().filter(|r| name(r).starts_with("root"));
+        let roots = hists.rows.iter().filter(|r| name(r).exact().starts_with("root"));
         let sum: u64 = roots.map(|r| r.children_period).sum();
         prop_assert_eq!(sum, hists.total_period);
     }

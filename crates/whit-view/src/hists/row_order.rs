@@ -56,7 +56,7 @@ impl RowOrder<'_> {
 }
 
 fn comm<'p>(profile: &'p Profile, row: &HistRow) -> &'p str {
-    row.context.comm.map_or("", |c| &profile.comms[c.index()])
+    row.context.comm.map_or("", |c| profile.comms[c.index()].exact())
 }
 
 fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
@@ -75,7 +75,7 @@ fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering
 fn dso<'p>(profile: &'p Profile, row: &HistRow) -> (bool, &'p str) {
     row.place.dso.map_or((true, ""), |d| {
         let dso = &profile.dsos[d.index()];
-        (dso.kind == DsoKind::Unknown, dso.short_name.as_str())
+        (dso.kind == DsoKind::Unknown, dso.short_name.exact())
     })
 }
 
@@ -84,16 +84,16 @@ fn symbol<'p>(profile: &'p Profile, row: &HistRow) -> (bool, usize, &'p str) {
     row.place.function.map_or((true, 0, ""), |f| {
         let function = &profile.functions[f.index()];
         // Hexadecimal numbers of one length order as their text does.
-        let length = if function.known { 0 } else { function.name.len() };
-        (!function.known, length, function.name.as_str())
+        let length = if function.known { 0 } else { function.name.exact().len() };
+        (!function.known, length, function.name.exact())
     })
 }
 
 fn source<'p>(profile: &'p Profile, row: &HistRow) -> (&'p str, u64) {
     match row.place.source {
-        SourceKey::Line(file, line) => (&profile.files[file.index()], u64::from(line)),
-        SourceKey::File(file) => (&profile.files[file.index()], 0),
-        SourceKey::Function(f) => (&profile.functions[f.index()].name, 0),
+        SourceKey::Line(file, line) => (profile.files[file.index()].exact(), u64::from(line)),
+        SourceKey::File(file) => (profile.files[file.index()].exact(), 0),
+        SourceKey::Function(f) => (profile.functions[f.index()].name.exact(), 0),
         SourceKey::Address(_, address) => ("", address.0),
         SourceKey::Unused | SourceKey::NoFile => ("", 0),
     }

@@ -16,11 +16,11 @@ fn user(name: &str, address: u64) -> At {
 fn lines(profile: &Profile, hists: &Hists) -> Vec<String> {
     let line = |r: &HistRow| {
         let mut words = vec![format!("{}/{}", r.self_period, r.children_period)];
-        words.extend(r.context.comm.map(|c| profile.comms[c.index()].clone()));
+        words.extend(r.context.comm.map(|c| profile.comms[c.index()].to_string()));
         words.extend(r.context.tid.map(|t| t.0.to_string()));
         words.extend(r.context.cpu.map(|c| format!("cpu{}", c.0)));
-        words.extend(r.place.dso.map(|d| profile.dsos[d.index()].short_name.clone()));
-        let function = r.place.function.map(|f| profile.functions[f.index()].name.clone());
+        words.extend(r.place.dso.map(|d| profile.dsos[d.index()].short_name.to_string()));
+        let function = r.place.function.map(|f| profile.functions[f.index()].name.to_string());
         words.extend(function.map(|f| if r.place.inlined { f + " (inlined)" } else { f }));
         words.join(" ")
     };
@@ -124,6 +124,18 @@ fn filters_take_rows_and_leave_percentages() {
     // No key names the function: samples are taken by their own.
     assert_eq!(filtered(&[], &[], &["leaf"], "comm"), ["40/40 worker"]);
     assert_eq!(filtered(&["nobody"], &[], &[], "sym"), [""; 0]);
+}
+
+#[test]
+fn a_filter_takes_a_name_exactly_and_as_it_is_printed() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    builder.sample(event, Who { comm: "a\x1bb", ..MAIN }, &[user("main", 1)], 10);
+    for name in ["a\x1bb", "a\\x1bb"] {
+        let filters = Filters { comms: vec![name.to_owned()], ..Filters::default() };
+        let hists = hists(&builder.profile, event, &HistsOptions { filters, ..by("comm") });
+        assert_eq!(hists.rows.len(), 1, "{name:?}");
+    }
 }
 
 #[test]

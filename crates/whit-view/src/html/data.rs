@@ -6,12 +6,13 @@ use std::io::Write;
 use serde::Serialize;
 use whit_perfdata::ledger::{Ledger, PmiMeasurement};
 use whit_profile::model::{Profile, RecordingInfo};
+use whit_types::OutsideText;
 
-use super::escape::ScriptJson;
 use super::merge::NO_NODE;
 use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
+use crate::json_strings;
 
 /// Version of the block's layout.
 const LAYOUT: u32 = 1;
@@ -67,7 +68,7 @@ struct Recording<'a> {
     cpu_desc: &'a str,
     cpuid: &'a str,
     total_mem_kib: Option<u64>,
-    cmdline: &'a [String],
+    cmdline: Vec<&'a str>,
     /// From the first to the last sample; time stamps themselves do not fit a double.
     span_ns: Option<u64>,
     captured_on_s: Option<u64>,
@@ -191,10 +192,7 @@ pub(super) fn write(
     title: &str,
     out: &mut dyn Write,
 ) -> Result<(), HtmlError> {
-    let page = page(profile, tables, more, title);
-    let mut escape = ScriptJson::new(out);
-    serde_json::to_writer(&mut escape, &page)?;
-    Ok(escape.finish()?)
+    Ok(json_strings::write_for_script(out, &page(profile, tables, more, title))?)
 }
 
 fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a str) -> Page<'a> {
@@ -219,7 +217,7 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a
         losses: losses(profile),
         ledger: profile.ledger.as_ref().map(ledger_line),
         records: &profile.stats.by_type,
-        warnings: profile.warnings.iter().take(MAX_WARNINGS).map(|w| bounded_name(w)).collect(),
+        warnings: profile.warnings.iter().take(MAX_WARNINGS).map(bounded_name).collect(),
         warnings_left_off: profile.warnings.len().saturating_sub(MAX_WARNINGS),
         bounds: Bounds {
             nodes_before: summary.nodes_before,
@@ -232,18 +230,18 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a
 
 fn recording(info: &RecordingInfo) -> Recording<'_> {
     Recording {
-        path: &info.path,
+        path: info.path.exact(),
         size_bytes: info.size_bytes,
-        hostname: &info.hostname,
-        os_release: &info.os_release,
-        version: &info.version,
-        arch: &info.arch,
+        hostname: info.hostname.exact(),
+        os_release: info.os_release.exact(),
+        version: info.version.exact(),
+        arch: info.arch.exact(),
         cpus_online: info.nr_cpus.map(|(online, _)| online),
         cpus_available: info.nr_cpus.map(|(_, available)| available),
-        cpu_desc: &info.cpu_desc,
-        cpuid: &info.cpuid,
+        cpu_desc: info.cpu_desc.exact(),
+        cpuid: info.cpuid.exact(),
         total_mem_kib: info.total_mem_kib,
-        cmdline: &info.cmdline,
+        cmdline: info.cmdline.iter().map(OutsideText::exact).collect(),
         span_ns: info.first_sample.zip(info.last_sample).map(|(first, last)| last.since(first)),
         captured_on_s: info.captured_on_s,
         has_callchains: info.has_callchains,
@@ -252,7 +250,7 @@ fn recording(info: &RecordingInfo) -> Recording<'_> {
 
 fn events(profile: &Profile) -> Vec<Event<'_>> {
     let event = |e: &'_ whit_profile::model::EventInfo| (e.samples, e.period, e.lost_samples);
-    let named = profile.events.iter().map(|e| (e.name.as_str(), event(e)));
+    let named = profile.events.iter().map(|e| (e.name.exact(), event(e)));
     named
         .map(|(name, (samples, period, lost_samples))| Event {
             name,

@@ -9,6 +9,8 @@
 //! - No name out of the recording can become markup or script: all of it stands inside one JSON
 //!   block in which `<`, `>` and `&` are escaped, the page's script only ever writes text nodes,
 //!   and its content security policy admits the page's own script by hash alone.
+//! - No name can hide characters or turn the direction of the text around it: the script escapes every text
+//!   of the data block where it decodes it, as text faces do.
 //! - The sums of samples and periods per event equal those of the profile, whatever was folded.
 //! - Everything embedded is bounded ([`HtmlOptions`]); what a bound took is said on the page.
 
@@ -94,9 +96,6 @@ pub enum HtmlError {
     /// The output refused bytes.
     #[error("writing the HTML page: {0}")]
     Write(#[from] io::Error),
-    /// The data could not be turned into JSON.
-    #[error("encoding the profile for the HTML page: {0}")]
-    Encode(#[from] serde_json::Error),
     /// A table of the profile points outside of another one.
     #[error(
         "the profile contradicts itself: {table}[{index}] refers to {target} {value}, of which \
@@ -156,6 +155,7 @@ pub fn write_html_with_switches(
 }
 
 fn page_title(profile: &Profile, options: &HtmlOptions) -> String {
-    let title = [&options.title, &profile.recording.path].into_iter().find(|t| !t.is_empty());
-    tables::bounded_name(title.map_or("profile", |t| t.as_str())).into_owned()
+    let title = [&options.title, profile.recording.path.exact(), "profile"];
+    let title = title.into_iter().find(|title| !title.is_empty()).unwrap_or_default();
+    tables::bounded_name(&title.into()).into_owned()
 }

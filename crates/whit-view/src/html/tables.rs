@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use whit_profile::model::{DsoKind, Profile};
+use whit_types::OutsideText;
 
 use super::fold::{Bounds, fold};
 use super::merge::{
@@ -85,8 +86,10 @@ impl Tables<'_> {
     }
 }
 
-/// `name`, cut at a character's end where it is longer than [`MAX_NAME_BYTES`].
-pub(super) fn bounded_name(name: &str) -> Cow<'_, str> {
+/// The exact name, cut at a character's end where it is longer than [`MAX_NAME_BYTES`]. The page's
+/// script escapes it where it decodes the data.
+pub(super) fn bounded_name(name: &OutsideText) -> Cow<'_, str> {
+    let name = name.exact();
     if name.len() <= MAX_NAME_BYTES {
         return Cow::Borrowed(name);
     }
@@ -107,7 +110,7 @@ pub(super) fn build<'a>(profile: &'a Profile, options: &HtmlOptions) -> Tables<'
     let bounds = Bounds { max_nodes: options.max_nodes, max_rows: options.max_rows };
     let (merged, fold_threshold) = fold(merged, bounds);
     let mut tables = Tables {
-        comms: profile.comms.iter().map(|c| bounded_name(c)).collect(),
+        comms: profile.comms.iter().map(bounded_name).collect(),
         threads: Vec::new(),
         dsos: Vec::new(),
         functions: Vec::new(),

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use serde_json::Value;
 use whit_perfdata::ledger::{Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
-use whit_types::{CpuId, Pid, Svma, Tid, TimestampNs};
+use whit_types::{CpuId, Pid, Svma, Tid, TimestampNs, is_escaped};
 
 use super::columns::decode;
 use super::*;
 
-const HOSTILE: &str = "</script><img src=x onerror=alert(1)><!--\u{2028}";
+const HOSTILE: &str = "</script><img src=x onerror=alert(1)><!--\u{2028}\x1b[2J\u{9b}\u{202e}";
 
 fn page(profile: &Profile, options: &HtmlOptions) -> (String, PageSummary) {
     let mut out = Vec::new();
@@ -45,16 +45,23 @@ fn stacks_of_profile(p: &Profile) -> BTreeMap<StackKey, (u64, u64)> {
         while node != NodeId::NONE {
             let frame = &p.frames[p.nodes[node.index()].frame.index()];
             let function = &p.functions[frame.function.index()];
-            let source = frame.source.map(|(f, line)| format!("{}:{line}", p.files[f.index()]));
-            let dso = p.dsos[function.dso.index()].path.clone();
+            let source =
+                frame.source.map(|(f, line)| format!("{}:{line}", p.files[f.index()].exact()));
+            let dso = p.dsos[function.dso.index()].path.exact().to_owned();
             let source = source.unwrap_or_default();
-            stack.push((function.name.clone(), dso, source, frame.inlined, frame.kernel));
+            stack.push((
+                function.name.exact().to_owned(),
+                dso,
+                source,
+                frame.inlined,
+                frame.kernel,
+            ));
             node = p.nodes[node.index()].parent;
         }
         stack.reverse();
         let thread = &p.threads[row.thread.index()];
-        let event = p.events[row.event.index()].name.clone();
-        let comm = p.comms[row.comm.index()].clone();
+        let event = p.events[row.event.index()].name.exact().to_owned();
+        let comm = p.comms[row.comm.index()].exact().to_owned();
         let sum = stacks.entry((event, thread.pid.0, thread.tid.0, comm, stack)).or_insert((0, 0));
         *sum = (sum.0 + row.samples, sum.1 + row.period);
     }
@@ -141,7 +148,7 @@ fn profile_of(seeds: &[(u32, u64, u64)]) -> Profile {
             .collect(),
         dsos: vec![dso(DsoKind::Elf, "/bin/a"), dso(DsoKind::Kernel, "[kernel.kallsyms]")],
         functions: (0..12)
-            .map(|i| FunctionInfo { name: name(i), dso: DsoId(i % 2), known: true })
+            .map(|i| FunctionInfo { name: name(i).into(), dso: DsoId(i % 2), known: true })
             .collect(),
         files: vec!["a.cc".into(), HOSTILE.into()],
         frames: (0..24)
@@ -178,14 +185,16 @@ fn hostile_names_stay_text() {
     profile.warnings = vec![HOSTILE.into()];
     let (page, _) = page(&profile, &HtmlOptions::default());
     assert!(
-        !page.contains("<img") && !page.contains("alert(1)><!--") && !page.contains('\u{2028}')
+        !page.contains("<img")
+            && !page.contains("alert(1)><!--")
+            && !page.contains(|c| is_escaped(c) && c != '\n')
     );
     assert_eq!(page.matches("</script>").count(), 2, "the page's own two blocks");
     let data = data(&page);
     assert_eq!(data["warnings"][0], HOSTILE);
     assert_eq!(data["recording"]["cmdline"][0], HOSTILE);
     assert_eq!(data["functions"]["names"][0], HOSTILE);
-    let escaped = "<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;!--";
+    let escaped = "<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;!--\\u{2028}\\x1b[2J\\u{9b}\\u{202e}";
     assert!(page.contains(escaped), "the title is escaped as HTML");
 }
 
@@ -225,7 +234,7 @@ fn recording_losses_and_ledger_are_embedded() {
             ..Ledger::default()
         }),
         stats: RecordStats { by_type: vec![("SAMPLE".into(), 5)], ..RecordStats::default() },
-        warnings: (0..MAX_WARNINGS + 2).map(|i| format!("w{i}")).collect(),
+        warnings: (0..MAX_WARNINGS + 2).map(|i| format!("w{i}").into()).collect(),
         ..Profile::default()
     };
     let (page, _) = page(&profile, &HtmlOptions::default());
@@ -281,7 +290,7 @@ fn too_many_threads_become_one_at_the_end() {
 #[test]
 fn long_names_are_cut_at_a_character() {
     let mut profile = profile_of(&[(1, 1, 1)]);
-    profile.functions.iter_mut().for_each(|f| f.name = "é".repeat(MAX_NAME_BYTES));
+    profile.functions.iter_mut().for_each(|f| f.name = "é".repeat(MAX_NAME_BYTES).into());
     let (page, _) = page(&profile, &HtmlOptions::default());
     let name = text(&data(&page)["functions"]["names"][0]);
     assert_eq!(name.len(), MAX_NAME_BYTES + "…".len());

@@ -6,6 +6,7 @@ use std::hash::Hash;
 use serde::Serialize;
 use whit_profile::model::{NodeId, Profile, ThreadId};
 use whit_profile::switches::{Stretch, Switches, Trust, Waker};
+use whit_types::OutsideText;
 
 use super::columns;
 use super::tables::bounded_name;
@@ -176,6 +177,7 @@ fn reason_text(stacks: Stacks<'_>, node: NodeId) -> String {
     let frames = stacks.frames(node);
     let names: Vec<_> =
         frames.iter().take(MAX_REASON_FRAMES).map(|f| f.name(stacks.profile())).collect();
+    let names: Vec<_> = names.iter().map(OutsideText::exact).collect();
     let more = if frames.len() > MAX_REASON_FRAMES { " ← …" } else { "" };
-    bounded_name(&format!("{}{more}", names.join(" ← "))).into_owned()
+    bounded_name(&format!("{}{more}", names.join(" ← ")).into()).into_owned()
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::trace::{TraceContext, TraceFormat};
 use whit_perfdata::sample::{BranchStack, Registers};
-use whit_types::{Arch, Avma, CpuId, Pid, Tid, TimestampNs};
+use whit_types::{Arch, Avma, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
 /// A code or data location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,13 +13,13 @@ pub struct ScriptFrame<'a> {
     /// the binary (perf 6.0 to 6.3, for frames of call chains).
     pub ip: u64,
     /// Function or variable, where known.
-    pub symbol: Option<&'a str>,
+    pub symbol: Option<OutsideText<&'a str>>,
     /// Distance of the address from the symbol's start.
     pub symbol_offset: u64,
     /// Path of the binary, or a bracketed name; `None` prints `[unknown]`.
-    pub dso: Option<&'a str>,
+    pub dso: Option<OutsideText<&'a str>>,
     /// Source file and line, where known. Only the file's name is printed, not its folder.
-    pub source: Option<(&'a str, u32)>,
+    pub source: Option<(OutsideText<&'a str>, u32)>,
     /// True where the function was inlined into that of the next frame.
     pub inlined: bool,
 }
@@ -42,7 +42,7 @@ pub struct TraceRecord<'a> {
 #[derive(Clone, Copy)]
 pub struct ScriptSample<'a> {
     /// Command name at the time of the sample.
-    pub comm: &'a str,
+    pub comm: OutsideText<&'a str>,
     /// Process.
     pub pid: Pid,
     /// Thread.
@@ -54,7 +54,7 @@ pub struct ScriptSample<'a> {
     /// Period.
     pub period: u64,
     /// Event name.
-    pub event: &'a str,
+    pub event: OutsideText<&'a str>,
     /// A tracepoint's record, where its format is known.
     pub trace: Option<TraceRecord<'a>>,
     /// Flags of a synthesized branch, in text.

@@ -6,6 +6,7 @@ use super::branches::append_branches;
 use super::fields::Fields;
 use super::registers::append_registers;
 use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
+use whit_types::{OutsideText, escape_appended};
 
 /// Digits of a decimal `u64`, at most.
 const MAX_DECIMAL: usize = 20;
@@ -17,7 +18,7 @@ const MAX_HEX: usize = 16;
 pub struct Layout {
     /// What to print.
     pub fields: Fields,
-    /// Width of the event's name: that of the longest of the recording.
+    /// Width of the event's name: that of the longest of the recording, as they are printed.
     pub event_width: usize,
     /// Print time stamps to the nanosecond.
     pub nanoseconds: bool,
@@ -34,7 +35,7 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
         out.push(b' ');
     }
     if fields.has(Fields::EVENT) {
-        right(out, sample.event, layout.event_width);
+        right(out, &sample.event.escaped(), layout.event_width);
         out.extend_from_slice(b": ");
     }
     if fields.has(Fields::FLAGS) {
@@ -45,7 +46,10 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
     if fields.has(Fields::TRACE)
         && let Some(TraceRecord { format, raw, context }) = sample.trace
     {
+        let start = out.len();
         format.append(raw, &context, out);
+        // Strings of the record, and the format itself.
+        escape_appended(out, start);
     }
     if fields.has(Fields::ADDR) {
         hex(out, sample.addr, 16);
@@ -95,7 +99,7 @@ fn append_start(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
     let fields = layout.fields;
     if fields.has(Fields::COMM) {
         let width = if fields.has(Fields::IP) && layout.has_callchain { 0 } else { 16 };
-        right(out, sample.comm, width);
+        right(out, &sample.comm.escaped(), width);
         out.push(b' ');
     }
     if fields.has(Fields::PID) {
@@ -165,7 +169,7 @@ pub(super) fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: 
         out.extend_from_slice(b"[unknown]");
         return;
     };
-    out.extend_from_slice(symbol.as_bytes());
+    symbol.append_to(out);
     if fields.has(Fields::SYMOFF) {
         out.extend_from_slice(b"+0x");
         hex(out, frame.symbol_offset, 0);
@@ -175,7 +179,7 @@ pub(super) fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: 
 pub(super) fn append_dso(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
     if fields.has(Fields::DSO) {
         out.extend_from_slice(b" (");
-        out.extend_from_slice(frame.dso.unwrap_or("[unknown]").as_bytes());
+        frame.dso.unwrap_or(OutsideText::new("[unknown]")).append_to(out);
         out.push(b')');
     }
 }
@@ -188,23 +192,19 @@ fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
     match (frame.source, frame.dso) {
         (Some((file, line)), _) => {
             out.extend_from_slice(b"\n  ");
-            out.extend_from_slice(base_name(file).as_bytes());
+            file.base_name().append_to(out);
             out.push(b':');
             decimal(out, u64::from(line), 0);
         }
         (None, Some(dso)) => {
             out.extend_from_slice(b"\n  ");
-            out.extend_from_slice(base_name(dso).as_bytes());
+            dso.base_name().append_to(out);
             out.push(b'[');
             hex(out, frame.ip, 0);
             out.push(b']');
         }
         (None, None) => {}
     }
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn pad(out: &mut Vec<u8>, count: usize) {
@@ -277,18 +277,23 @@ mod tests {
 
     const FRAME: ScriptFrame<'static> = ScriptFrame {
         ip: 0x55aa,
-        symbol: Some("leaf"),
+        symbol: Some(OutsideText::new("leaf")),
         symbol_offset: 0x2b,
-        dso: Some("/bin/app"),
-        source: Some(("src/app.c", 7)),
+        dso: Some(OutsideText::new("/bin/app")),
+        source: Some((OutsideText::new("src/app.c"), 7)),
         inlined: false,
     };
     const UNKNOWN: ScriptFrame<'static> =
         ScriptFrame { symbol: None, dso: None, source: None, ..FRAME };
     const CHAIN: [ScriptFrame<'static>; 4] = [
-        ScriptFrame { symbol: Some("inner"), source: Some(("app.c", 3)), inlined: true, ..FRAME },
+        ScriptFrame {
+            symbol: Some(OutsideText::new("inner")),
+            source: Some((OutsideText::new("app.c"), 3)),
+            inlined: true,
+            ..FRAME
+        },
         FRAME,
-        ScriptFrame { source: None, symbol: Some("main"), ..FRAME },
+        ScriptFrame { source: None, symbol: Some(OutsideText::new("main")), ..FRAME },
         UNKNOWN,
     ];
 
@@ -300,13 +305,13 @@ mod tests {
 
     fn sample() -> ScriptSample<'static> {
         ScriptSample {
-            comm: "app",
+            comm: OutsideText::new("app"),
             pid: Pid(7),
             tid: Tid(-1),
             cpu: Some(CpuId(1)),
             time: TimestampNs(943_886_252_999),
             period: 250_000,
-            event: "page-faults",
+            event: OutsideText::new("page-faults"),
             trace: None,
             flags: "call",
             addr: 0x1234,

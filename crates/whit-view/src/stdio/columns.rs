@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use whit_profile::model::Profile;
+use whit_types::OutsideText;
 
 use super::StdioOptions;
 use crate::hists::{HistRow, Hists, SortKey, SourceKey};
@@ -180,9 +181,9 @@ impl Widths<'_> {
 }
 
 /// Appends the text of one sort key.
-pub(crate) fn write_key(profile: &Profile, key: SortKey, row: &HistRow, out: &mut String) {
+fn write_key(profile: &Profile, key: SortKey, row: &HistRow, out: &mut String) {
     let comm = |id: Option<whit_profile::model::CommId>| {
-        id.map_or("", |c| profile.comms[c.index()].as_str())
+        id.map_or(OutsideText::new(""), |c| profile.comms[c.index()].borrowed())
     };
     // Writing to a String cannot fail.
     let _ = match key {
@@ -207,7 +208,7 @@ pub(crate) fn write_key(profile: &Profile, key: SortKey, row: &HistRow, out: &mu
             write_symbol(profile, row, out);
             Ok(())
         }
-        SortKey::SrcLine | SortKey::SrcFile => write_source(profile, key, row, out),
+        SortKey::SrcLine | SortKey::SrcFile => write!(out, "{}", source_text(profile, key, row)),
     };
 }
 
@@ -221,33 +222,29 @@ fn write_symbol(profile: &Profile, row: &HistRow, out: &mut String) {
         Some(address) => {
             let _ = write!(out, "{address:#0width$x}", width = ADDRESS_DIGITS + 2);
         }
-        None => out.push_str(&function.name),
+        None => out.push_str(&function.name.escaped()),
     }
     if row.place.inlined {
         out.push_str(" (inlined)");
     }
 }
 
-fn write_source(
-    profile: &Profile,
-    key: SortKey,
-    row: &HistRow,
-    out: &mut String,
-) -> std::fmt::Result {
-    let base = |file: whit_profile::model::FileId| {
-        let path = profile.files[file.index()].as_str();
-        path.rsplit('/').next().unwrap_or(path)
-    };
+/// Source file or line, or what stands for it.
+pub(crate) fn source_text(profile: &Profile, key: SortKey, row: &HistRow) -> OutsideText {
+    let base = |file: whit_profile::model::FileId| profile.files[file.index()].base_name();
     match row.place.source {
         SourceKey::Line(file, line) if key == SortKey::SrcLine => {
-            write!(out, "{}:{line}", base(file))
+            format!("{}:{line}", base(file).exact()).into()
         }
-        SourceKey::Line(file, _) | SourceKey::File(file) => write!(out, "{}", base(file)),
-        SourceKey::Function(_) | SourceKey::Address(..) if key == SortKey::SrcFile => Ok(()),
-        SourceKey::Function(f) => write!(out, "{}", profile.functions[f.index()].name),
+        SourceKey::Line(file, _) | SourceKey::File(file) => base(file).exact().into(),
+        SourceKey::Function(_) | SourceKey::Address(..) if key == SortKey::SrcFile => {
+            OutsideText::default()
+        }
+        SourceKey::Function(f) => profile.functions[f.index()].name.clone(),
         SourceKey::Address(dso, address) => {
-            write!(out, "{}[{address:x}]", profile.dsos[dso.index()].short_name)
+            let dso = profile.dsos[dso.index()].short_name.exact();
+            format!("{dso}[{address:x}]").into()
         }
-        SourceKey::Unused | SourceKey::NoFile => Ok(()),
+        SourceKey::Unused | SourceKey::NoFile => OutsideText::default(),
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use whit_profile::model::{Profile, RecordingInfo};
-use whit_types::TimestampNs;
+use whit_types::{OutsideText, TimestampNs};
 
 use crate::units;
 
@@ -20,7 +20,8 @@ pub fn write_header(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     writeln!(out, "# file : {} ({})", info.path, units::bytes(info.size_bytes))?;
     write_machine(out, info)?;
     if !info.cmdline.is_empty() {
-        writeln!(out, "# cmdline : {}", info.cmdline.join(" "))?;
+        let words: Vec<_> = info.cmdline.iter().map(OutsideText::escaped).collect();
+        writeln!(out, "# cmdline : {}", words.join(" "))?;
     }
     for event in &profile.events {
         writeln!(out, "# event : name = {}", event.name)?;
@@ -35,9 +36,9 @@ pub fn write_header(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
 
 fn write_machine(out: &mut impl Write, info: &RecordingInfo) -> io::Result<()> {
     let cpus = |which: fn((u32, u32)) -> u32| {
-        info.nr_cpus.map(|n| which(n).to_string()).unwrap_or_default()
+        OutsideText::from(info.nr_cpus.map(|n| which(n).to_string()).unwrap_or_default())
     };
-    let memory = info.total_mem_kib.map(|kib| format!("{kib} kB")).unwrap_or_default();
+    let memory = info.total_mem_kib.map(|kib| format!("{kib} kB").into()).unwrap_or_default();
     let (online, available) = (cpus(|n| n.0), cpus(|n| n.1));
     let lines = [
         ("hostname", &info.hostname),

@@ -16,7 +16,7 @@ mod tests;
 mod tree;
 
 pub use colour::Colour;
-pub(crate) use columns::write_key;
+pub(crate) use columns::source_text;
 pub use header::write_header;
 pub use ledger::write_ledger;
 pub use loss::{ledger_line, loss_line};
@@ -25,6 +25,7 @@ pub use stats::write_stats;
 use std::io::{self, Write};
 
 use whit_profile::model::{EventId, FunctionInfo, Profile};
+use whit_types::OutsideText;
 
 use crate::hists::{self, HistsOptions, SortKey};
 use crate::units;
@@ -108,7 +109,7 @@ fn write_preamble(
     writeln!(out, "{hint}\n#")?;
     for (key, value) in options.single_filters() {
         if options.elided_keys().contains(&key) {
-            writeln!(out, "# {}: {value}", key.name())?;
+            writeln!(out, "# {}: {}", key.name(), OutsideText::new(value))?;
         }
     }
     writeln!(out, "#\n# Total Lost Samples: {}", profile.losses.lost_samples)?;
@@ -190,6 +191,7 @@ fn symbol_address(function: &FunctionInfo) -> Option<u64> {
     if function.known {
         return None;
     }
-    let digits = function.name.strip_prefix("0x").unwrap_or(&function.name);
+    let name = function.name.exact();
+    let digits = name.strip_prefix("0x").unwrap_or(name);
     u64::from_str_radix(digits, 16).ok()
 }

@@ -194,7 +194,7 @@ fn losses_stand_beside_every_event() {
     profile.losses = losses();
     profile.ledger = Some(ledger());
     profile.events[0].lost_samples = 3;
-    profile.warnings = (0..25).map(|i| format!("cannot find /lib/lib{i}.so")).collect();
+    profile.warnings = (0..25).map(|i| format!("cannot find /lib/lib{i}.so").into()).collect();
     let text = report(&profile, &with(chains("none")));
     assert_eq!(text.matches("# Lost: 40 records in 2 chunks").count(), 2);
     insta::assert_snapshot!(text);

@@ -128,7 +128,7 @@ impl TreeStyle<'_> {
             Some(address) => {
                 let _ = write!(out, "{address:#x}");
             }
-            None => out.push_str(&function.name),
+            None => out.push_str(&function.name.escaped()),
         }
         if entry.inlined {
             out.push_str(" (inlined)");

@@ -5,9 +5,9 @@ use super::stacks::{Place, Stacks};
 use super::tree::weight;
 use crate::hists::{SortKey, UnknownSortKey};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::fmt::Write as _;
 use whit_profile::model::{Profile, ThreadId};
 use whit_profile::switches::{SwitchSums, Switches};
+use whit_types::OutsideText;
 
 /// A key that does not make sense here.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -66,15 +66,15 @@ impl FlatSort {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct FlatKey {
     /// Command name.
-    pub comm: Option<String>,
+    pub comm: Option<OutsideText>,
     /// Thread, and its last command name.
-    pub tid: Option<(i32, String)>,
+    pub tid: Option<(i32, OutsideText)>,
     /// Process.
     pub tgid: Option<i32>,
     /// Binary.
-    pub dso: Option<String>,
+    pub dso: Option<OutsideText>,
     /// Function.
-    pub symbol: Option<String>,
+    pub symbol: Option<OutsideText>,
 }
 
 /// A row.
@@ -166,7 +166,7 @@ fn flat_key(
                 flat.tid = Some((info.tid.0, profile.comms[info.comm.index()].clone()));
             }
             SortKey::Tgid => flat.tgid = Some(info.pid.0),
-            SortKey::Dso => flat.dso = Some(place.dso(profile).to_owned()),
+            SortKey::Dso => flat.dso = Some(place.dso(profile)),
             SortKey::Symbol => flat.symbol = Some(place.name(profile)),
             SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => {}
         }
@@ -177,19 +177,17 @@ fn flat_key(
 impl FlatKey {
     /// The text of one key.
     pub(super) fn cell(&self, key: SortKey) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = match key {
-            SortKey::Comm => write!(text, "{}", self.comm.as_deref().unwrap_or_default()),
+        let shown = |name: &Option<OutsideText>| name.iter().map(ToString::to_string).collect();
+        match key {
+            SortKey::Comm => shown(&self.comm),
             SortKey::Pid | SortKey::Tid => match &self.tid {
-                Some((tid, comm)) => write!(text, "{tid:>7}:{comm}"),
-                None => Ok(()),
+                Some((tid, comm)) => format!("{tid:>7}:{comm}"),
+                None => String::new(),
             },
-            SortKey::Tgid => write!(text, "{:>7}", self.tgid.unwrap_or(-1)),
-            SortKey::Dso => write!(text, "{}", self.dso.as_deref().unwrap_or_default()),
-            SortKey::Symbol => write!(text, "{}", self.symbol.as_deref().unwrap_or_default()),
-            SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => Ok(()),
-        };
-        text
+            SortKey::Tgid => format!("{:>7}", self.tgid.unwrap_or(-1)),
+            SortKey::Dso => shown(&self.dso),
+            SortKey::Symbol => shown(&self.symbol),
+            SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => String::new(),
+        }
     }
 }

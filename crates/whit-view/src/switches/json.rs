@@ -39,9 +39,11 @@ use serde_json::{Value, json};
 use super::SwitchViewOptions;
 use super::stacks::{Place, Stacks};
 use super::waits;
+use crate::json_strings;
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchSums, Switches, Trust, Wait, WaitKind};
+use whit_types::OutsideText;
 
 /// Version of the form; see the module's documentation.
 pub const VERSION: u32 = 1;
@@ -57,7 +59,7 @@ pub fn write_json(
     options: &SwitchViewOptions,
 ) -> io::Result<()> {
     let stacks = Stacks::new(profile, &options.filters, options.inline);
-    serde_json::to_writer(out, &document(stacks, switches, options)).map_err(io::Error::from)
+    json_strings::write(out, &document(stacks, switches, options))
 }
 
 fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions) -> Value {
@@ -72,7 +74,7 @@ fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions
         numbers.insert(index, rows.len());
         rows.push(json!({
             "thread": row.thread.0,
-            "comm": profile.comms[row.comm.index()],
+            "comm": profile.comms[row.comm.index()].exact(),
             "stack": functions.stack(&frames),
             "sums": sums(&row.sums),
         }));
@@ -97,7 +99,7 @@ fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions
         .collect();
     let thread = |(info, sum): (&whit_profile::model::ThreadInfo, &SwitchSums)| {
         json!({
-            "pid": info.pid.0, "tid": info.tid.0, "comm": profile.comms[info.comm.index()],
+            "pid": info.pid.0, "tid": info.tid.0, "comm": profile.comms[info.comm.index()].exact(),
             "sums": sums(sum),
         })
     };
@@ -122,7 +124,7 @@ fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions
         },
         "loss_windows_ns":
             switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect::<Vec<_>>(),
-        "warnings": profile.warnings,
+        "warnings": profile.warnings.iter().map(OutsideText::exact).collect::<Vec<_>>(),
     })
 }
 
@@ -133,7 +135,7 @@ fn sources(profile: &Profile, switches: &Switches) -> Value {
         "sched_switch": sources.tracepoint,
         "stacks": sources.stacks,
         "wakeups": sources.wakeups,
-        "samples": sources.samples.map(|event| &profile.events[event.index()].name),
+        "samples": sources.samples.map(|event| profile.events[event.index()].name.exact()),
     })
 }
 
@@ -174,7 +176,7 @@ fn worst_wait(
     });
     json!({
         "thread": wait.thread.0,
-        "comm": stacks.profile().comms[wait.comm.index()],
+        "comm": stacks.profile().comms[wait.comm.index()].exact(),
         "start_ns": wait.start.0,
         "duration_ns": wait.duration_ns,
         "cpu": wait.cpu.map(|cpu| cpu.0),
@@ -208,7 +210,9 @@ impl Functions<'_> {
     fn number(&mut self, place: Place) -> usize {
         let (profile, list) = (self.profile, &mut self.list);
         *self.numbers.entry(place).or_insert_with(|| {
-            list.push(json!({ "name": place.name(profile), "dso": place.dso(profile) }));
+            list.push(
+                json!({ "name": place.name(profile).exact(), "dso": place.dso(profile).exact() }),
+            );
             list.len() - 1
         })
     }

@@ -1,8 +1,9 @@
 //! Call stacks as lists of functions.
 
-use crate::hists::Filters;
+use crate::hists::{Filters, listed};
 use whit_profile::model::{FunctionId, NodeId, Profile};
 use whit_profile::switches::{SwitchRow, Switches};
+use whit_types::OutsideText;
 
 /// One frame: a function, and whether it was inlined. [`None`] where no call stack was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -16,21 +17,21 @@ impl Place {
     pub const NONE: Place = Place(None);
 
     /// The function's name; that of an inlined one is marked.
-    pub fn name(self, profile: &Profile) -> String {
+    pub fn name(self, profile: &Profile) -> OutsideText {
         match self.0 {
-            None => NO_STACK.to_owned(),
+            None => NO_STACK.into(),
             Some((function, inlined)) => {
-                let name = &profile.functions[function.index()].name;
+                let name = profile.functions[function.index()].name.exact();
                 let mark = if inlined { " (inlined)" } else { "" };
-                format!("{name}{mark}")
+                format!("{name}{mark}").into()
             }
         }
     }
 
     /// The binary's short name; empty where no call stack was recorded.
-    pub fn dso(self, profile: &Profile) -> &str {
+    pub fn dso(self, profile: &Profile) -> OutsideText {
         let dso = self.0.map(|(function, _)| profile.functions[function.index()].dso);
-        dso.map_or("", |dso| &profile.dsos[dso.index()].short_name)
+        dso.map(|dso| profile.dsos[dso.index()].short_name.clone()).unwrap_or_default()
     }
 }
 
@@ -71,9 +72,8 @@ impl<'a> Stacks<'a> {
     }
 
     /// Whether the filters let a stack of a command pass.
-    pub fn wants(&self, comm: &str, frames: &[Place]) -> bool {
+    pub fn wants(&self, comm: &OutsideText, frames: &[Place]) -> bool {
         let Filters { comms, dsos, symbols } = self.filters;
-        let listed = |list: &[String], name: &str| list.iter().any(|l| l == name);
         let functions = || frames.iter().filter_map(|place| Some(place.0?.0));
         let of_dso = |function: FunctionId| {
             let dso = &self.profile.dsos[self.profile.functions[function.index()].dso.index()];
@@ -81,7 +81,7 @@ impl<'a> Stacks<'a> {
         };
         let of_symbol =
             |function: FunctionId| listed(symbols, &self.profile.functions[function.index()].name);
-        (comms.is_empty() || listed(comms, comm))
+        listed(comms, comm)
             && (dsos.is_empty() || functions().any(of_dso))
             && (symbols.is_empty() || functions().any(of_symbol))
     }

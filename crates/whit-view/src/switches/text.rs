@@ -134,7 +134,7 @@ impl Text<'_> {
             let mut at = &tree.nodes[node as usize];
             let mut line = Text::numbers(&self.columns, &at.sums);
             line.push_str(&"  ".repeat(depth));
-            line.push_str(&at.place.name(self.stacks.profile()));
+            line.push_str(&at.place.name(self.stacks.profile()).escaped());
             while let [only] = at.children[..] {
                 let next = &tree.nodes[only as usize];
                 if next.sums != at.sums {
@@ -142,7 +142,7 @@ impl Text<'_> {
                 }
                 at = next;
                 line.push_str(arrow);
-                line.push_str(&at.place.name(self.stacks.profile()));
+                line.push_str(&at.place.name(self.stacks.profile()).escaped());
             }
             writeln!(out, "{line}")?;
             let children = at.children.iter().rev().filter(|node| shown(node));
@@ -248,7 +248,8 @@ impl Text<'_> {
     }
 
     fn chain(&self, frames: &[Place]) -> String {
-        let names: Vec<_> = frames.iter().map(|f| f.name(self.stacks.profile())).collect();
+        let names: Vec<_> =
+            frames.iter().map(|f| f.name(self.stacks.profile()).to_string()).collect();
         names.join(" <- ")
     }
 
@@ -264,7 +265,7 @@ impl Text<'_> {
             let comm = line.waker_comm;
             let by = match line.waker_thread {
                 Some(thread) => thread_name(profile, thread, comm),
-                None => profile.comms[comm.index()].clone(),
+                None => profile.comms[comm.index()].to_string(),
             };
             let interrupt = if line.from_interrupt { "an interrupt of " } else { "" };
             writeln!(

@@ -121,7 +121,7 @@ impl Builder {
 
     fn comm(&mut self, name: &str) -> CommId {
         let list = &mut self.profile.comms;
-        intern(&mut self.comms, list, name.to_owned(), CommId, || name.to_owned())
+        intern(&mut self.comms, list, name.to_owned(), CommId, || name.into())
     }
 
     fn node(&mut self, parent: NodeId, at: &At) -> NodeId {
@@ -134,7 +134,7 @@ impl Builder {
         let function = self.function(at);
         let source = at.source.as_ref().map(|(file, line)| {
             let list = &mut self.profile.files;
-            (intern(&mut self.files, list, file.clone(), FileId, || file.clone()), *line)
+            (intern(&mut self.files, list, file.clone(), FileId, || file.as_str().into()), *line)
         });
         intern(&mut self.frames, &mut self.profile.frames, at.clone(), FrameId, || Frame {
             function,
@@ -148,8 +148,8 @@ impl Builder {
     fn function(&mut self, at: &At) -> FunctionId {
         let dso =
             intern(&mut self.dsos, &mut self.profile.dsos, at.dso.clone(), DsoId, || DsoInfo {
-                path: at.dso.clone(),
-                short_name: at.dso.rsplit('/').next().unwrap_or_default().to_owned(),
+                path: at.dso.as_str().into(),
+                short_name: at.dso.rsplit('/').next().unwrap_or_default().into(),
                 build_id: None,
                 kind: match at.dso.as_str() {
                     "[unknown]" => DsoKind::Unknown,
@@ -159,7 +159,7 @@ impl Builder {
             });
         let key = (at.dso.clone(), at.function.clone());
         intern(&mut self.functions, &mut self.profile.functions, key, FunctionId, || FunctionInfo {
-            name: at.function.clone(),
+            name: at.function.as_str().into(),
             dso,
             known: at.known,
         })

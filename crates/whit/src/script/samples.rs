@@ -6,7 +6,7 @@ use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::TracingData;
 use whit_profile::script::{CodeAt, Format, ScriptedFrame, ScriptedSample};
-use whit_types::{Arch, Avma};
+use whit_types::{Arch, Avma, OutsideText};
 use whit_view::script::trace::{TraceContext, TraceFormat};
 use whit_view::script::{
     EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample,
@@ -34,7 +34,8 @@ impl SampleText {
         nanoseconds: bool,
     ) -> Result<SampleText, FieldError> {
         let events = &recording.events;
-        let event_width = events.iter().map(|event| event.name.len()).max().unwrap_or(0);
+        let width = |event: &EventDesc| OutsideText::new(&event.name).escaped().len();
+        let event_width = events.iter().map(width).max().unwrap_or(0);
         let layout = |event: &EventDesc| {
             let traits = traits(event);
             let fields = FieldSpec::resolve(specs, &traits)?;
@@ -68,7 +69,7 @@ impl Format for SampleText {
         let unnamed;
         let comm = if scripted.comm.is_empty() {
             unnamed = format!(":{}", scripted.tid.0);
-            &unnamed
+            OutsideText::new(&*unnamed)
         } else {
             scripted.comm
         };
@@ -87,7 +88,7 @@ impl Format for SampleText {
             cpu: scripted.sample.cpu,
             time: scripted.time,
             period: scripted.period,
-            event: &scripted.event_desc.name,
+            event: OutsideText::new(&scripted.event_desc.name),
             trace: format.zip(raw).map(|(format, raw)| TraceRecord { format, raw, context }),
             flags: "",
             addr,
@@ -108,9 +109,9 @@ impl Format for SampleText {
 fn code_frame(address: Avma, code: &CodeAt) -> ScriptFrame<'_> {
     ScriptFrame {
         ip: address.0,
-        symbol: code.function.as_deref(),
+        symbol: code.function.as_ref().map(OutsideText::borrowed),
         symbol_offset: code.function_offset,
-        dso: code.dso.as_deref(),
+        dso: code.dso.as_ref().map(OutsideText::borrowed),
         source: None,
         inlined: false,
     }

@@ -170,7 +170,10 @@ fn messages_name_file_and_offset() {
     ];
     for (at, value, says) in shown {
         let profile = survive(&says, &spoil(at, value)).profile();
-        let found = profile.warnings.iter().any(|text| text.contains(NAME) && text.contains(&says));
+        let found = profile
+            .warnings
+            .iter()
+            .any(|text| text.exact().contains(NAME) && text.exact().contains(&says));
         assert!(found, "{value:#x} at {at}: {:?}", profile.warnings);
     }
 }

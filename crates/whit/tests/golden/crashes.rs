@@ -49,7 +49,7 @@ fn samples(profile: &Profile) -> u64 {
 }
 
 fn warned(profile: &Profile, words: &[&str]) -> bool {
-    profile.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+    profile.warnings.iter().any(|warning| words.iter().all(|word| warning.exact().contains(word)))
 }
 
 /// What is expected of records that end at `cut`, counted from the first one.

@@ -18,6 +18,8 @@ use whit_view::hists::HistsOptions;
 use whit_view::html::{HtmlOptions, write_html};
 use whit_view::stdio::{self, StdioOptions};
 
+use crate::support::plain::assert_plain;
+
 /// Name under which recordings in memory are opened.
 pub(crate) const NAME: &str = "some/perf.data";
 
@@ -122,14 +124,16 @@ pub(crate) fn show_opened(opened: Result<Recording, whit_perfdata::reader::OpenE
         Ok(profile) => profile,
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let written = "into a sink";
-    stdio::write_header(&mut sink(), &profile).expect(written);
-    stdio::write_stats(&mut sink(), &profile).expect(written);
-    stdio::write_report(&mut sink(), &profile, &StdioOptions::default()).expect(written);
-    whit_view::json::write_json(&mut sink(), &profile, &HistsOptions::default()).expect(written);
+    let written = "into memory";
+    let mut out = Vec::new();
+    stdio::write_header(&mut out, &profile).expect(written);
+    stdio::write_stats(&mut out, &profile).expect(written);
+    stdio::write_report(&mut out, &profile, &StdioOptions::default()).expect(written);
+    whit_view::json::write_json(&mut out, &profile, &HistsOptions::default()).expect(written);
     if WITHOUT_PAGE.fetch_add(1, Ordering::Relaxed).is_multiple_of(SHOWN_PER_PAGE) {
-        write_html(&profile, &HtmlOptions::default(), &mut sink()).expect(written);
+        write_html(&profile, &HtmlOptions::default(), &mut out).expect(written);
     }
+    assert_plain("a view", &out);
     let summary =
         whit_profile::script::script(&recording, &options, &|_, _| {}, &Numbers, &mut sink())
             .expect(written);
@@ -150,7 +154,7 @@ pub(crate) fn stacks(profile: &Profile) -> Stacks {
         while node != NodeId::NONE {
             let call = profile.nodes[node.index()];
             let function = &profile.functions[profile.frames[call.frame.index()].function.index()];
-            names.push(function.name.as_str());
+            names.push(function.name.exact());
             node = call.parent;
         }
         names.reverse();

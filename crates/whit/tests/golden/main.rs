@@ -9,6 +9,7 @@
 //! `WHIT_BLESS=1 cargo test -p whit --test golden` writes anew what is generated and what is
 //! expected. Look at the difference before you commit it.
 
+mod control_characters;
 mod corruption;
 mod crashes;
 mod decoding_threads;

@@ -10,6 +10,7 @@ mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
 mod chains;
+mod control_characters;
 mod faults;
 mod golden;
 mod many_mappings;
