@@ -81,13 +81,23 @@ function decodeRows(rows) {
   };
 }
 
-/** The profile out of the parsed JSON block. */
+/** What the recording says of itself, each text of it cleaned. */
+function decodeRecording(recording) {
+  const clean = (value) => (typeof value === 'string' ? cleanName(value) : value);
+  const entries = Object.entries(recording).map(([name, value]) => [name, clean(value)]);
+  return { ...Object.fromEntries(entries), cmdline: recording.cmdline.map(cleanName) };
+}
+
+/** The profile out of the parsed JSON block: the one place where texts of the recording enter the page. */
 export function decodeProfile(page) {
   if (page.layout !== LAYOUT) {
     throw new Error(`the page's data have layout ${page.layout}, its script reads ${LAYOUT}`);
   }
   return {
     ...page,
+    title: cleanName(page.title),
+    recording: decodeRecording(page.recording),
+    warnings: page.warnings.map(cleanName),
     comms: page.comms.map(cleanName),
     events: page.events.map((event) => ({ ...event, name: cleanName(event.name) })),
     threads: page.threads.map(([pid, tid, comm]) => ({ pid, tid, comm })),

@@ -1,11 +1,15 @@
 // Function names: made safe to look at, and made short enough for a frame.
 
-// C0 and C1 controls, and the controls that reorder text: a name must not look like another.
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+// C0 and C1 controls, the controls that reorder text, and characters without a width: a name must not
+// look like another.
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** The name with invisible characters made visible. */
+/** The name with invisible characters written in letters, as whit's text does: `\x1b`, `\u{202e}`. */
 export function cleanName(name) {
-  return name.replace(INVISIBLE, '\ufffd');
+  return name.replace(INVISIBLE, (character) => {
+    const code = character.charCodeAt(0);
+    return code < 0x80 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`;
+  });
 }
 
 const CLOSING = { '<': '>', '(': ')' };

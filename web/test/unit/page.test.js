@@ -46,6 +46,16 @@ for (const page of ['server', 'hostile', 'large', 'waits', 'one', 'empty']) {
   });
 }
 
+test('hostile: no text of the recording has invisible characters left', () => {
+  const { title, recording, warnings, events, comms, dsos, files, functions } = modelOf('hostile').profile;
+  const texts = [
+    title, recording.path, recording.hostname, ...recording.cmdline, ...warnings, ...comms, ...files, ...functions.names,
+    ...events.map((event) => event.name), ...dsos.flatMap((dso) => [dso.path, dso.name]),
+  ];
+  assert.ok(texts.includes('\\u{202e}gnp.exe\\x00\\x07'));
+  assert.deepEqual(texts.filter((text) => /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(text)), []);
+});
+
 test('the joined script parses: no import is left, no top-level name is there twice', () => {
   const html = readFileSync(join(PAGES, 'empty.html'), 'utf8');
   const [, script] = /<script type="module">([^]*)<\/script>/.exec(html);
