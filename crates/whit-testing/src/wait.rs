@@ -69,9 +69,41 @@ pub fn signal(process: &Child, name: &str) {
     assert!(status.expect("run kill").success(), "send {name}");
 }
 
+/// A process that is killed when this is dropped: also where a test fails meanwhile.
+#[derive(Debug)]
+pub struct Load(Child);
+
+impl Load {
+    /// Starts it.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be started.
+    pub fn start(command: &mut Command) -> Load {
+        Load(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("run a load"))
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Ends it.
+    pub fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// A process that burns CPU until it is dropped.
 #[derive(Debug)]
-pub struct Busy(Child);
+pub struct Busy(Load);
 
 impl Busy {
     /// A shell of this user.
@@ -89,8 +121,7 @@ impl Busy {
     ///
     /// Where it cannot be started.
     pub fn by(shell: &mut Command) -> Busy {
-        shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-        Busy(shell.spawn().expect("start a shell"))
+        Busy(Load::start(shell.args(["-c", "while :; do :; done"])))
     }
 
     /// Its process.
@@ -117,13 +148,24 @@ impl Busy {
 
     /// Ends it.
     pub fn end(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.0.end();
     }
 }
 
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.end();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_ends_with_the_test_that_fails() {
+        let (id, told) = std::sync::mpsc::channel();
+        let failed = std::thread::spawn(move || {
+            let load = Load::start(Command::new("sleep").arg("1000"));
+            id.send(load.id()).unwrap();
+            panic!("a test fails");
+        });
+        assert!(failed.join().is_err());
+        let path = format!("/proc/{}", told.recv().unwrap());
+        assert!(!std::path::Path::new(&path).exists(), "{path} runs on");
     }
 }

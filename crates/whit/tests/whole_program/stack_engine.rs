@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::support::script::{self, Sample};
 use crate::support::tools::{command, perf, text, whit, workload};
 use crate::support::{Skip, check, probe};
+use whit_testing::wait::{Load, wait_until};
 
 /// A second or so of the deep programs: on a busy machine, tables may come a tenth of one late.
 const DEEP_ITERATIONS: &str = "40000";
@@ -154,22 +155,17 @@ fn one_thread_alone() {
     check("bpf_one_thread", || {
         let (program, place) = (workload("pingpong")?, Place::new());
         let mut load = Command::new(program);
-        load.args(["--threads", "4", "--iterations", "100000000"]).stdout(Stdio::null());
-        let mut load = load.spawn().expect("run a load");
+        let load = Load::start(load.args(["--threads", "4", "--iterations", "100000000"]));
         let threads = || {
             let tasks = std::fs::read_dir(format!("/proc/{}/task", load.id())).expect("threads");
             let names = tasks.map(|task| task.expect("a thread").file_name());
             names.filter_map(|name| name.into_string().ok()).collect::<Vec<_>>()
         };
-        while threads().len() < 4 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_until("the load has its threads", || threads().len() == 4);
         let tid = threads().pop().expect("a thread");
         let options = ["--switch-events", "-t", &tid];
-        let recorded = place.record(Path::new("sleep"), &options, &["0.3"]);
-        load.kill().expect("end the load");
-        load.wait().expect("end the load");
-        recorded?;
+        place.record(Path::new("sleep"), &options, &["0.3"])?;
+        drop(load);
         let mut script = perf()?;
         script.args(["script", "--show-switch-events", "-F", "tid,event", "-i"]);
         let printed = text(script.arg(place.for_perf()));
