@@ -2,10 +2,10 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak torture kernels miri fmt setup-demo setup-test setup-bench setup-kernels
+.PHONY: help demo test bench soak torture kernels miri fuzz fuzz-corpus fmt setup-demo setup-test setup-bench setup-kernels
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: setup-demo ## build whit, record a real program, print its report, write its page
 	@scripts/demo.sh
@@ -32,6 +32,12 @@ kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS
 miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly miri rust-src)
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p whit-pmu --lib --quiet -- \
 		--skip exhaustive --skip explore
+
+fuzz: setup-demo ## fuzz each target for MINUTES=10 (TARGETS='perf_data profile', else all)
+	@scripts/fuzz.sh campaign
+
+fuzz-corpus: setup-demo ## add what `make fuzz` found to fuzz/corpus, minimized
+	@scripts/fuzz.sh minimize
 
 fmt: ## format the sources
 	@cargo fmt --all

@@ -1,8 +1,8 @@
 //! A virtual PMU under any guest: no panic, and what the guest sees is what a PMU of plain arithmetic
 //! shows, however its host events are reused and released.
-#![cfg_attr(fuzzing, no_main)]
+#![no_main]
 
-use whit_fuzz::{Verdict, fuzz_target};
+use whit_fuzz::fuzz_target;
 use whit_vpmu::Backing;
 
 #[path = "../../crates/whit-vpmu/tests/support/mod.rs"]
@@ -10,7 +10,6 @@ mod support;
 
 use support::guest::{Pair, Setting, Step, register, value};
 
-const DICTIONARY: &[&str] = &["\u{1}", "\u{3}", "\u{5}\u{5}", "wwww", "\0\0\0\0"];
 /// Longest row of steps.
 const STEPS_MAX: usize = 2000;
 
@@ -62,7 +61,7 @@ fn step(setting: &Setting, input: &mut Input<'_>) -> Step {
     }
 }
 
-fuzz_target!(DICTIONARY, |data| {
+fuzz_target!(|data| {
     let mut input = Input(data);
     let models = support::models();
     let [kind, how] = input.take();
@@ -81,6 +80,4 @@ fuzz_target!(DICTIONARY, |data| {
         pair.step(&step);
     }
     pair.compare();
-    let counted = pair.device.statistics().overflows > 0;
-    if counted { Verdict::Keep } else { Verdict::Reject }
 });

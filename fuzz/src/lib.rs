@@ -1,60 +1,46 @@
-//! Runs fuzz targets with or without libFuzzer.
+//! What the fuzz targets share.
 //!
-//! Under `cargo fuzz` (nightly) a target is an ordinary libFuzzer target. Built with stable Rust it
-//! is a program that mutates its corpus with a seeded generator: the same seed gives the same
-//! inputs, so that a smoke run either always passes or always fails.
+//! A target is a libFuzzer program. `scripts/fuzz.sh` builds them in the ordinary target folder; only the crates of
+//! this workspace are compiled with coverage (`scripts/fuzz-rustc.sh`), the dependencies are those of the tests. `make test`
+//! runs each target for a moment with a new seed, `make fuzz MINUTES=…` for long (`docs/testing.md`).
 //!
-//! ```text
-//! cargo run --manifest-path fuzz/Cargo.toml --bin event_parser -- --iterations 20000 --seed 1
-//! cargo run --manifest-path fuzz/Cargo.toml --bin event_parser -- fuzz/artifacts/event_parser/crash-…
-//! cargo fuzz run event_parser
-//! ```
+//! Mutations insert tokens from `fuzz/dictionaries/TARGET.dict`; runs begin with the inputs of `fuzz/corpus/TARGET`.
 #![forbid(unsafe_code)]
 
-mod driver;
-mod mutate;
 mod on_disk;
 
-pub use driver::{Target, run};
+pub use libfuzzer_sys;
 pub use on_disk::{with_file, with_path};
 
-#[cfg(fuzzing)]
-pub use libfuzzer_sys;
-
-/// What a target thought of an input.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Worth mutating further: it got past the first checks.
-    Keep,
-    /// Refused early.
-    Reject,
-}
-
-/// Defines the program of a fuzz target: `fuzz_target!(dictionary, |data| … Verdict)`.
-///
-/// The dictionary lists tokens that mutations insert.
+/// Defines the program of a fuzz target: `fuzz_target!(|data| …)`, which panics where the code under
+/// test is wrong.
 #[macro_export]
 macro_rules! fuzz_target {
-    ($dictionary:expr, |$data:ident| $body:block) => {
-        fn one_input($data: &[u8]) -> $crate::Verdict $body
-
-        #[cfg(fuzzing)]
-        $crate::libfuzzer_sys::fuzz_target!(|data: &[u8]| -> $crate::libfuzzer_sys::Corpus {
-            match one_input(data) {
-                $crate::Verdict::Keep => $crate::libfuzzer_sys::Corpus::Keep,
-                $crate::Verdict::Reject => $crate::libfuzzer_sys::Corpus::Reject,
-            }
-        });
-
-        #[cfg(not(fuzzing))]
-        fn main() -> std::process::ExitCode {
-            let target = $crate::Target {
-                name: env!("CARGO_BIN_NAME"),
-                root: std::path::Path::new(env!("CARGO_MANIFEST_DIR")),
-                dictionary: $dictionary,
-                one_input,
-            };
-            $crate::run(&target, std::env::args().skip(1))
-        }
+    (|$data:ident| $body:block) => {
+        // An input that the code refuses may still reach new code: libFuzzer keeps inputs by their coverage alone.
+        $crate::libfuzzer_sys::fuzz_target!(|$data: &[u8]| $body);
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// The list of programs in Cargo.toml is written by hand; the folder is the truth.
+    #[test]
+    fn every_target_has_a_program_a_dictionary_and_a_corpus() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        let mut targets = 0;
+        for entry in fs::read_dir(root.join("fuzz_targets")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(manifest.contains(&format!("name = \"{name}\"")), "no [[bin]] for {name}");
+            assert!(root.join(format!("dictionaries/{name}.dict")).exists(), "{name}");
+            assert!(fs::read_dir(root.join("corpus").join(name)).unwrap().count() > 0, "{name}");
+            targets += 1;
+        }
+        assert!(targets > 0);
+    }
 }

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# RUSTC_WORKSPACE_WRAPPER of scripts/fuzz.sh: compiles the crates of this workspace with coverage for libFuzzer,
+# optimized, with the checks of the development profile. Dependencies are left as they are, so that they are built
+# once for tests and fuzz targets. No nightly compiler is needed: these are ordinary options of code generation.
+exec "$@" -C opt-level=2 -C codegen-units=1 -C passes=sancov-module \
+    -C llvm-args=-sanitizer-coverage-level=4 \
+    -C llvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -C llvm-args=-sanitizer-coverage-pc-table \
+    -C llvm-args=-sanitizer-coverage-trace-compares
