@@ -1,5 +1,5 @@
-//! Recordings of any bytes, from the file to every view: no panic, the same with one thread and with
-//! three, and as many samples one by one as in sum.
+//! Recordings of any bytes, from the file to every view: no panic, no raw control character in text and
+//! JSON, the same with one thread and with three, and as many samples one by one as in sum.
 #![no_main]
 
 use std::io::sink;
@@ -11,6 +11,7 @@ use whit_profile::model::{EventId, Profile};
 use whit_profile::switches::{self, SwitchOptions, SwitchSums, Switches};
 use whit_profile::{LoadOptions, load, script};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_types::is_escaped;
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::hists::HistsOptions;
 use whit_view::html::{HtmlOptions, write_html};
@@ -45,12 +46,21 @@ fn options(threads: usize) -> LoadOptions {
     LoadOptions { by_cpu: threads > 1, ..LoadOptions::new(threads, symbols) }
 }
 
+/// Nothing in it makes a terminal do anything but begin a line.
+fn assert_plain(out: &[u8]) {
+    let text = std::str::from_utf8(out).expect("text is UTF-8");
+    let raw = text.find(|c| is_escaped(c) && c != '\n');
+    assert_eq!(raw, None, "{:?}", text.lines().find(|line| line.contains(is_escaped)));
+}
+
 fn show(profile: &Profile, with_page: bool) {
-    let written = "into a sink";
-    stdio::write_header(&mut sink(), profile).expect(written);
-    stdio::write_stats(&mut sink(), profile).expect(written);
-    stdio::write_report(&mut sink(), profile, &StdioOptions::default()).expect(written);
-    whit_view::json::write_json(&mut sink(), profile, &HistsOptions::default()).expect(written);
+    let written = "into memory";
+    let mut out = Vec::new();
+    stdio::write_header(&mut out, profile).expect(written);
+    stdio::write_stats(&mut out, profile).expect(written);
+    stdio::write_report(&mut out, profile, &StdioOptions::default()).expect(written);
+    whit_view::json::write_json(&mut out, profile, &HistsOptions::default()).expect(written);
+    assert_plain(&out);
     for event in 0..profile.events.len() as u32 {
         let options = FoldedOptions::default();
         write_folded(&mut sink(), profile, EventId(event), &options).expect(written);
@@ -62,12 +72,13 @@ fn show(profile: &Profile, with_page: bool) {
 
 /// All views of the context switches, and their sums.
 fn show_switches(profile: &Profile, switches: &Switches) -> SwitchSums {
-    let written = "into a sink";
+    let written = "into memory";
     let options = SwitchViewOptions::default();
     let views = [View::Tree, View::Flat, View::Threads, View::Worst, View::Wakers];
-    let out = &mut sink();
-    whit_view::switches::write_text(out, profile, switches, &views, &options).expect(written);
-    whit_view::switches::write_json(out, profile, switches, &options).expect(written);
+    let mut out = Vec::new();
+    whit_view::switches::write_text(&mut out, profile, switches, &views, &options).expect(written);
+    whit_view::switches::write_json(&mut out, profile, switches, &options).expect(written);
+    assert_plain(&out);
     let mut total = SwitchSums::default();
     switches.rows.iter().for_each(|row| total.add(&row.sums));
     total
