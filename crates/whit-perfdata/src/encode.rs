@@ -4,7 +4,7 @@ use crate::attr::{Attr, SampleType};
 use crate::bytes::pad_to;
 use crate::record::{HEADER_SIZE_BYTES, MappedFileId, Mmap, RecordHeader, Task, misc, record_type};
 use crate::sample::{SampleId, SampleLayout};
-use whit_types::{BuildId, Pid, Tid};
+use whit_types::{BuildId, Pid, Tid, TimestampNs};
 
 /// Largest record that the 16-bit size of the header can say, kept a multiple of eight.
 pub const MAX_RECORD_SIZE_BYTES: usize = 0xfff8;
@@ -100,6 +100,36 @@ impl RecordEncoder {
         self.record(out, record_type::CGROUP, 0, id, |body| {
             body.extend(cgroup_id.to_le_bytes());
             push_c_str(body, &path[..path.len().min(MAX_PATH_BYTES)]);
+        });
+    }
+
+    /// LOST: records of any type that found no room in a ring. `since` says from when on they may be missing;
+    /// without it, that is the ring's record before.
+    pub fn lost(
+        &self,
+        out: &mut Vec<u8>,
+        event_id: u64,
+        lost: u64,
+        since: Option<TimestampNs>,
+        id: SampleId,
+    ) {
+        self.record(out, record_type::LOST, 0, id, |body| {
+            let words = [event_id, lost].into_iter().chain(since.map(|time| time.0));
+            body.extend(words.flat_map(u64::to_le_bytes));
+        });
+    }
+
+    /// LOST_SAMPLES: losses that no LOST record reports. `since` as in a LOST record.
+    pub fn lost_samples(
+        &self,
+        out: &mut Vec<u8>,
+        lost: u64,
+        since: Option<TimestampNs>,
+        id: SampleId,
+    ) {
+        self.record(out, record_type::LOST_SAMPLES, 0, id, |body| {
+            let words = [lost].into_iter().chain(since.map(|time| time.0));
+            body.extend(words.flat_map(u64::to_le_bytes));
         });
     }
 

@@ -3,8 +3,11 @@
 use crate::attr::SampleType;
 use crate::bytes::u64_at;
 use crate::feature::EventDesc;
+use crate::loss;
+use crate::record::RawRecord;
 use crate::sample::{SampleId, SampleLayout};
 use std::collections::BTreeMap;
+use whit_types::TimestampNs;
 
 /// Finds the event, and with it the layout, of a record.
 #[derive(Clone, Debug)]
@@ -75,11 +78,22 @@ impl EventTable {
 
     /// Decodes the trailer of a record that is not a sample.
     pub fn parse_id_trailer(&self, body: &[u8]) -> SampleId {
+        let layout = self.layout_of_trailer(body);
+        layout.and_then(|layout| layout.parse_id_trailer(body)).unwrap_or_default()
+    }
+
+    /// Since when records may be missing, where a LOST or LOST_SAMPLES record says so: [`crate::loss`].
+    pub fn loss_since(&self, record: RawRecord<'_>) -> Option<TimestampNs> {
+        let layout = self.layout_of_trailer(record.body)?;
+        loss::since(record, layout.id_trailer_size_bytes())
+    }
+
+    fn layout_of_trailer(&self, body: &[u8]) -> Option<&SampleLayout> {
         let by_identifier = || {
             let id = u64_at(body, body.len().checked_sub(8)?)?;
             self.event_of_id(id)
         };
         let event = if self.ids_at_end { by_identifier().unwrap_or(0) } else { 0 };
-        self.layouts.get(event).and_then(|layout| layout.parse_id_trailer(body)).unwrap_or_default()
+        self.layouts.get(event)
     }
 }

@@ -1,6 +1,7 @@
 //! The overhead ledger: what a recording cost, carried in the recording itself.
 
 use crate::bytes::Cursor;
+use crate::loss::DataLoss;
 
 mod kernel_side;
 mod stacks;
@@ -63,6 +64,14 @@ pub struct Ledger {
     pub stacks: StackLedger,
     /// Each reader's share.
     pub readers: Vec<ReaderLedger>,
+}
+
+impl Ledger {
+    /// The share of the recorded time during which rings were full.
+    pub fn data_loss(&self) -> DataLoss {
+        let Ledger { lost_records: lost, paused_ns, elapsed_ns, .. } = *self;
+        DataLoss { lost, paused_ns, elapsed_ns }
+    }
 }
 
 /// What one reader's thread did and cost.

@@ -17,6 +17,7 @@ pub mod export;
 pub mod feature;
 pub mod header;
 pub mod ledger;
+pub mod loss;
 pub mod packed;
 pub mod reader;
 pub mod record;

@@ -240,6 +240,12 @@ impl SampleLayout {
         u64_at(body, self.cpu_offset?).map(|word| CpuId(word as u32))
     }
 
+    /// The id of a sample's event, without decoding the rest.
+    #[inline]
+    pub fn sample_id(&self, body: &[u8]) -> Option<u64> {
+        u64_at(body, self.id_offset?)
+    }
+
     /// Size of the sample id trailer; zero without `sample_id_all`.
     pub fn id_trailer_size_bytes(&self) -> usize {
         self.id_trailer_size_bytes
