@@ -11,12 +11,14 @@ export function lossFigures(profile) {
   const { losses, events } = profile;
   const byEvent = events.reduce((sum, event) => sum + event.lostSamples, 0);
   const lostSamples = Math.max(losses.lostSamples, byEvent);
+  // It is null where something was lost and nobody knows for how long.
+  const isTimed = losses.elapsedNs > 0 && losses.dataLoss !== null;
   return [
     ['lost records', formatCount(losses.lostRecords), losses.lostRecords > 0,
       `Records that found no room in a ring, reported ${losses.lostChunks === 1 ? 'once' : `${formatCount(losses.lostChunks)} times`}`],
     ['lost samples', formatCount(lostSamples), lostSamples > 0, 'Samples that the kernel says it lost'],
-    ['data loss', losses.elapsedNs > 0 ? formatPercent(losses.dataLoss) : 'unknown', losses.dataLoss > 0,
-      losses.elapsedNs > 0
+    ['data loss', isTimed ? formatPercent(losses.dataLoss) : 'unknown', losses.dataLoss === null || losses.dataLoss > 0,
+      isTimed
         ? `Rings were full for ${formatDuration(losses.pausedNs)} of ${formatDuration(losses.elapsedNs)} recorded, summed over rings`
         : 'The recording does not say for how long its rings were full'],
     ['truncated', formatBytes(losses.truncatedBytes), losses.truncatedBytes > 0,

@@ -16,11 +16,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Paused time over recorded time, in percent.
-    pub fn data_loss_percent(&self) -> f64 {
-        percent(self.ledger.paused_ns, self.ledger.elapsed_ns)
-    }
-
     /// The recorder's CPU time over the wall time, in percent of one CPU.
     pub fn cpu_percent(&self) -> f64 {
         percent(self.ledger.user_cpu_ns + self.ledger.system_cpu_ns, self.ledger.wall_ns)
@@ -32,13 +27,14 @@ impl fmt::Display for Summary {
         let ledger = &self.ledger;
         write!(
             f,
-            "[ whit record: {} samples, {} in {}; lost {} (data loss {:.2}%); recorder CPU {} user \
-             + {} sys, {:.2}% of {}; {} written ]",
+            "[ whit record: {} samples, {} in {}; lost {} ({}{}); recorder CPU {} user + {} sys, {:.2}% \
+             of {}; {} written ]",
             ledger.samples,
             Bytes(self.size_bytes),
             self.output,
             ledger.lost_records,
-            self.data_loss_percent(),
+            ledger.data_loss(),
+            Unwritten(ledger.unwritten_records),
             Seconds(ledger.user_cpu_ns),
             Seconds(ledger.system_cpu_ns),
             self.cpu_percent(),
@@ -50,6 +46,18 @@ impl fmt::Display for Summary {
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// Lost records that were taken from rings: no ring was full at the time.
+struct Unwritten(u64);
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            records => write!(f, ", {records} of them could not be written"),
+        }
+    }
 }
 
 struct Bytes(u64);
@@ -108,5 +116,27 @@ mod tests {
              CPU 10.0 ms user + 30.0 ms sys, 2.00% of 2.00 s; 512 B written ]"
         );
         assert_eq!(percent(1, 0), 0.0);
+    }
+
+    #[test]
+    fn what_was_lost_is_never_said_to_be_no_loss() {
+        let line = |lost_records, paused_ns, unwritten_records| {
+            let ledger = Ledger {
+                lost_records,
+                paused_ns,
+                unwritten_records,
+                elapsed_ns: 1_000_000,
+                ..Ledger::default()
+            };
+            let line = Summary { output: "o".into(), size_bytes: 0, ledger }.to_string();
+            let (_, lost) = line.split_once("; lost ").unwrap();
+            lost.split_once("; ").unwrap().0.to_owned()
+        };
+        assert_eq!(line(0, 0, 0), "0 (data loss 0.00%)");
+        assert_eq!(line(185_000, 0, 0), "185000 (time unknown)");
+        assert_eq!(line(3, 7, 0), "3 (data loss <0.01%)");
+        assert_eq!(line(9, 0, 9), "9 (time unknown, 9 of them could not be written)");
+        let both = "30 (data loss 2.00%, 9 of them could not be written)";
+        assert_eq!(line(30, 20_000, 9), both);
     }
 }

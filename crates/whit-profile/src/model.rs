@@ -13,6 +13,7 @@
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
 use whit_perfdata::ledger::Ledger;
+use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
 
 macro_rules! id_type {
@@ -266,9 +267,10 @@ pub struct LossReport {
 }
 
 impl LossReport {
-    /// Data loss = paused time / elapsed time, between 0 and 1.
-    pub fn data_loss(&self) -> f64 {
-        if self.elapsed_ns == 0 { 0.0 } else { self.paused_ns as f64 / self.elapsed_ns as f64 }
+    /// Data loss = paused time / elapsed time.
+    pub fn data_loss(&self) -> DataLoss {
+        let lost = self.lost_records.saturating_add(self.lost_samples);
+        DataLoss { lost, paused_ns: self.paused_ns, elapsed_ns: self.elapsed_ns }
     }
 
     /// True where nothing is known to be missing.

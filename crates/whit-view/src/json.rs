@@ -2,8 +2,8 @@
 //!
 //! One object. `version` grows when a member changes its meaning or goes away; new members may
 //! appear without that. Periods, counts, nanoseconds and bytes are whole numbers; percentages and
-//! `data_loss` (0 to 1) are fractions. What is not known is `null`. Names are exact, whatever characters are
-//! in them.
+//! `data_loss` (0 to 1) are fractions. What is not known is `null`: `data_loss` where something was lost and
+//! nobody knows for how long. Names are exact, whatever characters are in them.
 //!
 //! ```text
 //! {
@@ -127,7 +127,7 @@ fn losses(losses: &LossReport) -> serde_json::Value {
         "paused_ns": losses.paused_ns,
         "elapsed_ns": losses.elapsed_ns,
         "truncated_bytes": losses.truncated_bytes,
-        "data_loss": losses.data_loss(),
+        "data_loss": losses.data_loss().share(),
     })
 }
 
@@ -459,7 +459,11 @@ mod tests {
     fn losses_ledger_statistics_and_warnings_are_there() {
         let report = json(&profile(), &HistsOptions::default());
         assert_eq!(report["losses"]["lost_records"], 5);
-        assert_eq!(report["losses"]["data_loss"], 0.0);
+        // Nobody knows for how long.
+        assert!(report["losses"]["data_loss"].is_null(), "{report}");
+        let mut without = profile();
+        without.losses = LossReport::default();
+        assert_eq!(json(&without, &HistsOptions::default())["losses"]["data_loss"], 0.0);
         assert_eq!(report["ledger"]["samples"], 2);
         let untold = "the recorder was of a version that did not";
         let nothing = serde_json::json!({

@@ -143,6 +143,8 @@ test('what is missing is said, and what is not known is not said to be fine', ()
   assert.deepEqual(lossy, {
     'lost records': ['1,200', true], 'lost samples': ['7', true], 'data loss': ['5.00 %', true], truncated: ['10 B', true],
   });
+  const untimed = { ...losses, lostRecords: 185000, elapsedNs: 100, dataLoss: null };
+  assert.deepEqual(values({ losses: untimed, events: [] })['data loss'], ['unknown', true]);
   assert.deepEqual(costFigures(null), []);
 });
 

@@ -126,7 +126,7 @@ struct Losses {
     lost_samples: u64,
     paused_ns: u64,
     elapsed_ns: u64,
-    data_loss: f64,
+    data_loss: Option<f64>,
     truncated_bytes: u64,
 }
 
@@ -312,7 +312,7 @@ fn losses(profile: &Profile) -> Losses {
         lost_samples: losses.lost_samples,
         paused_ns: losses.paused_ns,
         elapsed_ns: losses.elapsed_ns,
-        data_loss: losses.data_loss(),
+        data_loss: losses.data_loss().share(),
         truncated_bytes: losses.truncated_bytes,
     }
 }

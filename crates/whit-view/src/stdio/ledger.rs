@@ -62,7 +62,10 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
         (
             "rings full",
             duration(ledger.paused_ns),
-            format!("{:.2}% data loss", percent(ledger.paused_ns, ledger.elapsed_ns)),
+            match ledger.data_loss().percent() {
+                Some(percent) => format!("{percent} data loss"),
+                None => "time unknown".to_owned(),
+            },
         ),
         (
             "mappings missing",

@@ -15,10 +15,14 @@ pub fn loss_line(losses: &LossReport) -> Option<String> {
     if losses.lost_samples > 0 {
         parts.push(counted(losses.lost_samples, "sample"));
     }
-    if losses.paused_ns > 0 {
-        let (paused, elapsed) = (duration(losses.paused_ns), duration(losses.elapsed_ns));
-        let share = 100.0 * losses.data_loss();
-        parts.push(format!("data loss {share:.2}% (rings full for {paused} of {elapsed})"));
+    let data_loss = losses.data_loss();
+    match data_loss.share() {
+        None => parts.push(data_loss.to_string()),
+        Some(share) if share > 0.0 => {
+            let (paused, elapsed) = (duration(losses.paused_ns), duration(losses.elapsed_ns));
+            parts.push(format!("{data_loss} (rings full for {paused} of {elapsed})"));
+        }
+        Some(_) => {}
     }
     if losses.truncated_bytes > 0 {
         let cut = bytes(losses.truncated_bytes);
@@ -49,6 +53,14 @@ mod tests {
     #[test]
     fn no_loss_no_line() {
         assert_eq!(loss_line(&LossReport { elapsed_ns: 5, ..LossReport::default() }), None);
+    }
+
+    #[test]
+    fn a_loss_of_unknown_time_says_so() {
+        let losses = LossReport { lost_records: 12, lost_chunks: 2, ..LossReport::default() };
+        assert_eq!(loss_line(&losses).unwrap(), "Lost: 12 records in 2 chunks, time unknown");
+        let measured = LossReport { elapsed_ns: 100, ..losses };
+        assert_eq!(loss_line(&measured).unwrap(), "Lost: 12 records in 2 chunks, time unknown");
     }
 
     #[test]
