@@ -91,6 +91,9 @@ pub struct Recording {
     pub streams: Vec<Stream>,
     /// Size of all files together.
     pub size_bytes: u64,
+    /// The end is missing: the recorder was killed, or a part is gone. The streams may hold whole records
+    /// all the same. Of a pipe, nobody can tell.
+    pub is_cut: bool,
     /// What is odd about the recording, worded for people.
     pub warnings: Vec<String>,
 }
@@ -219,7 +222,9 @@ fn open_directory(path: &Path) -> Result<Recording, OpenError> {
     recording.path = path.to_owned();
     recording.form = Form::Directory;
     let parts = numbered_parts(path)?;
-    recording.warnings.extend(missing_parts(path, &parts));
+    let missing = missing_parts(path, &parts);
+    recording.is_cut |= missing.is_some();
+    recording.warnings.extend(missing);
     for (_, part) in parts {
         match open_regular(&part) {
             Ok((file, end)) => {
@@ -233,7 +238,10 @@ fn open_directory(path: &Path) -> Result<Recording, OpenError> {
                 });
             }
             // The other parts are still worth reporting.
-            Err(error) => recording.warnings.push(error.to_string()),
+            Err(error) => {
+                recording.is_cut = true;
+                recording.warnings.push(error.to_string());
+            }
         }
     }
     Ok(recording)
@@ -319,6 +327,7 @@ impl Opener<'_> {
                 unpacker: None,
             }],
             size_bytes: self.size_bytes,
+            is_cut: false,
             warnings: Vec::new(),
         }
     }
@@ -330,7 +339,8 @@ impl Opener<'_> {
         let data = self.data_section(&header, &mut warnings)?;
         let mut recording = self.recording(Form::File, data);
         recording.events = self.read_events(&header)?;
-        if data.size_bytes == header.data.size_bytes {
+        recording.is_cut = data.size_bytes != header.data.size_bytes;
+        if !recording.is_cut {
             recording.features = self.read_features(&header, &mut warnings);
         }
         recording.warnings = warnings;

@@ -1,15 +1,16 @@
 //! For how long rings were full.
 //!
 //! The kernel writes a LOST record as soon as a ring has room again, stamped with that moment: the
-//! ring was *paused* from the record before it to the LOST record. In a serial recording the rings
-//! stand mixed, so the record before may belong to another ring; records are told apart by
-//! their CPU, which each ring has of its own.
+//! ring was *paused* from the record before it to the LOST record, unless that says since when
+//! ([`whit_perfdata::loss`]). In a serial recording the rings stand mixed, so the record before may belong to
+//! another ring; records are told apart by their CPU, which each ring has of its own.
 
 use rustc_hash::FxHashMap;
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
+use whit_perfdata::loss::PausedTime;
 use whit_perfdata::reader::Recording;
-use whit_perfdata::record::{RawRecord, record_type};
+use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::{CpuId, TimestampNs};
 
 /// Rings that are told apart in one stream; a corrupt recording may claim more CPUs than that.
@@ -54,14 +55,21 @@ fn rings_opened(recording: &Recording) -> usize {
 pub(crate) struct RingTimes<'e> {
     events: &'e EventTable,
     apart: Apart,
-    /// Time of each ring's last record.
-    last: FxHashMap<CpuId, TimestampNs>,
+    rings: FxHashMap<CpuId, RingTime>,
     paused_ns: u64,
+}
+
+/// One ring.
+#[derive(Debug)]
+struct RingTime {
+    /// Time of its last record.
+    last: TimestampNs,
+    paused: PausedTime,
 }
 
 impl<'e> RingTimes<'e> {
     pub(crate) fn new(events: &'e EventTable, apart: Apart) -> RingTimes<'e> {
-        RingTimes { events, apart, last: FxHashMap::default(), paused_ns: 0 }
+        RingTimes { events, apart, rings: FxHashMap::default(), paused_ns: 0 }
     }
 
     /// Notes a record, in the order in which its ring holds it.
@@ -73,12 +81,20 @@ impl<'e> RingTimes<'e> {
         }
         let Some((cpu, time)) = self.place(record) else { return };
         // What the recorder made up for processes that existed before was in no ring.
-        if time.0 == 0 || (self.last.len() >= MAX_RINGS && !self.last.contains_key(&cpu)) {
+        if time.0 == 0 || (self.rings.len() >= MAX_RINGS && !self.rings.contains_key(&cpu)) {
             return;
         }
-        let before = self.last.insert(cpu, time);
-        if let (record_type::LOST, Some(before)) = (kind, before) {
-            self.paused_ns = self.paused_ns.saturating_add(time.since(before));
+        // Before the first record of a ring nothing can fill it.
+        let new = || RingTime { last: time, paused: PausedTime::default() };
+        let ring = self.rings.entry(cpu).or_insert_with(new);
+        let before = std::mem::replace(&mut ring.last, time);
+        if kind == record_type::LOST
+            && let Some(SideBand::Lost { lost: 1.., .. }) = SideBand::parse(record)
+        {
+            let from = self.events.loss_since(record).unwrap_or(before);
+            // Time 0 says that nobody knows.
+            let paused_ns = if from.0 > 0 { ring.paused.add(from, time) } else { 0 };
+            self.paused_ns = self.paused_ns.saturating_add(paused_ns);
         }
     }
 
@@ -102,7 +118,7 @@ impl<'e> RingTimes<'e> {
 
     /// Rings that have records.
     pub(crate) fn rings(&self) -> u64 {
-        self.last.len() as u64
+        self.rings.len() as u64
     }
 }
 
@@ -155,6 +171,25 @@ mod tests {
         assert_eq!(paused(Apart::ByCpu, &bytes), ((400 - 100) + (395 - 390), 2));
         assert_eq!(paused(Apart::No, &bytes), (0, 0));
         assert_eq!(paused(Apart::Measured, &bytes), (0, 0));
+    }
+
+    #[test]
+    fn no_moment_of_a_ring_counts_twice() {
+        let mut bytes = Vec::new();
+        let lost_since = |bytes: &mut Vec<u8>, count: u64, since: u64, time: u64| {
+            push_record(
+                bytes,
+                record_type::LOST,
+                0,
+                &words(&[1, count, since, FIELDS[1], time, 0]),
+            );
+        };
+        sample(&mut bytes, 300, 0);
+        lost_since(&mut bytes, 5, 150, 310);
+        lost_since(&mut bytes, 5, 250, 350);
+        lost_since(&mut bytes, 0, 350, 360);
+        lost_since(&mut bytes, 5, 0, 370);
+        assert_eq!(paused(Apart::ByCpu, &bytes), (350 - 150, 1));
     }
 
     #[test]

@@ -177,10 +177,11 @@ pub(crate) fn scan(
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
     let apart = Apart::of(recording, events);
-    let begins_late = recording.events.iter().any(|e| e.attr.has(AttrFlags::WRITE_BACKWARD));
+    let overwritten: Vec<bool> =
+        recording.events.iter().map(|e| e.attr.has(AttrFlags::WRITE_BACKWARD)).collect();
     let ring_losses = || {
         let wanted = block_times == BlockTimes::NoteSwitches;
-        wanted.then(|| RingLosses::new(events, begins_late))
+        wanted.then(|| RingLosses::new(events, &overwritten))
     };
     let worker = || {
         let mut done = Vec::new();
@@ -189,6 +190,7 @@ pub(crate) fn scan(
             let Some(stream) = recording.streams.get(index) else { break done };
             let mut scanner = StreamScanner::new(events, stream, block_times, apart, index == 0);
             scanner.ring_losses = ring_losses();
+            scanner.is_cut = recording.is_cut;
             done.push((index, scanner.run(threads_per_stream, progress)));
         }
     };
@@ -295,6 +297,8 @@ struct StreamScanner<'e> {
     ring_times: RingTimes<'e>,
     ring_losses: Option<RingLosses<'e>>,
     is_first_stream: bool,
+    /// The end of the recording is missing, wherever that is.
+    is_cut: bool,
 }
 
 impl<'e> StreamScanner<'e> {
@@ -327,6 +331,7 @@ impl<'e> StreamScanner<'e> {
             ring_times: RingTimes::new(events, apart),
             ring_losses: None,
             is_first_stream,
+            is_cut: false,
         }
     }
 
@@ -363,7 +368,7 @@ impl<'e> StreamScanner<'e> {
                 stream.path().display(),
             ));
         }
-        let is_cut = self.loss.truncated_bytes > 0;
+        let is_cut = self.is_cut || self.loss.truncated_bytes > 0;
         let recorded_cpus = match &self.ring_losses {
             Some(losses) => losses.recorded_cpus(),
             None => RecordedCpus::Any,

@@ -1,7 +1,8 @@
 //! What one recording holds and what it lost, read in the same way whoever made it.
 //!
 //! The kernel writes a LOST record into a ring as soon as there is room again: the ring was
-//! *paused* from the record before it to the LOST record. In a recording the rings stand mixed,
+//! *paused* from the record before it to the LOST record, unless that says since when
+//! ([`whit_perfdata::loss`]). In a recording the rings stand mixed,
 //! so that the record before belongs to another ring as often as not; records are therefore told
 //! apart by their CPU, which each ring has of its own (`--sample-cpu` sees to it that records say
 //! it). Data loss is paused time over elapsed time, as in Budankov, "Linux perf advancements for
@@ -13,6 +14,7 @@ use std::path::Path;
 use serde::Serialize;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::ledger::{BpfLedger, BpfMeasurement};
+use whit_perfdata::loss::PausedTime;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::stream::{Stream, StreamReader};
@@ -140,12 +142,14 @@ impl Recorded {
                 continue;
             }
             let place = Place::of(record, events);
+            let mut loss = None;
             match record.header.kind {
                 record_type::SAMPLE => self.samples += 1,
                 record_type::LOST | record_type::LOST_SAMPLES => match SideBand::parse(record) {
                     Some(SideBand::Lost { lost, .. }) => {
                         self.lost_records = self.lost_records.saturating_add(lost);
                         self.lost_chunks += 1;
+                        loss = Some(Loss { count: lost, since: events.loss_since(record) });
                     }
                     // The recorder's own summary: no ring had it.
                     Some(SideBand::LostSamples { lost }) => {
@@ -156,7 +160,7 @@ impl Recorded {
                 },
                 _ => {}
             }
-            if rings.see(record.header.kind, place) {
+            if rings.see(record.header.kind, place, loss) {
                 self.records += 1;
             }
         }
@@ -226,7 +230,14 @@ struct Rings {
 #[derive(Default)]
 struct Ring {
     last: Option<TimestampNs>,
-    paused_ns: u64,
+    paused: PausedTime,
+}
+
+/// The content of a LOST record.
+#[derive(Clone, Copy)]
+struct Loss {
+    count: u64,
+    since: Option<TimestampNs>,
 }
 
 impl Default for Rings {
@@ -238,7 +249,7 @@ impl Default for Rings {
 impl Rings {
     /// Notes a record; false for one that the recorder made up for what existed before, which
     /// has no time and was in no ring.
-    fn see(&mut self, kind: u32, place: Place) -> bool {
+    fn see(&mut self, kind: u32, place: Place, loss: Option<Loss>) -> bool {
         let (Some(cpu), Some(time)) = (place.cpu, place.time) else {
             self.all_have_times = false;
             return true;
@@ -247,9 +258,11 @@ impl Rings {
             return false;
         }
         let ring = self.by_cpu.entry(cpu).or_default();
-        if kind == record_type::LOST {
-            // Before the first record of a ring nothing can fill it.
-            ring.paused_ns += ring.last.map_or(0, |last| time.since(last));
+        if let Some(Loss { count: 1.., since }) = loss
+            // Before the first record of a ring nothing can fill it; time 0 says that nobody knows.
+            && let Some(from) = since.or(ring.last).filter(|from| from.0 > 0)
+        {
+            ring.paused.add(from, time);
         }
         ring.last = Some(time);
         // Side-band records may come before the events are enabled.
@@ -261,7 +274,7 @@ impl Rings {
     }
 
     fn paused_ns(&self) -> u64 {
-        self.by_cpu.values().map(|ring| ring.paused_ns).sum()
+        self.by_cpu.values().map(|ring| ring.paused.total_ns()).sum()
     }
 
     fn elapsed_ns(&self) -> u64 {

@@ -606,6 +606,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..120),
         sources in which(),
         ins_are_told in any::<bool>(),
+        is_exact in any::<bool>(),
         cuts in prop::collection::vec((0..CPUS as u32, any::<prop::sample::Index>(), 1usize..12), 1..5),
     ) {
         let (told, truth) = schedule(&steps, &sources);
@@ -622,13 +623,19 @@ proptest! {
             let mut from = TimestampNs(0);
             let mut is_losing = false;
             for (i, told) in told.iter().enumerate().filter(|(_, told)| told.cpu == cpu) {
-                if !lost[i] {
-                    let to = TimestampNs(told.time);
-                    let window = LossWindow { from, to };
-                    losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), window }));
-                    from = to;
+                let time = TimestampNs(told.time);
+                // A ring knows the records around a loss, a channel the lost ones.
+                if is_exact && lost[i] {
+                    let window = LossWindow { from: time, to: time };
+                    losses.push(RingLoss { cpu: Some(CpuId(cpu)), window });
+                } else if !is_exact {
+                    if !lost[i] {
+                        let window = LossWindow { from, to: time };
+                        losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), window }));
+                        from = time;
+                    }
+                    is_losing = lost[i];
                 }
-                is_losing = lost[i];
             }
             if is_losing {
                 let window = LossWindow { from, to: TimestampNs(u64::MAX) };

@@ -47,47 +47,65 @@ impl RecordedCpus {
     }
 }
 
+/// By what the records of a ring are known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum RingKey {
+    Cpu(CpuId),
+    /// The id of an event. It writes into one ring, which others may write into as well.
+    Event(u64),
+}
+
 /// What was seen of a ring.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// Its first record.
-    first: TimestampNs,
-    /// Its last.
+    /// Its last record.
     last: TimestampNs,
     /// It has samples or switches: the CPU is recorded.
     is_recorded: bool,
 }
 
-/// Follows the rings of one stream: by the CPU that each record names, or all as one.
+/// A loss behind the last record of a ring.
+#[derive(Clone, Copy, Debug)]
+struct LossAtEnd {
+    /// Since when, where that is said.
+    since: Option<TimestampNs>,
+    /// The ring; without one it may be any.
+    ring: Option<RingKey>,
+}
+
+/// Follows the rings of one stream: by the CPU that each record names, or else by its event.
 #[derive(Debug)]
 pub(crate) struct RingLosses<'e> {
     events: &'e EventTable,
     by_cpu: bool,
-    /// Rings kept only their newest records.
-    begins_late: bool,
-    seen: FxHashMap<Option<CpuId>, Seen>,
+    /// By event, whether only the newest samples were kept. Other records are in rings of their own then.
+    overwritten: &'e [bool],
+    /// The first of these samples.
+    begins: FxHashMap<Option<RingKey>, TimestampNs>,
+    seen: FxHashMap<RingKey, Seen>,
     newest: TimestampNs,
     /// The newest record at the end of the rounds before: whatever a ring held then has been read, so
     /// that no record behind the next round's end is older.
     rounds: [TimestampNs; 2],
-    /// Samples that the kernel counted as lost and that no record in a ring tells of.
-    lost_untold: bool,
+    /// Losses that no record of their ring followed.
+    at_end: Vec<LossAtEnd>,
     losses: Vec<RingLoss>,
 }
 
 impl<'e> RingLosses<'e> {
-    /// With `begins_late`, rings kept only their newest records (`whit record --overwrite`).
-    pub(crate) fn new(events: &'e EventTable, begins_late: bool) -> RingLosses<'e> {
+    /// `overwritten` says by event whether only the newest samples were kept (`whit record --overwrite`).
+    pub(crate) fn new(events: &'e EventTable, overwritten: &'e [bool]) -> RingLosses<'e> {
         let needed = SampleType::TIME | SampleType::CPU;
         let mut layouts = (0..events.len()).filter_map(|event| events.layout(event));
         RingLosses {
             events,
             by_cpu: layouts.all(|l| l.sample_id_all && l.sample_type.contains(needed)),
-            begins_late,
+            overwritten: if overwritten.contains(&true) { overwritten } else { &[] },
+            begins: FxHashMap::default(),
             seen: FxHashMap::default(),
             newest: START,
             rounds: [START; 2],
-            lost_untold: false,
+            at_end: Vec::new(),
             losses: Vec::new(),
         }
     }
@@ -104,52 +122,88 @@ impl<'e> RingLosses<'e> {
                     && time > START
                 {
                     let tells = [record_type::SAMPLE, SWITCH, SWITCH_CPU_WIDE];
-                    self.note(self.ring(record), time, tells.contains(&record.header.kind));
+                    let ring = self.ring(record);
+                    self.note(ring, time, tells.contains(&record.header.kind));
+                    if !self.overwritten.is_empty() {
+                        self.note_beginning(record, ring, time);
+                    }
                 }
             }
         }
     }
 
-    fn note(&mut self, ring: Option<CpuId>, time: TimestampNs, is_recorded: bool) {
+    fn note(&mut self, ring: Option<RingKey>, time: TimestampNs, is_recorded: bool) {
         self.newest = self.newest.max(time);
+        let Some(ring) = ring else { return };
         if self.seen.len() < MAX_RINGS || self.seen.contains_key(&ring) {
-            let new = Seen { first: time, last: time, is_recorded };
-            let seen = self.seen.entry(ring).or_insert(new);
-            (seen.first, seen.last) = (time.min(seen.first), time.max(seen.last));
+            let seen = self.seen.entry(ring).or_insert(Seen { last: time, is_recorded });
+            seen.last = time.max(seen.last);
             seen.is_recorded |= is_recorded;
         }
     }
 
-    fn ring(&self, record: RawRecord<'_>) -> Option<CpuId> {
-        if !self.by_cpu {
-            return None;
+    fn note_beginning(&mut self, record: RawRecord<'_>, ring: Option<RingKey>, time: TimestampNs) {
+        let event = self.events.event_of_sample(record.body);
+        let is_sample = record.header.kind == record_type::SAMPLE;
+        let event = event.filter(|event| is_sample && self.overwritten.get(*event) == Some(&true));
+        if event.is_none() || (self.begins.len() >= MAX_RINGS && !self.begins.contains_key(&ring)) {
+            return;
         }
-        if record.header.kind == record_type::SAMPLE {
-            let event = self.events.event_of_sample(record.body)?;
-            return self.events.layout(event)?.sample_cpu(record.body);
-        }
-        self.events.parse_id_trailer(record.body).cpu
+        let first = self.begins.entry(ring).or_insert(time);
+        *first = time.min(*first);
     }
 
+    #[inline]
+    fn ring(&self, record: RawRecord<'_>) -> Option<RingKey> {
+        if record.header.kind == record_type::SAMPLE {
+            let layout = self.events.layout(self.events.event_of_sample(record.body)?)?;
+            return match self.by_cpu {
+                true => layout.sample_cpu(record.body).map(RingKey::Cpu),
+                false => layout.sample_id(record.body).map(RingKey::Event),
+            };
+        }
+        let trailer = self.events.parse_id_trailer(record.body);
+        match self.by_cpu {
+            // Rings of threads have none.
+            true => trailer.cpu.filter(|cpu| cpu.0 != u32::MAX).map(RingKey::Cpu),
+            false => trailer.id.map(RingKey::Event),
+        }
+    }
+
+    /// Records are missing since the time that the loss says, or else since the ring's record before. A ring
+    /// may have been full long ago: the kernel says so in front of the next record, whenever that comes.
     fn loss(&mut self, record: RawRecord<'_>) {
+        let (ring, since) = (self.ring(record), self.events.loss_since(record));
         let Some(to) = stated_time(self.events, record) else {
-            // The recorder's own count, at the end.
-            let is_none = matches!(
-                SideBand::parse(record),
-                Some(SideBand::Lost { lost: 0, .. } | SideBand::LostSamples { lost: 0 })
-            );
-            self.lost_untold |= !is_none;
-            return;
+            return self.loss_at_end(record, ring, since);
         };
-        let ring = self.ring(record);
-        let from = match (ring, self.seen.get(&ring)) {
-            (Some(_), Some(seen)) => seen.last,
-            (Some(_), None) => START,
-            // Of which ring the record before was, nobody knows.
-            (None, _) => self.rounds[0],
-        };
-        self.push(ring, from.min(to), to);
+        let before = || Some(self.seen.get(&ring?)?.last);
+        let from = since.or_else(before).unwrap_or(START);
+        self.push(cpu_of(ring), from.min(to), to);
         self.note(ring, to, false);
+    }
+
+    /// A recorder's own count, at the end.
+    fn loss_at_end(
+        &mut self,
+        record: RawRecord<'_>,
+        ring: Option<RingKey>,
+        since: Option<TimestampNs>,
+    ) {
+        let is_none = matches!(
+            SideBand::parse(record),
+            Some(SideBand::Lost { lost: 0, .. } | SideBand::LostSamples { lost: 0 })
+        );
+        if is_none && since.is_none() {
+            return;
+        }
+        // Of perf's counts the id is right and the CPU is always 0.
+        let ring = ring.filter(|_| since.is_some() || !self.by_cpu);
+        let since = since.filter(|since| *since > START);
+        match self.at_end.get_mut(MAX_RINGS - 1) {
+            None => self.at_end.push(LossAtEnd { since, ring }),
+            Some(last) => *last = LossAtEnd { since: Some(START), ring: None },
+        }
     }
 
     fn push(&mut self, cpu: Option<CpuId>, from: TimestampNs, to: TimestampNs) {
@@ -167,21 +221,38 @@ impl<'e> RingLosses<'e> {
             return RecordedCpus::Any;
         }
         let recorded = self.seen.iter().filter(|(_, seen)| seen.is_recorded);
-        RecordedCpus::Only(recorded.filter_map(|(cpu, _)| *cpu).collect())
+        RecordedCpus::Only(recorded.filter_map(|(ring, _)| cpu_of(Some(*ring))).collect())
     }
 
     /// All losses. With `is_cut`, the end of the stream is missing.
     pub(crate) fn finish(mut self, is_cut: bool) -> Vec<RingLoss> {
         let seen = std::mem::take(&mut self.seen);
-        if self.begins_late {
-            seen.iter().for_each(|(ring, seen)| self.push(*ring, START, seen.first));
+        for (ring, first) in std::mem::take(&mut self.begins) {
+            self.push(cpu_of(ring), START, first);
         }
-        if is_cut || self.lost_untold {
-            // Whose they were is not said: nothing behind the last record of any ring is sure.
-            let last = seen.values().map(|seen| seen.last).min();
-            self.push(None, last.unwrap_or(START), END);
+        let first_end = seen.values().map(|seen| seen.last).min().unwrap_or(START);
+        for LossAtEnd { since, ring } in std::mem::take(&mut self.at_end) {
+            let before = match ring {
+                Some(ring) => seen.get(&ring).map_or(START, |seen| seen.last),
+                None => first_end,
+            };
+            self.push(cpu_of(ring), since.unwrap_or(before), END);
+        }
+        if is_cut {
+            // Nothing behind the last record of any ring is sure. Some events write seldom; but what a ring
+            // held at the end of a round has been read.
+            let from = if self.by_cpu { first_end } else { first_end.max(self.rounds[0]) };
+            self.push(None, from, END);
         }
         self.losses
+    }
+}
+
+/// The CPU of a ring; without one, it may be any CPU's.
+fn cpu_of(ring: Option<RingKey>) -> Option<CpuId> {
+    match ring? {
+        RingKey::Cpu(cpu) => Some(cpu),
+        RingKey::Event(_) => None,
     }
 }
 
@@ -193,7 +264,8 @@ mod tests {
     use whit_perfdata::feature::EventDesc;
 
     fn events(cpu: bool) -> EventTable {
-        let mut sample_type = SampleType::IP | SampleType::TID | SampleType::TIME;
+        let mut sample_type =
+            SampleType::IDENTIFIER | SampleType::IP | SampleType::TID | SampleType::TIME;
         if cpu {
             sample_type |= SampleType::CPU;
         }
@@ -207,25 +279,49 @@ mod tests {
     }
 
     impl Bytes {
-        fn push(&mut self, kind: u32, body: &[u64], time: u64, cpu: u64) {
-            let mut words = body.to_vec();
+        fn new(cpu: bool) -> Bytes {
+            Bytes { cpu, bytes: Vec::new() }
+        }
+
+        fn push(&mut self, kind: u32, body: &[u64], time: u64, cpu: u64, id: u64) {
+            let is_sample = kind == record_type::SAMPLE;
+            let mut words = if is_sample { vec![id] } else { Vec::new() };
+            words.extend(body);
             words.extend([1, time]);
             words.extend(self.cpu.then_some(cpu));
+            words.extend((!is_sample).then_some(id));
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
             push_record(&mut self.bytes, kind, 0, &bytes);
         }
 
         fn sample(&mut self, time: u64, cpu: u64) {
-            self.push(record_type::SAMPLE, &[0x1000], time, cpu);
+            self.sample_of(time, cpu, 1);
+        }
+
+        fn sample_of(&mut self, time: u64, cpu: u64, id: u64) {
+            self.push(record_type::SAMPLE, &[0x1000], time, cpu, id);
         }
 
         fn lost(&mut self, time: u64, cpu: u64) {
-            self.push(record_type::LOST, &[1, 5], time, cpu);
+            self.push(record_type::LOST, &[1, 5], time, cpu, 1);
         }
 
-        fn losses(&self, is_cut: bool, begins_late: bool) -> Vec<(Option<u32>, u64, u64)> {
-            let events = events(self.cpu);
-            let mut losses = RingLosses::new(&events, begins_late);
+        /// The loss says itself since when.
+        fn lost_since(&mut self, since: u64, time: u64, cpu: u64) {
+            self.push(record_type::LOST, &[1, 5, since], time, cpu, 1);
+        }
+
+        fn lost_samples(&mut self, body: &[u64], cpu: u64, id: u64) {
+            self.push(record_type::LOST_SAMPLES, body, 0, cpu, id);
+        }
+
+        fn round(&mut self) {
+            self.bytes.extend(finished_round());
+        }
+
+        fn losses(&self, is_cut: bool, overwritten: bool) -> Vec<(Option<u32>, u64, u64)> {
+            let (events, overwritten) = (events(self.cpu), [overwritten]);
+            let mut losses = RingLosses::new(&events, &overwritten);
             let mut rest = &self.bytes[..];
             while let Some((record, tail)) = RawRecord::split(rest) {
                 losses.see(record);
@@ -240,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_loss_begins_at_the_last_record_of_its_ring() {
-        let mut bytes = Bytes { cpu: true, bytes: Vec::new() };
+        let mut bytes = Bytes::new(true);
         bytes.sample(100, 0);
         bytes.sample(390, 1);
         bytes.lost(400, 0);
@@ -250,29 +346,77 @@ mod tests {
         assert_eq!(bytes.losses(false, false), all);
         let end = bytes.losses(true, false);
         assert_eq!(end.last(), Some(&(None, 395, u64::MAX)));
-        assert_eq!(bytes.losses(false, true).len(), 6);
+    }
+
+    /// Names and mappings are in a ring of their own, which keeps them all.
+    #[test]
+    fn what_was_overwritten_lies_in_front_of_the_first_sample() {
+        let mut bytes = Bytes::new(true);
+        bytes.push(record_type::COMM, &[1, 2], 50, 0, 1);
+        bytes.sample(100, 0);
+        bytes.sample(390, 1);
+        bytes.sample(400, 0);
+        assert_eq!(bytes.losses(false, false), []);
+        let mut losses = bytes.losses(false, true);
+        losses.sort_unstable();
+        assert_eq!(losses, [(Some(0), 0, 100), (Some(1), 0, 390)]);
     }
 
     #[test]
-    fn rings_that_stand_mixed_are_bounded_by_rounds() {
-        let mut bytes = Bytes { cpu: false, bytes: Vec::new() };
-        for time in [100, 200, 300] {
-            bytes.sample(time, 0);
-            bytes.bytes.extend(finished_round());
+    fn a_loss_that_says_since_when_is_taken_at_its_word() {
+        for has_cpu in [true, false] {
+            let mut bytes = Bytes::new(has_cpu);
+            bytes.sample(100, 0);
+            bytes.sample(390, 0);
+            bytes.lost_since(150, 400, 0);
+            // Damaged.
+            bytes.lost_since(450, 420, 0);
+            let cpu = has_cpu.then_some(0);
+            assert_eq!(bytes.losses(false, false), [(cpu, 150, 400), (cpu, 420, 420)]);
         }
-        bytes.sample(350, 0);
-        bytes.lost(400, 0);
-        assert_eq!(bytes.losses(false, false), [(None, 200, 400)]);
+    }
+
+    /// However long ago the ring was full, and however many rounds others were read in meanwhile.
+    #[test]
+    fn rings_without_a_cpu_are_told_apart_by_their_events() {
+        let mut bytes = Bytes::new(false);
+        bytes.sample_of(100, 0, 1);
+        for time in [200, 300, 400] {
+            bytes.sample_of(time, 0, 2);
+            bytes.round();
+        }
+        bytes.lost(420, 0);
+        bytes.sample_of(425, 0, 2);
+        assert_eq!(bytes.losses(false, false), [(None, 100, 420)]);
+        // Behind the cut anything may be missing: but not what was there two rounds ago.
+        bytes.round();
+        assert_eq!(bytes.losses(true, false)[1..], [(None, 420, u64::MAX)]);
+        bytes.sample_of(500, 0, 1);
+        assert_eq!(bytes.losses(true, false)[1..], [(None, 425, u64::MAX)]);
+        bytes.push(record_type::LOST, &[2, 5], 600, 0, 7);
+        assert_eq!(bytes.losses(false, false)[1..], [(None, 0, 600)]);
     }
 
     #[test]
     fn a_count_without_a_time_leaves_the_end_uncertain() {
-        let mut bytes = Bytes { cpu: true, bytes: Vec::new() };
-        bytes.sample(100, 0);
-        bytes.sample(390, 1);
-        bytes.push(record_type::LOST_SAMPLES, &[0], 0, 0);
+        let mut bytes = Bytes::new(true);
+        bytes.sample(100, 1);
+        bytes.sample(390, 0);
+        bytes.lost_samples(&[0], 0, 1);
         assert_eq!(bytes.losses(false, false), []);
-        bytes.push(record_type::LOST_SAMPLES, &[7], 0, 0);
+        // perf's: whatever the CPU says, it may be any.
+        bytes.lost_samples(&[7], 0, 1);
         assert_eq!(bytes.losses(false, false), [(None, 100, u64::MAX)]);
+        // whit's: that of a ring, and since when, if that is known.
+        bytes.lost_samples(&[7, 0], 0, 1);
+        bytes.lost_samples(&[0, 50], 1, 1);
+        let ends = [(Some(0), 390, u64::MAX), (Some(1), 50, u64::MAX)];
+        assert_eq!(bytes.losses(false, false)[1..], ends);
+        // Without a CPU it is the event's ring.
+        let mut bytes = Bytes::new(false);
+        bytes.sample_of(100, 0, 1);
+        bytes.sample_of(390, 0, 2);
+        bytes.lost_samples(&[7], 0, 2);
+        assert_eq!(bytes.losses(false, false), [(None, 390, u64::MAX)]);
     }
 }
