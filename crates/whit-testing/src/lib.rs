@@ -14,6 +14,7 @@
 
 pub mod measure;
 pub mod parse;
+mod plain;
 pub mod probe;
 pub mod run;
 mod skip;
@@ -22,5 +23,6 @@ mod syscalls;
 pub mod wait;
 mod workload;
 
+pub use plain::assert_plain;
 pub use skip::{Skip, check, skip};
 pub use workload::workload;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::kept::{files, whit_in};
 use crate::library::folder;
-use crate::support::plain::assert_plain;
+use whit_testing::assert_plain;
 
 /// Text of this length and more is taken for a name.
 const MIN_NAME_BYTES: usize = 4;

@@ -18,7 +18,7 @@ use whit_view::hists::HistsOptions;
 use whit_view::html::{HtmlOptions, write_html};
 use whit_view::stdio::{self, StdioOptions};
 
-use crate::support::plain::assert_plain;
+use whit_testing::assert_plain;
 
 /// Name under which recordings in memory are opened.
 pub(crate) const NAME: &str = "some/perf.data";

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use crate::support::plain::assert_plain;
 use crate::support::tools::{command, record, succeed, text, tracefs, whit};
 use crate::support::{Skip, check};
+use whit_testing::assert_plain;
 
 /// What a terminal obeys, a line end, a mark of direction and a C1 control. A thread's name holds 15 bytes.
 const THREAD: &str = "t\x1b[2J\nx\u{202e}\u{9b}";

@@ -1,7 +1,5 @@
 //! The program under test; everything else is the harness's.
 
-pub(crate) mod plain;
-
 use std::process::Command;
 
 pub(crate) use whit_testing::parse::{report, script, stats};
