@@ -18,7 +18,10 @@ struct channel {
 	u64 is_open;
 	/* `head` when the reader was woken last. */
 	u64 rung;
-	u64 unused[4];
+	/* The earliest and the latest time of those records. */
+	u64 lost_from;
+	u64 lost_to;
+	u64 unused[2];
 	/* Words read; user space's. */
 	u64 tail;
 	u64 unused_too[7];
@@ -42,7 +45,7 @@ enum {
 	 * process and, above it, 16 bits each, the places of the stacks of user and kernel and one, or 0. With
 	 * SWITCH_HAS_NEXT a word of who comes: process, and above it the thread. */
 	CHANNEL_SWITCH = 2,
-	/* Then the time, and how many. */
+	/* Records found no room. Then the latest time of theirs, how many there were, and the earliest time. */
 	CHANNEL_LOST = 3,
 	/* A thread comes, and nothing is told of the one before. From bit 32 on: thread. Then the time, and
 	 * the process. */
@@ -58,6 +61,7 @@ enum {
 
 /* Words of a record with a time, but for SWITCH_HAS_NEXT. */
 #define CHANNEL_TIMED_WORDS 3
+#define CHANNEL_LOST_WORDS 4
 
 static ALWAYS_INLINE struct channel *channel_of_cpu(void)
 {
@@ -105,6 +109,19 @@ struct channel_record {
 	u64 next;
 };
 
+/* Counts a record that found no room. A reader may look meanwhile: `lost` says that the times are valid, so it
+ * is written last. */
+static ALWAYS_INLINE void channel_lose(struct channel *channel, u64 time)
+{
+	u64 lost = channel->lost;
+
+	if (!lost || time < channel->lost_from)
+		*(volatile u64 *)&channel->lost_from = time;
+	if (!lost || time > channel->lost_to)
+		*(volatile u64 *)&channel->lost_to = time;
+	*(volatile u64 *)&channel->lost = lost + 1;
+}
+
 /* Tells of what happened at a time; 0 where there is no room. */
 UNWIND_FN u32 channel_tell(const struct channel_record *record)
 {
@@ -116,17 +133,18 @@ UNWIND_FN u32 channel_tell(const struct channel_record *record)
 	u64 words = CHANNEL_TIMED_WORDS + has_next, at = channel->head, time = record->time;
 
 	if (channel->lost)
-		words += CHANNEL_TIMED_WORDS;
+		words += CHANNEL_LOST_WORDS;
 	if (!channel_has_room(channel, words)) {
-		channel->lost++;
+		channel_lose(channel, time);
 		return 0;
 	}
 	if (channel->lost) {
 		channel_put(channel, at, CHANNEL_LOST);
-		channel_put(channel, at + 1, time);
+		channel_put(channel, at + 1, channel->lost_to);
 		channel_put(channel, at + 2, channel->lost);
+		channel_put(channel, at + 3, channel->lost_from);
 		channel->lost = 0;
-		at += CHANNEL_TIMED_WORDS;
+		at += CHANNEL_LOST_WORDS;
 	}
 	channel_put(channel, at, record->what);
 	channel_put(channel, at + 1, time);

@@ -2,12 +2,15 @@
 //!
 //! The kernel writes a LOST record into a ring as soon as there is room again after it had to
 //! drop records, stamped with that moment. The ring was therefore *paused* from the record before
-//! the LOST record to the LOST record itself. Data loss is paused time over recorded time.
+//! the LOST record to the LOST record itself, unless that says since when ([`whit_perfdata::loss`]).
+//! Data loss is paused time over recorded time. A channel of the BPF engine is drained with the ring of its
+//! CPU and counts as a part of it: the ring is paused while either is full.
 //!
 //! Only headers are read, the ids of samples, and the time of two records per look and two per LOST
 //! record: the cost is one line of the cache per record.
 
 use whit_perfdata::attr::{Attr, SampleType};
+use whit_perfdata::loss::{self, PausedTime};
 use whit_perfdata::packed;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
 use whit_perfdata::sample::SampleLayout;
@@ -49,6 +52,8 @@ pub struct TimeLayout {
     sample_offset: Option<usize>,
     /// From the end of any other record.
     trailer_offset: Option<usize>,
+    /// Size of the sample id at the end of these.
+    trailer_bytes: usize,
 }
 
 impl TimeLayout {
@@ -67,7 +72,15 @@ impl TimeLayout {
         TimeLayout {
             sample_offset: layout.time_offset().map(|offset| offset + HEADER_SIZE_BYTES),
             trailer_offset: has_trailer.then_some(words * 8),
+            trailer_bytes: layout.id_trailer_size_bytes(),
         }
+    }
+
+    /// Since when records may be missing, where a record of losses says so.
+    fn loss_since(self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
+        let end = HEADER_SIZE_BYTES + loss::fields_bytes(seen.kind)?;
+        let has_since = seen.size == end + 8 + self.trailer_bytes;
+        has_since.then(|| pieces.word(seen.at + end).map(TimestampNs))?
     }
 
     /// The time of a record.
@@ -155,6 +168,7 @@ pub struct RingWatch {
     pub counts: RingCounts,
     /// Files that were mapped as code.
     pub mapped: MappedFiles,
+    paused: PausedTime,
     scratch: Vec<u8>,
 }
 
@@ -162,7 +176,7 @@ impl RingWatch {
     /// For a ring whose records have this layout.
     pub fn new(layout: TimeLayout) -> RingWatch {
         let (counts, mapped) = (RingCounts::default(), MappedFiles::default());
-        RingWatch { layout, counts, mapped, scratch: Vec::new() }
+        RingWatch { layout, counts, mapped, paused: PausedTime::default(), scratch: Vec::new() }
     }
 
     /// What has passed since the last call.
@@ -220,13 +234,17 @@ impl RingWatch {
 
     fn lost(&mut self, pieces: &Pieces<'_>, seen: Seen, before: Option<Seen>) {
         // Body: id, then the number of records.
-        self.counts.lost_records += pieces.word(seen.at + HEADER_SIZE_BYTES + 8).unwrap_or(0);
-        let before = match before {
+        let lost = pieces.word(seen.at + HEADER_SIZE_BYTES + 8).unwrap_or(0);
+        self.counts.lost_records += lost;
+        let since = self.layout.loss_since(pieces, seen).or_else(|| match before {
             Some(before) => self.time(pieces, before),
             None => self.counts.last_record,
-        };
-        if let (Some(before), Some(now)) = (before, self.time(pieces, seen)) {
-            self.counts.paused_ns += now.since(before);
+        });
+        // Time 0 says that nobody knows.
+        if let (1.., Some(since), Some(now)) = (lost, since, self.time(pieces, seen))
+            && since.0 > 0
+        {
+            self.counts.paused_ns += self.paused.add(since, now);
         }
     }
 
@@ -290,6 +308,28 @@ mod tests {
         assert_eq!(counts.last_sample, Some(TimestampNs(360)));
         assert_eq!(counts.last_record, Some(TimestampNs(420)));
         assert_eq!(counts.unreadable_bytes, 0);
+    }
+
+    /// A loss beside the ring, and one that its record says the beginning of.
+    fn lost_since(out: &mut Vec<u8>, count: u64, since: u64, time: u64) {
+        push_record(out, record_type::LOST, 0, &words(&[7, count, since, 1, time, 0, 7]));
+    }
+
+    #[test]
+    fn a_loss_that_says_since_when_counts_from_then_on_and_no_moment_counts_twice() {
+        let mut bytes = Vec::new();
+        sample(&mut bytes, 100);
+        sample(&mut bytes, 300);
+        lost_since(&mut bytes, 5, 150, 310);
+        lost_since(&mut bytes, 5, 250, 350);
+        // Nothing was lost, and nobody knows since when.
+        lost_since(&mut bytes, 0, 350, 400);
+        lost_since(&mut bytes, 3, 0, 420);
+        for seam in (0..=bytes.len()).step_by(8) {
+            let mut watch = watch();
+            watch.observe([&bytes[..seam], &bytes[seam..]], usize::MAX);
+            assert_eq!((watch.counts.lost_records, watch.counts.paused_ns), (13, 350 - 150));
+        }
     }
 
     #[test]

@@ -340,8 +340,10 @@ fn drain_expanded(
 ) -> Result<u64, SinkError> {
     let mut bytes = expander.available_bytes() as u64;
     let mut out = Vec::new();
-    expander.look();
     let mut read = ring.read();
+    // In this order, so that all older records of the channel stand in front of each record of the ring. Where the
+    // recording is cut, nothing older than its last record is missing.
+    expander.look();
     while !read.is_empty() {
         out.clear();
         let taken = expander.expand(Pieces(read.slices()), EXPANDED_BYTES, &mut out);

@@ -16,10 +16,13 @@ const WORDS_MIN: usize = 1024;
 const WORDS_MAX: usize = 1 << 24;
 /// Words of `struct channel` in front of the ring.
 const HEAD_WORDS: usize = 16;
-/// Of these: words written, records lost and not told of yet, whether there is a reader, words read.
+/// Of these: words written, lost records that no record reports yet, whether there is a reader, the earliest and
+/// the latest time of these lost records, words read.
 const WRITTEN: usize = 0;
 const LOST_UNTOLD: usize = 1;
 const IS_OPEN: usize = 2;
+const LOST_FROM: usize = 4;
+const LOST_TO: usize = 5;
 const READ: usize = 8;
 
 /// Kinds of records.
@@ -27,8 +30,9 @@ const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
 const CAME: u64 = 4;
-/// Words of each but stacks, and one more of a switch that says who comes.
+/// Words of each but stacks and losses, and one more of a switch that says who comes.
 const TIMED_WORDS: u64 = 3;
+const LOST_WORDS: u64 = 4;
 /// What a switch is marked with.
 const IS_PREEMPTION: u64 = 1;
 const IS_WITHIN_KERNEL: u64 = 2;
@@ -107,12 +111,18 @@ pub enum Record<'a> {
         thread: Thread,
     },
     /// Switches that found no room.
-    Lost {
-        /// When there was room again.
-        time_ns: u64,
-        /// How many.
-        count: u64,
-    },
+    Lost(Loss),
+}
+
+/// Records that found no room, by `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// How many.
+    pub count: u64,
+    /// The earliest of their times.
+    pub from_ns: u64,
+    /// The latest.
+    pub to_ns: u64,
 }
 
 /// The channels of all CPUs.
@@ -196,13 +206,16 @@ impl Channel {
             }
             kind @ (SWITCH | LOST | CAME) => {
                 let words = [0, 1, 2, 3].map(|at| word(ring, self.at + at));
-                let [_, time, last, _] = words;
+                let [_, time, last, more] = words;
                 if time > time_ns {
                     return None;
                 }
-                self.at += TIMED_WORDS + u64::from(has_next(what));
+                self.at += match kind {
+                    LOST => LOST_WORDS,
+                    _ => TIMED_WORDS + u64::from(has_next(what)),
+                };
                 Some(match kind {
-                    LOST => Record::Lost { time_ns: time, count: last },
+                    LOST => Record::Lost(Loss { count: last, from_ns: more, to_ns: time }),
                     CAME => {
                         let thread = Thread { pid: last as u32, tid: (what >> 32) as u32 };
                         Record::Came { time_ns: time, thread }
@@ -219,13 +232,16 @@ impl Channel {
     }
 
     /// Switches that found no room after the last record there is. They are told of again by the next
-    /// [`Record::Lost`].
-    pub fn lost_at_end(&self) -> u64 {
+    /// [`Record::Lost`], with those that came to it until there was room.
+    pub fn lost_at_end(&self) -> Option<Loss> {
         let written = || self.words.load(self.start + WRITTEN);
         let before = written();
-        let lost = self.words.load(self.start + LOST_UNTOLD);
+        // The program writes the count last.
+        let count = self.words.load(self.start + LOST_UNTOLD);
+        let [from_ns, to_ns] = [LOST_FROM, LOST_TO].map(|at| self.words.load(self.start + at));
         // Where more was written meanwhile, that may have told of them.
-        if before == self.at && written() == before { lost } else { 0 }
+        let is_last = before == self.at && written() == before;
+        (is_last && count > 0).then_some(Loss { count, from_ns, to_ns })
     }
 
     /// Gives the room of all that was read back.

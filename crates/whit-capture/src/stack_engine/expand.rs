@@ -20,12 +20,15 @@ use super::schedule::{Context, Landmark, Landmarks};
 use super::switches::Switches;
 use super::traces::Traces;
 use super::wakes::{WAKE_ID, WakeFormat, Wakes};
-use crate::pieces::Pieces;
+use crate::loss::TimeLayout;
+use crate::pieces::{Pieces, Seen};
 
 /// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
 const PLACES: usize = 16384;
 /// Size of a record's header.
 const HEADER_BYTES: usize = 8;
+/// Fields of a LOST record: id, number of records.
+const LOST_FIELDS_BYTES: usize = 16;
 /// Size of the field between the CPU and the call chain.
 const PERIOD_BYTES: usize = 8;
 /// Each is one.
@@ -36,18 +39,24 @@ const WAKE_PERIOD: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     has_cpu: bool,
+    times: TimeLayout,
 }
 
 impl Layout {
     /// From the attributes of the carrier, which begin with the event's id, the address, the thread
     /// and the time.
     pub(crate) fn new(attr: &Attr) -> Layout {
-        Layout { has_cpu: attr.sample_type.contains(SampleType::CPU) }
+        Layout { has_cpu: attr.sample_type.contains(SampleType::CPU), times: TimeLayout::new(attr) }
     }
 
     /// Whether there is the CPU.
     pub(crate) fn has_cpu(self) -> bool {
         self.has_cpu
+    }
+
+    /// Where the time is.
+    pub(crate) fn times(self) -> TimeLayout {
+        self.times
     }
 
     /// The fields of the samples that come out.
@@ -117,6 +126,8 @@ pub struct ExpandCounts {
     pub preemptions: u64,
     /// Wake-ups.
     pub wakes: u64,
+    /// Records that channels had no room for.
+    pub lost_switches: u64,
 }
 
 impl std::ops::AddAssign for ExpandCounts {
@@ -129,6 +140,7 @@ impl std::ops::AddAssign for ExpandCounts {
         self.switches += other.switches;
         self.preemptions += other.preemptions;
         self.wakes += other.wakes;
+        self.lost_switches += other.lost_switches;
     }
 }
 
@@ -150,6 +162,8 @@ pub struct Expander {
     traces: Traces,
     /// Each place: the stack that was told of last, and the one before.
     dictionary: Vec<[Known; 2]>,
+    /// Time of the ring's last record.
+    ring_time: u64,
     chain: Vec<u64>,
     body: Vec<u8>,
     scratch: Vec<u8>,
@@ -183,6 +197,7 @@ impl Expander {
             wakes: given.wakes.map(|format| Wakes::new(format, layout)),
             traces: Traces::new(traces),
             dictionary: vec![<[Known; 2]>::default(); PLACES],
+            ring_time: 0,
             chain: Vec::new(),
             body: Vec::new(),
             scratch: Vec::new(),
@@ -240,7 +255,7 @@ impl Expander {
         out: &mut Vec<u8>,
     ) -> usize {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut end = 0;
+        let (mut end, mut before) = (0, None);
         for seen in pieces.records_from(0) {
             if end >= enough_bytes {
                 break;
@@ -257,12 +272,15 @@ impl Expander {
                 Some(id) if is_bell(id) => {}
                 Some(id) if id == self.carrier => self.told(&record[HEADER_BYTES..], out),
                 Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
+                _ if seen.kind == record_type::LOST => {
+                    self.traces.forget();
+                    push_lost(record, self.time(&pieces, before), out);
+                }
                 _ => out.extend_from_slice(record),
             }
-            if seen.kind == record_type::LOST {
-                self.traces.forget();
-            }
+            before = Some(seen);
         }
+        self.ring_time = self.time(&pieces, before);
         self.scratch = scratch;
         // What cannot be read is for the next one to count.
         if end == 0 {
@@ -270,6 +288,12 @@ impl Expander {
             pieces.0.iter().for_each(|piece| out.extend_from_slice(piece));
         }
         end
+    }
+
+    /// The time of a record of the ring; without one, of the last before.
+    fn time(&self, pieces: &Pieces<'_>, seen: Option<Seen>) -> u64 {
+        let time = seen.and_then(|seen| self.layout.times().time(pieces, seen));
+        time.map_or(self.ring_time, |time| time.0)
     }
 
     fn told(&mut self, body: &[u8], out: &mut Vec<u8>) {
@@ -335,7 +359,11 @@ impl Expander {
         self.counts.records += 1;
         if let (Some(switches), 1..) = (&mut self.switches, sample.unseen_for_ns) {
             let thread = Thread { pid: prefix.pid_tid as u32, tid: (prefix.pid_tid >> 32) as u32 };
-            switches.came(thread, prefix.time.saturating_sub(sample.unseen_for_ns.into()), out);
+            let came = prefix.time.saturating_sub(sample.unseen_for_ns.into());
+            // The largest number stands for all that are larger.
+            let is_earlier = sample.unseen_for_ns == u32::MAX;
+            let since = if is_earlier { switches.last_switch().min(came) } else { came };
+            switches.came(thread, since, came, out);
             switches.close(out);
         }
         let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
@@ -425,6 +453,15 @@ impl Expander {
         put(self.chain.len() as u64);
         self.chain.iter().copied().for_each(&mut put);
     }
+}
+
+/// A LOST record of the ring says since when records may be missing: other records stand between that and the
+/// ring's record before, and the programs' own are not in the recording.
+fn push_lost(record: &[u8], since: u64, out: &mut Vec<u8>) {
+    let (fields, trailer) = record.split_at(record.len().min(HEADER_BYTES + LOST_FIELDS_BYTES));
+    let misc = fields.get(4..6).map_or(0, |misc| u16::from_le_bytes([misc[0], misc[1]]));
+    let body = [&fields[HEADER_BYTES..], &since.to_le_bytes(), trailer].concat();
+    push_record(out, record_type::LOST, misc, &body);
 }
 
 #[cfg(test)]

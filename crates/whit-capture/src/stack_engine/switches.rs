@@ -1,17 +1,16 @@
 //! From a CPU's channel to samples of switches, among the records of the CPU's ring.
 
 use whit_bpf::stacks::StopReason;
-use whit_bpf::stacks::channel::{Channel, PLACES, Place, Record, Switch, Thread};
+use whit_bpf::stacks::channel::{Channel, Loss, PLACES, Place, Record, Switch, Thread};
 use whit_perfdata::attr::Attr;
-use whit_perfdata::encode::push_record;
+use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
-use whit_perfdata::record::record_type;
-use whit_perfdata::sample::context;
+use whit_perfdata::sample::{SampleId, SampleLayout, context};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 use super::expand::{ExpandCounts, Layout};
 use super::schedule::{Landmark, Landmarks};
 use super::task_state;
-use crate::loss::TimeLayout;
 use crate::pieces::{Pieces, Seen};
 
 /// A stack that was told of.
@@ -57,7 +56,7 @@ enum Form {
 pub(crate) struct Switches {
     channel: Channel,
     layout: Layout,
-    times: TimeLayout,
+    encoder: RecordEncoder,
     whose: Whose,
     form: Form,
     /// Where the scheduler is.
@@ -67,8 +66,10 @@ pub(crate) struct Switches {
     /// have sorted, and done with, what is older.
     last_time: u64,
     settled: u64,
-    /// Losses that were written before the channel told of them.
-    lost_early: u64,
+    /// Time of the last record of the channel.
+    last_switch: u64,
+    /// The loss that was written before the channel reported it.
+    lost_early: Option<Loss>,
     /// Who runs, as far as everybody's switches are told of.
     running: Option<packed::Thread>,
 }
@@ -91,14 +92,15 @@ impl Switches {
         Switches {
             channel,
             layout,
-            times: TimeLayout::new(carrier),
+            encoder: RecordEncoder::new(SampleLayout::new(carrier)),
             whose,
             form,
             landmarks,
             dictionary: vec![Known::default(); PLACES],
             last_time: 0,
             settled: 0,
-            lost_early: 0,
+            last_switch: 0,
+            lost_early: None,
             running: None,
         }
     }
@@ -135,16 +137,27 @@ impl Switches {
         counts: &mut ExpandCounts,
         out: &mut Vec<u8>,
     ) {
-        if let Some(time) = self.times.time(pieces, seen) {
+        if let Some(time) = self.layout.times().time(pieces, seen) {
             while self.next(time.0, counts, out) {}
             self.close(out);
             self.last_time = self.last_time.max(time.0);
         }
     }
 
-    /// Appends that a thread came, maybe a while ago.
-    pub(crate) fn came(&mut self, thread: Thread, time: u64, out: &mut Vec<u8>) {
+    /// Time of the channel's last switch.
+    pub(crate) fn last_switch(&self) -> u64 {
+        self.last_switch
+    }
+
+    /// Appends that a thread came, maybe a while ago, and no earlier than `since`. Until it is said to have come,
+    /// it seems to wait.
+    pub(crate) fn came(&mut self, thread: Thread, since: u64, time: u64, out: &mut Vec<u8>) {
         let (thread, time) = (of_recording(thread), time.max(self.settled));
+        if since < time {
+            self.close(out);
+            let (since, id) = (TimestampNs(since), self.sample_id(time));
+            self.encoder.lost_samples(out, 0, Some(since), id);
+        }
         self.end_unseen(thread, time, out);
         match &mut self.form {
             Form::Ordinary(ordinary) => ordinary.came(thread, time, out),
@@ -186,10 +199,10 @@ impl Switches {
         if is_more {
             return true;
         }
-        let lost = self.channel.lost_at_end();
-        if lost > self.lost_early {
-            self.lost(self.last_time, lost - self.lost_early, out);
-            self.lost_early = lost;
+        // The next record may go into another stream, or never come.
+        if let Some(loss) = self.channel.lost_at_end() {
+            self.lost(loss, counts, out);
+            self.lost_early = Some(loss);
         }
         false
     }
@@ -215,12 +228,13 @@ impl Switches {
                 }
             }
             Some(Record::Switch(switch)) => self.switch(&switch, counts, out),
-            Some(Record::Came { time_ns, thread }) => self.came(thread, time_ns, out),
-            Some(Record::Lost { time_ns, count }) => {
-                let untold = count.saturating_sub(std::mem::take(&mut self.lost_early));
-                if untold > 0 {
-                    self.lost(time_ns, untold, out);
-                }
+            Some(Record::Came { time_ns, thread }) => {
+                self.last_switch = self.last_switch.max(time_ns);
+                self.came(thread, time_ns, time_ns, out);
+            }
+            Some(Record::Lost(loss)) => {
+                self.lost(loss, counts, out);
+                self.lost_early = None;
             }
         }
         true
@@ -228,6 +242,7 @@ impl Switches {
 
     fn switch(&mut self, switch: &Switch, counts: &mut ExpandCounts, out: &mut Vec<u8>) {
         self.last_time = self.last_time.max(switch.time_ns);
+        self.last_switch = self.last_switch.max(switch.time_ns);
         counts.records += 1;
         counts.switches += 1;
         counts.preemptions += u64::from(switch.is_preemption);
@@ -269,20 +284,29 @@ impl Switches {
         }
     }
 
-    /// Says what the channel had no room for, as the kernel says it of a ring.
-    fn lost(&mut self, time: u64, count: u64, out: &mut Vec<u8>) {
+    /// Says what the channel had no room for, as the kernel says it of a ring; but for what was said early.
+    fn lost(&mut self, loss: Loss, counts: &mut ExpandCounts, out: &mut Vec<u8>) {
+        let early = self.lost_early.unwrap_or(Loss { count: 0, from_ns: u64::MAX, to_ns: 0 });
+        if loss.count <= early.count && loss.from_ns >= early.from_ns && loss.to_ns <= early.to_ns {
+            return;
+        }
         self.close(out);
         // Who came meanwhile is lost as well.
         self.running = None;
-        let id = self.whose.id;
-        let words = [id, count, 0, time].into_iter().chain(self.cpu()).chain([id]);
-        let body: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        push_record(out, record_type::LOST, 0, &body);
+        let count = loss.count.saturating_sub(early.count);
+        counts.lost_switches += count;
+        let (since, id) = (TimestampNs(loss.from_ns), self.sample_id(loss.to_ns));
+        self.encoder.lost(out, self.whose.id, count, Some(since), id);
     }
 
-    /// The CPU, where records have it.
-    fn cpu(&self) -> Option<u64> {
-        self.layout.has_cpu().then_some(u64::from(self.whose.cpu))
+    /// The end of records of this CPU.
+    fn sample_id(&self, time: u64) -> SampleId {
+        SampleId {
+            pid_tid: Some((Pid(0), Tid(0))),
+            time: Some(TimestampNs(time)),
+            id: Some(self.whose.id),
+            cpu: Some(CpuId(self.whose.cpu)),
+        }
     }
 }
 

@@ -9,7 +9,8 @@ const RING: usize = 1024;
 /// What `bpf/channel.h` does, on a file.
 struct Writer {
     words: SharedWords,
-    lost: u64,
+    /// How many, the earliest time and the latest.
+    lost: [u64; 3],
 }
 
 impl Writer {
@@ -36,11 +37,17 @@ impl Writer {
     }
 
     fn tell(&mut self, record: &[u64]) {
-        let told = [LOST, record[1], self.lost];
-        let whole = [&told[..], record].concat();
-        let written = self.put(if self.lost > 0 { &whole } else { record });
-        self.lost = if written { 0 } else { self.lost + 1 };
-        self.words.store(LOST_UNTOLD, self.lost);
+        let ([count, from, to], time) = (self.lost, record[1]);
+        let whole = [&[LOST, to, count, from], record].concat();
+        let written = self.put(if count > 0 { &whole } else { record });
+        self.lost = match (written, count) {
+            (true, _) => [0; 3],
+            (_, 0) => [1, time, time],
+            _ => [count + 1, from.min(time), to.max(time)],
+        };
+        for (at, word) in [LOST_UNTOLD, LOST_FROM, LOST_TO].into_iter().zip(self.lost) {
+            self.words.store(at, word);
+        }
     }
 }
 
@@ -50,7 +57,7 @@ fn pair() -> (Writer, Channel) {
     let map = || SharedWords::map(file.as_fd(), value_bytes(RING) / 8).unwrap();
     let channels = Channels::new(map(), 1, RING);
     assert!(channels.of_cpu(1).is_none());
-    (Writer { words: map(), lost: 0 }, channels.of_cpu(0).unwrap())
+    (Writer { words: map(), lost: [0; 3] }, channels.of_cpu(0).unwrap())
 }
 
 #[test]
@@ -123,7 +130,8 @@ fn the_largest_stack_fits_the_smallest_channel() {
 }
 
 proptest! {
-    /// Everything comes out once and in order, or is counted as lost where it would have come.
+    /// Everything comes out once and in order, or is counted as lost where it would have come, with the times
+    /// of the first and the last that are missing.
     #[test]
     fn nothing_is_lost_in_silence(steps in prop::collection::vec((1u64..400, 0u64..400, any::<bool>()), 1..40)) {
         let (mut writer, mut channel) = pair();
@@ -141,7 +149,10 @@ proptest! {
             let until = if is_whole { u64::MAX } else { next + until };
             while let Some(record) = channel.next_until(until) {
                 match record {
-                    Record::Lost { count, .. } => next += count,
+                    Record::Lost(loss) => {
+                        prop_assert_eq!((loss.from_ns, loss.to_ns + 1), (next, next + loss.count));
+                        next += loss.count;
+                    }
                     Record::Switch(Switch { time_ns, .. }) | Record::Came { time_ns, .. } => {
                         prop_assert_eq!(time_ns, next);
                         next += 1;
@@ -153,9 +164,10 @@ proptest! {
         }
         channel.look();
         while let Some(record) = channel.next_until(u64::MAX) {
-            next += if let Record::Lost { count, .. } = record { count } else { 1 };
+            next += if let Record::Lost(loss) = record { loss.count } else { 1 };
         }
-        prop_assert_eq!(next + channel.lost_at_end(), written);
+        let at_end = Loss { count: written - next, from_ns: next, to_ns: written.wrapping_sub(1) };
+        prop_assert_eq!(channel.lost_at_end(), (next < written).then_some(at_end));
     }
 
     #[test]

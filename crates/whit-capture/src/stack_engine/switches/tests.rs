@@ -1,8 +1,11 @@
 use std::os::fd::AsFd;
 
+use proptest::prelude::*;
+
 use whit_bpf::stacks::channel::Channels;
+use whit_perfdata::encode::push_record;
 use whit_perfdata::packed::Unpacker;
-use whit_perfdata::record::{RawRecord, misc};
+use whit_perfdata::record::{RawRecord, misc, record_type};
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
@@ -17,6 +20,8 @@ const CPU: u32 = 3;
 const RING_WORDS: usize = 1024;
 const HEAD_WORDS: usize = 16;
 const LOST_UNTOLD: usize = 1;
+const LOST_FROM: usize = 4;
+const LOST_TO: usize = 5;
 /// Kinds of its records.
 const STACK: u64 = 1;
 const SWITCH: u64 = 2;
@@ -82,6 +87,13 @@ impl Cpu {
         self.put(&[SWITCH | flags << 8 | tid << 32, time, 9 | user << 32 | kernel << 48]);
     }
 
+    /// So many records were lost at these times, and no record of the channel reports them yet.
+    fn lose(&self, count: u64, from: u64, to: u64) {
+        for (at, word) in [(LOST_UNTOLD, count), (LOST_FROM, from), (LOST_TO, to)] {
+            self.words.store(self.start + at, word);
+        }
+    }
+
     /// One round of a reader.
     fn read(&mut self, ring: &[u8]) -> Vec<String> {
         let ordinary = read(&mut self.expander, ring);
@@ -128,7 +140,14 @@ fn shown(mut rest: &[u8]) -> Vec<String> {
                 let (ip, period) = (sample.ip.unwrap().0, sample.period.unwrap());
                 format!("{head:?} {ip:x} {period} {chain:x?} {:x?}", sample.raw.unwrap_or_default())
             }
-            record_type::LOST => format!("lost {} at {}", word(8), word(24)),
+            record_type::LOST => {
+                assert_eq!(record.body.len(), 56, "{record:?}");
+                format!("lost {} from {} to {}", word(8), word(16), word(32))
+            }
+            record_type::LOST_SAMPLES => {
+                assert_eq!((record.body.len(), word(0)), (48, 0), "{record:?}");
+                format!("unsure from {} to {}", word(8), word(24))
+            }
             record_type::SWITCH_CPU_WIDE => {
                 let (other, rest) = (word(0), [1, 2, 3, 4].map(|at| word(at * 8)));
                 format!("{} beside {}", switch_of(&record, rest), other >> 32)
@@ -202,19 +221,48 @@ fn a_stack_that_nobody_told_of_is_said_to_be_unknown() {
 fn what_was_lost_is_told_of_once() {
     let mut cpu = Cpu::new(false);
     cpu.switch(100, 10, false, 0, 0);
-    // Five found no room behind it, and the channel has not told of them.
-    cpu.words.store(cpu.start + LOST_UNTOLD, 5);
+    // Behind it.
+    cpu.lose(5, 101, 150);
     let gone = |time| format!("(77, 9, 10, {time}) 0 1 [] [0, 0, 0, 0]|9/10 went at {time}");
-    assert_eq!(cpu.read(&[]).join("|"), format!("{}|lost 5 at 100", gone(100)));
+    assert_eq!(cpu.read(&[]).join("|"), format!("{}|lost 5 from 101 to 150", gone(100)));
     assert_eq!(cpu.read(&[]), [""; 0]);
     // Two more, before there was room.
-    cpu.words.store(cpu.start + LOST_UNTOLD, 0);
-    cpu.put(&[LOST, 200, 7]);
+    cpu.lose(0, 101, 152);
+    cpu.put(&[LOST, 152, 7, 101]);
     cpu.switch(200, 10, false, 0, 0);
-    assert_eq!(cpu.read(&[]).join("|"), format!("lost 2 at 200|{}", gone(200)));
-    cpu.put(&[LOST, 300, 4]);
+    assert_eq!(cpu.read(&[]).join("|"), format!("lost 2 from 101 to 152|{}", gone(200)));
+    // None more, the second time; and none that was said before.
+    cpu.lose(3, 210, 220);
+    assert_eq!(cpu.read(&[]), ["lost 3 from 210 to 220"]);
+    cpu.lose(0, 210, 220);
+    cpu.put(&[LOST, 220, 3, 210]);
+    cpu.switch(290, 10, false, 0, 0);
+    assert_eq!(cpu.read(&[]).join("|"), gone(290));
+    cpu.put(&[LOST, 299, 4, 295]);
     cpu.switch(300, 10, false, 0, 0);
-    assert_eq!(cpu.read(&[]).join("|"), format!("lost 4 at 300|{}", gone(300)));
+    assert_eq!(cpu.read(&[]).join("|"), format!("lost 4 from 295 to 299|{}", gone(300)));
+    assert_eq!(cpu.expander.counts.lost_switches, 5 + 2 + 3 + 4);
+}
+
+/// Samples came through the ring all the while that the channel was full, and the other way round.
+#[test]
+fn a_loss_began_when_it_did_whatever_stands_before_its_record() {
+    let mut cpu = Cpu::new(false);
+    let mut ring = Vec::new();
+    of_kernel(&mut ring, 150);
+    of_kernel(&mut ring, 250);
+    cpu.put(&[LOST, 200, 7, 110]);
+    cpu.switch(300, 10, false, 0, 0);
+    let seen = cpu.read(&ring);
+    assert_eq!(seen[..3], ["kind 4", "lost 7 from 110 to 200", "kind 4"]);
+    // The kernel's own record of the ring, behind a switch.
+    let mut ring = Vec::new();
+    let words = [55, 9, 0, 400, u64::from(CPU), 55];
+    let body: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+    push_record(&mut ring, record_type::LOST, 0, &body);
+    cpu.switch(350, 10, false, 0, 0);
+    let seen = cpu.read(&ring);
+    assert_eq!(seen[2..], ["lost 9 from 250 to 400"]);
 }
 
 /// Thread 10 goes, and 12 of process 11 comes; then the idle thread, and 12 again.
@@ -274,9 +322,9 @@ fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
     // Behind a loss nobody is known to run; of some processes alone, nobody is told to have gone.
     let mut cpu = Cpu::new(true);
     cpu.put(&goes(10, 12));
-    cpu.put(&[LOST, 200, 7]);
+    cpu.put(&[LOST, 200, 7, 190]);
     cpu.put(&[CAME | 13 << 32, 300, 11]);
-    assert_eq!(switches(&mut cpu), ["lost 7 at 200", "11/13 came at 300 beside 0"]);
+    assert_eq!(switches(&mut cpu), ["lost 7 from 190 to 200", "11/13 came at 300 beside 0"]);
     let mut cpu = Cpu::new(false);
     cpu.put(&goes(10, 12));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
@@ -290,7 +338,9 @@ fn who_is_seen_late_came_no_earlier_than_what_readers_are_done_with() {
     cpu.read(&[]);
     cpu.put(&[CAME | 12 << 32, 150, 11]);
     cpu.put(&[CAME | 13 << 32, 250, 11]);
-    assert_eq!(cpu.read(&[]), ["11/12 came at 200", "11/13 came at 250"]);
+    // Until then it seems to have waited.
+    let wanted = ["unsure from 150 to 200", "11/12 came at 200", "11/13 came at 250"];
+    assert_eq!(cpu.read(&[]), wanted);
 }
 
 #[test]
@@ -304,6 +354,18 @@ fn a_sample_tells_of_a_thread_that_came_unseen() {
     assert!(seen.len() == 2 && seen[1].starts_with("(5, 11, 12, 1000)"), "{seen:?}");
     tell(&mut ring, thread(11, 12), 1000, &sample(5, 0, 0));
     assert_eq!(cpu.read(&ring[ring.len() / 2..]).len(), 1);
+}
+
+/// A sample has 32 bits for that: the largest number stands for all that are larger.
+#[test]
+fn a_thread_that_came_very_long_ago_came_behind_the_last_switch() {
+    let mut cpu = Cpu::new(false);
+    let (mut ring, mut told) = (Vec::new(), sample(5, 0, 0));
+    told[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
+    cpu.switch(100, 10, false, 0, 0);
+    tell(&mut ring, thread(11, 12), 10_000_000_000, &told);
+    let seen = cpu.read(&ring);
+    assert_eq!(seen[2..4], ["unsure from 100 to 5705032705", "11/12 came at 5705032705"]);
 }
 
 #[test]
@@ -338,4 +400,165 @@ fn every_stream_defines_the_stacks_that_it_needs() {
     cpu.stack(6, 1, &[700]);
     cpu.switch(400, 10, false, 7, 0);
     assert!(cpu.read(&[])[0].contains("[fffffffffffffe00, 2bc]"));
+}
+
+/// A CPU on which things happen: what `bpf/channel.h` does, and what the kernel does with a ring that has room
+/// for few records. Each moment is a number.
+struct Running {
+    cpu: Cpu,
+    now: u64,
+    /// Losses of the channel that no record reports yet: how many, the earliest time and the latest.
+    untold: [u64; 3],
+    ring: Vec<u8>,
+    ring_records: usize,
+    ring_lost: u64,
+    /// Moments of what found no room.
+    dropped: Vec<u64>,
+    /// Moments of what comes out; since when records may be missing, until when, and how many; by stream.
+    seen: Vec<u64>,
+    windows: Vec<Vec<[u64; 3]>>,
+}
+
+impl Running {
+    const RING_RECORDS: usize = 5;
+
+    fn new() -> Running {
+        Running {
+            cpu: Cpu::new(false),
+            now: 1,
+            untold: [0; 3],
+            ring: Vec::new(),
+            ring_records: 0,
+            ring_lost: 0,
+            dropped: Vec::new(),
+            seen: Vec::new(),
+            windows: vec![Vec::new()],
+        }
+    }
+
+    fn switch(&mut self) {
+        let (time, [count, from, to]) = (self.now, self.untold);
+        let record = [SWITCH | 7 << 32, time, 9];
+        let whole = [&[LOST, to, count, from][..], &record].concat();
+        let words = if count > 0 { &whole[..] } else { &record };
+        let [written, read] = [0, 8].map(|at| self.cpu.words.load(self.cpu.start + at));
+        let has_room = written + words.len() as u64 - read <= RING_WORDS as u64;
+        self.untold = match (has_room, count) {
+            (true, _) => [0; 3],
+            (_, 0) => [1, time, time],
+            _ => [count + 1, from, time],
+        };
+        if has_room {
+            self.cpu.put(words);
+        } else {
+            self.dropped.push(time);
+        }
+        let [count, from, to] = self.untold;
+        self.cpu.lose(count, from, to);
+        self.now += 1;
+    }
+
+    fn ring_record(&mut self) {
+        let time = self.now;
+        self.now += 1;
+        let needed = 1 + usize::from(self.ring_lost > 0);
+        if self.ring_records + needed > Running::RING_RECORDS {
+            self.ring_lost += 1;
+            self.dropped.push(time);
+            return;
+        }
+        if self.ring_lost > 0 {
+            let words = [55, self.ring_lost, 0, time, u64::from(CPU), 55];
+            let body: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+            push_record(&mut self.ring, record_type::LOST, 0, &body);
+        }
+        of_kernel(&mut self.ring, time);
+        self.ring_records += needed;
+        self.ring_lost = 0;
+    }
+
+    fn read(&mut self) {
+        let ring = std::mem::take(&mut self.ring);
+        self.ring_records = 0;
+        for line in self.cpu.read(&ring) {
+            let numbers: Vec<u64> =
+                line.split([' ', ',', ')']).filter_map(|word| word.parse().ok()).collect();
+            match line.split(' ').next() {
+                Some("lost") => {
+                    let window = [numbers[1], numbers[2], numbers[0]];
+                    self.windows.last_mut().unwrap().push(window);
+                }
+                Some("9/7") => self.seen.push(numbers[0]),
+                _ => {}
+            }
+        }
+    }
+
+    fn start_stream(&mut self) {
+        self.read();
+        self.cpu.expander.start_stream();
+        self.cpu.packing.start_stream();
+        self.cpu.unpacker = Unpacker::new(&packed::describe(&attr())).unwrap();
+        self.windows.push(Vec::new());
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Switches(u16),
+    RingRecords(u8),
+    Read,
+    StartStream,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1u16..500).prop_map(Step::Switches),
+        4 => (1u8..9).prop_map(Step::RingRecords),
+        3 => Just(Step::Read),
+        1 => Just(Step::StartStream),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    // Each takes 0.05 s in a development build.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the channel and the ring beside it drop, and whenever they are read: each moment at which something
+    /// was dropped lies in a window that the recording opens, and counts add up. A stream reports all that the channel
+    /// dropped before the stream ended.
+    #[test]
+    fn each_drop_lies_in_a_window(steps in steps()) {
+        let mut running = Running::new();
+        let mut switches = 0;
+        for step in steps {
+            match step {
+                Step::Switches(count) => {
+                    switches += u64::from(count);
+                    (0..count).for_each(|_| running.switch());
+                }
+                Step::RingRecords(count) => (0..count).for_each(|_| running.ring_record()),
+                Step::Read => running.read(),
+                Step::StartStream => {
+                    running.start_stream();
+                    let dropped = running.cpu.expander.counts.lost_switches;
+                    prop_assert_eq!(running.seen.len() as u64 + dropped, switches);
+                }
+            }
+        }
+        // The kernel reports losses of the ring in front of its next record.
+        running.read();
+        running.ring_record();
+        running.read();
+        let all: Vec<_> = running.windows.iter().flatten().collect();
+        for time in &running.dropped {
+            let is_covered = all.iter().any(|window| (window[0]..=window[1]).contains(time));
+            prop_assert!(is_covered, "{} of {:?}", time, all);
+        }
+        let counted: u64 = all.iter().map(|window| window[2]).sum();
+        prop_assert_eq!(counted, running.dropped.len() as u64);
+        let dropped = running.cpu.expander.counts.lost_switches;
+        prop_assert_eq!(running.seen.len() as u64 + dropped, switches);
+    }
 }
