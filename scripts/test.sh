@@ -127,7 +127,8 @@ step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warni
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet
 step "whit-vpmu alone" cargo build -p whit-vpmu --locked --quiet
 step "whit-pmu with alloc" cargo build -p whit-pmu --features alloc --locked --quiet
-step "unit and property tests" cargo test --workspace --lib --bins --locked --quiet --no-fail-fast
+# Programs of fuzz targets search until they are stopped.
+step "unit and property tests" cargo test --workspace --exclude whit-fuzz --lib --bins --locked --quiet --no-fail-fast
 step "documentation tests" cargo test --workspace --doc --locked --quiet --no-fail-fast
 step "whole-program tests" cargo test --workspace --test '*' --locked --quiet --no-fail-fast -- --skip measured::
 # Tests that measure the running machine judge several repetitions by their median (whit_testing::measure), one
