@@ -98,7 +98,7 @@ pub struct Reader {
 pub struct ReaderOptions {
     /// Least that is worth taking from a ring, `--mmap-flush`; of a small one, a quarter of it.
     pub flush_bytes: usize,
-    /// Whether to end each pass with a FINISHED_ROUND record.
+    /// Whether to end each pass that leaves nothing in any ring with a FINISHED_ROUND record.
     pub marks_rounds: bool,
 }
 
@@ -133,15 +133,17 @@ impl Reader {
             Pass::AtLeast(bytes) => (self.flush_bytes, bytes),
             Pass::Everything => (0, 1),
         };
-        let mut bytes = 0;
+        let (mut bytes, mut is_whole) = (0, true);
         for index in 0..self.groups.len() {
             let group = &self.groups[index];
             if !group.rings.iter().any(|ring| ring.is_worth(flush, least)) {
+                is_whole &= group.rings.iter().all(|ring| ring.available_bytes() == 0);
                 continue;
             }
             self.go_to(index);
             for watched in &mut self.groups[index].rings {
                 if !watched.is_worth(flush, least) {
+                    is_whole &= watched.available_bytes() == 0;
                     continue;
                 }
                 let AnyRing::Forward(ring) = &mut watched.ring.ring else { continue };
@@ -152,12 +154,19 @@ impl Reader {
                 };
             }
         }
-        self.end_pass(bytes, sink)
+        self.end_pass(bytes, is_whole, sink)
     }
 
-    fn end_pass(&self, bytes: u64, sink: &mut StreamSink) -> Result<u64, SinkError> {
+    /// Records that are left in a ring may be older than those that were taken from others, so no mark may stand
+    /// between them.
+    fn end_pass(
+        &self,
+        bytes: u64,
+        is_whole: bool,
+        sink: &mut StreamSink,
+    ) -> Result<u64, SinkError> {
         if bytes > 0 {
-            if self.marks_rounds {
+            if self.marks_rounds && is_whole {
                 sink.round()?;
             }
             sink.flush()?;
@@ -185,7 +194,7 @@ impl Reader {
             let _ = owner.fd.pause_output(false);
             bytes += take(&oldest_first(&newest_first), watch, sink)?;
         }
-        self.end_pass(bytes, sink)
+        self.end_pass(bytes, true, sink)
     }
 
     /// What is drained from here on goes into another stream than what was before.

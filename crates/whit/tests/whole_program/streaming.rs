@@ -198,6 +198,31 @@ fn samply_reads_every_plain_file() {
     });
 }
 
+/// With `--mmap-flush` the ring of a quiet CPU keeps its records while others are drained. perf sorts by round
+/// marks, and says how often one was wrong.
+#[test]
+fn perf_sorts_what_was_left_in_a_ring() {
+    check("perf_sorts_what_was_left_in_a_ring", || {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if cpus < 2 {
+            return Err(Skip("there is one CPU here, and one ring".to_owned()));
+        }
+        let sleeper = workload("sleeper")?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        let options = ["-a", "-e", "cpu-clock", "-F", "99", "--switch-events", "-m", "1M", "--"];
+        let target = [sleeper.to_str().expect("UTF-8"), "--milliseconds", "1000"];
+        let mode = "--mmap-flush=256K";
+        let recorded = whit_record(directory.path(), mode, &[&options[..], &target].concat())?;
+        let mut report = perf()?;
+        report.args(["report", "--stdio", "-g", "none", "-i"]).arg(&recorded.path);
+        let output = report.output().expect("run perf");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(!said.contains("out of order"), "{said}");
+        Ok(())
+    });
+}
+
 #[test]
 fn losses_are_the_same_in_every_form() {
     check("losses_are_the_same_in_every_form", || {
