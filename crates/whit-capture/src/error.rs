@@ -1,7 +1,7 @@
 //! Why a recording could not be made, and what would make it possible.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use whit_sys::{Errno, WorkloadError};
 
@@ -124,6 +124,18 @@ pub enum CaptureError {
     /// The output.
     #[error("cannot {attempt} {output}{}", elsewhere(.source))]
     Output { attempt: &'static str, output: String, source: io::Error },
+    /// Something else than a recording stands where one is to be made.
+    #[error(
+        "cannot record to {}, which is {what}: name a place that is free, such as -o {}",
+        output.display(), free_place(output).display()
+    )]
+    InTheWay { output: PathBuf, what: String },
+    /// Something else than a recording stands where the old one is to be kept.
+    #[error(
+        "cannot keep the existing {} as {}, which is no recording: move that away, or name another \
+         place with -o", output.display(), old.display()
+    )]
+    OldInTheWay { output: PathBuf, old: PathBuf },
     /// Standard output is a terminal.
     #[error("refusing to write a recording to a terminal: redirect it, or name a file with -o")]
     OutputIsTerminal,
@@ -145,6 +157,18 @@ fn elsewhere(error: &io::Error) -> &'static str {
         }
         K::StorageFull | K::QuotaExceeded => " (make room, or name another place with -o)",
         _ => "",
+    }
+}
+
+/// A place near the one that is taken.
+fn free_place(output: &Path) -> PathBuf {
+    if output.is_dir() {
+        return output.join("perf.data");
+    }
+    if output.file_name().is_some_and(|name| name == "stdout") {
+        "-".into()
+    } else {
+        "perf.data".into()
     }
 }
 

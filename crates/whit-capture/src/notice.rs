@@ -69,6 +69,8 @@ pub enum Notice {
     NoKernelLbr { event: String },
     /// The old output was kept.
     OutputRenamed { from: String, to: String },
+    /// A file that is no recording was in the way.
+    FileRenamed { from: String, to: String },
     /// The command ran on without events.
     EventsTakenOff,
     /// Events start switched off and nothing will switch them on.
@@ -230,6 +232,9 @@ impl fmt::Display for Notice {
                  calls of user mode only"
             ),
             Notice::OutputRenamed { from, to } => write!(f, "kept the old {from} as {to}"),
+            Notice::FileRenamed { from, to } => {
+                write!(f, "{from} was no recording; it is called {to} now")
+            }
             Notice::EventsTakenOff => write!(
                 f,
                 "the kernel took the events off the command, which gained rights when it was \

@@ -157,6 +157,13 @@ pub struct Streaming {
     pub directory: bool,
 }
 
+impl Streaming {
+    /// Whether an output that is no pipe becomes a directory.
+    pub fn makes_directory(&self) -> bool {
+        self.directory || self.threads.is_some()
+    }
+}
+
 /// Where the recording goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
+use whit_perfdata::existing::{Existing, existing, remove_recording};
 use whit_sys::{Errno, wall_clock};
 
 use crate::error::CaptureError;
@@ -142,18 +143,67 @@ const DIRECTORY_MODE: u32 = 0o700;
 const HEADER_FILE: &str = "data";
 
 /// Refuses what would be refused later, before anything is touched.
-pub fn check(output: &Output, files: &Files) -> Result<(), CaptureError> {
+pub fn check(output: &Output, as_directory: bool, files: &Files) -> Result<(), CaptureError> {
     match output {
         Output::Stdout if files.switch.is_some() || files.timestamp => {
             Err(CaptureError::PipeHasNoFiles)
         }
         Output::Stdout if io::stdout().is_terminal() => Err(CaptureError::OutputIsTerminal),
-        _ => Ok(()),
+        Output::Stdout => Ok(()),
+        Output::File(path) => match room(path, as_directory)? {
+            Room::Keep | Room::KeepAloud => replaceable_old(path, &old_name(path)).map(drop),
+            Room::Free | Room::WriteTo | Room::Remove => Ok(()),
+        },
     }
 }
 
-/// Opens the output, as a directory where that is asked for. What is there already becomes
-/// `NAME.old`; devices and named pipes are written to as they are.
+/// What is done with what stands at the place of a new recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Nothing stands there.
+    Free,
+    /// It is written to as it is.
+    WriteTo,
+    /// It is removed: nothing is in it.
+    Remove,
+    /// It becomes `NAME.old`: a recording, or a link.
+    Keep,
+    /// The same, aloud: a file that is no recording.
+    KeepAloud,
+}
+
+/// Only recordings, files and what is empty make room: a directory of somebody's never does.
+fn room(path: &Path, as_directory: bool) -> Result<Room, CaptureError> {
+    let in_the_way = |what: String| Err(CaptureError::InTheWay { output: path.to_owned(), what });
+    let look = |source| {
+        let output = path.display().to_string();
+        CaptureError::Output { attempt: "look at", output, source }
+    };
+    let link = std::fs::read_link(path);
+    let is_link = link.is_ok();
+    if link.is_ok_and(|target| target.starts_with("/proc")) {
+        return in_the_way("a link to an open file".to_owned());
+    }
+    match existing(path).map_err(look)? {
+        Existing::Nothing if is_link => Ok(Room::Keep),
+        Existing::Nothing => Ok(Room::Free),
+        Existing::Recording => Ok(Room::Keep),
+        Existing::File => Ok(Room::KeepAloud),
+        Existing::EmptyFile if is_link => Ok(Room::Keep),
+        Existing::EmptyFile => Ok(Room::Remove),
+        Existing::Stream if is_link => in_the_way("a link to a device or pipe".to_owned()),
+        Existing::Stream => Ok(Room::WriteTo),
+        Existing::EmptyDirectory if as_directory && !is_link => Ok(Room::Remove),
+        Existing::EmptyDirectory => in_the_way("a directory".to_owned()),
+        Existing::Directory(entry) => {
+            in_the_way(format!("a directory that is no recording (it holds {})", entry.display()))
+        }
+        Existing::Other => in_the_way("no file".to_owned()),
+    }
+}
+
+/// Opens the output, as a directory where that is asked for. The recording that is there already
+/// becomes `NAME.old`; devices and named pipes are written to as they are.
 pub fn open(
     output: &Output,
     as_directory: bool,
@@ -168,27 +218,19 @@ pub fn open(
         let output = shown.clone();
         move |source| CaptureError::Output { attempt, output, source }
     };
-    let existing = std::fs::symlink_metadata(path).ok().map(|m| m.file_type());
-    let special =
-        existing.is_some_and(|t| t.is_char_device() || t.is_fifo() || t.is_block_device());
+    let room = room(path, as_directory)?;
     let mut options = File::options();
     options
         .write(true)
         .custom_flags((OFlags::NOFOLLOW | OFlags::NOCTTY).bits() as i32)
         .mode(OUTPUT_MODE);
-    if special {
+    if room == Room::WriteTo {
         let file = options.open(path).map_err(fail("open"))?;
-        let is_pipe = existing.is_some_and(|t| t.is_fifo());
+        let is_pipe = file.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
         let name = OutputName::new(None, None, shown);
         return Ok(OpenOutput { file, name, is_pipe, directory: None });
     }
-    let mut old = None;
-    if existing.is_some() {
-        let kept = keep_old(path).map_err(fail("rename to .old the existing"))?;
-        let to = kept.display().to_string();
-        listener.notice(Notice::OutputRenamed { from: shown.clone(), to });
-        old = Some(kept);
-    }
+    let old = make_room(path, room, listener)?;
     let name = OutputName::new(Some(path.clone()), old, shown.clone());
     if !as_directory {
         let file = options.create_new(true).open(path).map_err(fail("create"))?;
@@ -210,36 +252,74 @@ fn open_stdout() -> Result<OpenOutput, CaptureError> {
     Ok(OpenOutput { file: File::from(fd), name, is_pipe: true, directory: None })
 }
 
-/// Makes room for a new recording: what is at `path` becomes the old one, instead of the old one
-/// that there may be.
-fn keep_old(path: &Path) -> io::Result<PathBuf> {
-    let mut name = OsString::from(path);
-    name.push(".old");
-    let old = PathBuf::from(name);
-    // Neither can a directory be renamed over, nor over a file.
-    match std::fs::symlink_metadata(&old) {
-        Ok(metadata) if metadata.is_dir() => remove_recording(&old)?,
-        Ok(_) if path.is_dir() => std::fs::remove_file(&old)?,
-        _ => {}
+/// Makes room at `path`; gives where what was there is now.
+fn make_room(
+    path: &Path,
+    room: Room,
+    listener: &mut dyn Listener,
+) -> Result<Option<PathBuf>, CaptureError> {
+    let output = || path.display().to_string();
+    if room == Room::Remove {
+        let removed = match path.is_dir() {
+            true => std::fs::remove_dir(path),
+            false => std::fs::remove_file(path),
+        };
+        let fail = |source| CaptureError::Output { attempt: "replace", output: output(), source };
+        return removed.map(|()| None).map_err(fail);
     }
-    std::fs::rename(path, &old)?;
-    Ok(old)
+    if room == Room::Free {
+        return Ok(None);
+    }
+    let old = old_name(path);
+    let fail = |source| CaptureError::Output {
+        attempt: "rename to .old the existing",
+        output: output(),
+        source,
+    };
+    remove_old(path, &old)?;
+    std::fs::rename(path, &old).map_err(fail)?;
+    let (from, to) = (output(), old.display().to_string());
+    listener.notice(match room {
+        Room::KeepAloud => Notice::FileRenamed { from, to },
+        _ => Notice::OutputRenamed { from, to },
+    });
+    Ok(Some(old))
 }
 
-/// Removes a recording that is a directory, and nothing else.
-fn remove_recording(directory: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let is_stream = entry.file_name().as_encoded_bytes().starts_with(b"data");
-        if !is_stream || !entry.file_type()?.is_file() {
-            return Err(io::Error::other(format!(
-                "{} is in the way and no recording: it holds {}",
-                directory.display(),
-                entry.file_name().display()
-            )));
+fn old_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".old");
+    PathBuf::from(name)
+}
+
+/// Looks at what would be replaced by keeping what is at `path`. What is no recording is not, though
+/// renaming a file would do so.
+fn replaceable_old(path: &Path, old: &Path) -> Result<Existing, CaptureError> {
+    let fail = |source| {
+        let output = old.display().to_string();
+        CaptureError::Output { attempt: "look at", output, source }
+    };
+    match existing(old).map_err(fail)? {
+        Existing::File | Existing::Directory(_) | Existing::Stream | Existing::Other => {
+            let (output, old) = (path.to_owned(), old.to_owned());
+            Err(CaptureError::OldInTheWay { output, old })
         }
+        replaceable => Ok(replaceable),
     }
-    std::fs::remove_dir_all(directory)
+}
+
+/// Removes the recording before the last: neither can a directory be renamed over, nor over a file.
+fn remove_old(path: &Path, old: &Path) -> Result<(), CaptureError> {
+    let replaceable = replaceable_old(path, old)?;
+    let metadata = std::fs::symlink_metadata(old);
+    let removed = match metadata.map(|metadata| metadata.is_dir()) {
+        Err(_) => Ok(()),
+        Ok(false) => std::fs::remove_file(old),
+        Ok(true) if replaceable == Existing::EmptyDirectory => std::fs::remove_dir(old),
+        Ok(true) => remove_recording(old),
+    };
+    let output = || old.display().to_string();
+    removed.map_err(|source| CaptureError::Output { attempt: "remove", output: output(), source })
 }
 
 #[cfg(test)]
@@ -256,11 +336,11 @@ mod tests {
     fn files_are_private_and_the_old_one_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perf.data");
-        for content in [b"one", b"two"] {
+        for content in [b"PERFILE2 0", b"PERFILE2 1", b"PERFILE2 2"] {
             create(&path).unwrap().file.write_all(content).unwrap();
         }
-        assert_eq!(std::fs::read(&path).unwrap(), b"two");
-        assert_eq!(std::fs::read(dir.path().join("perf.data.old")).unwrap(), b"one");
+        assert_eq!(std::fs::read(&path).unwrap(), b"PERFILE2 2");
+        assert_eq!(std::fs::read(dir.path().join("perf.data.old")).unwrap(), b"PERFILE2 1");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -319,7 +399,8 @@ mod tests {
         let old = dir.path().join("perf.data.old");
         let output = Output::File(path.clone());
         for (as_directory, before) in [(true, None), (true, Some(true)), (false, Some(true))] {
-            let opened = open(&output, as_directory, &mut |_| ()).unwrap();
+            let mut opened = open(&output, as_directory, &mut |_| ()).unwrap();
+            opened.file.write_all(b"PERFILE2").unwrap();
             assert_eq!(opened.directory.is_some(), as_directory);
             assert_eq!(path.is_dir(), as_directory);
             assert_eq!(old.exists().then(|| old.is_dir()), before);
@@ -332,15 +413,91 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_no_recording_is_not_removed() {
+    fn what_is_kept_as_old_and_is_no_recording_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, old) = (dir.path().join("perf.data"), dir.path().join("perf.data.old"));
+        std::fs::write(&path, "PERFILE2").unwrap();
+        std::fs::create_dir(&old).unwrap();
+        std::fs::write(old.join("thesis.tex"), "").unwrap();
+        let refused = |shown: &str| {
+            let error = create(&path).unwrap_err().to_string();
+            assert!(error.contains(shown) && error.contains("name another place"), "{error}");
+            let early = check(&Output::File(path.clone()), false, &Files::default()).unwrap_err();
+            assert_eq!(early.to_string(), error);
+            assert_eq!(std::fs::read(&path).unwrap(), b"PERFILE2");
+        };
+        refused("perf.data.old, which is no recording");
+        assert!(old.join("thesis.tex").exists());
+        std::fs::remove_dir_all(&old).unwrap();
+        std::fs::write(&old, "Dear diary").unwrap();
+        refused("perf.data.old, which is no recording");
+        assert_eq!(std::fs::read(&old).unwrap(), b"Dear diary");
+        std::fs::write(&old, "PERFILE2 older").unwrap();
+        create(&path).unwrap();
+        assert_eq!(std::fs::read(&old).unwrap(), b"PERFILE2");
+    }
+
+    #[test]
+    fn a_directory_that_is_no_recording_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("thesis.tex"), "").unwrap();
+        std::os::unix::fs::symlink(&home, dir.path().join("link")).unwrap();
+        for path in [home.clone(), dir.path().join("link")] {
+            for as_directory in [false, true] {
+                let output = Output::File(path.clone());
+                let early = check(&output, as_directory, &Files::default()).unwrap_err();
+                let error = open(&output, as_directory, &mut |_| ()).unwrap_err();
+                assert_eq!(early.to_string(), error.to_string());
+                let advice = format!(
+                    "(it holds thesis.tex): name a place that is free, such as -o {}",
+                    path.join("perf.data").display()
+                );
+                assert!(error.to_string().ends_with(&advice), "{error}");
+            }
+        }
+        assert!(home.join("thesis.tex").exists());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_empty_makes_room_and_is_not_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perf.data");
-        std::fs::create_dir(dir.path().join("perf.data.old")).unwrap();
-        std::fs::write(dir.path().join("perf.data.old/thesis.tex"), "").unwrap();
         std::fs::write(&path, "").unwrap();
-        let error = create(&path).unwrap_err();
-        assert!(format!("{:?}", error).contains("thesis.tex"), "{error:?}");
-        assert!(dir.path().join("perf.data.old/thesis.tex").exists());
+        create(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(create(&path).unwrap_err().to_string().contains("which is a directory"));
+        assert!(open(&Output::File(path), true, &mut |_| ()).unwrap().directory.is_some());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_no_recording_is_kept_aloud() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        std::fs::write(&path, "Dear diary").unwrap();
+        let mut said = Vec::new();
+        open(&Output::File(path), false, &mut |notice: Notice| said.push(notice)).unwrap();
+        let [notice] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(notice.level(), crate::notice::Level::Warning);
+        assert!(notice.to_string().ends_with("notes.txt.old now"), "{notice}");
+        assert_eq!(std::fs::read(dir.path().join("notes.txt.old")).unwrap(), b"Dear diary");
+    }
+
+    #[test]
+    fn links_to_open_files_and_devices_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stdout");
+        for target in ["/proc/self/fd/1", "/dev/null"] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let error = create(&path).unwrap_err().to_string();
+            assert!(error.ends_with("name a place that is free, such as -o -"), "{error}");
+            assert_eq!(std::fs::read_link(&path).unwrap(), Path::new(target));
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

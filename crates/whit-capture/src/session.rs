@@ -125,7 +125,7 @@ pub fn record(
     roots: &Roots,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, CaptureError> {
-    output::check(&options.output, &options.files)?;
+    output::check(&options.output, options.streaming.makes_directory(), &options.files)?;
     let control = options.control.as_ref().map(ControlChannel::open).transpose()?;
     let bill = Bill::open()?;
     let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;

@@ -13,6 +13,7 @@ pub mod attr;
 mod bytes;
 pub mod encode;
 pub mod event_table;
+pub mod existing;
 pub mod export;
 pub mod feature;
 pub mod header;

@@ -40,8 +40,7 @@ impl Part {
         listener: &mut dyn Listener,
     ) -> Result<Part, CaptureError> {
         let streaming = &options.streaming;
-        let as_directory = streaming.directory || streaming.threads.is_some();
-        let open = output::open(&options.output, as_directory, listener)?;
+        let open = output::open(&options.output, streaming.makes_directory(), listener)?;
         let output = open.name.clone();
         let fail = |source: io::Error| {
             output.undo();

@@ -9,6 +9,7 @@ mod control;
 mod fields;
 mod files;
 mod kernel_side;
+mod outputs;
 mod overwrite;
 mod seed;
 mod support;
