@@ -4,11 +4,12 @@ use crate::input::InputArgs;
 use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempDir};
+use whit_perfdata::existing::remove_recording;
 use whit_perfdata::export::{self, Exported};
 use whit_perfdata::reader::{Form, Recording};
 
@@ -121,9 +122,7 @@ fn directory(
         written.push(export::write_part(stream, buffered(&mut part), advance)?);
     }
     if output.is_dir() {
-        // Nothing else of anybody's is removed.
-        Recording::open(output).context("there is a directory that is no recording")?;
-        std::fs::remove_dir_all(output)?;
+        remove_recording(output)?;
     }
     std::fs::rename(new.path(), output)?;
     // It is not there any more under that name.

@@ -1,7 +1,10 @@
 //! Standard output, buffered, and what to do when its reader goes away.
 
+use anyhow::{Result, bail};
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::Path;
+use whit_perfdata::existing::{Existing, existing};
 use whit_types::escape;
 
 /// Standard output with a buffer.
@@ -14,6 +17,14 @@ pub(crate) fn line(text: impl Display) -> io::Result<()> {
     let mut out = stdout();
     writeln!(out, "{}", escape(&text.to_string()))?;
     out.flush()
+}
+
+/// Refuses to write text over a recording, which somebody meant to read.
+pub(crate) fn check_no_recording(path: &Path) -> Result<()> {
+    if matches!(existing(path), Ok(Existing::Recording)) {
+        bail!("{} is a recording: name another file", path.display());
+    }
+    Ok(())
 }
 
 /// True where the reader of our output has gone (`whit report | head`): no error to speak of.

@@ -1,12 +1,23 @@
 //! Writing the page, for the subcommands that do.
 
+use crate::output;
 use anyhow::{Context, Result};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use whit_perfdata::existing::{Existing, existing};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
 use whit_view::html::{HtmlOptions, write_html_with_switches};
+
+/// Whoever may see a new file may see a page, if the user's mask does not forbid it.
+const PAGE_MODE: u32 = 0o666;
+
+/// Refuses what would be refused after the recording was read.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    output::check_no_recording(path)
+}
 
 /// Writes a profile, with its context switches where they were loaded, as one page.
 pub(crate) fn write(
@@ -15,10 +26,32 @@ pub(crate) fn write(
     options: &HtmlOptions,
     path: &Path,
 ) -> Result<()> {
-    let write = || -> Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
+    let write = |file: &mut File| -> Result<()> {
+        let mut out = BufWriter::new(file);
         write_html_with_switches(profile, switches, options, &mut out)?;
         Ok(out.flush()?)
     };
-    write().with_context(|| format!("cannot write the page {}", path.display()))
+    let written = match existing(path) {
+        Ok(Existing::Stream) => {
+            File::create(path).map_err(Into::into).and_then(|mut f| write(&mut f))
+        }
+        _ => replace(path, write),
+    };
+    written.with_context(|| format!("cannot write the page {}", path.display()))
+}
+
+/// Under a name of its own until it is whole: a page that does not fit the disk leaves nothing, and what is
+/// there stays.
+fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    // What a link points to is replaced, not the link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    let mut new = builder.permissions(Permissions::from_mode(PAGE_MODE)).tempfile_in(directory)?;
+    write(new.as_file_mut())?;
+    new.persist(&path)?;
+    Ok(())
 }

@@ -89,6 +89,7 @@ pub(crate) struct ReportArgs {
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let hists = args.hists_options()?;
+    args.html.as_deref().map_or(Ok(()), page::check)?;
     let recording = args.input.open()?;
     let mut options = args.load.options(&recording);
     options.by_cpu = hists.sort_keys().contains(&SortKey::Cpu);

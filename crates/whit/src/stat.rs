@@ -11,6 +11,7 @@ use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
 use crate::left_out::{LeftOut, LeftOutArgs};
 use crate::message;
+use crate::output;
 use crate::target_args::TargetArgs;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -273,6 +274,7 @@ impl StatArgs {
             return Ok(Output::File(fd.into()));
         }
         let Some(path) = &self.output else { return Ok(Output::Stderr) };
+        output::check_no_recording(path)?;
         let mut how = OpenOptions::new();
         how.create(true).write(true).append(self.append).truncate(!self.append);
         let file = how.open(path);

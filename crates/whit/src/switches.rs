@@ -2,6 +2,7 @@
 
 use crate::input::InputArgs;
 use crate::output;
+use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
 use anyhow::{Result, bail};
@@ -77,6 +78,7 @@ pub(crate) struct SwitchesArgs {
 /// Runs `whit switches`.
 pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     let options = args.view_options()?;
+    args.html.as_deref().map_or(Ok(()), page::check)?;
     let recording = args.input.open()?;
     let (profile, switches) = load(args, &recording)?;
     if !switches.sources.tells_switches() {
@@ -89,7 +91,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     }
     if let Some(path) = &args.html {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
-        crate::page::write(&profile, Some(&switches), &page, path)?;
+        page::write(&profile, Some(&switches), &page, path)?;
         if !args.json && !args.wants_text() {
             output::line(path.display())?;
             return Ok(0);
