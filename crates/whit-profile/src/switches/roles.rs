@@ -180,9 +180,11 @@ impl Roles {
             let mut all = self.roles.iter().zip(&recording.events);
             all.any(|(role, event)| test(role, &event.attr))
         };
+        // A thread that never switched is an answer, too.
+        let asked = recording.events.iter().any(|event| event.attr.has(AttrFlags::CONTEXT_SWITCH));
         let cpu_time = self.roles.iter().position(|role| *role == Role::CpuTime);
         Sources {
-            records: switch_records > 0,
+            records: asked || switch_records > 0,
             tracepoint: has(|role, _| matches!(role, Role::Switch(_))),
             stacks: has(|role, attr| match role {
                 Role::SwitchStack => true,
