@@ -183,7 +183,12 @@ fn samples_after_the_synthesized_tail_have_their_names() {
 fn busy_programs_lose_nothing_at_switches() {
     let place = Place::new();
     let line = ["-e", "cpu-clock:u", "-F", "20000", "--switch-output=8K", "-o", "out"];
-    let output = place.run(&[&line[..], &["--", "sh", "-c", BUSY]].concat());
-    assert!(samples(&output).len() > 1);
+    // It works until there are two files: a recorder that gets no CPU switches late.
+    let until_switched = format!(
+        "n=0; while [ $n -lt 100 ]; do {BUSY}; set -- out*; \
+         [ $# -gt 1 ] && exit; n=$((n+1)); done"
+    );
+    let output = place.run(&[&line[..], &["--", "sh", "-c", &until_switched]].concat());
+    assert!(samples(&output).len() > 1, "{}", stderr(&output));
     assert!(stderr(&output).matches("lost 0 ").count() == samples(&output).len());
 }
