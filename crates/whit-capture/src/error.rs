@@ -185,6 +185,21 @@ impl CaptureError {
         }
     }
 
+    /// Whether the command line is at fault, whatever the machine.
+    pub fn is_wrong_usage(&self) -> bool {
+        matches!(
+            self,
+            CaptureError::NothingToRecord
+                | CaptureError::NoEvents
+                | CaptureError::CgroupNeedsCpus
+                | CaptureError::GroupAcrossCgroups { .. }
+                | CaptureError::PipeHasNoFiles
+                | CaptureError::EngineConflict { .. }
+                | CaptureError::ZeroRate(_)
+                | CaptureError::OutputIsTerminal
+        )
+    }
+
     /// What the kernel said when it refused to open an event.
     pub(crate) fn errno(&self) -> Option<Errno> {
         match self {

@@ -78,6 +78,17 @@ impl StatError {
         move |source| StatError::System { attempt, source }
     }
 
+    /// Whether the command line is at fault, whatever the machine.
+    pub fn is_wrong_usage(&self) -> bool {
+        match self {
+            StatError::Target(error) => error.is_wrong_usage(),
+            StatError::CgroupNeedsCpus
+            | StatError::CgroupPattern { .. }
+            | StatError::GroupAcrossCgroups { .. } => true,
+            _ => false,
+        }
+    }
+
     /// A cgroup is not there, or not any more.
     pub(crate) fn is_missing_cgroup(&self) -> bool {
         let StatError::Target(CaptureError::Cgroup { source, .. }) = self else { return false };

@@ -2,7 +2,8 @@
 //!
 //! `whit record` makes of them what is recorded, `whit stat` what is counted.
 
-use anyhow::{Context, Result, bail};
+use crate::failure::{bail_usage, usage};
+use anyhow::{Context, Result};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ops::Range;
@@ -161,7 +162,9 @@ struct Events<'a, T> {
 
 impl<T: Wanted> Events<'_, T> {
     fn add(&mut self, text: &str) -> Result<()> {
-        let list = whit_events::parse(text).with_context(|| format!("bad event list '{text}'"))?;
+        let list = whit_events::parse(text)
+            .with_context(|| format!("bad event list '{text}'"))
+            .map_err(usage)?;
         let start = self.slots.len();
         for item in &list.items {
             self.add_item(&list, item.clone())?;
@@ -184,7 +187,8 @@ impl<T: Wanted> Events<'_, T> {
             Err(error) if self.skipped.is_some() && is_missing(&error) => {
                 self.add_without(list, one, &error)
             }
-            Err(error) => Err(error.into()),
+            Err(error) if is_missing(&error) => Err(error.into()),
+            Err(error) => Err(usage(error)),
         }
     }
 
@@ -231,11 +235,13 @@ impl<T: Wanted> Events<'_, T> {
     /// The tracepoints of the last `-e`.
     fn tracepoints(&mut self, option: &str) -> Result<Vec<&mut T>> {
         if self.last.is_empty() {
-            bail!("{option} speaks of the tracepoints of the -e before it: put it behind one");
+            bail_usage!(
+                "{option} speaks of the tracepoints of the -e before it: put it behind one"
+            );
         }
         let specs: Vec<_> = self.slots[self.last.clone()].iter_mut().flatten().collect();
         if let Some(other) = specs.iter().find(|spec| !spec.is_tracepoint()) {
-            bail!(
+            bail_usage!(
                 "{option} takes tracepoints only, '{}' is none: put it behind an -e that holds \
                  nothing else",
                 other.name()
@@ -263,7 +269,7 @@ impl<T: Wanted> Events<'_, T> {
     /// for all events so far.
     fn cgroups(&mut self, names: &str) -> Result<()> {
         if self.slots.is_empty() {
-            bail!("-G speaks of the events before it: put it behind an -e");
+            bail_usage!("-G speaks of the events before it: put it behind an -e");
         }
         let names: Vec<_> = names.split(',').collect();
         for name in &names {
@@ -273,7 +279,7 @@ impl<T: Wanted> Events<'_, T> {
                 continue;
             }
             let Some(slot) = self.slots.get_mut(index) else {
-                bail!("cgroup '{name}' has no event: it is number {} before -G", index + 1);
+                bail_usage!("cgroup '{name}' has no event: it is number {} before -G", index + 1);
             };
             if let Some(spec) = slot {
                 spec.set_cgroup(Some(name));

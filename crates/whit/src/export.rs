@@ -1,5 +1,6 @@
 //! `whit export`.
 
+use crate::failure::bail_usage;
 use crate::input::InputArgs;
 use crate::message;
 use crate::output;
@@ -36,7 +37,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
     let output = &args.output;
     if output == Path::new("-") {
-        bail!(
+        bail_usage!(
             "a recording is completed at its beginning, which a pipe does not allow: name a file"
         );
     }

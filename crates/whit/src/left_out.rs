@@ -34,7 +34,7 @@ impl<T: LeftOut> clap::FromArgMatches for LeftOutArgs<T> {
         match T::OPTIONS.iter().find(|(name, ..)| matches.contains_id(name)) {
             Some((name, _, why)) => Err(clap::Error::raw(
                 ErrorKind::UnknownArgument,
-                format!("whit {} has no --{name}: {why}\n", T::SUBCOMMAND),
+                format!("{} has no --{name}: {why}\n", T::SUBCOMMAND),
             )),
             None => Ok(LeftOutArgs(PhantomData)),
         }

@@ -9,6 +9,7 @@ mod doctor;
 mod event_args;
 mod event_tables;
 mod export;
+mod failure;
 mod input;
 mod left_out;
 mod list;
@@ -67,14 +68,14 @@ enum Command {
 }
 
 /// Parses the command line.
-fn parse() -> Cli {
+fn parse() -> Result<Cli, clap::Error> {
     let mut args: Vec<OsString> = std::env::args_os().collect();
     loop {
-        let cli = Cli::parse_from(&args);
+        let cli = Cli::try_parse_from(&args)?;
         let (name, users) = match &cli.command {
             Command::Record(args) => ("record", args.command()),
             Command::Stat(args) => ("stat", args.command()),
-            _ => return cli,
+            _ => return Ok(cli),
         };
         let at = args.len() - users.len();
         let command = Cli::command();
@@ -82,7 +83,7 @@ fn parse() -> Cli {
             .then(|| users.first()?.to_str())
             .flatten()
             .and_then(|first| take_apart(command.find_subcommand(name)?, first));
-        let Some(parts) = parts else { return cli };
+        let Some(parts) = parts else { return Ok(cli) };
         args.splice(at..=at, parts);
     }
 }
@@ -91,17 +92,14 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            message::error(output::describe(&error));
-            ExitCode::FAILURE
-        }
+        Err(error) => ExitCode::from(failure::report(&error)),
     }
 }
 
 fn run() -> Result<u8> {
     // Before anything else: while there is one thread, and nothing of the user's was looked at.
     let privileges = privilege::begin()?;
-    let mut command = parse().command;
+    let mut command = parse()?.command;
     privileges::settle(privileges, &mut command)?;
     match command {
         Command::Record(args) => record::run(&args),

@@ -51,7 +51,7 @@ fn say(prefix: &str, text: &str) {
 fn formatted(prefix: &str, text: &str) -> String {
     let mut message = prefix.to_owned();
     for (number, line) in text.trim_end().split('\n').enumerate() {
-        if number > 0 && !line.starts_with(' ') {
+        if number > 0 && !line.is_empty() && !line.starts_with(' ') {
             message.push_str(INDENT);
         }
         message.push_str(&escape(line));
@@ -80,7 +80,8 @@ mod tests {
             let said = formatted("whit: ", &format!("{text}{more}"));
             let is_raw = |c| whit_types::is_escaped(c) && c != '\n';
             prop_assert!(!said.contains(is_raw) && said.ends_with('\n'), "{:?}", said);
-            prop_assert!(said.lines().skip(1).all(|line| line.starts_with(' ')), "{:?}", said);
+                let is_apart = |line: &str| line.is_empty() || line.starts_with(' ');
+            prop_assert!(said.lines().skip(1).all(is_apart), "{:?}", said);
         }
     }
 }

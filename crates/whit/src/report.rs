@@ -1,5 +1,6 @@
 //! `whit report`.
 
+use crate::failure::usage;
 use crate::input::InputArgs;
 use crate::message;
 use crate::output;
@@ -142,10 +143,10 @@ impl ReportArgs {
             ..HistsOptions::default()
         };
         if let Some(keys) = &self.sort {
-            hists.sort = SortKey::parse_list(keys)?;
+            hists.sort = SortKey::parse_list(keys).map_err(usage)?;
         }
         if let Some(chains) = &self.call_graph {
-            hists.chains = ChainOptions::parse(chains)?;
+            hists.chains = ChainOptions::parse(chains).map_err(usage)?;
         }
         if let Some(percent) = self.percent_limit {
             hists.set_percent_limit(percent);

@@ -1,5 +1,6 @@
 //! `whit script`.
 
+use crate::failure::usage;
 use crate::input::InputArgs;
 use crate::message;
 use crate::output;
@@ -36,8 +37,10 @@ pub(crate) struct ScriptArgs {
 
 /// Runs `whit script`.
 pub(crate) fn run(args: &ScriptArgs) -> Result<u8> {
+    let specs = args.fields.iter().map(|text| FieldSpec::parse(text).map_err(usage));
+    let specs = specs.collect::<Result<Vec<_>>>()?;
     let recording = args.input.open()?;
-    if args.folded { fold(args, &recording) } else { print(args, &recording) }
+    if args.folded { fold(args, &recording) } else { print(args, &recording, &specs) }
 }
 
 fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
@@ -57,10 +60,8 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     Ok(0)
 }
 
-fn print(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
-    let specs =
-        args.fields.iter().map(|text| FieldSpec::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let text = SampleText::new(recording, &specs, args.ns)?;
+fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
+    let text = SampleText::new(recording, specs, args.ns)?;
     let progress = LoadProgress::new("reading", false);
     let mut out = output::stdout();
     let summary = whit_profile::script::script(

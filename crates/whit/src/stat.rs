@@ -9,11 +9,12 @@ mod plan;
 
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
+use crate::failure::bail_usage;
 use crate::left_out::{LeftOut, LeftOutArgs};
 use crate::message;
 use crate::output;
 use crate::target_args::TargetArgs;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -297,12 +298,12 @@ impl StatArgs {
 
     fn check(&self) -> Result<()> {
         match self.command.first().and_then(|name| name.to_str()) {
-            Some(word @ ("record" | "report")) => bail!(
+            Some(word @ ("record" | "report")) => bail_usage!(
                 "whit stat does not keep counts in recordings: print them with -x or -j into a \
                  file with -o (to run a program called '{word}', write ./{word})"
             ),
             Some(option) if option.starts_with('-') => {
-                bail!("unknown option '{option}' (see whit stat --help)")
+                bail_usage!("unknown option '{option}' (see whit stat --help)")
             }
             _ => Ok(()),
         }

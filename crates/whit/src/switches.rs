@@ -1,5 +1,6 @@
 //! `whit switches`.
 
+use crate::failure::{bail_usage, usage};
 use crate::input::InputArgs;
 use crate::output;
 use crate::page;
@@ -123,17 +124,17 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
 impl SwitchesArgs {
     fn view_options(&self) -> Result<SwitchViewOptions> {
         if self.worst.is_some_and(|count| count > SwitchOptions::MAX_WORST) {
-            bail!("at most {} waits can be kept one by one", SwitchOptions::MAX_WORST);
+            bail_usage!("at most {} waits can be kept one by one", SwitchOptions::MAX_WORST);
         }
         if !(0.0..=100.0).contains(&self.percent_limit) {
-            bail!("--percent-limit takes a share between 0 and 100");
+            bail_usage!("--percent-limit takes a share between 0 and 100");
         }
         let chains = match &self.call_graph {
-            Some(text) => ChainOptions::parse(text)?,
+            Some(text) => ChainOptions::parse(text).map_err(usage)?,
             None => ChainOptions::default(),
         };
         let sort = match &self.sort {
-            Some(keys) => FlatSort::parse(keys)?,
+            Some(keys) => FlatSort::parse(keys).map_err(usage)?,
             None => FlatSort::default(),
         };
         Ok(SwitchViewOptions {

@@ -2,6 +2,7 @@
 // Doc comments of options are the text of --help, where brackets are just brackets.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+use crate::failure::usage;
 use anyhow::{Context, Result};
 use whit_capture::cpus;
 use whit_capture::target::Target;
@@ -60,7 +61,7 @@ impl TargetArgs {
         } else if let Some(user) = user {
             Target::User(uid(user)?)
         } else if let Some(list) = &self.cpu {
-            Target::SystemWide(Some(cpus::parse_list(list)?))
+            Target::SystemWide(Some(cpus::parse_list(list).map_err(usage)?))
         } else if self.all_cpus || !has_command {
             Target::SystemWide(None)
         } else {

@@ -105,7 +105,7 @@ fn options_after_the_command_are_the_commands() {
     assert_eq!(stderr(&output), "", "-q says nothing");
     let unknown = recording.run(&["--bogus", "true"]);
     assert!(stderr(&unknown).contains("'--bogus'"), "{}", stderr(&unknown));
-    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(unknown.status.code(), Some(2));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn the_old_recording_is_kept_and_comes_back_when_the_command_cannot_run() {
     assert_eq!(std::fs::metadata(&old).unwrap().ino(), first);
     let second = std::fs::metadata(recording.file()).unwrap().ino();
     let output = recording.run(&["-e", "cpu-clock:u", "/nonexistent/command"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(127));
     assert!(stderr(&output).contains("cannot run '/nonexistent/command'"), "{}", stderr(&output));
     assert_eq!(std::fs::metadata(recording.file()).unwrap().ino(), second);
 }

@@ -2,9 +2,10 @@
 
 use super::{RecordArgs, arch, parse};
 use crate::event_args::Skipped;
+use crate::failure::{bail_usage, usage};
 use crate::message;
 use crate::short_options;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::time::Duration;
 use whit_capture::branch::BranchFilter;
@@ -52,7 +53,7 @@ impl RecordArgs {
         if let Some(first) = self.command.first().and_then(|name| name.to_str())
             && first.starts_with('-')
         {
-            bail!("unknown option '{first}'{}", short_options::similar("record", first));
+            bail_usage!("unknown option '{first}'{}", short_options::similar("record", first));
         }
         let has_command = !self.command.is_empty();
         let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
@@ -188,7 +189,7 @@ fn registers(names: Option<&str>) -> Result<u64> {
     match names {
         None => Ok(0),
         Some("") => Ok(registers::all(arch()?)),
-        Some(names) => Ok(registers::parse(arch()?, names)?),
+        Some(names) => registers::parse(arch()?, names).map_err(usage),
     }
 }
 

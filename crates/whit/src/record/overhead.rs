@@ -1,7 +1,8 @@
 //! `whit record --measure-overhead`: what this recording costs this command.
 
+use crate::failure::bail_usage;
 use crate::{message, output};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub(super) fn parse_pairs(text: &str) -> Result<usize, String> {
 /// each pair unless `quiet`, and what they come to.
 pub(super) fn measure(command: &[OsString], pairs: usize, quiet: bool) -> Result<u8> {
     let Some((program, arguments)) = command.split_first() else {
-        bail!("{OPTION} needs a command: it is run without and with recording");
+        bail_usage!("{OPTION} needs a command: it is run without and with recording");
     };
     let whit = std::env::current_exe().context("cannot find this program")?;
     let options = own_options(command.len());

@@ -1,7 +1,8 @@
 //! What is counted of an event, and what is counted without `-e`.
 
 use crate::event_args::{EventArgs, Wanted};
-use anyhow::{Result, bail};
+use crate::failure::bail_usage;
+use anyhow::Result;
 use std::path::Path;
 use whit_capture::target::Target;
 use whit_events::{PmuTable, ResolvedGroup, SYSFS_PMUS, TYPE_TRACEPOINT};
@@ -76,7 +77,7 @@ impl Wanted for Counter {
     }
 
     fn leave_recorder_out(&mut self) -> Result<()> {
-        bail!(
+        bail_usage!(
             "--exclude-perf is for whit record: a filter leaves processes out of a count \
                (--filter 'common_pid != ..')"
         )

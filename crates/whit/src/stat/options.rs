@@ -1,8 +1,9 @@
 //! From the command line to what is to be counted.
 
 use super::{StatArgs, events};
+use crate::failure::bail_usage;
 use crate::message;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::time::Duration;
 use whit_capture::target::Target;
 use whit_stat::cgroups::CgroupChoice;
@@ -27,7 +28,7 @@ impl StatArgs {
         let intervals = self.intervals()?;
         let repeats = self.repeat.unwrap_or(Repeats::Times(1));
         if repeats != Repeats::Times(1) && self.command.is_empty() {
-            bail!("-r runs a command again and again: give one");
+            bail_usage!("-r runs a command again and again: give one");
         }
         let has_noise = matches!(repeats, Repeats::Times(times) if times > 1);
         let style = self.style(aggregation, intervals.is_some(), has_noise, is_terminal);
@@ -67,10 +68,12 @@ impl StatArgs {
         let mut asked = asked.iter().filter(|(is_asked, _)| *is_asked);
         let aggregation = asked.next().map_or(Aggregation::Global, |(_, aggregation)| *aggregation);
         if asked.next().is_some() {
-            bail!("counts are added up one way: choose one of -A, --per-core, --per-thread, ..");
+            bail_usage!(
+                "counts are added up one way: choose one of -A, --per-core, --per-thread, .."
+            );
         }
         if aggregation == Aggregation::Thread && *target == Target::Command {
-            bail!(
+            bail_usage!(
                 "--per-thread is for threads that run already: add -p, -t or -a (threads that a \
                  command starts are counted together with it)"
             );
@@ -86,7 +89,7 @@ impl StatArgs {
                 (self.interval_clear, "--interval-clear"),
             ];
             if let Some((_, option)) = needs.iter().find(|(is_there, _)| *is_there) {
-                bail!("{option} goes with intervals: add -I MS");
+                bail_usage!("{option} goes with intervals: add -I MS");
             }
             return Ok(None);
         };
@@ -97,7 +100,7 @@ impl StatArgs {
 
     fn cgroups(&self) -> Result<CgroupChoice> {
         if self.events.has_cgroups() && (self.all_cgroups || !self.for_each_cgroup.is_empty()) {
-            bail!(
+            bail_usage!(
                 "-G gives cgroups to single events, --for-each-cgroup and --all-cgroups to all: \
                    choose one"
             );

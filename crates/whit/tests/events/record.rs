@@ -60,15 +60,16 @@ fn every_software_event_that_is_listed_as_open_records() {
 #[test]
 fn wrong_events_are_answered_with_place_and_suggestion() {
     let dir = tempfile::tempdir().expect("a directory");
-    for (event, parts) in [
-        ("cs,cycels:u", vec!["at character 4", "did you mean cycles?", "\n     ^"]),
-        ("cpu-clock:ux", vec!["at character 12", "a modifier (one of ", "found `x`"]),
-        ("software/perod=1/", vec!["at character 10", "did you mean period?"]),
-        ("sofware/config=3/", vec!["did you mean software?", "this machine has no PMU"]),
-        ("{cs,faults", vec!["a closing `}` for the group opened"]),
+    // What is not there on this machine may be on another; what is written wrong is wrong usage.
+    for (code, event, parts) in [
+        (1, "cs,cycels:u", vec!["at character 4", "did you mean cycles?", "\n     ^"]),
+        (2, "cpu-clock:ux", vec!["at character 12", "a modifier (one of ", "found `x`"]),
+        (1, "software/perod=1/", vec!["at character 10", "did you mean period?"]),
+        (1, "sofware/config=3/", vec!["did you mean software?", "this machine has no PMU"]),
+        (2, "{cs,faults", vec!["a closing `}` for the group opened"]),
     ] {
         let output = record(dir.path(), &[event]);
-        assert_eq!(output.status.code(), Some(1), "{event}");
+        assert_eq!(output.status.code(), Some(code), "{event}");
         let message = stderr(&output);
         for part in parts {
             assert!(message.contains(part), "{event}: {message}");

@@ -99,7 +99,7 @@ fn a_dry_run_checks_and_records_nothing() {
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
     assert!(!place.path("out").exists() && !place.path("ran").exists());
     let output = place.run(&["--dry-run", "-e", "cpu-clock:u,,", "true"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

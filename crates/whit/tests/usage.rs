@@ -1,0 +1,86 @@
+//! What whit says of a command line that is wrong, and its exit codes.
+
+use std::process::{Command, Output, Stdio};
+
+fn whit(arguments: &[&str]) -> Output {
+    let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
+    whit.args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The error begins with whit's name, and the program ends with this code.
+#[track_caller]
+fn fails(arguments: &[&str], code: i32, words: &str) {
+    let output = whit(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(said.lines().any(|line| line.starts_with("whit: ")), "{arguments:?}: {said}");
+    assert!(!said.contains("error:") && said.contains(words), "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
+
+#[test]
+fn wrong_usage_has_one_form_and_one_code() {
+    for (arguments, words) in [
+        (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
+        (&["report", "--nope"], "unexpected argument '--nope'"),
+        (&["report", "--sort", "weather"], "cannot sort by `weather`"),
+        (&["report", "-g", "sideways"], "sideways"),
+        (&["script", "-F", "weather"], "cannot print field `weather`"),
+        (&["switches", "--sort", "cpu"], "are not sorted by `cpu`"),
+        (&["switches", "--percent-limit", "101"], "between 0 and 100"),
+        (&["export", "--perf", "-o", "-"], "name a file"),
+        (&["record", "-F", "x", "true"], "a number of Hz"),
+        (&["record", "--nope", "true"], "unknown option '--nope'"),
+        (&["record", "--snapshot", "true"], "record has no --snapshot: the AUX area"),
+        (&["record", "-e", "cpu-clock:ux", "true"], "a modifier"),
+        (&["record", "-e", "cs", "--filter", "a == 1", "true"], "takes tracepoints only"),
+        (&["record", "-C", "3-1", "true"], "is no CPU list"),
+        (&["record", "-e", "cs", "-G", "a", "true"], "add -a, or -C"),
+        (&["stat", "--interval-count", "3", "true"], "add -I MS"),
+        (&["stat", "--topdown", "true"], "stat has no --topdown"),
+        (&["stat", "-A", "--per-core", "true"], "choose one of"),
+        (&["list", "-q", "--json"], "cannot be used with"),
+    ] {
+        fails(arguments, 2, words);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_has_another_code() {
+    let nowhere = ["-i", "/nonexistent/perf.data"];
+    for subcommand in ["report", "script", "switches"] {
+        fails(&[&[subcommand], &nowhere[..]].concat(), 1, "there is no recording here");
+    }
+    fails(&["record", "-e", "nopmu/event=1/", "true"], 1, "this machine has no PMU");
+    fails(&["list", "no-such-event-anywhere"], 1, "no event matches");
+}
+
+#[test]
+fn a_command_that_cannot_run_has_the_code_that_shells_give_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("perf.data");
+    let output = output.to_str().unwrap();
+    for (command, code) in
+        [("whit-no-such-command", 127), ("/no/such/command", 127), ("/etc/passwd", 126)]
+    {
+        let recorder = ["record", "-e", "cpu-clock:u", "-o", output, "--", command];
+        fails(&recorder, code, &format!("cannot run '{command}'"));
+        fails(&["stat", "-e", "cs:u", "--", command], code, &format!("cannot run '{command}'"));
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for arguments in [&["--help"][..], &["report", "--help"], &["--version"]] {
+        let output = whit(arguments);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+        assert!(!output.stdout.is_empty());
+    }
+    let nothing = whit(&[]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(stderr(&nothing).contains("Usage: whit <COMMAND>"));
+}
