@@ -21,7 +21,7 @@ fn ask_features(features: &Features) {
     }
     let _ = (features.nr_cpus(), features.cmdline(), features.event_desc());
     let _ = (features.group_desc(), features.sample_time(), features.clock_data());
-    let _ = (features.build_ids(), features.ledger());
+    let _ = (features.build_ids(), features.ledger(), features.mapped_files());
     assert!(features.get(Feature(0)).is_none_or(|bytes| bytes.len() <= 128 << 20));
 }
 

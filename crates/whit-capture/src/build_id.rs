@@ -1,123 +1,71 @@
-//! Build ids of mapped files, each file looked at once.
+//! Build ids of files.
 
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::ops::Range;
 
 use object::Object;
-use object::read::{FileKind, ReadCache};
-use rustix::fs::{Mode, OFlags, major, minor, open, openat};
-use whit_sys::maps::MapsLine;
+use object::read::{FileKind, ReadCache, ReadRef};
 use whit_types::BuildId;
 
-use crate::processes;
-use crate::roots::Roots;
+/// What is read of a file to find its build id: tables of sections and notes.
+const READ_MAX_BYTES: u64 = 64 << 20;
 
-/// Most files remembered; beyond it files are read again.
-const CACHE_MAX: usize = 65_536;
-
-/// Reads build ids of mapped files; shared by the threads that synthesize.
-#[derive(Debug, Default)]
-pub struct BuildIdCache {
-    by_inode: Mutex<HashMap<(u32, u32, u64), Option<BuildId>>>,
-}
-
-impl BuildIdCache {
-    /// The build id of the file behind a mapping of process `pid`; `None` where it has none,
-    /// cannot be read, or is no longer the file that was mapped.
-    pub fn of_mapping(&self, roots: &Roots, pid: i32, map: &MapsLine<'_>) -> Option<BuildId> {
-        use std::os::unix::ffi::OsStrExt;
-        if !map.is_file() {
-            return None;
-        }
-        let key = (map.major, map.minor, map.inode);
-        if let Some(known) = self.lock().get(&key) {
-            return *known;
-        }
-        // Through the process's own root: it may live in another mount namespace.
-        let inside = Path::new(std::ffi::OsStr::from_bytes(map.path.get(1..)?));
-        let id = of_mapped_file(&roots.process(pid, "root"), inside, key);
-        let mut cache = self.lock();
-        if cache.len() < CACHE_MAX {
-            cache.insert(key, id);
-        }
-        id
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(u32, u32, u64), Option<BuildId>>> {
-        // A map of finished entries is never half-changed: a panic elsewhere does not matter.
-        self.by_inode.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The build id of the file at `inside` below `root`, if that is the one of this device and inode.
-pub(crate) fn of_mapped_file(
-    root: &Path,
-    inside: &Path,
-    wanted: (u32, u32, u64),
-) -> Option<BuildId> {
-    of_elf(open_mapped_file(root, inside, wanted)?)
-}
-
-/// The file at `inside` below `root`, if that is the one of this device and inode.
-pub(crate) fn open_mapped_file(
-    root: &Path,
-    inside: &Path,
-    (want_major, want_minor, want_inode): (u32, u32, u64),
-) -> Option<File> {
-    let root = {
-        let _in_force = processes::see_others();
-        open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?
-    };
-    // The file itself is opened with the user's own rights. Not blocking: what lies at the path
-    // by now may be a pipe.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(root, inside, flags, Mode::empty()).ok()?);
-    let metadata = file.metadata().ok()?;
-    let device = metadata.dev();
-    let same = metadata.is_file()
-        && metadata.ino() == want_inode
-        && (major(device), minor(device)) == (want_major, want_minor);
-    same.then_some(file)
-}
-
-/// The GNU build id of an ELF file; reads only the parts that are needed.
-pub fn of_elf(file: File) -> Option<BuildId> {
-    let cache = ReadCache::new(file);
-    if !matches!(FileKind::parse(&cache).ok()?, FileKind::Elf32 | FileKind::Elf64) {
+/// The GNU build id of an ELF file, if it has one; `None` for any other file. Reads only the parts that are
+/// needed.
+pub fn of(file: &File) -> Option<Option<BuildId>> {
+    let (cache, left_bytes) = (ReadCache::new(file), Cell::new(READ_MAX_BYTES));
+    let data = Bounded { data: &cache, left_bytes: &left_bytes };
+    if !matches!(FileKind::parse(data).ok()?, FileKind::Elf32 | FileKind::Elf64) {
         return None;
     }
-    let elf = object::File::parse(&cache).ok()?;
-    BuildId::new(elf.build_id().ok()??)
+    let elf = object::File::parse(data);
+    Some(elf.and_then(|elf| elf.build_id().map(|id| id.and_then(BuildId::new))).ok().flatten())
+}
+
+/// A file may say that its tables are as large as a sparse file can be.
+#[derive(Clone, Copy)]
+struct Bounded<'a> {
+    data: &'a ReadCache<&'a File>,
+    left_bytes: &'a Cell<u64>,
+}
+
+impl<'a> ReadRef<'a> for Bounded<'a> {
+    fn len(self) -> Result<u64, ()> {
+        self.data.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        self.left_bytes.set(self.left_bytes.get().checked_sub(size).ok_or(())?);
+        self.data.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        self.data.read_bytes_at_until(range, delimiter)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
-    fn this_test_program_has_the_id_of_its_file() {
-        let text = std::fs::read("/proc/self/maps").unwrap();
-        let exe = std::env::current_exe().unwrap();
-        let wanted = of_elf(File::open(&exe).unwrap());
-        let cache = BuildIdCache::default();
-        let pid = whit_sys::system::pid();
-        let map = text
-            .split(|b| *b == b'\n')
-            .filter_map(MapsLine::parse)
-            .find(|m| m.path.ends_with(exe.file_name().unwrap().as_encoded_bytes()))
-            .unwrap();
-        assert_eq!(cache.of_mapping(&Roots::default(), pid, &map), wanted);
-        assert_eq!(cache.lock().len(), 1);
+    fn only_elf_files_have_one() {
+        let own = of(&File::open(std::env::current_exe().unwrap()).unwrap());
+        assert!(own.is_some());
+        assert_eq!(of(&File::open("/proc/self/status").unwrap()), None);
     }
 
     #[test]
-    fn another_file_at_the_path_is_not_taken_for_the_mapped_one() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let inside = file.path().strip_prefix("/").unwrap();
-        assert_eq!(of_mapped_file(Path::new("/"), inside, (0, 0, 1)), None);
-        assert_eq!(of_elf(File::open("/proc/self/status").unwrap()), None);
+    fn no_more_is_read_than_a_build_id_takes() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 100]).unwrap();
+        let (cache, left_bytes) = (ReadCache::new(&file), Cell::new(10));
+        let data = Bounded { data: &cache, left_bytes: &left_bytes };
+        assert_eq!(data.read_bytes_at(0, 11), Err(()));
+        assert_eq!(data.read_bytes_at(50, 8), Ok(&[7; 8][..]));
+        assert_eq!(data.read_bytes_at(0, 3), Err(()));
+        assert_eq!(data.read_bytes_at(0, 2), Ok(&[7; 2][..]));
     }
 }

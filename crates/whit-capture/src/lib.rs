@@ -27,6 +27,8 @@ pub mod cpus;
 pub mod error;
 pub mod event;
 pub mod features;
+pub mod file_cache;
+mod kept_files;
 pub mod kernel;
 pub mod loss;
 pub mod machine;

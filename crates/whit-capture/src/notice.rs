@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use whit_sys::Errno;
 
+use crate::kept_files::KEPT_MAX_BYTES;
 use crate::open::meaning;
 use crate::summary::Summary;
 
@@ -103,6 +104,10 @@ pub enum Notice {
     WritesByThread { pipe: bool },
     /// Reading an event's lost count, or another part that only adds to the picture.
     Skipped { what: String, why: String },
+    /// Binaries were copied that nobody can open by their paths.
+    BinariesKept { count: u64, bytes: u64 },
+    /// There was no room for all of them.
+    BinariesNotKept { count: u64 },
     /// A feature is too long for the format of pipes.
     FeatureLeftOut { feature: u8 },
 }
@@ -121,6 +126,7 @@ impl Notice {
             | Notice::Disabled { .. }
             | Notice::FeatureLeftOut { .. }
             | Notice::WritesByThread { .. }
+            | Notice::BinariesKept { .. }
             | Notice::Skipped { .. } => Level::Verbose,
             Notice::WriteFailed { .. } | Notice::NotSwitched { .. } => Level::Error,
             Notice::EventsSwitched { .. } | Notice::EventList { .. } | Notice::Switched { .. } => {
@@ -281,6 +287,19 @@ impl fmt::Display for Notice {
                  kernel.io_uring_disabled=0, or a sandbox forbids it)"
             ),
             Notice::Skipped { what, why } => write!(f, "{what} left out: {why}"),
+            Notice::BinariesKept { count, bytes } => write!(
+                f,
+                "{count} binaries ({} KiB) that cannot be opened by their paths were copied to \
+                 ~/.debug, for reports (not to copy them: -N)",
+                bytes.div_ceil(1024)
+            ),
+            Notice::BinariesNotKept { count } => write!(
+                f,
+                "{count} binaries that cannot be opened by their paths were not copied to \
+                 ~/.debug: the copies of a recording take {} MiB at most. Reports have their names \
+                 as long as processes run that map them",
+                KEPT_MAX_BYTES >> 20
+            ),
             Notice::FeatureLeftOut { feature } => {
                 write!(f, "header feature {feature} left out: too long for a pipe")
             }

@@ -285,6 +285,9 @@ pub struct RecordOptions {
     pub synthesis: Synthesis,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,
+    /// perf's cache of binaries: copies go there of those that cannot be opened by their paths; `None` makes
+    /// none.
+    pub kept_files: Option<PathBuf>,
     /// Let the kernel write build ids into mapping records (`attr.build_id`). Off unless asked for:
     /// up to Linux 6.18 at least, the kernel then marks the same records of *other* recorders that
     /// run at the time as if they held a build id, which stock perf does not survive.
@@ -349,6 +352,7 @@ impl RecordOptions {
             skip_unsupported: false,
             synthesis: Synthesis::default(),
             build_ids: true,
+            kept_files: None,
             kernel_build_ids: false,
             bpf_events: true,
             command_line: Vec::new(),

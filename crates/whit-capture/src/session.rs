@@ -20,9 +20,9 @@ use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, scheduling};
 
-use crate::build_id::BuildIdCache;
 use crate::control::ControlChannel;
 use crate::error::CaptureError;
+use crate::file_cache::FileCache;
 use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, Engine, Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
@@ -34,6 +34,7 @@ use crate::summary::Summary;
 use crate::target::{Plan, Target};
 use crate::wakeups;
 
+mod code;
 mod commands;
 mod drainer;
 mod filters;
@@ -273,7 +274,7 @@ struct Session<'a> {
     descriptions: Vec<EventDesc>,
     /// What is known of every output before it begins.
     features: Features,
-    build_ids: BuildIdCache,
+    known_files: FileCache,
     metering: Metering,
     /// Unwinds in the kernel, where it is used.
     engine: Option<StackEngine>,
@@ -335,7 +336,7 @@ impl<'a> Session<'a> {
             recorded: RecordedTime::new(options.clock),
             descriptions,
             features,
-            build_ids: BuildIdCache::default(),
+            known_files: FileCache::default(),
             metering,
             engine,
             part,
@@ -559,7 +560,7 @@ impl<'a> Session<'a> {
             roots: self.roots,
             plan: &self.plan,
             events: &self.shared.events,
-            build_ids: &self.build_ids,
+            files: &self.known_files,
             waiting_command: command,
             has_run: false,
         };

@@ -16,8 +16,8 @@ use whit_perfdata::sample::SampleId;
 use whit_sys::maps::{MapsLine, flag};
 use whit_types::{Avma, Pid, Tid};
 
-use crate::build_id::BuildIdCache;
 use crate::cgroup::Cgroup;
+use crate::file_cache::FileCache;
 use crate::kernel::{KernelText, Module};
 use crate::options::Synthesis;
 use crate::processes::{self, Status};
@@ -49,7 +49,7 @@ pub struct Synthesizer<'a> {
     /// How records are written.
     pub encoder: RecordEncoder,
     /// Build ids of mapped files; `None` writes device and inode.
-    pub build_ids: Option<&'a BuildIdCache>,
+    pub build_ids: Option<&'a FileCache>,
     /// Mappings without code as well.
     pub data_mappings: bool,
     /// Namespaces of threads.
@@ -205,7 +205,7 @@ impl Synthesizer<'_> {
     }
 
     fn mapping(&self, out: &mut Vec<u8>, pid: i32, bits: u16, map: &MapsLine<'_>) {
-        let id = self.build_ids.and_then(|cache| cache.of_mapping(self.roots, pid, map));
+        let id = self.build_ids.and_then(|cache| cache.build_id(self.roots, pid, map));
         let inode = MappedFileId::Inode {
             major: map.major,
             minor: map.minor,

@@ -7,6 +7,7 @@
 use crate::attr::Attr;
 use crate::bytes::{Cursor, pad_to};
 use crate::ledger::Ledger;
+use crate::mapped_file::{self, MappedFile};
 use crate::record::RawRecord;
 use std::collections::BTreeMap;
 use whit_types::{BuildId, Pid, TimestampNs};
@@ -52,6 +53,8 @@ impl Feature {
     pub const WHIT_LEDGER: Feature = Feature(224);
     /// When switches and samples were recorded.
     pub const WHIT_SPANS: Feature = Feature(225);
+    /// The files that were mapped as code.
+    pub const WHIT_FILES: Feature = Feature(226);
 }
 
 /// An event as a recording describes it.
@@ -372,6 +375,16 @@ impl Features {
     /// whit's ledger.
     pub fn ledger(&self) -> Option<Ledger> {
         Ledger::from_bytes(self.get(Feature::WHIT_LEDGER)?)
+    }
+
+    /// The files that were mapped as code, as the recorder found them. Empty where it was not whit.
+    pub fn mapped_files(&self) -> Vec<MappedFile> {
+        mapped_file::decode(self.get(Feature::WHIT_FILES).unwrap_or_default())
+    }
+
+    /// Sets WHIT_FILES.
+    pub fn set_mapped_files(&mut self, files: &[MappedFile]) {
+        self.set(Feature::WHIT_FILES, mapped_file::encode(files));
     }
 
     /// Sets whit's ledger.

@@ -19,6 +19,7 @@ pub mod feature;
 pub mod header;
 pub mod ledger;
 pub mod loss;
+pub mod mapped_file;
 pub mod packed;
 pub mod reader;
 pub mod record;

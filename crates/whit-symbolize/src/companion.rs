@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use whit_types::{BuildId, Pid};
+use whit_types::{BuildId, FileId, FileStamp, Pid};
 
 use crate::reason::Reason;
 use whit_elf::{ElfImage, TableKind};
@@ -148,6 +148,16 @@ impl DebugDirs {
         paths.extend(self.roots().map(|root| by_build_id(&root, id, ".debug")));
         paths.into_iter().find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
     }
+}
+
+/// The name of a binary in its directory of perf's cache.
+pub const KEPT_NAME: &str = "elf";
+
+/// Where in perf's cache whit keeps a file without a build id; perf has no place for such.
+pub fn kept_directory(stamp: &FileStamp) -> PathBuf {
+    let FileStamp { id: FileId { device: (major, minor), inode }, size_bytes, modified_ns } = stamp;
+    let name = format!("{major:x}-{minor:x}-{inode:x}-{size_bytes:x}-{modified_ns:x}");
+    Path::new(".whit-files").join(name)
 }
 
 /// `root/.build-id/ab/cdef…` and `suffix`.

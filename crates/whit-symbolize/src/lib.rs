@@ -47,7 +47,7 @@ mod symbolizer;
 mod unit_contexts;
 mod unit_index;
 
-pub use companion::DebugDirs;
+pub use companion::{DebugDirs, KEPT_NAME, kept_directory};
 pub use demangle::demangle;
 pub use dso::{DsoKind, DsoSpec, DsoSymbols};
 pub use dwarf::SourceLocation;

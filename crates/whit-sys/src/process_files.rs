@@ -11,36 +11,31 @@
 //! The file itself is always opened with the rights of whit's user. Borrowed capabilities serve to look into
 //! the process's directory in `/proc` and no further.
 
+mod process;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{
-    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, major, minor, openat, openat2,
-    readlinkat,
-};
+use rustix::fs::{CWD, Mode, fstat, fstatfs, major, minor, openat, readlinkat};
 use whit_types::{FileId, OpenFailure};
 
-use crate::capability::Capability;
 use crate::maps::MapsLine;
-use crate::{Errno, MappedFile, privilege};
+use crate::{Errno, MappedFile};
+use process::{LOOK, Process, READ, for_reading, open_below};
+pub use process::{open_as_seen_by, open_regular};
 
 /// What the kernel puts behind the path of a file that has none any more.
-const DELETED: &[u8] = b" (deleted)";
+pub const DELETED: &[u8] = b" (deleted)";
 /// Where a process has links to what it maps, named by addresses.
 const LINKS: &str = "map_files/";
 /// `OVERLAYFS_SUPER_MAGIC` in `include/uapi/linux/magic.h`.
 const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
-/// A file is looked at before it is opened for reading.
-const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// A file system could give out a device in the meantime.
-const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-
 /// Why a file was not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenError {
@@ -61,8 +56,19 @@ impl std::fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// A mapped file, as a mapping names it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What tells the file from others that have had its path.
+#[derive(Clone, Copy)]
+pub enum Identity<'a> {
+    /// Its number in a mapping.
+    Mapping(FileId),
+    /// A test.
+    Test(&'a dyn Fn(&File) -> bool),
+    /// Nothing: whatever is at the path is taken.
+    Path,
+}
+
+/// A mapped file.
+#[derive(Clone)]
 pub struct WantedFile<'a> {
     /// A process that maps it, if one is known.
     pub pid: Option<i32>,
@@ -70,8 +76,8 @@ pub struct WantedFile<'a> {
     pub relatives: &'a [i32],
     /// Where the process maps it, if that is known.
     pub range: Option<Range<u64>>,
-    /// Which file it is. Without, the path decides, and the caller has to compare build ids.
-    pub id: Option<FileId>,
+    /// Which file it is.
+    pub identity: Identity<'a>,
     /// The path as the kernel gives it, with its mark for deleted files.
     pub path: &'a [u8],
 }
@@ -156,26 +162,14 @@ impl WantedFile<'_> {
         let mut misses = Misses::default();
         let mut is_elsewhere = false;
         if let Some(process) = self.pid.and_then(|pid| Process::find(proc, pid).ok()) {
-            let found = self.at_its_range(&process).or_else(|miss| {
-                misses.note(Way::Link, miss);
-                self.as_program(&process)
-            });
-            let found = found.or_else(|miss| {
-                misses.note(Way::Link, miss);
-                self.below_root(&process)
-            });
-            let found = found.or_else(|miss| {
-                misses.note(Way::Path, miss);
-                self.anywhere(&process)
-            });
-            match found {
+            match self.through(&process, &mut misses) {
                 Ok(file) => return Ok(file),
                 Err(miss) => misses.note(Way::Link, miss),
             }
             is_elsewhere = process.has_other_mounts(proc);
         }
-        // Whatever these see, its number says whether it is the file.
-        if self.id.is_some() {
+        let is_told_apart = !matches!(self.identity, Identity::Path);
+        if is_told_apart {
             let relatives = self.relatives.iter().filter_map(|pid| Process::find(proc, *pid).ok());
             for process in relatives {
                 if let Ok(file) = self.below_root(&process) {
@@ -186,7 +180,7 @@ impl WantedFile<'_> {
         }
         // Of a process that sees other files, one of ours at the same path proves nothing, and that it is
         // another one neither.
-        if !is_elsewhere || self.id.is_some() {
+        if !is_elsewhere || is_told_apart {
             match self.by_path() {
                 Ok(file) => return Ok(file),
                 Err(miss) if !is_elsewhere => misses.note(Way::Path, miss),
@@ -194,6 +188,22 @@ impl WantedFile<'_> {
             }
         }
         Err(misses.verdict(self.path, is_elsewhere))
+    }
+
+    /// Tries one way after the other, the surest first. The last miss is one of a link.
+    fn through(&self, process: &Process, misses: &mut Misses) -> Result<File, Miss> {
+        let found = self.at_its_range(process).or_else(|miss| {
+            misses.note(Way::Link, miss);
+            self.as_program(process)
+        });
+        let found = found.or_else(|miss| {
+            misses.note(Way::Link, miss);
+            self.below_root(process)
+        });
+        found.or_else(|miss| {
+            misses.note(Way::Path, miss);
+            self.anywhere(process)
+        })
     }
 
     /// The link that leads to the very file of a mapping, whatever became of its path. It takes
@@ -210,9 +220,11 @@ impl WantedFile<'_> {
 
     fn linked(&self, process: &Process, link: &str) -> Result<File, Miss> {
         let found = openat(&process.directory, link, LOOK, Mode::empty())?;
-        let leads_to =
-            |path| readlinkat(&process.directory, link, []).is_ok_and(|to| to.as_bytes() == path);
-        if self.id.is_none() && !leads_to(self.path) {
+        let leads_to_it = || {
+            let target = readlinkat(&process.directory, link, []);
+            target.is_ok_and(|target| self.is_path(target.as_bytes()))
+        };
+        if !matches!(self.identity, Identity::Mapping(_)) && !leads_to_it() {
             return Err(Miss::Another);
         }
         self.check(for_reading(&found)?, link.starts_with(LINKS))
@@ -234,24 +246,40 @@ impl WantedFile<'_> {
         })
     }
 
-    /// Where the file was before it was deleted. Nothing but its number tells it from what is there now.
+    /// Where the file was before it was deleted, if it can be told from what is there now.
     fn unmarked(&self) -> Option<&[u8]> {
-        self.id.and(self.path.strip_suffix(DELETED))
+        let path = self.path.strip_suffix(DELETED)?;
+        (!matches!(self.identity, Identity::Path)).then_some(path)
     }
 
-    /// The first of some paths that there is.
+    /// Whether the kernel may mean the file by this path. With a test, the mark does not matter.
+    fn is_path(&self, path: &[u8]) -> bool {
+        let strip = |path| <[u8]>::strip_suffix(path, DELETED).unwrap_or(path);
+        match self.identity {
+            Identity::Path => path == self.path,
+            _ => strip(path) == strip(self.path),
+        }
+    }
+
+    /// The first of some paths that leads to the file.
     fn first_of(
         &self,
         paths: [Option<&[u8]>; 3],
         open: impl Fn(&Path) -> Result<OwnedFd, Errno>,
     ) -> Result<File, Miss> {
+        let mut result = Err(Errno::NOENT.into());
         for path in paths.into_iter().flatten() {
             match open(Path::new(OsStr::from_bytes(path))) {
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
-                found => return self.check(for_reading(&found?)?, false),
+                found => {
+                    result = for_reading(&found?).and_then(|file| self.check(file, false));
+                    if result.is_ok() {
+                        break;
+                    }
+                }
             }
         }
-        Err(Errno::NOENT.into())
+        result
     }
 
     /// A mapping of the file that lies elsewhere than was said: linkers map over parts of it.
@@ -260,76 +288,47 @@ impl WantedFile<'_> {
         let mut lines = BufReader::new(File::from(maps)).split(b'\n').map_while(Result::ok);
         let range = lines.find_map(|line| {
             let line = MapsLine::parse(&line)?;
-            let has_path = line.path == self.path;
-            // What records and maps call the device of a file on overlayfs differs between kernels.
-            let is_it = |id: FileId| line.inode == id.inode && (line.file_id() == id || has_path);
-            self.id.map_or(has_path, is_it).then(|| line.range())
+            let is_it = match self.identity {
+                // What records and maps call the device of a file on overlayfs differs between kernels.
+                Identity::Mapping(id) => {
+                    line.inode == id.inode && (line.file_id() == id || self.is_path(line.path))
+                }
+                _ => self.is_path(line.path),
+            };
+            is_it.then(|| line.range())
         });
         self.linked(process, &link_of(&range.ok_or(Errno::NOENT)?))
     }
 
     /// Lets nothing through but the file that was mapped.
     fn check(&self, file: File, is_of_mapping: bool) -> Result<File, Miss> {
-        let Some(id) = self.id else { return Ok(file) };
-        let stated = fstat(&file)?;
-        let device = (major(stated.st_dev), minor(stated.st_dev));
-        if (FileId { device, inode: stated.st_ino }) == id || id_when_mapped(&file) == Some(id) {
-            return Ok(file);
-        }
-        // Some kernels (Linux 6.8 to 6.17) name in mapping records the file that lies below the overlay.
-        let is_overlaid = || fstatfs(&file).is_ok_and(|fs| fs.f_type == OVERLAYFS);
-        if is_of_mapping && stated.st_ino == id.inode && is_overlaid() {
-            return Ok(file);
-        }
-        Err(Miss::Another)
+        let is_it = match self.identity {
+            Identity::Path => true,
+            Identity::Test(is_it) => is_it(&file),
+            Identity::Mapping(id) => has_id(&file, id, is_of_mapping)?,
+        };
+        if is_it { Ok(file) } else { Err(Miss::Another) }
     }
 }
 
-/// The directory of a process in procfs: of this process, though its number may be another's soon.
-struct Process {
-    directory: OwnedFd,
+/// Whether the kernel calls a file so in mappings.
+fn has_id(file: &File, id: FileId, is_of_mapping: bool) -> Result<bool, Errno> {
+    let stated = fstat(file)?;
+    let device = (major(stated.st_dev), minor(stated.st_dev));
+    // Some kernels (Linux 6.8 to 6.17) name in mapping records the file that lies below the overlay.
+    let is_overlaid = || {
+        is_of_mapping
+            && stated.st_ino == id.inode
+            && fstatfs(file).is_ok_and(|fs| fs.f_type == OVERLAYFS)
+    };
+    let is_stated = FileId { device, inode: stated.st_ino } == id;
+    Ok(is_stated || id_when_mapped(file) == Some(id) || is_overlaid())
 }
 
-impl Process {
-    fn find(proc: &Path, pid: i32) -> Result<Process, Errno> {
-        let _in_force = look_into_others();
-        let flags = LOOK | OFlags::DIRECTORY;
-        Ok(Process { directory: openat(CWD, proc.join(pid.to_string()), flags, Mode::empty())? })
-    }
-
-    fn root(&self) -> Result<OwnedFd, Errno> {
-        let _in_force = look_into_others();
-        openat(&self.directory, "root", LOOK | OFlags::DIRECTORY, Mode::empty())
-    }
-
-    /// Whether the process is known to live in another mount namespace than whit.
-    fn has_other_mounts(&self, proc: &Path) -> bool {
-        let _in_force = look_into_others();
-        let own = std::fs::read_link(proc.join("self/ns/mnt"));
-        let theirs = readlinkat(&self.directory, "ns/mnt", []);
-        matches!((own, theirs), (Ok(own), Ok(theirs)) if own.as_os_str().as_bytes() != theirs.as_bytes())
-    }
-}
-
-/// Opens a file for reading as a process sees it: below its root, links and all. `Errno::SRCH` where the
-/// process is gone.
-///
-/// # Errors
-///
-/// What the kernel said; `Errno::INVAL` for what is no regular file.
-pub fn open_as_seen_by(proc: &Path, pid: i32, path: &Path) -> Result<File, Errno> {
-    let process = Process::find(proc, pid).map_err(|_| Errno::SRCH)?;
-    let found = open_below(&process.root()?, path)?;
-    for_reading(&found).map_err(Miss::into_errno)
-}
-
-/// Opens a regular file for reading. A pipe or a device at the path is not opened.
-///
-/// # Errors
-///
-/// What the kernel said; `Errno::INVAL` for what is no regular file.
-pub fn open_regular(path: &Path) -> Result<File, Errno> {
-    for_reading(&openat(CWD, path, LOOK, Mode::empty())?).map_err(Miss::into_errno)
+/// A file as `stat` names it.
+pub fn stated_id(metadata: &std::fs::Metadata) -> FileId {
+    let device = metadata.dev();
+    FileId { device: (major(device), minor(device)), inode: metadata.ino() }
 }
 
 /// What the kernel calls the files that hold these addresses of this process.
@@ -344,39 +343,14 @@ pub fn ids_of_own(addresses: &[u64]) -> Vec<Option<FileId>> {
     addresses.iter().map(of).collect()
 }
 
-/// What the kernel would call the file in a mapping of it.
-fn id_when_mapped(file: &File) -> Option<FileId> {
+/// What the kernel would call the file in a mapping of it. Nothing for an empty one.
+pub fn id_when_mapped(file: &File) -> Option<FileId> {
     let map = MappedFile::map(file).ok().filter(|map| !map.is_empty())?;
     *ids_of_own(&[map.as_ptr() as u64]).first()?
 }
 
-/// Rights over processes of others, where whit was lent them.
-fn look_into_others() -> privilege::Raised {
-    privilege::raise(&[Capability::SysPtrace])
-}
-
 fn link_of(range: &Range<u64>) -> String {
     format!("{LINKS}{:x}-{:x}", range.start, range.end)
-}
-
-/// Follows links as if `root` were the root: a process must not lead whit out of what it sees itself.
-fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    match openat2(root, path, LOOK, Mode::empty(), ResolveFlags::IN_ROOT) {
-        // Linux before 5.6, or a filter of system calls.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            openat(root, path.strip_prefix("/").unwrap_or(path), LOOK, Mode::empty())
-        }
-        found => found,
-    }
-}
-
-/// The same file, for reading, if it is one that can be read without harm.
-fn for_reading(found: &OwnedFd) -> Result<File, Miss> {
-    if FileType::from_raw_mode(fstat(found)?.st_mode) != FileType::RegularFile {
-        return Err(Miss::NotRegular);
-    }
-    let link = format!("/proc/self/fd/{}", found.as_raw_fd());
-    Ok(File::from(openat(CWD, link, READ, Mode::empty())?))
 }
 
 #[cfg(test)]

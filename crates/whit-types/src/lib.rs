@@ -120,6 +120,17 @@ pub struct FileId {
     pub inode: u64,
 }
 
+/// What tells a file without a build id from others that have had its path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileStamp {
+    /// Which file.
+    pub id: FileId,
+    /// Size.
+    pub size_bytes: u64,
+    /// When it was written last, in nanoseconds since the epoch.
+    pub modified_ns: u64,
+}
+
 /// A GNU build id: up to 20 bytes that name one linked binary.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BuildId {

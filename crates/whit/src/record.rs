@@ -243,7 +243,7 @@ pub(crate) struct RecordArgs {
     /// Check the command line and end
     #[arg(long)]
     dry_run: bool,
-    /// Do not copy binaries into a cache (whit never does)
+    /// Do not copy binaries to ~/.debug that nobody will be able to open by their paths
     #[arg(short = 'N', long)]
     no_buildid_cache: bool,
     /// Leave build ids out

@@ -13,17 +13,19 @@ use whit_perfdata::record::record_type;
 use whit_sys::Workload;
 use whit_sys::usage::CpuUsage;
 
+use super::code::MappedCode;
 use super::drainer::{DrainError, Drainer, Portion, RunningDrainer};
 use super::part::Part;
 use super::wait::SessionWaiter;
 use super::{End, Outcome, Prologue, Session};
 use crate::error::CaptureError;
+use crate::file_cache::FileCache;
 use crate::loss::RingCounts;
-use crate::mapped_files::MappedFiles;
 use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
 use crate::options::RecordOptions;
 use crate::output::OutputName;
+use crate::roots::Roots;
 use crate::stack_engine::ExpandCounts;
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
@@ -78,17 +80,20 @@ impl Session<'_> {
         let Session {
             part,
             options,
+            roots,
             listener,
             shared,
             mut waiter,
             workload,
             mut complete,
             metering,
+            known_files,
             ..
         } = self;
         // From here on the target runs undisturbed.
         drop((shared, metering));
-        let closing = Closing { options, part, portions, ledger, failed };
+        let closing =
+            Closing { options, roots, files: &known_files, part, portions, ledger, failed };
         let (summary, failed) = closing.close(listener, &mut complete);
         if let Some(error) = failed {
             end = Some(End::WriteFailed(error));
@@ -148,7 +153,7 @@ impl Session<'_> {
             roots: self.roots,
             plan: &self.plan,
             events: &self.shared.events,
-            build_ids: &self.build_ids,
+            files: &self.known_files,
             waiting_command: None,
             has_run: true,
         };
@@ -370,6 +375,8 @@ pub(super) fn reason(error: DrainError) -> io::Error {
 /// An output whose streams are complete.
 pub(super) struct Closing<'a> {
     pub(super) options: &'a RecordOptions,
+    pub(super) roots: &'a Roots,
+    pub(super) files: &'a FileCache,
     pub(super) part: Part,
     pub(super) portions: Vec<Portion>,
     pub(super) ledger: Ledger,
@@ -385,8 +392,8 @@ impl Closing<'_> {
         listener: &mut dyn Listener,
         complete: &mut VecDeque<OutputName>,
     ) -> (Summary, Option<io::Error>) {
-        self.complete_features();
-        let Closing { options, part, portions, ledger, failed } = self;
+        self.complete_features(listener);
+        let Closing { options, part, portions, ledger, failed, .. } = self;
         let Part { recording, main, mut output, features, .. } = part;
         let main = main.as_ref().or(portions.first().map(|portion| &portion.sink));
         let main_bytes = main.map_or(0, |sink| sink.file().size_bytes());
@@ -419,7 +426,7 @@ impl Closing<'_> {
         (summary, failed)
     }
 
-    fn complete_features(&mut self) {
+    fn complete_features(&mut self, listener: &mut dyn Listener) {
         let first = rings(&self.portions).filter_map(|c| c.first_sample).min();
         let last = rings(&self.portions).filter_map(|c| c.last_sample).max();
         let features = &mut self.part.features;
@@ -431,11 +438,13 @@ impl Closing<'_> {
             features.set_compressed(&CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX));
         }
         if self.options.build_ids {
-            let mut files = MappedFiles::default();
-            self.portions.iter().for_each(|portion| files.merge(&portion.mapped));
-            let mut all = features.build_ids();
-            all.extend(files.build_ids());
-            features.set_build_ids(&all);
+            let mapped = self.portions.iter().map(|portion| &portion.mapped);
+            MappedCode { files: self.files, roots: self.roots }.describe(
+                features,
+                mapped,
+                self.options.kept_files.clone(),
+                listener,
+            );
         }
         features.set_ledger(&self.ledger);
     }

@@ -91,7 +91,7 @@ impl Session<'_> {
             roots: self.roots,
             plan: &self.plan,
             events: &self.shared.events,
-            build_ids: &self.build_ids,
+            files: &self.known_files,
             waiting_command: None,
             has_run: true,
         };
@@ -150,7 +150,7 @@ impl Session<'_> {
             roots: self.roots,
             plan: &self.plan,
             events: &self.shared.events,
-            build_ids: &self.build_ids,
+            files: &self.known_files,
             waiting_command: None,
             has_run: true,
         };
@@ -159,7 +159,8 @@ impl Session<'_> {
         let enabled = self.enabled.lap(now);
         part.state_spans(self.recorded.lap());
         let ledger = self.ledger(&part, &portions, now, enabled, Residue::default());
-        let closing = Closing { options: self.options, part, portions, ledger, failed };
+        let (options, roots, files) = (self.options, self.roots, &self.known_files);
+        let closing = Closing { options, roots, files, part, portions, ledger, failed };
         let (summary, failed) = closing.close(self.listener, &mut self.complete);
         self.listener.notice(Notice::Switched { summary: Box::new(summary) });
         Ok(failed.map(End::WriteFailed))

@@ -4,8 +4,8 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::SampleLayout;
 
-use crate::build_id::BuildIdCache;
 use crate::cgroup::Hierarchy;
+use crate::file_cache::FileCache;
 use crate::kernel;
 use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
@@ -25,7 +25,7 @@ pub(super) struct Prologue<'a> {
     pub(super) roots: &'a Roots,
     pub(super) plan: &'a Plan,
     pub(super) events: &'a [OpenEvent],
-    pub(super) build_ids: &'a BuildIdCache,
+    pub(super) files: &'a FileCache,
     /// The command, while it has not begun.
     pub(super) waiting_command: Option<i32>,
     /// Whether events have counted already: their targets may have started others.
@@ -46,7 +46,7 @@ impl Prologue<'_> {
         let synthesizer = Synthesizer {
             roots: self.roots,
             encoder,
-            build_ids: options.build_ids.then_some(self.build_ids),
+            build_ids: options.build_ids.then_some(self.files),
             data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
             namespaces: options.namespaces,
             what: options.synthesis,

@@ -13,7 +13,7 @@ use std::time::Instant;
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
-use whit_sys::process_files::{OpenError, WantedFile};
+use whit_sys::process_files::{Identity, OpenError, WantedFile};
 use whit_sys::{Errno, MappedFile, Waker};
 use whit_types::{FileOffset, OpenFailure};
 use whit_unwind::Bytes;
@@ -329,8 +329,8 @@ fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<ElfI
         Backing::File { id, path } => {
             let (pid, range) = (Some(mapper.pid), mapper.range.clone());
             let relatives = &mapper.ancestors;
-            let file =
-                WantedFile { pid, relatives, range, id: Some(*id), path }.open(&roots.proc)?;
+            let file = WantedFile { pid, relatives, range, identity: Identity::Mapping(*id), path }
+                .open(&roots.proc)?;
             let unreadable = |error: std::io::Error| OpenError {
                 failure: OpenFailure::Unreadable,
                 errno: Errno::from_io_error(&error),

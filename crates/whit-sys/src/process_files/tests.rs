@@ -1,19 +1,21 @@
+use rustix::fs::FileType;
+
 use super::*;
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 
 use crate::system;
 
 const PROC: &str = "/proc";
 
 fn id_of(file: &File) -> FileId {
-    let metadata = file.metadata().unwrap();
-    let device = (major(metadata.dev()), minor(metadata.dev()));
-    FileId { device, inode: metadata.ino() }
+    stated_id(&file.metadata().unwrap())
 }
 
 fn wanted(path: &Path, id: Option<FileId>) -> WantedFile<'_> {
-    WantedFile { pid: None, relatives: &[], range: None, id, path: path.as_os_str().as_bytes() }
+    let identity = id.map_or(Identity::Path, Identity::Mapping);
+    let path = path.as_os_str().as_bytes();
+    WantedFile { pid: None, relatives: &[], range: None, identity, path }
 }
 
 fn failure(wanted: &WantedFile<'_>) -> OpenFailure {
@@ -57,8 +59,15 @@ fn a_deleted_file_is_opened_through_a_process_that_maps_it() {
         }
     }
     // By path alone: as the kernel marks it.
-    let unnumbered = WantedFile { pid, id: None, path: &marked, ..by_path.clone() };
+    let unnumbered = WantedFile { pid, identity: Identity::Path, path: &marked, ..by_path.clone() };
     assert_eq!(contents(unnumbered.open(Path::new(PROC)).unwrap()), "contents");
+    // By a test, whatever is at the path, and whether the path has the mark or not.
+    let is_it = |file: &File| contents(file.try_clone().unwrap()) == "contents";
+    for path in [by_path.path, &marked] {
+        let tested = WantedFile { pid, identity: Identity::Test(&is_it), path, ..by_path.clone() };
+        assert!(tested.open(Path::new(PROC)).is_ok());
+        assert_eq!(failure(&WantedFile { pid: None, ..tested }), OpenFailure::Replaced);
+    }
 }
 
 #[test]

@@ -113,12 +113,19 @@ impl RecordArgs {
             skip_unsupported: self.skip_unsupported,
             synthesis: self.synthesis(),
             build_ids: !self.no_buildid,
+            kept_files: self.kept_files(),
             kernel_build_ids: self.buildid_mmap && !self.no_buildid,
             bpf_events: !self.no_bpf_event,
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),
             ..RecordOptions::for_command(events, self.command.clone(), output)
         })
+    }
+
+    /// perf's cache of binaries.
+    fn kept_files(&self) -> Option<PathBuf> {
+        let home = std::env::home_dir().filter(|home| home.is_absolute())?;
+        (!self.no_buildid && !self.no_buildid_cache).then(|| home.join(".debug"))
     }
 
     fn streaming(&self) -> Streaming {

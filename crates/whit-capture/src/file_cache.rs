@@ -1,0 +1,349 @@
+//! What is known of the files that processes have mapped as code: each is opened once, through a process that
+//! maps it, and described in the recording.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use whit_perfdata::mapped_file::{FoundFile, MappedFile};
+use whit_sys::maps::MapsLine;
+use whit_sys::process_files::{DELETED, Identity, WantedFile, stated_id};
+use whit_types::{BuildId, FileId, OpenFailure};
+
+use crate::build_id;
+use crate::kept_files::KeptFiles;
+use crate::mapped_files::MappedFiles;
+use crate::roots::Roots;
+
+/// Most files remembered; beyond it files are opened again, and not described.
+const FILES_MAX: usize = 65_536;
+/// A file that cannot be opened is tried through so many processes: one may have ended meanwhile.
+const OPEN_ATTEMPTS_MAX: u8 = 3;
+/// Deleted files that are held open: who maps them may have ended when copies are made.
+const HELD_MAX: usize = 64;
+/// Nanoseconds of a second.
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// A process that maps a file, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Mapper {
+    pub(crate) pid: i32,
+    pub(crate) range: Range<u64>,
+}
+
+/// A file that was opened.
+#[derive(Debug)]
+struct Opened {
+    path: Box<[u8]>,
+    found: FoundFile,
+    /// As `stat` names it, which need not be as mappings do.
+    stated: FileId,
+    through: Mapper,
+    held: Option<File>,
+}
+
+#[derive(Debug)]
+enum Known {
+    Opened(Opened),
+    /// How often, and why it could not be opened last.
+    Unopened {
+        path: Box<[u8]>,
+        attempts: u8,
+        failure: OpenFailure,
+    },
+}
+
+/// The files; shared by the threads that synthesize.
+#[derive(Debug, Default)]
+pub struct FileCache {
+    files: Mutex<HashMap<FileId, Known>>,
+}
+
+impl FileCache {
+    /// The build id of the file behind a mapping of process `pid`; `None` where it has none, or
+    /// cannot be opened.
+    pub fn build_id(&self, roots: &Roots, pid: i32, map: &MapsLine<'_>) -> Option<BuildId> {
+        if !map.is_file() {
+            return None;
+        }
+        self.look_at(roots, map.file_id(), map.path, &Mapper { pid, range: map.range() })
+    }
+
+    /// Opens a file, unless that was done before; gives its build id.
+    fn look_at(&self, roots: &Roots, id: FileId, path: &[u8], through: &Mapper) -> Option<BuildId> {
+        let attempts = match self.lock().get(&id) {
+            Some(Known::Opened(known)) => return known.found.build_id,
+            Some(Known::Unopened { attempts: OPEN_ATTEMPTS_MAX.., .. }) => return None,
+            Some(Known::Unopened { attempts, .. }) => *attempts,
+            None => 0,
+        };
+        let known = match through
+            .open(roots, id, path)
+            .and_then(|file| describe(file, path, through))
+        {
+            Ok(opened) => Known::Opened(opened),
+            Err(failure) => Known::Unopened { path: path.into(), attempts: attempts + 1, failure },
+        };
+        let build_id = match &known {
+            Known::Opened(opened) => opened.found.build_id,
+            Known::Unopened { .. } => None,
+        };
+        self.insert(id, known);
+        build_id
+    }
+
+    fn insert(&self, id: FileId, mut known: Known) {
+        let mut files = self.lock();
+        if let Known::Opened(opened) = &mut known
+            && files.values().filter(|known| known.holds()).count() >= HELD_MAX
+        {
+            opened.held = None;
+        }
+        if files.len() < FILES_MAX || files.contains_key(&id) {
+            files.insert(id, known);
+        }
+    }
+
+    /// Looks at files of which only records of the kernel tell; gives the build ids of those.
+    pub(crate) fn complete(
+        &self,
+        roots: &Roots,
+        mapped: &MappedFiles,
+    ) -> Vec<(Box<[u8]>, BuildId)> {
+        let mut build_ids = Vec::new();
+        for (id, file) in mapped.iter() {
+            let through = |mapper| self.look_at(roots, id, &file.path, mapper);
+            let build_id = through(&file.first).or_else(|| through(&file.last));
+            build_ids.extend(build_id.map(|build_id| (file.path.clone(), build_id)));
+        }
+        build_ids.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        build_ids
+    }
+
+    /// All files as the recording describes them, by path. Of binaries that nobody can open by their paths
+    /// copies are made.
+    pub(crate) fn describe(
+        &self,
+        roots: &Roots,
+        mut kept: Option<&mut KeptFiles>,
+    ) -> Vec<MappedFile> {
+        let mut files = self.lock();
+        let mut described: Vec<_> =
+            files.iter_mut().map(|(id, known)| (known.describe(*id), known)).collect();
+        // Deleted ones first, then as many as find room.
+        described.sort_by_key(|(file, _)| {
+            let size_bytes = file.found.map_or(0, |found| found.size_bytes);
+            (!file.path.ends_with(DELETED), size_bytes)
+        });
+        for (file, known) in &mut described {
+            if let (Some(kept), Known::Opened(opened), Ok(found)) =
+                (&mut kept, &mut *known, &mut file.found)
+                && !found.is_kept
+                && opened.needs_copy()
+                && let Some(source) = opened.source(roots, file.id)
+            {
+                opened.found.is_kept = kept.keep(&source, file);
+                file.found = Ok(opened.found);
+            }
+        }
+        let mut files: Vec<_> = described.into_iter().map(|(file, _)| file).collect();
+        files.sort_by(|a, b| (&a.path, a.id).cmp(&(&b.path, b.id)));
+        files
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<FileId, Known>> {
+        // A map of finished entries is never half-changed: a panic elsewhere does not matter.
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Mapper {
+    fn open(&self, roots: &Roots, id: FileId, path: &[u8]) -> Result<File, OpenFailure> {
+        let range = Some(self.range.clone());
+        let wanted = WantedFile {
+            pid: Some(self.pid),
+            relatives: &[],
+            range,
+            identity: Identity::Mapping(id),
+            path,
+        };
+        wanted.open(&roots.proc).map_err(|error| error.failure)
+    }
+}
+
+impl Known {
+    fn holds(&self) -> bool {
+        matches!(self, Known::Opened(opened) if opened.held.is_some())
+    }
+
+    fn describe(&self, id: FileId) -> MappedFile {
+        match self {
+            Known::Opened(opened) => {
+                MappedFile { id, path: opened.path.to_vec(), found: Ok(opened.found) }
+            }
+            Known::Unopened { path, failure, .. } => {
+                MappedFile { id, path: path.to_vec(), found: Err(*failure) }
+            }
+        }
+    }
+}
+
+impl Opened {
+    /// Whether the file is no longer where whoever reads the recording will look for it.
+    fn needs_copy(&self) -> bool {
+        let path = Path::new(std::ffi::OsStr::from_bytes(&self.path));
+        let is_there = || path.metadata().is_ok_and(|there| stated_id(&there) == self.stated);
+        self.found.is_elf && (self.path.ends_with(DELETED) || !is_there())
+    }
+
+    /// The file itself, if it still can be had.
+    fn source(&mut self, roots: &Roots, id: FileId) -> Option<File> {
+        self.held.take().or_else(|| self.through.open(roots, id, &self.path).ok())
+    }
+}
+
+fn describe(file: File, path: &[u8], through: &Mapper) -> Result<Opened, OpenFailure> {
+    let metadata = file.metadata().map_err(|_| OpenFailure::Unreadable)?;
+    let modified_ns =
+        metadata.mtime().saturating_mul(SECOND_NS).saturating_add(metadata.mtime_nsec());
+    let identity = build_id::of(&file);
+    let found = FoundFile {
+        size_bytes: metadata.len(),
+        modified_ns: modified_ns.max(0) as u64,
+        build_id: identity.flatten(),
+        is_elf: identity.is_some(),
+        is_kept: false,
+    };
+    let stated = stated_id(&metadata);
+    let held = Some(file).filter(|_| identity.is_some() && path.ends_with(DELETED));
+    let through = through.clone();
+    Ok(Opened { path: path.into(), found, stated, through, held })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_perfdata::record::{PROT_EXEC, misc};
+    use whit_sys::MappedFile as Map;
+
+    fn own_program() -> String {
+        let text = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let exe = std::env::current_exe().unwrap();
+        text.lines().find(|line| line.ends_with(exe.to_str().unwrap())).unwrap().to_owned()
+    }
+
+    fn own_build_id() -> Option<BuildId> {
+        let exe = std::env::current_exe().unwrap();
+        build_id::of(&File::open(exe).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn this_test_program_has_the_id_of_its_file_and_is_where_it_was() {
+        let (cache, roots, line) = (FileCache::default(), Roots::default(), own_program());
+        let map = MapsLine::parse(line.as_bytes()).unwrap();
+        assert_eq!(cache.build_id(&roots, whit_sys::system::pid(), &map), own_build_id());
+        let home = tempfile::tempdir().unwrap();
+        let mut kept = KeptFiles::new(home.path().join(".debug"));
+        let files = cache.describe(&roots, Some(&mut kept));
+        let exe = std::env::current_exe().unwrap().metadata().unwrap();
+        let [MappedFile { id, path, found: Ok(found) }] = &files[..] else { panic!("{files:?}") };
+        assert_eq!((*id, &path[..]), (map.file_id(), map.path));
+        assert_eq!((found.size_bytes, found.is_kept), (exe.len(), false));
+        let modified = exe.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(u128::from(found.modified_ns), modified.as_nanos());
+        assert!(!home.path().join(".debug").exists());
+    }
+
+    #[test]
+    fn a_file_is_tried_again_through_another_process() {
+        let (cache, roots, line) = (FileCache::default(), Roots::default(), own_program());
+        let exe = std::env::current_exe().unwrap();
+        // Where nobody finds it by its path.
+        let moved = line.replace(exe.to_str().unwrap(), "/not/there");
+        let map = MapsLine::parse(moved.as_bytes()).unwrap();
+        let nobody = i32::MAX;
+        assert_eq!(cache.build_id(&roots, nobody, &map), None);
+        assert!(own_build_id().is_some());
+        assert_eq!(cache.build_id(&roots, whit_sys::system::pid(), &map), own_build_id());
+        let other = MapsLine { inode: map.inode + 1, ..map };
+        for wanted in [1, 2, 3, 3] {
+            assert_eq!(cache.build_id(&roots, nobody, &other), None);
+            let files = cache.lock();
+            let Known::Unopened { attempts, failure, .. } = &files[&other.file_id()] else {
+                panic!("{files:?}")
+            };
+            assert_eq!((*attempts, *failure), (wanted, OpenFailure::Missing));
+        }
+    }
+
+    /// A MMAP2 record's body.
+    fn body(path: &Path, id: FileId, at: u64, protection: u32) -> Vec<u8> {
+        let mut body = (whit_sys::system::pid() as u32).to_le_bytes().to_vec();
+        body.extend([0; 4]);
+        body.extend([at, 4096, 0].iter().flat_map(|word| word.to_le_bytes()));
+        body.extend(id.device.0.to_le_bytes());
+        body.extend(id.device.1.to_le_bytes());
+        body.extend(id.inode.to_le_bytes());
+        body.extend([0; 8]);
+        body.extend(protection.to_le_bytes());
+        body.extend([0; 4]);
+        body.extend(path.as_os_str().as_bytes());
+        body.resize(body.len() / 8 * 8 + 8, 0);
+        body
+    }
+
+    #[test]
+    fn files_that_the_kernel_tells_of_are_described_and_deleted_ones_kept() {
+        let (dir, roots) = (tempfile::tempdir().unwrap(), Roots::default());
+        let exe = std::env::current_exe().unwrap();
+        let (deleted, data) = (dir.path().join("deleted"), dir.path().join("data"));
+        std::fs::copy(&exe, &deleted).unwrap();
+        std::fs::write(&data, "no program").unwrap();
+        let map = Map::open(&deleted).unwrap();
+        let of = |path: &Path| stated_id(&path.metadata().unwrap());
+        let (of_exe, of_deleted, of_data) = (of(&exe), of(&deleted), of(&data));
+        std::fs::remove_file(&deleted).unwrap();
+        let mut mapped = MappedFiles::default();
+        let at = map.as_ptr() as u64;
+        for body in [
+            body(&exe, of_exe, 0, PROT_EXEC),
+            body(&exe, of_exe, 0, PROT_EXEC),
+            body(&deleted, of_deleted, at, PROT_EXEC),
+            body(&data, of_data, 0, PROT_EXEC),
+            // Another file at the same path, a mapping of data, and no file.
+            body(&data, FileId { inode: 1, ..of_data }, 0, PROT_EXEC),
+            body(Path::new("/bin/sh"), FileId { inode: 7, ..of_data }, 0, 0),
+            body(Path::new("//anon"), FileId::default(), 0, PROT_EXEC),
+            vec![1, 2, 3],
+        ] {
+            mapped.note(misc::USER, &body);
+        }
+        mapped.note(misc::USER | misc::MMAP_BUILD_ID, &body(&data, of_exe, 0, PROT_EXEC));
+        let mut all = MappedFiles::default();
+        all.merge(&mapped);
+        let cache = FileCache::default();
+        let ids = cache.complete(&roots, &all);
+        let mut kept = KeptFiles::new(dir.path().join(".debug"));
+        let files = cache.describe(&roots, Some(&mut kept));
+        assert_eq!(files.len(), 4, "{files:?}");
+        let find = |id| files.iter().find(|file| file.id == id).unwrap().found;
+        assert_eq!(find(FileId { inode: 1, ..of_data }), Err(OpenFailure::Replaced));
+        assert!(find(of_exe).is_ok_and(|found| !found.is_kept && found.build_id == own_build_id()));
+        assert!(find(of_data).is_ok_and(|found| !found.is_kept && found.build_id.is_none()));
+        let own = own_build_id().unwrap();
+        match find(of_deleted) {
+            Ok(found) => {
+                assert_eq!((found.build_id, found.is_kept), (Some(own), true));
+                let kept = dir.path().join(".debug/.build-id").join(&own.to_string()[..2]);
+                assert!(kept.is_dir());
+                assert_eq!(ids.len(), 2);
+            }
+            // Without the right to open files through mappings.
+            Err(failure) => assert_eq!((failure, ids.len()), (OpenFailure::Missing, 1)),
+        }
+    }
+}
