@@ -2,17 +2,20 @@
  * A service that works until it is ended, half of it in a library of its own: what recordings meet of
  * upgraded, deleted and contained programs.
  *
- *   service [--seconds S]
+ *   service [--seconds S | --from-memory]
  *
  * Prints a line when it begins to work. Each of its stacks goes from `serve_request` through `serve_inner` into
  * the library's `work_recurse` and `work_burn`. Compiled with -DIMPOSTOR, functions at the same places
  * have other names: a report that shows one of these has looked into the wrong file.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifdef IMPOSTOR
 #define NAME(name) impostor_##name
@@ -64,11 +67,29 @@ PHYSICAL static void NAME(serve_request)(void)
 	served++;
 }
 
-int main(int argc, char **argv)
+/* Runs the program anew, from a file that is in no directory. */
+static int run_from_memory(char **argv, char **environment)
+{
+	char part[4096];
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = memfd_create("service", MFD_CLOEXEC);
+	char *arguments[] = { argv[0], NULL };
+	ssize_t size;
+
+	while ((size = read(from, part, sizeof(part))) > 0)
+		if (write(to, part, size) != size)
+			return 1;
+	fexecve(to, arguments, environment);
+	perror("fexecve");
+	return 1;
+}
+
+int main(int argc, char **argv, char **environment)
 {
 	double seconds = 0;
 	struct timespec begin, now;
 
+	if (argc == 2 && !strcmp(argv[1], "--from-memory"))
+		return run_from_memory(argv, environment);
 	if (argc == 3 && !strcmp(argv[1], "--seconds"))
 		seconds = atof(argv[2]);
 	clock_gettime(CLOCK_MONOTONIC, &begin);

@@ -33,7 +33,7 @@ fn unwind(image: &ElfImage, addresses: &[u64]) {
 
 fn resolve(path: &Path, addresses: &[u64]) {
     let symbolizer = Symbolizer::new(SymbolizerConfig::new(DebugDirs::none()));
-    let spec = DsoSpec { kind: DsoKind::Elf, path: path.into(), build_id: None, pid: None };
+    let spec = DsoSpec::new(DsoKind::Elf, path.into());
     let symbols = symbolizer.open(&spec);
     for address in addresses {
         let resolution = symbols.resolve(Svma(*address));

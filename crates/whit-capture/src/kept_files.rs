@@ -20,8 +20,8 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
+use whit_elf::{KEPT_NAME, kept_directory};
 use whit_perfdata::mapped_file::MappedFile;
-use whit_symbolize::{KEPT_NAME, kept_directory};
 use whit_sys::process_files::DELETED;
 use whit_types::BuildId;
 

@@ -1,5 +1,6 @@
 //! One opened ELF file: what it is, where its parts lie, its build id.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{
     FileHeader, ProgramHeader as _, Rela as _, SectionHeader as _, SymbolTable,
 };
-use whit_sys::MappedFile;
+use whit_sys::process_files::open_regular;
+use whit_sys::{Errno, MappedFile};
 use whit_types::{Arch, BuildId, FileOffset, Svma};
 use whit_unwind::Bytes;
 
@@ -134,12 +136,17 @@ struct Parts {
 impl ElfImage {
     /// Maps and parses the file at `path`.
     pub fn open(path: &Path) -> Result<ElfImage, ElfError> {
-        let metadata = std::fs::metadata(path).map_err(|error| ElfError::from_io(path, &error))?;
-        // Opening a device or a pipe could block or never end.
-        if !metadata.is_file() {
-            return Err(ElfError::NotElf { path: Arc::from(path) });
-        }
-        let mapped = MappedFile::open(path).map_err(|error| ElfError::from_io(path, &error))?;
+        let file = open_regular(path).map_err(|errno| match errno {
+            // Opening a device or a pipe could block or never end.
+            Errno::INVAL => ElfError::NotElf { path: Arc::from(path) },
+            errno => ElfError::from_io(path, &errno.into()),
+        })?;
+        ElfImage::from_file(path, &file)
+    }
+
+    /// Maps and parses an open file; `path` serves messages only.
+    pub fn from_file(path: &Path, file: &File) -> Result<ElfImage, ElfError> {
+        let mapped = MappedFile::map(file).map_err(|error| ElfError::from_io(path, &error))?;
         ElfImage::from_bytes(path, Bytes::new(mapped))
     }
 
@@ -285,6 +292,17 @@ impl ElfImage {
             return None;
         }
         String::from_utf8(name.to_vec()).ok()
+    }
+
+    /// The checksum of that companion, which stands behind its name at a multiple of four bytes.
+    pub fn debug_link_checksum(&self) -> Option<u32> {
+        let bytes = self.section_bytes(self.section(".gnu_debuglink")?)?;
+        let name_bytes = bytes.iter().position(|byte| *byte == 0)? + 1;
+        let checksum = *bytes.get(name_bytes.next_multiple_of(4)..)?.first_chunk()?;
+        Some(match self.endian() {
+            Endianness::Little => u32::from_le_bytes(checksum),
+            Endianness::Big => u32::from_be_bytes(checksum),
+        })
     }
 
     /// Where the names of a symbol table stand in the file.

@@ -12,11 +12,13 @@
 
 mod error;
 mod image;
+mod kept;
 mod needs;
 mod sections;
 mod vdso;
 
 pub use error::ElfError;
 pub use image::{ElfImage, ElfKind, RawRela, RawSymbol, SectionHeader, Segment, TableKind};
+pub use kept::{KEPT_NAME, kept_directory};
 pub use needs::LinkNeeds;
 pub use vdso::own_vdso;

@@ -2,10 +2,11 @@
 
 use crate::address_map::Mapping;
 use crate::dso_table::{DsoIndex, DsoTable, RecordedDso, RecordedKind};
+use crate::machine::RecordedMachine;
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
-use whit_symbolize::{DsoKind, DsoSpec, DsoSymbols, Symbolizer};
+use whit_symbolize::{DsoKind, DsoSpec, DsoSymbols, FileIdentity, Reason, Symbolizer};
 use whit_types::{Arch, Avma, FileOffset, Pid, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
 
@@ -30,9 +31,10 @@ impl Binaries {
         dsos: &DsoTable,
         model: &ProcessModel,
         symbolizer: Arc<Symbolizer>,
+        machine: &RecordedMachine,
     ) -> Binaries {
-        let specs: Vec<_> =
-            dsos.iter().map(|(index, dso)| spec(dso, dsos.mapped_by(index))).collect();
+        let specs = dsos.iter().map(|(index, dso)| spec(dso, dsos.mapped_by(index), machine));
+        let specs: Vec<_> = specs.collect();
         let jitdumps = dsos.iter().filter(|(_, dso)| dso.kind == RecordedKind::JitDump);
         let jitdump_of = jitdumps
             .flat_map(|(index, _)| model.processes_mapping(index).map(move |pid| (pid, index)))
@@ -67,17 +69,26 @@ impl Binaries {
     }
 }
 
-fn spec(dso: &RecordedDso, mapped_by: Option<Pid>) -> DsoSpec {
-    let (kind, pid) = match dso.kind {
+fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoSpec {
+    let (kind, pids) = match dso.kind {
         RecordedKind::Kernel => return DsoSpec::kernel(),
-        RecordedKind::KernelModule => (DsoKind::KernelModule, None),
-        RecordedKind::Vdso => (DsoKind::Vdso, None),
-        RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, Some(pid)),
-        RecordedKind::JitDump => (DsoKind::JitDump, None),
+        RecordedKind::KernelModule => (DsoKind::KernelModule, &[][..]),
+        RecordedKind::Vdso => (DsoKind::Vdso, &[][..]),
+        RecordedKind::Anonymous(pid) => (DsoKind::PerfMap, &[pid][..]),
+        RecordedKind::JitDump => (DsoKind::JitDump, mapped_by),
         RecordedKind::File => (DsoKind::Elf, mapped_by),
-        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) => (DsoKind::Unknown, None),
+        RecordedKind::Unknown | RecordedKind::KernelSymbol(_) => (DsoKind::Unknown, &[][..]),
     };
-    DsoSpec { kind, path: dso.path.as_ref().into(), build_id: dso.build_id, pid }
+    let mut spec = DsoSpec::new(kind, dso.path.as_ref().into());
+    spec.build_id = dso.build_id;
+    // Numbers of processes and files mean nothing on another machine; perf-maps go by them all the same.
+    if machine.is_this || kind == DsoKind::PerfMap {
+        spec.pids = pids.to_vec();
+    }
+    if machine.is_this {
+        spec.identity = FileIdentity { id: dso.file, stamp: dso.stamp };
+    }
+    spec
 }
 
 /// What unwinding needs to know of a mapping. A mapping without unwind information is mapped too:
@@ -91,7 +102,11 @@ pub(crate) fn unwind_info(
     let offset = FileOffset(mapping.file_offset);
     let size_bytes = mapping.end.0 - mapping.start.0;
     let bias = binary.and_then(|b| b.symbols.bias_of_mapping(mapping.start, offset, size_bytes));
-    let (Some(binary), Some(bias)) = (binary, bias) else { return (Bias(0), nothing()) };
+    let (Some(binary), Some(bias)) = (binary, bias) else {
+        let reason = binary.and_then(|binary| binary.symbols.reason());
+        let is_unopened = reason.is_some_and(Reason::is_unopened);
+        return (Bias(0), if is_unopened { ModuleUnwindInfo::unopened() } else { nothing() });
+    };
     let info = binary.unwind.get_or_init(|| binary.symbols.unwind_info().unwrap_or_else(nothing));
     (bias, info.clone())
 }

@@ -2,7 +2,13 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use whit_types::{Avma, BuildId, Pid};
+use whit_perfdata::mapped_file::MappedFile;
+use whit_types::{Avma, BuildId, FileId, FileStamp, Pid};
+
+/// The kernel's name for files in memory begins so.
+const MEMORY_FILE: &str = "/memfd:";
+/// Processes that are remembered of those that map a binary.
+const PROCESSES_MAX: usize = 3;
 
 /// Index into a [`DsoTable`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,36 +56,63 @@ pub(crate) struct RecordedDso {
     pub kind: RecordedKind,
     /// Build id, where the recording has it.
     pub build_id: Option<BuildId>,
+    /// Which file, where no build id says it.
+    pub file: Option<FileId>,
+    /// The file's size and time, where the recorder looked.
+    pub stamp: Option<FileStamp>,
+}
+
+impl RecordedDso {
+    /// Memory that no mapping explains.
+    pub(crate) fn unknown() -> RecordedDso {
+        RecordedDso {
+            path: "[unknown]".into(),
+            kind: RecordedKind::Unknown,
+            build_id: None,
+            file: None,
+            stamp: None,
+        }
+    }
+}
+
+/// What a mapping's record says of the binary.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MappedCode<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) pid: Pid,
+    pub(crate) build_id: Option<BuildId>,
+    pub(crate) file: Option<FileId>,
 }
 
 /// All binaries of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct DsoTable {
     dsos: Vec<RecordedDso>,
-    /// A process that maps the binary: the way to files of another mount namespace.
-    mapped_by: Vec<Option<Pid>>,
+    /// Processes that map the binary: the way to files that have no path here.
+    mapped_by: Vec<Vec<Pid>>,
     by_identity: FxHashMap<RecordedDso, DsoIndex>,
+    /// What the recorder found in files.
+    found: FxHashMap<(FileId, Vec<u8>), MappedFile>,
 }
 
 impl Default for DsoTable {
     fn default() -> Self {
-        let mut table =
-            DsoTable { dsos: Vec::new(), mapped_by: Vec::new(), by_identity: FxHashMap::default() };
-        table.intern(RecordedDso {
-            path: "[unknown]".into(),
-            kind: RecordedKind::Unknown,
-            build_id: None,
-        });
-        table.intern(RecordedDso {
-            path: "[kernel.kallsyms]".into(),
-            kind: RecordedKind::Kernel,
-            build_id: None,
-        });
-        table
+        DsoTable::new(Vec::new())
     }
 }
 
 impl DsoTable {
+    /// With what the recorder found in files.
+    pub(crate) fn new(files: Vec<MappedFile>) -> DsoTable {
+        let found = files.into_iter().map(|file| ((file.id, file.path.clone()), file)).collect();
+        let (dsos, mapped_by, by_identity) = (Vec::new(), Vec::new(), FxHashMap::default());
+        let mut table = DsoTable { dsos, mapped_by, by_identity, found };
+        table.intern(RecordedDso::unknown());
+        let (path, kind) = ("[kernel.kallsyms]".into(), RecordedKind::Kernel);
+        table.intern(RecordedDso { path, kind, ..RecordedDso::unknown() });
+        table
+    }
+
     /// The index of a binary, which is entered if it is new.
     pub(crate) fn intern(&mut self, dso: RecordedDso) -> DsoIndex {
         if let Some(index) = self.by_identity.get(&dso) {
@@ -88,50 +121,56 @@ impl DsoTable {
         let index = DsoIndex(self.dsos.len() as u32);
         self.by_identity.insert(dso.clone(), index);
         self.dsos.push(dso);
-        self.mapped_by.push(None);
+        self.mapped_by.push(Vec::new());
         index
     }
 
     /// A user-space mapping's binary.
-    pub(crate) fn intern_user(
-        &mut self,
-        path: &[u8],
-        pid: Pid,
-        build_id: Option<BuildId>,
-    ) -> DsoIndex {
-        let path = String::from_utf8_lossy(path);
-        let kind = classify_user(&path, pid);
+    pub(crate) fn intern_user(&mut self, mapped: &MappedCode<'_>) -> DsoIndex {
+        let MappedCode { path: bytes, pid, build_id, file } = *mapped;
+        let path = String::from_utf8_lossy(bytes);
+        let known = file.and_then(|file| self.found.get(&(file, bytes.to_vec())));
+        let known = known.and_then(|known| Some((known.found.ok()?, known.stamp()?)));
+        let build_id = build_id.or(known.and_then(|(found, _)| found.build_id));
+        let is_program = build_id.is_some() || known.is_some_and(|(found, _)| found.is_elf);
+        let kind = match classify_user(&path, pid) {
+            // Programs may lie in memory files, which otherwise hold code of JIT compilers.
+            RecordedKind::Anonymous(_) if is_program && path.starts_with(MEMORY_FILE) => {
+                RecordedKind::File
+            }
+            kind => kind,
+        };
         let path: Arc<str> = match kind {
             RecordedKind::Anonymous(pid) => format!("/tmp/perf-{}.map", pid.0).into(),
             _ => path.as_ref().into(),
         };
-        let index = self.intern(RecordedDso { path, kind, build_id });
-        // The last one that was recorded is the likeliest to be still alive.
-        self.mapped_by[index.index()] = Some(pid);
+        let is_file = kind == RecordedKind::File && build_id.is_none();
+        let file = file.filter(|_| is_file);
+        let stamp = known.map(|(_, stamp)| stamp).filter(|_| is_file);
+        let index = self.intern(RecordedDso { path, kind, build_id, file, stamp });
+        let mapped_by = &mut self.mapped_by[index.index()];
+        // The last one that was recorded is the likeliest to be still alive; the first may be a service.
+        if mapped_by.first() != Some(&pid) {
+            mapped_by.insert(0, pid);
+            if mapped_by.len() > PROCESSES_MAX {
+                mapped_by.remove(1);
+            }
+        }
         index
     }
 
     /// The file of a mapping of data, or a name such as `[heap]`.
-    pub(crate) fn intern_data(
-        &mut self,
-        path: &[u8],
-        pid: Pid,
-        build_id: Option<BuildId>,
-    ) -> DsoIndex {
-        let name = String::from_utf8_lossy(path);
-        match classify_user(&name, pid) {
-            RecordedKind::File | RecordedKind::Vdso => self.intern_user(path, pid, build_id),
-            _ => self.intern(RecordedDso {
-                path: name.as_ref().into(),
-                kind: RecordedKind::Unknown,
-                build_id: None,
-            }),
+    pub(crate) fn intern_data(&mut self, mapped: &MappedCode<'_>) -> DsoIndex {
+        let name = String::from_utf8_lossy(mapped.path);
+        match classify_user(&name, mapped.pid) {
+            RecordedKind::File | RecordedKind::Vdso => self.intern_user(mapped),
+            _ => self.intern(RecordedDso { path: name.as_ref().into(), ..RecordedDso::unknown() }),
         }
     }
 
-    /// A process that maps a user-space binary.
-    pub(crate) fn mapped_by(&self, index: DsoIndex) -> Option<Pid> {
-        self.mapped_by[index.index()]
+    /// Processes that map a user-space binary, the likeliest to be still alive first.
+    pub(crate) fn mapped_by(&self, index: DsoIndex) -> &[Pid] {
+        &self.mapped_by[index.index()]
     }
 
     /// The binaries.
@@ -144,11 +183,12 @@ impl DsoTable {
         &self.dsos[index.index()]
     }
 
-    /// Fills in build ids that the recording's header gives by path.
-    pub(crate) fn apply_build_ids(&mut self, by_path: &FxHashMap<String, BuildId>) {
+    /// Fills in build ids that the recording's header gives by path, for files of which the recorder says
+    /// nothing else.
+    pub(crate) fn apply_build_ids(&mut self, by_path: &FxHashMap<String, Option<BuildId>>) {
         for dso in &mut self.dsos {
-            if dso.build_id.is_none() {
-                dso.build_id = by_path.get(&*dso.path).copied();
+            if dso.build_id.is_none() && dso.stamp.is_none() {
+                dso.build_id = by_path.get(&*dso.path).copied().flatten();
             }
         }
     }
@@ -159,7 +199,7 @@ fn classify_user(path: &str, pid: Pid) -> RecordedKind {
         || path.starts_with("/dev/zero")
         || path.starts_with("/anon_hugepage")
         || path.starts_with("[anon")
-        || path.starts_with("/memfd:")
+        || path.starts_with(MEMORY_FILE)
         || path.is_empty();
     if is_anonymous {
         RecordedKind::Anonymous(pid)
@@ -200,10 +240,11 @@ mod tests {
     #[test]
     fn each_binary_once() {
         let mut table = DsoTable::default();
-        let a = table.intern_user(b"/bin/a", Pid(1), None);
-        assert_eq!(table.intern_user(b"/bin/a", Pid(2), None), a);
-        let jit = table.intern_user(b"//anon", Pid(1), None);
-        assert_ne!(table.intern_user(b"//anon", Pid(2), None), jit);
+        let code = |path, pid| MappedCode { path, pid: Pid(pid), build_id: None, file: None };
+        let a = table.intern_user(&code(b"/bin/a", 1));
+        assert_eq!(table.intern_user(&code(b"/bin/a", 2)), a);
+        let jit = table.intern_user(&code(b"//anon", 1));
+        assert_ne!(table.intern_user(&code(b"//anon", 2)), jit);
         assert_eq!(&*table.get(jit).path, "/tmp/perf-1.map");
     }
 }

@@ -28,6 +28,7 @@ mod finish;
 mod kernel_load;
 mod kernel_reference;
 pub mod load;
+mod machine;
 pub mod model;
 mod ordered;
 mod paused;
@@ -46,3 +47,4 @@ mod turns;
 mod work;
 
 pub use load::{LoadError, LoadOptions, load};
+pub use machine::ThisMachine;

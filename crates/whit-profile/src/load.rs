@@ -6,6 +6,7 @@ use crate::chain::{ChainContext, DEFAULT_MAX_STACK};
 use crate::dso_table::{DsoIndex, DsoTable};
 use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
+use crate::machine::{RecordedMachine, ThisMachine};
 use crate::model::Profile;
 use crate::process::ProcessModel;
 use crate::progress::Progress;
@@ -53,6 +54,9 @@ pub struct LoadOptions {
     pub max_stack: usize,
     /// Where symbols come from.
     pub symbols: SymbolizerConfig,
+    /// This machine: where it made the recording, files are told from others at their paths by their numbers,
+    /// and opened through processes that still run. `None` takes files by their paths.
+    pub machine: Option<ThisMachine>,
 }
 
 impl LoadOptions {
@@ -66,6 +70,7 @@ impl LoadOptions {
             tids: Vec::new(),
             max_stack: DEFAULT_MAX_STACK,
             symbols,
+            machine: None,
         }
     }
 
@@ -131,7 +136,8 @@ pub(crate) fn prepare(
     let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
     let changes = std::mem::take(&mut scan.changes);
     let Replayed { model, data, dsos } = replay(changes, &recording.features, wants_data);
-    let binaries = Binaries::new(&dsos, &model, symbolizer);
+    let machine = RecordedMachine::of(recording, options.machine.as_ref());
+    let binaries = Binaries::new(&dsos, &model, symbolizer, &machine);
     let time = options.time.as_ref().map(|filter| {
         let times = scan.plans.iter().flat_map(|plan| &plan.blocks).filter_map(|b| b.times);
         let (first, last) = times

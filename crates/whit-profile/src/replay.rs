@@ -1,7 +1,7 @@
 //! From the side band, in order of time, to the process model.
 
 use crate::address_map::Mapping;
-use crate::dso_table::{DsoIndex, DsoTable, RecordedDso, RecordedKind};
+use crate::dso_table::{DsoIndex, DsoTable, MappedCode, RecordedDso, RecordedKind};
 use crate::process::ProcessModel;
 use crate::scan::{Change, TimedChange};
 use rustc_hash::FxHashMap;
@@ -25,6 +25,7 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
     let has_data = wants_data && changes.iter().any(is_data);
     let mut replayed =
         Replayed { data: has_data.then(ProcessModel::default), ..Replayed::default() };
+    replayed.dsos = DsoTable::new(features.mapped_files());
     // No record names the idle task.
     replayed.model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
     for TimedChange { time, change } in changes {
@@ -34,10 +35,18 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
         }
         apply(model, dsos, time, change);
     }
-    let build_ids: FxHashMap<String, BuildId> =
-        features.build_ids().into_iter().map(|entry| (entry.path, entry.id)).collect();
-    replayed.dsos.apply_build_ids(&build_ids);
+    replayed.dsos.apply_build_ids(&build_ids_by_path(features));
     replayed
+}
+
+/// Build ids of the recording's header. Of two files that had the same path, it says neither's.
+fn build_ids_by_path(features: &Features) -> FxHashMap<String, Option<BuildId>> {
+    let mut by_path: FxHashMap<String, Option<BuildId>> = FxHashMap::default();
+    for entry in features.build_ids() {
+        let known = by_path.entry(entry.path).or_insert(Some(entry.id));
+        *known = known.filter(|known| *known == entry.id);
+    }
+    by_path
 }
 
 /// All mappings of processes, of code too.
@@ -55,13 +64,12 @@ fn apply_to_data(data: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs
             len_bytes,
             file_offset,
             build_id,
+            file,
             path,
         } => {
-            let dso = if *executable {
-                dsos.intern_user(path, *pid, *build_id)
-            } else {
-                dsos.intern_data(path, *pid, *build_id)
-            };
+            let mapped = MappedCode { path, pid: *pid, build_id: *build_id, file: *file };
+            let dso =
+                if *executable { dsos.intern_user(&mapped) } else { dsos.intern_data(&mapped) };
             data.map(*pid, mapping(*start, *len_bytes, *file_offset, dso), time);
         }
         _ => {}
@@ -82,7 +90,7 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
             let dso = dsos.intern(RecordedDso {
                 path: String::from_utf8_lossy(&name).into(),
                 kind: RecordedKind::KernelSymbol(start),
-                build_id: None,
+                ..RecordedDso::unknown()
             });
             model.map_kernel(mapping(start, u64::from(len_bytes), start.0, dso));
         }
@@ -91,8 +99,8 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
             let dso = kernel_dso(dsos, &path, build_id);
             model.map_kernel(mapping(start, len_bytes, start.0, dso));
         }
-        Change::Map { pid, start, len_bytes, file_offset, build_id, path, .. } => {
-            let dso = dsos.intern_user(&path, pid, build_id);
+        Change::Map { pid, start, len_bytes, file_offset, build_id, file, path, .. } => {
+            let dso = dsos.intern_user(&MappedCode { path: &path, pid, build_id, file });
             model.map(pid, mapping(start, len_bytes, file_offset, dso), time);
         }
     }
@@ -110,5 +118,6 @@ fn kernel_dso(dsos: &mut DsoTable, path: &[u8], build_id: Option<BuildId>) -> Ds
         path: String::from_utf8_lossy(path).into(),
         kind: RecordedKind::KernelModule,
         build_id,
+        ..RecordedDso::unknown()
     })
 }

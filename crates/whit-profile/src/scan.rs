@@ -15,7 +15,7 @@ use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
 use whit_perfdata::stream::{BlockInfo, BlockRange, Missing, RecordCounts, Stream, StreamReader};
-use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
+use whit_types::{Avma, BuildId, FileId, Pid, Tid, TimestampNs};
 
 /// A change of the process model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub(crate) enum Change {
         len_bytes: u64,
         file_offset: u64,
         build_id: Option<BuildId>,
+        file: Option<FileId>,
         kernel: bool,
         executable: bool,
         path: Box<[u8]>,
@@ -544,6 +545,12 @@ fn map_change(map: &Mmap<'_>, record: RawRecord<'_>) -> Change {
         file_offset: map.page_offset,
         build_id: match map.file_id {
             MappedFileId::BuildId(id) => Some(id),
+            _ => None,
+        },
+        file: match map.file_id {
+            MappedFileId::Inode { major, minor, inode, .. } if inode != 0 => {
+                Some(FileId { device: (major, minor), inode })
+            }
             _ => None,
         },
         kernel: record.header.cpu_mode() == misc::KERNEL || map.pid.0 == -1,

@@ -4,12 +4,16 @@
 //! Information in Separate Files").
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use whit_types::{BuildId, FileId, FileStamp, Pid};
+use whit_sys::process_files::open_as_seen_by;
+use whit_types::{BuildId, FileStamp, Pid};
 
+use crate::dso::DsoSpec;
 use crate::reason::Reason;
-use whit_elf::{ElfImage, TableKind};
+use whit_elf::{ElfImage, KEPT_NAME, TableKind, kept_directory};
+
+/// Where processes are.
+pub(crate) const PROC: &str = "/proc";
 
 /// Where to look for binaries and their companions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,16 +54,9 @@ impl DebugDirs {
         Some(by_build_id(self.perf_cache.as_ref()?, build_id, "").join(file))
     }
 
-    /// Where the binary itself may lie.
-    fn binaries(&self, path: &Path, build_id: Option<BuildId>, pid: Option<Pid>) -> Vec<PathBuf> {
-        let mut paths = vec![self.in_symfs(path)];
-        // A process in a mount namespace of its own sees its own files.
-        if let (Some(pid), None) = (pid, &self.symfs) {
-            let inside = path.strip_prefix("/").unwrap_or(path);
-            paths.push(PathBuf::from(format!("/proc/{}/root", pid.0)).join(inside));
-        }
-        paths.extend(build_id.and_then(|id| self.cached(id, "elf")));
-        paths
+    /// The copy of a file without a build id that a recorder kept.
+    pub(crate) fn kept(&self, stamp: &FileStamp) -> Option<PathBuf> {
+        Some(self.perf_cache.as_ref()?.join(kept_directory(stamp)).join(KEPT_NAME))
     }
 
     /// Where the companion of a binary may lie.
@@ -90,50 +87,36 @@ impl DebugDirs {
         self.roots.iter().map(|root| self.in_symfs(root))
     }
 
-    /// Opens the binary that was recorded, checking its build id. A companion that has the build id
-    /// stands in for a binary that is gone.
-    pub fn open_binary(
-        &self,
-        path: &Path,
-        build_id: Option<BuildId>,
-        pid: Option<Pid>,
-    ) -> Result<ElfImage, Reason> {
-        let mut first_failure = None;
-        for candidate in self.binaries(path, build_id, pid) {
-            let opened = ElfImage::open(&candidate).map_err(Reason::from);
-            let opened = opened.and_then(|image| check(image, build_id));
-            match opened {
-                Ok(image) => return Ok(image),
-                Err(reason) => {
-                    first_failure.get_or_insert(reason);
-                }
-            }
-        }
-        let stand_in = build_id.and_then(|id| {
-            let paths = self.roots().map(|root| by_build_id(&root, id, ".debug"));
-            paths.into_iter().find_map(|path| check(ElfImage::open(&path).ok()?, Some(id)).ok())
-        });
-        stand_in.ok_or_else(|| {
-            first_failure.unwrap_or_else(|| Reason::FileMissing { path: Arc::from(path) })
-        })
+    /// Companions by build id: they stand in for a binary that is gone.
+    pub(crate) fn by_build_id(&self, id: BuildId) -> impl Iterator<Item = PathBuf> {
+        self.roots().map(move |root| by_build_id(&root, id, ".debug"))
     }
 
-    /// The companions of `binary` that exist and belong to it, best first. `path` is the recorded
-    /// path.
+    /// The companions of a binary that exist and belong to it, best first.
     pub(crate) fn open_companions<'a>(
         &'a self,
-        path: &Path,
+        spec: &'a DsoSpec,
         binary: &'a ElfImage,
     ) -> impl Iterator<Item = ElfImage> + 'a {
         let link = binary.debug_link();
         let own_path = std::fs::canonicalize(binary.path()).ok();
-        self.companions(path, link.as_deref(), binary.build_id())
+        let places = self.companions(&spec.path, link.as_deref(), binary.build_id());
+        let here = move |place: &PathBuf| {
+            std::fs::canonicalize(place).ok().filter(|real| Some(real) != own_path.as_ref())?;
+            ElfImage::open(place).ok()
+        };
+        // A process with mounts of its own may bring its companions along.
+        let elsewhere = spec.pids.iter().copied().filter(|pid| sees_other_files(*pid));
+        let elsewhere: Vec<_> = elsewhere.filter(|_| self.symfs.is_none()).collect();
+        let below = move |place: &PathBuf| {
+            let opened = |pid: &Pid| open_as_seen_by(Path::new(PROC), pid.0, place).ok();
+            ElfImage::from_file(place, &elsewhere.iter().find_map(opened)?).ok()
+        };
+        places
             .into_iter()
-            .filter(move |candidate| {
-                std::fs::canonicalize(candidate).is_ok_and(|real| Some(real) != own_path)
-            })
-            .filter_map(|candidate| ElfImage::open(&candidate).ok())
-            .filter(|image| binary.build_id().is_none() || image.build_id() == binary.build_id())
+            .flat_map(move |place| [here(&place), below(&place)])
+            .flatten()
+            .filter(move |image| is_companion(image, binary))
     }
 
     /// The file of debug information that several binaries share, as `dwz` makes it:
@@ -150,16 +133,6 @@ impl DebugDirs {
     }
 }
 
-/// The name of a binary in its directory of perf's cache.
-pub const KEPT_NAME: &str = "elf";
-
-/// Where in perf's cache whit keeps a file without a build id; perf has no place for such.
-pub fn kept_directory(stamp: &FileStamp) -> PathBuf {
-    let FileStamp { id: FileId { device: (major, minor), inode }, size_bytes, modified_ns } = stamp;
-    let name = format!("{major:x}-{minor:x}-{inode:x}-{size_bytes:x}-{modified_ns:x}");
-    Path::new(".whit-files").join(name)
-}
-
 /// `root/.build-id/ab/cdef…` and `suffix`.
 fn by_build_id(root: &Path, build_id: BuildId, suffix: &str) -> PathBuf {
     let hex = build_id.to_string();
@@ -167,8 +140,24 @@ fn by_build_id(root: &Path, build_id: BuildId, suffix: &str) -> PathBuf {
     root.join(".build-id").join(first).join(format!("{rest}{suffix}"))
 }
 
+/// Whether debug information belongs to a binary: by the build id, or by the checksum that the binary has of it.
+fn is_companion(image: &ElfImage, binary: &ElfImage) -> bool {
+    match (binary.build_id(), binary.debug_link_checksum()) {
+        (Some(id), _) => image.build_id() == Some(id),
+        (None, Some(checksum)) => libdeflater::crc32(image.bytes()) == checksum,
+        (None, None) => true,
+    }
+}
+
+/// True where the process still runs and has a mount namespace of its own.
+pub(crate) fn sees_other_files(pid: Pid) -> bool {
+    let namespace = |pid: &str| std::fs::read_link(format!("{PROC}/{pid}/ns/mnt")).ok();
+    let theirs = namespace(&pid.0.to_string());
+    theirs.is_some() && theirs != namespace("self")
+}
+
 /// Refuses a file that is not the one that was recorded.
-fn check(image: ElfImage, recorded: Option<BuildId>) -> Result<ElfImage, Reason> {
+pub(crate) fn check(image: ElfImage, recorded: Option<BuildId>) -> Result<ElfImage, Reason> {
     match recorded {
         Some(recorded) if !is_same(image.build_id(), recorded) => Err(Reason::BuildIdDiffers {
             path: image.path().clone(),
@@ -180,7 +169,7 @@ fn check(image: ElfImage, recorded: Option<BuildId>) -> Result<ElfImage, Reason>
 }
 
 /// Old recordings pad build ids with zeros to 20 bytes.
-fn is_same(found: Option<BuildId>, recorded: BuildId) -> bool {
+pub(crate) fn is_same(found: Option<BuildId>, recorded: BuildId) -> bool {
     let Some(found) = found else { return false };
     let (found, recorded) = (found.as_bytes(), recorded.as_bytes());
     recorded.strip_prefix(found).is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
@@ -212,8 +201,7 @@ mod tests {
         ];
         assert_eq!(paths, expected.map(PathBuf::from));
         dirs.symfs = Some(PathBuf::from("/sys root"));
-        let paths = dirs.binaries(Path::new("/usr/bin/x"), None, Some(Pid(1)));
-        assert_eq!(paths, [PathBuf::from("/sys root/usr/bin/x")]);
+        assert_eq!(dirs.in_symfs(Path::new("/usr/bin/x")), Path::new("/sys root/usr/bin/x"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::demangle::demangle;
 use crate::dwarf::{DebugInfo, DwarfFrame, SourceLocation};
 use crate::jitdump::JitDump;
 use crate::reason::Reason;
+use crate::recorded_file::FileIdentity;
 use crate::resolution::{InlinedFrame, Resolution, SymbolRef};
 use crate::symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 use crate::symbolizer::SymbolizerConfig;
@@ -45,14 +46,22 @@ pub struct DsoSpec {
     pub path: PathBuf,
     /// Build id as recorded: a file with another one is not used.
     pub build_id: Option<BuildId>,
-    /// A process that mapped it: needed for perf-maps, and to find files in its mount namespace.
-    pub pid: Option<Pid>,
+    /// What else is known of a file.
+    pub identity: FileIdentity,
+    /// Processes of this machine that mapped it, the likeliest to run still first: needed for perf-maps, and
+    /// to find files that have no path here.
+    pub pids: Vec<Pid>,
 }
 
 impl DsoSpec {
     /// The recorded kernel, which the symbolizer's configuration describes.
     pub fn kernel() -> DsoSpec {
-        DsoSpec { kind: DsoKind::Kernel, path: PathBuf::new(), build_id: None, pid: None }
+        DsoSpec::new(DsoKind::Kernel, PathBuf::new())
+    }
+
+    /// Of which nothing but the path is known.
+    pub fn new(kind: DsoKind, path: PathBuf) -> DsoSpec {
+        DsoSpec { kind, path, build_id: None, identity: FileIdentity::default(), pids: Vec::new() }
     }
 }
 
@@ -208,9 +217,7 @@ impl DsoSymbols {
     fn symbol_table_of(&self, image: &ElfImage) -> &SymbolTable {
         self.table.get_or_init(|| {
             let companion = (!has_symtab(image))
-                .then(|| {
-                    self.config.debug_dirs.open_companions(&self.spec.path, image).find(has_symtab)
-                })
+                .then(|| self.config.debug_dirs.open_companions(&self.spec, image).find(has_symtab))
                 .flatten();
             SymbolTable::from_elf(companion.as_ref().unwrap_or(image), image)
         })
@@ -236,7 +243,7 @@ impl DsoSymbols {
         let image = if DebugInfo::is_in(image) {
             image.clone()
         } else {
-            dirs.open_companions(&self.spec.path, image).find(DebugInfo::is_in)?
+            dirs.open_companions(&self.spec, image).find(DebugInfo::is_in)?
         };
         Some(DebugInfo::load(&image, dirs.open_supplement(&image).as_ref()))
     }

@@ -2,6 +2,7 @@
 //!
 //! Format: `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
+use std::fs::File;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
@@ -88,9 +89,9 @@ pub struct JitDump {
 }
 
 impl JitDump {
-    /// Maps and indexes the file at `path`.
-    pub fn open(path: &Path) -> Result<JitDump, Reason> {
-        let mapped = MappedFile::open(path).map_err(|error| Reason::from_io(path, &error))?;
+    /// Maps and indexes an open file; `path` serves messages only.
+    pub fn from_file(path: &Path, file: &File) -> Result<JitDump, Reason> {
+        let mapped = MappedFile::map(file).map_err(|error| Reason::from_io(path, &error))?;
         JitDump::from_bytes(path, Bytes::new(mapped))
     }
 

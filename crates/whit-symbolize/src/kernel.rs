@@ -9,7 +9,7 @@ use whit_types::{Avma, BuildId, Svma};
 use whit_unwind::Bias;
 
 use crate::companion::DebugDirs;
-use crate::dso::Source;
+use crate::dso::{DsoKind, DsoSpec, Source};
 use crate::read_file::read_limited;
 use crate::reason::Reason;
 use crate::symbol_table::SymbolTable;
@@ -87,7 +87,8 @@ pub(crate) fn load(config: &KernelConfig, dirs: &DebugDirs) -> Source {
     if let Some(found) = copies.iter().map(|path| from_list(path)).find(is_present) {
         return found;
     }
-    match dirs.open_binary(Path::new("/boot/vmlinux"), Some(recorded), None) {
+    let image = DsoSpec::new(DsoKind::Elf, PathBuf::from("/boot/vmlinux"));
+    match dirs.open_recorded(&DsoSpec { build_id: Some(recorded), ..image }) {
         Ok(image) => from_opened_image(&image, config),
         Err(_) => Source::Absent(failure),
     }

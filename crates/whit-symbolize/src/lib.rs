@@ -14,7 +14,8 @@
 //! # Invariants
 //!
 //! - Nothing here knows samples or the recording's format.
-//! - A file whose build id is not the recorded one is never used.
+//! - A file whose build id is not the recorded one is never used; nor is one without a build id that is another
+//!   than the recorded one by inode, size or time, as far as those were recorded.
 //! - Names and debug sections are read where they are mapped. What is owned: 32 bytes a symbol, and
 //!   the parsed units of debug information until [`DsoSymbols::release_debug_info`].
 //! - Nothing is cached per address; callers ask for each distinct address once.
@@ -41,19 +42,21 @@ mod perf_map;
 mod plt;
 mod read_file;
 mod reason;
+mod recorded_file;
 mod resolution;
 mod symbol_table;
 mod symbolizer;
 mod unit_contexts;
 mod unit_index;
 
-pub use companion::{DebugDirs, KEPT_NAME, kept_directory};
+pub use companion::DebugDirs;
 pub use demangle::demangle;
 pub use dso::{DsoKind, DsoSpec, DsoSymbols};
 pub use dwarf::SourceLocation;
 pub use jitdump::{JitDump, JitLine, JitSymbol};
 pub use kernel::{KernelConfig, RunningList, running_build_id};
 pub use reason::Reason;
+pub use recorded_file::FileIdentity;
 pub use resolution::{InlinedFrame, Resolution, SymbolRef};
 pub use symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 pub use symbolizer::{Symbolizer, SymbolizerConfig};

@@ -3,11 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use whit_sys::Errno;
+use whit_sys::process_files::{open_as_seen_by, open_regular};
 use whit_types::Pid;
 use whit_unwind::Bytes;
 
+use crate::companion::{PROC, sees_other_files};
 use crate::kallsyms::parse_hex;
-use crate::read_file::read_limited;
+use crate::read_file::{read_limited, read_open};
 use crate::reason::Reason;
 use crate::symbol_table::{Names, Symbol, SymbolSource, SymbolTable};
 
@@ -55,14 +58,40 @@ fn parse_line(line: &[u8]) -> Option<(u64, u64, usize)> {
     (named && size > 0).then_some((start, size, at))
 }
 
-/// Where the perf-map of a process may lie, the likeliest first: in `dirs`, under the process's id
-/// there; and in the `/tmp` that the process itself sees, under the id that it has there.
-pub(crate) fn candidates(pid: Pid, dirs: &[PathBuf]) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        dirs.iter().map(|dir| dir.join(format!("perf-{}.map", pid.0))).collect();
+/// Where a perf-map may lie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    /// The process that sees it there, if not we.
+    seen_by: Option<Pid>,
+}
+
+impl Place {
+    pub(crate) fn read(&self) -> Result<SymbolTable, Reason> {
+        let opened = match self.seen_by {
+            Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &self.path),
+            None => open_regular(&self.path),
+        };
+        let gone = |errno| if errno == Errno::SRCH { Errno::NOENT } else { errno };
+        let file = opened.map_err(|errno| Reason::from_io(&self.path, &gone(errno).into()))?;
+        Ok(SymbolTable::parse_perf_map(read_open(&self.path, file, MAX_MAP_BYTES)?.into()))
+    }
+}
+
+/// The places of a process's perf-map, the likeliest first: in `dirs`, under the process's id here; and in the
+/// `/tmp` that the process itself sees, under the id that it has there. Of a process with mounts of its own
+/// that one goes first: a file of ours may be left of another process of the same id.
+pub(crate) fn places(pid: Pid, dirs: &[PathBuf]) -> Vec<Place> {
+    let name = |pid: Pid| format!("perf-{}.map", pid.0);
+    let here = dirs.iter().map(|dir| Place { path: dir.join(name(pid)), seen_by: None });
     let inner = inner_pid(pid).unwrap_or(pid);
-    paths.push(PathBuf::from(format!("/proc/{}/root/tmp/perf-{}.map", pid.0, inner.0)));
-    paths
+    let path = Path::new("/tmp").join(name(inner));
+    let there = Place { path, seen_by: Some(pid) };
+    let mut places: Vec<Place> = here.chain([there]).collect();
+    if sees_other_files(pid) {
+        places.rotate_right(1);
+    }
+    places
 }
 
 /// The id of a process in its own (innermost) namespace.
@@ -97,11 +126,21 @@ mod tests {
     }
 
     #[test]
-    fn own_process_has_candidates() {
+    fn a_map_is_read_where_we_see_it_or_the_process_does() {
         let pid = Pid(std::process::id() as i32);
-        let paths = candidates(pid, &[PathBuf::from("/tmp")]);
-        assert_eq!(paths[0], PathBuf::from(format!("/tmp/perf-{}.map", pid.0)));
-        assert!(paths[1].starts_with(format!("/proc/{}/root/tmp", pid.0)));
+        let places = places(pid, &[PathBuf::from("/not/there")]);
+        let [here, there] = &places[..] else { panic!("{places:?}") };
+        assert_eq!(here.path, PathBuf::from(format!("/not/there/perf-{}.map", pid.0)));
+        assert!(matches!(here.read(), Err(Reason::FileMissing { .. })));
+        assert_eq!(there.seen_by, Some(pid));
+        // In a PID namespace, the process has another number there.
+        let path = there.path.clone();
+        std::fs::write(&path, "1000 20 jitted\n").unwrap();
+        let read = there.read();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(name_at(&read.unwrap(), 0x1008).as_deref(), Some("jitted"));
+        let gone = Place { seen_by: Some(Pid(i32::MAX)), ..there.clone() };
+        assert!(matches!(gone.read(), Err(Reason::FileMissing { .. })));
     }
 
     proptest! {

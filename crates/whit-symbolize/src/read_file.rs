@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use whit_sys::Errno;
+use whit_sys::process_files::open_regular;
+
 use crate::reason::Reason;
 
 /// Room made before reading; the running kernel's list of symbols mostly fits.
@@ -11,12 +14,15 @@ const FIRST_ROOM_BYTES: u64 = 12 << 20;
 
 /// The contents of a regular file (or one below `/proc`, which states no size) up to `limit_bytes`.
 pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Reason> {
-    let failed = |error: std::io::Error| Reason::from_io(path, &error);
     // A pipe or a device would block or never end.
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(Reason::Unreadable { path: path.into(), error: "not a regular file".into() });
-    }
-    read_open(path, File::open(path).map_err(failed)?, limit_bytes)
+    let file = open_regular(path).map_err(|errno| match errno {
+        Errno::INVAL => {
+            let error = "not a regular file".into();
+            Reason::Unreadable { path: path.into(), error }
+        }
+        errno => Reason::from_io(path, &errno.into()),
+    })?;
+    read_open(path, file, limit_bytes)
 }
 
 /// What is left to read of an open file, up to `limit_bytes`. `path` is its name.

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use whit_elf::ElfError;
 use whit_types::{BuildId, Pid};
 
+/// The kernel's mark behind paths.
+const DELETED: &str = " (deleted)";
+
 /// Why an address, or a whole binary, has no symbols. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -18,6 +21,21 @@ pub enum Reason {
     },
     /// The file may not be read.
     PermissionDenied {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// The file was deleted, and no process leads to it any more.
+    Deleted {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// Another file has the path now. It is not used.
+    Replaced {
+        /// The file.
+        path: Arc<Path>,
+    },
+    /// The path is one of another mount namespace, which may not be entered.
+    OtherNamespace {
         /// The file.
         path: Arc<Path>,
     },
@@ -88,6 +106,20 @@ impl Reason {
         ElfError::from_io(path, error).into()
     }
 
+    /// Whether the file was not opened, so that nothing is known of what is in it.
+    pub fn is_unopened(&self) -> bool {
+        matches!(
+            self,
+            Reason::FileMissing { .. }
+                | Reason::PermissionDenied { .. }
+                | Reason::Deleted { .. }
+                | Reason::Replaced { .. }
+                | Reason::OtherNamespace { .. }
+                | Reason::Unreadable { .. }
+                | Reason::BuildIdDiffers { .. }
+        )
+    }
+
     /// `path` is broken at `what`.
     pub(crate) fn corrupt(path: &Path, what: impl fmt::Display) -> Reason {
         Reason::Corrupt { path: Arc::from(path), what: Arc::from(what.to_string()) }
@@ -117,6 +149,23 @@ impl fmt::Display for Reason {
             Reason::PermissionDenied { path } => {
                 write!(f, "{}: permission denied (read it as its owner or root)", path.display())
             }
+            Reason::Deleted { path } => write!(
+                f,
+                "{}: deleted, and no process leads to it (whit record keeps a copy of deleted \
+                 binaries while a process runs that maps them)",
+                path.to_string_lossy().trim_end_matches(DELETED)
+            ),
+            Reason::Replaced { path } => write!(
+                f,
+                "{}: another file than the recorded one (inode, size or time of the last change \
+                 differ); it is not used",
+                path.display()
+            ),
+            Reason::OtherNamespace { path } => write!(
+                f,
+                "{}: a path of another mount namespace (as root, whit looks there)",
+                path.display()
+            ),
             Reason::Unreadable { path, error } => {
                 write!(f, "{}: cannot be read: {error}", path.display())
             }

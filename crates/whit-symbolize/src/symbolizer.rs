@@ -1,19 +1,19 @@
 //! Hands out the symbols of binaries, each loaded once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
+use whit_sys::process_files::{open_as_seen_by, open_regular};
 use whit_types::Pid;
 use whit_unwind::{Bias, Bytes};
 
-use crate::companion::DebugDirs;
+use crate::companion::{DebugDirs, PROC, sees_other_files};
 use crate::dso::{DsoKind, DsoSpec, DsoSymbols, Source};
 use crate::jitdump::JitDump;
 use crate::kernel::{self, KernelConfig};
 use crate::perf_map;
 use crate::reason::Reason;
-use crate::symbol_table::SymbolTable;
 use whit_elf::ElfImage;
 
 /// Where to look, and how much to look for.
@@ -74,32 +74,38 @@ impl Symbolizer {
             let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
             opened.entry(key.clone()).or_default().clone()
         };
+        let spec = DsoSpec { pids: spec.pids.clone(), ..key };
         let load = || {
-            let source = self.load(&key);
-            Arc::new(DsoSymbols::new(key.clone(), self.config.clone(), source))
+            let source = self.load(&spec);
+            Arc::new(DsoSymbols::new(spec.clone(), self.config.clone(), source))
         };
         slot.get_or_init(load).clone()
     }
 
     /// The kernel and its modules share one list; a path means the same file in all processes but
-    /// those in a mount namespace of their own.
+    /// those in a mount namespace of their own, unless something else says which file.
     fn key(&self, spec: &DsoSpec) -> DsoSpec {
         let mut key = spec.clone();
         match spec.kind {
             DsoKind::Kernel | DsoKind::KernelModule => {
                 key.kind = DsoKind::Kernel;
                 key.path = PathBuf::new();
-                key.pid = None;
                 key.build_id = self
                     .config
                     .kernel
                     .build_id
                     .or(spec.build_id.filter(|_| spec.kind == DsoKind::Kernel));
             }
-            DsoKind::Vdso => (key.path, key.pid) = (PathBuf::from("[vdso]"), None),
+            DsoKind::Vdso => key.path = PathBuf::from("[vdso]"),
             DsoKind::PerfMap => (key.path, key.build_id) = (PathBuf::new(), None),
-            DsoKind::Elf => key.pid = spec.pid.filter(|pid| sees_other_files(*pid)),
-            DsoKind::JitDump | DsoKind::Unknown => key.pid = None,
+            DsoKind::Elf | DsoKind::JitDump | DsoKind::Unknown => {}
+        }
+        match spec.kind {
+            DsoKind::PerfMap => key.pids.truncate(1),
+            DsoKind::Elf | DsoKind::JitDump if spec.build_id.is_none() => {
+                key.pids.retain(|pid| sees_other_files(*pid));
+            }
+            _ => key.pids.clear(),
         }
         key
     }
@@ -107,18 +113,14 @@ impl Symbolizer {
     fn load(&self, spec: &DsoSpec) -> Source {
         let config = &self.config;
         let result = match spec.kind {
-            DsoKind::Elf => {
-                config.debug_dirs.open_binary(&spec.path, spec.build_id, spec.pid).map(Source::Elf)
-            }
+            DsoKind::Elf => config.debug_dirs.open_recorded(spec).map(Source::Elf),
             DsoKind::Vdso => self.load_vdso(spec).map(Source::Elf),
             DsoKind::Kernel | DsoKind::KernelModule => {
                 let kernel = KernelConfig { build_id: spec.build_id, ..config.kernel.clone() };
                 Ok(kernel::load(&kernel, &config.debug_dirs))
             }
-            DsoKind::PerfMap => self.load_perf_map(spec.pid.unwrap_or(Pid(-1))),
-            DsoKind::JitDump => {
-                JitDump::open(&config.debug_dirs.in_symfs(&spec.path)).map(Source::JitDump)
-            }
+            DsoKind::PerfMap => self.load_perf_map(spec.pids.first().copied().unwrap_or(Pid(-1))),
+            DsoKind::JitDump => self.load_jitdump(spec).map(Source::JitDump),
             DsoKind::Unknown => Err(Reason::NotCode),
         };
         result.unwrap_or_else(Source::Absent)
@@ -138,10 +140,24 @@ impl Symbolizer {
         }
     }
 
+    /// Of a process with mounts of its own, its file.
+    fn load_jitdump(&self, spec: &DsoSpec) -> Result<JitDump, Reason> {
+        let dirs = &self.config.debug_dirs;
+        let elsewhere =
+            spec.pids.iter().find(|pid| dirs.symfs.is_none() && sees_other_files(**pid));
+        let path = dirs.in_symfs(&spec.path);
+        let file = match elsewhere {
+            Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &path),
+            None => open_regular(&path),
+        };
+        let file = file.map_err(|errno| Reason::from_io(&path, &errno.into()))?;
+        JitDump::from_file(&path, &file)
+    }
+
     fn load_perf_map(&self, pid: Pid) -> Result<Source, Reason> {
         let mut failure = Reason::NoJitNames { pid };
-        for path in perf_map::candidates(pid, &self.config.perf_map_dirs) {
-            match SymbolTable::from_perf_map(&path) {
+        for place in perf_map::places(pid, &self.config.perf_map_dirs) {
+            match place.read() {
                 Ok(table) => return Ok(Source::Table(Arc::new(table), Bias(0))),
                 Err(Reason::FileMissing { .. }) => {}
                 Err(reason) => failure = reason,
@@ -149,11 +165,4 @@ impl Symbolizer {
         }
         Err(failure)
     }
-}
-
-/// True where the process still runs and has a mount namespace of its own.
-fn sees_other_files(pid: Pid) -> bool {
-    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let theirs = namespace(&pid.0.to_string());
-    theirs.is_some() && theirs != namespace("self")
 }

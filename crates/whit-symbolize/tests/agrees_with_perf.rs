@@ -115,7 +115,7 @@ fn is_stub(name: &str) -> bool {
 }
 
 fn name_of(symbolizer: &Symbolizer, mappings: &[Mapping], sample: &Sample) -> Option<String> {
-    let spec = |kind, path: &str| DsoSpec { kind, path: path.into(), build_id: None, pid: None };
+    let spec = |kind, path: &str| DsoSpec::new(kind, path.into());
     let (dso, address) = if sample.dso == "[kernel.kallsyms]" {
         (symbolizer.open(&spec(DsoKind::Kernel, "")), Svma(sample.ip))
     } else {

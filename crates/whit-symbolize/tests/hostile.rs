@@ -95,7 +95,7 @@ proptest! {
         std::fs::write(file.path(), &bytes).unwrap();
         let symbolizer = Symbolizer::new(SymbolizerConfig::new(DebugDirs::none()));
         let path = file.path().to_path_buf();
-        let spec = DsoSpec { kind: DsoKind::Elf, path, build_id: None, pid: None };
+        let spec = DsoSpec::new(DsoKind::Elf, path);
         let dso = symbolizer.open(&spec);
         for address in addresses {
             dso.resolve(symbols[address.index(symbols.len())]);

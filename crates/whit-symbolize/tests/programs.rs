@@ -35,7 +35,7 @@ fn symbolizer(roots: &[&Path]) -> Symbolizer {
 }
 
 fn spec(path: &Path, build_id: Option<BuildId>) -> DsoSpec {
-    DsoSpec { kind: DsoKind::Elf, path: path.into(), build_id, pid: None }
+    DsoSpec { build_id, ..DsoSpec::new(DsoKind::Elf, path.into()) }
 }
 
 /// Start and size of a function, by the end of its raw name.
@@ -209,7 +209,8 @@ fn what_is_absent_has_a_reason() {
     assert!(matches!(reason(&text), Some(Reason::NotElf { .. })));
     for kind in [DsoKind::PerfMap, DsoKind::JitDump, DsoKind::Unknown, DsoKind::Vdso] {
         let pid = Some(whit_types::Pid(i32::MAX));
-        let dso = symbolizer.open(&DsoSpec { kind, path: gone.clone(), build_id: None, pid });
+        let dso = symbolizer
+            .open(&DsoSpec { pids: pid.into_iter().collect(), ..DsoSpec::new(kind, gone.clone()) });
         assert!(dso.reason().is_some(), "{kind:?}");
         assert!(!dso.reason().unwrap().to_string().is_empty());
     }

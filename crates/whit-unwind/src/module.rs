@@ -62,6 +62,7 @@ pub struct ModuleUnwindInfo(Arc<Inner>);
 struct Inner {
     id: u32,
     tables: Vec<CfiTable>,
+    is_unopened: bool,
 }
 
 impl ModuleUnwindInfo {
@@ -83,13 +84,27 @@ impl ModuleUnwindInfo {
             let kind = SectionKind::DebugFrame;
             tables.push(CfiTable::new(kind, sections.arch, debug_frame, None, bases));
         }
-        ModuleUnwindInfo(Arc::new(Inner { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), tables }))
+        ModuleUnwindInfo::with(tables, false)
     }
 
-    /// For executable memory without unwind information: JIT code, a file that cannot be read.
-    /// Such frames are unwound with the frame pointer, if that leads to plausible places.
+    fn with(tables: Vec<CfiTable>, is_unopened: bool) -> ModuleUnwindInfo {
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        ModuleUnwindInfo(Arc::new(Inner { id, tables, is_unopened }))
+    }
+
+    /// For executable memory without unwind information: JIT code, a file that has none. Such frames are unwound with the frame pointer, if that leads to plausible places.
     pub fn none(arch: Arch) -> ModuleUnwindInfo {
         ModuleUnwindInfo::new(ModuleSections::none(arch))
+    }
+
+    /// For a binary that could not be opened: the same, but for the reason why chains end there.
+    pub fn unopened() -> ModuleUnwindInfo {
+        ModuleUnwindInfo::with(Vec::new(), true)
+    }
+
+    /// True where nothing is known of the module, since it could not be opened.
+    pub(crate) fn is_unopened(&self) -> bool {
+        self.0.is_unopened
     }
 
     /// True where the module has no unwind information at all.

@@ -27,6 +27,8 @@ pub enum StopReason {
     NoModule,
     /// The module does not say how to unwind at this address, and the frame pointer leads nowhere.
     NoUnwindInfo,
+    /// The module could not be opened, and the frame pointer leads nowhere.
+    Unopened,
     /// What the module says of this address cannot be evaluated.
     BadUnwindInfo,
     /// The rule needs a register that was not recorded, or that is lost by now.
@@ -41,12 +43,13 @@ pub enum StopReason {
 
 impl StopReason {
     /// All reasons, in the order of their discriminants, for tables of counts.
-    pub const ALL: [StopReason; 10] = [
+    pub const ALL: [StopReason; 11] = [
         StopReason::EndOfStack,
         StopReason::StackDumpExhausted,
         StopReason::OutsideStack,
         StopReason::NoModule,
         StopReason::NoUnwindInfo,
+        StopReason::Unopened,
         StopReason::BadUnwindInfo,
         StopReason::MissingRegister,
         StopReason::BadRegs,
@@ -68,6 +71,7 @@ impl fmt::Display for StopReason {
             StopReason::OutsideStack => "the next value lies outside the recorded stack",
             StopReason::NoModule => "the address lies in no known mapping",
             StopReason::NoUnwindInfo => "no unwind information covers the address",
+            StopReason::Unopened => "the binary could not be opened",
             StopReason::BadUnwindInfo => "the unwind information cannot be evaluated",
             StopReason::MissingRegister => "a register that is needed was not recorded",
             StopReason::BadRegs => "instruction or stack pointer were not recorded",
@@ -227,6 +231,9 @@ impl<'a, A: Abi> Walk<'a, A> {
             Rule::General => {
                 let row = Row { module, svma };
                 self.step_by_row(sp, row)
+            }
+            Rule::Uncovered if module.is_unopened() => {
+                self.step_by_frame_pointer(sp, StopReason::Unopened)
             }
             Rule::Uncovered if module.is_none() => {
                 self.step_by_frame_pointer(sp, StopReason::NoUnwindInfo)

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::time_filter::TimeFilter;
+use whit_profile::{LoadOptions, ThisMachine};
 use whit_symbolize::{DebugDirs, RunningList, SymbolizerConfig};
 use whit_types::{Pid, Tid};
 
@@ -78,12 +78,14 @@ impl LoadArgs {
         if symbols.kernel.other_release.is_none() {
             symbols.vdso = whit_elf::own_vdso().ok();
         }
+        let machine = ThisMachine { hostname: whit_sys::system::uname().hostname };
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
         LoadOptions {
             time: self.time.clone(),
             pids: self.pid.iter().copied().map(Pid).collect(),
             tids: self.tid.iter().copied().map(Tid).collect(),
             max_stack: self.max_stack,
+            machine: Some(machine),
             ..LoadOptions::new(self.threads.unwrap_or_else(cpus), symbols)
         }
     }

@@ -12,6 +12,7 @@ use gimli::{DwAt, DwTag, Encoding, Format, LittleEndian};
 
 use super::*;
 use crate::companion::DebugDirs;
+use crate::dso::{DsoKind, DsoSpec};
 use crate::dwarf::DebugInfo;
 use crate::symbol_table::SymbolTable;
 use crate::unit_index::tests::aranges;
@@ -269,7 +270,8 @@ fn this_program_and_its_libraries_are_described_the_same() {
         let debug = if DebugInfo::is_in(&image) {
             Some(image.clone())
         } else {
-            dirs.open_companions(path, &image).find(DebugInfo::is_in)
+            let spec = DsoSpec::new(DsoKind::Elf, path.to_path_buf());
+            dirs.open_companions(&spec, &image).find(DebugInfo::is_in)
         };
         let Some(debug) = debug else {
             eprintln!("PASSED OVER: no debug information of {}", path.display());

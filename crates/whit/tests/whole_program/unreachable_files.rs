@@ -20,6 +20,10 @@ const STACK_FRAMES: usize = 19;
 const LEAST_WHOLE: f64 = 0.99;
 /// Fewer samples than this in a recording of more than a second are none of a busy program.
 const LEAST_SAMPLES: usize = 50;
+/// All of them are in each whole chain.
+const FUNCTIONS: [&str; 5] = ["main", "serve_request", "serve_inner", "work_recurse", "work_burn"];
+/// What `impostor` calls its functions.
+const IMPOSTOR: &str = "impostor_";
 /// How long is recorded, and how often sampled.
 const SECONDS: &str = "1.5";
 const HZ: &str = "499";
@@ -93,6 +97,7 @@ impl Service {
         let output = process.stdout.take().expect("its output");
         BufReader::new(output).read_line(&mut line).expect("read its output");
         let service = Service { process, place };
+        std::fs::create_dir(service.place.path().join("home")).expect("make a directory");
         match line.trim() {
             "serving" => Ok(service),
             _ => Err(Skip(format!("this machine cannot set it up: {}", service.complaint()))),
@@ -128,6 +133,18 @@ impl Service {
         Ok(service)
     }
 
+    /// Its program in a file that is in no directory at all.
+    fn in_memory(make: &str) -> Result<Service, Skip> {
+        let place = tempfile::tempdir().expect("make a directory");
+        let app = place.path().join("app");
+        install(make, &app)?;
+        let mut starter = command(app.join("service"));
+        starter.arg("--from-memory").env("LD_LIBRARY_PATH", &app);
+        let service = Service::start(starter, place)?;
+        std::fs::remove_dir_all(app).expect("remove the original");
+        Ok(service)
+    }
+
     fn pid(&self) -> String {
         self.process.id().to_string()
     }
@@ -158,10 +175,8 @@ impl Service {
     /// What whit makes of the service's samples.
     fn samples(&self) -> Vec<Sample> {
         let mut script = self.whit();
-        let printed = text(script.args(["script", "-F", "comm,ip,sym", "-i"]).arg(self.data()));
-        let mut samples = script::parse(&printed);
-        samples.retain(|sample| sample.head.starts_with("service"));
-        samples
+        script.args(["script", "--pid", &self.pid(), "-F", "comm,ip,sym", "-i"]);
+        script::parse(&text(script.arg(self.data())))
     }
 
     fn end(&mut self) {
@@ -186,9 +201,14 @@ fn bpf_is_allowed() -> Result<(), Skip> {
     whit_sys::bpf::try_load().map_err(|error| Skip(format!("no BPF programs here: {error}")))
 }
 
-/// From the first whole chain on, chains are whole: the tables are there.
+/// From the first whole chain on, chains are whole, by the names of their functions: the tables are there. No
+/// name is one of the file that has the path here.
 fn assert_whole(samples: &[Sample], said: &str) {
-    let is_whole = |sample: &&Sample| sample.physical_frames() >= STACK_FRAMES;
+    let is_whole = |sample: &&Sample| {
+        sample.physical_frames() >= STACK_FRAMES
+            && sample.root() == "_start"
+            && FUNCTIONS.iter().all(|function| sample.passes(function))
+    };
     let burning = |sample: &&Sample| !sample.passes("clock_gettime");
     let first = samples.iter().position(|sample| is_whole(&sample)).unwrap_or(samples.len());
     let then: Vec<_> = samples[first..].iter().filter(burning).collect();
@@ -197,18 +217,43 @@ fn assert_whole(samples: &[Sample], said: &str) {
     let cut = then.iter().find(|sample| !is_whole(sample));
     let share = whole as f64 / then.len() as f64;
     assert!(share >= LEAST_WHOLE, "{whole} of {} are whole; not {cut:#?}: {said}", then.len());
+    assert_no_impostor(samples);
 }
 
-fn assert_walked_by_bpf(name: &str, service: impl FnOnce() -> Result<Service, Skip>) {
+/// Names of the file that has the path by now would be a lie.
+fn assert_no_impostor(samples: &[Sample]) {
+    let lies = |sample: &&Sample| sample.frames.iter().any(|f| f.symbol.starts_with(IMPOSTOR));
+    assert!(!samples.is_empty());
+    let lie = samples.iter().find(lies);
+    assert!(lie.is_none(), "a name of another file: {lie:#?}");
+}
+
+/// Dumps of the stack that hold all of it.
+const DUMPS: [&str; 2] = ["--call-graph", "dwarf,4096"];
+
+fn assert_known(
+    name: &str,
+    options: &[&str],
+    is_system_wide: bool,
+    service: impl FnOnce() -> Result<Service, Skip>,
+) {
     check(name, || {
-        bpf_is_allowed()?;
-        let service = service()?;
+        let mut service = service()?;
         service.may_be_looked_into()?;
-        let said = service.record(&["--engine=bpf", "-p", &service.pid()]);
+        let pid = service.pid();
+        let target = if is_system_wide { vec!["-a"] } else { vec!["-p", &pid] };
+        let said = service.record(&[options, &target].concat());
         assert!(!said.contains("could not be opened"), "{said}");
+        assert_whole(&service.samples(), &said);
+        // What the recorder kept is enough.
+        service.end();
         assert_whole(&service.samples(), &said);
         Ok(())
     });
+}
+
+fn assert_walked_by_bpf(name: &str, service: impl FnOnce() -> Result<Service, Skip>) {
+    assert_known(name, &["--engine=bpf"], false, || bpf_is_allowed().and_then(|()| service()));
 }
 
 #[test]
@@ -227,6 +272,99 @@ fn the_bpf_engine_walks_through_files_below_another_root() {
 fn the_bpf_engine_walks_through_files_on_an_overlay() {
     let overlaid = || Service::contained("service", "impostor", ON_AN_OVERLAY);
     assert_walked_by_bpf("bpf_overlay", overlaid);
+}
+
+#[test]
+fn the_bpf_engine_walks_through_a_program_in_memory() {
+    assert_walked_by_bpf("bpf_memory_file", || Service::in_memory("service"));
+}
+
+#[test]
+fn dumps_are_unwound_through_deleted_files() {
+    let deleted = || Service::replaced("service", "impostor");
+    assert_known("dumps_deleted_files", &DUMPS, false, deleted);
+}
+
+#[test]
+fn dumps_of_the_whole_machine_are_unwound_through_deleted_files() {
+    let deleted = || Service::replaced("service", "impostor");
+    assert_known("dumps_deleted_files_system_wide", &DUMPS, true, deleted);
+}
+
+#[test]
+fn dumps_are_unwound_through_deleted_files_without_build_ids() {
+    let deleted = || Service::replaced("service-no-id", "impostor-no-id");
+    assert_known("dumps_deleted_files_without_build_ids", &DUMPS, false, deleted);
+}
+
+#[test]
+fn dumps_are_unwound_through_files_below_another_root() {
+    let contained = || Service::contained("service", "impostor", BELOW_ANOTHER_ROOT);
+    assert_known("dumps_another_root", &DUMPS, false, contained);
+}
+
+#[test]
+fn dumps_are_unwound_through_files_below_another_root_without_build_ids() {
+    let contained = || Service::contained("service-no-id", "impostor-no-id", BELOW_ANOTHER_ROOT);
+    assert_known("dumps_another_root_without_build_ids", &DUMPS, false, contained);
+}
+
+#[test]
+fn dumps_are_unwound_through_files_on_an_overlay() {
+    let overlaid = || Service::contained("service", "impostor", ON_AN_OVERLAY);
+    assert_known("dumps_overlay", &DUMPS, false, overlaid);
+}
+
+#[test]
+fn dumps_are_unwound_through_files_on_an_overlay_without_build_ids() {
+    let overlaid = || Service::contained("service-no-id", "impostor-no-id", ON_AN_OVERLAY);
+    assert_known("dumps_overlay_without_build_ids", &DUMPS, false, overlaid);
+}
+
+#[test]
+fn dumps_are_unwound_through_a_program_in_memory() {
+    assert_known("dumps_memory_file", &DUMPS, false, || Service::in_memory("service"));
+}
+
+/// Nobody kept a copy and the service has ended: there are no names and no chains, and the report says why.
+fn assert_honest(name: &str, service: impl FnOnce() -> Result<Service, Skip>, reason: &str) {
+    check(name, || {
+        let mut service = service()?;
+        let said = service.record(&[&DUMPS[..], &["-N", "-p", &service.pid()]].concat());
+        service.end();
+        assert_no_impostor(&service.samples());
+        let mut report = service.whit();
+        let report = report.args(["report", "--stats", "-i"]).arg(service.data());
+        let output = report.output().expect("run whit");
+        let stats = String::from_utf8_lossy(&output.stdout);
+        let warnings = String::from_utf8_lossy(&output.stderr);
+        let ends = stats.split_once("Unwinding ended:").expect("ends of chains").1;
+        let count = |line: &str| line.split_whitespace().next()?.parse::<f64>().ok();
+        let all: f64 = ends.lines().filter_map(count).sum();
+        let unopened = ends.lines().find(|line| line.contains("the binary could not be opened"));
+        let share = unopened.and_then(count).unwrap_or(0.0) / all;
+        // A few lie in the kernel's code for user mode.
+        assert!(share >= LEAST_WHOLE, "{share}: {stats} {warnings} {said}");
+        assert!(warnings.contains(reason), "{warnings}");
+        Ok(())
+    });
+}
+
+#[test]
+fn what_was_deleted_and_not_kept_is_said_to_be_deleted() {
+    let deleted = || Service::replaced("service", "impostor");
+    assert_honest("honest_deleted_files", deleted, "deleted, and no process leads to it");
+    let deleted = || Service::replaced("service-no-id", "impostor-no-id");
+    assert_honest("honest_deleted_files_no_id", deleted, "deleted, and no process leads to it");
+}
+
+#[test]
+fn what_has_the_path_here_is_said_to_be_another_file() {
+    let contained = |make, by| move || Service::contained(make, by, BELOW_ANOTHER_ROOT);
+    let ids = contained("service", "impostor");
+    assert_honest("honest_another_root", ids, "is another build");
+    let no_ids = contained("service-no-id", "impostor-no-id");
+    assert_honest("honest_another_root_no_id", no_ids, "another file than the recorded one");
 }
 
 /// The programs in the kernel know files of an overlay before anybody has told them of the mappings.
