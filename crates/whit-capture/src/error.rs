@@ -93,8 +93,8 @@ pub enum CaptureError {
     #[error("{refusal}")]
     Unsupported { index: usize, refusal: Box<CaptureError> },
     /// A filter was refused.
-    #[error("cannot set the filter '{filter}' on event '{event}'")]
-    Filter { event: String, filter: String, source: Errno },
+    #[error("cannot set the filter '{filter}' on event '{event}': {source}{advice}")]
+    Filter { event: String, filter: String, advice: String, source: Errno },
     /// A ring was refused.
     #[error(
         "cannot map a ring of {size_bytes} bytes for event '{event}': {}\n  locked memory is \

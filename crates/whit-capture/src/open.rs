@@ -20,6 +20,7 @@ use crate::event::{Precision, software};
 use crate::notice::{Listener, Notice};
 use crate::roots::Roots;
 use crate::target::{ANY, Plan};
+use crate::tracing_data::filter_advice;
 
 mod advice;
 
@@ -370,6 +371,7 @@ impl Opener<'_> {
         let error = |source| CaptureError::Filter {
             event: event.spec.name.clone(),
             filter: filter.clone(),
+            advice: filter_advice(self.roots, event.attr.config, source),
             source,
         };
         let text = std::ffi::CString::new(filter.as_str()).map_err(|_| error(Errno::INVAL))?;

@@ -47,8 +47,8 @@ pub enum StatError {
     #[error("cannot count '{event}' {place}: {}\n  {advice}", meaning(*.errno))]
     Open { event: String, place: String, errno: Errno, advice: String },
     /// A filter was refused.
-    #[error("cannot set the filter '{filter}' on event '{event}'")]
-    Filter { event: String, filter: String, source: Errno },
+    #[error("cannot set the filter '{filter}' on event '{event}': {source}{advice}")]
+    Filter { event: String, filter: String, advice: String, source: Errno },
     /// BPF was asked for, and refused.
     #[error(
         "cgroups cannot be counted by BPF: {0}\n  --bpf-counters=auto counts them by the kernel's \

@@ -24,6 +24,7 @@ impl Session<'_> {
             let error = |source| CaptureError::Filter {
                 event: spec.name.clone(),
                 filter: filter.chars().take(80).collect(),
+                advice: String::new(),
                 source,
             };
             let text =

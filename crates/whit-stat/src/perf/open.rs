@@ -12,6 +12,7 @@ use std::sync::Arc;
 use whit_capture::open::{Refusal, Rights, advice};
 use whit_capture::roots::Roots;
 use whit_capture::target::{ANY, Plan};
+use whit_capture::tracing_data::filter_advice;
 use whit_events::{ResolvedEvent, TYPE_SOFTWARE};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
@@ -190,7 +191,7 @@ impl Opener<'_> {
         loop {
             match self.open_everywhere(counter, opening) {
                 Ok(fds) => {
-                    set_filter(counter, &fds)?;
+                    self.set_filter(counter, &fds)?;
                     for (place, fd) in fds {
                         let slot = Some(self.places.slot(index, place));
                         opening.units[place].events.push(OpenEvent { fd, slot });
@@ -349,15 +350,16 @@ impl Opener<'_> {
         let advice = self.advice(counter, errno);
         StatError::Open { event: counter.event.name.clone(), place, errno, advice }
     }
-}
 
-fn set_filter(counter: &Counter, fds: &[(usize, PerfEventFd)]) -> Result<(), StatError> {
-    let Some(filter) = &counter.filter else { return Ok(()) };
-    let error = |source| StatError::Filter {
-        event: counter.event.name.clone(),
-        filter: filter.clone(),
-        source,
-    };
-    let text = std::ffi::CString::new(filter.as_str()).map_err(|_| error(Errno::INVAL))?;
-    fds.iter().try_for_each(|(_, fd)| fd.set_filter(&text)).map_err(error)
+    fn set_filter(&self, counter: &Counter, fds: &[(usize, PerfEventFd)]) -> Result<(), StatError> {
+        let Some(filter) = &counter.filter else { return Ok(()) };
+        let error = |source| StatError::Filter {
+            event: counter.event.name.clone(),
+            filter: filter.clone(),
+            advice: filter_advice(self.roots, counter.event.config[0], source),
+            source,
+        };
+        let text = std::ffi::CString::new(filter.as_str()).map_err(|_| error(Errno::INVAL))?;
+        fds.iter().try_for_each(|(_, fd)| fd.set_filter(&text)).map_err(error)
+    }
 }

@@ -152,4 +152,12 @@ fn tracepoints_are_filtered_and_the_recorder_left_out() {
     assert!(!filtered.is_empty());
     let wrong = place.run(&["-a", "-e", "sched:sched_switch", "--filter", "x ==", "true"]);
     assert!(stderr(&wrong).contains("'x =='"), "{}", stderr(&wrong));
+    let mut stat = std::process::Command::new(env!("CARGO_BIN_EXE_whit"));
+    stat.args(["stat", "-a", "-e", "sched:sched_switch", "--filter", "prevpid == 1", "true"]);
+    for said in [stderr(&wrong), stderr(&stat.output().unwrap())] {
+        let fields =
+            "fields of sched:sched_switch are common_pid, prev_comm (text), prev_pid, prev_prio";
+        assert!(said.contains(fields), "{said}");
+        assert_eq!(said.lines().count(), 2, "{said}");
+    }
 }
