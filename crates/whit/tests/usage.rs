@@ -38,6 +38,8 @@ fn wrong_usage_has_one_form_and_one_code() {
         (&["record", "--snapshot", "true"], "record has no --snapshot: the AUX area"),
         (&["record", "-e", "cpu-clock:ux", "true"], "a modifier"),
         (&["record", "-e", "cs", "--filter", "a == 1", "true"], "takes tracepoints only"),
+        (&["record", "-g", "dwarf", "true"], "did you mean --call-graph dwarf?"),
+        (&["record", "-ag", "fp,20", "true"], "did you mean --call-graph fp,20?"),
         (&["record", "-C", "3-1", "true"], "is no CPU list"),
         (&["record", "-e", "cs", "-G", "a", "true"], "add -a, or -C"),
         (&["stat", "--interval-count", "3", "true"], "add -I MS"),
@@ -57,6 +59,17 @@ fn what_cannot_be_done_has_another_code() {
     }
     fails(&["record", "-e", "nopmu/event=1/", "true"], 1, "this machine has no PMU");
     fails(&["list", "no-such-event-anywhere"], 1, "no event matches");
+}
+
+/// Behind `--` stands the command, whatever it is called.
+#[test]
+fn a_program_called_as_a_mode_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/true", directory.path().join("dwarf")).unwrap();
+    let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
+    whit.args(["record", "-e", "cpu-clock:u", "-g", "--", "dwarf"]);
+    let output = whit.current_dir(directory.path()).env("PATH", directory.path()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]

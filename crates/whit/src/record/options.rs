@@ -55,6 +55,7 @@ impl RecordArgs {
         {
             bail_usage!("unknown option '{first}'{}", short_options::similar("record", first));
         }
+        self.check_mode_of_g()?;
         let has_command = !self.command.is_empty();
         let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
         for what in overridden {
@@ -128,6 +129,19 @@ impl RecordArgs {
         (!self.no_buildid && !self.no_buildid_cache).then(|| home.join(".debug"))
     }
 
+    /// `-g` takes no mode, and what stands behind it is the command: refused where it is a mode, as in
+    /// `-g dwarf PROGRAM`, which older perfs took.
+    fn check_mode_of_g(&self) -> Result<()> {
+        let mode = self.command.first().and_then(|name| name.to_str()).unwrap_or_default();
+        if self.g && parse::call_graph(mode).is_ok() && !has_separator(self.command.len()) {
+            bail_usage!(
+                "-g takes no mode: did you mean --call-graph {mode}? (to run a program called \
+                 '{mode}', write -- before it)"
+            );
+        }
+        Ok(())
+    }
+
     fn streaming(&self) -> Streaming {
         Streaming {
             async_blocks: self.aio.unwrap_or(0),
@@ -189,6 +203,12 @@ impl RecordArgs {
         }
         Ok(events)
     }
+}
+
+/// Whether `--` stands before a command of so many words.
+fn has_separator(words: usize) -> bool {
+    let own = std::env::args_os().len() - words;
+    own.checked_sub(1).and_then(|last| std::env::args_os().nth(last)).is_some_and(|arg| arg == "--")
 }
 
 /// A mask from names; without names, every register.
