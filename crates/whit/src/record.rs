@@ -44,7 +44,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, hide = true)]
     group: bool,
     /// Samples a second, or 'max' (default: 4000)
-    #[arg(short = 'F', long, value_name = "HZ", value_parser = parse::frequency)]
+    #[arg(short = 'F', long, visible_alias = "frequency", value_name = "HZ",
+          value_parser = parse::frequency)]
     freq: Option<parse::Frequency>,
     /// One sample in so many events
     #[arg(short, long, value_name = "N", value_parser = parse::count)]

@@ -61,6 +61,15 @@ fn what_cannot_be_done_has_another_code() {
     fails(&["list", "no-such-event-anywhere"], 1, "no event matches");
 }
 
+#[test]
+fn a_frequency_is_called_the_same_everywhere() {
+    for subcommand in [&["record"][..], &["bench", "record"], &["bench", "stacks"]] {
+        for option in ["--freq", "--frequency", "-F"] {
+            fails(&[subcommand, &[option, "x"]].concat(), 2, "invalid value 'x'");
+        }
+    }
+}
+
 /// Behind `--` stands the command, whatever it is called.
 #[test]
 fn a_program_called_as_a_mode_runs() {

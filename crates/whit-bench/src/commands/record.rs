@@ -47,7 +47,7 @@ pub(super) struct RecordArgs {
     event: Option<String>,
 
     /// Samples a second, or 'max' [default: what each table has]
-    #[arg(short = 'F', long, value_name = "HZ", value_parser = frequency)]
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", value_parser = frequency)]
     frequency: Option<String>,
 
     /// Size of each ring, the same for all recorders: a power of two, with K or M

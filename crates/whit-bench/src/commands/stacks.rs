@@ -25,7 +25,7 @@ pub(super) struct StacksArgs {
     event: Option<String>,
 
     /// Samples a second
-    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 1999, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 1999, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     frequency: u32,
 
     /// Compare the stacks of context switches in place of samples, while something else runs on each CPU
