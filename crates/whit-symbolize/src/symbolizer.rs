@@ -25,7 +25,7 @@ pub struct SymbolizerConfig {
     pub kernel: KernelConfig,
     /// Directories of perf-map files.
     pub perf_map_dirs: Vec<PathBuf>,
-    /// The vdso that was recorded, for example [`own_vdso`](crate::own_vdso) where the recording was
+    /// The vdso that was recorded, for example [`own_vdso`](whit_elf::own_vdso) where the recording was
     /// made under the running kernel.
     pub vdso: Option<Bytes>,
     /// Look for inlined functions.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
+use whit_elf::{KEPT_NAME, kept_directory};
 use whit_symbolize::{
-    DebugDirs, DsoKind, DsoSpec, DsoSymbols, FileIdentity, KEPT_NAME, Reason, Symbolizer,
-    SymbolizerConfig, kept_directory,
+    DebugDirs, DsoKind, DsoSpec, DsoSymbols, FileIdentity, Reason, Symbolizer, SymbolizerConfig,
 };
 use whit_sys::process_files::stated_id;
 use whit_types::{FileId, FileStamp};
