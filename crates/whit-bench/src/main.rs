@@ -16,8 +16,21 @@ struct Cli {
     bench: commands::BenchArgs,
 }
 
+/// Exit code for wrong usage, as whit's.
+const WRONG_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
-    match commands::run(&Cli::parse().bench) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            eprint!("whit: {}", text.strip_prefix("error: ").unwrap_or(&text));
+            return ExitCode::from(WRONG_USAGE);
+        }
+        // Help and version.
+        Err(error) => error.exit(),
+    };
+    match commands::run(&cli.bench) {
         Ok(code) => ExitCode::from((code & 0xff) as u8),
         Err(error) => {
             eprintln!("whit: {}", describe(&error));
