@@ -4,7 +4,7 @@
 //
 // Each sleeper sleeps for 1 ms again and again and moves to the next CPU after every third sleep. It reads
 // CLOCK_MONOTONIC in front of each sleep and behind it: at these moments it runs. The storm is N threads
-// on the first CPU that hand a token round by futex, a context switch each time; it rests for the given
+// on the last CPU that hand a token round by futex, a context switch each time; it rests for the given
 // time (0 by default) whenever the token has gone round 32 times. Of the busy threads (none by default) there are
 // N on each CPU, which leave little of it to threads of low priority. Everything ends after the given time.
 //
@@ -113,7 +113,7 @@ static void *hand_round(void *argument) {
     const struct timespec rest = {(time_t)(rest_us / 1000000), (long)(rest_us % 1000000 * 1000)};
     unsigned rounds = 0;
     begin(worker, "storm");
-    stay_on(cpus[0]);
+    stay_on(cpus[cpu_count - 1]);
     while (!is_over) {
         const unsigned now = turn;
         if (now != mine) {

@@ -248,6 +248,17 @@ impl RingWatch {
         }
     }
 
+    /// The time during which the ring was full.
+    pub(crate) fn paused(&self) -> &PausedTime {
+        &self.paused
+    }
+
+    /// The time of the first of some records.
+    pub(crate) fn time_of_first(&self, records: &[u8]) -> Option<TimestampNs> {
+        let pieces = Pieces([records, &[]]);
+        self.time(&pieces, pieces.record_at(0)?)
+    }
+
     fn time(&self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
         self.layout.time(pieces, seen)
     }

@@ -1,16 +1,24 @@
 //! A reader: owns rings and drains them into a stream of its own. It shares nothing, so that any
 //! number of them run at the same time.
 
+use std::time::Instant;
+
+use whit_perfdata::attr::Attr;
+use whit_perfdata::encode::RecordEncoder;
+use whit_perfdata::loss::PausedTime;
 use whit_perfdata::record::record_type;
+use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::{Ring, affinity};
+use whit_types::{CpuId, TimestampNs};
 
 use crate::loss::{RingCounts, RingWatch, TimeLayout};
 use crate::mapped_files::MappedFiles;
-use crate::open::OpenEvent;
+use crate::open::{Instance, OpenEvent};
 use crate::pieces::Pieces;
+use crate::ring_clock::RecordClock;
 use crate::ring_set::{AnyRing, MappedRing};
 use crate::stack_engine::{ExpandCounts, Expander};
-use crate::stream::{SinkError, StreamSink};
+use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Bytes of a ring that are expanded at once; the ring has its space back then.
 const EXPANDED_BYTES: usize = 64 << 10;
@@ -36,6 +44,8 @@ struct Watched {
     expander: Option<Expander>,
     /// Records that were reported as lost into earlier outputs.
     lost_before: u64,
+    /// When something was last taken from it.
+    drained: Option<Instant>,
 }
 
 impl Watched {
@@ -91,6 +101,7 @@ pub struct Reader {
     marks_rounds: bool,
     /// Whether side band is being kept for the next output.
     journal: Option<Journal>,
+    clock: RecordClock,
 }
 
 /// What a reader is told.
@@ -116,14 +127,21 @@ impl Reader {
             let place = place(&ring);
             let expander = expander(&ring);
             let watch = RingWatch::new(layout);
-            let ring = Watched { ring, watch, expander, lost_before: 0 };
+            let ring = Watched { ring, watch, expander, lost_before: 0, drained: None };
             match groups.iter_mut().find(|group| group.place == place) {
                 Some(group) => group.rings.push(ring),
                 None => groups.push(Group { place, rings: vec![ring] }),
             }
         }
         let ReaderOptions { flush_bytes, marks_rounds } = options;
-        Reader { groups, here: None, flush_bytes, marks_rounds, journal: None }
+        Reader {
+            groups,
+            here: None,
+            flush_bytes,
+            marks_rounds,
+            journal: None,
+            clock: RecordClock::default(),
+        }
     }
 
     /// Drains every ring once. Gives the number of bytes taken.
@@ -152,6 +170,11 @@ impl Reader {
                     None => drain(ring, watch, sink, journal)?,
                     Some(expander) => drain_expanded(ring, expander, watch, sink, journal)?,
                 };
+                let now = Instant::now();
+                watched.drained = Some(now);
+                if let Some(last) = watched.watch.counts.last_record {
+                    self.clock.see(now, last);
+                }
             }
         }
         self.end_pass(bytes, is_whole, sink)
@@ -190,9 +213,14 @@ impl Reader {
             // A refusal means that the ring is gone with its task; what is in it can be read.
             let _ = owner.fd.pause_output(true);
             let mut newest_first = Vec::new();
-            backward.copy_new(&mut newest_first);
+            let is_whole = backward.copy_new(&mut newest_first);
             let _ = owner.fd.pause_output(false);
-            bytes += take(&oldest_first(&newest_first), watch, sink)?;
+            let records = oldest_first(&newest_first);
+            if let (false, Some(since)) = (is_whole, watch.counts.last_record) {
+                let first = watch.time_of_first(&records);
+                sink.records(&gap(since, first, owner, layout_of(ring, events)))?;
+            }
+            bytes += take(&records, watch, sink)?;
         }
         self.end_pass(bytes, true, sink)
     }
@@ -258,11 +286,59 @@ impl Reader {
         sum
     }
 
-    /// Each ring with the number of records that were reported as lost from it.
-    pub fn rings(&self) -> impl Iterator<Item = (&MappedRing, u64)> {
-        let rings = self.groups.iter().flat_map(|group| &group.rings);
-        rings.map(|w| (&w.ring, w.lost_before + w.watch.counts.lost_records))
+    /// The clock of the records.
+    pub(crate) fn clock(&self) -> RecordClock {
+        self.clock
     }
+
+    /// Each ring as its records left it.
+    pub fn ring_ends(&self) -> Vec<RingEnd> {
+        let rings = self.groups.iter().flat_map(|group| &group.rings);
+        let end = |watched: &Watched| {
+            let Watched { ring, watch, expander, lost_before, drained } = watched;
+            // The channel's losses are among the reported ones; the kernel does not count them.
+            let (lost_switches, last_record) = match expander {
+                Some(expander) => (expander.counts.lost_switches, Some(expander.ring_time())),
+                None => (0, watch.counts.last_record),
+            };
+            let reported = lost_before + watch.counts.lost_records;
+            RingEnd {
+                members: ring.members.clone(),
+                cpu: ring.cpu,
+                is_backward: ring.ring.is_backward(),
+                reported: reported.saturating_sub(lost_switches),
+                last_record: last_record.unwrap_or_default(),
+                drained: *drained,
+                paused: watch.paused().clone(),
+                lost_switches,
+                last_switch: expander.as_ref().and_then(Expander::last_switch),
+            }
+        };
+        rings.map(end).collect()
+    }
+}
+
+/// A ring as its records left it when it was drained last.
+#[derive(Clone, Debug)]
+pub struct RingEnd {
+    /// Those of [`MappedRing`].
+    pub members: Vec<(usize, usize)>,
+    /// The CPU, or [`crate::target::ANY`].
+    pub cpu: i32,
+    /// Whether the kernel overwrites what was not read.
+    pub is_backward: bool,
+    /// Records that its LOST records have reported as lost.
+    pub reported: u64,
+    /// Time of its last record; 0 without any.
+    pub last_record: TimestampNs,
+    /// When something was last taken from it.
+    pub drained: Option<Instant>,
+    /// The time during which it was full, by its records.
+    pub paused: PausedTime,
+    /// Records that were reported as lost from the channel beside it.
+    pub lost_switches: u64,
+    /// Time of the channel's last switch, where there is a channel.
+    pub last_switch: Option<TimestampNs>,
 }
 
 impl Journal {
@@ -292,6 +368,31 @@ fn is_side_band(kind: u32) -> bool {
             | record_type::CGROUP
             | record_type::TEXT_POKE
     )
+}
+
+/// A record of a window in which records were overwritten since the snapshot before. That is no loss, so the
+/// record counts none.
+fn gap(
+    since: TimestampNs,
+    until: Option<TimestampNs>,
+    owner: &Instance,
+    layout: SampleLayout,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    let id = SampleId {
+        pid_tid: None,
+        time: until,
+        id: Some(owner.id),
+        cpu: Some(CpuId(owner.cpu as u32)),
+    };
+    RecordEncoder::new(layout).lost_samples(&mut out, 0, Some(since), id);
+    out
+}
+
+/// How the records of a ring end.
+fn layout_of(ring: &MappedRing, events: &[OpenEvent]) -> SampleLayout {
+    let attr = ring.members.first().map(|&(event, _)| &events[event].event.attr);
+    SampleLayout::new(attr.unwrap_or(&Attr::default()))
 }
 
 /// Records that stand newest first, the last one possibly cut, in the order of time.

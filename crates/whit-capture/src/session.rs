@@ -46,6 +46,7 @@ mod part;
 mod quota;
 mod readers;
 mod recorded_time;
+mod residue;
 mod schedule;
 mod set_up;
 mod switch;
@@ -325,7 +326,7 @@ impl<'a> Session<'a> {
             shared,
             ring_size_bytes,
             nr_sample_rings,
-            rings_per_reader: drainers.iter().map(|d| d.reader.rings().count()).collect(),
+            rings_per_reader: drainers.iter().map(|d| d.reader.ring_ends().len()).collect(),
             drainers,
             running: Vec::new(),
             news,

@@ -30,12 +30,13 @@ impl BackwardRing {
     /// Appends what was written since the last call and is still there, newest record first; the
     /// last record may be cut. The event's output must be paused
     /// ([`PerfEventFd::pause_output`]): a record that was being written at that moment can still
-    /// overwrite the oldest ones, which are then left out.
-    pub fn copy_new(&mut self, out: &mut Vec<u8>) {
+    /// overwrite the oldest ones, which are then left out. False where older new records were overwritten.
+    pub fn copy_new(&mut self, out: &mut Vec<u8>) -> bool {
         let size = self.data_size_bytes();
         // Acquire: pairs with the kernel's smp_wmb() between the data and the head.
         let head = self.0.data_head().load(Ordering::Acquire);
-        let new = (self.0.tail.wrapping_sub(head) as usize).min(size);
+        let written = self.0.tail.wrapping_sub(head) as usize;
+        let new = written.min(size);
         let start = head as usize & (size - 1);
         let first = new.min(size - start);
         // SAFETY: inside the data area, from the head on. The output is paused.
@@ -48,6 +49,7 @@ impl BackwardRing {
         let overwritten = (new + moved).saturating_sub(size).min(new);
         out.truncate(out.len() - overwritten);
         self.0.tail = head;
+        written <= size && overwritten == 0
     }
 }
 
@@ -64,10 +66,10 @@ mod tests {
         attr
     }
 
-    fn new_names(ring: &mut BackwardRing, event: &PerfEventFd) -> Vec<String> {
+    fn new_names(ring: &mut BackwardRing, event: &PerfEventFd, is_whole: bool) -> Vec<String> {
         event.pause_output(true).unwrap();
         let mut bytes = Vec::new();
-        ring.copy_new(&mut bytes);
+        assert_eq!(ring.copy_new(&mut bytes), is_whole);
         event.pause_output(false).unwrap();
         let mut names = Vec::new();
         let mut rest = &bytes[..];
@@ -88,19 +90,21 @@ mod tests {
     fn the_newest_records_come_first_and_only_once_and_the_oldest_go() {
         let event = PerfEventFd::open(&backward_attr(), 0, -1, None, OpenFlags::default()).unwrap();
         let mut ring = BackwardRing::map(&event, 1).unwrap();
-        assert_eq!(new_names(&mut ring, &event), Vec::<String>::new());
+        assert_eq!(new_names(&mut ring, &event, true), Vec::<String>::new());
         let set = |name: &str| {
             rustix::thread::set_name(&std::ffi::CString::new(name).unwrap()).unwrap();
         };
         ["one", "two", "three"].into_iter().for_each(set);
-        assert_eq!(new_names(&mut ring, &event), ["three", "two", "one"]);
+        assert_eq!(new_names(&mut ring, &event, true), ["three", "two", "one"]);
         set("four");
-        assert_eq!(new_names(&mut ring, &event), ["four"]);
+        assert_eq!(new_names(&mut ring, &event, true), ["four"]);
         (0..1000).for_each(|i| set(&format!("name-{i}")));
-        let names = new_names(&mut ring, &event);
+        let names = new_names(&mut ring, &event, false);
         // One page of records of 32 bytes.
         assert_eq!(names.len(), ring.data_size_bytes() / 32);
         assert_eq!(names[0], "name-999");
         assert_eq!(names[names.len() - 1], format!("name-{}", 1000 - names.len()));
+        set("five");
+        assert_eq!(new_names(&mut ring, &event, true), ["five"]);
     }
 }

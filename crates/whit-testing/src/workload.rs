@@ -25,6 +25,7 @@ const COMPILERS: [(&str, &[&str]); 3] = [
             "corners",
             "token",
             "mappings",
+            "sleeper",
             "service",
             "service-no-id",
             "impostor",

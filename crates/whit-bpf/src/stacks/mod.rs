@@ -447,6 +447,16 @@ impl Stacks {
         Ok(sum)
     }
 
+    /// By CPU, the records of switches that found no room in its channel.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses to tell.
+    pub fn lost_switches(&self) -> Result<Vec<u64>, BpfError> {
+        let scratches = self.program.scratches(Part::Switches)?;
+        Ok(scratches.iter().map(|scratch| layout::counts(scratch).lost).collect())
+    }
+
     /// Instructions of each program that the verifier has looked at, as often as they came by; of a
     /// million that it would look at. `None` where the kernel does not tell.
     ///

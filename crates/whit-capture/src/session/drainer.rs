@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_short_slices};
@@ -15,7 +15,8 @@ use crate::error::CaptureError;
 use crate::loss::RingCounts;
 use crate::mapped_files::MappedFiles;
 use crate::open::OpenEvent;
-use crate::reader::{Pass, Reader};
+use crate::reader::{Pass, Reader, RingEnd};
+use crate::ring_clock::RecordClock;
 use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
@@ -54,8 +55,6 @@ pub(super) struct Drainer {
     pub(super) wakeups: u64,
     /// CPU time of its thread; before the thread ends, that up to the present output.
     pub(super) usage: CpuUsage,
-    /// When the rings were last drained while events were counting.
-    pub(super) last_pass: Instant,
     /// Bytes of the present stream that the quota knows of.
     pub(super) told_bytes: u64,
 }
@@ -71,6 +70,10 @@ pub(super) struct Portion {
     pub(super) mapped: MappedFiles,
     pub(super) wakeups: u64,
     pub(super) usage: CpuUsage,
+    /// Each ring as its records left it.
+    pub(super) ends: Vec<RingEnd>,
+    /// The clock of the records.
+    pub(super) clock: RecordClock,
     /// Side band that belongs into the next output as well was too much to be kept.
     pub(super) journal_cut: bool,
 }
@@ -185,7 +188,6 @@ impl Drainer {
             }
             self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
             let bytes = self.reader.pass(&mut self.sink, pass)?;
-            self.last_pass = Instant::now();
             let is_busy = bytes > BUSY_BYTES as u64;
             pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
             self.tell_size(shared);
@@ -226,7 +228,6 @@ impl Drainer {
         self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
         self.reader.pass(&mut self.sink, Pass::Everything)?;
         self.reader.snapshot(&mut self.sink, &shared.events)?;
-        self.last_pass = Instant::now();
         let sink = std::mem::replace(&mut self.sink, sink);
         self.reader.start_stream();
         self.told_bytes = 0;
@@ -237,9 +238,10 @@ impl Drainer {
         let now = CpuUsage::of_thread().unwrap_or_default();
         let usage = now.since(&std::mem::replace(&mut self.usage, now));
         let wakeups = std::mem::take(&mut self.wakeups);
-        let rings = self.reader.take_counts();
-        let mapped = self.reader.mapped_files();
-        Ok(Portion { sink, rings, mapped, wakeups, usage, journal_cut: journal.is_cut })
+        let ends = self.reader.ring_ends();
+        let (rings, mapped) = (self.reader.take_counts(), self.reader.mapped_files());
+        let (clock, journal_cut) = (self.reader.clock(), journal.is_cut);
+        Ok(Portion { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut })
     }
 
     /// Empties the rings, now that no event counts any more.
@@ -255,10 +257,11 @@ impl Drainer {
 
     /// What it has done for the last output. Its reader goes with it no further.
     pub(super) fn into_portion(mut self) -> Portion {
-        let rings = self.reader.take_counts();
-        let mapped = self.reader.mapped_files();
+        let ends = self.reader.ring_ends();
+        let (rings, mapped) = (self.reader.take_counts(), self.reader.mapped_files());
+        let clock = self.reader.clock();
         let Drainer { sink, wakeups, usage, .. } = self;
-        Portion { sink, rings, mapped, wakeups, usage, journal_cut: false }
+        Portion { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut: false }
     }
 }
 

@@ -1,49 +1,34 @@
 //! The end of a recording: events stop, rings are emptied, losses are added up, the header is
 //! completed, the command is waited for. And the end of one output of several.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-use whit_perfdata::attr::{ReadFormat, SampleType};
-use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::CompressedDesc;
 use whit_perfdata::ledger::{Ledger, ReaderLedger, StackLedger};
-use whit_perfdata::record::record_type;
 use whit_sys::Workload;
 use whit_sys::usage::CpuUsage;
 
 use super::code::MappedCode;
 use super::drainer::{DrainError, Drainer, Portion, RunningDrainer};
 use super::part::Part;
+use super::residue::Residue;
 use super::wait::SessionWaiter;
 use super::{End, Outcome, Prologue, Session};
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
 use crate::loss::RingCounts;
 use crate::notice::{Listener, Notice};
-use crate::open::OpenEvent;
 use crate::options::RecordOptions;
 use crate::output::OutputName;
 use crate::roots::Roots;
 use crate::stack_engine::ExpandCounts;
-use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink, WriteCounts};
+use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 
 /// How long one look for signals takes while the command runs on.
 const SIGNAL_INTERVAL: Duration = Duration::from_secs(10);
-/// Words of the largest group that is read.
-const GROUP_WORDS_MAX: usize = 1024;
-/// Value, two times, id, lost.
-const SINGLE_WORDS_MAX: usize = 5;
-
-/// What had to be dropped and no record in the rings tells of.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Residue {
-    lost: u64,
-    paused_ns: u64,
-}
-
 impl Session<'_> {
     pub(super) fn finish(mut self, end: End) -> Result<Outcome, CaptureError> {
         let stopped = Instant::now();
@@ -55,13 +40,13 @@ impl Session<'_> {
         };
         let drained = self.drain();
         failed = failed.or(drained.err());
-        let residue = if failed.is_none() { self.residue(stopped) } else { Residue::default() };
         let drainers = std::mem::take(&mut self.drainers);
         let mut expand = ExpandCounts::default();
         drainers.iter().for_each(|drainer| expand += drainer.reader.expand_counts());
         let mut portions: Vec<_> = drainers.into_iter().map(Drainer::into_portion).collect();
+        let residue = if failed.is_none() { self.residue(&portions, stopped) } else { Vec::new() };
         if failed.is_none() {
-            failed = self.write_residue(&mut portions, residue).err();
+            failed = self.write_residue(&mut portions, &residue).err();
         }
         if failed.is_none() {
             failed = self.settle_last(&mut portions).err();
@@ -72,7 +57,7 @@ impl Session<'_> {
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
         let stacks = self.engine.take().map(|mut engine| engine.summary(expand));
-        let mut ledger = self.ledger(&self.part, &portions, stopped, enabled, residue);
+        let mut ledger = self.ledger(&self.part, &portions, stopped, enabled, &residue);
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }
@@ -137,16 +122,6 @@ impl Session<'_> {
         first
     }
 
-    fn write_residue(&self, portions: &mut [Portion], residue: Residue) -> io::Result<()> {
-        let record = self.lost_samples(portions, residue.lost);
-        match portions.first_mut() {
-            Some(portion) if residue.lost > 0 => {
-                portion.sink.records(&record).map_err(|error| error.0)
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn settle_last(&mut self, portions: &mut [Portion]) -> io::Result<()> {
         let prologue = Prologue {
             options: self.options,
@@ -160,68 +135,6 @@ impl Session<'_> {
         settle(&mut self.part, portions, &prologue, self.listener)
     }
 
-    /// Records that were dropped after the last one that found room: the kernel would report
-    /// them in front of the next record, which never comes. The ring was then full from some
-    /// moment after the last pass until the end; all of that time is counted. Rings that are
-    /// overwritten are never full: they drop records only while they are being read.
-    fn residue(&self, stopped: Instant) -> Residue {
-        let lost_by_id = self.lost_by_id();
-        let mut residue = Residue::default();
-        for drainer in &self.drainers {
-            let since_pass = stopped.saturating_duration_since(drainer.last_pass);
-            for (ring, reported) in drainer.reader.rings() {
-                let id = |&(event, index): &(usize, usize)| {
-                    self.shared.events[event].instances[index].id
-                };
-                let lost: u64 = ring.members.iter().filter_map(|m| lost_by_id.get(&id(m))).sum();
-                let unreported = lost.saturating_sub(reported);
-                residue.lost += unreported;
-                if unreported > 0 && !ring.ring.is_backward() {
-                    residue.paused_ns += since_pass.as_nanos() as u64;
-                }
-            }
-        }
-        residue
-    }
-
-    /// The kernel's own count of dropped records, by event id.
-    fn lost_by_id(&self) -> HashMap<u64, u64> {
-        let mut all = HashMap::new();
-        for (index, event) in self.shared.events.iter().enumerate() {
-            let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
-            if event.event.attr.read_format.contains(ReadFormat::LOST)
-                && !(is_group && event.event.spec.is_member(index))
-            {
-                read_lost(event, &mut all);
-            }
-        }
-        all
-    }
-
-    /// A LOST_SAMPLES record with the trailer of the first event.
-    fn lost_samples(&self, portions: &[Portion], lost: u64) -> Vec<u8> {
-        let fields = self.shared.events[0].event.attr.sample_type;
-        let id = self.descriptions[0].ids.first().copied().unwrap_or(0);
-        let times = rings(portions).filter_map(|counts| counts.last_record);
-        let time = times.max().unwrap_or_default().0;
-        let mut body = lost.to_le_bytes().to_vec();
-        for (field, value) in [
-            (SampleType::TID, 0),
-            (SampleType::TIME, time),
-            (SampleType::ID, id),
-            (SampleType::STREAM_ID, 0),
-            (SampleType::CPU, 0),
-            (SampleType::IDENTIFIER, id),
-        ] {
-            if fields.contains(field) {
-                body.extend(value.to_le_bytes());
-            }
-        }
-        let mut out = Vec::new();
-        push_record(&mut out, record_type::LOST_SAMPLES, 0, &body);
-        out
-    }
-
     /// What an output cost that was `enabled` for so long and ended when it was `stopped`.
     pub(super) fn ledger(
         &self,
@@ -229,7 +142,7 @@ impl Session<'_> {
         portions: &[Portion],
         stopped: Instant,
         enabled: Duration,
-        residue: Residue,
+        residue: &[Residue],
     ) -> Ledger {
         let now = Instant::now();
         let used = CpuUsage::of_process().map(|u| u.since(&part.bill.usage)).unwrap_or_default();
@@ -256,9 +169,10 @@ impl Session<'_> {
             wakeups: portions.iter().map(|portion| portion.wakeups).sum(),
             samples: sum(|c| c.samples).saturating_sub(written(|w| w.unwritten.samples)),
             lost_records: sum(|c| c.lost_records + c.lost_samples)
-                + residue.lost
+                + residue.iter().map(|ring| ring.lost).sum::<u64>()
                 + unwritten_records,
-            paused_ns: sum(|c| c.paused_ns) + residue.paused_ns,
+            paused_ns: sum(|c| c.paused_ns)
+                + residue.iter().map(|ring| ring.paused_ns).sum::<u64>(),
             // A command's own exec starts its events; it follows within microseconds.
             elapsed_ns: enabled.as_nanos() as u64 * nr_rings,
             rings: nr_rings,
@@ -322,32 +236,6 @@ fn main_sink<'s>(part: &'s mut Part, portions: &'s mut [Portion]) -> Option<&'s 
 
 /// `SIGTERM` has this number on every architecture.
 const SIGTERM: i32 = 15;
-
-/// Reads the lost counts of an event, or of each member of its group.
-fn read_lost(event: &OpenEvent, all: &mut HashMap<u64, u64>) {
-    let format = event.event.attr.read_format;
-    let is_group = format.contains(ReadFormat::GROUP);
-    let mut words = vec![0u64; if is_group { GROUP_WORDS_MAX } else { SINGLE_WORDS_MAX }];
-    for instance in &event.instances {
-        // An event in error reads as nothing; its loss is then not known better than by the
-        // LOST records.
-        let Ok(count) = instance.fd.read(&mut words) else { continue };
-        all.extend(lost_counts(format, &words[..count]));
-    }
-}
-
-/// Ids and lost counts in what `read(2)` gives of an event with ids and lost counts
-/// (`perf_event_open(2)`, «Reading results»).
-fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
-    let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
-    let times = times.iter().filter(|time| format.contains(**time)).count();
-    if format.contains(ReadFormat::GROUP) {
-        let values = words.get(1 + times..).unwrap_or_default();
-        return values.chunks_exact(3).map(|value| (value[1], value[2])).collect();
-    }
-    let value = words.get(1 + times..3 + times);
-    value.map(|value| (value[0], value[1])).into_iter().collect()
-}
 
 fn reader_ledger(portion: &Portion) -> ReaderLedger {
     let counts = portion.sink.counts();
@@ -486,24 +374,5 @@ fn wait_for_command(
             }
             let _ = workload.kill(signal.number());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lost_counts_are_found_in_every_format() {
-        let base = ReadFormat::ID | ReadFormat::LOST;
-        let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
-        assert_eq!(lost_counts(base, &[100, 7, 3]), [(7, 3)]);
-        assert_eq!(lost_counts(base | times, &[100, 1, 1, 7, 3]), [(7, 3)]);
-        let group = base | ReadFormat::GROUP;
-        assert_eq!(lost_counts(group, &[2, 100, 7, 3, 200, 8, 4]), [(7, 3), (8, 4)]);
-        let all = [2, 1, 1, 100, 7, 3, 200, 8, 4];
-        assert_eq!(lost_counts(group | times, &all), [(7, 3), (8, 4)]);
-        assert_eq!(lost_counts(base, &[]), []);
-        assert_eq!(lost_counts(group, &[]), []);
     }
 }

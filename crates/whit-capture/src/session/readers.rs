@@ -1,7 +1,5 @@
 //! How many readers there are, and which rings each of them drains.
 
-use std::time::Instant;
-
 use whit_sys::affinity as cpu_affinity;
 use whit_sys::usage::CpuUsage;
 
@@ -111,7 +109,6 @@ impl Crew<'_> {
             runs_on: share.runs_on,
             wakeups: 0,
             usage: CpuUsage::default(),
-            last_pass: Instant::now(),
             told_bytes: 0,
         })
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::{Instant, SystemTime};
 
 use super::drainer::{Order, Portion};
-use super::finish::{Closing, Residue, reason, settle};
+use super::finish::{Closing, reason, settle};
 use super::part::Part;
 use super::{Bill, End, Session, readers};
 use crate::error::CaptureError;
@@ -42,7 +42,9 @@ impl Session<'_> {
                 return Ok(None);
             }
         };
-        let (portions, failed) = self.change_over(sinks);
+        let (mut portions, mut failed) = self.change_over(sinks);
+        let doubtful = self.doubtful_ends(&portions);
+        failed = failed.or(self.write_residue(&mut portions, &doubtful).err());
         self.shared.keeps_journal.store(false, Ordering::SeqCst);
         let part = std::mem::replace(&mut self.part, next);
         let journal_cut = portions.iter().any(|portion| portion.journal_cut);
@@ -158,7 +160,7 @@ impl Session<'_> {
         let failed = failed.or(settled.err());
         let enabled = self.enabled.lap(now);
         part.state_spans(self.recorded.lap());
-        let ledger = self.ledger(&part, &portions, now, enabled, Residue::default());
+        let ledger = self.ledger(&part, &portions, now, enabled, &[]);
         let (options, roots, files) = (self.options, self.roots, &self.known_files);
         let closing = Closing { options, roots, files, part, portions, ledger, failed };
         let (summary, failed) = closing.close(self.listener, &mut self.complete);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
+use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::packed;
 
@@ -54,6 +54,8 @@ pub(crate) fn carrier(options: &RecordOptions) -> Option<ConfiguredEvent> {
             config: spec.config,
             sample_period_or_freq: 1,
             sample_type,
+            // Samples that find no room are counted here.
+            read_format: ReadFormat::ID | ReadFormat::LOST,
             flags: AttrFlags::SAMPLE_ID_ALL,
             ..Attr::default()
         };

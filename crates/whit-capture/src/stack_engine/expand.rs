@@ -15,6 +15,7 @@ use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
+use whit_types::TimestampNs;
 
 use super::schedule::{Context, Landmark, Landmarks};
 use super::switches::Switches;
@@ -294,6 +295,16 @@ impl Expander {
     fn time(&self, pieces: &Pieces<'_>, seen: Option<Seen>) -> u64 {
         let time = seen.and_then(|seen| self.layout.times().time(pieces, seen));
         time.map_or(self.ring_time, |time| time.0)
+    }
+
+    /// Time of the ring's last record; 0 before the first.
+    pub(crate) fn ring_time(&self) -> TimestampNs {
+        TimestampNs(self.ring_time)
+    }
+
+    /// Time of the channel's last switch, where there is a channel.
+    pub(crate) fn last_switch(&self) -> Option<TimestampNs> {
+        self.switches.as_ref().map(|switches| TimestampNs(switches.last_switch()))
     }
 
     fn told(&mut self, body: &[u8], out: &mut Vec<u8>) {

@@ -232,6 +232,16 @@ impl StackEngine {
         self.is_attached = false;
     }
 
+    /// By CPU, how many of the records that only wake readers were lost.
+    pub(crate) fn lost_bells(&self) -> BTreeMap<u32, u64> {
+        self.switch_events.lost_bells()
+    }
+
+    /// By CPU, the records of switches that found no room in its channel; none where nobody knows.
+    pub(crate) fn lost_switches(&self) -> Vec<u64> {
+        if self.switches { self.lock().lost_switches().unwrap_or_default() } else { Vec::new() }
+    }
+
     /// What it did, once it has ended.
     pub(crate) fn summary(&mut self, expand: ExpandCounts) -> StackSummary {
         let follow = self.following.take().map(|mut following| following.stop());

@@ -5,11 +5,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use whit_bpf::stacks::{Part, Stacks};
-use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
+use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
 use crate::error::CaptureError;
 use crate::event::software;
+use crate::lost_counts;
 use crate::open::{Instance, OpenEvent};
 
 /// How long to wait for the tracepoint to tell of a switch out of the idle thread: this thread's sleep
@@ -22,6 +23,8 @@ const IDLE_SLEEP: Duration = Duration::from_millis(1);
 pub(super) struct SwitchEvents {
     /// Their records wake the reader of the CPU's ring.
     bells: Vec<PerfEventFd>,
+    /// The form of their counts.
+    bell_format: ReadFormat,
     /// They run the program for threads that come after hidden ones.
     comings: Vec<PerfEventFd>,
     cpus: Vec<u32>,
@@ -40,6 +43,7 @@ impl SwitchEvents {
         let mut attr = carrier.event.attr.clone();
         attr.flags = attr.flags.with(AttrFlags::WATERMARK, false).with(AttrFlags::DISABLED, false);
         attr.wakeup = 1;
+        self.bell_format = attr.read_format;
         let attr = attr.to_bytes();
         let mut ids = BTreeMap::new();
         for Instance { fd, cpu, .. } in &carrier.instances {
@@ -53,6 +57,13 @@ impl SwitchEvents {
             self.cpus.push(cpu);
         }
         Ok(ids)
+    }
+
+    /// By CPU, how many of the records that only wake readers were lost.
+    pub(super) fn lost_bells(&self) -> BTreeMap<u32, u64> {
+        let lost =
+            |bell| lost_counts::read_one(bell, self.bell_format).iter().map(|(_, lost)| lost).sum();
+        self.cpus.iter().copied().zip(self.bells.iter().map(lost)).collect()
     }
 
     /// To be called when switches are told of: has the kernel count switches where the tracepoint does not

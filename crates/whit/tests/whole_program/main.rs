@@ -11,6 +11,7 @@ mod bench_record;
 mod bench_stacks;
 mod chains;
 mod control_characters;
+mod false_waits;
 mod faults;
 mod golden;
 mod many_mappings;

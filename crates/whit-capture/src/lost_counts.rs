@@ -1,0 +1,59 @@
+//! How many records the kernel dropped for want of room, as its events count it (`PERF_FORMAT_LOST`).
+
+use std::collections::HashMap;
+
+use whit_perfdata::attr::ReadFormat;
+use whit_sys::PerfEventFd;
+
+use crate::open::OpenEvent;
+
+/// Words of the largest group that is read.
+const GROUP_WORDS_MAX: usize = 1024;
+/// Value, two times, id, lost.
+const SINGLE_WORDS_MAX: usize = 5;
+
+/// Adds the counts of an event, or of each member of its group, by their ids.
+pub(crate) fn read(event: &OpenEvent, all: &mut HashMap<u64, u64>) {
+    let format = event.event.attr.read_format;
+    event.instances.iter().for_each(|instance| all.extend(read_one(&instance.fd, format)));
+}
+
+/// The same of one instance. An event in error reads as nothing; its loss is then not known better than by
+/// the LOST records.
+pub(crate) fn read_one(event: &PerfEventFd, format: ReadFormat) -> Vec<(u64, u64)> {
+    let is_group = format.contains(ReadFormat::GROUP);
+    let mut words = vec![0u64; if is_group { GROUP_WORDS_MAX } else { SINGLE_WORDS_MAX }];
+    event.read(&mut words).map(|count| lost_counts(format, &words[..count])).unwrap_or_default()
+}
+
+/// Ids and lost counts in what `read(2)` gives of an event with ids and lost counts
+/// (`perf_event_open(2)`, «Reading results»).
+fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
+    let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
+    let times = times.iter().filter(|time| format.contains(**time)).count();
+    if format.contains(ReadFormat::GROUP) {
+        let values = words.get(1 + times..).unwrap_or_default();
+        return values.chunks_exact(3).map(|value| (value[1], value[2])).collect();
+    }
+    let value = words.get(1 + times..3 + times);
+    value.map(|value| (value[0], value[1])).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_counts_are_found_in_every_format() {
+        let base = ReadFormat::ID | ReadFormat::LOST;
+        let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+        assert_eq!(lost_counts(base, &[100, 7, 3]), [(7, 3)]);
+        assert_eq!(lost_counts(base | times, &[100, 1, 1, 7, 3]), [(7, 3)]);
+        let group = base | ReadFormat::GROUP;
+        assert_eq!(lost_counts(group, &[2, 100, 7, 3, 200, 8, 4]), [(7, 3), (8, 4)]);
+        let all = [2, 1, 1, 100, 7, 3, 200, 8, 4];
+        assert_eq!(lost_counts(group | times, &all), [(7, 3), (8, 4)]);
+        assert_eq!(lost_counts(base, &[]), []);
+        assert_eq!(lost_counts(group, &[]), []);
+    }
+}
