@@ -1,7 +1,6 @@
 //! What goes wrong while recording: the recorder dies, the disk is full, limits are low, the
 //! target does everything at once.
 
-use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -268,38 +267,6 @@ fn without_locked_memory_an_ordinary_user_records_with_smaller_rings() {
         assert_eq!(output.status.code(), Some(6), "{said}");
         assert!(said.contains("rings of") && said.contains("ulimit -l"), "{said}");
         assert!(whit_stats(&path).by_type["COMM"] > 0);
-        Ok(())
-    });
-}
-
-#[test]
-fn a_cpu_that_goes_offline_ends_nothing() {
-    check("a_cpu_that_goes_offline_ends_nothing", || {
-        probe::whole_cpus()?;
-        let switch = Path::new("/sys/devices/system/cpu/cpu1/online");
-        if std::fs::write(switch, "1").is_err() {
-            return Err(Skip("there is no second CPU that can be switched off here".into()));
-        }
-        let directory = tempfile::tempdir().expect("make a directory");
-        for mode in ["", "--threads --affinity=cpu --aio"] {
-            let path = directory.path().join("offline.data");
-            let mut whit_record = whit_record(mode, &path);
-            let mut recorder = whit_record
-                .args(["-a", "--", "sleep", "1"])
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("run whit");
-            wait_until("the recording begins", || size(&path) > 0 || exited(&mut recorder));
-            let off = std::fs::write(switch, "0");
-            let mut said = String::new();
-            let mut pipe = recorder.stderr.take().expect("a pipe");
-            pipe.read_to_string(&mut said).expect("read what whit says");
-            let status = recorder.wait().expect("wait for whit");
-            std::fs::write(switch, "1").expect("switch the CPU on again");
-            off.map_err(|error| Skip(format!("CPU 1 cannot be switched off: {error}")))?;
-            assert!(status.success(), "{mode}: {said}");
-            assert!(whit_stats(&path).samples() > 0, "{mode}");
-        }
         Ok(())
     });
 }
