@@ -123,7 +123,8 @@ fn packed_switches_come_back_in_every_mode() {
             let said = place.record(&name, mode)?;
             assert!(said.contains("; lost 0 "), "{mode}: {said}");
             let switches = number_before(&said, " switches of ");
-            assert!(switches > 10_000, "{mode}: {said}");
+            // A thread on another CPU may find the token before it waits: that is no switch.
+            assert!(switches > 4_000, "{mode}: {said}");
             let (data, out) = (place.path(&name), place.path(&format!("exported{number}")));
             let ours = stats(whit(), &data);
             assert_eq!(ours.samples(), number_before(&said, " samples, "), "{mode}");
