@@ -226,6 +226,9 @@ struct scratch {
 	/* Of switches: who came last, as a number, and whether the tracepoint told of this switch. */
 	u64 running;
 	u64 is_seen;
+	/* By how much the clock of the records is ahead of the runqueue's, and when they were compared. */
+	u64 ahead;
+	u64 compared;
 	struct unwind_state unwind;
 	struct tell_stack stack;
 };
@@ -785,16 +788,44 @@ static ALWAYS_INLINE struct rq *runqueue_of(struct task_struct *task)
 	return task->se.cfs_rq->rq;
 }
 
-/* When a thread that runs came onto its CPU; 0 where nobody knows, or switches were not told of then. */
-static ALWAYS_INLINE u64 came_at(struct task_struct *task, u64 now)
-{
-	struct rq *runqueue = runqueue_of(task);
-	u64 ran = 0;
+/* Clocks are compared again after so many nanoseconds. */
+#define COMPARED_FOR (1 << 20)
+/* Nanoseconds of two clocks differ by less than one of so many, a power of two: adjustments of the time are
+ * smaller. */
+#define CLOCK_DRIFT_SHIFT 10
 
-	if (!runqueue || !core_field_exists(task->sched_info.last_arrival))
+/* Compares the clocks within a switch: the kernel has just set the runqueue's. Whoever interrupts the CPU between
+ * these two makes the difference larger than it is, so that it does not grow faster than clocks drift. */
+static ALWAYS_INLINE void compare_clocks(struct scratch *switches, struct task_struct *prev, u64 now)
+{
+	u64 since = now - switches->compared, ahead, most;
+	struct rq *runqueue;
+
+	if (since < COMPARED_FOR)
+		return;
+	runqueue = runqueue_of(prev);
+	if (!runqueue)
+		return;
+	ahead = now - runqueue->clock;
+	most = switches->ahead + (since >> CLOCK_DRIFT_SHIFT);
+	if (switches->compared && (s64)(ahead - most) > 0)
+		ahead = most;
+	switches->ahead = ahead;
+	switches->compared = now;
+}
+
+/* When a thread that runs came onto its CPU; 0 where nobody knows, or switches were not told of then. The
+ * runqueue's clock stands still between switches, and so says nothing of now. */
+static ALWAYS_INLINE u64 came_at(struct scratch *switches, struct task_struct *task, u64 now)
+{
+	u64 time;
+
+	if (!switches->compared || !core_field_exists(task->sched_info.last_arrival))
 		return 0;
-	ran = runqueue->clock - task->sched_info.last_arrival;
-	return ran < now - changes_by(SWITCHES_SINCE) ? now - ran : 0;
+	time = task->sched_info.last_arrival + switches->ahead;
+	if (time > now)
+		time = now;
+	return time > changes_by(SWITCHES_SINCE) ? time : 0;
 }
 
 /* How long ago the current thread came, in nanoseconds, where nobody has told of that; else 0. */
@@ -809,9 +840,12 @@ static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 	    runqueue->curr != task || !is_target(tid_of(task), process))
 		return 0;
 	switches->running = (u64)task;
-	time = came_at(task, now);
+	time = came_at(switches, task, now);
 	if (!time)
 		return 0;
+	/* 0 says that it was seen. */
+	if (time == now)
+		return 1;
 	return now - time < 0xffffffff ? now - time : 0xffffffff;
 }
 

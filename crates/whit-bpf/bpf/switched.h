@@ -147,6 +147,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 		next_process = process_at_switch(memory, generation, next_pid);
 	u32 has_next = came && is_target(came, next_process);
 
+	compare_clocks(scratch, prev, now);
 	if (!tid || !is_target(tid, process)) {
 		if (has_next)
 			tell_came(ctx, scratch, channel, came, next_pid, now);
@@ -154,7 +155,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 	}
 	scratch->counts.runs++;
 	if (ran && ran != (u64)prev) {
-		u64 time = came_at(prev, now);
+		u64 time = came_at(scratch, prev, now);
 
 		scratch->counts.late++;
 		if (time)

@@ -32,6 +32,8 @@ const HEADER_BYTES: usize = 8;
 const LOST_FIELDS_BYTES: usize = 16;
 /// Size of the field between the CPU and the call chain.
 const PERIOD_BYTES: usize = 8;
+/// `CLOCK_DRIFT_SHIFT` of `bpf/stacks.bpf.c`.
+const CLOCK_DRIFT_SHIFT: u32 = 10;
 /// Each is one.
 const WAKE_PERIOD: u64 = 1;
 
@@ -371,9 +373,13 @@ impl Expander {
         if let (Some(switches), 1..) = (&mut self.switches, sample.unseen_for_ns) {
             let thread = Thread { pid: prefix.pid_tid as u32, tid: (prefix.pid_tid >> 32) as u32 };
             let came = prefix.time.saturating_sub(sample.unseen_for_ns.into());
+            // It came behind the last switch.
+            let earliest = switches.last_switch().min(came);
+            // The program compares clocks at switches; they drift since.
+            let drift = (prefix.time - earliest) >> CLOCK_DRIFT_SHIFT;
             // The largest number stands for all that are larger.
             let is_earlier = sample.unseen_for_ns == u32::MAX;
-            let since = if is_earlier { switches.last_switch().min(came) } else { came };
+            let since = if is_earlier { earliest } else { came - drift.min(came - earliest) };
             switches.came(thread, since, came, out);
             switches.close(out);
         }

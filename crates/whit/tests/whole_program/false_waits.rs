@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::support::tools::{command, text, whit, workload};
 use crate::support::{Skip, check, probe};
+use whit_testing::wait::wait_until;
 
 /// Small rings: 64 KiB hold 2,700 switches at most.
 const RING: [&str; 2] = ["-m", "16"];
@@ -200,7 +201,13 @@ impl Recorder {
     /// All its threads run only where nobody else wants to, or like all others.
     fn has_low_priority(&self, is_low: bool) {
         let policy = if is_low { "--idle" } else { "--other" };
-        succeed("chrt", &["--all-tasks", policy, "--pid", "0", &self.child.id().to_string()]);
+        let pid = self.child.id().to_string();
+        // Helper threads of the recorder may end while chrt goes through them, which it takes for an error.
+        wait_until("chrt has reached all threads of the recorder", || {
+            let mut chrt = command("chrt");
+            let output = chrt.args(["--all-tasks", policy, "--pid", "0", &pid]).output();
+            output.expect("run chrt").status.success()
+        });
     }
 
     fn suffer(&self, way: &Way) {
@@ -332,12 +339,15 @@ fn number_before(said: &str, words: &str) -> usize {
 
 /// Records in a way and judges what whit makes of it.
 fn judge(way: &Way) -> Result<(), Skip> {
-    let directory = tempfile::tempdir().expect("make a directory");
+    let mut directory = tempfile::tempdir().expect("make a directory");
     let (recorder, program) = Recorder::start(way, directory.path())?;
     recorder.suffer(way);
     let log = program.log();
     let said = recorder.end(way.trouble);
     let waits = Waits::of(directory.path(), &log);
+    // A recording with a false wait is rare: whoever looks for its cause needs it.
+    directory.disable_cleanup(!waits.untrue.is_empty());
+    let directory = &directory;
     assert_eq!(waits.untrue, [""; 0], "{way:?}: {waits:?} {said}");
     if way.is_snapshot() {
         // Gaps are no losses. There is one in front of the first snapshot, and one between two.
