@@ -13,8 +13,6 @@ use whit_perfdata::writer::{FileWriter, PipeWriter};
 use crate::output::{OUTPUT_MODE, OpenOutput};
 use crate::stream::StreamFile;
 
-/// perf's version of the directory format.
-const DIRECTORY_VERSION: u64 = 1;
 /// An entry of the table of features.
 const FEATURE_ENTRY_BYTES: usize = 16;
 
@@ -79,7 +77,7 @@ impl Recording {
             return Ok((recording, left_out));
         }
         if directory.is_some() {
-            features.set_word(Feature::DIR_FORMAT, DIRECTORY_VERSION);
+            features.set_word(Feature::DIR_FORMAT, Feature::DIR_FORMAT_VERSION);
         }
         let writer = FileWriter::create(file, events)?;
         let size: usize = features.iter().map(|(_, b)| b.len() + FEATURE_ENTRY_BYTES).sum();

@@ -99,6 +99,10 @@ fn features(recording: &Recording) -> Features {
         }
     }
     features.set_event_desc(&recording.events);
+    // A killed recorder has written no features, and perf takes a directory without this one for its first file.
+    if recording.form == Form::Directory {
+        features.set_word(Feature::DIR_FORMAT, Feature::DIR_FORMAT_VERSION);
+    }
     features
 }
 

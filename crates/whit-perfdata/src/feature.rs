@@ -42,6 +42,8 @@ impl Feature {
     pub const MEM_TOPOLOGY: Feature = Feature(22);
     pub const CLOCKID: Feature = Feature(23);
     pub const DIR_FORMAT: Feature = Feature(24);
+    /// The layout that [`Feature::DIR_FORMAT`] names: `data`, and the streams `data.0` and on.
+    pub const DIR_FORMAT_VERSION: u64 = 1;
     pub const BPF_PROG_INFO: Feature = Feature(25);
     pub const BPF_BTF: Feature = Feature(26);
     pub const COMPRESSED: Feature = Feature(27);

@@ -365,7 +365,8 @@ impl Opener<'_> {
         };
         if header.data.size_bytes == 0 && available > 0 && !self.has_feature_table(header) {
             warnings.push(format!(
-                "{path}: the recorder did not end properly (killed?); what it had written is read"
+                "{path}: the recorder did not end properly (killed?); what it had written is read (for \
+                 stock perf: whit export --perf)"
             ));
             return Ok(Section { offset, size_bytes: available });
         }

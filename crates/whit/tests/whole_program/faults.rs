@@ -65,6 +65,59 @@ fn a_killed_recorder_leaves_what_it_has_flushed() {
     });
 }
 
+/// Forms of output that perf has, with what the engines put into them.
+const KILLED: [&str; 8] = [
+    "",
+    "--aio=2",
+    "-z --aio=4",
+    "--dir",
+    "--threads -z",
+    "--threads --aio -z --affinity=cpu",
+    "--engine=bpf --switch-events -g",
+    "--engine=bpf --switch-events -g --threads -z",
+];
+
+#[test]
+fn perf_reads_an_export_of_what_a_killed_recorder_has_written() {
+    check("perf_reads_an_export_of_what_a_killed_recorder_has_written", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        for mode in KILLED {
+            if mode.contains("bpf")
+                && let Err(Skip(reason)) = probe::bpf_stacks()
+            {
+                whit_testing::skip("an export of a killed recorder with the BPF engine", &reason);
+                continue;
+            }
+            let [path, out] =
+                ["killed.data", "exported.data"].map(|name| directory.path().join(name));
+            let mut whit_record = whit_record(mode, &path);
+            whit_record.env("XDG_CACHE_HOME", directory.path().join("cache"));
+            whit_record.args(["-m", "64K", "--", "sh", "-c", "while :; do :; done"]);
+            whit_record.stderr(Stdio::null());
+            let mut recorder = whit_record.process_group(0).spawn().expect("run whit");
+            wait_until("data is in the file", || size(&path) > 50_000 || exited(&mut recorder));
+            let ended = recorder.try_wait().expect("look at whit");
+            kill_group(&recorder);
+            let _ = recorder.wait();
+            assert_eq!(ended, None, "{mode}: whit ended by itself");
+            let ours = whit_stats(&path);
+            let exported =
+                whit().args(["export", "--perf", "-i"]).arg(&path).arg("-o").arg(&out).output();
+            let said = stderr(&exported.expect("run whit"));
+            assert!(said.contains("did not end properly"), "{mode}: {said}");
+            assert!(said.contains("(for stock perf: whit export --perf)"), "{mode}: {said}");
+            let theirs = Stats::parse(&text(perf()?.args(["report", "--stats", "-i"]).arg(&out)));
+            assert!(ours.samples() > 0, "{mode}: {said}");
+            assert_eq!(theirs.samples_by_event, ours.samples_by_event, "{mode}: {said}");
+            for path in [path, out] {
+                let _ = std::fs::remove_dir_all(&path);
+                let _ = std::fs::remove_file(&path);
+            }
+        }
+        Ok(())
+    });
+}
+
 fn exited(child: &mut Child) -> bool {
     child.try_wait().is_ok_and(|status| status.is_some())
 }
