@@ -2,12 +2,12 @@
 //! is what the recorder says that it wrote.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::support::stats::Stats;
 use crate::support::tools::{command, perf, record, succeed, text, whit, workload};
 use crate::support::{Skip, check, probe};
-use whit_testing::run::stderr;
+use whit_testing::run::{stderr, stdout};
 use whit_testing::wait::Busy;
 
 /// The modes, one by one and mixed; the last one is everything at once.
@@ -165,6 +165,62 @@ fn pipes_carry_every_mode() {
             if by_perf {
                 assert_eq!(stats(perf()?, &path).samples(), ours.samples(), "{mode}");
             }
+        }
+        Ok(())
+    });
+}
+
+/// What the machine needs.
+type Need = fn() -> Result<(), Skip>;
+
+/// Kinds of events and of records, each with what the machine needs for it.
+const PIPED: [(&str, Need); 10] = [
+    ("-e page-faults/period=1/", probe::own_events),
+    ("-e cpu-clock --call-graph dwarf --namespaces", probe::own_events),
+    ("-e cpu-clock --switch-events --threads --aio", probe::own_events),
+    ("-a -e cpu-clock -g", probe::whole_cpus),
+    ("-a -e cpu-clock --all-cgroups", probe::cgroups),
+    ("-e raw_syscalls:sys_enter/period=1/", probe::tracepoints),
+    ("-e cpu-clock,sched:sched_waking/period=1/ -g --threads", probe::tracepoints),
+    ("-a -e sched:sched_switch/period=1/ -g", probe::tracepoints),
+    ("--engine=bpf --no-pack -e cpu-clock -g --switch-events", probe::bpf_stacks),
+    ("--engine=bpf -e cpu-clock,sched:sched_waking/period=1/ -g", probe::bpf_stacks),
+];
+
+/// perf reads from the pipe itself, and not from a file in which the bytes could be looked for again.
+#[test]
+fn perf_reads_every_kind_of_record_from_a_pipe() {
+    check("perf_reads_every_kind_of_record_from_a_pipe", || {
+        let storm = workload("storm")?;
+        for (options, need) in PIPED {
+            if let Err(Skip(reason)) = need() {
+                whit_testing::skip(
+                    &format!("perf_reads_every_kind_of_record_from_a_pipe {options}"),
+                    &reason,
+                );
+                continue;
+            }
+            let mut whit_record = whit();
+            whit_record.args(["record", "-m", "4M", "-o", "-"]).args(options.split_whitespace());
+            whit_record
+                .arg("--")
+                .arg(&storm)
+                .args(["--forks", "50", "--threads", "8"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            let mut perf = perf()?;
+            let mut recorder = whit_record.spawn().expect("run whit");
+            perf.args(["script", "-F", "event", "-G", "-i", "-"])
+                .stdin(recorder.stdout.take().expect("a pipe"));
+            let output = perf.output().expect("run perf");
+            let (printed, complaint) = (stdout(&output), stderr(&output));
+            let output = recorder.wait_with_output().expect("wait for whit");
+            let said = stderr(&output);
+            assert!(output.status.success() && said.contains("; lost 0 "), "{options}: {said}");
+            let samples = number_behind(&said, "record:");
+            let lines = printed.lines().filter(|line| !line.trim().is_empty()).count() as u64;
+            assert!(samples > 0, "{options}: {said}");
+            assert_eq!(lines, samples, "{options}: {complaint} {said}");
         }
         Ok(())
     });
