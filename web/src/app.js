@@ -537,14 +537,14 @@ export class App {
       },
       i: () => this.go({ view: 'graph', stacks: state.stacks === 'top-down' ? 'bottom-up' : 'top-down', zoom: [] }),
       f: () => this.go({ view: 'graph', shape: state.shape === 'flame' ? 'icicle' : 'flame' }),
-      1: () => this.go({ view: 'graph' }),
-      2: () => this.go({ view: 'functions' }),
-      3: () => this.go({ view: 'sandwich' }),
-      4: () => this.go({ view: 'recording' }),
-      5: () => this.switches !== null && this.go({ view: 'switches' }),
       r: () => this.#reset(),
       '?': () => byId('help-dialog').showModal(),
     };
+    // Digits are the tabs from left to right; that of waits is hidden where there are none.
+    const tabs = document.querySelectorAll('[data-view]:not([hidden])');
+    tabs.forEach((tab, index) => {
+      actions[index + 1] = () => this.go({ view: tab.dataset.view });
+    });
     if (actions[event.key]) {
       event.preventDefault();
       actions[event.key]();

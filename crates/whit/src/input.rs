@@ -1,5 +1,6 @@
 //! Opening the recording that `-i` names.
 
+use crate::failure::bail_usage;
 use anyhow::{Context, Result, bail};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,19 +14,23 @@ const DEFAULT_INPUT: &str = "perf.data";
 #[derive(clap::Args, Debug)]
 pub(crate) struct InputArgs {
     /// Recording: a file, a directory, or `-` for standard input [default: perf.data, or standard
-    /// input where that is a pipe]
+    /// input where that is a pipe, or a file and there is no perf.data]
     #[arg(short = 'i', long, value_name = "FILE")]
-    input: Option<PathBuf>,
+    input: Vec<PathBuf>,
 }
 
 impl InputArgs {
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Recording> {
-        match &self.input {
-            Some(path) if path == Path::new("-") => from_stdin(),
-            Some(path) => open(path),
-            None if stdin_is_pipe() => from_stdin(),
-            None => open(Path::new(DEFAULT_INPUT)),
+        match &self.input[..] {
+            [path] if path == Path::new("-") => from_stdin(),
+            [path] => open(path),
+            [] if stdin_is_meant() => from_stdin(),
+            [] => open(Path::new(DEFAULT_INPUT)),
+            [_, ..] => bail_usage!(
+                "one recording is read at a time, and -i names {}: run whit once for each",
+                self.input.len()
+            ),
         }
     }
 }
@@ -65,8 +70,11 @@ fn advice(path: &Path, error: &OpenError) -> String {
     }
 }
 
-fn stdin_is_pipe() -> bool {
-    Path::new("/dev/stdin").metadata().is_ok_and(|m| m.file_type().is_fifo())
+/// A loop in a shell may have a file for its standard input that is no recording: perf.data comes first.
+fn stdin_is_meant() -> bool {
+    let stdin = Path::new("/dev/stdin").metadata();
+    let has_default = || Path::new(DEFAULT_INPUT).symlink_metadata().is_ok();
+    stdin.is_ok_and(|stdin| stdin.file_type().is_fifo() || (stdin.is_file() && !has_default()))
 }
 
 /// A recording is read twice, which a pipe does not allow: it goes through a file without a name,

@@ -4,6 +4,12 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::marker::PhantomData;
 
+mod report;
+mod script;
+
+pub(crate) use report::OfReport;
+pub(crate) use script::OfScript;
+
 /// What a subcommand leaves out.
 pub(crate) trait LeftOut {
     /// Its name.
@@ -19,7 +25,8 @@ pub(crate) struct LeftOutArgs<T>(PhantomData<T>);
 impl<T: LeftOut> clap::Args for LeftOutArgs<T> {
     fn augment_args(command: Command) -> Command {
         T::OPTIONS.iter().fold(command, |command, (name, letter, _)| {
-            let arg = Arg::new(*name).long(*name).num_args(0..=1).require_equals(true);
+            // The value may stand behind a space: all that matters is that the option is named.
+            let arg = Arg::new(*name).long(*name).num_args(0..=1);
             command.arg(arg.short(*letter).action(ArgAction::Append).hide(true))
         })
     }
@@ -73,5 +80,7 @@ mod tests {
     fn each_is_refused_with_its_reason() {
         each_is_refused::<OfRecord>();
         each_is_refused::<OfStat>();
+        each_is_refused::<OfReport>();
+        each_is_refused::<OfScript>();
     }
 }

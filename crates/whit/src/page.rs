@@ -14,6 +14,12 @@ use whit_view::html::{HtmlOptions, write_html_with_switches};
 /// Whoever may see a new file may see a page, if the user's mask does not forbid it.
 const PAGE_MODE: u32 = 0o666;
 
+/// Says where a page is, in a form that a browser takes from another folder as well.
+pub(crate) fn tell(path: &Path) -> Result<()> {
+    let shown = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(output::line(format_args!("the page is {}: open it in a browser", shown.display()))?)
+}
+
 /// Refuses what would be refused after the recording was read.
 pub(crate) fn check(path: &Path) -> Result<()> {
     output::check_no_recording(path)

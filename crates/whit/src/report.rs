@@ -2,6 +2,7 @@
 
 use crate::failure::usage;
 use crate::input::InputArgs;
+use crate::left_out::{LeftOutArgs, OfReport};
 use crate::message;
 use crate::output;
 use crate::page;
@@ -85,6 +86,8 @@ pub(crate) struct ReportArgs {
     quiet: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    left_out: LeftOutArgs<OfReport>,
 }
 
 /// Runs `whit report`.
@@ -98,7 +101,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
-            output::line(path.display())?;
+            page::tell(path)?;
             return Ok(0);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::usage;
 use crate::input::InputArgs;
+use crate::left_out::{LeftOutArgs, OfScript};
 use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
@@ -33,6 +34,8 @@ pub(crate) struct ScriptArgs {
     ns: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    left_out: LeftOutArgs<OfScript>,
 }
 
 /// Runs `whit script`.

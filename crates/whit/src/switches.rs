@@ -94,7 +94,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
         page::write(&profile, Some(&switches), &page, path)?;
         if !args.json && !args.wants_text() {
-            output::line(path.display())?;
+            page::tell(path)?;
             return Ok(0);
         }
     }

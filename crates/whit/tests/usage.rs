@@ -1,6 +1,11 @@
 //! What whit says of a command line that is wrong, and its exit codes.
 
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use whit_testing::run::perf;
+use whit_testing::{Skip, check};
 
 fn whit(arguments: &[&str]) -> Output {
     let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
@@ -105,4 +110,63 @@ fn help_and_version_are_no_errors() {
     let nothing = whit(&[]);
     assert_eq!(nothing.status.code(), Some(2));
     assert!(stderr(&nothing).contains("Usage: whit <COMMAND>"));
+}
+
+/// The options that the installed perf lists for a subcommand. Letters may mean something else to whit.
+fn options_of_perf(subcommand: &str) -> Result<Vec<String>, Skip> {
+    let output = perf()?.args([subcommand, "-h"]).output().expect("run perf");
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let option = |word: &str| {
+        let name: String =
+            word.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        // perf 6.1 prints one of `perf script` that it does not take itself: --Latency.
+        let is_name = name.starts_with("--") && !name.contains(|c: char| c.is_ascii_uppercase());
+        is_name.then_some(name)
+    };
+    let of_line =
+        |line: &str| line.split_whitespace().take(2).filter_map(option).collect::<Vec<_>>();
+    Ok(text.lines().filter(|line| line.trim_start().starts_with('-')).flat_map(of_line).collect())
+}
+
+/// An option of perf's is taken, or is refused with what to do instead.
+#[test]
+fn options_of_perf_report_and_script_are_known() {
+    check("options_of_perf_report_and_script_are_known", || {
+        for subcommand in ["report", "script"] {
+            let options = options_of_perf(subcommand)?;
+            assert!(options.len() > 40, "{options:?}");
+            for option in options {
+                let said = stderr(&whit(&[subcommand, &option]));
+                let unknown = said.contains(&format!("unexpected argument '{option}'"));
+                assert!(!unknown, "{subcommand} {option}: {said}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn one_recording_is_read_at_a_time() {
+    for subcommand in ["report", "script", "switches"] {
+        fails(&[subcommand, "-i", "a", "-i", "b"], 2, "one recording is read at a time");
+    }
+}
+
+/// A file for standard input is the recording, unless there is a perf.data.
+#[test]
+fn a_recording_is_read_from_a_redirected_file() {
+    let recording = whit_testing::run::repository().join("tests/recordings/demo/demo.data");
+    let directory = tempfile::tempdir().expect("make a directory");
+    let stats = |stdin: &Path| {
+        let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
+        whit.args(["report", "--stats"]).current_dir(directory.path());
+        whit.stdin(File::open(stdin).expect("open a file"));
+        whit_testing::run::text(&mut whit)
+    };
+    let other = directory.path().join("list");
+    fs::write(&other, "no recording").expect("write a file");
+    let redirected = stats(&recording);
+    assert!(redirected.contains("SAMPLE events:"), "{redirected}");
+    fs::copy(&recording, directory.path().join("perf.data")).expect("copy the recording");
+    assert_eq!(stats(&other), redirected);
 }

@@ -44,6 +44,20 @@ test('the tree opens from either end', () => open('waits', '', async (page) => {
   assert.match(page.url(), /direction=caller/);
 }));
 
+test('digits open the tabs from left to right', async () => {
+  for (const [name, views] of [['waits', 5], ['server', 4]]) {
+    await open(name, '', async (page) => {
+      const tabs = page.locator('[data-view]:visible');
+      assert.equal(await tabs.count(), views);
+      for (let number = 1; number <= views; number += 1) {
+        await page.keyboard.press(String(number));
+        const view = await tabs.nth(number - 1).getAttribute('data-view');
+        assert.ok(await page.locator(`#view-${view}`).isVisible(), `${name} ${number}: ${view}`);
+      }
+    });
+  }
+});
+
 test('the time line tells what is under the pointer', () => open('waits', '', async (page) => {
   const colours = await pixelsOf(page, '#timeline canvas');
   for (const activity of ACTIVITIES) {

@@ -1,0 +1,91 @@
+//! Options of `perf script`.
+
+use super::LeftOut;
+
+const SCRIPTS: &str = "read the lines that it prints, or run the script with: perf script -s";
+const BRANCHES: &str = "branch records are printed with -F brstack";
+const RECORDS: &str = "count other records with: whit report --stats";
+const TRACES: &str = "AUX area data is decoded by: perf script --itrace";
+const GUEST: &str = "names of a guest's kernel are found by: perf script --guestmount";
+const SWITCH: &str = "choose the time with --time FROM,TO";
+const TIMES: &str = "times are those of the recording's clock: subtract them with awk";
+const KEEP: &str = "keep lines with grep, or samples with --pid, --tid and --time";
+
+/// Options that `whit script` leaves out.
+#[derive(Clone, Debug)]
+pub(crate) struct OfScript;
+
+impl LeftOut for OfScript {
+    const SUBCOMMAND: &'static str = "script";
+    const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
+        ("script", Some('s'), SCRIPTS),
+        ("gen-script", Some('g'), SCRIPTS),
+        ("list", Some('l'), SCRIPTS),
+        ("dlfilter", None, SCRIPTS),
+        ("dlarg", None, SCRIPTS),
+        ("list-dlfilters", None, SCRIPTS),
+        ("hide-call-graph", Some('G'), "leave call chains out with -F -ip,-sym,-dso"),
+        ("all-cpus", Some('a'), "all that was recorded is printed: leave it out"),
+        ("comms", Some('c'), KEEP),
+        ("cpu", Some('C'), KEEP),
+        ("symbols", Some('S'), KEEP),
+        ("dsos", None, KEEP),
+        ("addr-range", None, KEEP),
+        ("stop-bt", None, KEEP),
+        ("graph-function", None, KEEP),
+        ("debug-mode", Some('d'), "count records with: whit report --stats"),
+        (
+            "dump-raw-trace",
+            Some('D'),
+            "count records with: whit report --stats, or dump them with: perf script -D",
+        ),
+        ("dump-unsorted-raw-trace", None, "dump records with: perf script -D"),
+        ("force", Some('f'), "whit reads recordings of every owner: leave it out"),
+        (
+            "show-info",
+            Some('I'),
+            "print what the recording says of itself with: whit report --header-only",
+        ),
+        ("header", None, "print what the recording says of itself with: whit report --header-only"),
+        (
+            "header-only",
+            None,
+            "print what the recording says of itself with: whit report --header-only",
+        ),
+        ("verbose", Some('v'), "print addresses with -F ip,sym,symoff,dso"),
+        ("call-trace", None, TRACES),
+        ("call-ret-trace", None, TRACES),
+        ("insn-trace", None, TRACES),
+        ("itrace", None, TRACES),
+        ("xed", None, TRACES),
+        ("deltatime", None, TIMES),
+        ("reltime", None, TIMES),
+        ("demangle-kernel", None, "whit always does so: leave it out"),
+        (
+            "full-source-path",
+            None,
+            "paths are printed as the debug information has them: leave it out",
+        ),
+        ("show-kernel-path", None, "print the binaries with -F +dso"),
+        ("guest-code", None, GUEST),
+        ("guestkallsyms", None, GUEST),
+        ("guestmodules", None, GUEST),
+        ("guestmount", None, GUEST),
+        ("guestvmlinux", None, GUEST),
+        ("max-blocks", None, BRANCHES),
+        ("stitch-lbr", None, BRANCHES),
+        ("per-event-dump", None, "print the event with -F +event, and sort the lines by it"),
+        ("show-switch-events", None, "print context switches with: whit switches"),
+        ("show-bpf-events", None, RECORDS),
+        ("show-cgroup-events", None, RECORDS),
+        ("show-lost-events", None, "print losses with: whit report --ledger"),
+        ("show-mmap-events", None, RECORDS),
+        ("show-namespace-events", None, RECORDS),
+        ("show-round-events", None, RECORDS),
+        ("show-task-events", None, RECORDS),
+        ("show-text-poke-events", None, RECORDS),
+        ("show-on-off-events", None, SWITCH),
+        ("switch-on", None, SWITCH),
+        ("switch-off", None, SWITCH),
+    ];
+}
