@@ -162,6 +162,8 @@ function ledgerFacts(ledger) {
     ['Wall time', formatDuration(ledger.wallNs)],
     ['Set-up', formatDuration(ledger.setupNs)],
     ['Tear-down', formatDuration(ledger.teardownNs)],
+    ['CPU of set-up', formatDuration(ledger.setupCpuNs)],
+    ['CPU of tear-down', formatDuration(ledger.teardownCpuNs)],
     ['CPU, user mode', formatDuration(ledger.userCpuNs)],
     ['CPU, kernel mode', formatDuration(ledger.systemCpuNs)],
     ['Taken out of rings', formatBytes(ledger.ringBytes)],

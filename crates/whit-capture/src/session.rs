@@ -235,6 +235,11 @@ impl Bill {
         let usage = CpuUsage::of_process().map_err(CaptureError::system("read own CPU time"))?;
         Ok(Bill { begin: Instant::now(), usage })
     }
+
+    /// CPU time since it was opened.
+    fn used(&self) -> CpuUsage {
+        CpuUsage::of_process().map(|now| now.since(&self.usage)).unwrap_or_default()
+    }
 }
 
 /// What a session is given.
@@ -370,7 +375,7 @@ impl<'a> Session<'a> {
         }
         self.start_readers()?;
         self.leave_recorder_out()?;
-        self.part.set_up_ns = self.part.bill.begin.elapsed().as_nanos() as u64;
+        self.part.is_set_up();
         let now = Instant::now();
         self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);
         match self.options.start {

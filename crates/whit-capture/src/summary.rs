@@ -1,6 +1,7 @@
 //! The line after a recording: what was recorded, what was lost, and what it cost.
 
 use std::fmt;
+use std::time::Duration;
 
 use whit_perfdata::ledger::Ledger;
 
@@ -13,12 +14,15 @@ pub struct Summary {
     pub size_bytes: u64,
     /// The ledger.
     pub ledger: Ledger,
+    /// Where recording ended before it should have: for how long the recorder waited for the command after that.
+    pub unrecorded: Option<Duration>,
 }
 
 impl Summary {
-    /// The recorder's CPU time over the wall time, in percent of one CPU.
+    /// The recorder's CPU time while it recorded over that time, in percent of one CPU.
     pub fn cpu_percent(&self) -> f64 {
-        percent(self.ledger.user_cpu_ns + self.ledger.system_cpu_ns, self.ledger.wall_ns)
+        let cpu_ns = self.ledger.recording_cpu_ns().unwrap_or(self.ledger.cpu_ns());
+        percent(cpu_ns, self.ledger.recorded_ns())
     }
 }
 
@@ -27,18 +31,20 @@ impl fmt::Display for Summary {
         let ledger = &self.ledger;
         write!(
             f,
-            "[ whit record: {} samples, {} in {}; lost {} ({}{}); recorder CPU {} user + {} sys, {:.2}% \
-             of {}; {} written ]",
+            "[ whit record: {} samples, {} in {}; lost {} ({}{}){}; recorded for {} at {} CPU \
+             ({:.2}% of one); set up in {} at {} CPU; {} written ]",
             ledger.samples,
             Bytes(self.size_bytes),
             self.output,
             ledger.lost_records,
             ledger.data_loss(),
             Unwritten(ledger.unwritten_records),
-            Seconds(ledger.user_cpu_ns),
-            Seconds(ledger.system_cpu_ns),
+            Unrecorded(self.unrecorded),
+            Seconds(ledger.recorded_ns()),
+            Seconds(ledger.recording_cpu_ns().unwrap_or(ledger.cpu_ns())),
             self.cpu_percent(),
-            Seconds(ledger.wall_ns),
+            Seconds(ledger.setup_ns),
+            Seconds(ledger.setup_cpu_ns),
             Bytes(ledger.written_bytes),
         )
     }
@@ -56,6 +62,21 @@ impl fmt::Display for Unwritten {
         match self.0 {
             0 => Ok(()),
             records => write!(f, ", {records} of them could not be written"),
+        }
+    }
+}
+
+/// What the losses do not count, since nothing was recorded any more.
+struct Unrecorded(Option<Duration>);
+
+impl fmt::Display for Unrecorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(time) => {
+                let time = Seconds(time.as_nanos() as u64);
+                write!(f, " and everything since recording stopped, {time} before the end")
+            }
         }
     }
 }
@@ -93,29 +114,44 @@ impl fmt::Display for Seconds {
 mod tests {
     use super::*;
 
+    fn summary(ledger: Ledger) -> Summary {
+        Summary { output: "perf.data".into(), size_bytes: 3 << 19, ledger, unrecorded: None }
+    }
+
     #[test]
-    fn one_line_says_samples_losses_and_cost() {
-        let summary = Summary {
-            output: "perf.data".into(),
-            size_bytes: 3 * 1024 * 1024 / 2,
-            ledger: Ledger {
-                samples: 1000,
-                lost_records: 7,
-                paused_ns: 1,
-                elapsed_ns: 50,
-                user_cpu_ns: 10_000_000,
-                system_cpu_ns: 30_000_000,
-                wall_ns: 2_000_000_000,
-                written_bytes: 512,
-                ..Ledger::default()
-            },
-        };
+    fn one_line_says_samples_losses_and_cost_without_that_of_setting_up() {
+        let summary = summary(Ledger {
+            samples: 1000,
+            lost_records: 7,
+            paused_ns: 1,
+            elapsed_ns: 50,
+            user_cpu_ns: 510_000_000,
+            system_cpu_ns: 430_000_000,
+            setup_cpu_ns: 880_000_000,
+            teardown_cpu_ns: 20_000_000,
+            wall_ns: 4_500_000_000,
+            setup_ns: 2_400_000_000,
+            teardown_ns: 100_000_000,
+            written_bytes: 512,
+            ..Ledger::default()
+        });
         assert_eq!(
             summary.to_string(),
-            "[ whit record: 1000 samples, 1.5 MiB in perf.data; lost 7 (data loss 2.00%); recorder \
-             CPU 10.0 ms user + 30.0 ms sys, 2.00% of 2.00 s; 512 B written ]"
+            "[ whit record: 1000 samples, 1.5 MiB in perf.data; lost 7 (data loss 2.00%); recorded for \
+             2.00 s at 40.0 ms CPU (2.00% of one); set up in 2.40 s at 880.0 ms CPU; 512 B written ]"
         );
         assert_eq!(percent(1, 0), 0.0);
+    }
+
+    #[test]
+    fn what_came_after_a_failure_was_not_recorded_and_is_no_part_of_the_share() {
+        let ledger =
+            Ledger { lost_records: 4, paused_ns: 1, elapsed_ns: 118_000_000, ..Ledger::default() };
+        let unrecorded = Some(Duration::from_millis(882));
+        let line = Summary { unrecorded, ..summary(ledger) }.to_string();
+        let wanted = "; lost 4 (data loss <0.01%) and everything since recording stopped, 882.0 ms \
+                      before the end; ";
+        assert!(line.contains(wanted), "{line}");
     }
 
     #[test]
@@ -128,7 +164,7 @@ mod tests {
                 elapsed_ns: 1_000_000,
                 ..Ledger::default()
             };
-            let line = Summary { output: "o".into(), size_bytes: 0, ledger }.to_string();
+            let line = summary(ledger).to_string();
             let (_, lost) = line.split_once("; lost ").unwrap();
             lost.split_once("; ").unwrap().0.to_owned()
         };

@@ -56,6 +56,12 @@ pub struct Ledger {
     pub unwritten_records: u64,
     /// Processes whose mappings were not read to the end when recording began: that took too long.
     pub cut_processes: u64,
+    /// Fields 68 and 69: not in use.
+    pub reserved: [u64; 2],
+    /// The recorder's CPU time, in both modes, up to the end of set-up; 0 in files of versions that did not tell.
+    pub setup_cpu_ns: u64,
+    /// The recorder's CPU time, in both modes, since the rings were emptied behind the end of the target.
+    pub teardown_cpu_ns: u64,
     /// Interrupts of the PMU.
     pub pmi: PmiLedger,
     /// The recorder's BPF programs.
@@ -71,6 +77,23 @@ impl Ledger {
     pub fn data_loss(&self) -> DataLoss {
         let Ledger { lost_records: lost, paused_ns, elapsed_ns, .. } = *self;
         DataLoss { lost, paused_ns, elapsed_ns }
+    }
+
+    /// From the end of set-up to the end of the target.
+    pub fn recorded_ns(&self) -> u64 {
+        self.wall_ns.saturating_sub(self.setup_ns).saturating_sub(self.teardown_ns)
+    }
+
+    /// The recorder's CPU time, in both modes.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_cpu_ns.saturating_add(self.system_cpu_ns)
+    }
+
+    /// The recorder's CPU time from the end of set-up until the rings were empty: the cost that lasts as long as
+    /// the recording. `None` in files of versions that did not tell it apart.
+    pub fn recording_cpu_ns(&self) -> Option<u64> {
+        let before_and_after = self.setup_cpu_ns.saturating_add(self.teardown_cpu_ns);
+        (self.setup_cpu_ns > 0).then(|| self.cpu_ns().saturating_sub(before_and_after))
     }
 }
 
@@ -216,6 +239,9 @@ impl Ledger {
         fields.extend(self.stacks.unopened.iter_mut().map(|files| files as &mut dyn Field));
         fields.push(&mut self.cut_processes);
         fields.push(&mut self.stacks.unknown_mappings);
+        fields.extend(self.reserved.iter_mut().map(|word| word as &mut dyn Field));
+        fields.push(&mut self.setup_cpu_ns);
+        fields.push(&mut self.teardown_cpu_ns);
         fields
     }
 

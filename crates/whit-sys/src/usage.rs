@@ -35,6 +35,11 @@ impl CpuUsage {
         }
     }
 
+    /// CPU time in both modes.
+    pub fn total_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
+
     pub(crate) fn from_rusage(usage: &libc::rusage) -> CpuUsage {
         let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
         CpuUsage {

@@ -136,6 +136,8 @@ fn ledger(ledger: &Ledger) -> serde_json::Value {
         "wall_ns": ledger.wall_ns,
         "setup_ns": ledger.setup_ns,
         "teardown_ns": ledger.teardown_ns,
+        "setup_cpu_ns": ledger.setup_cpu_ns,
+        "teardown_cpu_ns": ledger.teardown_cpu_ns,
         "user_cpu_ns": ledger.user_cpu_ns,
         "system_cpu_ns": ledger.system_cpu_ns,
         "ring_bytes": ledger.ring_bytes,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 use whit_perfdata::feature::CompressedDesc;
 use whit_perfdata::ledger::{Ledger, ReaderLedger, StackLedger};
 use whit_sys::Workload;
-use whit_sys::usage::CpuUsage;
 
 use super::code::MappedCode;
 use super::drainer::{DrainError, Drainer, Portion, RunningDrainer};
@@ -27,6 +26,15 @@ use crate::stack_engine::ExpandCounts;
 use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 
+/// When an output ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    /// When its target ended, or it was switched away from.
+    pub(super) stopped: Instant,
+    /// The recorder's CPU time when what was recorded until then had been taken from the rings.
+    pub(super) used_ns: u64,
+}
+
 /// How long one look for signals takes while the command runs on.
 const SIGNAL_INTERVAL: Duration = Duration::from_secs(10);
 impl Session<'_> {
@@ -40,6 +48,7 @@ impl Session<'_> {
         };
         let drained = self.drain();
         failed = failed.or(drained.err());
+        let ending = Ending { stopped, used_ns: self.part.bill.used().total_ns() };
         let drainers = std::mem::take(&mut self.drainers);
         let mut expand = ExpandCounts::default();
         drainers.iter().for_each(|drainer| expand += drainer.reader.expand_counts());
@@ -57,7 +66,7 @@ impl Session<'_> {
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
         let stacks = self.engine.take().map(|mut engine| engine.summary(expand));
-        let mut ledger = self.ledger(&self.part, &portions, stopped, enabled, &residue);
+        let mut ledger = self.ledger(&self.part, &portions, ending, enabled, &residue);
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }
@@ -79,13 +88,16 @@ impl Session<'_> {
         drop((shared, metering));
         let closing =
             Closing { options, roots, files: &known_files, part, portions, ledger, failed };
-        let (summary, failed) = closing.close(listener, &mut complete);
+        let (mut summary, failed) = closing.close(listener, &mut complete);
         if let Some(error) = failed {
             end = Some(End::WriteFailed(error));
         }
         let end = end.unwrap_or(End::ReaderEnded);
         waiter.close_control()?;
         let command = wait_for_command(workload, &mut waiter, &end)?;
+        if matches!(end, End::WriteFailed(_) | End::ReaderEnded) {
+            summary.unrecorded = Some(stopped.elapsed());
+        }
         Ok(Outcome { summary, end, command, stacks })
     }
 
@@ -135,17 +147,18 @@ impl Session<'_> {
         settle(&mut self.part, portions, &prologue, self.listener)
     }
 
-    /// What an output cost that was `enabled` for so long and ended when it was `stopped`.
+    /// What an output cost that was `enabled` for so long and ended so.
     pub(super) fn ledger(
         &self,
         part: &Part,
         portions: &[Portion],
-        stopped: Instant,
+        ending: Ending,
         enabled: Duration,
         residue: &[Residue],
     ) -> Ledger {
         let now = Instant::now();
-        let used = CpuUsage::of_process().map(|u| u.since(&part.bill.usage)).unwrap_or_default();
+        let used = part.bill.used();
+        let Ending { stopped, used_ns } = ending;
         let sum = |field: fn(&RingCounts) -> u64| rings(portions).map(field).sum::<u64>();
         let writes = || {
             let main = part.main.as_ref().map(StreamSink::counts);
@@ -183,6 +196,9 @@ impl Session<'_> {
             stall_ns: written(|w| w.stall_ns),
             unwritten_records,
             cut_processes: part.cut_processes,
+            reserved: [0; 2],
+            setup_cpu_ns: part.set_up_cpu_ns,
+            teardown_cpu_ns: used.total_ns().saturating_sub(used_ns),
             pmi,
             bpf,
             // What the engine did, it enters itself once it has ended.
@@ -308,7 +324,7 @@ impl Closing<'_> {
                 .notice(Notice::NotRenamed { output: output.to_string(), why: error.to_string() });
         }
         let size_bytes = size_bytes.unwrap_or(ledger.written_bytes).max(main_bytes);
-        let summary = Summary { output: output.to_string(), size_bytes, ledger };
+        let summary = Summary { output: output.to_string(), size_bytes, ledger, unrecorded: None };
         complete.push_back(output);
         remove_oldest(complete, files.max_files, listener);
         (summary, failed)

@@ -24,6 +24,8 @@ pub(super) struct Part {
     /// When it began.
     pub(super) bill: Bill,
     pub(super) set_up_ns: u64,
+    /// The recorder's CPU time until then.
+    pub(super) set_up_cpu_ns: u64,
     /// Processes whose mappings were not read to the end.
     pub(super) cut_processes: u64,
     /// What was metered before it began.
@@ -68,6 +70,7 @@ impl Part {
             features,
             bill,
             set_up_ns: 0,
+            set_up_cpu_ns: 0,
             cut_processes: 0,
             mark: Mark::default(),
         })
@@ -78,6 +81,12 @@ impl Part {
         if let Some(spans) = spans {
             self.features.set_recorded_spans(&spans);
         }
+    }
+
+    /// Notes that from here on it is recorded into.
+    pub(super) fn is_set_up(&mut self) {
+        self.set_up_ns = self.age_ns(Instant::now());
+        self.set_up_cpu_ns = self.bill.used().total_ns();
     }
 
     /// Time since it began.

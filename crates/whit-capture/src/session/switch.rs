@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::{Instant, SystemTime};
 
 use super::drainer::{Order, Portion};
-use super::finish::{Closing, reason, settle};
+use super::finish::{Closing, Ending, reason, settle};
 use super::part::Part;
 use super::{Bill, End, Session, readers};
 use crate::error::CaptureError;
@@ -65,7 +65,7 @@ impl Session<'_> {
         let result = self.fill(&mut part);
         match result {
             Ok(sinks) => {
-                part.set_up_ns = part.age_ns(Instant::now());
+                part.is_set_up();
                 self.metering.settle(self.listener);
                 part.mark = self.metering.mark();
                 Ok((part, sinks))
@@ -146,7 +146,7 @@ impl Session<'_> {
         mut portions: Vec<Portion>,
         failed: Option<io::Error>,
     ) -> Result<Option<End>, CaptureError> {
-        let now = Instant::now();
+        let (now, used_ns) = (Instant::now(), part.bill.used().total_ns());
         let prologue = super::Prologue {
             options: self.options,
             roots: self.roots,
@@ -160,7 +160,8 @@ impl Session<'_> {
         let failed = failed.or(settled.err());
         let enabled = self.enabled.lap(now);
         part.state_spans(self.recorded.lap());
-        let ledger = self.ledger(&part, &portions, now, enabled, &[]);
+        let ending = Ending { stopped: now, used_ns };
+        let ledger = self.ledger(&part, &portions, ending, enabled, &[]);
         let (options, roots, files) = (self.options, self.roots, &self.known_files);
         let closing = Closing { options, roots, files, part, portions, ledger, failed };
         let (summary, failed) = closing.close(self.listener, &mut self.complete);

@@ -50,7 +50,7 @@ proptest! {
     /// Any number of fields in front of any number of readers: what older and newer versions write.
     #[test]
     fn other_versions_are_read_as_far_as_they_are_known(
-        words in vec(word(), 0..70),
+        words in vec(word(), 0..80),
         readers in vec(vec(any::<u64>(), 13), 0..3),
         width in 0..13usize,
     ) {
@@ -101,6 +101,28 @@ fn a_recording_of_before_says_that_it_does_not_tell() {
 }
 
 #[test]
+fn the_cost_of_recording_is_told_apart_from_that_of_setting_up() {
+    let ledger = Ledger {
+        wall_ns: 3_410,
+        setup_ns: 2_400,
+        teardown_ns: 10,
+        user_cpu_ns: 600,
+        system_cpu_ns: 290,
+        setup_cpu_ns: 870,
+        teardown_cpu_ns: 5,
+        ..Ledger::default()
+    };
+    assert_eq!((ledger.recorded_ns(), ledger.cpu_ns()), (1_000, 890));
+    assert_eq!(ledger.recording_cpu_ns(), Some(15));
+    let untold = Ledger { setup_cpu_ns: 0, teardown_cpu_ns: 0, ..ledger };
+    assert_eq!(untold.recording_cpu_ns(), None);
+    // Whoever wrote it.
+    let odd =
+        Ledger { setup_ns: u64::MAX, setup_cpu_ns: u64::MAX, user_cpu_ns: u64::MAX, ..untold };
+    assert_eq!((odd.recorded_ns(), odd.recording_cpu_ns()), (0, Some(0)));
+}
+
+#[test]
 fn kernel_side_fields_stand_where_the_format_says() {
     let ledger = Ledger {
         pmi: PmiLedger {
@@ -135,6 +157,9 @@ fn kernel_side_fields_stand_where_the_format_says() {
             unopened: std::array::from_fn(|number| 30 + number as u64),
         },
         cut_processes: 37,
+        reserved: [39, 40],
+        setup_cpu_ns: 41,
+        teardown_cpu_ns: 42,
         ..Ledger::default()
     };
     let bytes = ledger.to_bytes();
@@ -143,8 +168,8 @@ fn kernel_side_fields_stand_where_the_format_says() {
     assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
     let stacks: Vec<u8> = (30..57).map(word).collect();
     assert_eq!(stacks, (1..=27).collect::<Vec<u8>>());
-    let later: Vec<u8> = (57..68).map(word).collect();
-    assert_eq!(later, (28..=38).collect::<Vec<u8>>());
-    assert_eq!(bytes.len(), 8 + 68 * 8 + 8);
+    let later: Vec<u8> = (57..72).map(word).collect();
+    assert_eq!(later, (28..=42).collect::<Vec<u8>>());
+    assert_eq!(bytes.len(), 8 + 72 * 8 + 8);
     assert_eq!(ledger.pmi.average_ns(), 1);
 }

@@ -288,6 +288,8 @@ fn describe(mut profile: Profile) -> Profile {
         wall_ns: 30_412_000_000,
         setup_ns: 21_400_000,
         teardown_ns: 96_000_000,
+        setup_cpu_ns: 14_200_000,
+        teardown_cpu_ns: 41_000_000,
         user_cpu_ns: 212_000_000,
         system_cpu_ns: 388_000_000,
         ring_bytes: 51_204_096,

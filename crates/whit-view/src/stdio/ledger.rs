@@ -32,20 +32,27 @@ pub fn write_ledger(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
 }
 
 fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
-    let cpu = ledger.user_cpu_ns.saturating_add(ledger.system_cpu_ns);
+    let cpu = ledger.cpu_ns();
+    let lasting = ledger.recording_cpu_ns();
+    let (before, after) = match lasting {
+        Some(_) => (of_cpu(ledger.setup_cpu_ns), of_cpu(ledger.teardown_cpu_ns)),
+        None => (String::new(), String::new()),
+    };
     let of_wall = |ns| format!("{:.2}% of wall time", percent(ns, ledger.wall_ns));
     let per_sample = |total: u64, text: fn(u64) -> String| match ledger.samples {
         0 => "no samples".to_owned(),
         samples => format!("{} per sample", text(total / samples)),
     };
+    let each = lasting.unwrap_or(cpu);
     let lines = [
         ("wall time", duration(ledger.wall_ns), String::new()),
-        ("  setting up", duration(ledger.setup_ns), of_wall(ledger.setup_ns)),
-        ("  tearing down", duration(ledger.teardown_ns), of_wall(ledger.teardown_ns)),
+        ("  setting up", duration(ledger.setup_ns), before),
+        ("  recording", duration(ledger.recorded_ns()), recording(ledger, lasting)),
+        ("  tearing down", duration(ledger.teardown_ns), after),
         ("recorder CPU", duration(cpu), of_wall(cpu)),
         ("  user", duration(ledger.user_cpu_ns), of_wall(ledger.user_cpu_ns)),
         ("  system", duration(ledger.system_cpu_ns), of_wall(ledger.system_cpu_ns)),
-        ("samples", ledger.samples.to_string(), per_sample(cpu, duration)),
+        ("samples", ledger.samples.to_string(), per_sample(each, duration)),
         ("rings", ledger.rings.to_string(), format!("{} each", bytes(ledger.ring_size_bytes))),
         ("taken from rings", bytes(ledger.ring_bytes), per_sample(ledger.ring_bytes, bytes)),
         ("wake-ups", ledger.wakeups.to_string(), String::new()),
@@ -87,6 +94,17 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     }
     write_stacks(out, &ledger.stacks)?;
     write_readers(out, ledger)
+}
+
+fn of_cpu(ns: u64) -> String {
+    format!("recorder CPU {}", duration(ns))
+}
+
+/// What the recorder took while it recorded; nothing where the recording does not tell.
+fn recording(ledger: &Ledger, cpu_ns: Option<u64>) -> String {
+    cpu_ns.map_or_else(String::new, |ns| {
+        format!("{}: {:.2}% of one CPU", of_cpu(ns), percent(ns, ledger.recorded_ns()))
+    })
 }
 
 fn write_line(out: &mut impl Write, (name, value, note): (&str, String, String)) -> io::Result<()> {

@@ -33,13 +33,26 @@ pub fn loss_line(losses: &LossReport) -> Option<String> {
 
 /// What the recording cost, in one line without end.
 pub fn ledger_line(ledger: &Ledger) -> String {
-    let cpu = ledger.user_cpu_ns.saturating_add(ledger.system_cpu_ns);
-    let share = crate::hists::percent(cpu, ledger.wall_ns);
+    let cpu = match ledger.recording_cpu_ns() {
+        Some(cpu) => format!(
+            "{} CPU ({:.2}% of one CPU) meanwhile, and {} in {} of setting up",
+            duration(cpu),
+            crate::hists::percent(cpu, ledger.recorded_ns()),
+            duration(ledger.setup_cpu_ns),
+            duration(ledger.setup_ns),
+        ),
+        // Of versions that did not tell the CPU time of setting up apart.
+        None => {
+            format!(
+                "{} CPU, setting up for {} included",
+                duration(ledger.cpu_ns()),
+                duration(ledger.setup_ns)
+            )
+        }
+    };
     format!(
-        "Ledger: recorded for {}; the recorder took {} CPU ({share:.2}% of one CPU), wrote {} in {}, \
-         lost {}",
-        duration(ledger.wall_ns),
-        duration(cpu),
+        "Ledger: recorded for {}; the recorder took {cpu}; wrote {} in {}, lost {}",
+        duration(ledger.recorded_ns()),
         bytes(ledger.written_bytes),
         counted(ledger.writes, "write"),
         counted(ledger.lost_records, "record"),
@@ -49,6 +62,30 @@ pub fn ledger_line(ledger: &Ledger) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn setting_up_is_no_part_of_the_cost_of_recording() {
+        let ledger = Ledger {
+            wall_ns: 3_410_000_000,
+            setup_ns: 2_400_000_000,
+            teardown_ns: 10_000_000,
+            user_cpu_ns: 890_000_000,
+            setup_cpu_ns: 870_000_000,
+            teardown_cpu_ns: 5_000_000,
+            ..Ledger::default()
+        };
+        assert_eq!(
+            ledger_line(&ledger),
+            "Ledger: recorded for 1.00 s; the recorder took 15.0 ms CPU (1.50% of one CPU) meanwhile, and \
+             870.0 ms in 2.40 s of setting up; wrote 0 B in 0 writes, lost 0 records"
+        );
+        let untold = Ledger { setup_cpu_ns: 0, ..ledger };
+        assert_eq!(
+            ledger_line(&untold),
+            "Ledger: recorded for 1.00 s; the recorder took 890.0 ms CPU, setting up for 2.40 s included; \
+             wrote 0 B in 0 writes, lost 0 records"
+        );
+    }
 
     #[test]
     fn no_loss_no_line() {

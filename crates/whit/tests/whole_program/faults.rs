@@ -174,6 +174,7 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
             assert_eq!(String::from_utf8_lossy(&output.stdout), "finished\n", "{mode}: {said}");
             assert_eq!(output.status.code(), Some(3), "{mode}: {said}");
             let line = said.lines().last().unwrap_or_default();
+            assert!(line.contains(" and everything since recording stopped, "), "{mode}: {said}");
             let samples: u64 = line
                 .split_once("record: ")
                 .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
