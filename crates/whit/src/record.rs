@@ -334,6 +334,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     if !args.quiet {
         message::answer(&outcome.summary);
         outcome.stacks.iter().for_each(message::answer);
+        if args.verbose > 0 {
+            outcome.stacks.iter().for_each(|stacks| message::answer(stacks.details()));
+        }
     }
     Ok(exit_code(&outcome))
 }

@@ -12,6 +12,9 @@ use super::{ExpandCounts, FollowCounts, UnopenedBinary};
 /// Programs that are called while a recording runs: samples, switches, forks, execs.
 const PROGRAMS: u64 = 4;
 
+/// Reasons for which stacks were cut that are named; the others are counted.
+const CUTS_NAMED_MAX: usize = 3;
+
 /// Binaries that could not be opened and are named; the others are counted.
 const UNOPENED_NAMED_MAX: usize = 3;
 
@@ -117,62 +120,123 @@ impl StackSummary {
     }
 }
 
+impl StackSummary {
+    /// Everything that was counted, in one line.
+    pub fn details(&self) -> impl fmt::Display + '_ {
+        Details(self)
+    }
+
+    /// Why walks ended early, the most frequent reason first.
+    fn cuts(&self) -> Vec<(u64, &'static str)> {
+        let cut = StopReason::ALL.into_iter().filter(|reason| *reason != StopReason::EndOfStack);
+        let mut cuts: Vec<_> = cut.map(|reason| (self.ended(reason), reason.text())).collect();
+        cuts.retain(|(count, _)| *count > 0);
+        cuts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        cuts
+    }
+
+    /// What is missing from the recording beside cut stacks.
+    fn missing(&self) -> [(u64, &'static str); 10] {
+        [
+            (self.sum(|of| of.lost + of.lost_stacks), "records or stacks lost"),
+            (
+                self.parts().map(|part| part.runs.missed).iter().sum(),
+                "hits missed while a program ran",
+            ),
+            (self.expand.unknown_stacks, "records name a stack that is not known"),
+            (self.expand.unreadable, "records cannot be read"),
+            (self.expand.without_stacks, "samples of tracepoints without their stacks"),
+            (self.sum(|of| of.kernel_failures), "stacks the kernel would not give"),
+            (self.follow.lost_records, "records of mappings lost"),
+            (self.follow.refused, "descriptions of processes refused"),
+            (self.follow.unknown_mappings, "mappings beyond the bound of a process"),
+            (self.follow.unknown_processes, "records of processes beyond their bound"),
+        ]
+    }
+}
+
+/// How complete the stacks are, and what is missing.
 impl fmt::Display for StackSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (walks, whole) = (self.sum(|of| of.walks), self.ended(StopReason::EndOfStack));
         write!(f, "[ whit bpf: ")?;
-        self.samples.write(f, "samples")?;
+        match walks {
+            0 => write!(f, "no stacks in user mode")?,
+            walks => write!(f, "{} of {walks} stacks complete", share(whole, walks))?,
+        }
+        let cuts = self.cuts();
+        for (count, why) in cuts.iter().take(CUTS_NAMED_MAX) {
+            write!(f, "; {count} cut: {why}")?;
+        }
+        let others: u64 = cuts.iter().skip(CUTS_NAMED_MAX).map(|(count, _)| count).sum();
+        if others > 0 {
+            write!(f, "; {others} cut for other reasons (-v)")?;
+        }
+        for (count, what) in self.missing().iter().filter(|(count, _)| *count > 0) {
+            write!(f, "; {count} {what}")?;
+        }
+        write_unopened(f, &self.follow.unopened)?;
+        if self.switches.counts.runs > 0 && self.is_packed {
+            write!(f, "; for stock perf: whit export --perf")?;
+        }
+        write!(f, " ]")
+    }
+}
+
+/// In percent. Less than all is never "100%".
+fn share(part: u64, whole: u64) -> String {
+    match part as f64 * 100.0 / whole as f64 {
+        _ if part >= whole => "100%".to_owned(),
+        percent if percent >= 99.995 => ">99.99%".to_owned(),
+        percent => format!("{percent:.2}%"),
+    }
+}
+
+struct Details<'a>(&'a StackSummary);
+
+impl fmt::Display for Details<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Details(all) = self;
+        write!(f, "[ whit bpf: programs ran for ")?;
+        all.samples.write(f, "samples")?;
         write!(f, ", ")?;
-        self.switches.write(f, "switches")?;
-        for (part, what) in [(&self.wakes, "wake-ups"), (&self.traces, "hits of tracepoints")] {
+        all.switches.write(f, "switches")?;
+        for (part, what) in [(&all.wakes, "wake-ups"), (&all.traces, "hits of tracepoints")] {
             if part.is_called() {
                 write!(f, ", ")?;
                 part.write(f, what)?;
             }
         }
-        let (walks, frames) = (self.sum(|of| of.walks), self.sum(|of| of.frames));
+        let tables = &all.follow.tables;
         write!(
             f,
-            "; {} lost; {walks} stacks walked ({:.1} frames), {} known again, {} of the kernel; {} \
-             told; {} tables ({} KiB)",
-            self.sum(|of| of.lost + of.lost_stacks),
-            frames as f64 / walks.max(1) as f64,
-            self.sum(|of| of.memo_hits),
-            self.sum(|of| of.kernel_memo_hits),
-            self.sum(|of| of.told),
-            self.follow.tables.loaded,
-            self.follow.table_bytes / 1024,
+            "; {} lost; {} stacks walked ({:.1} frames), {} known again, {} of the kernel; {} told; {} tables ({} \
+             KiB), {} of them from the cache, made or read in {:.1} ms",
+            all.sum(|of| of.lost + of.lost_stacks),
+            all.sum(|of| of.walks),
+            all.sum(|of| of.frames) as f64 / all.sum(|of| of.walks).max(1) as f64,
+            all.sum(|of| of.memo_hits),
+            all.sum(|of| of.kernel_memo_hits),
+            all.sum(|of| of.told),
+            tables.loaded,
+            all.follow.table_bytes / 1024,
+            tables.cached,
+            tables.build_ns as f64 / 1e6,
         )?;
-        let preempted = self.expand.preemptions;
-        if self.switches.counts.runs > 0 {
-            write!(f, "; {preempted} preemptions")?;
-        }
-        if self.switches.counts.runs > 0 && self.is_packed {
-            write!(f, "; packed (for stock perf: whit export --perf)")?;
+        if all.switches.counts.runs > 0 {
+            write!(f, "; {} preemptions", all.expand.preemptions)?;
+            write!(f, "; switches {}packed", if all.is_packed { "" } else { "not " })?;
         }
         for (count, what) in [
-            (self.expand.unknown_stacks, "records name a stack that is not known"),
-            (self.expand.unreadable, "records cannot be read"),
-            (self.expand.without_stacks, "samples of tracepoints without their stacks"),
-            (self.sum(|of| of.kernel_failures), "stacks the kernel would not give"),
-            (self.sum(|of| of.late), "threads whose coming the kernel hid"),
-            (self.sum(|of| of.learned), "mappings found before they were told of"),
-            (self.follow.lost_records, "records of mappings lost"),
-            (self.follow.refused, "descriptions of processes refused"),
-            (self.follow.unknown_mappings, "mappings beyond the bound of a process"),
-            (self.follow.unknown_processes, "records of processes beyond their bound"),
-            (self.follow.tables.refused, "tables refused"),
+            (all.sum(|of| of.late), "threads whose coming the kernel hid"),
+            (all.sum(|of| of.learned), "mappings found before they were told of"),
+            (tables.refused, "tables refused"),
         ] {
             if count > 0 {
                 write!(f, "; {count} {what}")?;
             }
         }
-        for reason in StopReason::ALL {
-            let count = self.ended(reason);
-            if count > 0 && reason != StopReason::EndOfStack {
-                write!(f, "; {count} stacks cut: {}", reason.text())?;
-            }
-        }
-        write_unopened(f, &self.follow.unopened)?;
+        all.cuts().iter().try_for_each(|(count, why)| write!(f, "; {count} cut: {why}"))?;
         write!(f, " ]")
     }
 }
@@ -187,5 +251,63 @@ fn write_unopened(f: &mut fmt::Formatter<'_>, unopened: &[UnopenedBinary]) -> fm
     match unopened.len().saturating_sub(UNOPENED_NAMED_MAX) {
         0 => Ok(()),
         more => write!(f, ", and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(walks: u64, ended: &[(StopReason, u64)]) -> StackSummary {
+        let mut summary = StackSummary::default();
+        summary.samples.counts.walks = walks;
+        for (reason, count) in ended {
+            summary.samples.counts.reasons[*reason as usize] = *count;
+        }
+        summary
+    }
+
+    #[test]
+    fn one_sentence_says_how_complete_stacks_are() {
+        let whole = summary(12, &[(StopReason::EndOfStack, 12)]);
+        assert_eq!(whole.to_string(), "[ whit bpf: 100% of 12 stacks complete ]");
+        let one = [(StopReason::EndOfStack, 2362), (StopReason::NoTableYet, 1)];
+        assert_eq!(
+            summary(2363, &one).to_string(),
+            "[ whit bpf: 99.96% of 2363 stacks complete; 1 cut: the unwind table was not loaded yet ]"
+        );
+        assert_eq!(share(999_999, 1_000_000), ">99.99%");
+        assert_eq!(StackSummary::default().to_string(), "[ whit bpf: no stacks in user mode ]");
+    }
+
+    #[test]
+    fn the_most_frequent_reasons_are_named_and_the_others_counted() {
+        let ended = [
+            (StopReason::EndOfStack, 60),
+            (StopReason::Unreadable, 1),
+            (StopReason::NoMapping, 3),
+            (StopReason::NoTableYet, 30),
+            (StopReason::NoProcess, 2),
+            (StopReason::Not64Bit, 4),
+        ];
+        let summary = summary(100, &ended);
+        assert_eq!(
+            summary.to_string(),
+            "[ whit bpf: 60.00% of 100 stacks complete; 30 cut: the unwind table was not loaded yet; 4 \
+             cut: 32-bit code; 3 cut: the address lies in no known mapping; 3 cut for other reasons (-v) ]"
+        );
+        let details = summary.details().to_string();
+        assert!(details.contains("; 1 cut: the stack could not be read"), "{details}");
+    }
+
+    #[test]
+    fn what_is_missing_is_said_without_being_asked_for() {
+        let mut summary = summary(1, &[(StopReason::EndOfStack, 1)]);
+        summary.switches.counts.lost = 7;
+        summary.follow.lost_records = 8;
+        assert_eq!(
+            summary.to_string(),
+            "[ whit bpf: 100% of 1 stacks complete; 7 records or stacks lost; 8 records of mappings lost ]"
+        );
     }
 }

@@ -152,7 +152,7 @@ fn whit_record(way: &Way, directory: &Path) -> Command {
         whit.args(["-e", "cpu-clock", "--switch-events"]);
     }
     match way.trouble {
-        Trouble::None => whit.args(["-m", "16M"]),
+        Trouble::None => whit.args(["-v", "-m", "16M"]),
         _ => whit.args(RING),
     };
     whit

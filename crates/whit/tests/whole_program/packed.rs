@@ -38,7 +38,7 @@ impl Place {
         probe::bpf_stacks()?;
         let mut recorder = whit();
         recorder.env("XDG_CACHE_HOME", self.path("cache"));
-        recorder.args("record --engine=bpf --switch-events -e cpu-clock -F 999".split(' '));
+        recorder.args("record -v --engine=bpf --switch-events -e cpu-clock -F 999".split(' '));
         let ring = if options.contains("-m ") { "" } else { "-m 8M" };
         recorder.args(ring.split_whitespace());
         recorder.args(options.split_whitespace()).arg("--").arg(workload("pingpong")?);

@@ -51,7 +51,7 @@ impl Place {
     ) -> Result<(String, String), Skip> {
         let mut recorder: Command = whit();
         recorder.env("XDG_CACHE_HOME", self.0.path().join("cache"));
-        recorder.args(["record", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
+        recorder.args(["record", "-v", "--engine=bpf", "-e", "cpu-clock", "-o"]).arg(self.data());
         recorder.args(options).arg("--").arg(program).args(arguments);
         let output = whit_testing::run::record(&mut recorder)?;
         let [said, printed] = [output.stderr, output.stdout];
