@@ -46,6 +46,8 @@ pub enum Notice {
     PerThreadRings { needed: usize, limit: u64 },
     /// The ring size is no power of two pages.
     RingRounded { pages: usize, size_bytes: usize },
+    /// More was asked for than a ring may have.
+    RingLimited { pages: usize, size_bytes: usize },
     /// So many rings of the usual size would take too much memory.
     RingsShared { rings: usize, size_bytes: usize },
     /// Locked memory did not suffice.
@@ -180,6 +182,13 @@ impl fmt::Display for Notice {
             ),
             Notice::RingRounded { pages, size_bytes } => {
                 write!(f, "ring size rounded up to {} KiB ({pages} pages)", size_bytes / 1024)
+            }
+            Notice::RingLimited { pages, size_bytes } => {
+                write!(
+                    f,
+                    "ring size lowered to {} KiB ({pages} pages), the largest",
+                    size_bytes / 1024
+                )
             }
             Notice::RingsShared { rings, size_bytes } => write!(
                 f,

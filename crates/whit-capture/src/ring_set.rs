@@ -105,8 +105,11 @@ pub fn data_pages(
         RingSize::Bytes(bytes) => bytes.div_ceil(page),
     };
     let pages = wanted.clamp(1, largest).next_power_of_two();
-    if pages != wanted {
-        listener.notice(Notice::RingRounded { pages, size_bytes: pages * page });
+    let size_bytes = pages * page;
+    if pages < wanted {
+        listener.notice(Notice::RingLimited { pages, size_bytes });
+    } else if pages > wanted {
+        listener.notice(Notice::RingRounded { pages, size_bytes });
     }
     pages
 }
@@ -241,7 +244,11 @@ mod tests {
         assert_eq!(pages(RingSize::Pages(0)), 1);
         assert_eq!(pages(RingSize::Bytes(page + 1)), 2);
         assert_eq!(pages(RingSize::Bytes(usize::MAX)) * page, MAX_RING_BYTES);
-        assert_eq!(notices.len(), 3);
+        let said: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        let [hundred, none, most] = &said[..] else { panic!("{said:?}") };
+        assert!(hundred.contains("rounded up to 512 KiB (128 pages)"), "{hundred}");
+        assert!(none.contains("rounded up to 4 KiB (1 pages)"), "{none}");
+        assert!(most.contains("lowered to 1048576 KiB (262144 pages), the largest"), "{most}");
     }
 
     #[test]

@@ -292,6 +292,9 @@ fn a_member_of_the_group_has_what_the_file_lends() {
         assert!(find(&report, name).detail.starts_with("lent by the program's file"), "{name}");
     }
     assert!(find(&report, "perf_event_paranoid").detail.contains("lifted"));
+    let unneeded = find(&report, "cap_sys_resource");
+    assert_eq!(unneeded.status, Status::Ok);
+    assert!(unneeded.detail.starts_with("not held, nor needed: "), "{unneeded:?}");
     let lock = remedy(&report, "cap_ipc_lock");
     assert_eq!(lock, "sudo sysctl kernel.perf_event_mlock_kb=4100");
 }

@@ -47,7 +47,9 @@ fn one(capability: Capability, privileges: &Privileges) -> Finding {
         Capability::SysAdmin if privileges.knows_perfmon => {
             finding(Status::Ok, "not held, nor needed: cap_perfmon and cap_bpf do".to_owned())
         }
-        Capability::SysResource => finding(Status::Ok, format!("not held: {purpose}")),
+        Capability::SysResource => {
+            finding(Status::Ok, format!("not held, nor needed: it is for {purpose}"))
+        }
         Capability::PerfMon | Capability::Bpf if !privileges.knows_perfmon => {
             finding(Status::Absent, "this kernel has cap_sys_admin for it".to_owned())
         }
@@ -79,7 +81,10 @@ fn lock_memory(machine: &Machine, privileges: &Privileges) -> Finding {
         let detail = format!("not held: {}", purpose(capability));
         let finding = |status| Finding::new(Area::Privileges, capability.name(), status, &*detail);
         match machine.setting("perf_event_mlock_kb") {
-            Some(kb) if kb >= LARGE_MLOCK_KB => finding(Status::Ok),
+            Some(kb) if kb >= LARGE_MLOCK_KB => {
+                let detail = format!("not held, nor needed: perf_event_mlock_kb is {kb}");
+                Finding::new(Area::Privileges, capability.name(), Status::Ok, detail)
+            }
             _ => finding(Status::Degraded)
                 .with_remedy(format!("sudo sysctl kernel.perf_event_mlock_kb={LARGE_MLOCK_KB}")),
         }
