@@ -23,7 +23,7 @@ fn main() {
             }
         };
         let start = Instant::now();
-        let (table, _) = match TableStore::default().table(&image) {
+        let (table, _) = match TableStore::default().table(&image, None) {
             Ok(found) => found,
             Err(why) => {
                 println!("{}: {why}", path.display());

@@ -1,4 +1,4 @@
-//! Tables on disk, one file each, named by build id.
+//! Tables on disk, one file each, named by build id or by the version of a file that has none.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use rustix::fs::OFlags;
-use whit_types::BuildId;
+use whit_types::{BuildId, FileId, FileStamp};
 use whit_unwind::table::{UnwindTable, wire};
+
+use crate::FileVersion;
 
 /// Most that the cache takes. What was not written for longest goes first.
 pub const CACHE_MAX_BYTES: u64 = 1 << 30;
@@ -35,6 +37,16 @@ static WRITING: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn key(id: &BuildId, section_bytes: [usize; 2]) -> String {
     let id: String = id.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{id}-{:x}-{:x}{SUFFIX}", section_bytes[0], section_bytes[1])
+}
+
+/// The name of the table of a file without a build id; none of a build id is like it.
+pub(crate) fn key_of_version(version: &FileVersion, section_bytes: [usize; 2]) -> String {
+    let FileVersion { stamp, changed_ns } = version;
+    let FileStamp { id: FileId { device: (major, minor), inode }, size_bytes, modified_ns } = stamp;
+    format!(
+        "file-{major:x}-{minor:x}-{inode:x}-{size_bytes:x}-{modified_ns:x}-{changed_ns:x}-{:x}-{:x}{SUFFIX}",
+        section_bytes[0], section_bytes[1]
+    )
 }
 
 impl Cache {
@@ -118,7 +130,7 @@ mod tests {
     use whit_elf::ElfImage;
     use whit_unwind::table::NoTable;
 
-    use crate::{Origin, TableStore};
+    use crate::{FileVersion, Origin, TableStore};
 
     fn own_image() -> ElfImage {
         ElfImage::open(&std::env::current_exe().unwrap()).unwrap()
@@ -130,32 +142,78 @@ mod tests {
         let cache = dir.path().join("whit/unwind");
         let store = TableStore::new(Some(cache.clone()));
         let image = own_image();
-        let (built, origin) = store.table(&image).unwrap();
+        let (built, origin) = store.table(&image, None).unwrap();
         assert_eq!(origin, Origin::Built);
         let files = tables_in(&cache).unwrap();
         let [(_, size, path)] = &files[..] else { panic!("{files:?}") };
         assert_eq!(*size as usize, wire::HEADER_BYTES + built.size_bytes());
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(&cache).unwrap().permissions().mode() & 0o777, 0o700);
-        assert_eq!(store.table(&image).unwrap(), (built.clone(), Origin::Cached));
+        assert_eq!(store.table(&image, None).unwrap(), (built.clone(), Origin::Cached));
 
         // Damaged, and not a file at all: made again.
         let mut bytes = fs::read(path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         fs::write(path, &bytes).unwrap();
-        assert_eq!(store.table(&image).unwrap(), (built.clone(), Origin::Built));
-        assert_eq!(store.table(&image).unwrap().1, Origin::Cached);
+        assert_eq!(store.table(&image, None).unwrap(), (built.clone(), Origin::Built));
+        assert_eq!(store.table(&image, None).unwrap().1, Origin::Cached);
         fs::remove_file(path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", path).unwrap();
-        assert_eq!(store.table(&image).unwrap(), (built, Origin::Built));
+        assert_eq!(store.table(&image, None).unwrap(), (built, Origin::Built));
         assert!(!fs::symlink_metadata(path).unwrap().is_symlink());
+    }
+
+    /// An image like our own, without a build id.
+    fn anonymous_image() -> ElfImage {
+        let mut bytes = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let id = own_image().build_id().unwrap();
+        let note =
+            bytes.windows(id.as_bytes().len()).position(|part| part == id.as_bytes()).unwrap();
+        // The name `GNU` of the note stands in front.
+        bytes[note - 4..note].copy_from_slice(b"XYZ\0");
+        let image = ElfImage::from_bytes(Path::new("x"), bytes.into()).unwrap();
+        assert_eq!(image.build_id(), None);
+        image
+    }
+
+    #[test]
+    fn a_file_without_a_build_id_is_known_by_its_version() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TableStore::new(Some(dir.path().to_owned()));
+        let image = anonymous_image();
+        let old = FileVersion {
+            stamp: FileStamp {
+                id: FileId { device: (8, 1), inode: 3 },
+                size_bytes: 4,
+                modified_ns: 5,
+            },
+            changed_ns: 6,
+        };
+        let origin = |version| store.table(&image, version).unwrap().1;
+        assert_eq!((origin(None), origin(None)), (Origin::Built, Origin::Built));
+        assert_eq!((origin(Some(old)), origin(Some(old))), (Origin::Built, Origin::Cached));
+        // Whatever of it is another, it is another file.
+        let FileStamp { id, size_bytes, modified_ns } = old.stamp;
+        for stamp in [
+            FileStamp { id: FileId { device: (8, 2), ..id }, ..old.stamp },
+            FileStamp { id: FileId { inode: 4, ..id }, ..old.stamp },
+            FileStamp { size_bytes: size_bytes + 1, ..old.stamp },
+            FileStamp { modified_ns: modified_ns + 1, ..old.stamp },
+        ] {
+            assert_eq!(origin(Some(FileVersion { stamp, ..old })), Origin::Built, "{stamp:?}");
+        }
+        assert_eq!(origin(Some(FileVersion { changed_ns: 7, ..old })), Origin::Built);
+        // It may be written again within the same tick of the clock.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let fresh = Some(FileVersion { changed_ns: now.as_nanos() as u64, ..old });
+        assert_eq!((origin(fresh), origin(fresh)), (Origin::Built, Origin::Built));
     }
 
     #[test]
     fn without_a_place_to_write_there_are_tables_all_the_same() {
         for store in [TableStore::default(), TableStore::new(Some("/proc/none".into()))] {
-            assert_eq!(store.table(&own_image()).unwrap().1, Origin::Built);
+            assert_eq!(store.table(&own_image(), None).unwrap().1, Origin::Built);
         }
         let none = ElfImage::from_bytes(Path::new("x"), Vec::new().into());
         assert!(none.is_err());

@@ -1,10 +1,12 @@
 //! Unwind tables of binaries, made once: from the file, or from the cache on disk.
 //!
 //! A [`TableStore`] answers with the [`UnwindTable`] of an ELF file. What took work is kept below the
-//! cache directory by build id, so that the next recording reads it back. The store is shared by
-//! threads; each file is worked on by the one that asks, without a lock.
+//! cache directory by build id, or where a file has none by where it lies and when it was written, so
+//! that the next recording reads it back. The store is shared by threads; each file is worked on by the one that asks, without a lock.
 //!
 //! Invariants:
+//! - A file without a build id that was changed is another one, even if its size and its time of
+//!   modification were restored; what may still be written has no place in the cache.
 //! - A cached file that is damaged, foreign or of another version is as good as none: it is replaced.
 //! - The cache is private to the user, never followed through a link, and bounded
 //!   ([`CACHE_MAX_BYTES`]); failing to write it fails nothing else.
@@ -14,11 +16,12 @@
 mod cache;
 
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 pub use cache::CACHE_MAX_BYTES;
 use cache::Cache;
 use whit_elf::ElfImage;
-use whit_types::Svma;
+use whit_types::{FileStamp, Svma};
 use whit_unwind::ModuleUnwindInfo;
 use whit_unwind::table::{NoTable, UnwindTable};
 
@@ -29,6 +32,26 @@ pub enum Origin {
     Cached,
     /// It was made from the file.
     Built,
+}
+
+/// A file may be written again without a new time of change for so long: file systems have coarse clocks.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// What a file without a build id is known by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileVersion {
+    /// Device, inode, size and time of modification.
+    pub stamp: FileStamp,
+    /// Time of the last change of whatever kind, which no program can set.
+    pub changed_ns: u64,
+}
+
+impl FileVersion {
+    /// Whether nobody has changed the file for a while, so that another change will have another time.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_nanos(self.changed_ns);
+        now.duration_since(changed).is_ok_and(|age| age > SETTLED)
+    }
 }
 
 /// Finds or makes tables.
@@ -43,12 +66,17 @@ impl TableStore {
         TableStore { cache: directory.map(Cache::new) }
     }
 
-    /// The table of a binary. Files without a build id are never cached.
+    /// The table of a binary. A file without a build id is cached if `version` says which it is, looked at before
+    /// the image was read.
     ///
     /// # Errors
     ///
     /// Why there can be none.
-    pub fn table(&self, image: &ElfImage) -> Result<(UnwindTable, Origin), NoTable> {
+    pub fn table(
+        &self,
+        image: &ElfImage,
+        version: Option<FileVersion>,
+    ) -> Result<(UnwindTable, Origin), NoTable> {
         let sections = image.unwind_sections().ok_or(NoTable::Arch)?;
         let arch = sections.arch;
         // Two binaries under one build id should not exist; where they do, their sections differ.
@@ -56,7 +84,11 @@ impl TableStore {
             sections.eh_frame.as_ref().map_or(0, |section| section.bytes.len()),
             sections.debug_frame.as_ref().map_or(0, |section| section.len()),
         ];
-        let key = image.build_id().map(|id| cache::key(&id, lengths));
+        let settled = version.filter(|version| version.is_settled(SystemTime::now()));
+        let key = match image.build_id() {
+            Some(id) => Some(cache::key(&id, lengths)),
+            None => settled.map(|version| cache::key_of_version(&version, lengths)),
+        };
         let place = self.cache.as_ref().zip(key);
         if let Some(table) = place.as_ref().and_then(|(cache, key)| cache.read(key)) {
             return Ok((table, Origin::Cached));

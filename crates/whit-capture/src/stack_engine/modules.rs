@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +17,10 @@ use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
 use whit_sys::process_files::{Identity, OpenError, WantedFile};
 use whit_sys::{Errno, MappedFile, Waker};
-use whit_types::{FileOffset, OpenFailure};
+use whit_types::{FileId, FileOffset, FileStamp, OpenFailure};
 use whit_unwind::Bytes;
 use whit_unwind::table::UnwindTable;
-use whit_unwind_tables::{Origin, TableStore};
+use whit_unwind_tables::{FileVersion, Origin, TableStore};
 
 use super::model::{Backing, Mapped, Model, Space};
 use crate::error::CaptureError;
@@ -306,9 +308,10 @@ fn work(
         let task = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Task { backing, mapper }) = task else { return };
         let begin = Instant::now();
-        let image = open(&backing, &mapper, roots);
-        let opened = image.as_ref().ok().and_then(Option::as_ref);
-        let table = opened.and_then(|image| store.table(image).ok());
+        let opened = open(&backing, &mapper, roots);
+        let binary = opened.as_ref().ok().and_then(Option::as_ref);
+        let table = binary.and_then(|binary| store.table(&binary.image, binary.version).ok());
+        let image = opened.map(|binary| binary.map(|binary| binary.image));
         let build_ns = begin.elapsed().as_nanos() as u64;
         if outbox.send(Done { backing, pid: mapper.pid, image, table, build_ns }).is_err() {
             return;
@@ -318,13 +321,13 @@ fn work(
 }
 
 /// The binary, opened by way of the process that has it mapped; `None` where there is none to be opened.
-fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<ElfImage>, OpenError> {
+fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<Binary>, OpenError> {
     match backing {
         Backing::None => Ok(None),
         Backing::Vdso => {
             let image =
                 own_vdso().ok().map(|bytes| ElfImage::from_bytes(Path::new("[vdso]"), bytes));
-            Ok(image.and_then(Result::ok))
+            Ok(image.and_then(Result::ok).map(|image| Binary { image, version: None }))
         }
         Backing::File { id, path } => {
             let (pid, range) = (Some(mapper.pid), mapper.range.clone());
@@ -335,8 +338,28 @@ fn open(backing: &Backing, mapper: &Mapper, roots: &Roots) -> Result<Option<ElfI
                 failure: OpenFailure::Unreadable,
                 errno: Errno::from_io_error(&error),
             };
+            let version = file.metadata().ok().map(|metadata| version(*id, &metadata));
             let bytes = Bytes::new(MappedFile::map(&file).map_err(unreadable)?);
-            Ok(ElfImage::from_bytes(Path::new(OsStr::from_bytes(path)), bytes).ok())
+            let image = ElfImage::from_bytes(Path::new(OsStr::from_bytes(path)), bytes);
+            Ok(image.ok().map(|image| Binary { image, version }))
         }
+    }
+}
+
+/// A binary that was opened.
+struct Binary {
+    image: ElfImage,
+    /// Which version of the file it is, looked at before it was read.
+    version: Option<FileVersion>,
+}
+
+fn version(id: FileId, metadata: &Metadata) -> FileVersion {
+    // Before 1970 nobody wrote files.
+    let ns =
+        |seconds: i64, ns: i64| (seconds.max(0) as u64 * 1_000_000_000).saturating_add(ns as u64);
+    let modified_ns = ns(metadata.mtime(), metadata.mtime_nsec());
+    FileVersion {
+        stamp: FileStamp { id, size_bytes: metadata.len(), modified_ns },
+        changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
     }
 }

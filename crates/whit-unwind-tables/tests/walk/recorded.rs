@@ -48,7 +48,7 @@ impl Modules {
                 _ => ElfImage::open(path).ok()?,
             };
             let table: Option<UnwindTable> =
-                TableStore::default().table(&elf).ok().map(|(table, _)| table);
+                TableStore::default().table(&elf, None).ok().map(|(table, _)| table);
             let info = ModuleUnwindInfo::new(elf.unwind_sections()?);
             let number = table.map_or(TABLE_NONE, |table| image.add(&table));
             Some((elf, info, number))
