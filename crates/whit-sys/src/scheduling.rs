@@ -16,6 +16,19 @@ pub fn set_normal() -> Result<(), Errno> {
     set(libc::SCHED_OTHER, 0)
 }
 
+/// Gives the calling thread a share of the CPU by this nice value, from -20 (much) to 19. However much it is, the
+/// others keep theirs. `Errno::PERM` or `Errno::ACCESS` for more without `CAP_SYS_NICE` and beyond `RLIMIT_NICE`.
+pub fn set_nice(nice: i32) -> Result<(), Errno> {
+    // SAFETY: takes numbers; 0 is the calling thread, on Linux.
+    check(i64::from(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })).map(drop)
+}
+
+/// The nice value of the calling thread.
+pub fn nice() -> i32 {
+    // SAFETY: takes numbers. -1 is a value, too; the call cannot fail for the calling thread.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+}
+
 /// Whether the calling thread runs as `SCHED_FIFO`.
 pub fn is_fifo() -> bool {
     // SAFETY: takes a number; 0 is the calling thread.
@@ -32,6 +45,21 @@ fn set(policy: libc::c_int, priority: i32) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_gets_another_share_and_others_keep_theirs() {
+        let before = nice();
+        let thread = std::thread::spawn(move || {
+            set_nice(before + 1).unwrap();
+            assert_eq!(nice(), before + 1);
+            set_nice(-20).map(|()| nice())
+        });
+        match thread.join().unwrap() {
+            Ok(nice) => assert_eq!(nice, -20),
+            Err(errno) => assert!([Errno::PERM, Errno::ACCESS].contains(&errno), "{errno}"),
+        }
+        assert_eq!(nice(), before);
+    }
 
     #[test]
     fn a_thread_becomes_real_time_and_its_threads_with_it_or_is_refused() {

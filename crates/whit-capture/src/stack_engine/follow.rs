@@ -147,6 +147,7 @@ impl Drop for Following {
 
 impl Follower {
     fn work(mut self, stop: &AtomicBool) -> FollowCounts {
+        super::hurry();
         let mut swept = Instant::now();
         while !stop.load(Ordering::SeqCst) {
             if self.turn(SWEEP_INTERVAL).is_err() {

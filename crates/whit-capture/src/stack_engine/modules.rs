@@ -304,6 +304,7 @@ fn work(
     roots: &Roots,
     waker: &Waker,
 ) {
+    super::hurry();
     loop {
         let task = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Task { backing, mapper }) = task else { return };
