@@ -49,6 +49,7 @@ mod recorded_time;
 mod residue;
 mod schedule;
 mod set_up;
+mod set_up_watch;
 mod switch;
 mod synthesis;
 mod wait;
@@ -60,6 +61,7 @@ use quota::Quota;
 use recorded_time::RecordedTime;
 use schedule::{Schedule, Step, Stopwatch};
 use set_up::{Ready, SetUp};
+use set_up_watch::SetUpWatch;
 use synthesis::Prologue;
 use wait::SessionWaiter;
 
@@ -132,6 +134,7 @@ pub fn record(
     let bill = Bill::open()?;
     let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;
     let workload = prepare(options, &signals)?;
+    let watch = SetUpWatch::start()?;
     let pid = workload.as_ref().map(Workload::pid);
     let (engine, options) = choose_engine(options, roots, listener)?;
     let options = &options;
@@ -144,7 +147,8 @@ pub fn record(
     let world =
         World { options, roots, listener, waiter, workload, bill, desk, news, metering, engine };
     let mut session = Session::create(world, set_up)?;
-    let end = session.run()?;
+    watch.has_created(&session.part.output);
+    let end = session.run(watch)?;
     session.finish(end)
 }
 
@@ -367,14 +371,16 @@ impl<'a> Session<'a> {
     }
 
     /// Synthesizes, starts, and waits until something ends the recording.
-    fn run(&mut self) -> Result<End, CaptureError> {
+    fn run(&mut self, watch: SetUpWatch) -> Result<End, CaptureError> {
         if let Err(SinkError(error)) = self.synthesize_first() {
+            drop(watch);
             // The command has not begun: let it run all the same.
             self.start_workload()?;
             return Ok(End::WriteFailed(error));
         }
         self.start_readers()?;
         self.leave_recorder_out()?;
+        drop(watch);
         self.part.is_set_up();
         let now = Instant::now();
         self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);

@@ -99,12 +99,7 @@ impl SignalFd {
         if result != 0 {
             return Err(Errno::from_raw_os_error(result));
         }
-        // SAFETY: the set is live; -1 asks for a new descriptor.
-        let fd = unsafe { libc::signalfd(-1, &wanted, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        let fd = check(i64::from(fd))? as i32;
-        // SAFETY: the kernel has just returned this descriptor; nobody else owns it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(SignalFd { fd, before, not_send: PhantomData })
+        Ok(SignalFd { fd: descriptor(&wanted)?, before, not_send: PhantomData })
     }
 
     /// Takes the next signal that has come, `None` when there is none.
@@ -114,18 +109,7 @@ impl SignalFd {
 
     /// As [`SignalFd::next`], with who sent it.
     pub fn next_with_sender(&self) -> Result<Option<(Signal, Sender)>, Errno> {
-        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
-        match rustix::io::read(&self.fd, &mut info) {
-            Ok(size) if size == info.len() => {}
-            Ok(_) | Err(Errno::AGAIN) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        // signalfd_siginfo begins with ssi_signo, ssi_errno and ssi_code, of 32 bits each.
-        let word =
-            |at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
-        let sender = if word(8) == SI_KERNEL { Sender::Kernel } else { Sender::Process };
-        let signal = Signal::ALL.into_iter().find(|s| s.number() == word(0));
-        Ok(signal.map(|signal| (signal, sender)))
+        take(&self.fd)
     }
 
     /// Has a command start with the mask that this thread had before: a child inherits what is blocked,
@@ -169,6 +153,60 @@ impl std::fmt::Debug for SignalFd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("SignalFd").field(&self.fd.as_raw_fd()).finish()
     }
+}
+
+/// Sees signals that are blocked, in whatever thread. What it does not take stays for others, even when it is
+/// dropped.
+#[derive(Debug)]
+pub struct SignalWatch {
+    fd: OwnedFd,
+}
+
+impl SignalWatch {
+    /// Watches for these. The mask stays: whoever started this thread has blocked them ([`SignalFd`]).
+    pub fn new(signals: &[Signal]) -> Result<SignalWatch, Errno> {
+        let mut wanted = empty_set();
+        for signal in signals {
+            // SAFETY: `wanted` is an initialized set and the number is a valid signal.
+            unsafe { libc::sigaddset(&mut wanted, signal.number()) };
+        }
+        Ok(SignalWatch { fd: descriptor(&wanted)? })
+    }
+
+    /// Takes the next signal that has come, `None` when there is none.
+    pub fn next(&self) -> Result<Option<Signal>, Errno> {
+        Ok(take(&self.fd)?.map(|(signal, _)| signal))
+    }
+}
+
+impl AsFd for SignalWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A descriptor that becomes readable when one of these has come.
+fn descriptor(signals: &libc::sigset_t) -> Result<OwnedFd, Errno> {
+    // SAFETY: the set is live; -1 asks for a new descriptor.
+    let fd = unsafe { libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    let fd = check(i64::from(fd))? as i32;
+    // SAFETY: the kernel has just returned this descriptor; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes the next signal from a descriptor, with who sent it.
+fn take(fd: &OwnedFd) -> Result<Option<(Signal, Sender)>, Errno> {
+    let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+    match rustix::io::read(fd, &mut info) {
+        Ok(size) if size == info.len() => {}
+        Ok(_) | Err(Errno::AGAIN) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    // signalfd_siginfo begins with ssi_signo, ssi_errno and ssi_code, of 32 bits each.
+    let word = |at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+    let sender = if word(8) == SI_KERNEL { Sender::Kernel } else { Sender::Process };
+    let signal = Signal::ALL.into_iter().find(|s| s.number() == word(0));
+    Ok(signal.map(|signal| (signal, sender)))
 }
 
 /// The current thread's signal mask.

@@ -9,7 +9,7 @@ use crate::support::stats::Stats;
 use crate::support::tools::{command, perf, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 use whit_testing::run::stderr;
-use whit_testing::wait::wait_until;
+use whit_testing::wait::{signal, wait_until};
 
 /// Every way of writing that has something of its own to lose.
 const MODES: [&str; 5] = ["", "--aio=2", "-z", "-z --aio=4", "--threads --aio -z --affinity=cpu"];
@@ -185,6 +185,49 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
         }
         Ok(())
     });
+}
+
+/// Opening a pipe takes until somebody reads it.
+#[test]
+fn a_signal_ends_what_is_being_set_up() {
+    check("a_signal_ends_what_is_being_set_up", || {
+        probe::own_events()?;
+        let directory = tempfile::tempdir().expect("make a directory");
+        let (pipe, marker) = (directory.path().join("pipe"), directory.path().join("ran"));
+        assert!(command("mkfifo").arg(&pipe).status().expect("run mkfifo").success());
+        for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
+            let mut whit_record = whit_record("", &pipe);
+            whit_record.arg("touch").arg(&marker).process_group(0);
+            let recorder = whit_record.stderr(Stdio::null()).spawn().expect("run whit");
+            let mut recorder = EndedWithGroup(recorder);
+            wait_until("the recorder takes signals itself", || blocks(&recorder.0, number));
+            signal(&recorder.0, name);
+            wait_until("the recorder has ended", || exited(&mut recorder.0));
+            let status = recorder.0.wait().expect("wait for whit");
+            assert_eq!(status.code(), Some(128 + number), "{name}");
+        }
+        assert!(!marker.exists(), "the command must not run unrecorded");
+        Ok(())
+    });
+}
+
+/// What is started in a process group of its own is ended with the test.
+struct EndedWithGroup(Child);
+
+impl Drop for EndedWithGroup {
+    fn drop(&mut self) {
+        kill_group(&self.0);
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether a process has blocked a signal.
+fn blocks(process: &Child, number: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
+    let status = status.unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (number - 1)) != 0)
 }
 
 #[test]
