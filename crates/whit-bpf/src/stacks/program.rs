@@ -59,6 +59,19 @@ impl fmt::Debug for Program {
     }
 }
 
+const MAKE_ROOM: &str = "make room for an unwind table";
+
+fn new_chunk() -> Result<MapHandle, BpfError> {
+    let options = bpf_map_create_opts {
+        sz: size_of::<bpf_map_create_opts>() as u64,
+        ..bpf_map_create_opts::default()
+    };
+    let _in_force = privilege::raise(&NEEDED);
+    let size = CHUNK_WORDS as u32 * 4;
+    MapHandle::create(MapType::Array, Some("whit_chunk"), 4, size, 1, &options)
+        .map_err(refused(MAKE_ROOM))
+}
+
 impl Program {
     pub(super) fn load(options: &StackOptions) -> Result<Program, BpfError> {
         messages::listen();
@@ -236,22 +249,19 @@ impl Program {
         told.map_err(refused("name a file to a BPF program"))
     }
 
-    /// A chunk of table memory, put where the programs find it.
-    pub(super) fn new_chunk(&self, number: u32) -> Result<MapHandle, BpfError> {
-        let attempt = "make room for an unwind table";
-        let options = bpf_map_create_opts {
-            sz: size_of::<bpf_map_create_opts>() as u64,
-            ..bpf_map_create_opts::default()
-        };
-        let chunk = {
-            let _in_force = privilege::raise(&NEEDED);
-            let size = CHUNK_WORDS as u32 * 4;
-            MapHandle::create(MapType::Array, Some("whit_chunk"), 4, size, 1, &options)
-                .map_err(refused(attempt))?
-        };
-        let fd = chunk.as_fd().as_raw_fd().to_ne_bytes();
-        self.update("chunks", number, &fd, attempt)?;
-        Ok(chunk)
+    /// Chunks of table memory, put where the programs find them. The kernel waits for all programs that run after each
+    /// call that changes this place, some 15 ms and more on a busy machine: so there is one call for all of them.
+    pub(super) fn new_chunks(&self, first: u32, count: usize) -> Result<Vec<MapHandle>, BpfError> {
+        let chunks = (0..count).map(|_| new_chunk()).collect::<Result<Vec<_>, _>>()?;
+        let fd = |chunk: &MapHandle| chunk.as_fd().as_raw_fd().to_ne_bytes();
+        let fds: Vec<u8> = chunks.iter().flat_map(fd).collect();
+        if self.update_row("chunks", first, &fds, count, MAKE_ROOM).is_err() {
+            // Linux before 5.19 takes no row of such a map.
+            for (number, chunk) in (first..).zip(&chunks) {
+                self.update("chunks", number, &fd(chunk), MAKE_ROOM)?;
+            }
+        }
+        Ok(chunks)
     }
 
     pub(super) fn fill_chunk(&self, chunk: &MapHandle, words: &[u8]) -> Result<(), BpfError> {

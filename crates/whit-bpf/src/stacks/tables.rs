@@ -11,6 +11,8 @@ use crate::error::BpfError;
 pub const TABLE_MEMORY_MAX_BYTES: usize = 256 << 20;
 /// Chunks of it.
 pub(super) const CHUNKS_MAX: usize = TABLE_MEMORY_MAX_BYTES / (CHUNK_WORDS * 4);
+/// Chunks that are made at once, if not more are needed: each time costs the kernel a wait.
+const CHUNKS_AT_ONCE: usize = 8;
 /// Tables.
 pub(super) const TABLES_MAX: usize = 16384;
 /// Rules of all tables.
@@ -60,6 +62,7 @@ impl Tables {
         check("words of unwind tables", self.words + words, CHUNKS_MAX * CHUNK_WORDS)?;
         check("unwind tables", FIRST_TABLE + self.tables + 1, TABLES_MAX)?;
         check("rules of unwind tables", self.rules + parts.rules.len(), RULES_MAX)?;
+        self.grow(program, self.words + words)?;
         let index = self.words;
         let rows = index + parts.index.len();
         self.write(program, parts.index.iter().chain(parts.rows))?;
@@ -77,6 +80,16 @@ impl Tables {
         self.tables += 1;
         self.rules += parts.rules.len();
         Ok(TableNumber(number as u32))
+    }
+
+    /// Makes room for so many words in all.
+    fn grow(&mut self, program: &Program, words: usize) -> Result<(), BpfError> {
+        let have = self.chunks.len();
+        let wanted = chunks_wanted(have, words);
+        if wanted > have {
+            self.chunks.extend(program.new_chunks(have as u32, wanted - have)?);
+        }
+        Ok(())
     }
 
     /// Appends words; the last chunk is written again as a whole.
@@ -101,19 +114,35 @@ impl Tables {
             return Ok(());
         }
         let number = (self.words - 1) / CHUNK_WORDS;
-        while self.chunks.len() <= number {
-            let chunk = program.new_chunk(self.chunks.len() as u32)?;
-            self.chunks.push(chunk);
-        }
         let mut whole = self.last.clone();
         whole.resize(CHUNK_WORDS * 4, 0);
         program.fill_chunk(&self.chunks[number], &whole)
     }
 }
 
+/// How many chunks there are to be, where there are `have`, so that all words have room.
+fn chunks_wanted(have: usize, words: usize) -> usize {
+    match words.div_ceil(CHUNK_WORDS) {
+        needed if needed <= have => have,
+        needed => needed.max(have + CHUNKS_AT_ONCE).min(CHUNKS_MAX),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_are_made_together_and_are_enough() {
+        assert_eq!(chunks_wanted(0, 0), 0);
+        assert_eq!(chunks_wanted(0, 1), CHUNKS_AT_ONCE);
+        assert_eq!(chunks_wanted(8, 8 * CHUNK_WORDS), 8);
+        assert_eq!(chunks_wanted(8, 8 * CHUNK_WORDS + 1), 16);
+        // One step for a large table.
+        assert_eq!(chunks_wanted(8, 40 * CHUNK_WORDS), 40);
+        assert_eq!(chunks_wanted(CHUNKS_MAX - 1, CHUNKS_MAX * CHUNK_WORDS), CHUNKS_MAX);
+        assert_eq!(chunks_wanted(CHUNKS_MAX, CHUNKS_MAX * CHUNK_WORDS), CHUNKS_MAX);
+    }
 
     #[test]
     fn numbers_of_words_fit_into_words() {
