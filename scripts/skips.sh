@@ -59,6 +59,8 @@ condition() {
         no-perf) ! perf --version >/dev/null 2>&1 ;;
         no-root) [ "$(id -u)" != 0 ] ;;
         no-whole-cpus) [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ] ;;
+        # CAP_SYS_NICE has number 23.
+        no-sys-nice) [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 23 & 1)) = 0 ] ;;
         no-tracefs) [ ! -r /sys/kernel/tracing/events/sched ] && [ ! -r /sys/kernel/debug/tracing/events/sched ] ;;
         no-bpf) [ "$(id -u)" != 0 ] || [ ! -e /sys/kernel/btf/vmlinux ] || ! kernel_since 5 15 ;;
         no-nmi-tracepoint) [ ! -d /sys/kernel/tracing/events/nmi ] ;;

@@ -43,6 +43,18 @@ pub fn root() -> Probed {
     }
 }
 
+/// Whether threads of this user may run before others: `cap_sys_nice`, or a limit that allows it.
+pub fn nice() -> Probed {
+    static KEPT: Kept = OnceLock::new();
+    once(&KEPT, || {
+        let output = std::process::Command::new("nice").args(["-n", "-20", "nice"]).output();
+        match output {
+            Ok(output) if output.stdout.starts_with(b"-20") => Ok(()),
+            _ => Err("no nice value of -20 is allowed here".to_owned()),
+        }
+    })
+}
+
 /// Whether a number of CPUs is online.
 pub fn online_cpus(least: usize) -> Probed {
     match cpus("online").len() {

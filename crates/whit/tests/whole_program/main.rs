@@ -27,3 +27,4 @@ mod support;
 mod switches;
 mod tracepoints;
 mod unreachable_files;
+mod unwind_tables;
