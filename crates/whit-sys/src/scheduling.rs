@@ -17,7 +17,7 @@ pub fn set_normal() -> Result<(), Errno> {
 }
 
 /// Gives the calling thread a share of the CPU by this nice value, from -20 (much) to 19. However much it is, the
-/// others keep theirs. `Errno::PERM` or `Errno::ACCESS` for more without `CAP_SYS_NICE` and beyond `RLIMIT_NICE`.
+/// others run, too. `Errno::PERM` or `Errno::ACCESS` for more without `CAP_SYS_NICE` and beyond `RLIMIT_NICE`.
 pub fn set_nice(nice: i32) -> Result<(), Errno> {
     // SAFETY: takes numbers; 0 is the calling thread, on Linux.
     check(i64::from(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })).map(drop)
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_gets_another_share_and_others_keep_theirs() {
+    fn a_thread_gets_another_share_and_others_none() {
         let before = nice();
         let thread = std::thread::spawn(move || {
             set_nice(before + 1).unwrap();

@@ -267,8 +267,8 @@ impl StackEngine {
 /// The nice value of threads that stacks wait for.
 const HURRIED_NICE: i32 = -20;
 
-/// Has the calling thread run before others, which keep their share: as long as it has not done its work, their stacks
-/// are cut. It has as much to do as without.
+/// Has the calling thread run before others, which are not stopped by that: their stacks are cut until it has done its
+/// work. It has as much to do as without.
 fn hurry() {
     // Without the right to, it comes later.
     let _ = scheduling::set_nice(HURRIED_NICE);
