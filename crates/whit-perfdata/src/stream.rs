@@ -29,6 +29,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::packed::Unpacker;
 
@@ -147,6 +148,14 @@ impl Stream {
     /// The file that holds the stream.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// When its file was written last.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub fn modified(&self) -> std::io::Result<SystemTime> {
+        self.file.metadata()?.modified()
     }
 
     /// Size in the file.

@@ -86,7 +86,8 @@ fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoS
         spec.pids = pids.to_vec();
     }
     if machine.is_this {
-        spec.identity = FileIdentity { id: dso.file, stamp: dso.stamp };
+        let recorded_until_ns = machine.recorded_until_ns;
+        spec.identity = FileIdentity { id: dso.file, stamp: dso.stamp, recorded_until_ns };
     }
     spec
 }

@@ -34,6 +34,11 @@ pub enum Reason {
         /// The file.
         path: Arc<Path>,
     },
+    /// The file was written after the recording. It is not used.
+    ChangedSince {
+        /// The file.
+        path: Arc<Path>,
+    },
     /// The path is one of another mount namespace, which may not be entered.
     OtherNamespace {
         /// The file.
@@ -114,6 +119,7 @@ impl Reason {
                 | Reason::PermissionDenied { .. }
                 | Reason::Deleted { .. }
                 | Reason::Replaced { .. }
+                | Reason::ChangedSince { .. }
                 | Reason::OtherNamespace { .. }
                 | Reason::Unreadable { .. }
                 | Reason::BuildIdDiffers { .. }
@@ -159,6 +165,12 @@ impl fmt::Display for Reason {
                 f,
                 "{}: another file than the recorded one (inode, size or time of the last change \
                  differ); it is not used",
+                path.display()
+            ),
+            Reason::ChangedSince { path } => write!(
+                f,
+                "{}: changed after the recording was made, and neither has a build id; it is not \
+                 used",
                 path.display()
             ),
             Reason::OtherNamespace { path } => write!(

@@ -1,7 +1,8 @@
 //! Opens the binary that was recorded, and no other.
 //!
 //! A file at the recorded path is used only if it has the recorded build id; where none was recorded, if it is
-//! the same inode, of the same size and time. The process that mapped it may still run: then the file is
+//! the same inode, of the same size and time. Where the recorder noted no size and no time, it must not have
+//! changed since the recording was written. The process that mapped it may still run: then the file is
 //! opened through it, whatever became of the path. Else a recorder may have kept a copy.
 
 use std::cell::Cell;
@@ -29,6 +30,8 @@ pub struct FileIdentity {
     pub id: Option<FileId>,
     /// Its size and time, where the recorder looked.
     pub stamp: Option<FileStamp>,
+    /// When the recording was complete, in nanoseconds since the epoch.
+    pub recorded_until_ns: Option<u64>,
 }
 
 impl FileIdentity {
@@ -40,9 +43,7 @@ impl FileIdentity {
     /// Whether it is the one.
     fn is_of(&self, file: &File) -> bool {
         let Ok(metadata) = file.metadata() else { return false };
-        let modified_ns =
-            metadata.mtime().saturating_mul(SECOND_NS).saturating_add(metadata.mtime_nsec());
-        let modified_ns = modified_ns.max(0) as u64;
+        let modified_ns = nanoseconds(metadata.mtime(), metadata.mtime_nsec());
         match (self.stamp, self.id) {
             (Some(stamp), _) => {
                 (stamp.id.inode, stamp.size_bytes, stamp.modified_ns)
@@ -52,6 +53,21 @@ impl FileIdentity {
             (None, None) => true,
         }
     }
+
+    /// Whether the file was written after the recording, so that its number proves nothing: compilers and
+    /// copies write into files that are there. The time of a file can be set back, that of its inode cannot.
+    /// A recorder's own look at the file says more than this.
+    fn is_changed_since(&self, file: &File) -> bool {
+        let (None, Some(until_ns)) = (self.stamp, self.recorded_until_ns) else { return false };
+        let Ok(metadata) = file.metadata() else { return true };
+        let modified_ns = nanoseconds(metadata.mtime(), metadata.mtime_nsec());
+        let changed_ns = nanoseconds(metadata.ctime(), metadata.ctime_nsec());
+        modified_ns.max(changed_ns) > until_ns
+    }
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> u64 {
+    seconds.saturating_mul(SECOND_NS).saturating_add(rest).max(0) as u64
 }
 
 fn is_on_device(file: &File, metadata: &std::fs::Metadata, id: FileId) -> bool {
@@ -125,6 +141,9 @@ fn open_through(pid: Option<Pid>, spec: &DsoSpec) -> Result<ElfImage, Reason> {
     let path_bytes = path.as_os_str().as_bytes();
     let wanted = WantedFile { pid, relatives: &[], range: None, identity, path: path_bytes };
     match wanted.open(Path::new(PROC)) {
+        Ok(file) if spec.build_id.is_none() && spec.identity.is_changed_since(&file) => {
+            Err(Reason::ChangedSince { path: Arc::from(path) })
+        }
         Ok(file) => Ok(ElfImage::from_file(path, &file)?),
         Err(error) => Err(match (error.failure, spec.build_id, other.get()) {
             (OpenFailure::Replaced, Some(recorded), Some(found)) => {

@@ -87,10 +87,33 @@ fn without_a_look_of_the_recorder_the_number_decides() {
     let path = dir.path().join("program");
     let Some(()) = compile(&path, "first", &[]) else { return };
     let own = stamp(&path).id;
-    let numbered = |id| open(&path, FileIdentity { id: Some(id), stamp: None }, None);
+    let numbered = |id| open(&path, FileIdentity { id: Some(id), ..FileIdentity::default() }, None);
     assert!(has(&numbered(own), "first"));
     assert!(is_replaced(&numbered(FileId { inode: own.inode + 1, ..own })));
     assert!(is_replaced(&numbered(FileId { device: (251, 7), ..own })));
+}
+
+#[test]
+fn without_a_look_of_the_recorder_no_later_change_is_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("program");
+    let Some(()) = compile(&path, "first", &[]) else { return };
+    let own = stamp(&path);
+    let until = |stamp, ns| FileIdentity { stamp, recorded_until_ns: Some(ns), id: Some(own.id) };
+    // The change of the inode is no earlier than that of the contents.
+    let changed = path.metadata().unwrap();
+    let changed_ns = (changed.ctime() * 1_000_000_000 + changed.ctime_nsec()) as u64;
+    assert!(has(&open(&path, until(None, changed_ns), None), "first"));
+    let refused = open(&path, until(None, changed_ns - 1), None);
+    assert!(
+        matches!(refused.reason(), Some(Reason::ChangedSince { .. })),
+        "{:?}",
+        refused.reason()
+    );
+    assert!(refused.reason().unwrap().is_unopened());
+    let nameless = FileIdentity { id: None, ..until(None, changed_ns - 1) };
+    assert!(open(&path, nameless, None).reason().is_some());
+    assert!(has(&open(&path, until(Some(own), 0), None), "first"), "the recorder looked");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod golden;
 mod many_mappings;
 mod packed;
 mod parity;
+mod rebuilt_files;
 mod recorded;
 mod recorded_time;
 mod script_fields;
