@@ -13,6 +13,7 @@
 //!                  "cmdline": [..], "first_sample_ns", "last_sample_ns", "captured_on_s",
 //!                  "has_callchains" },
 //!   "sort": ["comm", ..],
+//!   "self_time": "innermost" | "outer",  // whose own time a sample in inlined code is
 //!   "events": [ {
 //!     "name", "samples", "period", "lost_samples", "children": true|false,
 //!     "rows": [ {                      // heaviest first
@@ -87,6 +88,7 @@ impl Serialize for Report<'_> {
         map.serialize_entry("recording", &recording(profile))?;
         let keys: Vec<_> = options.sort_keys().iter().map(|k| k.name()).collect();
         map.serialize_entry("sort", &keys)?;
+        map.serialize_entry("self_time", options.self_time.name())?;
         map.serialize_entry("events", &Events { profile, options })?;
         map.serialize_entry("losses", &losses(&profile.losses))?;
         map.serialize_entry("ledger", &profile.ledger.as_ref().map(ledger))?;

@@ -12,13 +12,16 @@ mod perf;
 
 use perf::{Recording, profile_of};
 use whit_profile::model::{NodeId, Profile};
-use whit_view::hists::{ChainMode, ChainOptions, Filters, HistsOptions, SortKey};
+use whit_view::hists::{ChainMode, ChainOptions, Filters, HistsOptions, SelfTime, SortKey};
 use whit_view::stdio::{StdioOptions, write_report};
 
 fn report(profile: &Profile, options: &StdioOptions) -> Vec<String> {
     let mut out = Vec::new();
     write_report(&mut out, profile, options).unwrap();
-    perf::table(&String::from_utf8(out).unwrap())
+    let mut table = perf::table(&String::from_utf8(out).unwrap());
+    // perf does not say its rule.
+    table.retain(|line| !line.starts_with("# Self time: "));
+    table
 }
 
 fn options(children: bool, chains: &str, sort: &str) -> StdioOptions {
@@ -26,6 +29,7 @@ fn options(children: bool, chains: &str, sort: &str) -> StdioOptions {
         children,
         chains: ChainOptions::parse(chains).unwrap(),
         sort: SortKey::parse_list(sort).unwrap(),
+        self_time: SelfTime::Outer,
         ..HistsOptions::default()
     };
     StdioOptions { hists, ..StdioOptions::default() }

@@ -15,7 +15,7 @@ use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
-use whit_view::hists::{ChainOptions, Filters, HistsOptions, SortKey};
+use whit_view::hists::{ChainOptions, Filters, HistsOptions, SelfTime, SortKey};
 use whit_view::html::{HtmlOptions, MAX_STRETCHES};
 use whit_view::stdio::{self, Colour, StdioOptions};
 
@@ -72,6 +72,10 @@ pub(crate) struct ReportArgs {
         num_args = 0..=1, default_missing_value = "graph", require_equals = false
     )]
     call_graph: Option<String>,
+    /// Whose own time inlined code is: that of the `innermost` function, or of the `outer` one that it was
+    /// inlined into, as with perf
+    #[arg(long, value_name = "RULE", default_value = "innermost")]
+    self_time: SelfTime,
     /// Do not show call chains
     #[arg(short = 'G', long, hide = true)]
     inverted: bool,
@@ -138,6 +142,7 @@ impl ReportArgs {
         let mut hists = HistsOptions {
             children: !self.no_children,
             inline: self.load.inline(),
+            self_time: self.self_time,
             filters: Filters {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),

@@ -18,7 +18,7 @@ use super::{ChainTree, HistRow, Hists, percent};
 pub fn hists(profile: &Profile, event: EventId, options: &HistsOptions) -> Hists {
     let keys = options.sort_keys();
     let mut places = Places::new(profile, keys);
-    let tree = Tree::new(profile, &mut places, options.inline);
+    let tree = Tree::new(profile, &mut places, options.inline, options.self_time);
     let of_event = || profile.rows.iter().filter(|r| r.event == event);
     let total_period = of_event().map(|r| r.period).sum();
     let order = KeyOrder::new(profile);

@@ -1,8 +1,9 @@
 //! Rows of a report: samples grouped by sort keys, with self and children weights and call chains.
 //!
-//! The rules are perf's (`perf-report(1)`; tools/perf/util/hist.c and callchain.c):
-//! - A sample's own row names the physical function, as the symbol table has it; functions that
-//!   were inlined appear in call chains, and get rows of their own only as children.
+//! The rules are perf's, but for the first (`perf-report(1)`; tools/perf/util/hist.c and callchain.c):
+//! - A sample's own row names the innermost function, inlined or not, as all other faces do. With
+//!   [`SelfTime::Outer`] it names the physical function, as the symbol table has it and as perf does; functions
+//!   that were inlined then get rows of their own only as children.
 //! - With children, a sample adds its period once to each distinct row of its call chain, however
 //!   often recursion brings the row up.
 //! - Percentages are of the event's total period, whatever is filtered.
@@ -35,7 +36,7 @@ pub use context::Context;
 pub(crate) use context::listed;
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
-    HistsOptions,
+    HistsOptions, SelfTime, UnknownSelfTime,
 };
 pub use place::{Place, SourceKey};
 pub use sort_key::{SortKey, UnknownSortKey};
@@ -97,6 +98,18 @@ impl Hists {
     /// The rows at or above the percent limit.
     pub fn shown(&self, percent_limit: f64) -> impl Iterator<Item = &HistRow> {
         self.rows.iter().filter(move |r| self.percent(self.weight(r)) >= percent_limit)
+    }
+}
+
+/// Whose own time a sample in inlined code is, worded for people.
+pub(crate) fn self_time_line(self_time: SelfTime) -> &'static str {
+    match self_time {
+        SelfTime::Innermost => {
+            "Self time: inlined code counts for the inlined function (perf's rule: --self-time=outer)"
+        }
+        SelfTime::Outer => {
+            "Self time: inlined code counts for the function that it was inlined into, as in perf"
+        }
     }
 }
 

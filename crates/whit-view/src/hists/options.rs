@@ -26,6 +26,45 @@ pub enum ChainOrder {
     Callee,
 }
 
+/// Whose own time a sample in inlined code is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SelfTime {
+    /// That of the innermost function, inlined or not: the same rule as on the page, in folded stacks and in
+    /// tables of context switches.
+    #[default]
+    Innermost,
+    /// That of the function that the code was inlined into, which is the one that the symbol table names:
+    /// perf's rule.
+    Outer,
+}
+
+/// No rule of this name.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no rule for self time: give innermost, or outer for perf's rule")]
+pub struct UnknownSelfTime(String);
+
+impl std::str::FromStr for SelfTime {
+    type Err = UnknownSelfTime;
+
+    fn from_str(word: &str) -> Result<SelfTime, UnknownSelfTime> {
+        match word {
+            "innermost" => Ok(SelfTime::Innermost),
+            "outer" => Ok(SelfTime::Outer),
+            _ => Err(UnknownSelfTime(word.to_owned())),
+        }
+    }
+}
+
+impl SelfTime {
+    /// As it is written in options and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            SelfTime::Innermost => "innermost",
+            SelfTime::Outer => "outer",
+        }
+    }
+}
+
 /// perf's default threshold for call chains, in percent.
 pub const DEFAULT_CHAIN_PERCENT: f64 = 0.5;
 
@@ -125,8 +164,10 @@ pub struct HistsOptions {
     pub children: bool,
     /// Call chains.
     pub chains: ChainOptions,
-    /// Show inlined functions in call chains.
+    /// Show inlined functions.
     pub inline: bool,
+    /// Whose own time a sample in inlined code is, where inlined functions are shown.
+    pub self_time: SelfTime,
     /// Which rows to show.
     pub filters: Filters,
     /// Leave out rows below this share of the event, in percent.
@@ -140,6 +181,7 @@ impl Default for HistsOptions {
             children: true,
             chains: ChainOptions::default(),
             inline: true,
+            self_time: SelfTime::default(),
             filters: Filters::default(),
             percent_limit: 0.0,
         }

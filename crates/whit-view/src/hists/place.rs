@@ -83,7 +83,7 @@ impl Places {
         self.intern(profile, frame, frame)
     }
 
-    /// The place that a sample itself counts for: the physical function, since that is what the
+    /// The place that a sample itself counts for under perf's rule: the physical function, since that is what the
     /// symbol table says, at the line of the innermost frame, since that is what the line table
     /// says of the address.
     pub(super) fn of_self(

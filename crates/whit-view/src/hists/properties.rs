@@ -7,6 +7,7 @@ use whit_profile::model::{EventId, Profile};
 
 use super::*;
 use crate::builder::{At, Builder, Who, at};
+use crate::folded::{FoldedOptions, write_folded};
 
 /// Frames are few, so that recursion, shared prefixes and inlining are common.
 fn frame() -> impl Strategy<Value = At> {
@@ -56,11 +57,13 @@ fn options() -> impl Strategy<Value = HistsOptions> {
     let mode = prop::sample::select(vec![ChainMode::Graph, ChainMode::Flat, ChainMode::Folded]);
     let order =
         prop::option::of(prop::sample::select(vec![ChainOrder::Caller, ChainOrder::Callee]));
-    (keys, any::<bool>(), any::<bool>(), mode, order).prop_map(
-        |(sort, children, inline, mode, order)| HistsOptions {
+    let self_time = prop::sample::select(vec![SelfTime::Innermost, SelfTime::Outer]);
+    (keys, any::<bool>(), any::<bool>(), mode, order, self_time).prop_map(
+        |(sort, children, inline, mode, order, self_time)| HistsOptions {
             sort,
             children,
             inline,
+            self_time,
             chains: ChainOptions { mode, order, min_percent: 0.0, print_limit: 0 },
             ..HistsOptions::default()
         },
@@ -154,6 +157,32 @@ proptest! {
             prop_assert_eq!(weight, Some(row.children_period));
         }
         prop_assert!(expected.is_empty(), "no row is missing: {:?}", expected);
+    }
+
+    /// The text says of each function what folded stacks say, which the page and tables of switches agree with.
+    #[test]
+    fn self_weights_are_those_of_folded_stacks(
+        samples in prop::collection::vec(sample(), 1..40),
+        inline in any::<bool>(),
+    ) {
+        let profile = profile(&samples);
+        let mut folded = Vec::new();
+        let options = FoldedOptions { inline, ..FoldedOptions::default() };
+        write_folded(&mut folded, &profile, EventId(0), &options).unwrap();
+        let mut expected = HashMap::<String, u64>::new();
+        for line in String::from_utf8(folded).unwrap().lines() {
+            let (stack, weight) = line.rsplit_once(' ').unwrap();
+            let leaf = stack.rsplit(';').next().unwrap().to_owned();
+            *expected.entry(leaf).or_default() += weight.parse::<u64>().unwrap();
+        }
+        let options = HistsOptions { inline, ..HistsOptions::default() };
+        let mut shown = HashMap::<String, u64>::new();
+        for row in hists(&profile, EventId(0), &options).rows {
+            let function = &profile.functions[row.place.function.unwrap().index()];
+            *shown.entry(function.name.exact().to_owned()).or_default() += row.self_period;
+        }
+        shown.retain(|_, period| *period > 0);
+        prop_assert_eq!(shown, expected);
     }
 
     #[test]

@@ -49,14 +49,17 @@ fn recursion_counts_once() {
 }
 
 #[test]
-fn a_sample_in_inlined_code_is_the_physical_functions_own() {
+fn a_sample_in_inlined_code_is_the_inlined_functions_own() {
     let mut builder = Builder::default();
     let event = builder.event("cycles");
     let inner = user("inner", 0x12).inlined().line("app.c", 3);
     let chain = [user("main", 1), user("outer", 0x12).line("app.c", 9), inner];
     builder.sample(event, MAIN, &chain, 10);
-    let all = ["10/10 app outer", "0/10 app main", "0/10 app inner (inlined)"];
-    assert_eq!(rows(&builder.profile, &by("sym")), all);
+    let innermost = ["10/10 app inner (inlined)", "0/10 app main", "0/10 app outer"];
+    assert_eq!(rows(&builder.profile, &by("sym")), innermost);
+    let outer = ["10/10 app outer", "0/10 app main", "0/10 app inner (inlined)"];
+    let as_perf = HistsOptions { self_time: SelfTime::Outer, ..by("sym") };
+    assert_eq!(rows(&builder.profile, &as_perf), outer);
     let without = HistsOptions { inline: false, ..by("sym") };
     assert_eq!(rows(&builder.profile, &without), ["10/10 app outer", "0/10 app main"]);
 }
@@ -71,6 +74,10 @@ fn the_own_line_is_the_innermost_one() {
     let hists =
         hists(&builder.profile, EventId(0), &HistsOptions { children: false, ..by("sym,srcline") });
     assert_eq!(hists.rows.len(), 1);
+    assert!(matches!(hists.rows[0].place.source, SourceKey::Line(_, 3)));
+    assert_eq!(lines(&builder.profile, &hists), ["10/10 app inner (inlined)"]);
+    let as_perf = HistsOptions { children: false, self_time: SelfTime::Outer, ..by("sym,srcline") };
+    let hists = super::hists(&builder.profile, EventId(0), &as_perf);
     assert!(matches!(hists.rows[0].place.source, SourceKey::Line(_, 3)));
     assert_eq!(lines(&builder.profile, &hists), ["10/10 app outer"]);
 }

@@ -2,6 +2,7 @@
 
 use whit_profile::model::{CallNode, Frame, NodeId, Profile};
 
+use super::options::SelfTime;
 use super::place::{PlaceIndex, Places};
 
 /// No node.
@@ -38,7 +39,12 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(profile: &Profile, places: &mut Places, inline: bool) -> Tree {
+    pub(super) fn new(
+        profile: &Profile,
+        places: &mut Places,
+        inline: bool,
+        self_time: SelfTime,
+    ) -> Tree {
         let physical = physical_nodes(profile);
         let shown =
             if inline { (0..profile.nodes.len() as u32).collect() } else { physical.clone() };
@@ -47,7 +53,10 @@ impl Tree {
         let by_frame: Vec<PlaceIndex> =
             profile.frames.iter().map(|f| places.of_frame(profile, f)).collect();
         let place: Vec<_> = profile.nodes.iter().map(|n| by_frame[n.frame.index()]).collect();
-        let self_place = self_places(profile, places, &physical, &place);
+        let self_place = match self_time {
+            SelfTime::Innermost if inline => place.clone(),
+            _ => self_places(profile, places, &physical, &place),
+        };
         let (child_start, child_list) = children(&parent, &shown);
         let mut tree = Tree {
             key: profile.nodes.iter().map(|n| chain_key(frame(profile, n))).collect(),

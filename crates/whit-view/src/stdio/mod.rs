@@ -113,6 +113,9 @@ fn write_preamble(
         }
     }
     writeln!(out, "#\n# Total Lost Samples: {}", profile.losses.lost_samples)?;
+    if options.hists.inline && profile.frames.iter().any(|frame| frame.inlined) {
+        writeln!(out, "# {}", hists::self_time_line(options.hists.self_time))?;
+    }
     if let Some(ledger) = &profile.ledger {
         writeln!(out, "# {}", ledger_line(ledger))?;
     }

@@ -234,8 +234,8 @@ fn colours_mark_shares() {
     let hists = HistsOptions { children: false, ..chains("graph,callee") };
     let options = StdioOptions { colour: Colour::Ansi, ..with(hists) };
     let coloured = report(&rich(), &options);
-    assert!(coloured.contains("  \u{1b}[31m  71.43%\u{1b}[0m  app"), "{coloured}");
-    assert!(coloured.contains("--\u{1b}[31m59.52%\u{1b}[0m--"), "{coloured}");
+    assert!(coloured.contains("  \u{1b}[31m  59.52%\u{1b}[0m  app"), "{coloured}");
+    assert!(coloured.contains("--\u{1b}[31m47.62%\u{1b}[0m--"), "{coloured}");
     let plain = report(&rich(), &StdioOptions { colour: Colour::Never, ..options });
     let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[32m", "");
     assert_eq!(stripped.replace("\u{1b}[0m", ""), plain);
