@@ -112,6 +112,7 @@ enum {
 	UNWIND_BASE_RETURN_ADDRESS = 10,
 	UNWIND_BASE_FRAME_POINTER = 11,
 	UNWIND_BASE_BAD_SIGNAL = 12,
+	UNWIND_BASE_SWITCHED = 13,
 };
 
 /* Where the frame pointer is. */
@@ -484,6 +485,13 @@ UNWIND_FN u32 unwind_by_rule(struct unwind_state *s, u64 rule)
 		return unwind_signal(s);
 	case UNWIND_BASE_UNCOVERED:
 		return UNWIND_GO_UNCOVERED;
+	case UNWIND_BASE_SWITCHED:
+		/* The frame pointer leads to another stack, which may lie below this one. */
+		s->sp = 0;
+		if (s->fp)
+			return UNWIND_GO_BY_FP | UNWIND_OUTSIDE;
+		unwind_use_fp(s);
+		return UNWIND_END;
 	case UNWIND_BASE_CFA_EXPRESSION:
 	case UNWIND_BASE_CFA_REGISTER:
 		return UNWIND_GO_BY_FP | UNWIND_CFA;

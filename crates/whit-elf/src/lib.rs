@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod go;
 mod image;
 mod kept;
 mod needs;

@@ -74,6 +74,7 @@ impl ElfImage {
         let start = |name: &str| self.section(name).map(|section| Svma(section.svma));
         sections.text = start(".text");
         sections.got = start(".got");
+        sections.stack_switches = self.go_stack_switches();
         Some(sections)
     }
 

@@ -35,6 +35,9 @@ pub(crate) fn find_rule<A: Abi>(
     svma: u64,
     context: &mut UnwindContext<usize>,
 ) -> Rule {
+    if let (Some(switch), _) = module.stack_switches().at(svma) {
+        return Rule::of_switch(switch);
+    }
     let mut finder = RuleFinder::<A>(std::marker::PhantomData);
     module.visit_row(svma, context, &mut finder).unwrap_or(Rule::Uncovered)
 }
@@ -53,7 +56,7 @@ impl<A: Abi> RowVisitor for RuleFinder<A> {
         if fde.is_signal_trampoline() {
             return Rule::General;
         }
-        Rule::from_row::<A>(row, fde.cie().return_address_register())
+        Rule::from_row::<A>(row, fde)
     }
 }
 

@@ -24,7 +24,7 @@
 //!
 //! - Nothing here knows symbols, files or the recording's format.
 //! - Every call of [`Unwinder::unwind`] ends: the stack pointer grows with each frame, except in
-//!   signal frames, and the number of frames is bounded by the caller.
+//!   signal frames and where code changes stacks, and the number of frames is bounded by the caller.
 //! - No allocation per sample once `out` has grown to its working size.
 //! - Hostile unwind sections and stacks yield short or wrong chains, never a panic.
 //!
@@ -38,6 +38,7 @@ mod bytes;
 mod cfi;
 mod expression;
 mod general;
+mod go;
 mod module;
 mod regs;
 mod rule;
@@ -48,7 +49,7 @@ mod unwinder;
 
 pub use address_space::{AddressSpace, Bias};
 pub use bytes::Bytes;
-pub use module::{ModuleSections, ModuleUnwindInfo, Section};
+pub use module::{ModuleSections, ModuleUnwindInfo, Section, StackSwitches};
 pub use regs::UserRegs;
 pub use rule_cache::CacheStats;
 pub use stack::StackDump;

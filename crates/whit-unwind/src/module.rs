@@ -1,5 +1,6 @@
 //! The unwind information of one binary.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -38,6 +39,45 @@ pub struct ModuleSections {
     pub text: Option<Svma>,
     /// Start of `.got`, for data-relative pointers.
     pub got: Option<Svma>,
+    /// Code that changes stacks.
+    pub stack_switches: StackSwitches,
+}
+
+/// Code of a runtime that changes the stack that it runs on, which call frame information cannot say. Both lists
+/// ascend and do not overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackSwitches {
+    /// From here code is called that returns. The frame pointer leads to a frame record on the stack of before.
+    pub kept_frame: Vec<Range<Svma>>,
+    /// Whoever called this does not wait for what is called from here: the frame is the outermost one.
+    pub outermost: Vec<Range<Svma>>,
+}
+
+impl StackSwitches {
+    /// The rule of an address, and where it ends; else where the next one begins.
+    pub(crate) fn at(&self, svma: u64) -> (Option<StackSwitch>, u64) {
+        let lists =
+            [(&self.kept_frame, StackSwitch::KeptFrame), (&self.outermost, StackSwitch::Outermost)];
+        let mut next = u64::MAX;
+        for (ranges, switch) in lists {
+            let after = ranges.partition_point(|range| range.end.0 <= svma);
+            let Some(range) = ranges.get(after) else { continue };
+            if range.start.0 <= svma {
+                return (Some(switch), range.end.0);
+            }
+            next = next.min(range.start.0);
+        }
+        (None, next)
+    }
+}
+
+/// What happened to the stack at an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StackSwitch {
+    /// See [`StackSwitches::kept_frame`].
+    KeptFrame,
+    /// See [`StackSwitches::outermost`].
+    Outermost,
 }
 
 impl ModuleSections {
@@ -50,6 +90,7 @@ impl ModuleSections {
             debug_frame: None,
             text: None,
             got: None,
+            stack_switches: StackSwitches::default(),
         }
     }
 }
@@ -62,6 +103,7 @@ pub struct ModuleUnwindInfo(Arc<Inner>);
 struct Inner {
     id: u32,
     tables: Vec<CfiTable>,
+    stack_switches: StackSwitches,
     is_unopened: bool,
 }
 
@@ -84,12 +126,16 @@ impl ModuleUnwindInfo {
             let kind = SectionKind::DebugFrame;
             tables.push(CfiTable::new(kind, sections.arch, debug_frame, None, bases));
         }
-        ModuleUnwindInfo::with(tables, false)
+        ModuleUnwindInfo::with(tables, sections.stack_switches, false)
     }
 
-    fn with(tables: Vec<CfiTable>, is_unopened: bool) -> ModuleUnwindInfo {
+    fn with(
+        tables: Vec<CfiTable>,
+        stack_switches: StackSwitches,
+        is_unopened: bool,
+    ) -> ModuleUnwindInfo {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        ModuleUnwindInfo(Arc::new(Inner { id, tables, is_unopened }))
+        ModuleUnwindInfo(Arc::new(Inner { id, tables, stack_switches, is_unopened }))
     }
 
     /// For executable memory without unwind information: JIT code, a file that has none. Such frames are unwound with the frame pointer, if that leads to plausible places.
@@ -99,7 +145,7 @@ impl ModuleUnwindInfo {
 
     /// For a binary that could not be opened: the same, but for the reason why chains end there.
     pub fn unopened() -> ModuleUnwindInfo {
-        ModuleUnwindInfo::with(Vec::new(), true)
+        ModuleUnwindInfo::with(Vec::new(), StackSwitches::default(), true)
     }
 
     /// True where nothing is known of the module, since it could not be opened.
@@ -120,6 +166,11 @@ impl ModuleUnwindInfo {
     /// The sections, in the order in which they are asked.
     pub(crate) fn tables(&self) -> &[CfiTable] {
         &self.0.tables
+    }
+
+    /// Code that changes stacks.
+    pub(crate) fn stack_switches(&self) -> &StackSwitches {
+        &self.0.stack_switches
     }
 
     /// Shows `visitor` the row for `svma`; `None` where no table covers it.

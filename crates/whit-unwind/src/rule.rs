@@ -1,8 +1,11 @@
 //! One row of call frame information in the compact form that the rule cache keeps.
 
-use gimli::{CfaRule, Register, RegisterRule, UnwindTableRow};
+use gimli::{CfaRule, FrameDescriptionEntry, Register, RegisterRule, UnwindTableRow};
 
 use crate::abi::Abi;
+use crate::cfi::Reader;
+use crate::go;
+use crate::module::StackSwitch;
 
 /// Where a register's value in the caller is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +36,8 @@ pub(crate) enum Rule {
     Frame { from_fp: bool, cfa_offset: i32, ra: Saved, fp: Saved },
     /// The return address is undefined: the outermost frame.
     Root,
+    /// The frame pointer leads to a frame record on another stack.
+    Switched,
     /// Anything else (expressions, other registers, signal frames): evaluate the row each time.
     General,
     /// The module's unwind information does not cover the address.
@@ -41,8 +46,27 @@ pub(crate) enum Rule {
 
 impl Rule {
     /// The compact form of `row`, or [`Rule::General`].
-    pub(crate) fn from_row<A: Abi>(row: &UnwindTableRow<usize>, ra: Register) -> Rule {
-        Self::translate::<A>(row, ra).unwrap_or(Rule::General)
+    pub(crate) fn from_row<'a, A: Abi>(
+        row: &UnwindTableRow<usize>,
+        fde: &FrameDescriptionEntry<Reader<'a>>,
+    ) -> Rule {
+        let rule = Self::translate::<A>(row, fde.cie().return_address_register());
+        match rule.unwrap_or(Rule::General) {
+            Rule::Frame { from_fp: false, cfa_offset, ra, fp: Saved::SAME }
+                if go::saves_frame_pointer::<A>(fde, cfa_offset.into()) =>
+            {
+                Rule::Frame { from_fp: false, cfa_offset, ra, fp: Saved(go::FRAME_POINTER_AT_CFA) }
+            }
+            rule => rule,
+        }
+    }
+
+    /// The rule for code that changes stacks.
+    pub(crate) fn of_switch(switch: StackSwitch) -> Rule {
+        match switch {
+            StackSwitch::KeptFrame => Rule::Switched,
+            StackSwitch::Outermost => Rule::Root,
+        }
     }
 
     fn translate<A: Abi>(row: &UnwindTableRow<usize>, ra: Register) -> Option<Rule> {

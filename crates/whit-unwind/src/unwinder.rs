@@ -228,6 +228,7 @@ impl<'a, A: Abi> Walk<'a, A> {
                 self.step_by_rule(sp, from_fp, cfa_offset, ra, fp)
             }
             Rule::Root => Err(StopReason::EndOfStack),
+            Rule::Switched => self.step_to_other_stack(),
             Rule::General => {
                 let row = Row { module, svma };
                 self.step_by_row(sp, row)
@@ -358,6 +359,21 @@ impl<'a, A: Abi> Walk<'a, A> {
         }
         self.regs.set(A::FP, caller_fp);
         Ok(self.arrive(ip, caller_sp))
+    }
+
+    /// The frame pointer leads to a frame record on another stack, below or above this one. A dump holds it only
+    /// if the two lie close together.
+    #[cold]
+    fn step_to_other_stack(&mut self) -> Result<u64, StopReason> {
+        match self.regs.get(A::FP) {
+            None => Err(StopReason::MissingRegister),
+            Some(0) => Err(StopReason::EndOfStack),
+            Some(_) => match self.step_by_frame_pointer(0, StopReason::OutsideStack) {
+                // A longer dump would not hold it either.
+                Err(StopReason::StackDumpExhausted) => Err(StopReason::OutsideStack),
+                result => result,
+            },
+        }
     }
 
     fn is_plausible(&self, ip: u64) -> bool {

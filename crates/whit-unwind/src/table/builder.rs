@@ -12,7 +12,7 @@ use super::{
     WORK_MAX_BYTES,
 };
 use crate::cfi::{Reader, RowSink};
-use crate::module::ModuleUnwindInfo;
+use crate::module::{ModuleUnwindInfo, StackSwitches};
 
 /// Number of a rule.
 type RuleId = u32;
@@ -51,6 +51,7 @@ pub(super) fn build_within(
         let found = within(std::mem::take(&mut collector.spans), &code);
         spans = if spans.is_empty() { found } else { fill_gaps(spans, &found) };
     }
+    spans = with_switches(spans, module.stack_switches(), &mut collector);
     if collector.is_full {
         return Err(NoTable::TooLarge);
     }
@@ -148,6 +149,33 @@ fn within(spans: Vec<Span>, code: &[Range<u64>]) -> Vec<Span> {
             }
             out.push(Span { start: from, end: to, rule: span.rule });
             start = to;
+        }
+    }
+    out
+}
+
+/// The spans, with the rules of code that changes stacks instead of what entries say there.
+fn with_switches(
+    spans: Vec<Span>,
+    switches: &StackSwitches,
+    collector: &mut Collector,
+) -> Vec<Span> {
+    let mut out = Vec::with_capacity(spans.len());
+    for span in spans {
+        let mut start = span.start;
+        while start < span.end {
+            let (switch, until) = switches.at(start);
+            let end = until.min(span.end);
+            let rule = match switch.map(|switch| collector.id(CompactRule::of_switch(switch))) {
+                None => span.rule,
+                Some(Some(rule)) => rule,
+                Some(None) => {
+                    collector.is_full = true;
+                    return Vec::new();
+                }
+            };
+            out.push(Span { start, end, rule });
+            start = end;
         }
     }
     out

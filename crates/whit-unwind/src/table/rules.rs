@@ -7,6 +7,8 @@ use gimli::{
 
 use crate::abi::{Abi, X86_64};
 use crate::cfi::Reader;
+use crate::go;
+use crate::module::StackSwitch;
 
 /// Operations of an expression that are looked at; the longest that is known, a PLT's, has nine.
 const OPERATIONS_MAX: usize = 9;
@@ -36,6 +38,8 @@ pub enum Base {
     Signal,
     /// No entry covers the address.
     Uncovered,
+    /// The frame pointer leads to a frame record on another stack.
+    Switched,
     /// Cannot be said in a rule.
     Unsupported(Unsupported),
 }
@@ -83,6 +87,14 @@ impl CompactRule {
     /// Size of [`CompactRule::encode`].
     pub const SIZE_BYTES: usize = 8;
 
+    /// The rule for code that changes stacks.
+    pub(crate) fn of_switch(switch: StackSwitch) -> CompactRule {
+        CompactRule::of(match switch {
+            StackSwitch::KeptFrame => Base::Switched,
+            StackSwitch::Outermost => Base::Outermost,
+        })
+    }
+
     /// No entry covers the address.
     pub const UNCOVERED: CompactRule = CompactRule::of(Base::Uncovered);
 
@@ -107,6 +119,7 @@ impl CompactRule {
             Base::Signal => 6,
             Base::Uncovered => 7,
             Base::Unsupported(what) => 8 + what as u8,
+            Base::Switched => 13,
         };
         let (kind, fp) = match self.fp {
             FramePointer::Same => (0, 0),
@@ -139,6 +152,7 @@ impl CompactRule {
                 5 => Base::Plt,
                 6 => Base::Signal,
                 7 => Base::Uncovered,
+                13 => Base::Switched,
                 other => Base::Unsupported(*unsupported.get(usize::from(other) - 8)?),
             },
             cfa: i32::from_le_bytes([a, b, c, d]),
@@ -165,7 +179,12 @@ impl CompactRule {
             true => view.signal(ra),
             false => view.frame(ra),
         };
-        rule.unwrap_or_else(CompactRule::unsupported)
+        let rule = rule.unwrap_or_else(CompactRule::unsupported);
+        let is_plain = rule.base == Base::Sp && rule.fp == FramePointer::Same;
+        if is_plain && go::saves_frame_pointer::<X86_64>(fde, rule.cfa.into()) {
+            return CompactRule { fp: FramePointer::AtCfa(go::FRAME_POINTER_AT_CFA), ..rule };
+        }
+        rule
     }
 }
 

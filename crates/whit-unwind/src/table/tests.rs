@@ -7,7 +7,10 @@ use whit_types::{Arch, Svma};
 
 use super::rules::{Base, CompactRule, FramePointer, Unsupported};
 use super::{BUCKET_BYTES, NoTable, UnwindTable, builder, wire};
+use crate::abi::X86_64;
 use crate::cfi::{Reader, RowVisitor};
+use crate::general;
+use crate::rule::Rule;
 use crate::{ModuleSections, ModuleUnwindInfo, Section};
 
 /// What a look-up in the call frame information itself gives.
@@ -70,6 +73,7 @@ fn rules_are_encoded_and_no_other_bytes_are_taken() {
         Base::Plt,
         Base::Signal,
         Base::Uncovered,
+        Base::Switched,
         Base::Unsupported(Unsupported::CfaExpression),
         Base::Unsupported(Unsupported::Signal),
     ];
@@ -79,7 +83,7 @@ fn rules_are_encoded_and_no_other_bytes_are_taken() {
             assert_eq!(CompactRule::decode(rule.encode()), Some(rule));
         }
     }
-    assert_eq!(CompactRule::decode([13, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(CompactRule::decode([14, 0, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(CompactRule::decode([1, 3, 0, 0, 0, 0, 0, 0]), None);
     // A distance of a register that is not saved.
     assert_eq!(CompactRule::decode([1, 0, 1, 0, 0, 0, 0, 0]), None);
@@ -108,6 +112,61 @@ fn debug_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
         section.extend(body);
     }
     section
+}
+
+/// What Go's linker writes: factors of -4, the return address at twice that, and nothing of the frame pointer.
+fn go_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut section = debug_frame(functions);
+    (section[11], section[17]) = (0x7c, 2);
+    section
+}
+
+/// After a byte the stack pointer is 16 below the frame address: the frame pointer was pushed.
+const PUSHED: [u8; 3] = [0x41, 0x0e, 16];
+
+#[test]
+fn go_functions_with_a_frame_have_saved_the_frame_pointer() {
+    let function = [(0x3000, 0x100, PUSHED.to_vec())];
+    for (section, fp) in [
+        (go_frame(&function), FramePointer::AtCfa(-16)),
+        (debug_frame(&function), FramePointer::Same),
+    ] {
+        let table = UnwindTable::build(Arch::X86_64, &module(vec![0; 4], Some(section)), &[CODE]);
+        let table = table.unwrap();
+        let rule = |cfa, fp| Some(CompactRule { base: Base::Sp, cfa, addend: 0, fp });
+        assert_eq!(table.find(Svma(0x3000)), rule(8, FramePointer::Same));
+        assert_eq!(table.find(Svma(0x3001)), rule(16, fp));
+    }
+}
+
+#[test]
+fn code_that_changes_stacks_has_its_own_rules() {
+    let mut sections = ModuleSections::none(Arch::X86_64);
+    let functions = [(0x3000, 0x100, PUSHED.to_vec()), (0x3100, 0x10, Vec::new())];
+    sections.debug_frame = Some(go_frame(&functions).into());
+    let range = |from, to| Svma(from)..Svma(to);
+    sections.stack_switches.kept_frame = vec![range(0x3004, 0x3010), range(0x3012, 0x3020)];
+    sections.stack_switches.outermost = vec![range(0x30f0, 0x3108), range(0x9000, 0x9010)];
+    let switches = sections.stack_switches.clone();
+    let module = ModuleUnwindInfo::new(sections);
+    let table = UnwindTable::build(Arch::X86_64, &module, &[CODE]).unwrap();
+    let holds = |ranges: &[std::ops::Range<Svma>], at| ranges.iter().any(|r| r.contains(&Svma(at)));
+    let mut context = UnwindContext::new();
+    for svma in 0x3000..0x3110 {
+        let found = table.find(Svma(svma)).unwrap().base;
+        let offline = general::find_rule::<X86_64>(&module, svma, &mut context);
+        let wanted = if holds(&switches.kept_frame, svma) {
+            assert_eq!(offline, Rule::Switched);
+            Base::Switched
+        } else if holds(&switches.outermost, svma) {
+            assert_eq!(offline, Rule::Root);
+            Base::Outermost
+        } else {
+            assert!(matches!(offline, Rule::Frame { from_fp: false, .. }));
+            Base::Sp
+        };
+        assert_eq!(found, wanted, "at {svma:#x}");
+    }
 }
 
 /// A section of one common entry and these functions: first address, length, instructions.

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// How a file begins.
-pub const MAGIC: [u8; 8] = *b"whitUNW\x01";
+pub const MAGIC: [u8; 8] = *b"whitUNW\x02";
 /// Size of everything in front of the index.
 pub const HEADER_BYTES: usize = 40;
 /// Where the checksum stands.

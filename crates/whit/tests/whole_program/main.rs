@@ -13,6 +13,7 @@ mod chains;
 mod control_characters;
 mod false_waits;
 mod faults;
+mod go_stacks;
 mod golden;
 mod many_mappings;
 mod packed;
