@@ -1,5 +1,6 @@
 //! The binaries that a recording names, each once.
 
+use crate::address_map::Mapping;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use whit_perfdata::mapped_file::MappedFile;
@@ -91,6 +92,8 @@ pub(crate) struct DsoTable {
     /// Processes that map the binary: the way to files that have no path here.
     mapped_by: Vec<Vec<Pid>>,
     by_identity: FxHashMap<RecordedDso, DsoIndex>,
+    /// Where code of JIT compilers lies, by binary; what touches is one region, once all are known.
+    code_regions: FxHashMap<DsoIndex, Vec<(Avma, Avma)>>,
     /// What the recorder found in files.
     found: FxHashMap<(FileId, Vec<u8>), MappedFile>,
 }
@@ -105,8 +108,13 @@ impl DsoTable {
     /// With what the recorder found in files.
     pub(crate) fn new(files: Vec<MappedFile>) -> DsoTable {
         let found = files.into_iter().map(|file| ((file.id, file.path.clone()), file)).collect();
-        let (dsos, mapped_by, by_identity) = (Vec::new(), Vec::new(), FxHashMap::default());
-        let mut table = DsoTable { dsos, mapped_by, by_identity, found };
+        let mut table = DsoTable {
+            dsos: Vec::new(),
+            mapped_by: Vec::new(),
+            by_identity: FxHashMap::default(),
+            code_regions: FxHashMap::default(),
+            found,
+        };
         table.intern(RecordedDso::unknown());
         let (path, kind) = ("[kernel.kallsyms]".into(), RecordedKind::Kernel);
         table.intern(RecordedDso { path, kind, ..RecordedDso::unknown() });
@@ -166,6 +174,35 @@ impl DsoTable {
             RecordedKind::File | RecordedKind::Vdso => self.intern_user(mapped),
             _ => self.intern(RecordedDso { path: name.as_ref().into(), ..RecordedDso::unknown() }),
         }
+    }
+
+    /// Takes in a mapping of code.
+    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+        if matches!(self.get(mapping.dso).kind, RecordedKind::Anonymous(_)) {
+            self.code_regions.entry(mapping.dso).or_default().push((mapping.start, mapping.end));
+        }
+    }
+
+    /// Joins regions that touch, after the last mapping.
+    pub(crate) fn join_regions(&mut self) {
+        for regions in self.code_regions.values_mut() {
+            regions.sort_unstable();
+            regions.dedup_by(|next, kept| {
+                let touches = next.0 <= kept.1;
+                if touches {
+                    kept.1 = kept.1.max(next.1);
+                }
+                touches
+            });
+        }
+    }
+
+    /// The start of the region that code of a JIT compiler lies in.
+    pub(crate) fn code_region(&self, dso: DsoIndex, address: Avma) -> Option<Avma> {
+        let regions = self.code_regions.get(&dso)?;
+        let after = regions.partition_point(|region| region.0 <= address);
+        let region = regions.get(after.checked_sub(1)?)?;
+        (address < region.1).then_some(region.0)
     }
 
     /// Processes that map a user-space binary, the likeliest to be still alive first.
@@ -246,5 +283,32 @@ mod tests {
         let jit = table.intern_user(&code(b"//anon", 1));
         assert_ne!(table.intern_user(&code(b"//anon", 2)), jit);
         assert_eq!(&*table.get(jit).path, "/tmp/perf-1.map");
+    }
+
+    #[test]
+    fn regions_of_jitted_code_are_joined_where_they_touch() {
+        let mut table = DsoTable::default();
+        let code = |path| MappedCode { path, pid: Pid(1), build_id: None, file: None };
+        let (jit, file) = (table.intern_user(&code(b"//anon")), table.intern_user(&code(b"/a")));
+        for (dso, start, end) in [
+            (jit, 0x3000, 0x4000),
+            (file, 0x8000, 0x9000),
+            (jit, 0x1000, 0x2000),
+            (jit, 0x2000, 0x2800),
+        ] {
+            table.note_mapping(&Mapping {
+                start: Avma(start),
+                end: Avma(end),
+                file_offset: 0,
+                dso,
+            });
+        }
+        table.join_regions();
+        let region = |dso, address| table.code_region(dso, Avma(address)).map(|start| start.0);
+        assert_eq!(region(jit, 0x1000), Some(0x1000));
+        assert_eq!(region(jit, 0x27ff), Some(0x1000));
+        assert_eq!((region(jit, 0x2800), region(jit, 0xfff)), (None, None));
+        assert_eq!(region(jit, 0x3fff), Some(0x3000));
+        assert_eq!(region(file, 0x8000), None);
     }
 }

@@ -158,7 +158,7 @@ impl Builder {
     fn add_frames(&mut self, places: &[CodePlace], named: Vec<NamedCode>) {
         for (place, name) in places.iter().zip(named) {
             let dso = DsoId(place.dso.0);
-            let (text, known) = match name.function {
+            let (text, known) = match name.function.or(name.stand_in) {
                 Some(text) => (text, true),
                 None => (format!("{:#018x}", name.address.0).into(), false),
             };

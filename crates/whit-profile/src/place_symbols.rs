@@ -2,10 +2,10 @@
 
 use crate::binaries::Binaries;
 use crate::chain::CodePlace;
-use crate::dso_table::{DsoTable, RecordedKind};
+use crate::dso_table::{DsoIndex, DsoTable, RecordedKind};
 use std::sync::Arc;
 use whit_symbolize::Resolution;
-use whit_types::{FileOffset, Svma};
+use whit_types::{Avma, FileOffset, Svma};
 
 /// A function that was inlined at a place.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct NamedCode {
     /// Physical function and the start of its code.
     pub(crate) function: Option<Arc<str>>,
     pub(crate) function_start: Svma,
+    /// What stands for a function without a name, where code is summed up by function.
+    pub(crate) stand_in: Option<Arc<str>>,
     /// Source line in the physical function.
     pub(crate) source: Option<(Arc<str>, u32)>,
     /// Inlined functions, the outermost first.
@@ -41,6 +43,29 @@ impl<'a> PlaceNamer<'a> {
     }
 
     pub(crate) fn name(&self, place: &CodePlace) -> NamedCode {
+        let mut named = self.by_symbol(place);
+        if named.function.is_none() {
+            named.stand_in = self.stand_in(place.dso, named.address);
+        }
+        named
+    }
+
+    /// Of a stripped binary the start of the function, which stays the same from run to run; of code that a JIT
+    /// compiler made and did not name, all that lies in one region.
+    fn stand_in(&self, dso: DsoIndex, address: Svma) -> Option<Arc<str>> {
+        let recorded = self.dsos.get(dso);
+        let (kind, start) = match recorded.kind {
+            RecordedKind::File | RecordedKind::Vdso => {
+                ("fun", self.binaries.get(dso)?.symbols.unnamed_function(address)?.0)
+            }
+            RecordedKind::Anonymous(_) => ("jit", self.dsos.code_region(dso, Avma(address.0))?.0),
+            _ => return None,
+        };
+        let binary = recorded.path.rsplit('/').next().unwrap_or_default();
+        Some(format!("{kind}_{start:x}@{binary}").into())
+    }
+
+    fn by_symbol(&self, place: &CodePlace) -> NamedCode {
         let dso = self.dsos.get(place.dso);
         let unnamed = NamedCode { address: Svma(place.place), ..NamedCode::default() };
         let binary = self.binaries.get(place.dso);
@@ -75,6 +100,7 @@ fn named(address: Svma, resolution: Resolution) -> NamedCode {
         address,
         function: resolution.function.map(|function| function.name),
         function_start,
+        stand_in: None,
         source: resolution.location.map(|location| (location.file, location.line)),
         inlined: resolution
             .inlined

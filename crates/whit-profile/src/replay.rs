@@ -35,6 +35,7 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
         }
         apply(model, dsos, time, change);
     }
+    replayed.dsos.join_regions();
     replayed.dsos.apply_build_ids(&build_ids_by_path(features));
     replayed
 }
@@ -101,7 +102,9 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
         }
         Change::Map { pid, start, len_bytes, file_offset, build_id, file, path, .. } => {
             let dso = dsos.intern_user(&MappedCode { path: &path, pid, build_id, file });
-            model.map(pid, mapping(start, len_bytes, file_offset, dso), time);
+            let mapping = mapping(start, len_bytes, file_offset, dso);
+            dsos.note_mapping(&mapping);
+            model.map(pid, mapping, time);
         }
     }
 }

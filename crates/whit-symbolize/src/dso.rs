@@ -86,13 +86,16 @@ pub struct DsoSymbols {
     config: Arc<SymbolizerConfig>,
     source: Source,
     table: OnceLock<SymbolTable>,
+    /// Of binaries with functions that have no symbols.
+    unwind: OnceLock<Option<ModuleUnwindInfo>>,
     debug: Mutex<Debug>,
 }
 
 impl DsoSymbols {
     pub(crate) fn new(spec: DsoSpec, config: Arc<SymbolizerConfig>, source: Source) -> DsoSymbols {
         let debug = Mutex::new(Debug::Unloaded);
-        DsoSymbols { spec, config, source, table: OnceLock::new(), debug }
+        let (table, unwind) = (OnceLock::new(), OnceLock::new());
+        DsoSymbols { spec, config, source, table, unwind, debug }
     }
 
     /// Which binary this is.
@@ -135,6 +138,17 @@ impl DsoSymbols {
     /// What the unwinder needs to know of the binary.
     pub fn unwind_info(&self) -> Option<ModuleUnwindInfo> {
         Some(ModuleUnwindInfo::new(self.elf()?.unwind_sections()?))
+    }
+
+    /// The start of the function at an address that no symbol covers, as call frame information has it. Nothing
+    /// where code is named otherwise, and for linkage tables, which are one entry for many functions.
+    pub fn unnamed_function(&self, address: Svma) -> Option<Svma> {
+        let image = self.elf()?;
+        let is_plt = image.plt_sections().any(|section| {
+            address.0.checked_sub(section.svma).is_some_and(|offset| offset < section.size)
+        });
+        let unwind = self.unwind.get_or_init(|| self.unwind_info()).as_ref()?;
+        (!is_plt).then(|| unwind.function_range(address)).flatten().map(|range| range.start)
     }
 
     /// Where in the jitdump file the code stands that was at `avma` at `time`.

@@ -109,6 +109,22 @@ impl CfiTable {
         }
     }
 
+    /// The addresses of the entry that covers `svma`.
+    pub(crate) fn function_range(&self, svma: u64) -> Option<Range<u64>> {
+        match self.kind {
+            SectionKind::EhFrame => {
+                let mut section = EhFrame::new(&self.bytes, LittleEndian);
+                section.set_address_size(ADDRESS_SIZE_BYTES);
+                entry_range(&section, &self.bases, self.fde_offset(svma, &section)?, svma)
+            }
+            SectionKind::DebugFrame => {
+                let mut section = DebugFrame::new(&self.bytes, LittleEndian);
+                section.set_address_size(ADDRESS_SIZE_BYTES);
+                entry_range(&section, &self.bases, self.fde_offset(svma, &section)?, svma)
+            }
+        }
+    }
+
     /// Shows `sink` every row, by ascending address. Where entries overlap, the one that starts last
     /// counts up to its end, as it does in [`CfiTable::visit_row`].
     pub(crate) fn for_each_row(&self, context: &mut UnwindContext<usize>, sink: &mut impl RowSink) {
@@ -155,6 +171,16 @@ impl CfiTable {
         let (_, stated_rows) = table.iter(&self.bases).size_hint();
         stated_rows.is_some_and(|rows| rows <= section_bytes / MIN_ROW_BYTES)
     }
+}
+
+fn entry_range<'a, S: UnwindSection<Reader<'a>>>(
+    section: &S,
+    bases: &BaseAddresses,
+    offset: usize,
+    svma: u64,
+) -> Option<Range<u64>> {
+    let fde = section.fde_from_offset(bases, S::Offset::from(offset), S::cie_from_offset).ok()?;
+    fde.contains(svma).then(|| fde.initial_address()..fde.end_address())
 }
 
 fn visit_fde<'a, S: UnwindSection<Reader<'a>>, V: RowVisitor>(

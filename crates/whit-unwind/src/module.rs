@@ -168,6 +168,12 @@ impl ModuleUnwindInfo {
         &self.0.tables
     }
 
+    /// The function that an entry describes, by its addresses: what is known of functions without symbols.
+    pub fn function_range(&self, svma: Svma) -> Option<Range<Svma>> {
+        let range = self.0.tables.iter().find_map(|table| table.function_range(svma.0))?;
+        Some(Svma(range.start)..Svma(range.end))
+    }
+
     /// Code that changes stacks.
     pub(crate) fn stack_switches(&self) -> &StackSwitches {
         &self.0.stack_switches

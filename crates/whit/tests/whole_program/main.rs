@@ -25,6 +25,7 @@ mod script_fields;
 mod some_cpus;
 mod stack_engine;
 mod streaming;
+mod stripped;
 mod support;
 mod switches;
 mod tracepoints;

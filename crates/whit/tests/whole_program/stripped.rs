@@ -1,0 +1,89 @@
+//! Code without symbols: functions of stripped binaries, and what JIT compilers did not name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::support::report::parse;
+use crate::support::tools::{command, perf, text, whit, workload};
+use crate::support::{check, probe, record};
+
+/// Rows of this share count: all that have a few samples.
+const LEAST_PERCENT: f64 = 0.5;
+
+/// Percentage by function of one binary, of which nothing is taken from the user's caches.
+fn shares(place: &Path, dso: &str) -> BTreeMap<String, f64> {
+    let mut report = whit();
+    report.env("HOME", place).args(["report", "--no-children", "-g", "none", "--no-inline"]);
+    report.args(["--no-demangle", "--sort", "dso,symbol", "-i"]).arg(place.join("perf.data"));
+    let tables = parse(&text(&mut report));
+    let rows = tables.into_values().flatten().filter(|row| row.dso == dso);
+    rows.map(|row| (row.symbol, row.percent)).collect()
+}
+
+/// Functions by name, as the linker has them.
+fn addresses(program: &Path) -> BTreeMap<String, u64> {
+    let listed = text(command("nm").arg(program));
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        Some((words.nth(1)?.to_owned(), address))
+    };
+    listed.lines().filter_map(line).collect()
+}
+
+#[test]
+fn functions_of_a_stripped_program_have_the_shares_that_they_had_by_name() {
+    check("stripped_program", || {
+        probe::program("strip")?;
+        probe::program("nm")?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let program = place.path().join("deep");
+        std::fs::copy(workload("deep")?, &program).expect("copy a program");
+        let mut recorder = perf()?;
+        recorder.args(["record", "--no-buildid-cache", "-e", "cpu-clock:u", "-F", "1999", "-o"]);
+        recorder.arg(place.path().join("perf.data")).arg(&program);
+        record(recorder.args(["--iterations", "40000"]))?;
+        let named = shares(place.path(), "deep");
+        let addresses = addresses(&program);
+        // The build id stays.
+        text(command("strip").arg(&program));
+        let stripped = shares(place.path(), "deep");
+        let heavy: Vec<_> = named.iter().filter(|(_, share)| **share >= LEAST_PERCENT).collect();
+        assert!(heavy.len() >= 3, "{named:?}");
+        for (name, share) in heavy {
+            let stand_in = format!("fun_{:x}@deep", addresses[name]);
+            assert_eq!(stripped.get(&stand_in), Some(share), "{name}: {stripped:#?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn code_that_a_jit_compiler_did_not_name_is_one_row() {
+    check("jit_without_names", || {
+        let place = tempfile::tempdir().expect("make a directory");
+        let mut recorder = perf()?;
+        recorder.args(["record", "-e", "cpu-clock:u", "-F", "1999", "-o"]);
+        recorder.arg(place.path().join("perf.data")).arg(workload("jit")?);
+        record(recorder.args(["--seconds", "0.5"]))?;
+        let rows = || {
+            let mut report = whit();
+            report.args(["report", "--no-children", "--sort", "dso,symbol", "-i"]);
+            let tables = parse(&text(report.arg(place.path().join("perf.data"))));
+            let rows: Vec<_> = tables.into_values().flatten().collect();
+            let map = rows.iter().map(|row| row.dso.clone()).find(|dso| dso.ends_with(".map"));
+            let map = map.expect("samples of the code");
+            let jitted = rows.into_iter().filter(|row| row.dso == map);
+            (map.clone(), jitted.map(|row| (row.symbol, row.percent)).collect::<Vec<_>>())
+        };
+        let (map, named) = rows();
+        let all: f64 = named.iter().map(|(_, share)| share).sum();
+        assert!(named.iter().any(|(name, _)| name == "jit_inner"), "{named:?}");
+        std::fs::remove_file(Path::new("/tmp").join(&map)).expect("remove the map");
+        let (_, unnamed) = rows();
+        let [(name, share)] = &unnamed[..] else { panic!("several rows: {unnamed:?}") };
+        assert!(name.starts_with("jit_") && name.ends_with(&map), "{name}");
+        assert!((share - all).abs() < 0.02 * named.len() as f64, "{named:?} {unnamed:?}");
+        Ok(())
+    });
+}
