@@ -3,13 +3,13 @@
 use super::fact::StackRef;
 use super::interval::{Trust, WaitEnd};
 use super::model::{Stretch, SwitchRow, SwitchSums, Switches, Timeline, Wait, Waker, WakerRow};
-use super::sums::{KeptWait, SwitchKey, SwitchTotals, WakerKey};
+use super::sums::{CpuTime, KeptWait, SwitchKey, SwitchTotals, WakerKey};
 use super::timeline::Piece;
 use crate::aggregate::Aggregate;
 use crate::finish::Builder;
 use crate::model::{NodeId, ThreadId};
 use crate::stops::StopCounts;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use whit_types::Tid;
 
@@ -36,6 +36,7 @@ impl Trees {
 /// Sums with threads numbered as those of the profile will be.
 pub(super) struct Raw {
     rows: FxHashMap<SwitchKey, SwitchSums>,
+    cpu_times: FxHashMap<SwitchKey, CpuTime>,
     wakers: FxHashMap<WakerKey, (u64, u64)>,
     wakers_left_off: u64,
     worst: Vec<KeptWait>,
@@ -51,6 +52,7 @@ pub(super) fn take_apart(mut totals: SwitchTotals<'_>, trees: &mut Trees) -> Raw
     Raw {
         worst: totals.take_worst(),
         rows: totals.rows,
+        cpu_times: totals.cpu_times,
         wakers: totals.wakers,
         wakers_left_off: totals.wakers_left_off,
         timeline: totals.timeline.finish(),
@@ -66,10 +68,11 @@ pub(super) fn name<'n>(
     builder: &mut Builder,
     out: &mut Switches,
 ) {
-    let Raw { rows, wakers, wakers_left_off, worst, timeline, threads } = raw;
+    let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, threads } = raw;
     let mut namer = Namer { builder, node, threads: &threads };
-    let named = namer.rows(&rows, out);
-    out.wakers = namer.wakers(&wakers, &named);
+    let woken: FxHashSet<_> = wakers.keys().map(|key| key.row).collect();
+    let numbers = namer.rows(rows, cpu_times, &woken, out);
+    out.wakers = namer.wakers(&wakers, &numbers);
     out.wakers_left_off = wakers_left_off;
     out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
     out.timeline = namer.timeline(timeline, max_stretches);
@@ -95,29 +98,46 @@ impl Namer<'_, '_> {
         Waker { thread: self.thread(thread), node: self.node(stack), from_interrupt }
     }
 
-    /// Fills the rows, and says in which of them each of the sums went.
+    /// Fills the rows, and says in which of them each of the sums went whose row is `wanted`. There may be
+    /// millions: nothing is held twice.
     fn rows(
         &mut self,
-        sums: &FxHashMap<SwitchKey, SwitchSums>,
+        sums: FxHashMap<SwitchKey, SwitchSums>,
+        cpu_times: FxHashMap<SwitchKey, CpuTime>,
+        wanted: &FxHashSet<SwitchKey>,
         out: &mut Switches,
     ) -> FxHashMap<SwitchKey, u32> {
+        let of_time_alone = cpu_times.keys().filter(|key| !sums.contains_key(key));
+        let mut keys: Vec<SwitchKey> = sums.keys().chain(of_time_alone).copied().collect();
         // Comms get their numbers as they are met, which must not depend on the order of a hash map.
-        let mut sums: Vec<_> = sums.iter().collect();
-        sums.sort_unstable_by_key(|(key, _)| {
+        keys.sort_unstable_by_key(|key| {
             (self.thread(key.thread), key.comm, self.node(key.stack), key.stack)
         });
-        let mut rows = BTreeMap::new();
-        let mut named = Vec::with_capacity(sums.len());
-        for (key, more) in sums {
+        let mut named = Vec::with_capacity(keys.len());
+        for key in keys {
             let comm = self.builder.comm(key.comm, self.threads[key.thread as usize].1);
-            let name = (self.thread(key.thread), comm, self.node(key.stack));
-            rows.entry(name).or_insert_with(SwitchSums::default).add(more);
-            named.push((*key, name));
+            named.push(((self.thread(key.thread), comm, self.node(key.stack)), key));
         }
-        let row = |(&(thread, comm, node), &sums)| SwitchRow { thread, comm, node, sums };
-        out.rows = rows.iter().map(row).collect();
-        let numbers: FxHashMap<_, u32> = rows.keys().zip(0..).collect();
-        named.into_iter().filter_map(|(key, name)| Some((key, *numbers.get(&name)?))).collect()
+        named.sort_unstable();
+        out.rows = Vec::with_capacity(named.chunk_by(|a, b| a.0 == b.0).count());
+        let mut numbers = FxHashMap::default();
+        for group in named.chunk_by(|a, b| a.0 == b.0) {
+            let mut of_row = SwitchSums::default();
+            for (_, key) in group {
+                let time = cpu_times.get(key).copied().unwrap_or_default();
+                let (cpu_ns, lossy_cpu_ns) = (time.whole_ns, time.lossy_ns);
+                of_row.add(&SwitchSums { cpu_ns, lossy_cpu_ns, ..SwitchSums::default() });
+                if let Some(more) = sums.get(key) {
+                    of_row.add(more);
+                }
+                if wanted.contains(key) {
+                    numbers.insert(*key, out.rows.len() as u32);
+                }
+            }
+            let (thread, comm, node) = group[0].0;
+            out.rows.push(SwitchRow { thread, comm, node, sums: of_row });
+        }
+        numbers
     }
 
     fn wakers(

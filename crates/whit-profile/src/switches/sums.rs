@@ -36,6 +36,14 @@ pub(crate) struct WakerKey {
     pub(crate) from_interrupt: bool,
 }
 
+/// CPU time of a row. Apart from the other sums, since there may be as many rows with nothing else as there are
+/// distinct chains of samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct CpuTime {
+    pub(crate) whole_ns: u64,
+    pub(crate) lossy_ns: u64,
+}
+
 /// One wait, in the order of badness: the longest, and of equals the earliest, is the greatest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct KeptWait {
@@ -78,6 +86,7 @@ pub(crate) struct SwitchTotals<'a> {
     model: &'a ProcessModel,
     pub(crate) threads: Interner<(Pid, Tid)>,
     pub(crate) rows: FxHashMap<SwitchKey, SwitchSums>,
+    pub(crate) cpu_times: FxHashMap<SwitchKey, CpuTime>,
     pub(crate) wakers: FxHashMap<WakerKey, (u64, u64)>,
     pub(crate) wakers_left_off: u64,
     worst: BinaryHeap<Reverse<KeptWait>>,
@@ -99,6 +108,7 @@ impl<'a> SwitchTotals<'a> {
             model,
             threads: Interner::default(),
             rows: FxHashMap::default(),
+            cpu_times: FxHashMap::default(),
             wakers: FxHashMap::default(),
             wakers_left_off: 0,
             worst: BinaryHeap::new(),
@@ -161,8 +171,8 @@ impl<'a> SwitchTotals<'a> {
         let count = samples.len() as u64;
         for (index, stack) in samples.iter().enumerate() {
             let share = ns / count + u64::from((index as u64) < ns % count);
-            let row = self.row(SwitchKey { thread, comm, stack: *stack });
-            let sum = if trust == Trust::Lossy { &mut row.lossy_cpu_ns } else { &mut row.cpu_ns };
+            let time = self.cpu_times.entry(SwitchKey { thread, comm, stack: *stack }).or_default();
+            let sum = if trust == Trust::Lossy { &mut time.lossy_ns } else { &mut time.whole_ns };
             *sum = sum.saturating_add(share);
         }
     }

@@ -28,6 +28,16 @@ impl Place {
         }
     }
 
+    /// What equally heavy functions are ordered by: as by name, without making it.
+    pub(super) fn order(self, profile: &Profile) -> (&str, bool) {
+        match self.0 {
+            None => (NO_STACK, false),
+            Some((function, inlined)) => {
+                (profile.functions[function.index()].name.exact(), inlined)
+            }
+        }
+    }
+
     /// The binary's short name; empty where no call stack was recorded.
     pub fn dso(self, profile: &Profile) -> OutsideText {
         let dso = self.0.map(|(function, _)| profile.functions[function.index()].dso);

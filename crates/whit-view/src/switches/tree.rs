@@ -63,8 +63,11 @@ impl StackTree {
 
     fn sort(&mut self, profile: &Profile) {
         let keys: Vec<_> = self.nodes.iter().map(|node| weight(&node.sums)).collect();
-        let names: Vec<_> = self.nodes.iter().map(|node| node.place.name(profile)).collect();
-        let key = |node: &u32| (std::cmp::Reverse(keys[*node as usize]), &names[*node as usize]);
+        let places: Vec<_> = self.nodes.iter().map(|node| node.place).collect();
+        let key = |node: &u32| {
+            let node = *node as usize;
+            (std::cmp::Reverse(keys[node]), places[node].order(profile))
+        };
         self.roots.sort_by(|a, b| key(a).cmp(&key(b)));
         for node in &mut self.nodes {
             node.children.sort_by(|a, b| key(a).cmp(&key(b)));

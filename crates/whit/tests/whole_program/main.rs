@@ -16,6 +16,7 @@ mod faults;
 mod go_stacks;
 mod golden;
 mod many_mappings;
+mod memory;
 mod packed;
 mod parity;
 mod rebuilt_files;
