@@ -7,6 +7,7 @@ use whit_sys::Errno;
 
 use crate::kept_files::KEPT_MAX_BYTES;
 use crate::open::meaning;
+use crate::options::CallGraph;
 use crate::summary::Summary;
 
 /// How loud a notice is.
@@ -54,8 +55,10 @@ pub enum Notice {
     RingsShrunk { asked_bytes: usize, size_bytes: usize, cause: Errno },
     /// An event that this machine does not have.
     EventLeftOut { event: String, why: String },
-    /// Which engine makes call chains, and why not the other one.
-    EngineChosen { engine: &'static str, why: Option<String> },
+    /// `--engine=auto` takes the BPF engine.
+    BpfChosen,
+    /// It takes the ring engine: why, what call chains are made from then, and whether switches lack them.
+    RingChosen { why: String, call_graph: CallGraph, bare_switches: bool },
     /// A thread ended before its events were open.
     ThreadGone { tid: i32 },
     /// A CPU went offline before its events were open.
@@ -131,9 +134,11 @@ impl Notice {
             | Notice::BinariesKept { .. }
             | Notice::Skipped { .. } => Level::Verbose,
             Notice::WriteFailed { .. } | Notice::NotSwitched { .. } => Level::Error,
-            Notice::EventsSwitched { .. } | Notice::EventList { .. } | Notice::Switched { .. } => {
-                Level::Answer
-            }
+            Notice::EventsSwitched { .. }
+            | Notice::EventList { .. }
+            | Notice::Switched { .. }
+            | Notice::BpfChosen
+            | Notice::RingChosen { .. } => Level::Answer,
             _ => Level::Warning,
         }
     }
@@ -205,11 +210,9 @@ impl fmt::Display for Notice {
                 asked_bytes / 1024 + 4
             ),
             Notice::EventLeftOut { event, why } => write!(f, "'{event}' left out: {why}"),
-            Notice::EngineChosen { engine, why: None } => {
-                write!(f, "stacks are unwound by the {engine} engine")
-            }
-            Notice::EngineChosen { engine, why: Some(why) } => {
-                write!(f, "stacks are left to the {engine} engine: {why}")
+            Notice::BpfChosen => f.write_str("--engine=auto takes the BPF engine"),
+            Notice::RingChosen { why, call_graph, bare_switches } => {
+                ring_chosen(f, why, *call_graph, *bare_switches)
             }
             Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),
             Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not recorded"),
@@ -314,6 +317,28 @@ impl fmt::Display for Notice {
             }
         }
     }
+}
+
+fn ring_chosen(
+    f: &mut fmt::Formatter<'_>,
+    why: &str,
+    call_graph: CallGraph,
+    bare_switches: bool,
+) -> fmt::Result {
+    writeln!(f, "--engine=auto takes the ring engine: {why}")?;
+    f.write_str(match call_graph {
+        CallGraph::None => "there are no call chains",
+        CallGraph::FramePointer => "call chains come from frame pointers",
+        CallGraph::Dwarf { .. } => {
+            "call chains come from dumps of stacks (--call-graph dwarf); those by frame pointers take \
+             less room (--call-graph fp)"
+        }
+        CallGraph::Lbr => "call chains come from branch records",
+    })?;
+    if bare_switches {
+        f.write_str("; context switches have none")?;
+    }
+    Ok(())
 }
 
 fn limit(value: Option<u64>) -> String {

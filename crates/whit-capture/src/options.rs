@@ -215,6 +215,9 @@ pub struct RecordOptions {
     pub call_graph: CallGraph,
     /// Who makes them.
     pub engine: Engine,
+    /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
+    /// it takes.
+    pub is_call_graph_given: bool,
     /// Where unwind tables are kept from one recording to the next; `None` keeps none.
     pub table_cache: Option<PathBuf>,
     /// Where the command's binaries are, for their unwind tables to be there before it begins.
@@ -317,6 +320,7 @@ impl RecordOptions {
             strict_frequency: false,
             call_graph: CallGraph::None,
             engine: Engine::Ring,
+            is_call_graph_given: false,
             table_cache: None,
             loader: LoaderPaths::default(),
             kernel_callchains_only: false,

@@ -24,16 +24,16 @@ use crate::control::ControlChannel;
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
 use crate::notice::{Listener, Notice};
-use crate::options::{CallGraph, Engine, Output, RecordOptions, Start};
+use crate::options::{Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
 use crate::processes;
 use crate::roots::Roots;
-use crate::stack_engine::{self, StackEngine, StackSummary, WakeFormat};
+use crate::stack_engine::{StackEngine, StackSummary};
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
 use crate::summary::Summary;
 use crate::target::{Plan, Target};
-use crate::wakeups;
 
+mod choose;
 mod code;
 mod commands;
 mod drainer;
@@ -54,6 +54,7 @@ mod switch;
 mod synthesis;
 mod wait;
 
+use choose::choose_engine;
 use drainer::{Drainer, News, NewsDesk, RunningDrainer, Shared};
 use metering::Metering;
 use part::Part;
@@ -150,45 +151,6 @@ pub fn record(
     watch.has_created(&session.part.output);
     let end = session.run(watch)?;
     session.finish(end)
-}
-
-/// Loads the programs of the engine that unwinds in the kernel, where that is asked for and can be.
-/// Gives the options as they are then.
-fn choose_engine(
-    options: &RecordOptions,
-    roots: &Roots,
-    listener: &mut dyn Listener,
-) -> Result<(Option<StackEngine>, RecordOptions), CaptureError> {
-    let wants_stacks = options.call_graph != CallGraph::None || options.switch_events;
-    let mut chosen = options.clone();
-    chosen.engine = Engine::Ring;
-    let waking = options.wakeups.then(|| wakeups::format(roots)).transpose()?;
-    let as_events = waking.as_ref().map(wakeups::event);
-    if options.engine == Engine::Ring || (options.engine == Engine::Auto && !wants_stacks) {
-        chosen.events.extend(as_events);
-        return Ok((None, chosen));
-    }
-    let why = match stack_engine::conflict(options) {
-        Some(why) if options.engine == Engine::Bpf => {
-            return Err(CaptureError::EngineConflict { why });
-        }
-        Some(why) => format!("the BPF engine {why}"),
-        None => match StackEngine::load(options, waking.as_ref().map(WakeFormat::new), roots) {
-            Ok(engine) => {
-                chosen.engine = Engine::Bpf;
-                stack_engine::leave_to_perf(&mut chosen);
-                if options.engine == Engine::Auto {
-                    listener.notice(Notice::EngineChosen { engine: "bpf", why: None });
-                }
-                return Ok((Some(engine), chosen));
-            }
-            Err(error) if options.engine == Engine::Bpf => return Err(CaptureError::Bpf(error)),
-            Err(error) => stack_engine::refusal(&error),
-        },
-    };
-    listener.notice(Notice::EngineChosen { engine: "ring", why: Some(why) });
-    chosen.events.extend(as_events);
-    Ok((None, chosen))
 }
 
 /// Connects the engine with the open events and has it follow the processes that there are.

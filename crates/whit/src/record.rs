@@ -64,14 +64,14 @@ pub(crate) struct RecordArgs {
     /// Leave out children of what is recorded
     #[arg(short = 'i', long)]
     no_inherit: bool,
-    /// Record call chains by frame pointers
+    /// Record call chains: by frame pointers with --engine=ring
     #[arg(short)]
     g: bool,
     /// Record call chains: fp[,FRAMES], dwarf[,BYTES of stack], or lbr (the CPU's branch records)
     #[arg(long, value_name = "MODE", value_parser = parse::call_graph)]
     call_graph: Option<parse::CallChains>,
     /// Who makes call chains: ring (perf's ways), bpf (unwound in the kernel, without frame
-    /// pointers), or auto (bpf where the kernel allows it)
+    /// pointers), or auto (bpf where the kernel allows it, else dumps of stacks)
     #[arg(long, value_name = "ENGINE", value_parser = parse::engine)]
     engine: Option<Engine>,
     /// Only the kernel's part of call chains

@@ -74,6 +74,7 @@ impl RecordArgs {
             strict_frequency: self.strict_freq,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
             engine: self.engine.unwrap_or_default(),
+            is_call_graph_given: self.call_graph.is_some(),
             table_cache: table_cache(),
             loader: loader_paths(),
             max_stack: self.call_graph.and_then(|chains| chains.max_stack),

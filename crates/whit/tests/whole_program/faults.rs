@@ -324,7 +324,7 @@ fn few_descriptors_are_enough_or_the_limit_is_named() {
 }
 
 /// By the kernel's own rule: up to 2, everybody may count their own processes in user mode.
-fn ordinary_users_may_record() -> Result<(), Skip> {
+pub(crate) fn ordinary_users_may_record() -> Result<(), Skip> {
     let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let setting = setting.map_err(|error| Skip(format!("no perf events here: {error}")))?;
     match setting.trim().parse::<i32>().expect("a number") {

@@ -6,6 +6,7 @@
 //! `WHIT=program` tests another whit than the one just built, `PERF=program` another perf.
 
 mod augmented;
+mod auto_engine;
 mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
