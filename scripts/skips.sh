@@ -62,6 +62,7 @@ condition() {
         # CAP_SYS_NICE has number 23.
         no-sys-nice) [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 23 & 1)) = 0 ] ;;
         no-tracefs) [ ! -r /sys/kernel/tracing/events/sched ] && [ ! -r /sys/kernel/debug/tracing/events/sched ] ;;
+        no-uprobes) [ ! -w /sys/kernel/tracing/uprobe_events ] && [ ! -w /sys/kernel/debug/tracing/uprobe_events ] ;;
         no-bpf) [ "$(id -u)" != 0 ] || [ ! -e /sys/kernel/btf/vmlinux ] || ! kernel_since 5 15 ;;
         no-nmi-tracepoint) [ ! -d /sys/kernel/tracing/events/nmi ] ;;
         no-kvm) [ ! -w /dev/kvm ] ;;

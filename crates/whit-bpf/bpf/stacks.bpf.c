@@ -217,7 +217,8 @@ enum {
 	OF_SWITCHES = 1,
 	OF_TRACES = 2,
 	OF_WAKES = 3,
-	PROGRAMS = 4,
+	OF_PROBES = 4,
+	PROGRAMS = 5,
 };
 
 /* What a program works with on a CPU. */
@@ -229,6 +230,8 @@ struct scratch {
 	/* By how much the clock of the records is ahead of the runqueue's, and when they were compared. */
 	u64 ahead;
 	u64 compared;
+	/* Of probes: one that the scheduler took off its CPU in the middle works with this. */
+	u64 is_busy;
 	struct unwind_state unwind;
 	struct tell_stack stack;
 };

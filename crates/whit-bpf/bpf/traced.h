@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stacks of tracepoints' hits. perf writes the sample with the tracepoint's data, under its own filters
+ * Stacks of tracepoints' and probes' hits. perf writes the sample with the tracepoint's data, under its own filters
  * and for its own targets, right behind this program; whoever reads the ring joins the two.
  *
  * Part of stacks.bpf.c.
@@ -20,6 +20,12 @@ struct tell_trace {
 
 #define TELL_TRACE_BYTES 28
 
+/* Whether a thread's hits are told of. */
+static ALWAYS_INLINE u32 is_traced(u64 process)
+{
+	return settings.is_system_wide || process & PROCESS_IS_TARGET;
+}
+
 SEC("tracepoint")
 int traced(void *ctx)
 {
@@ -29,7 +35,7 @@ int traced(void *ctx)
 	u64 process = process_of(pid_of(task));
 
 	/* The kernel writes no samples of a tracepoint whose program gives 0, to nobody. */
-	if (!scratch || !(settings.is_system_wide || process & PROCESS_IS_TARGET))
+	if (!scratch || !is_traced(process))
 		return 1;
 	scratch->counts.runs++;
 	record.tracepoint = bpf_get_attach_cookie(ctx);
@@ -42,5 +48,47 @@ int traced(void *ctx)
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
 	tell(ctx, scratch, &record, TELL_TRACE_BYTES);
+	return 1;
+}
+
+/*
+ * The same for probes, which the kernel gives programs of another kind, and the registers of where the probe is:
+ * in user mode or in the kernel.
+ *
+ * At a probe in user mode the scheduler may take the thread off its CPU meanwhile, and another comes to a
+ * probe. That one has no stacks, and the recorder counts its sample as one without.
+ */
+SEC("kprobe")
+int probed(struct user_pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *scratch = scratch_of(OF_PROBES);
+	struct tell_trace record = { .kind = TELL_TRACE };
+	u64 process = process_of(pid_of(task));
+
+	if (!scratch || !is_traced(process))
+		return 1;
+	if (__sync_lock_test_and_set(&scratch->is_busy, 1))
+		return 1;
+	struct user_registers user = {
+		.ip = ctx->rip,
+		.sp = ctx->rsp,
+		.fp = ctx->rbp,
+		.cs = ctx->cs,
+	};
+	/* Read here: see sampled(). */
+	asm volatile("" : "+r"(user.ip), "+r"(user.sp), "+r"(user.fp), "+r"(user.cs));
+	u32 is_user = (user.cs & 3) != 0;
+	scratch->counts.runs++;
+	record.tracepoint = bpf_get_attach_cookie(ctx);
+	if (!is_user && settings.kernel_stacks)
+		record.kernel_stack = kernel_stack(ctx, scratch);
+	if (task->mm && settings.user_stacks) {
+		if (!is_user)
+			registers_of(task, &user);
+		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
+	}
+	tell(ctx, scratch, &record, TELL_TRACE_BYTES);
+	__sync_lock_test_and_set(&scratch->is_busy, 0);
 	return 1;
 }

@@ -59,6 +59,17 @@ pub enum CaptureError {
     /// BPF programs.
     #[error(transparent)]
     Bpf(whit_bpf::BpfError),
+    /// The kernel calls no program at the hits of an event.
+    #[error(
+        "'{event}': the kernel calls no BPF program at its hits, so that it has no call chains with \
+         --engine=bpf (take --engine=ring --call-graph dwarf)"
+    )]
+    NoProgramAt {
+        /// The event.
+        event: String,
+        /// What the kernel said.
+        source: whit_bpf::BpfError,
+    },
     /// Options that the engine that unwinds in the kernel does not have.
     #[error("--engine=bpf {why} (leave it out, or take --engine=ring)")]
     EngineConflict { why: &'static str },

@@ -100,6 +100,7 @@ impl Probe for SystemProbe {
             memo: true,
             perf_samples: false,
             traces: true,
+            probes: true,
             wakes: true,
             cpus: 1,
             channel_bytes: 1 << 16,

@@ -77,6 +77,43 @@ fn try_load_program(instructions: &[[u8; 8]]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// `BPF_LINK_CREATE` and `BPF_PERF_EVENT` in `include/uapi/linux/bpf.h`.
+const LINK_CREATE: libc::c_int = 28;
+const ATTACH_PERF_EVENT: u32 = 41;
+
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` has for perf events, since Linux 5.15.
+#[repr(C)]
+struct LinkAttr {
+    prog_fd: u32,
+    target_fd: u32,
+    attach_type: u32,
+    flags: u32,
+    bpf_cookie: u64,
+}
+
+/// Has the kernel call a program whenever the tracepoint or probe of an event is hit, by whomever, until the link
+/// is closed. The program is told the cookie. The event itself is neither switched on nor off.
+pub fn link_perf_event(
+    program: BorrowedFd<'_>,
+    event: BorrowedFd<'_>,
+    cookie: u64,
+) -> Result<OwnedFd, Errno> {
+    let attr = LinkAttr {
+        prog_fd: program.as_raw_fd() as u32,
+        target_fd: event.as_raw_fd() as u32,
+        attach_type: ATTACH_PERF_EVENT,
+        flags: 0,
+        bpf_cookie: cookie,
+    };
+    let _in_force = privilege::raise(&LOADING);
+    // SAFETY: the attribute is live and has the size that is given; both descriptors are open for the whole call.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_bpf, LINK_CREATE, &raw const attr, size_of_val(&attr)) };
+    let fd = check(fd)? as i32;
+    // SAFETY: the kernel has just returned this descriptor; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// `BPF_OBJ_GET_INFO_BY_FD` in `include/uapi/linux/bpf.h`.
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 /// `BPF_ENABLE_STATS`, since Linux 5.8.

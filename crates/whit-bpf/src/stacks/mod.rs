@@ -132,6 +132,8 @@ pub enum Part {
     Traces,
     /// Wake-ups.
     Wakes,
+    /// Hits of probes.
+    Probes,
 }
 
 /// What is to be told.
@@ -155,6 +157,8 @@ pub struct StackOptions {
     pub perf_samples: bool,
     /// Tracepoints are to be told of.
     pub traces: bool,
+    /// Probes are (uprobes, kprobes).
+    pub probes: bool,
     /// Wake-ups are.
     pub wakes: bool,
     /// CPUs that the machine may have.
@@ -302,19 +306,19 @@ impl Stacks {
         self.program.attach_wakes()
     }
 
-    /// Tells the stacks of a tracepoint's hits from here on: `category` and `name` are the kernel's, and
-    /// so is the number that records name it by.
+    /// Tells the stacks of hits of an event's tracepoint ([`Part::Traces`]) or probe ([`Part::Probes`]) from here
+    /// on, whoever has the event. Records name it by this number.
     ///
     /// # Errors
     ///
     /// Where the kernel refuses.
-    pub fn attach_tracepoint(
+    pub fn attach_trace(
         &mut self,
-        category: &str,
-        name: &str,
+        event: BorrowedFd<'_>,
         number: u32,
+        part: Part,
     ) -> Result<(), BpfError> {
-        self.program.attach_tracepoint(category, name, number)
+        self.program.attach_trace(event, number, part)
     }
 
     /// Follows processes that fork and exec.

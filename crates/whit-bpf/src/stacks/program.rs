@@ -1,16 +1,16 @@
 //! `bpf/stacks.bpf.c`, loaded: its maps and programs by name and type.
 
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{
     Link, Map, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
-    ProgramInput, ProgramMut, TracepointCategory, TracepointOpts,
+    ProgramInput, ProgramMut,
 };
 use whit_sys::bpf::SharedWords;
-use whit_sys::privilege;
+use whit_sys::{Errno, privilege};
 
 use super::channel::{self, Channels};
 use super::layout::{self, CHUNK_WORDS};
@@ -44,7 +44,7 @@ const VDSO: u64 = 0;
 pub(super) struct Program {
     switches: Option<Link>,
     wakes: Option<Link>,
-    traces: Vec<Link>,
+    traces: Vec<OwnedFd>,
     followers: Vec<Link>,
     /// The programs find mappings that nobody has told of.
     pub(super) finds_mappings: bool,
@@ -126,18 +126,17 @@ impl Program {
         Ok(())
     }
 
-    pub(super) fn attach_tracepoint(
+    pub(super) fn attach_trace(
         &mut self,
-        category: &str,
-        name: &str,
+        event: BorrowedFd<'_>,
         number: u32,
+        part: Part,
     ) -> Result<(), BpfError> {
-        messages::listen();
-        let category = TracepointCategory::Custom(category.to_owned());
-        let options = TracepointOpts { cookie: u64::from(number), ..TracepointOpts::default() };
-        let _in_force = privilege::raise(&NEEDED);
-        let link = self.program("traced")?.attach_tracepoint_with_opts(category, name, options);
-        self.traces.push(link.map_err(refused("have a BPF program called at a tracepoint"))?);
+        let program = self.part(part)?;
+        let link = whit_sys::bpf::link_perf_event(program.as_fd(), event, number.into());
+        let refusal = |errno: Errno| libbpf_rs::Error::from_raw_os_error(errno.raw_os_error());
+        let attempt = "have a BPF program called at a tracepoint or probe";
+        self.traces.push(link.map_err(|errno| refused(attempt)(refusal(errno)))?);
         Ok(())
     }
 
@@ -170,6 +169,7 @@ impl Program {
             Part::Switches => "switched",
             Part::Traces => "traced",
             Part::Wakes => "woken",
+            Part::Probes => "probed",
         })
     }
 
@@ -351,6 +351,7 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bo
     for mut program in object.progs_mut() {
         let is_needed = match program.name().to_str() {
             Some("traced") => options.traces,
+            Some("probed") => options.probes,
             Some("woken") => options.wakes,
             Some("switched" | "came") => options.channel_bytes > 0,
             Some(NAME_FILE) => finds_mappings,

@@ -25,6 +25,7 @@ fn options(memo: bool, all: bool) -> StackOptions {
         memo,
         perf_samples: false,
         traces: all,
+        probes: all,
         wakes: all,
         cpus: 1,
         channel_bytes: 1 << 20,
@@ -43,7 +44,7 @@ fn the_verifier_has_far_less_to_look_at_than_it_would() {
             let stacks = load(&options(memo, all))?;
             let programs = stacks.verified_instructions().expect("ask for the programs");
             let naming = usize::from(stacks.finds_mappings());
-            assert_eq!(programs.len(), naming + if all { 7 } else { 5 });
+            assert_eq!(programs.len(), naming + if all { 8 } else { 5 });
             for (name, instructions) in programs {
                 probe::kernel_since(5, 16)?;
                 let instructions = instructions.expect("the kernel says how many");

@@ -23,12 +23,12 @@ pub(super) fn choose_engine(
     let load = || StackEngine::load(options, waking.as_ref().map(WakeFormat::new), roots);
     let engine = match options.engine {
         Engine::Ring => None,
-        Engine::Bpf => match stack_engine::conflict(options) {
+        Engine::Bpf => match stack_engine::conflict(options, roots) {
             Some(why) => return Err(CaptureError::EngineConflict { why }),
             None => Some(load().map_err(CaptureError::Bpf)?),
         },
         Engine::Auto => {
-            let engine = match obstacle(options) {
+            let engine = match obstacle(options, roots) {
                 Some(why) => Err(why),
                 None => load().map_err(|error| stack_engine::refusal(&error)),
             };
@@ -58,11 +58,11 @@ pub(super) fn choose_engine(
 }
 
 /// Why `--engine=auto` does not try the programs.
-fn obstacle(options: &RecordOptions) -> Option<String> {
+fn obstacle(options: &RecordOptions, roots: &Roots) -> Option<String> {
     if options.is_call_graph_given && options.call_graph == CallGraph::None {
         return Some("no call chains are asked for".to_owned());
     }
-    stack_engine::conflict(options).map(|why| format!("the BPF engine {why}"))
+    stack_engine::conflict(options, roots).map(|why| format!("the BPF engine {why}"))
 }
 
 /// How `--engine=auto` has call chains made without programs: as the user says, else in the way that comes

@@ -1,7 +1,5 @@
 //! The engine's own events, and how all events stand in the recording.
 
-use std::collections::BTreeMap;
-
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::packed;
@@ -10,13 +8,10 @@ use super::expand::{Expander, Given, Layout};
 use super::switches::{Switches, Whose};
 use super::wakes::WakeFormat;
 use crate::configure::ConfiguredEvent;
-use crate::error::CaptureError;
 use crate::event::{EventSpec, software};
 use crate::open::OpenEvent;
 use crate::options::{Engine, RecordOptions};
 use crate::ring_set::MappedRing;
-use crate::roots::Roots;
-use crate::tracing_data;
 
 /// What switches are called in the recording: perf's own event for them.
 pub const SWITCHES: &str = "context-switches";
@@ -33,15 +28,6 @@ pub(super) fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
 /// Whether its samples get stacks.
 fn has_stacks(event: &ConfiguredEvent) -> bool {
     !event.is_side_band && !event.is_carrier && !event.spec.is_dummy()
-}
-
-/// The tracepoints of events, by number: the kernel calls a program once for all events of one.
-pub(super) fn traced_by(
-    events: &[OpenEvent],
-    roots: &Roots,
-) -> Result<BTreeMap<u32, String>, CaptureError> {
-    let specs = events.iter().map(|event| &event.event.spec).filter(|spec| spec.is_tracepoint());
-    specs.map(|spec| Ok((spec.config as u32, tracing_data::name_in(roots, spec)?))).collect()
 }
 
 /// The event by which the programs write.

@@ -19,6 +19,7 @@ mod summary;
 mod switch_events;
 mod switches;
 mod task_state;
+mod traced;
 mod traces;
 mod wakes;
 
@@ -34,16 +35,15 @@ use whit_unwind_tables::TableStore;
 
 use crate::cpus;
 use crate::error::CaptureError;
-use crate::event::EventSpec;
 use crate::open::OpenEvent;
 use crate::options::{CallGraph, RecordOptions};
 use crate::processes;
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::target::Target;
+use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
 pub(crate) use events::{carrier, describe, expander, follow_event};
-use events::{is_sampled, traced_by};
 pub use expand::ExpandCounts;
 pub use expand::Expander;
 pub(crate) use expand::Given;
@@ -54,6 +54,7 @@ use options::{call_graph, channel_bytes, has_few_threads};
 pub(crate) use options::{conflict, leave_to_perf};
 pub use summary::{PartSummary, StackSummary};
 use switch_events::SwitchEvents;
+use traced::{Hits, Traced, hits_of};
 pub(crate) use wakes::WakeFormat;
 
 /// Pages of the rings that carry mappings, forks and execs to the thread that follows processes.
@@ -69,8 +70,8 @@ pub(crate) struct StackEngine {
     is_attached: bool,
     /// The kernel takes the time of all BPF programs anyway.
     is_timed_anyway: bool,
-    /// Tracepoints whose stacks are told, by number.
-    tracepoints: BTreeMap<u32, String>,
+    /// Tracepoints and probes whose stacks are told.
+    traced: Vec<Traced>,
     wakes: bool,
     /// What expanders need.
     given: Given,
@@ -91,6 +92,10 @@ impl StackEngine {
             let (roots, has_wakes) = (roots.clone(), wakes.is_some());
             std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
+        let has = |hits| {
+            let mut tracepoints = options.events.iter().filter(|event| event.is_tracepoint());
+            tracepoints.any(|event| hits_of(event, roots) == hits)
+        };
         let stacks = Stacks::load(&StackOptions {
             is_system_wide: matches!(options.target, Target::SystemWide(_)),
             by_thread: has_few_threads(options),
@@ -99,7 +104,8 @@ impl StackEngine {
             user_stacks: !options.kernel_callchains_only,
             memo: true,
             perf_samples: matches!(call_graph(options), CallGraph::Dwarf { .. }),
-            traces: options.events.iter().any(EventSpec::is_tracepoint),
+            traces: has(Hits::Tracepoint),
+            probes: has(Hits::Probe),
             wakes: wakes.is_some(),
             cpus,
             channel_bytes: if options.switch_events { channel_bytes(options.ring_size) } else { 0 },
@@ -113,7 +119,7 @@ impl StackEngine {
             switch_events: SwitchEvents::default(),
             is_attached: false,
             is_timed_anyway: roots.times_bpf_programs(),
-            tracepoints: BTreeMap::new(),
+            traced: Vec::new(),
             wakes: wakes.is_some(),
             given: Given {
                 landmarks: landmarks.unwrap_or_default(),
@@ -141,7 +147,7 @@ impl StackEngine {
         events: &[OpenEvent],
         roots: &Roots,
     ) -> Result<(), CaptureError> {
-        self.tracepoints = traced_by(events, roots)?;
+        self.traced = Traced::among(events, roots)?;
         let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events.iter().filter(|event| event.event.is_carrier) {
             for instance in &event.instances {
@@ -201,7 +207,7 @@ impl StackEngine {
         if !self.is_attached {
             // Without, the ledger does not say what the programs took.
             let _ = self.lock().time_runs(self.is_timed_anyway);
-            self.attach().map_err(CaptureError::Bpf)?;
+            self.attach()?;
             self.is_attached = true;
             if self.switches {
                 let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,17 +217,14 @@ impl StackEngine {
         Ok(())
     }
 
-    fn attach(&self) -> Result<(), BpfError> {
+    fn attach(&self) -> Result<(), CaptureError> {
         let mut stacks = self.lock();
-        for (number, name) in &self.tracepoints {
-            let (category, event) = name.split_once(':').unwrap_or(("", name));
-            stacks.attach_tracepoint(category, event, *number)?;
-        }
+        self.traced.iter().try_for_each(|traced| traced.attach(&mut stacks))?;
         if self.wakes {
-            stacks.attach_wakes()?;
+            stacks.attach_wakes().map_err(CaptureError::Bpf)?;
         }
         if self.switches {
-            stacks.attach_switches()?;
+            stacks.attach_switches().map_err(CaptureError::Bpf)?;
         }
         Ok(())
     }
@@ -257,6 +260,7 @@ impl StackEngine {
             follow: follow.unwrap_or_default(),
             traces: part(Part::Traces),
             wakes: part(Part::Wakes),
+            probes: part(Part::Probes),
             timed: stacks.timed(),
             expand,
             is_packed: self.given.packs,

@@ -4,8 +4,10 @@ use whit_perfdata::attr::pmu_type;
 use whit_sys::clock::ClockId;
 use whit_sys::system::page_size;
 
+use super::traced::{Hits, hits_of};
 use crate::event::{EventSpec, software};
 use crate::options::{CallGraph, Engine, ExtraFields, RecordOptions, RingSize};
+use crate::roots::Roots;
 use crate::target::Target;
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
@@ -13,7 +15,18 @@ use crate::target::Target;
 const RING_BYTES: usize = 4 << 20;
 
 /// Why these options cannot be had with stacks that are unwound in the kernel.
-pub(crate) fn conflict(options: &RecordOptions) -> Option<&'static str> {
+pub(crate) fn conflict(options: &RecordOptions, roots: &Roots) -> Option<&'static str> {
+    conflict_among(options).or_else(|| {
+        let mut tracepoints = options.events.iter().filter(|event| event.is_tracepoint());
+        let is_nobodys = |event: &EventSpec| hits_of(event, roots) == Hits::Nobodys;
+        tracepoints.any(is_nobodys).then_some(
+            "takes no probes by ftrace and none on other events (f:, t: and e: of dynamic_events), at which \
+             the kernel calls no BPF program",
+        )
+    })
+}
+
+fn conflict_among(options: &RecordOptions) -> Option<&'static str> {
     let events = || options.events.iter().filter(|event| !event.is_dummy());
     let sampled = events().count();
     let call_graphs = || events().map(|event| event.call_graph.unwrap_or(options.call_graph));

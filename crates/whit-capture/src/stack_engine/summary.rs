@@ -57,6 +57,8 @@ pub struct StackSummary {
     pub traces: PartSummary,
     /// The program that tells of wake-ups.
     pub wakes: PartSummary,
+    /// The program that tells of probes.
+    pub probes: PartSummary,
     /// For how long the kernel took the programs' time.
     pub timed: Duration,
     /// Processes and tables.
@@ -92,7 +94,7 @@ impl StackSummary {
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
-        let others = [self.traces.runs, self.wakes.runs];
+        let others = [self.traces.runs, self.wakes.runs, self.probes.runs];
         ledger.programs += others.iter().filter(|of| of.runs > 0).count() as u64;
         let runs: u64 = self.parts().map(|part| part.runs.runs).iter().sum();
         if runs > 0 {
@@ -105,8 +107,8 @@ impl StackSummary {
         }
     }
 
-    fn parts(&self) -> [&PartSummary; 4] {
-        [&self.samples, &self.switches, &self.traces, &self.wakes]
+    fn parts(&self) -> [&PartSummary; 5] {
+        [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes]
     }
 
     /// A count of all programs.
@@ -201,7 +203,11 @@ impl fmt::Display for Details<'_> {
         all.samples.write(f, "samples")?;
         write!(f, ", ")?;
         all.switches.write(f, "switches")?;
-        for (part, what) in [(&all.wakes, "wake-ups"), (&all.traces, "hits of tracepoints")] {
+        for (part, what) in [
+            (&all.wakes, "wake-ups"),
+            (&all.traces, "hits of tracepoints"),
+            (&all.probes, "hits of probes"),
+        ] {
             if part.is_called() {
                 write!(f, ", ")?;
                 part.write(f, what)?;

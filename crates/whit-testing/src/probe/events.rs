@@ -85,6 +85,15 @@ pub fn tracefs() -> Result<PathBuf, Skip> {
     found.ok_or_else(|| Skip("tracefs is not mounted, or not for this user".to_owned()))
 }
 
+/// The file that takes definitions of probes in programs (uprobes) from this user.
+pub fn uprobes() -> Result<PathBuf, Skip> {
+    let file = tracefs()?.with_file_name("uprobe_events");
+    let opened = fs::OpenOptions::new().append(true).open(&file);
+    opened
+        .map(|_| file)
+        .map_err(|error| Skip(format!("no probe can be put into programs: {error}")))
+}
+
 /// Whether this user may count a tracepoint on whole CPUs.
 pub fn tracepoint(system: &str, name: &str) -> Probed {
     let path = tracefs()?.join(system).join(name).join("id");

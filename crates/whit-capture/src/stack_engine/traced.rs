@@ -1,0 +1,122 @@
+//! Tracepoints and probes whose hits' stacks are told.
+//!
+//! The kernel gives tracepoints programs of one kind, and probes (uprobes, USDT, kprobes) those of another. Both are
+//! tracepoints to perf; the list of dynamic events tells them apart.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, OwnedFd};
+
+use whit_bpf::BpfError;
+use whit_bpf::stacks::{Part, Stacks};
+
+use crate::error::CaptureError;
+use crate::event::EventSpec;
+use crate::open::OpenEvent;
+use crate::roots::Roots;
+use crate::tracing_data;
+
+/// Dynamic events, one a line: kind, `:`, group, `/`, name.
+const DYNAMIC_EVENTS: &str = "dynamic_events";
+
+/// Which programs the kernel calls at a tracepoint's hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hits {
+    /// Those of tracepoints.
+    Tracepoint,
+    /// Those of probes.
+    Probe,
+    /// None: probes by ftrace and on other events.
+    Nobodys,
+}
+
+/// Of an event.
+pub(super) fn hits_of(spec: &EventSpec, roots: &Roots) -> Hits {
+    let name = || tracing_data::name_in(roots, spec).ok();
+    let list = || std::fs::read_to_string(roots.tracefs()?.join(DYNAMIC_EVENTS)).ok();
+    match (list(), name()) {
+        (Some(list), Some(name)) => hits_in(&list, &name),
+        // Who may not read the list has no event of it.
+        _ => Hits::Tracepoint,
+    }
+}
+
+/// The list has return probes as `r` with a number, and names with `/`.
+fn hits_in(list: &str, name: &str) -> Hits {
+    let path = name.replacen(':', "/", 1);
+    let entry = |line: &str| {
+        let (kind, rest) = line.split_once(':')?;
+        (rest.split_whitespace().next()? == path).then(|| kind.chars().next())?
+    };
+    match list.lines().find_map(entry) {
+        None => Hits::Tracepoint,
+        Some('p' | 'r') => Hits::Probe,
+        Some(_) => Hits::Nobodys,
+    }
+}
+
+/// An event whose tracepoint's or probe's hits are told of. One event of several stands for all.
+#[derive(Debug)]
+pub(super) struct Traced {
+    /// The kernel's number, by which records name it.
+    number: u32,
+    name: String,
+    part: Part,
+    event: OwnedFd,
+}
+
+impl Traced {
+    /// Of the events that are recorded.
+    pub(super) fn among(events: &[OpenEvent], roots: &Roots) -> Result<Vec<Traced>, CaptureError> {
+        let mut seen = BTreeSet::new();
+        let mut traced = Vec::new();
+        for event in events.iter().filter(|event| event.event.spec.is_tracepoint()) {
+            let spec = &event.event.spec;
+            let (number, instance) = (spec.config as u32, event.instances.first());
+            let Some(instance) = instance.filter(|_| seen.insert(number)) else { continue };
+            let part = match hits_of(spec, roots) {
+                Hits::Probe => Part::Probes,
+                Hits::Tracepoint | Hits::Nobodys => Part::Traces,
+            };
+            let copied = instance.fd.as_fd().try_clone_to_owned();
+            let event = copied.map_err(|source| CaptureError::System {
+                attempt: "keep an event",
+                source: whit_sys::Errno::from_io_error(&source).unwrap_or(whit_sys::Errno::MFILE),
+            })?;
+            traced.push(Traced { number, name: spec.name.clone(), part, event });
+        }
+        Ok(traced)
+    }
+
+    /// Has the program called from here on.
+    pub(super) fn attach(&self, stacks: &mut Stacks) -> Result<(), CaptureError> {
+        let attached = stacks.attach_trace(self.event.as_fd(), self.number, self.part);
+        attached.map_err(|source| self.refusal(source))
+    }
+
+    fn refusal(&self, source: BpfError) -> CaptureError {
+        match source.is_permission() {
+            true => CaptureError::Bpf(source),
+            false => CaptureError::NoProgramAt { event: self.name.clone(), source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_dynamic_events_tells_probes_from_tracepoints() {
+        let list = "p:probe_a/fn /a:0x10\nr8:probe_a/fn__return /a:0x10\np:kprobes/open do_open\n\
+                    f:fprobes/read vfs_read\ne:eprobes/sw sched.sched_switch\ns:synthetic/x u64 y\n";
+        for probe in ["probe_a:fn", "probe_a:fn__return", "kprobes:open"] {
+            assert_eq!(hits_in(list, probe), Hits::Probe, "{probe}");
+        }
+        for other in ["fprobes:read", "eprobes:sw", "synthetic:x"] {
+            assert_eq!(hits_in(list, other), Hits::Nobodys, "{other}");
+        }
+        for static_one in ["sched:sched_switch", "probe_a:f", "a:fn"] {
+            assert_eq!(hits_in(list, static_one), Hits::Tracepoint, "{static_one}");
+        }
+    }
+}
