@@ -75,6 +75,8 @@ enum cgroup_subsys_id {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct task_struct;
+
 enum perf_event_state {
 	PERF_EVENT_STATE_OFF = -1,
 };
@@ -83,7 +85,14 @@ typedef struct {
 	u64 counter;
 } local64_t;
 
+/* Where an event counts. */
+struct perf_event_context {
+	/* The thread; NULL for a CPU, whoever runs there. */
+	struct task_struct *task;
+};
+
 struct perf_event {
+	struct perf_event_context *ctx;
 	/* Itself in no group; where that is off, all are. */
 	struct perf_event *group_leader;
 	enum perf_event_state state;

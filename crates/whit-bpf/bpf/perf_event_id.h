@@ -24,4 +24,19 @@ static ALWAYS_INLINE u64 perf_event_id(void *ctx)
 	return bpf_probe_read_kernel(&id, sizeof(id), &event->id) ? 0 : id;
 }
 
+/* Whether an event is one of its CPU, and not of a thread. */
+static ALWAYS_INLINE u32 is_of_cpu(void *ctx)
+{
+	struct bpf_perf_event_data_kern *data = ctx;
+	struct perf_event_context *context;
+	struct perf_event *event;
+	struct task_struct *task;
+
+	if (bpf_probe_read_kernel(&event, sizeof(event), &data->event) ||
+	    bpf_probe_read_kernel(&context, sizeof(context), &event->ctx) ||
+	    bpf_probe_read_kernel(&task, sizeof(task), &context->task))
+		return 0;
+	return !task;
+}
+
 #endif

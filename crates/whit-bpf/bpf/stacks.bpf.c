@@ -81,6 +81,8 @@ struct {
 #define PROCESS_COUNT_MASK 0xffff
 /* It is one of those that are recorded. */
 #define PROCESS_IS_TARGET (1ull << 16)
+/* It is the command, before its program: an exec leaves nothing but the bit above. */
+#define PROCESS_AWAITS_EXEC (1ull << 17)
 
 /* Those threads. The value means nothing. */
 struct {
@@ -855,6 +857,18 @@ static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 /* `task_struct::__state` of a task that runs or may run (include/linux/sched.h). */
 #define TASK_RUNNING 0
 
+/*
+ * Whether a sample is one of somebody who is not recorded. Events of CPUs are hit by everybody; those of threads only by
+ * those that are recorded, known here or not.
+ */
+static ALWAYS_INLINE u32 is_others(void *ctx, struct task_struct *task, u64 process)
+{
+	/* One that has ended has no number any more, and no event of its own. */
+	if (is_target(tid_of(task), process) && !(process & PROCESS_AWAITS_EXEC) && task->thread_pid)
+		return 0;
+	return is_of_cpu(ctx);
+}
+
 SEC("perf_event")
 int sampled(struct bpf_perf_event_data *ctx)
 {
@@ -862,7 +876,9 @@ int sampled(struct bpf_perf_event_data *ctx)
 	struct scratch *scratch = scratch_of(OF_SAMPLES);
 	struct tell_sample record = { .kind = TELL_SAMPLE };
 
-	if (!scratch)
+	u64 process = process_of(pid_of(task));
+
+	if (!scratch || is_others(ctx, task, process))
 		return 0;
 	scratch->counts.runs++;
 	record.event = perf_event_id(ctx);
@@ -878,7 +894,6 @@ int sampled(struct bpf_perf_event_data *ctx)
 	record.is_user = (user.cs & 3) != 0;
 	if (!record.is_user && settings.kernel_stacks)
 		record.kernel_stack = kernel_stack(ctx, scratch);
-	u64 process = process_of(pid_of(task));
 	record.unseen_for = unseen_for(task, process);
 	if (record.unseen_for)
 		scratch->counts.late++;

@@ -38,6 +38,8 @@ pub struct ConfiguredEvent {
     /// Whether BPF programs write by it ([`crate::stack_engine`]): it is on whole CPUs, whoever is
     /// recorded, and runs whatever else is switched off.
     pub is_carrier: bool,
+    /// Whether it is on whole CPUs though not all of what runs there is recorded: programs leave out the others.
+    pub is_of_cpus: bool,
 }
 
 impl ConfiguredEvent {
@@ -93,6 +95,7 @@ fn needs_side_band(options: &RecordOptions, specs: &[EventSpec]) -> bool {
     options.target != Target::Command
         || options.start != Start::AtOnce
         || options.control.is_some()
+        || specs.iter().any(|spec| stack_engine::samples_cpus(options, spec))
         || specs.iter().any(|spec| spec.overwrite.unwrap_or(options.overwrite))
 }
 
@@ -119,6 +122,7 @@ pub fn configure(
             spec: specs[index].clone(),
             is_side_band: side_band == Some(index),
             is_carrier: false,
+            is_of_cpus: stack_engine::samples_cpus(options, &specs[index]),
         })
         .collect();
     context.warn_of_registers(listener);
@@ -165,7 +169,8 @@ impl Context<'_> {
             Precision::Max => MAX_PRECISION,
         });
         self.set_exclusions(&mut attr, spec);
-        self.set_start(&mut attr, spec.is_member(index), is_side_band);
+        let is_of_cpus = stack_engine::samples_cpus(self.options, spec);
+        self.set_start(&mut attr, spec.is_member(index), is_side_band, is_of_cpus);
         self.set_rate(&mut attr, spec);
         self.set_group(&mut attr, specs, index);
         if index == self.side_band.unwrap_or(0) {
@@ -188,13 +193,15 @@ impl Context<'_> {
 
     fn set_exclusions(&self, attr: &mut Attr, spec: &EventSpec) {
         let exclude = &spec.exclude;
+        let is_of_cpus = stack_engine::samples_cpus(self.options, spec);
         for (flag, on) in [
             (AttrFlags::EXCLUDE_USER, exclude.user),
             (AttrFlags::EXCLUDE_KERNEL, exclude.kernel),
             (AttrFlags::EXCLUDE_HV, exclude.hypervisor),
             (AttrFlags::EXCLUDE_GUEST, exclude.guest),
             (AttrFlags::EXCLUDE_HOST, exclude.host),
-            (AttrFlags::EXCLUDE_IDLE, exclude.idle),
+            // The kernel throttles an event that is hit often without a tick, as on an idle CPU.
+            (AttrFlags::EXCLUDE_IDLE, exclude.idle || is_of_cpus),
             (AttrFlags::PINNED, spec.is_pinned),
             (AttrFlags::EXCLUSIVE, spec.is_exclusive),
             (AttrFlags::INHERIT, self.inherit && spec.inherit.unwrap_or(true)),
@@ -204,14 +211,14 @@ impl Context<'_> {
     }
 
     /// Leaders start switched off: a command's exec switches them on, or we do. Members follow
-    /// their leader. The side-band event waits for nothing but the exec.
-    fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool) {
+    /// their leader. The side-band event waits for nothing but the exec. An exec does not concern events of CPUs.
+    fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool, is_of_cpus: bool) {
         let is_command = self.options.target == Target::Command;
         if is_member || (is_side_band && !is_command) {
             return;
         }
         attr.flags |= AttrFlags::DISABLED;
-        if is_command && (is_side_band || self.options.start == Start::AtOnce) {
+        if is_command && !is_of_cpus && (is_side_band || self.options.start == Start::AtOnce) {
             attr.flags |= AttrFlags::ENABLE_ON_EXEC;
         }
     }

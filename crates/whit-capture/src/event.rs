@@ -107,6 +107,8 @@ pub mod software {
 
     /// `PERF_COUNT_SW_CPU_CLOCK`.
     pub const CPU_CLOCK: u64 = SoftwareEvent::CpuClock.config();
+    /// `PERF_COUNT_SW_TASK_CLOCK`.
+    pub const TASK_CLOCK: u64 = SoftwareEvent::TaskClock.config();
     /// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
     pub const CONTEXT_SWITCHES: u64 = SoftwareEvent::ContextSwitches.config();
     /// `PERF_COUNT_SW_BPF_OUTPUT`.

@@ -218,7 +218,7 @@ impl Opener<'_> {
         let bytes = event.attr.to_bytes();
         let mut slots = Vec::with_capacity(self.plan.nr_descriptors(1));
         for &cpu in &self.plan.cpus {
-            if event.is_carrier {
+            if event.is_carrier || event.is_of_cpus {
                 slots.push(self.open_for_all(&bytes, cpu)?);
                 continue;
             }

@@ -16,6 +16,7 @@ const COMPILERS: [(&str, &[&str]); 3] = [
             "forks",
             "storm",
             "pingpong",
+            "pool",
             "yield",
             "waits",
             "callers",

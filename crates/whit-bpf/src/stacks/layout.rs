@@ -8,6 +8,7 @@ pub(super) const CHUNK_WORDS: usize = 65536;
 /// Bits of a process's value that hold how many mappings it has.
 const PROCESS_COUNT_BITS: u64 = 0xffff;
 const PROCESS_IS_TARGET: u64 = 1 << 16;
+const PROCESS_AWAITS_EXEC: u64 = 1 << 17;
 const PROCESS_FIRST_SHIFT: u32 = 32;
 /// Words of `struct counts` in front of the reasons.
 const COUNT_WORDS: usize = 12;
@@ -49,6 +50,12 @@ pub(super) fn table(start: u64, buckets: u32, index: u32, rows: u32, rules: u32)
         *place = number.to_ne_bytes();
     }
     bytes
+}
+
+/// The same of the command that has not begun yet.
+pub(super) fn awaiting_process(first: u32, count: u32) -> [u8; 8] {
+    let value = u64::from_ne_bytes(process(first, count, true));
+    (value | PROCESS_AWAITS_EXEC).to_ne_bytes()
 }
 
 /// The value of a process.

@@ -422,6 +422,33 @@ impl Stacks {
         Ok(())
     }
 
+    /// Makes a target known of whose mappings there is no room: what it does is told of, with stacks that are cut. What
+    /// is known of it already stays.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: more than [`PROCESSES_MAX`], for one.
+    pub fn add_target(&mut self, pid: u32) -> Result<(), BpfError> {
+        if self.processes.contains_key(&pid) {
+            return Ok(());
+        }
+        self.program.add_process(pid, layout::process(0, 0, true))?;
+        self.changes += 1;
+        self.program.set_changes(self.changes)
+    }
+
+    /// A target's samples are told of from its exec on, unless it is made known anew before.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn await_exec(&mut self, pid: u32) -> Result<(), BpfError> {
+        let (first, count) = self.processes.get(&pid).map_or((0, 0), |run| (run.first, run.count));
+        self.program.set_process(pid, layout::awaiting_process(first, count))?;
+        self.changes += 1;
+        self.program.set_changes(self.changes)
+    }
+
     /// Forgets a process.
     pub fn remove_process(&mut self, pid: u32, now: Instant) {
         if let Some(run) = self.processes.remove(&pid) {

@@ -197,6 +197,16 @@ impl Program {
         self.update("processes", pid, &value, "describe a process")
     }
 
+    /// Where nobody has made it known.
+    pub(super) fn add_process(&self, pid: u32, value: [u8; 8]) -> Result<(), BpfError> {
+        let processes = self.map("processes")?;
+        let _in_force = privilege::raise(&NEEDED);
+        match processes.update(&pid.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map_err(refused("describe a process")),
+        }
+    }
+
     pub(super) fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
         self.update("threads", tid, &[0; 4], "name a thread to a BPF program")
     }

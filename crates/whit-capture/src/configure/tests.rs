@@ -317,3 +317,29 @@ fn programs_get_no_precise_events() {
     let precise = attrs(&RecordOptions { engine: Engine::Ring, ..bpf });
     assert_eq!(precise.iter().map(Attr::precise_ip).collect::<Vec<_>>(), [2, 3]);
 }
+
+/// Programs leave out who is not recorded, so that clocks are those of CPUs. Nothing of them waits for the exec or
+/// tells of what others map.
+#[test]
+fn clocks_of_programs_are_of_cpus() {
+    let events = |engine, target| {
+        let options = RecordOptions { engine, target, ..options(vec![event(0), event(2)]) };
+        configured(&options)
+    };
+    for target in [Target::Command, Target::Processes(vec![7]), Target::Threads(vec![7])] {
+        let events = events(Engine::Bpf, target);
+        assert_eq!(
+            events.iter().map(|e| e.is_of_cpus).collect::<Vec<_>>(),
+            [true, false, false, false]
+        );
+        let clock = &events[0].attr;
+        assert!(clock.has(AttrFlags::DISABLED) && clock.has(AttrFlags::EXCLUDE_IDLE));
+        assert!(!clock.has(AttrFlags::ENABLE_ON_EXEC) && !clock.has(AttrFlags::MMAP));
+        assert!(events[2].is_side_band && events[2].attr.has(AttrFlags::MMAP));
+    }
+    for (engine, target) in
+        [(Engine::Ring, Target::Command), (Engine::Bpf, Target::SystemWide(None))]
+    {
+        assert!(events(engine, target).iter().all(|event| !event.is_of_cpus));
+    }
+}

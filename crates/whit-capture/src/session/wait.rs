@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use whit_sys::{Poller, Signal, SignalFd, Waker};
 
+use crate::configure::ConfiguredEvent;
 use crate::control::{ControlChannel, Received};
 use crate::error::CaptureError;
 use crate::open::{Instance, OpenEvent};
@@ -48,8 +49,9 @@ impl RingWaiter {
         for ring in rings {
             let mut members = ring.members.clone();
             // An event of a whole CPU never goes.
+            let is_of_cpu = |event: &ConfiguredEvent| event.is_carrier || event.is_of_cpus;
             members
-                .retain(|(event, _)| !events[*event].event.is_carrier || ring.members.len() == 1);
+                .retain(|(event, _)| !is_of_cpu(&events[*event].event) || ring.members.len() == 1);
             members.reverse();
             waiter.rings.push(Watched { members, is_backward: ring.ring.is_backward() });
             waiter.alive += 1;

@@ -49,7 +49,7 @@ pub(crate) fn carrier(options: &RecordOptions) -> Option<ConfiguredEvent> {
             attr.flags |= AttrFlags::USE_CLOCKID;
             attr.clockid = clock.0;
         }
-        ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: true }
+        ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: true, is_of_cpus: false }
     })
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
         ..Attr::default()
     };
     let attr = Attr { flags: attr.flags.with(AttrFlags::INHERIT, inherit), ..attr };
-    ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: false }
+    ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: false, is_of_cpus: false }
 }
 
 /// Whether perf writes samples of its own, with dumps of stacks.

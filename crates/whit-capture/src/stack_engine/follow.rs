@@ -270,7 +270,11 @@ impl Follower {
             }
             let mappings = self.modules.mappings(pid, &self.model);
             let told = self.lock().set_process(pid as u32, &mappings, true, now);
-            self.counts.refused += u64::from(told.is_err());
+            if told.is_err() {
+                self.counts.refused += 1;
+                // Then its samples and switches have no stacks, but are there.
+                let _ = self.lock().add_target(pid as u32);
+            }
         }
     }
 

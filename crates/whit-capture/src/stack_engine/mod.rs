@@ -51,7 +51,7 @@ pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::{TableCounts, UnopenedBinary};
 use options::{call_graph, channel_bytes, has_few_threads};
-pub(crate) use options::{conflict, leave_to_perf};
+pub(crate) use options::{conflict, leave_to_perf, samples_cpus};
 pub use summary::{PartSummary, StackSummary};
 use switch_events::SwitchEvents;
 use traced::{Hits, Traced, hits_of};
@@ -199,7 +199,10 @@ impl StackEngine {
         let following =
             Following::start(self.stacks.clone(), follow, pids, expected, store, roots)?;
         self.following = Some(following);
-        Ok(())
+        // Samples of events of CPUs begin with the command's program, as those of its threads do.
+        let command = pids.first().filter(|_| options.target == Target::Command);
+        let awaited = command.map(|pid| self.lock().await_exec(*pid as u32));
+        awaited.transpose().map(drop).map_err(CaptureError::Bpf)
     }
 
     /// Tells of switches and tracepoints from here on, where that was asked for.

@@ -96,6 +96,25 @@ pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
     }
 }
 
+/// Whether an event is opened on CPUs, and programs leave out whoever is not recorded.
+///
+/// That is for events that count time. One of a thread has a period of its own, at the end of which it is sampled
+/// first: a pool of threads that run for less than that in the whole recording would have no sample at all. The period of a
+/// CPU goes on whoever runs. The thread that a tick hits depends on the time alone, so that none is preferred.
+pub(crate) fn samples_cpus(options: &RecordOptions, spec: &EventSpec) -> bool {
+    let is_clock = spec.pmu_type == pmu_type::SOFTWARE
+        && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);
+    options.engine == Engine::Bpf
+        && !matches!(options.target, Target::SystemWide(_))
+        && (is_clock || spec.is_cycles())
+        // These are of single threads: counts at their ends, groups with others, other children than all.
+        && !options.thread_counts
+        && spec.leader.is_none()
+        && spec.inherit.is_none_or(|inherit| inherit == options.inherit)
+        // perf's own samples beside those of the program need nothing of it.
+        && call_graph(options) == CallGraph::None
+}
+
 /// Whether of a process only some threads are recorded: those that are named, or that were there before.
 pub(super) fn has_few_threads(options: &RecordOptions) -> bool {
     matches!(options.target, Target::Threads(_)) || !options.inherit

@@ -87,7 +87,7 @@ fn where_no_program_loads_stacks_come_from_dumps() {
     });
 }
 
-/// Who asks for no call chains, or for a kind of them, gets that.
+/// The user may name a kind of call chains, or none.
 #[test]
 fn call_chains_that_are_asked_for_by_name_are_those() {
     check("auto_engine_given", || {

@@ -20,6 +20,7 @@ mod many_mappings;
 mod memory;
 mod packed;
 mod parity;
+mod pools;
 mod probes;
 mod rebuilt_files;
 mod recorded;

@@ -57,7 +57,7 @@ impl Drop for Probes {
     }
 }
 
-/// Who calls what in `callers`: its sequence is fixed.
+/// The calls in `callers`, whose sequence is fixed.
 fn calls() -> Vec<String> {
     let mut state = 1_u64;
     let mut call = || {
@@ -119,7 +119,7 @@ fn each_hit_of_a_probe_has_its_stack_beside_samples_of_a_clock() {
     });
 }
 
-/// What records with the engine is what the list calls good.
+/// The list calls good what the engine records.
 #[test]
 fn the_list_says_that_probes_open() {
     check("probes_listed", || {
