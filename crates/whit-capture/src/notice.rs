@@ -67,6 +67,8 @@ pub enum Notice {
     KernelAddressesHidden,
     /// Mappings of processes are missing: reading them took too long. The first of them, and how many.
     MappingsCut { pid: i32, lines: usize, processes: usize, timeout: Duration },
+    /// Those that are recorded had more CPU time than samples stand for.
+    TimeWithoutSamples { samples: u64, expected: u64, period_ns: u64 },
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -235,6 +237,13 @@ impl fmt::Display for Notice {
                     (timeout.as_millis() * 10).max(10_000),
                 )
             }
+            Notice::TimeWithoutSamples { samples, expected, period_ns } => write!(
+                f,
+                "{samples} samples, where the CPU time of those that are recorded is worth {expected}: the \
+                 first sample of a thread comes at the end of a period of {:.3} ms, and many threads run for \
+                 less (sample CPUs: --engine=bpf, or -a; or sample more often: -F)",
+                *period_ns as f64 / 1e6
+            ),
             Notice::RegistersAdded => write!(
                 f,
                 "unwinding needs the instruction, stack and frame pointers: added to --user-regs"

@@ -52,6 +52,7 @@ mod set_up;
 mod set_up_watch;
 mod switch;
 mod synthesis;
+mod target_time;
 mod wait;
 
 use choose::choose_engine;

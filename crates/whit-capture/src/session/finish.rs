@@ -70,6 +70,7 @@ impl Session<'_> {
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }
+        self.compare_time(ledger.samples.saturating_add(ledger.lost_records));
         self.part.state_spans(self.recorded.lap());
         let Session {
             part,

@@ -74,6 +74,32 @@ fn a_pool_that_exists_is_sampled_by_its_cpu_time() {
     });
 }
 
+/// Where clocks are of threads, such a pool has no samples, and the recorder says so. One whose threads run for long has
+/// nothing said of it.
+#[test]
+fn without_programs_time_without_samples_is_said() {
+    check("pools_ring", || {
+        probe::own_events()?;
+        // Users without rights record user mode alone, whose time no event counts.
+        probe::whole_cpus()?;
+        let (place, program) = (tempfile::tempdir().expect("make a directory"), workload("pool")?);
+        let out = place.path().join("perf.data");
+        let said = |work_us: &str, every_us: &str, threads: &str| {
+            let mut recorder = whit();
+            recorder.args(["record", "-e", "cpu-clock", "-F", HZ, "-o"]).arg(&out).arg("--");
+            recorder.arg(&program).args(["--threads", threads, "--seconds", SECONDS]);
+            recorder.args(["--work-us", work_us, "--every-us", every_us]);
+            run::record(&mut recorder).map(|output| run::stderr(&output))
+        };
+        let warning = "where the CPU time of those that are recorded is worth";
+        let short = said("60", EVERY_US, THREADS)?;
+        assert!(short.contains(warning) && short.contains("--engine=bpf"), "{short}");
+        let long = said("3000000", "1000", "1")?;
+        assert!(!long.contains(warning), "{long}");
+        Ok(())
+    });
+}
+
 /// Nobody else has samples, not even the recorder before it becomes the command.
 #[test]
 fn a_command_and_its_children_are_sampled_by_their_cpu_time_and_nobody_else() {
