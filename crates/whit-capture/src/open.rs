@@ -408,7 +408,7 @@ enum Answer {
     GiveUp,
 }
 
-fn open_one(
+pub(crate) fn open_one(
     attr: &[u8],
     cpu: i32,
     tid: i32,

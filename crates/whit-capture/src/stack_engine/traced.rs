@@ -4,14 +4,16 @@
 //! tracepoints to perf; the list of dynamic events tells them apart.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{Part, Stacks};
+use whit_perfdata::attr::{Attr, AttrFlags};
+use whit_sys::{Errno, PerfEventFd};
 
 use crate::error::CaptureError;
 use crate::event::EventSpec;
-use crate::open::OpenEvent;
+use crate::open::{OpenEvent, open_one};
 use crate::roots::Roots;
 use crate::tracing_data;
 
@@ -54,14 +56,35 @@ fn hits_in(list: &str, name: &str) -> Hits {
     }
 }
 
-/// An event whose tracepoint's or probe's hits are told of. One event of several stands for all.
+/// A tracepoint or probe whose hits are told of, with an event of its own that counts nothing: a program is with an event, and
+/// goes with the first thread that inherited both.
 #[derive(Debug)]
 pub(super) struct Traced {
     /// The kernel's number, by which records name it.
     number: u32,
     name: String,
     part: Part,
-    event: OwnedFd,
+    event: PerfEventFd,
+}
+
+/// Where one of the event's instances is: of a probe, the kernel changes the code of that process alone.
+fn open_anywhere(of: &OpenEvent) -> Result<PerfEventFd, Errno> {
+    let attr = Attr {
+        pmu_type: of.event.attr.pmu_type,
+        config: of.event.attr.config,
+        flags: AttrFlags::DISABLED,
+        ..Attr::default()
+    };
+    let bytes = attr.to_bytes();
+    let mut last = Errno::SRCH;
+    for instance in &of.instances {
+        match open_one(&bytes, instance.cpu, instance.tid, None, None) {
+            Ok(opened) => return Ok(opened.fd),
+            // A thread may have ended meanwhile.
+            Err(errno) => last = errno,
+        }
+    }
+    Err(last)
 }
 
 impl Traced {
@@ -71,17 +94,16 @@ impl Traced {
         let mut traced = Vec::new();
         for event in events.iter().filter(|event| event.event.spec.is_tracepoint()) {
             let spec = &event.event.spec;
-            let (number, instance) = (spec.config as u32, event.instances.first());
-            let Some(instance) = instance.filter(|_| seen.insert(number)) else { continue };
+            let number = spec.config as u32;
+            if !seen.insert(number) {
+                continue;
+            }
             let part = match hits_of(spec, roots) {
                 Hits::Probe => Part::Probes,
                 Hits::Tracepoint | Hits::Nobodys => Part::Traces,
             };
-            let copied = instance.fd.as_fd().try_clone_to_owned();
-            let event = copied.map_err(|source| CaptureError::System {
-                attempt: "keep an event",
-                source: whit_sys::Errno::from_io_error(&source).unwrap_or(whit_sys::Errno::MFILE),
-            })?;
+            let event = open_anywhere(event)
+                .map_err(CaptureError::system("open the event that a BPF program is called by"))?;
             traced.push(Traced { number, name: spec.name.clone(), part, event });
         }
         Ok(traced)
