@@ -794,13 +794,15 @@ static ALWAYS_INLINE struct rq *runqueue_of(struct task_struct *task)
 }
 
 /* Clocks are compared again after so many nanoseconds. */
-#define COMPARED_FOR (1 << 20)
-/* Nanoseconds of two clocks differ by less than one of so many, a power of two: adjustments of the time are
- * smaller. */
-#define CLOCK_DRIFT_SHIFT 10
+#define COMPARED_FOR (1 << 16)
+/* Nanoseconds of two clocks differ by less than one of so many, a power of two, while the machine's time is
+ * adjusted. */
+#define CLOCK_DRIFT_SHIFT 14
 
-/* Compares the clocks within a switch: the kernel has just set the runqueue's. Whoever interrupts the CPU between
- * these two makes the difference larger than it is, so that it does not grow faster than clocks drift. */
+/* Compares the clocks within a switch. The kernel has set the runqueue's at the beginning of the switch, and may have
+ * looked for threads of other CPUs since: the difference is never too small, and often too large. The smallest counts,
+ * and grows no faster than clocks drift. A thread runs only after the end of its switch, so that no thread is said to
+ * have come later than it did. */
 static ALWAYS_INLINE void compare_clocks(struct scratch *switches, struct task_struct *prev, u64 now)
 {
 	u64 since = now - switches->compared, ahead, most;

@@ -33,7 +33,7 @@ const LOST_FIELDS_BYTES: usize = 16;
 /// Size of the field between the CPU and the call chain.
 const PERIOD_BYTES: usize = 8;
 /// `CLOCK_DRIFT_SHIFT` of `bpf/stacks.bpf.c`.
-const CLOCK_DRIFT_SHIFT: u32 = 10;
+const CLOCK_DRIFT_SHIFT: u32 = 14;
 /// Each is one.
 const WAKE_PERIOD: u64 = 1;
 
