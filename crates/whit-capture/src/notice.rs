@@ -63,6 +63,10 @@ pub enum Notice {
     ThreadGone { tid: i32 },
     /// A CPU went offline before its events were open.
     CpuGone { cpu: i32 },
+    /// A CPU went offline while it was recorded, so long after recording began.
+    CpuLost { cpu: u32, after: Option<Duration> },
+    /// A CPU came online after events were open.
+    CpuLate { cpu: u32 },
     /// Kernel addresses are hidden.
     KernelAddressesHidden,
     /// Mappings of processes are missing: reading them took too long. The first of them, and how many.
@@ -218,6 +222,22 @@ impl fmt::Display for Notice {
             }
             Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),
             Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not recorded"),
+            Notice::CpuLost { cpu, after } => {
+                write!(f, "CPU {cpu} went offline")?;
+                if let Some(after) = after {
+                    write!(f, " {:.3} s after recording began", after.as_secs_f64())?;
+                }
+                write!(
+                    f,
+                    " and is not recorded since then, even if it is online again: samples and \
+                     switches of whatever runs there are missing, and waits are not trusted"
+                )
+            }
+            Notice::CpuLate { cpu } => write!(
+                f,
+                "CPU {cpu} came online after recording was set up and is not recorded: samples and \
+                 switches of whatever runs there are missing, and waits are not trusted"
+            ),
             Notice::KernelAddressesHidden => write!(
                 f,
                 "kernel addresses are hidden: kernel samples will have no symbols (show them: \

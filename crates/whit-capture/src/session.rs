@@ -36,6 +36,7 @@ use crate::target::{Plan, Target};
 mod choose;
 mod code;
 mod commands;
+mod cpu_watch;
 mod drainer;
 mod filters;
 mod finish;
@@ -56,6 +57,7 @@ mod target_time;
 mod wait;
 
 use choose::choose_engine;
+use cpu_watch::CpuWatch;
 use drainer::{Drainer, News, NewsDesk, RunningDrainer, Shared};
 use metering::Metering;
 use part::Part;
@@ -248,6 +250,7 @@ struct Session<'a> {
     /// What is known of every output before it begins.
     features: Features,
     known_files: FileCache,
+    cpu_watch: CpuWatch,
     metering: Metering,
     /// Unwinds in the kernel, where it is used.
     engine: Option<StackEngine>,
@@ -270,7 +273,7 @@ impl<'a> Session<'a> {
             metering,
             engine,
         } = world;
-        let Ready { plan, events, rings, .. } = ready;
+        let Ready { plan, events, rings, cpu_watch, .. } = ready;
         let given = engine.as_ref().map(StackEngine::given).unwrap_or_default();
         let descriptions = header::descriptions(&events, options, given.wakes.as_ref());
         let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
@@ -310,6 +313,7 @@ impl<'a> Session<'a> {
             descriptions,
             features,
             known_files: FileCache::default(),
+            cpu_watch,
             metering,
             engine,
             part,
@@ -346,6 +350,7 @@ impl<'a> Session<'a> {
         drop(watch);
         self.part.is_set_up();
         let now = Instant::now();
+        self.cpu_watch.begins(now);
         self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);
         match self.options.start {
             Start::AtOnce => self.switch_on(now)?,

@@ -62,6 +62,12 @@ pub struct Ledger {
     pub setup_cpu_ns: u64,
     /// The recorder's CPU time, in both modes, since the rings were emptied behind the end of the target.
     pub teardown_cpu_ns: u64,
+    /// Fields 72 and 73: not in use.
+    pub later_reserved: [u64; 2],
+    /// CPUs that went offline while they were recorded; the kernel takes their events off for good.
+    pub lost_cpus: u64,
+    /// CPUs that came online after events were open, and have none.
+    pub late_cpus: u64,
     /// Interrupts of the PMU.
     pub pmi: PmiLedger,
     /// The recorder's BPF programs.
@@ -242,6 +248,9 @@ impl Ledger {
         fields.extend(self.reserved.iter_mut().map(|word| word as &mut dyn Field));
         fields.push(&mut self.setup_cpu_ns);
         fields.push(&mut self.teardown_cpu_ns);
+        fields.extend(self.later_reserved.iter_mut().map(|word| word as &mut dyn Field));
+        fields.push(&mut self.lost_cpus);
+        fields.push(&mut self.late_cpus);
         fields
     }
 

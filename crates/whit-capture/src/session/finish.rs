@@ -54,8 +54,11 @@ impl Session<'_> {
         drainers.iter().for_each(|drainer| expand += drainer.reader.expand_counts());
         let mut portions: Vec<_> = drainers.into_iter().map(Drainer::into_portion).collect();
         let residue = if failed.is_none() { self.residue(&portions, stopped) } else { Vec::new() };
-        if failed.is_none() {
-            failed = self.write_residue(&mut portions, &residue).err();
+        let unrecorded = self.unrecorded_cpus(&portions);
+        for behind in [&residue, &unrecorded] {
+            if failed.is_none() {
+                failed = self.write_residue(&mut portions, behind).err();
+            }
         }
         if failed.is_none() {
             failed = self.settle_last(&mut portions).err();
@@ -169,6 +172,7 @@ impl Session<'_> {
         // What is not sampled pauses nothing.
         let nr_rings = self.nr_sample_rings as u64;
         let unwritten_records = written(|w| w.unwritten.records);
+        let (lost_cpus, late_cpus) = self.cpu_watch.counts();
         let (pmi, bpf) = self.metering.since(&part.mark, stopped);
         Ledger {
             wall_ns: part.age_ns(now),
@@ -198,6 +202,9 @@ impl Session<'_> {
             unwritten_records,
             cut_processes: part.cut_processes,
             reserved: [0; 2],
+            later_reserved: [0; 2],
+            lost_cpus,
+            late_cpus,
             setup_cpu_ns: part.set_up_cpu_ns,
             teardown_cpu_ns: used.total_ns().saturating_sub(used_ns),
             pmi,

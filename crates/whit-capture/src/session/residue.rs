@@ -31,6 +31,13 @@ pub(super) struct Residue {
     cpu: CpuId,
 }
 
+impl Residue {
+    /// Records may be missing since `time` at the earliest.
+    pub(super) fn begin_at_least(&mut self, time: TimestampNs) {
+        self.since = self.since.max(time);
+    }
+}
+
 impl Session<'_> {
     /// A LOST_SAMPLES record for each ring. Until when records are missing nobody knows, so it has no time.
     pub(super) fn write_residue(
@@ -88,7 +95,7 @@ impl Session<'_> {
     }
 
     /// That nothing was lost.
-    fn behind(&self, reader: usize, end: &RingEnd) -> Residue {
+    pub(super) fn behind(&self, reader: usize, end: &RingEnd) -> Residue {
         let id = |&(event, index): &(usize, usize)| self.shared.events[event].instances[index].id;
         Residue {
             reader,
@@ -98,6 +105,13 @@ impl Session<'_> {
             id: end.members.first().map_or(0, id),
             cpu: CpuId(end.cpu as u32),
         }
+    }
+
+    /// Of a CPU that has no ring.
+    pub(super) fn nothing_of(&self, cpu: CpuId) -> Residue {
+        let first = self.shared.events.iter().flat_map(|event| &event.instances).next();
+        let id = first.map_or(0, |instance| instance.id);
+        Residue { reader: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
     }
 
     /// The kernel's own counts of dropped records.
@@ -119,7 +133,7 @@ impl Session<'_> {
 }
 
 /// The rings of all readers.
-fn each_end(portions: &[Portion]) -> impl Iterator<Item = (usize, &Portion, &RingEnd)> {
+pub(super) fn each_end(portions: &[Portion]) -> impl Iterator<Item = (usize, &Portion, &RingEnd)> {
     let portions = portions.iter().enumerate();
     portions
         .flat_map(|(reader, portion)| portion.ends.iter().map(move |end| (reader, portion, end)))

@@ -6,6 +6,7 @@ use std::fs::File;
 use whit_perfdata::attr::pmu_type;
 use whit_types::Arch;
 
+use super::cpu_watch::CpuWatch;
 use crate::cgroup::Hierarchy;
 use crate::configure::{self, ConfiguredEvent};
 use crate::error::CaptureError;
@@ -24,6 +25,8 @@ pub(super) struct Ready {
     pub(super) plan: Plan,
     pub(super) events: Vec<OpenEvent>,
     pub(super) rings: Vec<MappedRing>,
+    /// Notices CPUs that go and come.
+    pub(super) cpu_watch: CpuWatch,
     /// What tells of mappings at once, for the engine that unwinds in the kernel.
     pub(super) follow: Option<(Vec<OpenEvent>, Vec<MappedRing>)>,
 }
@@ -58,16 +61,20 @@ impl SetUp<'_> {
             roots,
         )?;
         let rate = configure::checked_rate(options, roots, self.listener)?;
-        let plan = open::fit_descriptors(plan, options.events.len() + 1, self.listener)?;
+        // The side band, and the watch over CPUs.
+        let plan = open::fit_descriptors(plan, options.events.len() + 2, self.listener)?;
         let beside = target::beside(&options.target, roots);
         let cgroups = self.cgroups()?;
         let ground = Ground { plan, beside, rights, kernel, rate, cgroups };
+        let on_cpus = ground.plan.is_system_wide() || options.engine == Engine::Bpf;
+        // Before the events, so that none of them is lost unseen.
+        let cpu_watch = CpuWatch::open(&ground.plan, &ground.beside, on_cpus, self.listener);
         let (events, rings) = self.open_supported(&ground)?;
         let follow = match options.engine {
             Engine::Bpf => Some(self.open_follow(&ground)?),
             _ => None,
         };
-        Ok(Ready { plan: ground.plan, events, rings, follow })
+        Ok(Ready { plan: ground.plan, events, rings, follow, cpu_watch })
     }
 
     fn open_follow(

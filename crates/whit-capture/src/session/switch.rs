@@ -45,6 +45,8 @@ impl Session<'_> {
         let (mut portions, mut failed) = self.change_over(sinks);
         let doubtful = self.doubtful_ends(&portions);
         failed = failed.or(self.write_residue(&mut portions, &doubtful).err());
+        let unrecorded = self.unrecorded_cpus(&portions);
+        failed = failed.or(self.write_residue(&mut portions, &unrecorded).err());
         self.shared.keeps_journal.store(false, Ordering::SeqCst);
         let part = std::mem::replace(&mut self.part, next);
         let journal_cut = portions.iter().any(|portion| portion.journal_cut);

@@ -160,6 +160,9 @@ fn kernel_side_fields_stand_where_the_format_says() {
         reserved: [39, 40],
         setup_cpu_ns: 41,
         teardown_cpu_ns: 42,
+        later_reserved: [43, 44],
+        lost_cpus: 45,
+        late_cpus: 46,
         ..Ledger::default()
     };
     let bytes = ledger.to_bytes();
@@ -168,8 +171,8 @@ fn kernel_side_fields_stand_where_the_format_says() {
     assert_eq!(kernel_side, [2, 21, 22, 23, 24, 3, 1, 26, 27]);
     let stacks: Vec<u8> = (30..57).map(word).collect();
     assert_eq!(stacks, (1..=27).collect::<Vec<u8>>());
-    let later: Vec<u8> = (57..72).map(word).collect();
-    assert_eq!(later, (28..=42).collect::<Vec<u8>>());
-    assert_eq!(bytes.len(), 8 + 72 * 8 + 8);
+    let later: Vec<u8> = (57..76).map(word).collect();
+    assert_eq!(later, (28..=46).collect::<Vec<u8>>());
+    assert_eq!(bytes.len(), 8 + 76 * 8 + 8);
     assert_eq!(ledger.pmi.average_ns(), 1);
 }

@@ -79,6 +79,16 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
             ledger.cut_processes.to_string(),
             "processes whose mappings took too long to read (--proc-map-timeout)".to_owned(),
         ),
+        (
+            "CPUs gone",
+            ledger.lost_cpus.to_string(),
+            "went offline and were not recorded from then on".to_owned(),
+        ),
+        (
+            "CPUs come",
+            ledger.late_cpus.to_string(),
+            "came online later and were not recorded".to_owned(),
+        ),
         pmi_line(&ledger.pmi),
         bpf_line(&ledger.bpf),
     ];
@@ -87,6 +97,8 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     for (name, value, note) in lines {
         if (name.starts_with("compressed") && !is_compressed)
             || (name == "mappings missing" && ledger.cut_processes == 0)
+            || (name == "CPUs gone" && ledger.lost_cpus == 0)
+            || (name == "CPUs come" && ledger.late_cpus == 0)
         {
             continue;
         }

@@ -64,6 +64,7 @@ fn ledger() -> Ledger {
         setup_ns: 2_000_000,
         teardown_ns: 1_000_000,
         reserved: [0; 2],
+        later_reserved: [0; 2],
         setup_cpu_ns: 1_500_000,
         teardown_cpu_ns: 500_000,
         user_cpu_ns: 3_000_000,
@@ -99,6 +100,8 @@ fn ledger() -> Ledger {
             timed_ns: 100_000_000,
         },
         cut_processes: 0,
+        lost_cpus: 1,
+        late_cpus: 0,
         stacks: StackLedger {
             unknown_mappings: 0,
             walks: 2000,

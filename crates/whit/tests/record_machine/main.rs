@@ -2,13 +2,12 @@
 //! that CPU: this runs alone, in a program of its own, where `WHIT_TEST_MACHINE` is set.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use serde_json::Value;
 use whit_testing::parse::stats::Stats;
-use whit_testing::run::text;
-use whit_testing::wait::wait_until;
+use whit_testing::run::{needs_of, stderr, stdout, text};
 use whit_testing::{Skip, check, probe};
 
 const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
@@ -17,46 +16,107 @@ fn whit() -> Command {
     whit_testing::run::whit(env!("CARGO_BIN_EXE_whit"))
 }
 
-/// Size of a file, or of all files of a directory.
-fn size(path: &Path) -> u64 {
-    match fs::read_dir(path) {
-        Ok(entries) => entries.flatten().filter_map(|e| Some(e.metadata().ok()?.len())).sum(),
-        Err(_) => path.metadata().map_or(0, |metadata| metadata.len()),
-    }
-}
-
-fn has_exited(child: &mut Child) -> bool {
-    child.try_wait().is_ok_and(|status| status.is_some())
-}
-
 #[test]
 fn a_cpu_that_goes_offline_ends_nothing() {
     check("a_cpu_that_goes_offline_ends_nothing", || {
         probe::may_change_the_machine()?;
         probe::whole_cpus()?;
-        if fs::write(SWITCH, "1").is_err() {
-            return Err(Skip("there is no second CPU that can be switched off here".into()));
-        }
+        switch("0")?;
+        switch("1")?;
         let directory = tempfile::tempdir().expect("make a directory");
         for mode in ["", "--threads --affinity=cpu --aio"] {
             let path = directory.path().join("offline.data");
             let mut whit_record = whit();
             whit_record.args(["record", "-e", "cpu-clock", "-F", "999"]);
             whit_record.args(mode.split_ascii_whitespace()).arg("-o").arg(&path);
-            whit_record.args(["-a", "--", "sleep", "1"]).stderr(Stdio::piped());
-            let mut recorder = whit_record.spawn().expect("run whit");
-            wait_until("the recording begins", || size(&path) > 0 || has_exited(&mut recorder));
-            let off = fs::write(SWITCH, "0");
-            let mut said = String::new();
-            let mut pipe = recorder.stderr.take().expect("a pipe");
-            pipe.read_to_string(&mut said).expect("read what whit says");
-            let status = recorder.wait().expect("wait for whit");
-            fs::write(SWITCH, "1").expect("switch the CPU on again");
-            off.map_err(|error| Skip(format!("CPU 1 cannot be switched off: {error}")))?;
-            assert!(status.success(), "{mode}: {said}");
+            whit_record.args(["-a", "--", "sh", "-c", &format!("echo 0 > {SWITCH} && sleep 1")]);
+            let output = whit_record.output().expect("run whit");
+            switch("1")?;
+            let said = stderr(&output);
+            assert!(output.status.success(), "{mode}: {said}");
             let stats = text(whit().args(["report", "--stats", "-i"]).arg(&path));
             assert!(Stats::parse(&stats).samples() > 0, "{mode}");
+            assert!(said.contains("CPU 1 went offline"), "{mode}: {said}");
         }
         Ok(())
     });
+}
+
+/// Switches CPU 1 in each of the ways that it is given. Then a new shell says who it is, and waits on CPU 1 as often as on
+/// CPU 0.
+const TO_AND_FRO: &str = "for way; do echo $way > /sys/devices/system/cpu/cpu1/online || exit; done
+sh -c 'echo $$; for i in 1 2 3 4 5 6 7 8 9; do
+    taskset -p -c 1 $$ >&2; sleep 0.01; taskset -p -c 0 $$ >&2
+done'";
+
+/// How many of a thread's waits are taken for whole, and how many are not.
+fn waits(data: &Path, tid: u32) -> (usize, usize) {
+    let arguments = ["switches", "--json", "--worst", "100000", "--kallsyms", "/dev/null"];
+    let json = text(whit().args(arguments).args(["--tid", &tid.to_string(), "-i"]).arg(data));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let waits = json["worst"].as_array().expect("waits");
+    let ended = waits.iter().filter(|wait| wait["open"] == false);
+    let (lossy, whole): (Vec<_>, Vec<_>) = ended.partition(|wait| wait["lossy"] == true);
+    (whole.len(), lossy.len())
+}
+
+fn ledger(data: &Path) -> (Value, Value) {
+    let json = text(whit().args(["report", "--json", "--kallsyms", "/dev/null", "-i"]).arg(data));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    (json["ledger"]["lost_cpus"].clone(), json["ledger"]["late_cpus"].clone())
+}
+
+/// CPU 1 is switched `before` everything is recorded, and in each of the ways `meanwhile`; then a thread runs on it.
+/// Gives what whit said, and that thread's whole and other waits.
+fn record_around(
+    engine: &str,
+    data: &Path,
+    before: &str,
+    meanwhile: &[&str],
+) -> Result<(String, (usize, usize)), Skip> {
+    let mut whit_record = whit();
+    whit_record.args(["record", "-a", "--switch-events", "-e", "cpu-clock", "-F", "99"]);
+    whit_record.arg(format!("--engine={engine}")).arg("-o").arg(data);
+    needs_of(&whit_record)?;
+    whit_record.args(["--", "sh", "-c", TO_AND_FRO, "sh"]).args(meanwhile);
+    switch(before)?;
+    let output = whit_record.output().expect("run whit");
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let tid = stdout(&output).trim().parse().expect("the shell's process");
+    Ok((said, waits(data, tid)))
+}
+
+fn switch(way: &str) -> Result<(), Skip> {
+    let switched = fs::write(SWITCH, way);
+    switched.map_err(|error| Skip(format!("CPU 1 cannot be switched to {way}: {error}")))
+}
+
+#[test]
+fn no_wait_is_trusted_where_a_cpu_is_not_recorded_any_more() {
+    for engine in ["ring", "bpf"] {
+        check(&format!("no_wait_is_trusted_behind_a_hotplug_{engine}"), || {
+            probe::may_change_the_machine()?;
+            probe::whole_cpus()?;
+            let directory = tempfile::tempdir().expect("make a directory");
+            let data = directory.path().join("perf.data");
+            let (said, waits) = record_around(engine, &data, "1", &[])?;
+            assert!(waits.0 > 0, "without a loss waits are whole: {waits:?}");
+            assert!(!said.contains("CPU 1 "), "{said}");
+            assert_eq!(ledger(&data), (0.into(), 0.into()));
+
+            let (said, waits) = record_around(engine, &data, "1", &["0", "1"])?;
+            assert!(waits.0 == 0 && waits.1 > 0, "{waits:?} behind the CPU's end: {said}");
+            assert_eq!(said.matches("CPU 1 went offline").count(), 1, "{said}");
+            assert_eq!(ledger(&data), (1.into(), 0.into()));
+
+            let came = record_around(engine, &data, "0", &["1"]);
+            switch("1")?;
+            let (said, waits) = came?;
+            assert!(waits.0 == 0 && waits.1 > 0, "{waits:?} on a CPU that came late: {said}");
+            assert_eq!(said.matches("CPU 1 came online").count(), 1, "{said}");
+            assert_eq!(ledger(&data), (0.into(), 1.into()));
+            Ok(())
+        });
+    }
 }
