@@ -13,6 +13,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use whit_sys::Errno;
+
 use crate::error::CaptureError;
 use crate::features::KernelFeatures;
 use crate::roots::Roots;
@@ -35,6 +37,49 @@ pub struct Cgroup {
     pub id: u64,
     /// From the root of the hierarchy, beginning with a slash.
     pub path: String,
+}
+
+/// What cgroups there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CgroupList {
+    /// Those that were looked at.
+    pub listed: Vec<Cgroup>,
+    /// Why there may be more: no further one was looked at, or one could not be.
+    pub cut: Option<ListCut>,
+}
+
+/// Why a list of cgroups is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListCut {
+    /// More than are listed.
+    Number,
+    /// Deeper than what is looked at.
+    Depth,
+    /// One could not be read, with this error of the system.
+    Unreadable(i32),
+}
+
+impl std::fmt::Display for ListCut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            ListCut::Number => write!(f, "there are more than {CGROUPS_MAX}"),
+            ListCut::Depth => write!(f, "some are deeper than {DEPTH_MAX} levels"),
+            ListCut::Unreadable(errno) => {
+                write!(f, "some cannot be read: {}", io::Error::from_raw_os_error(errno))
+            }
+        }
+    }
+}
+
+impl CgroupList {
+    /// All cgroups.
+    ///
+    /// # Errors
+    ///
+    /// Where there may be more than are listed.
+    pub fn all(self) -> Result<Vec<Cgroup>, CaptureError> {
+        self.cut.map_or(Ok(self.listed), |cut| Err(CaptureError::CgroupsCut { cut }))
+    }
 }
 
 impl Hierarchy {
@@ -130,23 +175,46 @@ impl Hierarchy {
         }
     }
 
-    /// All cgroups there are now. Those that go meanwhile are left out.
-    pub fn list(&self) -> Vec<Cgroup> {
-        let mut all = Vec::new();
-        self.collect(&self.mount, 0, &mut all);
-        all
+    /// The cgroups there are now. Those that go meanwhile are left out.
+    pub fn list(&self) -> CgroupList {
+        self.list_at_most(CGROUPS_MAX)
     }
 
-    fn collect(&self, directory: &Path, depth: usize, all: &mut Vec<Cgroup>) {
+    fn list_at_most(&self, max: usize) -> CgroupList {
+        let mut list = CgroupList::default();
+        self.collect(&self.mount, 0, max, &mut list);
+        list
+    }
+
+    fn collect(&self, directory: &Path, depth: usize, max: usize, list: &mut CgroupList) {
         let Ok(metadata) = std::fs::metadata(directory) else { return };
         let inside = directory.strip_prefix(&self.mount).unwrap_or(directory);
-        all.push(Cgroup { id: metadata.ino(), path: format!("/{}", inside.display()) });
-        let Ok(entries) = std::fs::read_dir(directory) else { return };
-        for entry in entries.flatten() {
-            let is_cgroup = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_cgroup && depth < DEPTH_MAX && all.len() < CGROUPS_MAX {
-                self.collect(&entry.path(), depth + 1, all);
+        let path = format!("/{}", inside.display());
+        list.listed.push(Cgroup { id: metadata.ino(), path });
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            // It is gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => return,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or_default();
+                list.cut = list.cut.or(Some(ListCut::Unreadable(errno)));
+                return;
             }
+        };
+        for entry in entries.flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let cut = match (depth < DEPTH_MAX, list.listed.len() < max) {
+                (true, true) => {
+                    self.collect(&entry.path(), depth + 1, max, list);
+                    continue;
+                }
+                (false, _) => ListCut::Depth,
+                (true, false) => ListCut::Number,
+            };
+            list.cut = list.cut.or(Some(cut));
         }
     }
 }
@@ -230,14 +298,14 @@ mod tests {
         for name in ["a/b", "/a/b", &mount.join("a/b").display().to_string()] {
             hierarchy.open(name).unwrap();
         }
-        let mut paths: Vec<_> = hierarchy.list().into_iter().map(|c| c.path).collect();
+        let mut paths: Vec<_> = hierarchy.list().listed.into_iter().map(|c| c.path).collect();
         paths.sort();
         assert_eq!(paths, ["/", "/a", "/a/b"]);
         let found = |name: &str| hierarchy.cgroup(name).map(|cgroup| cgroup.path);
         assert_eq!(found("a/../a/b/").unwrap(), "/a/b");
         assert_eq!(found("/").unwrap(), "/");
         let b = Cgroup { path: "/a/b".into(), ..hierarchy.cgroup("a/b").unwrap() };
-        assert!(hierarchy.list().contains(&b), "the id is the same");
+        assert!(hierarchy.list().listed.contains(&b), "the id is the same");
         assert!(found("..").is_err(), "it is outside");
         for name in ["nobody", "cgroup.procs"] {
             let error = hierarchy.open(name).unwrap_err().to_string();
@@ -252,6 +320,23 @@ mod tests {
         // The kernel refuses these directories, which are of no cgroup: another reason.
         assert_eq!(opened(&["a/b", "/", "a", "a/b"]).unwrap(), ["/", "a", "a/b"]);
         assert!(matches!(opened(&["/", "nobody"]), Err(CaptureError::Cgroup { .. })));
+    }
+
+    #[test]
+    fn a_list_that_is_not_complete_says_why() {
+        let (dir, roots) = machine(HYBRID);
+        let mount = dir.path().join("my groups");
+        let deep: PathBuf = (0..DEPTH_MAX).map(|_| "d").collect();
+        std::fs::create_dir_all(mount.join(&deep)).unwrap();
+        let hierarchy = Hierarchy::find(&roots).unwrap();
+        let (nr, cut) = (DEPTH_MAX + 1, |list: &CgroupList| (list.listed.len(), list.cut));
+        assert_eq!(cut(&hierarchy.list()), (nr, None));
+        assert_eq!(cut(&hierarchy.list_at_most(nr)), (nr, None));
+        assert_eq!(cut(&hierarchy.list_at_most(nr - 1)), (nr - 1, Some(ListCut::Number)));
+        std::fs::create_dir(mount.join(&deep).join("d")).unwrap();
+        assert_eq!(cut(&hierarchy.list()), (nr, Some(ListCut::Depth)));
+        let refused = hierarchy.list().all();
+        assert!(matches!(refused, Err(CaptureError::CgroupsCut { cut: ListCut::Depth })));
     }
 
     #[test]

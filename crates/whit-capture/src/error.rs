@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whit_sys::{Errno, WorkloadError};
 
+use crate::cgroup::ListCut;
 use crate::open::meaning;
 
 /// Why a recording could not be made.
@@ -41,6 +42,9 @@ pub enum CaptureError {
          there: echo +pids > {mount}/cgroup.subtree_control", mount = mount.display()
     )]
     CgroupsWithoutState { mount: PathBuf },
+    /// Patterns that choose cgroups may miss some.
+    #[error("not all cgroups are known that a pattern may choose: {cut}")]
+    CgroupsCut { cut: ListCut },
     /// `-G` without CPUs.
     #[error("cgroups are recorded on CPUs: add -a, or -C with a list of CPUs, to -G")]
     CgroupNeedsCpus,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use whit_sys::Errno;
 
+use crate::cgroup::ListCut;
 use crate::kept_files::KEPT_MAX_BYTES;
 use crate::open::meaning;
 use crate::options::CallGraph;
@@ -73,6 +74,8 @@ pub enum Notice {
     MappingsCut { pid: i32, lines: usize, processes: usize, timeout: Duration },
     /// Those that are recorded had more CPU time than samples stand for.
     TimeWithoutSamples { samples: u64, expected: u64, period_ns: u64 },
+    /// Names of cgroups are missing: only so many are listed.
+    CgroupsCut { listed: usize, cut: ListCut },
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -263,6 +266,11 @@ impl fmt::Display for Notice {
                  first sample of a thread comes at the end of a period of {:.3} ms, and many threads run for \
                  less (sample CPUs: --engine=bpf, or -a; or sample more often: -F)",
                 *period_ns as f64 / 1e6
+            ),
+            Notice::CgroupsCut { listed, cut } => write!(
+                f,
+                "names of cgroups are missing: {cut}; {listed} are listed, and reports know the others \
+                 by number only"
             ),
             Notice::RegistersAdded => write!(
                 f,

@@ -60,7 +60,7 @@ fn existing(roots: &Roots) -> Result<Vec<Arc<str>>, StatError> {
         inside => Arc::from(inside),
     };
     let mut names: Vec<Arc<str>> =
-        Hierarchy::find(roots)?.list().iter().map(|cgroup| name(&cgroup.path)).collect();
+        Hierarchy::find(roots)?.list().all()?.iter().map(|cgroup| name(&cgroup.path)).collect();
     names.sort();
     Ok(names)
 }

@@ -4,7 +4,7 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::SampleLayout;
 
-use crate::cgroup::Hierarchy;
+use crate::cgroup::{Cgroup, Hierarchy};
 use crate::file_cache::FileCache;
 use crate::kernel;
 use crate::notice::{Listener, Notice};
@@ -108,16 +108,8 @@ impl Prologue<'_> {
         out: &mut Vec<u8>,
         listener: &mut dyn Listener,
     ) {
-        match Hierarchy::find(self.roots) {
-            Ok(hierarchy) => {
-                for cgroup in hierarchy.list() {
-                    synthesizer.cgroup(out, &cgroup);
-                }
-            }
-            Err(error) => listener.notice(Notice::Skipped {
-                what: "names of cgroups".to_owned(),
-                why: error.to_string(),
-            }),
+        for cgroup in &cgroups_with_names(self.roots, listener) {
+            synthesizer.cgroup(out, cgroup);
         }
     }
 
@@ -153,5 +145,52 @@ impl Prologue<'_> {
             listener.notice(Notice::Skipped { what, why: error.to_string() });
             Vec::new()
         })
+    }
+}
+
+fn cgroups_with_names(roots: &Roots, listener: &mut dyn Listener) -> Vec<Cgroup> {
+    let list = match Hierarchy::find(roots) {
+        Ok(hierarchy) => hierarchy.list(),
+        Err(error) => {
+            let what = "names of cgroups".to_owned();
+            listener.notice(Notice::Skipped { what, why: error.to_string() });
+            return Vec::new();
+        }
+    };
+    if let Some(cut) = list.cut {
+        listener.notice(Notice::CgroupsCut { listed: list.listed.len(), cut });
+    }
+    list.listed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::notice::Level;
+
+    #[test]
+    fn cgroups_that_have_no_names_are_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let mount = directory.path().join("groups");
+        std::fs::create_dir_all(directory.path().join("self")).unwrap();
+        let line = format!("41 31 0:38 / {} rw - cgroup2 cgroup2 rw\n", mount.display());
+        std::fs::write(directory.path().join("self/mountinfo"), line).unwrap();
+        let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
+        let said = |depth: usize| {
+            std::fs::create_dir_all(mount.join((0..depth).map(|_| "d").collect::<PathBuf>()))
+                .unwrap();
+            let mut said = Vec::new();
+            let listed = cgroups_with_names(&roots, &mut |notice: Notice| said.push(notice)).len();
+            (listed, said)
+        };
+        assert_eq!(said(1), (2, Vec::new()));
+        let (listed, said) = said(100);
+        let [notice @ Notice::CgroupsCut { listed: in_notice, .. }] = &said[..] else {
+            panic!("{said:?}");
+        };
+        assert_eq!((*in_notice, notice.level()), (listed, Level::Warning));
+        assert!(notice.to_string().contains("deeper than 64 levels"), "{notice}");
     }
 }
