@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use whit_perfdata::mapped_file::{FoundFile, MappedFile};
@@ -16,11 +17,9 @@ use whit_types::{BuildId, FileId, OpenFailure};
 
 use crate::build_id;
 use crate::kept_files::KeptFiles;
-use crate::mapped_files::MappedFiles;
+use crate::mapped_files::{FILES_MAX, MappedFiles};
 use crate::roots::Roots;
 
-/// Most files remembered; beyond it files are opened again, and not described.
-const FILES_MAX: usize = 65_536;
 /// A file that cannot be opened is tried through so many processes: one may have ended meanwhile.
 const OPEN_ATTEMPTS_MAX: u8 = 3;
 /// Deleted files that are held open: who maps them may have ended when copies are made.
@@ -61,6 +60,7 @@ enum Known {
 #[derive(Debug, Default)]
 pub struct FileCache {
     files: Mutex<HashMap<FileId, Known>>,
+    is_cut: AtomicBool,
 }
 
 impl FileCache {
@@ -105,7 +105,15 @@ impl FileCache {
         }
         if files.len() < FILES_MAX || files.contains_key(&id) {
             files.insert(id, known);
+        } else {
+            // It is opened again for the next mapping, and not described.
+            self.is_cut.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether there were more files than are remembered.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
     }
 
     /// Looks at files of which only records of the kernel tell; gives the build ids of those.

@@ -10,8 +10,8 @@ use whit_types::FileId;
 
 use crate::file_cache::Mapper;
 
-/// Most files of one ring that are remembered.
-const FILES_MAX: usize = 65_536;
+/// Most files that are remembered: of one ring, and of an output.
+pub(crate) const FILES_MAX: usize = 65_536;
 
 /// A file that was mapped.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct MappedPath {
 #[derive(Clone, Debug, Default)]
 pub struct MappedFiles {
     by_id: HashMap<FileId, MappedPath>,
+    /// There were files that found no room.
+    is_cut: bool,
 }
 
 impl MappedFiles {
@@ -42,6 +44,8 @@ impl MappedFiles {
         } else if self.by_id.len() < FILES_MAX {
             let file = MappedPath { path: path.into(), first: mapper.clone(), last: mapper };
             self.by_id.insert(id, file);
+        } else {
+            self.is_cut = true;
         }
     }
 
@@ -52,8 +56,16 @@ impl MappedFiles {
                 known.last = file.last.clone();
             } else if self.by_id.len() < FILES_MAX {
                 self.by_id.insert(*id, file.clone());
+            } else {
+                self.is_cut = true;
             }
         }
+        self.is_cut |= other.is_cut;
+    }
+
+    /// Whether there were more files than are remembered.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The files.

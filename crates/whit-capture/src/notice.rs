@@ -122,6 +122,8 @@ pub enum Notice {
     BinariesKept { count: u64, bytes: u64 },
     /// There was no room for all of them.
     BinariesNotKept { count: u64 },
+    /// More files were mapped as code than are described.
+    FilesCut { described: usize },
     /// A feature is too long for the format of pipes.
     FeatureLeftOut { feature: u8 },
 }
@@ -348,6 +350,12 @@ impl fmt::Display for Notice {
                  ~/.debug: the copies of a recording take {} MiB at most. Reports have their names \
                  as long as processes run that map them",
                 KEPT_MAX_BYTES >> 20
+            ),
+            Notice::FilesCut { described } => write!(
+                f,
+                "more than {described} files were mapped as code: the others have no build id in \
+                 the recording and are not copied, so that reports cannot tell whether a file at \
+                 the same path is the one that ran"
             ),
             Notice::FeatureLeftOut { feature } => {
                 write!(f, "header feature {feature} left out: too long for a pipe")

@@ -8,7 +8,7 @@ use whit_types::Pid;
 
 use crate::file_cache::FileCache;
 use crate::kept_files::{KeptCounts, KeptFiles};
-use crate::mapped_files::MappedFiles;
+use crate::mapped_files::{FILES_MAX, MappedFiles};
 use crate::notice::{Listener, Notice};
 use crate::roots::Roots;
 
@@ -39,6 +39,9 @@ impl MappedCode<'_> {
             BuildIdEntry { misc: misc::USER, pid: HOST_PID, id, path }
         }));
         features.set_build_ids(&entries);
+        if all.is_cut() || self.files.is_cut() {
+            listener.notice(Notice::FilesCut { described: FILES_MAX });
+        }
         let mut kept = kept.map(KeptFiles::new);
         features.set_mapped_files(&self.files.describe(self.roots, kept.as_mut()));
         if let Some(kept) = kept {
@@ -59,5 +62,53 @@ fn say(counts: KeptCounts, listener: &mut dyn Listener) {
     if let Some(error) = failed {
         let what = "copies of binaries that cannot be opened by their paths".to_owned();
         listener.notice(Notice::Skipped { what, why: error.to_string() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+    use crate::notice::Level;
+    use whit_perfdata::record::PROT_EXEC;
+
+    /// A mapping of a file by a process that is gone.
+    fn body(inode: u64) -> Vec<u8> {
+        let words = [u64::from(i32::MAX as u32), 0x1000, 4096, 0, 1, inode, 0];
+        let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        body.extend(PROT_EXEC.to_le_bytes());
+        body.extend([0; 4]);
+        body.extend(b"/app\0\0\0\0");
+        body
+    }
+
+    #[test]
+    fn files_beyond_those_that_are_described_are_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: directory.path().to_owned(), ..Roots::default() };
+        let said = |rings: &[MappedFiles], files: &FileCache| {
+            let mut said = Vec::new();
+            let (mut features, mut hear) = (Features::default(), |notice| said.push(notice));
+            let code = MappedCode { files, roots: &roots };
+            code.describe(&mut features, rings.iter(), None, &mut hear);
+            said
+        };
+        let mut ring = MappedFiles::default();
+        (0..FILES_MAX as u64).for_each(|file| ring.note(0, &body(1 + file)));
+        // What is known already needs no room.
+        ring.note(0, &body(1));
+        let (files, mut other) = (FileCache::default(), MappedFiles::default());
+        assert_eq!(said(slice::from_ref(&ring), &files), []);
+        // Full by the mappings of processes that ran before, or by an output before.
+        other.note(0, &body(u64::MAX));
+        let notice = Notice::FilesCut { described: FILES_MAX };
+        assert_eq!(said(slice::from_ref(&other), &files), slice::from_ref(&notice));
+        // By rings together, or by one.
+        assert_eq!(said(&[ring.clone(), other], &FileCache::default()), slice::from_ref(&notice));
+        ring.note(0, &body(u64::MAX));
+        assert_eq!(said(slice::from_ref(&ring), &FileCache::default()), slice::from_ref(&notice));
+        assert_eq!(notice.level(), Level::Warning);
+        assert!(notice.to_string().contains("65536"), "{notice}");
     }
 }
