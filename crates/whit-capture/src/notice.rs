@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
 
 use crate::cgroup::ListCut;
@@ -76,6 +77,8 @@ pub enum Notice {
     TimeWithoutSamples { samples: u64, expected: u64, period_ns: u64 },
     /// Names of cgroups are missing: only so many are listed.
     CgroupsCut { listed: usize, cut: ListCut },
+    /// None of those that are recorded ran. A process or thread of theirs, where one was named.
+    NobodyRan { threads: u64, id: Option<i32> },
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -274,6 +277,10 @@ impl fmt::Display for Notice {
                 "names of cgroups are missing: {cut}; {listed} are listed, and reports know the others \
                  by number only"
             ),
+            Notice::NobodyRan { threads, id } => {
+                let id = id.map_or_else(|| "PID".to_owned(), |id| id.to_string());
+                f.write_str(&nobody_ran_text(*threads, &id))
+            }
             Notice::RegistersAdded => write!(
                 f,
                 "unwinding needs the instruction, stack and frame pointers: added to --user-regs"

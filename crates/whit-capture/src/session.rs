@@ -55,6 +55,7 @@ mod switch;
 mod synthesis;
 mod target_time;
 mod wait;
+mod watched;
 
 use choose::choose_engine;
 use cpu_watch::CpuWatch;
@@ -68,6 +69,7 @@ use set_up::{Ready, SetUp};
 use set_up_watch::SetUpWatch;
 use synthesis::Prologue;
 use wait::SessionWaiter;
+use watched::Watched;
 
 /// What a recording listens to.
 const SIGNALS: [Signal; 5] =
@@ -246,6 +248,8 @@ struct Session<'a> {
     schedule: Schedule,
     enabled: Stopwatch,
     recorded: RecordedTime,
+    /// Those that are recorded, as they were when recording began.
+    watched: Option<Watched>,
     descriptions: Vec<EventDesc>,
     /// What is known of every output before it begins.
     features: Features,
@@ -310,6 +314,7 @@ impl<'a> Session<'a> {
             schedule: Schedule::new(&Start::AtOnce, None, Instant::now()),
             enabled: Stopwatch::default(),
             recorded: RecordedTime::new(options.clock),
+            watched: None,
             descriptions,
             features,
             known_files: FileCache::default(),
@@ -468,6 +473,8 @@ impl<'a> Session<'a> {
 
     /// Switches on what does not switch itself on at the command's exec.
     fn switch_on(&mut self, now: Instant) -> Result<(), CaptureError> {
+        let (target, threads, roots) = (&self.options.target, &self.plan.threads, self.roots);
+        self.watched.get_or_insert_with(|| Watched::begin(target, threads, roots));
         self.enabled.start(now);
         self.switch_engine_on()?;
         for event in self.shared.events.iter() {

@@ -31,9 +31,10 @@ impl fmt::Display for Summary {
         let ledger = &self.ledger;
         write!(
             f,
-            "[ whit record: {} samples, {} in {}; lost {} ({}{}){}; recorded for {} at {} CPU \
+            "[ whit record: {} samples{}, {} in {}; lost {} ({}{}){}; recorded for {} at {} CPU \
              ({:.2}% of one); set up in {} at {} CPU; {} written ]",
             ledger.samples,
+            if ledger.nobody_ran() { " (no thread ran)" } else { "" },
             Bytes(self.size_bytes),
             self.output,
             ledger.lost_records,
@@ -141,6 +142,15 @@ mod tests {
              2.00 s at 40.0 ms CPU (2.00% of one); set up in 2.40 s at 880.0 ms CPU; 512 B written ]"
         );
         assert_eq!(percent(1, 0), 0.0);
+    }
+
+    #[test]
+    fn nobody_ran_only_where_threads_were_watched() {
+        let line = |watched_threads, ran_threads| {
+            summary(Ledger { watched_threads, ran_threads, ..Ledger::default() }).to_string()
+        };
+        assert!(line(3, 0).starts_with("[ whit record: 0 samples (no thread ran), "));
+        assert!(!line(3, 1).contains("no thread ran") && !line(0, 0).contains("no thread ran"));
     }
 
     #[test]

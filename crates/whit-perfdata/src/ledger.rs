@@ -62,8 +62,11 @@ pub struct Ledger {
     pub setup_cpu_ns: u64,
     /// The recorder's CPU time, in both modes, since the rings were emptied behind the end of the target.
     pub teardown_cpu_ns: u64,
-    /// Fields 72 and 73: not in use.
-    pub later_reserved: [u64; 2],
+    /// Threads that existed when recording began and were watched: those of processes or threads that were
+    /// given. 0 where that was not done.
+    pub watched_threads: u64,
+    /// Of these, those that ran while they were recorded.
+    pub ran_threads: u64,
     /// CPUs that went offline while they were recorded; the kernel takes their events off for good.
     pub lost_cpus: u64,
     /// CPUs that came online after events were open, and have none.
@@ -90,6 +93,11 @@ impl Ledger {
         self.wall_ns.saturating_sub(self.setup_ns).saturating_sub(self.teardown_ns)
     }
 
+    /// Whether it is known that none of the threads that were recorded ran.
+    pub fn nobody_ran(&self) -> bool {
+        self.watched_threads > 0 && self.ran_threads == 0
+    }
+
     /// The recorder's CPU time, in both modes.
     pub fn cpu_ns(&self) -> u64 {
         self.user_cpu_ns.saturating_add(self.system_cpu_ns)
@@ -101,6 +109,18 @@ impl Ledger {
         let before_and_after = self.setup_cpu_ns.saturating_add(self.teardown_cpu_ns);
         (self.setup_cpu_ns > 0).then(|| self.cpu_ns().saturating_sub(before_and_after))
     }
+}
+
+/// Says that none of so many threads ran, and what shows more of a process or thread that goes by `id`.
+pub fn nobody_ran_text(threads: u64, id: &str) -> String {
+    let who = match threads {
+        1 => "the thread that was recorded never ran meanwhile: it".to_owned(),
+        threads => format!("none of the {threads} threads that were recorded ran meanwhile: they"),
+    };
+    format!(
+        "{who} waited all the time (gdb -p {id} --batch -ex 'thread apply all backtrace' shows where; whit record \
+         --engine=bpf --switch-events shows waits of threads that run and wait again)"
+    )
 }
 
 /// What one reader's thread did and cost.
@@ -248,7 +268,8 @@ impl Ledger {
         fields.extend(self.reserved.iter_mut().map(|word| word as &mut dyn Field));
         fields.push(&mut self.setup_cpu_ns);
         fields.push(&mut self.teardown_cpu_ns);
-        fields.extend(self.later_reserved.iter_mut().map(|word| word as &mut dyn Field));
+        fields.push(&mut self.watched_threads);
+        fields.push(&mut self.ran_threads);
         fields.push(&mut self.lost_cpus);
         fields.push(&mut self.late_cpus);
         fields

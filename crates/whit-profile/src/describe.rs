@@ -10,6 +10,7 @@ use crate::stops::StopCounts;
 use std::collections::BTreeSet;
 use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
 use whit_perfdata::feature::Feature;
+use whit_perfdata::ledger::{Ledger, nobody_ran_text};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
 use whit_types::{OutsideText, TimestampNs};
@@ -123,6 +124,12 @@ fn captured_on_s(recording: &Recording, first: Option<TimestampNs>) -> Option<u6
     Some(modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())
 }
 
+/// Why there is nothing in a recording of those who waited all the time.
+fn nobody_ran(recording: &Recording) -> Option<String> {
+    let ledger = recording.features.ledger().filter(Ledger::nobody_ran)?;
+    Some(nobody_ran_text(ledger.watched_threads, "PID"))
+}
+
 fn warnings(
     profile: &Profile,
     recording: &Recording,
@@ -150,6 +157,7 @@ fn warnings(
 pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<String> {
     let scan = &prepared.scan;
     let mut warnings = recording.warnings.clone();
+    warnings.extend(nobody_ran(recording));
     warnings.extend(scan.warnings.iter().cloned());
     let orphans = "samples that belong to no event of the recording, left out";
     warnings.extend(scan.orphan_samples.warning(orphans));

@@ -159,6 +159,8 @@ fn ledger(ledger: &Ledger) -> serde_json::Value {
         "stall_ns": ledger.stall_ns,
         "unwritten_records": ledger.unwritten_records,
         "cut_processes": ledger.cut_processes,
+        "watched_threads": ledger.watched_threads,
+        "ran_threads": ledger.ran_threads,
         "lost_cpus": ledger.lost_cpus,
         "late_cpus": ledger.late_cpus,
         "pmi": pmi(&ledger.pmi),

@@ -25,6 +25,7 @@ use crate::roots::Roots;
 use crate::stack_engine::ExpandCounts;
 use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
+use crate::target::Target;
 
 /// When an output ended.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,7 @@ impl Session<'_> {
         let stopped = Instant::now();
         self.switch_off(stopped);
         self.disable_side_band();
+        let ran = self.watched.take().unwrap_or_default().end(self.roots);
         let (mut end, mut failed) = match end {
             End::WriteFailed(error) => (None, Some(error)),
             end => (Some(end), None),
@@ -70,10 +72,16 @@ impl Session<'_> {
         self.metering.settle(self.listener);
         let stacks = self.engine.take().map(|mut engine| engine.summary(expand));
         let mut ledger = self.ledger(&self.part, &portions, ending, enabled, &residue);
+        if self.options.files.switch.is_none() {
+            (ledger.watched_threads, ledger.ran_threads) = ran;
+        }
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }
         self.compare_time(ledger.samples.saturating_add(ledger.lost_records));
+        if let Some(notice) = nobody_ran(&ledger, &self.options.target) {
+            self.listener.notice(notice);
+        }
         self.part.state_spans(self.recorded.lap());
         let Session {
             part,
@@ -202,11 +210,13 @@ impl Session<'_> {
             unwritten_records,
             cut_processes: part.cut_processes,
             reserved: [0; 2],
-            later_reserved: [0; 2],
             lost_cpus,
             late_cpus,
             setup_cpu_ns: part.set_up_cpu_ns,
             teardown_cpu_ns: used.total_ns().saturating_sub(used_ns),
+            // Known of the whole recording, not of one output of several.
+            watched_threads: 0,
+            ran_threads: 0,
             pmi,
             bpf,
             // What the engine did, it enters itself once it has ended.
@@ -226,6 +236,16 @@ impl Session<'_> {
             self.listener.notice(Notice::Skipped { what, why: errno.to_string() });
         }
     }
+}
+
+/// What to say where none of the threads that were recorded ran.
+fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
+    let ids = match target {
+        Target::Processes(ids) | Target::Threads(ids) => ids.as_slice(),
+        _ => &[],
+    };
+    let threads = ledger.watched_threads;
+    ledger.nobody_ran().then(|| Notice::NobodyRan { threads, id: ids.first().copied() })
 }
 
 /// What passed through each ring.

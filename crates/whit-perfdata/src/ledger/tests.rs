@@ -160,7 +160,8 @@ fn kernel_side_fields_stand_where_the_format_says() {
         reserved: [39, 40],
         setup_cpu_ns: 41,
         teardown_cpu_ns: 42,
-        later_reserved: [43, 44],
+        watched_threads: 43,
+        ran_threads: 44,
         lost_cpus: 45,
         late_cpus: 46,
         ..Ledger::default()

@@ -80,6 +80,11 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
             "processes whose mappings took too long to read (--proc-map-timeout)".to_owned(),
         ),
         (
+            "threads that ran",
+            ledger.ran_threads.to_string(),
+            format!("of {} that existed when recording began", ledger.watched_threads),
+        ),
+        (
             "CPUs gone",
             ledger.lost_cpus.to_string(),
             "went offline and were not recorded from then on".to_owned(),
@@ -97,6 +102,7 @@ fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     for (name, value, note) in lines {
         if (name.starts_with("compressed") && !is_compressed)
             || (name == "mappings missing" && ledger.cut_processes == 0)
+            || (name == "threads that ran" && ledger.watched_threads == 0)
             || (name == "CPUs gone" && ledger.lost_cpus == 0)
             || (name == "CPUs come" && ledger.late_cpus == 0)
         {

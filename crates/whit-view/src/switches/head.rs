@@ -40,6 +40,9 @@ pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
         duration(switches.recorded_ns),
         told_by.join(", "),
     )];
+    if total.count() == 0 {
+        lines.push("No thread was seen to leave its CPU".to_owned());
+    }
     if total.new_count > 0 {
         lines.push(format!(
             "New threads: {}, which waited {} for their first run",
@@ -53,12 +56,14 @@ pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
             seconds(total.cpu_ns),
             profile.events[event.index()].name
         ),
+        None if total.cpu_ns == 0 => format!("CPU time: {}", seconds(0)),
         None => format!(
             "CPU time: {}, of which no sample says where it went (add -e cpu-clock or cycles)",
             seconds(total.cpu_ns)
         ),
     });
-    if !sources.stacks {
+    // Without a switch there is no stack, whatever is added.
+    if !sources.stacks && total.count() > 0 {
         let advice = "No call stacks of switches were recorded: add \
                       -e software/period=1,name=cs,config=0x3/Duk -g";
         lines.push(advice.to_owned());

@@ -16,6 +16,7 @@ mod false_waits;
 mod faults;
 mod go_stacks;
 mod golden;
+mod hangs;
 mod many_mappings;
 mod memory;
 mod packed;
