@@ -61,12 +61,14 @@ impl SetUp<'_> {
             roots,
         )?;
         let rate = configure::checked_rate(options, roots, self.listener)?;
+        let on_cpus = plan.is_system_wide() || options.engine == Engine::Bpf;
         // The side band, and the watch over CPUs.
-        let plan = open::fit_descriptors(plan, options.events.len() + 2, self.listener)?;
+        let beside_events = 1 + usize::from(on_cpus);
+        let plan =
+            open::fit_descriptors(plan, options.events.len() + beside_events, self.listener)?;
         let beside = target::beside(&options.target, roots);
         let cgroups = self.cgroups()?;
         let ground = Ground { plan, beside, rights, kernel, rate, cgroups };
-        let on_cpus = ground.plan.is_system_wide() || options.engine == Engine::Bpf;
         // Before the events, so that none of them is lost unseen.
         let cpu_watch = CpuWatch::open(&ground.plan, &ground.beside, on_cpus, self.listener);
         let (events, rings) = self.open_supported(&ground)?;
