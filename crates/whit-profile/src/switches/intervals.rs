@@ -158,8 +158,10 @@ impl<'l> Intervals<'l> {
         let cpu = self.cpus.entry(id).or_default();
         // The second source of a switch-out speaks of a thread that has left already.
         let may_have_left = !matches!(statement.fact, Fact::In { .. });
+        let is_out = matches!(statement.fact, Fact::Out { .. });
+        let has_left = |thread: &Thread| thread.has_left() || (is_out && thread.has_ended());
         if may_have_left
-            && (self.threads.get(&tid).is_some_and(Thread::has_left)
+            && (self.threads.get(&tid).is_some_and(has_left)
                 || (tid.0 <= 0 && cpu.occupant != Occupant::Unseen))
         {
             return false;

@@ -278,6 +278,32 @@ fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
     assert_eq!(misfits.missing_outs, 2);
 }
 
+/// The same, where one source has not shown that the thread came, as tracepoints do of what follows the idle task.
+#[test]
+fn a_thread_without_a_number_ends_no_run_of_the_next() {
+    let (kept, misfits) = tell(
+        &[],
+        &[
+            said(1, 0, 8, Fact::In { source: TRACE }),
+            said(2, 0, 8, Fact::In { source: RECORD }),
+            said(5, 0, 8, out(TRACE, WaitKind::Sync)),
+            said(6, 0, 8, out(RECORD, WaitKind::Sync)),
+            said(7, 0, 7, Fact::In { source: RECORD }),
+            said(15, 0, 7, Fact::Exit),
+            said(20, 0, -1, out(TRACE, WaitKind::Sync)),
+            said(20, 0, 8, Fact::In { source: TRACE }),
+            said(21, 0, -1, Fact::SwitchStack { stack: stack(0), state: None }),
+            said(22, 0, -1, out(RECORD, WaitKind::Preempt)),
+            said(23, 0, 8, Fact::In { source: RECORD }),
+            said(30, 0, 8, out(TRACE, WaitKind::Preempt)),
+            said(31, 0, 8, out(RECORD, WaitKind::Preempt)),
+        ],
+    );
+    let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
+    assert_eq!(runs, [(8, 1, 5), (7, 7, 15), (8, 20, 30)]);
+    assert_eq!(misfits, Misfits { exits: 1, ..Misfits::default() });
+}
+
 #[test]
 fn the_last_switch_of_a_thread_is_no_wait() {
     let fork = Fact::Fork { pid: Pid(7), tid: Tid(7) };

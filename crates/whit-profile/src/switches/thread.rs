@@ -71,6 +71,11 @@ impl Thread {
         matches!(self.phase, Phase::Waiting(_)) && !self.is_new()
     }
 
+    /// It has ended, and another one was there since.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Unknown) && self.exited.is_some()
+    }
+
     /// It ended where nobody looked. Of one that is said to run, its switch-out is missing.
     pub(super) fn exit_unseen(&mut self, time: TimestampNs) {
         if !matches!(self.phase, Phase::Running(_)) {
