@@ -232,6 +232,8 @@ struct scratch {
 	/* By how much the clock of the records is ahead of the runqueue's, and when they were compared. */
 	u64 ahead;
 	u64 compared;
+	/* Comparisons in a row that gave a larger difference than the one that counts. */
+	u64 larger;
 	/* Of probes: one that the scheduler took off its CPU in the middle works with this. */
 	u64 is_busy;
 	struct unwind_state unwind;
@@ -798,11 +800,13 @@ static ALWAYS_INLINE struct rq *runqueue_of(struct task_struct *task)
 /* Nanoseconds of two clocks differ by less than one of so many, a power of two, while the machine's time is
  * adjusted. */
 #define CLOCK_DRIFT_SHIFT 14
+/* So many comparisons in a row with a larger difference say that the clocks drift faster than that. */
+#define COMPARED_LARGER_MAX 1024
 
 /* Compares the clocks within a switch. The kernel has set the runqueue's at the beginning of the switch, and may have
  * looked for threads of other CPUs since: the difference is never too small, and often too large. The smallest counts,
- * and grows no faster than clocks drift. A thread runs only after the end of its switch, so that no thread is said to
- * have come later than it did. */
+ * and grows no faster than clocks drift; where they drift faster for long, the present one counts. A thread runs only
+ * after the end of its switch, so that no thread is said to have come later than it did. */
 static ALWAYS_INLINE void compare_clocks(struct scratch *switches, struct task_struct *prev, u64 now)
 {
 	u64 since = now - switches->compared, ahead, most;
@@ -815,13 +819,17 @@ static ALWAYS_INLINE void compare_clocks(struct scratch *switches, struct task_s
 		return;
 	ahead = now - runqueue->clock;
 	most = switches->ahead + (since >> CLOCK_DRIFT_SHIFT);
-	if (switches->compared && (s64)(ahead - most) > 0)
+	if (switches->compared && (s64)(ahead - most) > 0 && switches->larger < COMPARED_LARGER_MAX) {
+		switches->larger++;
 		ahead = most;
+	} else {
+		switches->larger = 0;
+	}
 	switches->ahead = ahead;
 	switches->compared = now;
 }
 
-/* When a thread that runs came onto its CPU; 0 where nobody knows, or switches were not told of then. The
+/* When a thread that runs came onto its CPU; 0 where that is unknown, or before switches were emitted. The
  * runqueue's clock stands still between switches, and so says nothing of now. */
 static ALWAYS_INLINE u64 came_at(struct scratch *switches, struct task_struct *task, u64 now)
 {
