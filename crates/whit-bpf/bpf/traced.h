@@ -20,7 +20,7 @@ struct tell_trace {
 
 #define TELL_TRACE_BYTES 28
 
-/* Whether a thread's hits are told of. */
+/* Whether the hits of a process's threads are recorded. */
 static ALWAYS_INLINE u32 is_traced(u64 process)
 {
 	return settings.is_system_wide || process & PROCESS_IS_TARGET;

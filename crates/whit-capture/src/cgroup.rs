@@ -39,7 +39,7 @@ pub struct Cgroup {
     pub path: String,
 }
 
-/// What cgroups there are.
+/// The cgroups of a hierarchy, as far as they could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CgroupList {
     /// Those that were looked at.

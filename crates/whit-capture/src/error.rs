@@ -71,7 +71,7 @@ pub enum CaptureError {
     NoProgramAt {
         /// The event.
         event: String,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: whit_bpf::BpfError,
     },
     /// Options that the engine that unwinds in the kernel does not have.

@@ -27,7 +27,7 @@ pub(crate) struct MappedPath {
 #[derive(Clone, Debug, Default)]
 pub struct MappedFiles {
     by_id: HashMap<FileId, MappedPath>,
-    /// There were files that found no room.
+    /// There were more files than are kept.
     is_cut: bool,
 }
 

@@ -67,7 +67,7 @@ impl fmt::Display for Unwritten {
     }
 }
 
-/// What the losses do not count, since nothing was recorded any more.
+/// The time at the end that losses do not count, since nothing was recorded any more.
 struct Unrecorded(Option<Duration>);
 
 impl fmt::Display for Unrecorded {

@@ -153,7 +153,7 @@ impl Stream {
     /// When its file was written last.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// The file's metadata.
     pub fn modified(&self) -> std::io::Result<SystemTime> {
         self.file.metadata()?.modified()
     }

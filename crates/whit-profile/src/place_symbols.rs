@@ -23,7 +23,7 @@ pub(crate) struct NamedCode {
     /// Physical function and the start of its code.
     pub(crate) function: Option<Arc<str>>,
     pub(crate) function_start: Svma,
-    /// What stands for a function without a name, where code is summed up by function.
+    /// The name that stands for a function without one, where code is summed up by function.
     pub(crate) stand_in: Option<Arc<str>>,
     /// Source line in the physical function.
     pub(crate) source: Option<(Arc<str>, u32)>,

@@ -37,7 +37,7 @@ pub enum Origin {
 /// A file may be written again without a new time of change for so long: file systems have coarse clocks.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What a file without a build id is known by.
+/// The identity of a file without a build id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileVersion {
     /// Device, inode, size and time of modification.

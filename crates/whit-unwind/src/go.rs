@@ -1,4 +1,4 @@
-//! What Go's linker leaves unsaid in its call frame information.
+//! Rules that Go's linker leaves out of its call frame information.
 
 use gimli::FrameDescriptionEntry;
 

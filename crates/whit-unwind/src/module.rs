@@ -49,7 +49,7 @@ pub struct ModuleSections {
 pub struct StackSwitches {
     /// From here code is called that returns. The frame pointer leads to a frame record on the stack of before.
     pub kept_frame: Vec<Range<Svma>>,
-    /// Whoever called this does not wait for what is called from here: the frame is the outermost one.
+    /// The caller does not wait for functions that this one calls: the frame is the outermost one.
     pub outermost: Vec<Range<Svma>>,
 }
 
@@ -71,7 +71,7 @@ impl StackSwitches {
     }
 }
 
-/// What happened to the stack at an address.
+/// A change of the stack at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StackSwitch {
     /// See [`StackSwitches::kept_frame`].

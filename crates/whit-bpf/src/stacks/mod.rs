@@ -422,8 +422,8 @@ impl Stacks {
         Ok(())
     }
 
-    /// Makes a target known of whose mappings there is no room: what it does is told of, with stacks that are cut. What
-    /// is known of it already stays.
+    /// Makes a target known without its mappings, for which the maps are full: it is recorded, with stacks that are cut. A
+    /// target that is known stays as it is.
     ///
     /// # Errors
     ///
@@ -437,7 +437,7 @@ impl Stacks {
         self.program.set_changes(self.changes)
     }
 
-    /// A target's samples are told of from its exec on, unless it is made known anew before.
+    /// The program emits a target's samples from its exec on, unless it is made known anew before.
     ///
     /// # Errors
     ///
@@ -478,7 +478,7 @@ impl Stacks {
         Ok(sum)
     }
 
-    /// By CPU, the records of switches that found no room in its channel.
+    /// By CPU, the records of switches that its full channel dropped.
     ///
     /// # Errors
     ///

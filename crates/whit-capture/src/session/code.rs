@@ -96,7 +96,7 @@ mod tests {
         };
         let mut ring = MappedFiles::default();
         (0..FILES_MAX as u64).for_each(|file| ring.note(0, &body(1 + file)));
-        // What is known already needs no room.
+        // A known file takes no more space.
         ring.note(0, &body(1));
         let (files, mut other) = (FileCache::default(), MappedFiles::default());
         assert_eq!(said(slice::from_ref(&ring), &files), []);

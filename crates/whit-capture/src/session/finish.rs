@@ -159,7 +159,7 @@ impl Session<'_> {
         settle(&mut self.part, portions, &prologue, self.listener)
     }
 
-    /// What an output cost that was `enabled` for so long and ended so.
+    /// The cost of an output that was `enabled` for so long and ended so.
     pub(super) fn ledger(
         &self,
         part: &Part,
@@ -238,7 +238,7 @@ impl Session<'_> {
     }
 }
 
-/// What to say where none of the threads that were recorded ran.
+/// The notice where none of the threads that were recorded ran.
 fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
     let ids = match target {
         Target::Processes(ids) | Target::Threads(ids) => ids.as_slice(),

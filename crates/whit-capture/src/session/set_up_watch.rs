@@ -1,4 +1,4 @@
-//! Who asks a recording to end while it is being set up does not wait.
+//! A signal ends a recording that is still being set up.
 //!
 //! Setting up waits for the kernel: for its verifier, for a pipe that nobody reads yet, for the mappings of all processes.
 //! None of these looks for signals that are blocked. So a thread does, and ends the program: nothing has been
@@ -13,7 +13,7 @@ use super::EXIT_SIGNAL_BASE;
 use crate::error::CaptureError;
 use crate::output::OutputName;
 
-/// What ends a recording.
+/// Signals that end a recording.
 const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::HangUp];
 const SIGNALLED: u64 = 0;
 const STOP: u64 = 1;

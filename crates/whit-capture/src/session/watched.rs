@@ -7,7 +7,7 @@ use crate::processes;
 use crate::roots::Roots;
 use crate::target::Target;
 
-/// What `/proc/TID/schedstat` and `/proc/TID/stat` say of a thread.
+/// The state of a thread by `/proc/TID/schedstat` and `/proc/TID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     /// Time on CPUs, time of waiting for one, times that it came onto one.

@@ -244,7 +244,7 @@ impl StackEngine {
         self.switch_events.lost_bells()
     }
 
-    /// By CPU, the records of switches that found no room in its channel; none where nobody knows.
+    /// By CPU, the records of switches that its full channel dropped; empty where the kernel refuses to say.
     pub(crate) fn lost_switches(&self) -> Vec<u64> {
         if self.switches { self.lock().lost_switches().unwrap_or_default() } else { Vec::new() }
     }

@@ -57,7 +57,7 @@ pub struct StackSummary {
     pub traces: PartSummary,
     /// The program that tells of wake-ups.
     pub wakes: PartSummary,
-    /// The program that tells of probes.
+    /// The program that emits hits of probes.
     pub probes: PartSummary,
     /// For how long the kernel took the programs' time.
     pub timed: Duration,
@@ -137,7 +137,7 @@ impl StackSummary {
         cuts
     }
 
-    /// What is missing from the recording beside cut stacks.
+    /// Gaps of the recording beside cut stacks.
     fn missing(&self) -> [(u64, &'static str); 10] {
         [
             (self.sum(|of| of.lost + of.lost_stacks), "records or stacks lost"),

@@ -37,7 +37,7 @@ pub(super) fn hits_of(spec: &EventSpec, roots: &Roots) -> Hits {
     let list = || std::fs::read_to_string(roots.tracefs()?.join(DYNAMIC_EVENTS)).ok();
     match (list(), name()) {
         (Some(list), Some(name)) => hits_in(&list, &name),
-        // Who may not read the list has no event of it.
+        // A user who may not read the list has no event of it.
         _ => Hits::Tracepoint,
     }
 }
@@ -56,7 +56,7 @@ fn hits_in(list: &str, name: &str) -> Hits {
     }
 }
 
-/// A tracepoint or probe whose hits are told of, with an event of its own that counts nothing: a program is with an event, and
+/// A tracepoint or probe whose hits the program emits, with an event of its own that counts nothing: a program is with an event, and
 /// goes with the first thread that inherited both.
 #[derive(Debug)]
 pub(super) struct Traced {

@@ -116,7 +116,7 @@ fn the_cost_of_recording_is_told_apart_from_that_of_setting_up() {
     assert_eq!(ledger.recording_cpu_ns(), Some(15));
     let untold = Ledger { setup_cpu_ns: 0, teardown_cpu_ns: 0, ..ledger };
     assert_eq!(untold.recording_cpu_ns(), None);
-    // Whoever wrote it.
+    // Of any writer.
     let odd =
         Ledger { setup_ns: u64::MAX, setup_cpu_ns: u64::MAX, user_cpu_ns: u64::MAX, ..untold };
     assert_eq!((odd.recorded_ns(), odd.recording_cpu_ns()), (0, Some(0)));

@@ -114,7 +114,7 @@ fn debug_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
     section
 }
 
-/// What Go's linker writes: factors of -4, the return address at twice that, and nothing of the frame pointer.
+/// Call frame information as Go's linker writes it: factors of -4, the return address at twice that, and nothing of the frame pointer.
 fn go_frame(functions: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
     let mut section = debug_frame(functions);
     (section[11], section[17]) = (0x7c, 2);

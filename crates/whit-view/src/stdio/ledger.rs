@@ -118,7 +118,7 @@ fn of_cpu(ns: u64) -> String {
     format!("recorder CPU {}", duration(ns))
 }
 
-/// What the recorder took while it recorded; nothing where the recording does not tell.
+/// The recorder's cost while it recorded; nothing where the recording does not say.
 fn recording(ledger: &Ledger, cpu_ns: Option<u64>) -> String {
     cpu_ns.map_or_else(String::new, |ns| {
         format!("{}: {:.2}% of one CPU", of_cpu(ns), percent(ns, ledger.recorded_ns()))

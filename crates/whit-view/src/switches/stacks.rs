@@ -28,7 +28,7 @@ impl Place {
         }
     }
 
-    /// What equally heavy functions are ordered by: as by name, without making it.
+    /// The order of equally heavy functions: as by name, without making it.
     pub(super) fn order(self, profile: &Profile) -> (&str, bool) {
         match self.0 {
             None => (NO_STACK, false),

@@ -58,7 +58,7 @@ fn the_bpf_engine_charges_what_runs_on_another_stack_to_the_goroutine() {
     });
 }
 
-/// What frame pointers say, which the runtime keeps: the yardstick of the test above.
+/// Chains by frame pointers, which the runtime keeps: the yardstick of the test above.
 #[test]
 fn frame_pointers_do_so_too() {
     check("go_stacks_frame_pointers", || {

@@ -1,4 +1,4 @@
-//! What views of many distinct places take of memory, on a recording that is made here.
+//! Memory that views of many distinct places take, on a recording that is made here.
 
 use std::path::Path;
 use std::time::Duration;

@@ -32,7 +32,7 @@ fn whit_in(place: &TempDir) -> Command {
     whit
 }
 
-/// What `whit script` makes of the recording, and what it warns of.
+/// The output of `whit script` and its warnings.
 fn read(place: &TempDir) -> (Vec<Sample>, String) {
     let mut script = whit_in(place);
     script.args(["script", "-F", "comm,ip,sym", "-i"]).arg(place.path().join("perf.data"));

@@ -170,7 +170,7 @@ fn pipes_carry_every_mode() {
     });
 }
 
-/// What the machine needs.
+/// Probes the machine.
 type Need = fn() -> Result<(), Skip>;
 
 /// Kinds of events and of records, each with what the machine needs for it.
