@@ -13,14 +13,14 @@ const HEADERS: [&str; 14] = [
     "bpf/channel.h",
     "bpf/kernel.h",
     "bpf/kernel_stack.h",
-    "bpf/learned.h",
+    "bpf/find_vma.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
-    "bpf/switched.h",
+    "bpf/sched_switch.h",
     "bpf/task_ids.h",
-    "bpf/traced.h",
+    "bpf/tracepoint.h",
     "bpf/unwind.h",
-    "bpf/woken.h",
+    "bpf/sched_waking.h",
 ];
 const HOW_TO_GET_CLANG: &str = "whit's BPF programs are compiled by clang 12 or newer: install it \
     (Debian, Ubuntu: apt-get install clang; Fedora: dnf install clang), or name another one in \

@@ -105,11 +105,11 @@ fuzz_target!(|data| {
             let parallel = load(&recording, &options(3), &|_, _| {}).expect("nothing changes it");
             assert_eq!(samples(&profile), samples(&parallel));
         }
-        let wanted = SwitchOptions { max_worst: 5, max_stretches: 20 };
+        let wanted = SwitchOptions { max_worst: 5, max_spans: 20 };
         let switches = |threads| {
             let loaded = switches::load(&recording, &options(threads), wanted, &|_, _| {});
             let (profile, switches) = loaded.expect("nothing changes the file");
-            assert!(switches.timeline.stretches.len() <= 20.max(profile.threads.len()));
+            assert!(switches.timeline.spans.len() <= 20.max(profile.threads.len()));
             (samples(&profile), show_switches(&profile, &switches))
         };
         let (with_switches, total) = switches(1);

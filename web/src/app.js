@@ -12,7 +12,7 @@ import { Menu, Notice, Tooltip } from './popups.js';
 import { FunctionTable } from './table.js';
 import { decodeSwitches } from './switches.js';
 import { SwitchTable } from './switchtable.js';
-import { Timeline, renderActivities, stretchTip } from './timeline.js';
+import { Timeline, renderActivities, spanTip } from './timeline.js';
 import { renderRecording, renderStrip, shellLine } from './facts.js';
 import { frameTip } from './frametip.js';
 import { Theme } from './theme.js';
@@ -66,13 +66,13 @@ export class App {
     document.querySelector('[data-view=switches]').hidden = false;
     byId('switch-facts').replaceChildren(...this.switches.facts.map((fact) => el('p', {}, fact)));
     this.switchTable = new SwitchTable(byId('switch-table'), this.switches);
-    this.stretchTip = new Tooltip((index) => stretchTip(this.switches.timeline, index));
+    this.spanTip = new Tooltip((index) => spanTip(this.switches.timeline, index));
     this.timeline = new Timeline(byId('timeline'), this.switches.timeline, {
       hover: (index, event) => {
         if (index < 0) {
-          this.stretchTip.hide();
+          this.spanTip.hide();
         } else {
-          this.stretchTip.show(index, index, event.clientX, event.clientY);
+          this.spanTip.show(index, index, event.clientX, event.clientY);
         }
       },
       range: (text) => {

@@ -39,7 +39,7 @@ function decodeSwitchTree(tree) {
 function decodeTimeline(timeline) {
   const column = (name, Type = Float64Array) => plainColumn(timeline[name], Type);
   const thread = column('thread', Uint32Array);
-  // Stretches stand by thread: where those of each begin, and behind the last of all.
+  // Spans stand by thread: where those of each begin, and behind the last of all.
   const first = new Uint32Array(timeline.threads.length + 1).fill(thread.length);
   for (let i = thread.length - 1; i >= 0; i--) {
     first[thread[i]] = i;
@@ -110,8 +110,8 @@ export function onlyWay(tree, node) {
   return way;
 }
 
-/** Index of the stretch of a thread at a moment, or -1. */
-export function stretchAt(timeline, thread, ns) {
+/** Index of the span of a thread at a moment, or -1. */
+export function spanAt(timeline, thread, ns) {
   let [low, high] = [timeline.first[thread], timeline.first[thread + 1]];
   const end = high;
   while (low < high) {

@@ -3,7 +3,7 @@
 
 import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
-import { ACTIVITIES, stretchAt } from './switches.js';
+import { ACTIVITIES, spanAt } from './switches.js';
 
 const LANE_PX = 20;
 const LANE_GAP_PX = 3;
@@ -13,8 +13,8 @@ const MIN_RANGE_NS = 100;
 /** A shorter way of the pointer is a click. */
 const MIN_DRAG_PX = 4;
 
-/** Elements that describe a stretch. */
-export function stretchTip(timeline, index) {
+/** Elements that describe a span. */
+export function spanTip(timeline, index) {
   const activity = ACTIVITIES[timeline.activity[index]];
   const line = (text) => el('div', {}, text);
   const lines = [
@@ -64,7 +64,7 @@ export function renderActivities(container, paint) {
 }
 
 export class Timeline {
-  /** `on` has hover(stretch or -1, event) and range(text). */
+  /** `on` has hover(span or -1, event) and range(text). */
   constructor(scroller, timeline, on) {
     this.scroller = scroller;
     this.timeline = timeline;
@@ -80,7 +80,7 @@ export class Timeline {
     new ResizeObserver(() => this.#draw()).observe(scroller);
     scroller.addEventListener('scroll', () => this.#draw(), { passive: true });
     scroller.addEventListener('keydown', (event) => event.key === 'Escape' && this.whole());
-    this.canvas.addEventListener('pointermove', (event) => on.hover(this.#stretchUnder(event), event));
+    this.canvas.addEventListener('pointermove', (event) => on.hover(this.#spanUnder(event), event));
     this.canvas.addEventListener('pointerleave', (event) => on.hover(-1, event));
     this.canvas.addEventListener('pointerdown', (event) => {
       this.dragFrom = event.offsetX;
@@ -126,12 +126,12 @@ export class Timeline {
     return this.from + share * (this.to - this.from);
   }
 
-  #stretchUnder(event) {
+  #spanUnder(event) {
     const thread = Math.floor((event.offsetY + this.scroller.scrollTop) / LANE_PX);
     if (event.offsetX < LABEL_PX || thread >= this.timeline.threads.length) {
       return -1;
     }
-    return stretchAt(this.timeline, thread, this.#nsAt(event.offsetX));
+    return spanAt(this.timeline, thread, this.#nsAt(event.offsetX));
   }
 
   #draw() {
@@ -152,7 +152,7 @@ export class Timeline {
       this.#drawLane(thread, thread * LANE_PX - scroller.scrollTop);
     }
     const joined = timeline.grainNs > 0
-      ? `; intervals shorter than ${formatDuration(timeline.grainNs)} are joined: a page holds ${formatCount(timeline.maxStretches)}` : '';
+      ? `; intervals shorter than ${formatDuration(timeline.grainNs)} are joined: a page holds ${formatCount(timeline.maxSpans)}` : '';
     this.on.range(`${formatDuration(this.from)} to ${formatDuration(this.to)}${joined}`);
   }
 

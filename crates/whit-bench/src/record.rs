@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use self::recorder::{AbsentRecorder, Recorder, RecorderKind};
-use self::run::{Place, Run, record};
+use self::run::{Run, RunLimits, record};
 use self::summary::RowSummary;
 use self::tables::{Setting, Table, TableKind, Tuning};
 use self::workload::{Alone, Job, Workload, calibrate};
@@ -132,7 +132,7 @@ impl Comparison {
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
     let (recorders, absent) = detect(&options.setup.whit, say);
     let scratch = Scratch::new(&options.setup.directory)?;
-    let place = Place { scratch: &scratch, limit: options.setup.limit };
+    let place = RunLimits { scratch: &scratch, limit: options.setup.limit };
     let event = match &options.event {
         Some(event) => event.clone(),
         None => default_event(&recorders, place, say)?,
@@ -168,7 +168,7 @@ fn detect(whit: &Path, say: &mut dyn FnMut(&str)) -> (Vec<Recorder>, Vec<AbsentR
 /// not, and the recording says which.
 fn default_event(
     recorders: &[Recorder],
-    place: Place<'_>,
+    place: RunLimits<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<String, Error> {
     let whit = recorders.iter().find(|recorder| recorder.kind == RecorderKind::Whit);
@@ -185,7 +185,7 @@ fn run_table(
     table: &Table,
     options: &Options,
     recorders: &[Recorder],
-    place: Place<'_>,
+    place: RunLimits<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<TableResult, Error> {
     say(&format!("{}: {}", table.kind, table.kind.title()));
@@ -223,7 +223,7 @@ fn run_round(
     job: &Job,
     recorders: &[Recorder],
     rows: &mut [Row],
-    place: Place<'_>,
+    place: RunLimits<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Option<Alone>, Error> {
     let interval = rows.len().div_ceil(RUNS_ALONE).max(1);
@@ -256,7 +256,7 @@ fn run_row(
     recorder: &Recorder,
     table: &Table,
     job: &Job,
-    place: Place<'_>,
+    place: RunLimits<'_>,
 ) -> Result<(), Error> {
     if row.runs.last().is_none_or(|run| matches!(run, Run::Measured(_))) {
         let options = [&table.common[..], &row.setting.options[..]].concat();

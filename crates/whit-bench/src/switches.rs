@@ -19,7 +19,7 @@ pub use render::markdown;
 use crate::Error;
 use crate::disk;
 use crate::record::recorded::BpfRuns;
-use crate::record::run::{Place, Run};
+use crate::record::run::{Run, RunLimits};
 use crate::record::workload::{Alone, Job, calibrate};
 use crate::scratch::Scratch;
 use crate::setup::Setup;
@@ -144,7 +144,7 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
     let programs = Programs::detect(&options.setup.whit);
     let scratch = Scratch::new(&options.setup.directory)?;
     disk::require(&options.setup.directory, RECORDING_MAX, "or choose another --dir")?;
-    let place = Place { scratch: &scratch, limit: options.setup.limit };
+    let place = RunLimits { scratch: &scratch, limit: options.setup.limit };
     let mut tables = Vec::new();
     for &load in &options.loads {
         tables.push(one_load(load, options, &programs, place, say)?);
@@ -163,7 +163,7 @@ fn one_load(
     load: Load,
     options: &Options,
     programs: &Programs,
-    place: Place<'_>,
+    place: RunLimits<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Table, Error> {
     let (workload, threads) = load.workload();
@@ -193,7 +193,7 @@ fn one_round(
     job: &Job,
     event: &str,
     programs: &Programs,
-    place: Place<'_>,
+    place: RunLimits<'_>,
 ) -> Result<(), Error> {
     let interval = table.rows.len().div_ceil(RUNS_ALONE).max(1);
     let (mut alone, mut measured) = (Vec::new(), Vec::new());

@@ -66,7 +66,7 @@ const volatile struct {
 #include "channel.h"
 #include "kernel_stack.h"
 #include "task_ids.h"
-#include "learned.h"
+#include "find_vma.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */
@@ -145,21 +145,21 @@ struct {
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(u32));
 	__uint(max_entries, 1);
-} bells SEC(".maps");
+} wakeup_events SEC(".maps");
 
 /* The code segment of 64-bit programs. */
 #define USER_CS_64 0x33
 
 /* What records begin with: kinds. */
 enum {
-	TELL_STACK = 1,
-	TELL_SAMPLE = 2,
-	TELL_TRACE = 4,
-	TELL_WAKE = 5,
+	RECORD_STACK = 1,
+	RECORD_SAMPLE = 2,
+	RECORD_TRACE = 4,
+	RECORD_WAKE = 5,
 };
 
 /* A stack, with frames_count addresses behind it, innermost first. */
-struct tell_stack {
+struct stack_record {
 	u8 kind;
 	/* enum unwind_reason; 0 for a stack of the kernel. */
 	u8 reason;
@@ -169,9 +169,9 @@ struct tell_stack {
 	u64 frames[UNWIND_FRAMES_ROOM];
 };
 
-#define TELL_STACK_HEAD_BYTES 16
+#define RECORD_STACK_HEAD_BYTES 16
 
-struct tell_sample {
+struct sample_record {
 	u8 kind;
 	u8 is_user;
 	u16 unused;
@@ -187,7 +187,7 @@ struct tell_sample {
 };
 
 /* As bytes: there is none behind the last word. */
-#define TELL_SAMPLE_BYTES 44
+#define RECORD_SAMPLE_BYTES 44
 
 /* What happened on a CPU, by each program. */
 struct counts {
@@ -237,7 +237,7 @@ struct scratch {
 	/* Of probes: one that the scheduler took off its CPU in the middle works with this. */
 	u64 is_busy;
 	struct unwind_state unwind;
-	struct tell_stack stack;
+	struct stack_record stack;
 };
 
 struct {
@@ -399,7 +399,7 @@ static ALWAYS_INLINE struct scratch *scratch_of(u32 program)
 /* What bpf_perf_event_output() says of a CPU that is not recorded: -ENOENT. */
 #define NOT_RECORDED -2
 
-static ALWAYS_INLINE void tell(void *ctx, struct scratch *scratch, void *record, u64 size)
+static ALWAYS_INLINE void emit(void *ctx, struct scratch *scratch, void *record, u64 size)
 {
 	long error = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, record, size);
 
@@ -409,7 +409,7 @@ static ALWAYS_INLINE void tell(void *ctx, struct scratch *scratch, void *record,
 
 /* Tells of the stack in scratch->stack, unless this CPU has told of it. Gives its hash, or 0 where it
  * could not be told. */
-static ALWAYS_INLINE u64 tell_stack(void *ctx, struct scratch *scratch, u64 hash)
+static ALWAYS_INLINE u64 emit_stack(void *ctx, struct scratch *scratch, u64 hash)
 {
 	u32 place = hash % TOLD;
 	u64 *known = bpf_map_lookup_elem(&told, &place);
@@ -418,9 +418,9 @@ static ALWAYS_INLINE u64 tell_stack(void *ctx, struct scratch *scratch, u64 hash
 		return 0;
 	if (*known == hash)
 		return hash;
-	scratch->stack.kind = TELL_STACK;
+	scratch->stack.kind = RECORD_STACK;
 	scratch->stack.hash = hash;
-	u64 size = TELL_STACK_HEAD_BYTES + scratch->stack.frames_count % UNWIND_FRAMES_ROOM * 8;
+	u64 size = RECORD_STACK_HEAD_BYTES + scratch->stack.frames_count % UNWIND_FRAMES_ROOM * 8;
 	long error = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &scratch->stack, size);
 	if (error) {
 		if (error != NOT_RECORDED)
@@ -715,7 +715,7 @@ static ALWAYS_INLINE u64 user_stack(void *ctx, struct scratch *scratch, u32 tid,
 	if (!reason)
 		return hash;
 	take_frames(scratch, scratch->unwind.frames, scratch->unwind.frames_count, reason);
-	return tell_stack(ctx, scratch, hash);
+	return emit_stack(ctx, scratch, hash);
 }
 
 /* The hash of the kernel's stack, told in the CPU's ring; 0 for none. */
@@ -729,7 +729,7 @@ static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch)
 	}
 	scratch->stack.frames_count = (u64)bytes / 8;
 	scratch->stack.reason = 0;
-	return tell_stack(ctx, scratch,
+	return emit_stack(ctx, scratch,
 			  kernel_hash(scratch->stack.frames, scratch->stack.frames_count));
 }
 
@@ -884,7 +884,7 @@ int sampled(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *scratch = scratch_of(OF_SAMPLES);
-	struct tell_sample record = { .kind = TELL_SAMPLE };
+	struct sample_record record = { .kind = RECORD_SAMPLE };
 
 	u64 process = process_of(pid_of(task));
 
@@ -912,7 +912,7 @@ int sampled(struct bpf_perf_event_data *ctx)
 			registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
-	tell(ctx, scratch, &record, TELL_SAMPLE_BYTES);
+	emit(ctx, scratch, &record, RECORD_SAMPLE_BYTES);
 	/* Where this is 0, perf itself writes no sample. */
 	return settings.perf_samples;
 }
@@ -986,8 +986,8 @@ int executed(u64 *ctx)
 	return 0;
 }
 
-#include "switched.h"
-#include "traced.h"
-#include "woken.h"
+#include "sched_switch.h"
+#include "tracepoint.h"
+#include "sched_waking.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -18,7 +18,7 @@ use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, Engine, RecordOptions, Start};
 use crate::registers;
-use crate::ring_set::BESIDE_RING_BYTES;
+use crate::ring_set::SIDEBAND_RING_BYTES;
 use crate::roots::Roots;
 use crate::stack_engine;
 use crate::target::Target;
@@ -37,23 +37,23 @@ pub struct ConfiguredEvent {
     pub is_side_band: bool,
     /// Whether BPF programs write by it ([`crate::stack_engine`]): it is on whole CPUs, whoever is
     /// recorded, and runs whatever else is switched off.
-    pub is_carrier: bool,
+    pub is_bpf_output: bool,
     /// Whether it is on whole CPUs though not all of what runs there is recorded: programs leave out the others.
     pub is_of_cpus: bool,
 }
 
 impl ConfiguredEvent {
     /// Whether it is opened on CPUs that are not recorded, too.
-    pub fn is_beside(&self) -> bool {
-        self.is_side_band && !self.is_carrier
+    pub fn is_sideband(&self) -> bool {
+        self.is_side_band && !self.is_bpf_output
     }
 
     /// How it is opened there: who runs when is not asked, and rings are smaller.
-    pub fn attr_beside(&self) -> Attr {
+    pub fn attr_of_sideband_ring(&self) -> Attr {
         let mut attr = self.attr.clone();
         attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
         if attr.has(AttrFlags::WATERMARK) {
-            attr.wakeup = attr.wakeup.min(watermark(BESIDE_RING_BYTES));
+            attr.wakeup = attr.wakeup.min(watermark(SIDEBAND_RING_BYTES));
         }
         attr
     }
@@ -121,16 +121,16 @@ pub fn configure(
             attr: context.attr(&specs, index),
             spec: specs[index].clone(),
             is_side_band: side_band == Some(index),
-            is_carrier: false,
+            is_bpf_output: false,
             is_of_cpus: stack_engine::samples_cpus(options, &specs[index]),
         })
         .collect();
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
     context.warn_of_precision(&specs, listener);
-    let carrier = stack_engine::carrier(options);
-    let wants_identifier = options.extra.identifier || carrier.is_some();
-    events.extend(carrier);
+    let bpf_output = stack_engine::bpf_output(options);
+    let wants_identifier = options.extra.identifier || bpf_output.is_some();
+    events.extend(bpf_output);
     unify(&mut events, wants_identifier);
     events.iter_mut().for_each(|event| kernel.limit(&mut event.attr));
     Ok(events)

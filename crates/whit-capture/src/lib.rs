@@ -4,7 +4,7 @@
 //! Layout: [`session`] holds the order of things. [`target`] says whom to record, [`configure`]
 //! turns events and options into attributes, [`open`] opens them and bears refusals, [`ring_set`]
 //! maps rings and redirects, [`affinity`] says how many readers there are and where they run, each
-//! [`reader`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`]
+//! [`ring_drainer`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`]
 //! writes what existed before, [`machine`] fills the header. [`control`] is what other programs may
 //! ask for meanwhile, [`cgroup`] finds cgroups, [`branch`] reads filters of branch records.
 //!
@@ -38,15 +38,15 @@ pub mod notice;
 pub mod open;
 pub mod options;
 pub mod output;
-mod pieces;
 mod pmi;
 pub mod processes;
-pub mod reader;
 mod record_clock;
 pub mod recording;
 pub mod registers;
 mod ring_clock;
+pub mod ring_drainer;
 pub mod ring_set;
+mod ring_slices;
 pub mod roots;
 pub mod session;
 pub mod stack_engine;

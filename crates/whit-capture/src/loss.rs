@@ -17,7 +17,7 @@ use whit_perfdata::sample::SampleLayout;
 use whit_types::TimestampNs;
 
 use crate::mapped_files::MappedFiles;
-use crate::pieces::{Pieces, Seen};
+use crate::ring_slices::{RecordRef, RingSlices};
 
 /// What has passed through one ring so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,14 +77,14 @@ impl TimeLayout {
     }
 
     /// Since when records may be missing, where a record of losses says so.
-    fn loss_since(self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
+    fn loss_since(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
         let end = HEADER_SIZE_BYTES + loss::fields_bytes(seen.kind)?;
         let has_since = seen.size == end + 8 + self.trailer_bytes;
-        has_since.then(|| pieces.word(seen.at + end).map(TimestampNs))?
+        has_since.then(|| ring_slices.word(seen.at + end).map(TimestampNs))?
     }
 
     /// The time of a record.
-    pub(crate) fn time(self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
+    pub(crate) fn time(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
         let offset = if seen.kind == record_type::SAMPLE {
             self.sample_offset?
         } else {
@@ -93,13 +93,13 @@ impl TimeLayout {
         if offset + 8 > seen.size {
             return None;
         }
-        pieces.word(seen.at + offset).map(TimestampNs)
+        ring_slices.word(seen.at + offset).map(TimestampNs)
     }
 }
 
 /// What a look has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ScanResult {
     /// Where it ended: behind a whole record, or at the end.
     pub end: usize,
     /// What lies before that.
@@ -118,15 +118,15 @@ pub struct Tally {
 impl Tally {
     /// Of whole records.
     pub fn of(bytes: &[u8]) -> Tally {
-        let pieces = Pieces([bytes, &[]]);
+        let ring_slices = RingSlices([bytes, &[]]);
         let mut tally = Tally::default();
-        pieces.records_from(0).for_each(|seen| tally += Tally::of_record(&pieces, seen));
+        ring_slices.records_from(0).for_each(|seen| tally += Tally::of_record(&ring_slices, seen));
         tally
     }
 
     /// Of one record: a packed one is as much as it stands for.
-    fn of_record(pieces: &Pieces<'_>, seen: Seen) -> Tally {
-        match packed_tally(pieces, seen) {
+    fn of_record(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Tally {
+        match packed_tally(ring_slices, seen) {
             Some((tally, _)) => tally,
             None => Tally { records: 1, samples: u64::from(seen.kind == record_type::SAMPLE) },
         }
@@ -149,15 +149,15 @@ impl std::ops::SubAssign for Tally {
 
 /// What a packed record stands for, and the time of the first; `None` for all others. Of those it looks at
 /// no more than the id: the end of a sample may be far away.
-fn packed_tally(pieces: &Pieces<'_>, seen: Seen) -> Option<(Tally, TimestampNs)> {
+fn packed_tally(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<(Tally, TimestampNs)> {
     if seen.kind != record_type::SAMPLE
-        || pieces.word(seen.at + HEADER_SIZE_BYTES) != Some(packed::PACKED_ID)
+        || ring_slices.word(seen.at + HEADER_SIZE_BYTES) != Some(packed::PACKED_ID)
     {
         return None;
     }
     let tail = (seen.at + seen.size).checked_sub(packed::TAIL_BYTES)?;
-    let (records, samples) = packed::tally(pieces.word(tail + 8)?);
-    Some((Tally { records, samples }, TimestampNs(pieces.word(tail)?)))
+    let (records, samples) = packed::tally(ring_slices.word(tail + 8)?);
+    Some((Tally { records, samples }, TimestampNs(ring_slices.word(tail)?)))
 }
 
 /// Watches one ring.
@@ -187,61 +187,61 @@ impl RingWatch {
     }
 
     /// Looks at what a ring holds, record by record, until that is at least `enough_bytes`.
-    pub fn observe(&mut self, slices: [&[u8]; 2], enough_bytes: usize) -> Look {
-        let pieces = Pieces(slices);
+    pub fn observe(&mut self, slices: [&[u8]; 2], enough_bytes: usize) -> ScanResult {
+        let ring_slices = RingSlices(slices);
         let (mut last, mut last_sample) = (None, None);
         let mut tally = Tally::default();
         let mut at = 0;
-        while at < pieces.len().min(enough_bytes) {
-            let Some(seen) = pieces.record_at(at) else {
-                self.counts.unreadable_bytes += (pieces.len() - at) as u64;
-                at = pieces.len();
+        while at < ring_slices.len().min(enough_bytes) {
+            let Some(seen) = ring_slices.record_at(at) else {
+                self.counts.unreadable_bytes += (ring_slices.len() - at) as u64;
+                at = ring_slices.len();
                 break;
             };
             match seen.kind {
                 record_type::SAMPLE => {
                     if self.counts.first_sample.is_none() {
-                        let packed = packed_tally(&pieces, seen).map(|(_, first)| first);
-                        self.counts.first_sample = packed.or_else(|| self.time(&pieces, seen));
+                        let packed = packed_tally(&ring_slices, seen).map(|(_, first)| first);
+                        self.counts.first_sample = packed.or_else(|| self.time(&ring_slices, seen));
                     }
                     last_sample = Some(seen);
                 }
-                record_type::LOST => self.lost(&pieces, seen, last),
+                record_type::LOST => self.lost(&ring_slices, seen, last),
                 record_type::LOST_SAMPLES => {
-                    let lost = pieces.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
+                    let lost = ring_slices.word(at + HEADER_SIZE_BYTES).unwrap_or(0);
                     self.counts.lost_samples += lost;
                 }
                 record_type::MMAP2 => {
-                    let record = pieces.bytes_of(seen, &mut self.scratch);
+                    let record = ring_slices.bytes_of(seen, &mut self.scratch);
                     let misc = u16::from_le_bytes([record[4], record[5]]);
                     self.mapped.note(misc, &record[HEADER_SIZE_BYTES..]);
                 }
                 _ => {}
             }
-            tally += Tally::of_record(&pieces, seen);
+            tally += Tally::of_record(&ring_slices, seen);
             at += seen.size;
             last = Some(seen);
         }
         self.counts.bytes += at as u64;
         self.counts.records += tally.records;
         self.counts.samples += tally.samples;
-        let time = |seen: Option<Seen>| self.time(&pieces, seen?);
+        let time = |seen: Option<RecordRef>| self.time(&ring_slices, seen?);
         let (last, last_sample) = (time(last), time(last_sample));
         self.counts.last_record = last.or(self.counts.last_record);
         self.counts.last_sample = last_sample.or(self.counts.last_sample);
-        Look { end: at, tally }
+        ScanResult { end: at, tally }
     }
 
-    fn lost(&mut self, pieces: &Pieces<'_>, seen: Seen, before: Option<Seen>) {
+    fn lost(&mut self, ring_slices: &RingSlices<'_>, seen: RecordRef, before: Option<RecordRef>) {
         // Body: id, then the number of records.
-        let lost = pieces.word(seen.at + HEADER_SIZE_BYTES + 8).unwrap_or(0);
+        let lost = ring_slices.word(seen.at + HEADER_SIZE_BYTES + 8).unwrap_or(0);
         self.counts.lost_records += lost;
-        let since = self.layout.loss_since(pieces, seen).or_else(|| match before {
-            Some(before) => self.time(pieces, before),
+        let since = self.layout.loss_since(ring_slices, seen).or_else(|| match before {
+            Some(before) => self.time(ring_slices, before),
             None => self.counts.last_record,
         });
         // Time 0 says that nobody knows.
-        if let (1.., Some(since), Some(now)) = (lost, since, self.time(pieces, seen))
+        if let (1.., Some(since), Some(now)) = (lost, since, self.time(ring_slices, seen))
             && since.0 > 0
         {
             self.counts.paused_ns += self.paused.add(since, now);
@@ -255,12 +255,12 @@ impl RingWatch {
 
     /// The time of the first of some records.
     pub(crate) fn time_of_first(&self, records: &[u8]) -> Option<TimestampNs> {
-        let pieces = Pieces([records, &[]]);
-        self.time(&pieces, pieces.record_at(0)?)
+        let ring_slices = RingSlices([records, &[]]);
+        self.time(&ring_slices, ring_slices.record_at(0)?)
     }
 
-    fn time(&self, pieces: &Pieces<'_>, seen: Seen) -> Option<TimestampNs> {
-        self.layout.time(pieces, seen)
+    fn time(&self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
+        self.layout.time(ring_slices, seen)
     }
 }
 
@@ -310,7 +310,10 @@ mod tests {
     fn losses_are_counted_and_timed() {
         let mut watch = watch();
         let look = watch.observe([&recorded(), &[]], usize::MAX);
-        assert_eq!(look, Look { end: recorded().len(), tally: Tally { records: 6, samples: 3 } });
+        assert_eq!(
+            look,
+            ScanResult { end: recorded().len(), tally: Tally { records: 6, samples: 3 } }
+        );
         assert_eq!(look.tally, Tally::of(&recorded()));
         let counts = watch.counts;
         assert_eq!((counts.samples, counts.records, counts.lost_records), (3, 6, 7));

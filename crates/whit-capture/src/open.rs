@@ -198,9 +198,9 @@ impl Opener<'_> {
                 }
                 Err((errno, cpu)) => {
                     match self.fall_back(event, errno, event.spec.is_member(index)) {
-                        Answer::Retry => {}
-                        Answer::BreakGroup => return Ok(None),
-                        Answer::GiveUp => return Err(self.refusal(event, errno, cpu)),
+                        Fallback::Retry => {}
+                        Fallback::BreakGroup => return Ok(None),
+                        Fallback::GiveUp => return Err(self.refusal(event, errno, cpu)),
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl Opener<'_> {
         let bytes = event.attr.to_bytes();
         let mut slots = Vec::with_capacity(self.plan.nr_descriptors(1));
         for &cpu in &self.plan.cpus {
-            if event.is_carrier || event.is_of_cpus {
+            if event.is_bpf_output || event.is_of_cpus {
                 slots.push(self.open_for_all(&bytes, cpu)?);
                 continue;
             }
@@ -238,8 +238,8 @@ impl Opener<'_> {
                 }
             }
         }
-        if event.is_beside() {
-            let bytes = event.attr_beside().to_bytes();
+        if event.is_sideband() {
+            let bytes = event.attr_of_sideband_ring().to_bytes();
             for &cpu in self.beside {
                 slots.push(self.open_for_all(&bytes, cpu)?);
             }
@@ -278,13 +278,13 @@ impl Opener<'_> {
         offline
     }
 
-    fn fall_back(&mut self, event: &mut ConfiguredEvent, errno: Errno, in_group: bool) -> Answer {
+    fn fall_back(&mut self, event: &mut ConfiguredEvent, errno: Errno, in_group: bool) -> Fallback {
         let name = event.spec.name.clone();
         if errno == Errno::MFILE && Limit::OpenFiles.get().soft != Limit::OpenFiles.get().hard {
             let from = Limit::OpenFiles.get().soft;
             if let Ok(to) = Limit::OpenFiles.raise() {
                 self.listener.notice(Notice::OpenFilesRaised { from, to });
-                return Answer::Retry;
+                return Fallback::Retry;
             }
         }
         let unsupported = matches!(
@@ -295,17 +295,17 @@ impl Opener<'_> {
         if unsupported && event.spec.precision == Precision::Max && level > 0 {
             event.attr.set_precise_ip(level - 1);
             self.listener.notice(Notice::PrecisionLowered { event: name, level: level - 1 });
-            return Answer::Retry;
+            return Fallback::Retry;
         }
         // The timer has no branch records.
         let wants_branches = event.attr.sample_type.contains(SampleType::BRANCH_STACK);
         if unsupported && event.spec.is_cycles() && !wants_branches {
             self.replace_cycles(event, errno);
-            return Answer::Retry;
+            return Fallback::Retry;
         }
         if errno == Errno::ACCESS && self.may_try_user_mode(event) {
             self.leave_kernel_out(event);
-            return Answer::Retry;
+            return Fallback::Retry;
         }
         let hardware = event.attr.pmu_type != pmu_type::SOFTWARE;
         if matches!(errno, Errno::INVAL | Errno::OPNOTSUPP)
@@ -314,12 +314,12 @@ impl Opener<'_> {
         {
             event.attr.flags = event.attr.flags.with(AttrFlags::EXCLUDE_GUEST, false);
             self.listener.notice(Notice::GuestsIncluded { event: name });
-            return Answer::Retry;
+            return Fallback::Retry;
         }
         if in_group && event.spec.is_weak && matches!(errno, Errno::INVAL | Errno::NOSPC) {
-            return Answer::BreakGroup;
+            return Fallback::BreakGroup;
         }
-        Answer::GiveUp
+        Fallback::GiveUp
     }
 
     /// The timer of the CPU stands in for its cycle counter, as in perf.
@@ -402,7 +402,7 @@ impl Opener<'_> {
     }
 }
 
-enum Answer {
+enum Fallback {
     Retry,
     BreakGroup,
     GiveUp,

@@ -12,7 +12,7 @@ use whit_types::TimestampNs;
 
 use crate::event::software;
 use crate::loss::TimeLayout;
-use crate::pieces::Pieces;
+use crate::ring_slices::RingSlices;
 
 /// One COMM record is all that it has to hold.
 const RING_PAGES: usize = 1;
@@ -44,10 +44,10 @@ fn scheduler_clock() -> Result<TimestampNs, Errno> {
     rustix::thread::set_name(&name)?;
     let layout = TimeLayout::new(&attr);
     let time = ring.drain(|slices| {
-        let pieces = Pieces(slices);
-        let mut records = pieces.records_from(0);
+        let ring_slices = RingSlices(slices);
+        let mut records = ring_slices.records_from(0);
         let comm = records.find(|seen| seen.kind == record_type::COMM)?;
-        layout.time(&pieces, comm)
+        layout.time(&ring_slices, comm)
     });
     time.flatten().ok_or(Errno::NODATA)
 }

@@ -23,19 +23,19 @@ const LATE_FEATURES_BYTES: u64 = 64 * 1024;
 /// that filled the disk would have neither its losses nor, if compressed, what perf needs to read
 /// it.
 #[derive(Debug)]
-struct Ballast {
+struct ReservedSpace {
     /// A file without a name; closing it frees the space.
     _file: File,
 }
 
-impl Ballast {
+impl ReservedSpace {
     /// `None` where the file system knows no files without a name, or is full already.
-    fn take_on(directory: &Path, features_bytes: u64) -> Option<Ballast> {
+    fn take_on(directory: &Path, features_bytes: u64) -> Option<ReservedSpace> {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).ok()?;
         let size = features_bytes + LATE_FEATURES_BYTES;
         rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, size).ok()?;
-        Some(Ballast { _file: File::from(fd) })
+        Some(ReservedSpace { _file: File::from(fd) })
     }
 }
 
@@ -48,7 +48,7 @@ pub struct Recording {
     directory: Option<PathBuf>,
     streams: Vec<Arc<File>>,
     /// Given up before the header is completed.
-    ballast: Option<Ballast>,
+    reserved_space: Option<ReservedSpace>,
 }
 
 #[derive(Debug)]
@@ -73,7 +73,8 @@ impl Recording {
             let main = StreamFile::pipe(same);
             let head = Head::Pipe;
             let streams = Vec::new();
-            let recording = Recording { head, main, directory: None, streams, ballast: None };
+            let recording =
+                Recording { head, main, directory: None, streams, reserved_space: None };
             return Ok((recording, left_out));
         }
         if directory.is_some() {
@@ -81,10 +82,10 @@ impl Recording {
         }
         let writer = FileWriter::create(file, events)?;
         let size: usize = features.iter().map(|(_, b)| b.len() + FEATURE_ENTRY_BYTES).sum();
-        let ballast = home.and_then(|home| Ballast::take_on(&home, size as u64));
+        let reserved_space = home.and_then(|home| ReservedSpace::take_on(&home, size as u64));
         let main = StreamFile::seekable(same, writer.data_offset());
         let head = Head::File(writer);
-        let recording = Recording { head, main, directory, streams: Vec::new(), ballast };
+        let recording = Recording { head, main, directory, streams: Vec::new(), reserved_space };
         Ok((recording, Vec::new()))
     }
 
@@ -125,7 +126,7 @@ impl Recording {
         salvaged: bool,
     ) -> io::Result<Option<u64>> {
         let Head::File(mut writer) = self.head else { return Ok(None) };
-        drop(self.ballast);
+        drop(self.reserved_space);
         writer.set_data_size_bytes(size_bytes);
         let file = if salvaged { writer.salvage(features)? } else { writer.finish(features)? };
         let size = |file: &File| file.metadata().map_or(0, |metadata| metadata.len());

@@ -59,14 +59,14 @@ pub struct MappedRing {
     /// The CPU, or [`ANY`].
     pub cpu: i32,
     /// Whether the CPU is not recorded: there is only its side band in it.
-    pub is_beside: bool,
+    pub is_sideband: bool,
     /// Which instances write into it: index of the event, index among its instances. The first
     /// one owns the ring.
     pub members: Vec<(usize, usize)>,
 }
 
 /// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
-pub const BESIDE_RING_BYTES: usize = 128 << 10;
+pub const SIDEBAND_RING_BYTES: usize = 128 << 10;
 
 /// What all rings together take unless their size was asked for: thousands of threads, each with
 /// a ring of its own, must not use up the machine.
@@ -160,14 +160,14 @@ pub fn map_rings(
 /// What shares a ring.
 struct RingPlace {
     cpu: i32,
-    is_beside: bool,
+    is_sideband: bool,
     members: Vec<(usize, usize)>,
 }
 
 impl RingPlace {
     fn pages(&self, pages: usize) -> usize {
-        match self.is_beside {
-            true => pages.min((BESIDE_RING_BYTES / system::page_size()).max(1)),
+        match self.is_sideband {
+            true => pages.min((SIDEBAND_RING_BYTES / system::page_size()).max(1)),
             false => pages,
         }
     }
@@ -183,8 +183,8 @@ fn places(beside: &[i32], events: &[OpenEvent]) -> Vec<RingPlace> {
             let place = (place_of(instance), is_backward);
             let index = *index_of.entry(place).or_insert_with(|| {
                 let cpu = instance.cpu;
-                let is_beside = beside.contains(&cpu);
-                places.push(RingPlace { cpu, is_beside, members: Vec::new() });
+                let is_sideband = beside.contains(&cpu);
+                places.push(RingPlace { cpu, is_sideband, members: Vec::new() });
                 places.len() - 1
             });
             places[index].members.push((e, i));
@@ -211,7 +211,7 @@ fn try_map(
     places
         .iter()
         .map(|place| {
-            let RingPlace { cpu, is_beside, members } = place;
+            let RingPlace { cpu, is_sideband, members } = place;
             let pages = place.pages(pages);
             let (first_event, first) = members[0];
             let owner = &events[first_event].instances[first].fd;
@@ -221,7 +221,7 @@ fn try_map(
             for &(event, instance) in &members[1..] {
                 events[event].instances[instance].fd.set_output(owner).map_err(failure(event))?;
             }
-            Ok(MappedRing { ring, cpu: *cpu, is_beside: *is_beside, members: members.clone() })
+            Ok(MappedRing { ring, cpu: *cpu, is_sideband: *is_sideband, members: members.clone() })
         })
         .collect()
 }
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn cpus_beside_have_small_rings() {
-        let place = |is_beside| RingPlace { cpu: 1, is_beside, members: Vec::new() };
-        let most = BESIDE_RING_BYTES / system::page_size();
+        let place = |is_sideband| RingPlace { cpu: 1, is_sideband, members: Vec::new() };
+        let most = SIDEBAND_RING_BYTES / system::page_size();
         assert_eq!((place(false).pages(4096), place(true).pages(4096)), (4096, most));
         assert_eq!((place(false).pages(1), place(true).pages(1)), (1, 1));
     }

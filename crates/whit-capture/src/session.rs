@@ -37,37 +37,37 @@ mod choose;
 mod code;
 mod commands;
 mod cpu_watch;
-mod drainer;
 mod filters;
 mod finish;
 mod header;
 mod listing;
 mod metering;
-mod part;
+mod output_file;
 mod quota;
+mod reader_thread;
 mod readers;
 mod recorded_time;
-mod residue;
 mod schedule;
 mod set_up;
 mod set_up_watch;
 mod switch;
 mod synthesis;
 mod target_time;
+mod unreported_loss;
 mod wait;
 mod watched;
 
 use choose::choose_engine;
 use cpu_watch::CpuWatch;
-use drainer::{Drainer, News, NewsDesk, RunningDrainer, Shared};
 use metering::Metering;
-use part::Part;
+use output_file::OutputFile;
 use quota::Quota;
+use reader_thread::{ReaderEvent, ReaderThread, RunningDrainer, SessionNotifier, Shared};
 use recorded_time::RecordedTime;
 use schedule::{Schedule, Step, Stopwatch};
 use set_up::{Ready, SetUp};
 use set_up_watch::SetUpWatch;
-use synthesis::Prologue;
+use synthesis::SynthesisContext;
 use wait::SessionWaiter;
 use watched::Watched;
 
@@ -137,7 +137,7 @@ pub fn record(
 ) -> Result<Outcome, CaptureError> {
     output::check(&options.output, options.streaming.makes_directory(), &options.files)?;
     let control = options.control.as_ref().map(ControlChannel::open).transpose()?;
-    let bill = Bill::open()?;
+    let cost_baseline = CostBaseline::open()?;
     let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;
     let workload = prepare(options, &signals)?;
     let watch = SetUpWatch::start()?;
@@ -148,12 +148,22 @@ pub fn record(
     let engine = engine.map(|engine| start_engine(engine, &mut set_up, pid, options, roots));
     let engine = engine.transpose()?;
     let metering = Metering::start(&set_up.events, roots);
-    let (desk, news) = NewsDesk::open()?;
-    let waiter = SessionWaiter::new(signals, desk.wake.clone(), control)?;
-    let world =
-        World { options, roots, listener, waiter, workload, bill, desk, news, metering, engine };
-    let mut session = Session::create(world, set_up)?;
-    watch.has_created(&session.part.output);
+    let (notifier, news) = SessionNotifier::open()?;
+    let waiter = SessionWaiter::new(signals, notifier.wake.clone(), control)?;
+    let parts = SessionParts {
+        options,
+        roots,
+        listener,
+        waiter,
+        workload,
+        cost_baseline,
+        notifier,
+        news,
+        metering,
+        engine,
+    };
+    let mut session = Session::create(parts, set_up)?;
+    watch.has_created(&session.output_file.output);
     let end = session.run(watch)?;
     session.finish(end)
 }
@@ -167,7 +177,7 @@ fn start_engine(
     roots: &Roots,
 ) -> Result<StackEngine, CaptureError> {
     engine.connect(&ready.events, roots)?;
-    engine.tell_of(&ready.plan.threads, options)?;
+    engine.track(&ready.plan.threads, options)?;
     let pids = match &options.target {
         Target::Command => command_pid.into_iter().collect(),
         Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
@@ -196,15 +206,15 @@ fn prepare(options: &RecordOptions, signals: &SignalFd) -> Result<Option<Workloa
 
 /// What the recording has cost so far.
 #[derive(Clone, Copy, Debug)]
-struct Bill {
+struct CostBaseline {
     begin: Instant,
     usage: CpuUsage,
 }
 
-impl Bill {
-    fn open() -> Result<Bill, CaptureError> {
+impl CostBaseline {
+    fn open() -> Result<CostBaseline, CaptureError> {
         let usage = CpuUsage::of_process().map_err(CaptureError::system("read own CPU time"))?;
-        Ok(Bill { begin: Instant::now(), usage })
+        Ok(CostBaseline { begin: Instant::now(), usage })
     }
 
     /// CPU time since it was opened.
@@ -214,15 +224,15 @@ impl Bill {
 }
 
 /// What a session is given.
-struct World<'a> {
+struct SessionParts<'a> {
     options: &'a RecordOptions,
     roots: &'a Roots,
     listener: &'a mut dyn Listener,
     waiter: SessionWaiter,
     workload: Option<Workload>,
-    bill: Bill,
-    desk: NewsDesk,
-    news: Receiver<News>,
+    cost_baseline: CostBaseline,
+    notifier: SessionNotifier,
+    news: Receiver<ReaderEvent>,
     metering: Metering,
     engine: Option<StackEngine>,
 }
@@ -240,9 +250,9 @@ struct Session<'a> {
     /// Rings of each reader.
     rings_per_reader: Vec<usize>,
     /// Readers, until they start.
-    drainers: Vec<Drainer>,
+    reader_threads: Vec<ReaderThread>,
     running: Vec<RunningDrainer>,
-    news: Receiver<News>,
+    news: Receiver<ReaderEvent>,
     waiter: SessionWaiter,
     workload: Option<Workload>,
     schedule: Schedule,
@@ -258,25 +268,25 @@ struct Session<'a> {
     metering: Metering,
     /// Unwinds in the kernel, where it is used.
     engine: Option<StackEngine>,
-    part: Part,
+    output_file: OutputFile,
     /// Outputs that are complete, the oldest first, as long as they must be counted.
     complete: VecDeque<OutputName>,
 }
 
 impl<'a> Session<'a> {
-    fn create(world: World<'a>, ready: Ready) -> Result<Session<'a>, CaptureError> {
-        let World {
+    fn create(parts: SessionParts<'a>, ready: Ready) -> Result<Session<'a>, CaptureError> {
+        let SessionParts {
             options,
             roots,
             listener,
             waiter,
             workload,
-            bill,
-            desk,
+            cost_baseline,
+            notifier,
             news,
             metering,
             engine,
-        } = world;
+        } = parts;
         let Ready { plan, events, rings, cpu_watch, .. } = ready;
         let given = engine.as_ref().map(StackEngine::given).unwrap_or_default();
         let descriptions = header::descriptions(&events, options, given.wakes.as_ref());
@@ -284,16 +294,17 @@ impl<'a> Session<'a> {
         if let Some(level) = options.streaming.compression_level {
             features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
         }
-        let mut part = Part::create(options, &descriptions, &features, bill, listener)?;
+        let mut output_file =
+            OutputFile::create(options, &descriptions, &features, cost_baseline, listener)?;
         let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
-        let nr_sample_rings = rings.iter().filter(|ring| !ring.is_beside).count();
-        let crew = readers::Crew { options, roots, events: &events, given };
-        let drainers = crew
-            .hire(rings, &mut part.recording, &part.output, listener)
-            .inspect_err(|_| part.output.undo())?;
+        let nr_sample_rings = rings.iter().filter(|ring| !ring.is_sideband).count();
+        let builder = readers::ReaderBuilder { options, roots, events: &events, given };
+        let reader_threads = builder
+            .build_readers(rings, &mut output_file.recording, &output_file.output, listener)
+            .inspect_err(|_| output_file.output.undo())?;
         let shared = Shared {
             events: Arc::new(events),
-            desk,
+            notifier,
             quota: Arc::new(Quota::new(&options.files)),
             keeps_journal: Arc::new(AtomicBool::new(false)),
         };
@@ -305,8 +316,11 @@ impl<'a> Session<'a> {
             shared,
             ring_size_bytes,
             nr_sample_rings,
-            rings_per_reader: drainers.iter().map(|d| d.reader.ring_ends().len()).collect(),
-            drainers,
+            rings_per_reader: reader_threads
+                .iter()
+                .map(|d| d.ring_drainer.ring_ends().len())
+                .collect(),
+            reader_threads,
             running: Vec::new(),
             news,
             waiter,
@@ -321,7 +335,7 @@ impl<'a> Session<'a> {
             cpu_watch,
             metering,
             engine,
-            part,
+            output_file,
             complete: VecDeque::new(),
         };
         session.name_events()?;
@@ -330,14 +344,14 @@ impl<'a> Session<'a> {
 
     /// Tells readers of pipes what events are called.
     fn name_events(&mut self) -> Result<(), CaptureError> {
-        if !self.part.recording.is_pipe() {
+        if !self.output_file.recording.is_pipe() {
             return Ok(());
         }
         let names = header::names(&self.descriptions);
         let written = self.main_sink().records(&names);
         written.map_err(|SinkError(source)| CaptureError::Output {
             attempt: "write",
-            output: self.part.output.to_string(),
+            output: self.output_file.output.to_string(),
             source,
         })
     }
@@ -353,7 +367,7 @@ impl<'a> Session<'a> {
         self.start_readers()?;
         self.leave_recorder_out()?;
         drop(watch);
-        self.part.is_set_up();
+        self.output_file.is_set_up();
         let now = Instant::now();
         self.cpu_watch.begins(now);
         self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);
@@ -394,16 +408,16 @@ impl<'a> Session<'a> {
             }
             while let Ok(news) = self.news.try_recv() {
                 let end = match news {
-                    News::AllGone => {
+                    ReaderEvent::AllGone => {
                         alive -= 1;
                         None
                     }
-                    News::Ended => Some(End::ReaderEnded),
-                    News::SizeReached => {
+                    ReaderEvent::Ended => Some(End::ReaderEnded),
+                    ReaderEvent::SizeReached => {
                         self.listener.notice(Notice::SizeReached);
                         Some(End::SizeReached)
                     }
-                    News::SwitchDue => self.switch_output()?,
+                    ReaderEvent::SwitchDue => self.switch_output()?,
                 };
                 if let Some(end) = end {
                     return Ok(end);
@@ -449,9 +463,9 @@ impl<'a> Session<'a> {
 
     /// The stream behind the header, while no reader runs.
     fn main_sink(&mut self) -> &mut StreamSink {
-        match &mut self.part.main {
+        match &mut self.output_file.main {
             Some(sink) => sink,
-            None => &mut self.drainers[0].sink,
+            None => &mut self.reader_threads[0].sink,
         }
     }
 
@@ -462,8 +476,10 @@ impl<'a> Session<'a> {
             scheduling::set_fifo(priority)
                 .map_err(|source| CaptureError::Realtime { priority, source })?;
         }
-        for (number, drainer) in std::mem::take(&mut self.drainers).into_iter().enumerate() {
-            self.running.push(drainer.start(number, self.shared.clone())?);
+        for (number, reader_thread) in
+            std::mem::take(&mut self.reader_threads).into_iter().enumerate()
+        {
+            self.running.push(reader_thread.start(number, self.shared.clone())?);
         }
         if realtime.is_some() {
             scheduling::set_normal().map_err(CaptureError::system("leave real-time priority"))?;
@@ -528,7 +544,7 @@ impl<'a> Session<'a> {
         match &mut self.workload {
             Some(workload) => workload.start().map_err(|error| {
                 // Nothing was recorded: the output is as it was before.
-                self.part.output.undo();
+                self.output_file.output.undo();
                 error.into()
             }),
             None => Ok(()),
@@ -542,7 +558,7 @@ impl<'a> Session<'a> {
         }
         let is_command = self.options.target == Target::Command;
         let command = self.workload.as_ref().filter(|_| is_command).map(Workload::pid);
-        let prologue = Prologue {
+        let synthesis_context = SynthesisContext {
             options: self.options,
             roots: self.roots,
             plan: &self.plan,
@@ -552,11 +568,11 @@ impl<'a> Session<'a> {
             has_run: false,
         };
         // Not through `main_sink`, which borrows more than the sink.
-        let sink = match &mut self.part.main {
+        let sink = match &mut self.output_file.main {
             Some(sink) => sink,
-            None => &mut self.drainers[0].sink,
+            None => &mut self.reader_threads[0].sink,
         };
-        self.part.cut_processes = prologue.write(sink, self.listener)?;
+        self.output_file.cut_processes = synthesis_context.write(sink, self.listener)?;
         Ok(())
     }
 }

@@ -94,9 +94,9 @@ pub struct Origin {
     pub is_cpu_wide: bool,
 }
 
-/// What perf's readers need to know of packed samples, which are otherwise like those of `carrier`.
-pub fn describe(carrier: &Attr) -> EventDesc {
-    EventDesc { attr: carrier.clone(), ids: vec![PACKED_ID], name: PACKED_NAME.to_owned() }
+/// What perf's readers need to know of packed samples, which are otherwise like those of `bpf_output`.
+pub fn describe(bpf_output: &Attr) -> EventDesc {
+    EventDesc { attr: bpf_output.clone(), ids: vec![PACKED_ID], name: PACKED_NAME.to_owned() }
 }
 
 /// Whether an event is that of packed samples, in a layout that can be read.

@@ -6,7 +6,7 @@ use whit_pmu::bus::{Counting, PmuBus};
 use whit_pmu::known_models as models;
 use whit_pmu::lbr::explore::Exploration;
 use whit_pmu::lbr::{
-    BranchFilter, BranchStack, LbrContext, LbrRegisters, MmIds, OwnerTag, Running, SeedRule,
+    BranchFilter, BranchStack, LastOwnerRule, LbrContext, LbrRegisters, MmIds, OwnerTag, Running,
 };
 use whit_pmu::sim::{Branch, SimulatedPmu, SimulationParameters};
 use whit_pmu::{bits::debugctl, msr};
@@ -49,7 +49,7 @@ fn main() {
     println!(
         "\nA sequence after which the rule \"reset where another came in than went out\" leaks:"
     );
-    for step in exploration.run(SeedRule::default()).leak.iter().flatten() {
+    for step in exploration.run(LastOwnerRule::default()).leak.iter().flatten() {
         println!("  {step}");
     }
 }

@@ -24,5 +24,7 @@ pub use call_stack::{CallStackSwitch, TaskRecords};
 pub use context::{LbrContext, LbrStatistics};
 pub use mm::{MmId, MmIds};
 pub use model::{DEPTH_MAX, LbrKind, LbrModel};
-pub use policy::{Action, FlushAlways, LbrEvent, LbrPolicy, OwnerTag, Running, SeedRule, View};
+pub use policy::{
+    Action, FlushAlways, LastOwnerRule, LbrEvent, LbrPolicy, OwnerTag, Running, View,
+};
 pub use registers::{BranchFilter, BranchRecord, BranchStack, LbrRegisters, SavedRecords};

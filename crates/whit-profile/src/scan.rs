@@ -6,8 +6,8 @@
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
 use crate::load::LoadError;
-use crate::paused::{Apart, RingTimes};
 use crate::progress::Progress;
+use crate::ring_full::{RingIdentification, RingTimes};
 use crate::switches::{RecordedCpus, RingLoss, RingLosses};
 use rustc_hash::FxHashSet;
 use whit_perfdata::attr::AttrFlags;
@@ -177,7 +177,7 @@ pub(crate) fn scan(
     let next = std::sync::atomic::AtomicUsize::new(0);
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
-    let apart = Apart::of(recording, events);
+    let identification = RingIdentification::of(recording, events);
     let overwritten: Vec<bool> =
         recording.events.iter().map(|e| e.attr.has(AttrFlags::WRITE_BACKWARD)).collect();
     let ring_losses = || {
@@ -189,7 +189,8 @@ pub(crate) fn scan(
         loop {
             let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(stream) = recording.streams.get(index) else { break done };
-            let mut scanner = StreamScanner::new(events, stream, block_times, apart, index == 0);
+            let mut scanner =
+                StreamScanner::new(events, stream, block_times, identification, index == 0);
             scanner.ring_losses = ring_losses();
             scanner.is_cut = recording.is_cut;
             done.push((index, scanner.run(threads_per_stream, progress)));
@@ -307,7 +308,7 @@ impl<'e> StreamScanner<'e> {
         events: &'e EventTable,
         stream: &'e Stream,
         block_times: BlockTimes,
-        apart: Apart,
+        identification: RingIdentification,
         is_first_stream: bool,
     ) -> Self {
         let mut layouts = (0..events.len()).filter_map(|event| events.layout(event));
@@ -329,7 +330,7 @@ impl<'e> StreamScanner<'e> {
             cut_maps: CutMaps::default(),
             warnings: Vec::new(),
             last_time: None,
-            ring_times: RingTimes::new(events, apart),
+            ring_times: RingTimes::new(events, identification),
             ring_losses: None,
             is_first_stream,
             is_cut: false,

@@ -15,10 +15,10 @@ use whit_types::CpuId;
 
 use crate::counter::Counter;
 use crate::error::StatError;
+use crate::note::Note;
 use crate::notice::{Listener, Notice};
 use crate::perf::{Opened, PerfSource, Request, check_cgroups, switch};
 use crate::reading::Reading;
-use crate::remark::Remark;
 use crate::source::{Slot, Source};
 
 mod cpu;
@@ -116,7 +116,7 @@ impl BpfSource {
     }
 
     fn switch(&mut self, on: bool) -> Result<(), StatError> {
-        switch(self.cpus.iter().flat_map(|cpu| &cpu.units), on)?;
+        switch(self.cpus.iter().flat_map(|cpu| &cpu.groups), on)?;
         self.is_counting = on;
         match &mut self.rest {
             Some(rest) if on => rest.start(),
@@ -147,7 +147,7 @@ impl BpfSource {
     fn retire(&mut self, cpu: CpuId) -> Result<(), StatError> {
         let Some(at) = self.cpus.iter().position(|known| known.cpu == cpu) else { return Ok(()) };
         let gone = self.cpus.remove(at);
-        let shown = self.layout.shown(&gone.units);
+        let shown = self.layout.shown(&gone.groups);
         self.counter.retire_cpu(cpu, &shown).map_err(|error| refused(error, &self.roots))?;
         self.offline.push(cpu);
         self.notices.push(Notice::CpuWentOffline { cpu: cpu.0 });
@@ -169,11 +169,11 @@ impl BpfSource {
             let distinct = self.distinct.clone();
             let opened = open_shared(distinct, &[cpu.0 as i32], &self.roots, &mut listener)?;
             for events in by_cpu(opened) {
-                let descriptors = self.layout.descriptors(&events.units);
+                let descriptors = self.layout.descriptors(&events.groups);
                 let added = self.counter.add_cpu(cpu, &descriptors);
                 added.map_err(|error| refused(error, &self.roots))?;
                 if self.is_counting {
-                    switch(&events.units, true)?;
+                    switch(&events.groups, true)?;
                 }
                 self.cpus.push(events);
             }
@@ -236,21 +236,21 @@ impl Source for BpfSource {
         notices
     }
 
-    fn remarks(&self) -> Vec<Remark> {
+    fn notes(&self) -> Vec<Note> {
         let (events, cpus) = (self.layout.how().len(), self.cpus.len());
-        let mut remarks = vec![Remark::ByBpf { cgroups: self.cgroups, events, cpus }];
+        let mut notes = vec![Note::ByBpf { cgroups: self.cgroups, events, cpus }];
         if !self.counter.sees_moves() {
-            remarks.push(Remark::MovesAtSwitches);
+            notes.push(Note::MovesAtSwitches);
         }
         // What cannot be asked now could not be read before, which was an error.
         let health = self.counter.health().unwrap_or_default();
         let findings = [
-            Remark::FailedReads(health.failed_reads),
-            Remark::UnseenSwitches(health.unseen_switches),
-            Remark::TooDeep(health.too_deep),
+            Note::FailedReads(health.failed_reads),
+            Note::UnseenSwitches(health.unseen_switches),
+            Note::TooDeep(health.too_deep),
         ];
-        remarks.extend(findings.into_iter().filter(Remark::is_finding));
-        remarks
+        notes.extend(findings.into_iter().filter(Note::is_finding));
+        notes
     }
 }
 
@@ -309,7 +309,7 @@ fn load(
     let load = || {
         let mut counter = CgroupCounter::load(&plan)?;
         for cpu in cpus {
-            counter.add_cpu(cpu.cpu, &layout.descriptors(&cpu.units))?;
+            counter.add_cpu(cpu.cpu, &layout.descriptors(&cpu.groups))?;
         }
         Ok(counter)
     };

@@ -47,7 +47,7 @@ pub struct Intervals {
 
 /// What is done around each run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Around {
+pub struct RunHooks {
     /// Shell command before.
     pub pre: Option<OsString>,
     /// Shell command after.
@@ -100,7 +100,7 @@ pub struct StatOptions {
     /// Show each run's time.
     pub with_table: bool,
     /// Before and after each run.
-    pub around: Around,
+    pub around: RunHooks,
     /// Who switches events on and off meanwhile.
     pub control: Option<ControlSpec>,
     /// How counts are printed.

@@ -15,26 +15,26 @@ use whit_types::{CpuId, Tid};
 
 use crate::counter::Counter;
 use crate::error::StatError;
+use crate::note::Note;
 use crate::notice::{Listener, Notice};
 use crate::reading::Reading;
-use crate::remark::Remark;
 use crate::source::{Slot, Source, ThreadSlot};
 
 mod attr;
 mod open;
-mod places;
+mod open_group;
+mod open_targets;
 mod sets;
 mod shared_time;
-mod unit;
 
 use attr::Common;
 use open::{Opener, Refusals};
-use places::{Place, Places};
-use shared_time::SharedTime;
 #[cfg(test)]
-pub(crate) use unit::OpenEvent;
-use unit::ReadOutcome;
-pub(crate) use unit::Unit;
+pub(crate) use open_group::OpenEvent;
+pub(crate) use open_group::OpenGroup;
+use open_group::ReadOutcome;
+use open_targets::{OpenTarget, Places};
+use shared_time::SharedTime;
 
 /// Descriptors that are needed besides events: standard streams, output, epoll, signals, pipes.
 const SPARE_DESCRIPTORS: usize = 24;
@@ -57,7 +57,7 @@ pub struct Request<'a> {
 pub(crate) struct Opened {
     pub(crate) counters: Vec<Counter>,
     pub(crate) slots: Vec<Slot>,
-    pub(crate) units: Vec<Unit>,
+    pub(crate) groups: Vec<OpenGroup>,
 }
 
 impl Opened {
@@ -80,20 +80,20 @@ impl Opened {
             listener,
             refusals: Refusals::default(),
         };
-        let units = opener.open_all(&mut counters)?;
+        let groups = opener.open_all(&mut counters)?;
         let slots = slots(&counters, &places, plan);
-        Ok(Opened { counters, slots, units })
+        Ok(Opened { counters, slots, groups })
     }
 }
 
 /// Switches events on or off.
 pub(crate) fn switch<'a>(
-    units: impl IntoIterator<Item = &'a Unit>,
+    groups: impl IntoIterator<Item = &'a OpenGroup>,
     on: bool,
 ) -> Result<(), StatError> {
     let attempt = if on { "switch events on" } else { "switch events off" };
-    for unit in units {
-        match unit.switch(on) {
+    for group in groups {
+        match group.switch(on) {
             // The task has exited, or its CPU is offline.
             Ok(()) | Err(Errno::SRCH | Errno::NODEV) => {}
             Err(errno) => return Err(StatError::system(attempt)(errno)),
@@ -114,7 +114,7 @@ pub(crate) fn shared_attr(event: &ResolvedEvent) -> Vec<u8> {
 pub struct PerfSource {
     counters: Vec<Counter>,
     slots: Vec<Slot>,
-    units: Vec<Unit>,
+    groups: Vec<OpenGroup>,
     /// Room for what one system call gives.
     words: Vec<u64>,
     /// The last readings.
@@ -136,14 +136,15 @@ impl PerfSource {
         request: Request<'_>,
         listener: &mut dyn Listener,
     ) -> Result<PerfSource, StatError> {
-        let Opened { counters, slots, units } = Opened::open(request, listener)?;
-        let words = units.iter().map(Unit::words).max().unwrap_or(0).max(unit::SINGLE_WORDS);
+        let Opened { counters, slots, groups } = Opened::open(request, listener)?;
+        let words =
+            groups.iter().map(OpenGroup::words).max().unwrap_or(0).max(open_group::SINGLE_WORDS);
         Ok(PerfSource {
             readings: vec![Reading::ZERO; slots.len()],
             shared: SharedTime::of(&counters, &slots),
             counters,
             slots,
-            units,
+            groups,
             words: vec![0; words],
             broken: Vec::new(),
         })
@@ -160,16 +161,16 @@ impl Source for PerfSource {
     }
 
     fn start(&mut self) -> Result<(), StatError> {
-        switch(&self.units, true)
+        switch(&self.groups, true)
     }
 
     fn stop(&mut self) -> Result<(), StatError> {
-        switch(&self.units, false)
+        switch(&self.groups, false)
     }
 
     fn read(&mut self, readings: &mut Vec<Reading>) -> Result<(), StatError> {
-        for unit in &mut self.units {
-            match unit.read(&mut self.words, &mut self.readings) {
+        for group in &mut self.groups {
+            match group.read(&mut self.words, &mut self.readings) {
                 Ok(ReadOutcome::Done) => {}
                 Ok(ReadOutcome::Broken(slot)) => {
                     let lost = slot.map(|slot| &self.counters[self.slots[slot].counter]);
@@ -180,7 +181,7 @@ impl Source for PerfSource {
                 // What has gone keeps what it had.
                 Err(Errno::SRCH | Errno::NODEV) => {}
                 Err(source) => {
-                    let slot = unit.events.iter().find_map(|event| event.slot);
+                    let slot = group.events.iter().find_map(|event| event.slot);
                     let counter = slot.map(|slot| &self.counters[self.slots[slot].counter]);
                     let event = counter.map(|c| c.event.name.clone()).unwrap_or_default();
                     return Err(StatError::Read { event, source });
@@ -196,11 +197,11 @@ impl Source for PerfSource {
         std::mem::take(&mut self.broken)
     }
 
-    fn remarks(&self) -> Vec<Remark> {
+    fn notes(&self) -> Vec<Note> {
         let cgroups: HashSet<_> = self.counters.iter().filter_map(|c| c.cgroup.as_ref()).collect();
         match cgroups.len() {
             0 => Vec::new(),
-            cgroups => vec![Remark::ByKernel { cgroups }],
+            cgroups => vec![Note::ByKernel { cgroups }],
         }
     }
 }
@@ -263,7 +264,7 @@ fn fit_descriptors(
 }
 
 fn slots(counters: &[Counter], places: &Places, plan: &Plan) -> Vec<Slot> {
-    let slot = |counter: usize, place: &Place| Slot {
+    let slot = |counter: usize, place: &OpenTarget| Slot {
         counter,
         cpu: (place.cpu != ANY).then_some(CpuId(place.cpu as u32)),
         thread: (!plan.is_system_wide())

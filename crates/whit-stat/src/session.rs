@@ -14,11 +14,11 @@ use whit_capture::target::Target;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, system};
 
+use crate::derived_metrics::DerivedMetrics;
 use crate::error::StatError;
+use crate::note::Note;
 use crate::notice::{Listener, Notice};
 use crate::options::{Repeats, StatOptions};
-use crate::remark::Remark;
-use crate::shadow::Shadow;
 use crate::show::{self, Footer, Form, Moment, Printer, View};
 use crate::table::{Aggregation, Table};
 
@@ -101,7 +101,7 @@ pub fn count(
         runs_ns: Vec::new(),
         usage: None,
         is_first_interval: true,
-        remarks: Vec::new(),
+        notes: Vec::new(),
         told: Vec::new(),
         is_bpf_refused: false,
     };
@@ -125,7 +125,7 @@ struct Session<'a> {
     usage: Option<CpuUsage>,
     is_first_interval: bool,
     /// How counts were taken last.
-    remarks: Vec<Remark>,
+    notes: Vec<Note>,
     /// What was said while events were opened.
     told: Vec<Notice>,
     /// It is not asked for again.
@@ -163,11 +163,11 @@ impl Session<'_> {
         }
         self.hook(around.pre.as_ref())?;
         let workload = self.prepare()?;
-        let RunEnd { end, command, table, counters, elapsed, usage, remarks } =
+        let RunEnd { end, command, table, counters, elapsed, usage, notes } =
             Run::open(self, workload)?.count()?;
         self.results.add(&table);
         self.counters = counters;
-        self.remarks = remarks;
+        self.notes = notes;
         self.runs_ns.push(elapsed.as_nanos() as f64);
         self.usage = usage;
         self.hook(around.post.as_ref())?;
@@ -217,26 +217,26 @@ impl Session<'_> {
         if is_text {
             text.push_str(&self.footer());
             text.push_str(&show::reasons(&self.counters, &table));
-            text.push_str(&show::remarks(&self.remarks));
+            text.push_str(&show::notes(&self.notes));
         }
         self.print(&text)
     }
 
     /// What went wrong, below intervals that have no summary.
     fn print_findings(&mut self) -> Result<(), StatError> {
-        self.remarks.retain(Remark::is_finding);
+        self.notes.retain(Note::is_finding);
         match self.printer.style().form {
-            Form::Text => self.print(&show::remarks(&self.remarks)),
+            Form::Text => self.print(&show::notes(&self.notes)),
             Form::Csv(_) | Form::Json => Ok(()),
         }
     }
 
     fn lines(&mut self, table: &Table, moment: Moment, wall_ns: f64) -> String {
         let counters = &self.counters;
-        let shadow = Shadow::of(counters, table, wall_ns);
+        let derived_metrics = DerivedMetrics::of(counters, table, wall_ns);
         let busy = self.is_of_all_threads().then(|| table.clone().of_the_busy(counters));
         let table = busy.as_ref().unwrap_or(table);
-        self.printer.table(&View { counters, table, shadow: &shadow, moment })
+        self.printer.table(&View { counters, table, derived_metrics: &derived_metrics, moment })
     }
 
     fn is_of_all_threads(&self) -> bool {
@@ -276,7 +276,7 @@ impl Session<'_> {
         let is_first = std::mem::take(&mut self.is_first_interval);
         if is_first && self.printer.style().form == Form::Text {
             text.push_str(&show::absences(&self.counters));
-            text.push_str(&show::remarks(&self.remarks));
+            text.push_str(&show::notes(&self.notes));
         }
         if self.options.raw_counts {
             text.push_str(&show::raw_counts(&self.counters, table));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::counter::Counter;
-use crate::shadow::Shadow;
+use crate::derived_metrics::DerivedMetrics;
 use crate::table::{Aggregation, Row, Table};
 use whit_types::OutsideText;
 
@@ -21,7 +21,7 @@ mod metric_only;
 mod number;
 mod text;
 
-pub use footer::{Footer, absences, elapsed, heading, raw_counts, reasons, remarks, started_on};
+pub use footer::{Footer, absences, elapsed, heading, notes, raw_counts, reasons, started_on};
 pub use number::NumberStyle;
 
 /// In which form counts are printed.
@@ -75,7 +75,7 @@ pub struct View<'a> {
     /// The rows.
     pub table: &'a Table,
     /// What they say together.
-    pub shadow: &'a Shadow,
+    pub derived_metrics: &'a DerivedMetrics,
     /// What it is of.
     pub moment: Moment,
 }

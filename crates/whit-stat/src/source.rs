@@ -9,9 +9,9 @@ use whit_types::{CpuId, Tid};
 
 use crate::counter::Counter;
 use crate::error::StatError;
+use crate::note::Note;
 use crate::notice::Notice;
 use crate::reading::Reading;
-use crate::remark::Remark;
 
 /// Where a count is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub trait Source {
     }
 
     /// What a reader of the counts should know of how they were taken.
-    fn remarks(&self) -> Vec<Remark> {
+    fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 }

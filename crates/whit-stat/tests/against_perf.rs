@@ -11,8 +11,8 @@ use whit_capture::roots::Roots;
 use whit_events::{PmuTable, TracefsIds, parse, resolve};
 use whit_stat::aggregate::{Aggregator, Rules};
 use whit_stat::counter::{Counter, from_groups};
+use whit_stat::derived_metrics::DerivedMetrics;
 use whit_stat::reading::Reading;
-use whit_stat::shadow::Shadow;
 use whit_stat::show::{Form, Moment, Printer, Style, View};
 use whit_stat::source::Slot;
 use whit_stat::table::Aggregation;
@@ -137,9 +137,10 @@ fn ours(cpus: &[u32], wall_ns: f64, aggregation: Aggregation, form: &Form) -> Ve
     }
     let rules = Rules { aggregation, scale: true, merge: true };
     let table = Aggregator::new(rules, &Roots::default()).add_up(&counters, &slots, &readings);
-    let shadow = Shadow::of(&counters, &table, wall_ns);
+    let derived_metrics = DerivedMetrics::of(&counters, &table, wall_ns);
     let moment = Moment::Total;
-    let view = View { counters: &counters, table: &table, shadow: &shadow, moment };
+    let view =
+        View { counters: &counters, table: &table, derived_metrics: &derived_metrics, moment };
     let style = Style { form: form.clone(), aggregation, ..Style::default() };
     lines(&Printer::new(style).table(&view))
 }

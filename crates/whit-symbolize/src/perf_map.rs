@@ -60,13 +60,13 @@ fn parse_line(line: &[u8]) -> Option<(u64, u64, usize)> {
 
 /// Where a perf-map may lie.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PerfMapPath {
     path: PathBuf,
     /// The process that sees it there, if not we.
     seen_by: Option<Pid>,
 }
 
-impl Place {
+impl PerfMapPath {
     pub(crate) fn read(&self) -> Result<SymbolTable, Reason> {
         let opened = match self.seen_by {
             Some(pid) => open_as_seen_by(Path::new(PROC), pid.0, &self.path),
@@ -81,13 +81,13 @@ impl Place {
 /// The places of a process's perf-map, the likeliest first: in `dirs`, under the process's id here; and in the
 /// `/tmp` that the process itself sees, under the id that it has there. Of a process with mounts of its own
 /// that one goes first: a file of ours may be left of another process of the same id.
-pub(crate) fn places(pid: Pid, dirs: &[PathBuf]) -> Vec<Place> {
+pub(crate) fn places(pid: Pid, dirs: &[PathBuf]) -> Vec<PerfMapPath> {
     let name = |pid: Pid| format!("perf-{}.map", pid.0);
-    let here = dirs.iter().map(|dir| Place { path: dir.join(name(pid)), seen_by: None });
+    let here = dirs.iter().map(|dir| PerfMapPath { path: dir.join(name(pid)), seen_by: None });
     let inner = inner_pid(pid).unwrap_or(pid);
     let path = Path::new("/tmp").join(name(inner));
-    let there = Place { path, seen_by: Some(pid) };
-    let mut places: Vec<Place> = here.chain([there]).collect();
+    let there = PerfMapPath { path, seen_by: Some(pid) };
+    let mut places: Vec<PerfMapPath> = here.chain([there]).collect();
     if sees_other_files(pid) {
         places.rotate_right(1);
     }
@@ -139,7 +139,7 @@ mod tests {
         let read = there.read();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(name_at(&read.unwrap(), 0x1008).as_deref(), Some("jitted"));
-        let gone = Place { seen_by: Some(Pid(i32::MAX)), ..there.clone() };
+        let gone = PerfMapPath { seen_by: Some(Pid(i32::MAX)), ..there.clone() };
         assert!(matches!(gone.read(), Err(Reason::FileMissing { .. })));
     }
 

@@ -49,7 +49,7 @@ pub use perf_event::{OpenFlags, PerfEventFd};
 pub use poll::{Poller, Ready, Waker};
 pub use ring::{Ring, RingRead, TimeConversion};
 pub use rustix::io::Errno;
-pub use signal::{Sender, Signal, SignalFd, SignalWatch, heed};
+pub use signal::{Sender, Signal, SignalFd, SignalWatch, reset_signal_disposition};
 pub use slices::take_short_slices;
 pub use timer::Timer;
 pub use workload::{Exit, ExitStatus, Workload, WorkloadError, WorkloadOptions};

@@ -39,7 +39,7 @@ impl Signal {
 
 /// Has a command start with a signal's usual action. One that is ignored stays so in whatever is
 /// started, and what a shell runs in the background without job control ignores `SIGINT`.
-pub fn heed(command: &mut std::process::Command, signal: Signal) {
+pub fn reset_signal_disposition(command: &mut std::process::Command, signal: Signal) {
     let number = signal.number();
     let reset = move || {
         // SAFETY: a valid signal and an action that needs no handler.
@@ -282,7 +282,7 @@ mod tests {
             // SAFETY: the closure makes one call that is async-signal-safe.
             unsafe { std::os::unix::process::CommandExt::pre_exec(&mut command, ignore) };
             if heeds {
-                heed(&mut command, Signal::Interrupt);
+                reset_signal_disposition(&mut command, Signal::Interrupt);
             }
             let output = command.args(["SigIgn", "/proc/self/status"]).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();

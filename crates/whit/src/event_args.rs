@@ -397,11 +397,15 @@ mod tests {
                 .to_string()
                 .contains("nopmu/event=1/")
         );
-        let mut left_out = Vec::new();
+        let mut unsupported_options = Vec::new();
         let events = args(&line)
-            .resolve::<EventSpec>(pmus(), DEFAULT, Some(&mut |event, _| left_out.push(event)))
+            .resolve::<EventSpec>(
+                pmus(),
+                DEFAULT,
+                Some(&mut |event, _| unsupported_options.push(event)),
+            )
             .unwrap();
-        assert_eq!(left_out, ["nopmu/event=1/", "nopmu/event=2/"]);
+        assert_eq!(unsupported_options, ["nopmu/event=1/", "nopmu/event=2/"]);
         let leaders: Vec<_> = events.iter().map(|event| event.leader).collect();
         assert_eq!(leaders, [Some(0), Some(0), None]);
         let nothing = args(&["-e", "nopmu/event=1/"]).resolve::<EventSpec>(

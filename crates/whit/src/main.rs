@@ -11,7 +11,6 @@ mod event_tables;
 mod export;
 mod failure;
 mod input;
-mod left_out;
 mod list;
 mod message;
 mod output;
@@ -27,6 +26,7 @@ mod stat;
 mod switches;
 mod symbol_args;
 mod target_args;
+mod unsupported_options;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};

@@ -9,10 +9,10 @@ mod parse;
 
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
-use crate::left_out::{LeftOut, LeftOutArgs};
 use crate::message;
 use crate::output;
 use crate::target_args::TargetArgs;
+use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -260,7 +260,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    left_out: LeftOutArgs<OfRecord>,
+    unsupported_options: UnsupportedArgs<OfRecord>,
     /// Say more; may be given several times
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -276,7 +276,7 @@ pub(crate) struct RecordArgs {
 #[derive(Clone, Debug)]
 pub(crate) struct OfRecord;
 
-impl LeftOut for OfRecord {
+impl Unsupported for OfRecord {
     const SUBCOMMAND: &'static str = "record";
     const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
         (

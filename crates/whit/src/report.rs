@@ -2,12 +2,12 @@
 
 use crate::failure::usage;
 use crate::input::InputArgs;
-use crate::left_out::{LeftOutArgs, OfReport};
 use crate::message;
 use crate::output;
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
+use crate::unsupported_options::{OfReport, UnsupportedArgs};
 use anyhow::Result;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, Filters, HistsOptions, SelfTime, SortKey};
-use whit_view::html::{HtmlOptions, MAX_STRETCHES};
+use whit_view::html::{HtmlOptions, MAX_SPANS};
 use whit_view::stdio::{self, Colour, StdioOptions};
 
 /// Arguments of `whit report`.
@@ -91,7 +91,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
-    left_out: LeftOutArgs<OfReport>,
+    unsupported_options: UnsupportedArgs<OfReport>,
 }
 
 /// Runs `whit report`.
@@ -125,7 +125,7 @@ impl ReportArgs {
         let progress = LoadProgress::new("reading", self.quiet);
         let update = |done, total| progress.update(done, total);
         let loaded = if self.html.is_some() && switches::may_tell(recording) {
-            let wanted = SwitchOptions { max_worst: 0, max_stretches: MAX_STRETCHES };
+            let wanted = SwitchOptions { max_worst: 0, max_spans: MAX_SPANS };
             let loaded = switches::load(recording, options, wanted, &update);
             loaded.map(|(profile, switches)| {
                 let tells = switches.sources.tells_switches();

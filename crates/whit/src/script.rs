@@ -2,11 +2,11 @@
 
 use crate::failure::usage;
 use crate::input::InputArgs;
-use crate::left_out::{LeftOutArgs, OfScript};
 use crate::message;
 use crate::output;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
+use crate::unsupported_options::{OfScript, UnsupportedArgs};
 use anyhow::Result;
 use std::io::Write;
 use whit_perfdata::reader::Recording;
@@ -35,7 +35,7 @@ pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
-    left_out: LeftOutArgs<OfScript>,
+    unsupported_options: UnsupportedArgs<OfScript>,
 }
 
 /// Runs `whit script`.

@@ -10,10 +10,10 @@ mod plan;
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
 use crate::failure::bail_usage;
-use crate::left_out::{LeftOut, LeftOutArgs};
 use crate::message;
 use crate::output;
 use crate::target_args::TargetArgs;
+use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -173,7 +173,7 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "FD")]
     log_fd: Option<i32>,
     #[command(flatten)]
-    left_out: LeftOutArgs<OfStat>,
+    unsupported_options: UnsupportedArgs<OfStat>,
     /// Say more, and print counts as they were read
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -193,7 +193,7 @@ const NO_METRICS: &str = "whit has no tables of vendors' metrics; the usual ones
 #[derive(Clone, Debug)]
 pub(crate) struct OfStat;
 
-impl LeftOut for OfStat {
+impl Unsupported for OfStat {
     const SUBCOMMAND: &'static str = "stat";
     const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
         ("metrics", Some('M'), NO_METRICS),

@@ -13,7 +13,7 @@ use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, ChainOrder, Filters};
-use whit_view::html::{HtmlOptions, MAX_STRETCHES};
+use whit_view::html::{HtmlOptions, MAX_SPANS};
 use whit_view::switches::{
     DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
 };
@@ -111,8 +111,8 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
 
 fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
     let options = args.load.options(recording);
-    let max_stretches = if args.html.is_some() { MAX_STRETCHES } else { 0 };
-    let wanted = SwitchOptions { max_worst: args.max_worst(), max_stretches };
+    let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
+    let wanted = SwitchOptions { max_worst: args.max_worst(), max_spans };
     let progress = LoadProgress::new("reading", args.quiet);
     let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
         progress.update(done, total);

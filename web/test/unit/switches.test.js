@@ -1,11 +1,11 @@
-// Context switches: trees that open, stretches that are found.
+// Context switches: trees that open, spans that are found.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { ACTIVITIES, decodeSwitches, onlyWay, shownNodes, stretchAt } from '../../src/switches.js';
+import { ACTIVITIES, decodeSwitches, onlyWay, shownNodes, spanAt } from '../../src/switches.js';
 
 const html = readFileSync(join(process.env.WHIT_TEST_PAGES, 'waits.html'), 'utf8');
 const [, json] = /<script type="application\/json" id="profile">([^<]*)<\/script>/.exec(html);
@@ -41,17 +41,17 @@ test('one way is opened to its end', () => {
   assert.deepEqual(onlyWay(caller, 0), [0]);
 });
 
-test('the stretch under a moment', () => {
+test('the span under a moment', () => {
   const { timeline } = switches;
   assert.deepEqual(timeline.threads, ['pingpong 11', 'pingpong 12', 'pingpong 13']);
   const at = (thread, ms) => {
-    const index = stretchAt(timeline, thread, ms * MS);
+    const index = spanAt(timeline, thread, ms * MS);
     return index < 0 ? null : ACTIVITIES[timeline.activity[index]].id;
   };
   assert.deepEqual([at(0, 5), at(0, 15), at(0, 25)], ['running', 'waiting', 'running']);
   assert.deepEqual([at(1, 5), at(1, 10.5), at(1, 109)], [null, 'running', 'waiting']);
   assert.deepEqual([at(2, 49), at(2, 55), at(2, 99), at(2, 105)], ['running', 'preempted', 'mixed', null]);
-  const lossy = stretchAt(timeline, 2, 55 * MS);
+  const lossy = spanAt(timeline, 2, 55 * MS);
   assert.equal(timeline.lossy[lossy], 1);
   assert.match(timeline.reasons[timeline.reason[lossy] - 1], /^schedule ← irqentry_exit ← compute/);
 });
@@ -61,7 +61,7 @@ test('who woke a thread, each waker once', () => {
   const { wakers } = timeline;
   assert.deepEqual(wakers.names, ['pingpong 12', 'an interrupt of pingpong 13', 'pingpong 11']);
   const woken = (thread, ms) => {
-    const index = stretchAt(timeline, thread, ms * MS);
+    const index = spanAt(timeline, thread, ms * MS);
     const waker = timeline.waker[index] - 1;
     const reason = wakers.reason[waker];
     return waker < 0 ? null : [wakers.names[wakers.name[waker]], reason > 0 ? timeline.reasons[reason - 1] : '', timeline.blockedNs[index] / MS];

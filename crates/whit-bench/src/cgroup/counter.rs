@@ -168,7 +168,7 @@ impl Command<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(stderr.try_clone().map_err(failed)?);
         interruption.leave_out_of(&mut command);
-        whit_sys::heed(&mut command, whit_sys::Signal::Interrupt);
+        whit_sys::reset_signal_disposition(&mut command, whit_sys::Signal::Interrupt);
         let child = command.spawn().map_err(failed)?;
         let mut running = Process {
             child,

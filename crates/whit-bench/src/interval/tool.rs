@@ -128,7 +128,7 @@ impl Job<'_> {
         command.args(self.arguments()).env("PERF_CONFIG", "/dev/null");
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(stderr.try_clone().map_err(failed)?);
-        whit_sys::heed(&mut command, whit_sys::Signal::Interrupt);
+        whit_sys::reset_signal_disposition(&mut command, whit_sys::Signal::Interrupt);
         let begin = Instant::now();
         let mut child = command.spawn().map_err(failed)?;
         if let End::TimedOut = wait_for_end(&child, self.duration, &|| None).map_err(failed)? {

@@ -5,8 +5,8 @@ use whit_pmu::bus::Counting;
 use whit_pmu::known_models as models;
 use whit_pmu::lbr::explore::{Exploration, Found};
 use whit_pmu::lbr::{
-    BranchFilter, FlushAlways, LbrContext, LbrPolicy, LbrRegisters, MmId, OwnerTag, Running,
-    SeedRule,
+    BranchFilter, FlushAlways, LastOwnerRule, LbrContext, LbrPolicy, LbrRegisters, MmId, OwnerTag,
+    Running,
 };
 use whit_pmu::model::PmuModel;
 use whit_pmu::sim::{SimulatedPmu, SimulationParameters};
@@ -75,12 +75,12 @@ pub fn compare(switches: u64) -> Comparison {
     for trace in Trace::ALL {
         let steps = trace.switches(switches);
         rows.push(row(trace, "classic", &steps, FlushAlways));
-        rows.push(row(trace, "seed rule", &steps, SeedRule::default()));
+        rows.push(row(trace, "last owner", &steps, LastOwnerRule::default()));
         rows.push(row(trace, "owner tag", &steps, OwnerTag::default()));
     }
     let leaks = vec![
         leak("classic", FlushAlways),
-        leak("seed rule", SeedRule::default()),
+        leak("last owner", LastOwnerRule::default()),
         leak("owner tag", OwnerTag::default()),
     ];
     Comparison { schema: SCHEMA, switches, reset_wrmsr, rows, leaks }
@@ -173,7 +173,7 @@ pub fn markdown(comparison: &Comparison) -> String {
         strings(["", "ms", "overhead"]),
         strings(["without", "6508", ""]),
         strings(["classic", "19831", "205%"]),
-        strings(["seed rule", "10350", "59%"]),
+        strings(["last owner", "10350", "59%"]),
     ];
     table_to(&mut text, &rows, 1);
     text

@@ -15,7 +15,7 @@ use super::{PerOperation, SCHEMA, cost_headings, cost_parameters_to, strings, ti
 use crate::markdown::{line_to, number, table_to};
 
 const CYCLES: u16 = 0x3c;
-/// The seed's fixed period.
+/// The fixed period of the published measurement (Andi Kleen, 2015).
 pub const PERIOD: u64 = 100_000;
 /// Cycles from an overflow to its interrupt.
 const SKID_CYCLES: u32 = 40;

@@ -20,9 +20,9 @@ use crate::markdown::{line_to, number, table_to};
 
 /// Cgroups in the table of visits.
 const CGROUPS: [u64; 7] = [1, 3, 10, 30, 100, 300, 1000];
-/// Events of each cgroup there, as in the seed's example of 20 cgroups.
+/// Events of each cgroup there, as in the published example of 20 cgroups (Kan Liang, 2019).
 const EVENTS_EACH: u64 = 6;
-/// Instructions and cycles, as the seed counts them.
+/// Instructions and cycles, as the published example counts them.
 const EVENTS: [u64; 2] = [0xc0, 0x3c];
 const PARENT: CgroupId = CgroupId(u64::MAX);
 
@@ -108,7 +108,7 @@ fn visits(cgroups: u64, switches: u64) -> Visits {
 enum Way {
     /// All events go off and on, also those of the whole machine.
     Everything,
-    /// Events of cgroups do; the seed's way.
+    /// Events of cgroups do, as in the series of Kan Liang (2019).
     OfCgroups,
     /// Events that the two cgroups do not have in common do.
     Difference,

@@ -141,7 +141,7 @@ impl Recorded {
             if record.header.kind >= record_type::USER_START {
                 continue;
             }
-            let place = Place::of(record, events);
+            let place = RecordOrigin::of(record, events);
             let mut loss = None;
             match record.header.kind {
                 record_type::SAMPLE => self.samples += 1,
@@ -199,24 +199,24 @@ impl Recorded {
 
 /// Where and when a record was written.
 #[derive(Clone, Copy)]
-struct Place {
+struct RecordOrigin {
     cpu: Option<CpuId>,
     time: Option<TimestampNs>,
 }
 
-impl Place {
-    fn of(record: RawRecord<'_>, events: &EventTable) -> Place {
+impl RecordOrigin {
+    fn of(record: RawRecord<'_>, events: &EventTable) -> RecordOrigin {
         if record.header.kind == record_type::SAMPLE {
             let event = events.event_of_sample(record.body);
             let layout = event.and_then(|event| events.layout(event));
             let sample = layout.and_then(|layout| layout.parse(record.body));
             return match sample {
-                Some(sample) => Place { cpu: sample.cpu, time: sample.time },
-                None => Place { cpu: None, time: None },
+                Some(sample) => RecordOrigin { cpu: sample.cpu, time: sample.time },
+                None => RecordOrigin { cpu: None, time: None },
             };
         }
         let id = events.parse_id_trailer(record.body);
-        Place { cpu: id.cpu, time: id.time }
+        RecordOrigin { cpu: id.cpu, time: id.time }
     }
 }
 
@@ -249,7 +249,7 @@ impl Default for Rings {
 impl Rings {
     /// Notes a record; false for one that the recorder made up for what existed before, which
     /// has no time and was in no ring.
-    fn see(&mut self, kind: u32, place: Place, loss: Option<Loss>) -> bool {
+    fn see(&mut self, kind: u32, place: RecordOrigin, loss: Option<Loss>) -> bool {
         let (Some(cpu), Some(time)) = (place.cpu, place.time) else {
             self.all_have_times = false;
             return true;

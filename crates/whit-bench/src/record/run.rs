@@ -90,7 +90,7 @@ impl Figures {
 
 /// Where and under which limits runs are made.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct RunLimits<'a> {
     /// For the recording.
     pub scratch: &'a Scratch,
     /// For one run.
@@ -102,7 +102,7 @@ pub fn record(
     recorder: &Recorder,
     options: &[String],
     job: &Job,
-    place: Place<'_>,
+    place: RunLimits<'_>,
 ) -> Result<Run, Error> {
     if let Some(message) = recorder.lacks(options) {
         return Ok(Run::Refused { message });
@@ -122,7 +122,7 @@ pub fn record(
 pub fn records_hardware_event(
     recorder: &Recorder,
     event: &str,
-    place: Place<'_>,
+    place: RunLimits<'_>,
 ) -> Result<bool, Error> {
     place.scratch.clear()?;
     let output = place.scratch.path().join("recording");
@@ -214,7 +214,7 @@ mod tests {
         let recorder = Recorder::detect(RecorderKind::Whit, &whit).unwrap();
         let job = Job { words: vec!["none".into()], threads: 1, iterations: 1 };
         let scratch = Scratch::new(root.path()).unwrap();
-        let run = record(&recorder, &[], &job, Place { scratch: &scratch, limit }).unwrap();
+        let run = record(&recorder, &[], &job, RunLimits { scratch: &scratch, limit }).unwrap();
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left");
         run
     }

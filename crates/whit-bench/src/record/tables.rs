@@ -11,7 +11,7 @@ use crate::named::go_by_name;
 
 /// Sampling frequency where a table does not ask for the highest.
 const FREQUENCY_HZ: &str = "10000";
-/// Every context switch, as the talk writes it: a software event with a period of its own.
+/// Every context switch, as Alexey Budankov writes it (Linux Piter 2019): a software event with a period of its own.
 pub(crate) const EVERY_SWITCH: &str = "software/period=1,name=cs,config=0x3/Duk";
 
 /// Which table.
@@ -161,7 +161,7 @@ fn frame(tuning: &Tuning) -> Vec<String> {
     words(&format!("-N -B -T -R --sample-cpu -m {}", tuning.ring_size))
 }
 
-/// The talk's command line: samples with dumped stacks, every context switch twice, as an event
+/// The published command line (Linux Piter 2019): samples with dumped stacks, every context switch twice, as an event
 /// and as a record.
 fn samples_and_switches(event: &str, frequency: &str, stack_bytes: u32) -> String {
     format!(

@@ -75,7 +75,7 @@ fn settings_are_measured_or_refused_each_on_its_own() {
     let recorders =
         [Recorder::detect(RecorderKind::Whit, &options.setup.whit).expect("the script is there")];
     let scratch = Scratch::new(&options.setup.directory).unwrap();
-    let place = Place { scratch: &scratch, limit: options.setup.limit };
+    let place = RunLimits { scratch: &scratch, limit: options.setup.limit };
     let tuning = Tuning {
         event: "cpu-clock".into(),
         frequency: options.frequency.clone(),

@@ -8,7 +8,7 @@ use crate::named::{go_by_name, show_by_name};
 use crate::peer::version;
 use crate::record::recorded::Recorded;
 use crate::record::recorder::{Recorder, RecorderKind, refusal};
-use crate::record::run::{Figures, Place, Run, record};
+use crate::record::run::{Figures, Run, RunLimits, record};
 use crate::record::tables::EVERY_SWITCH;
 use crate::record::workload::{Job, Workload, WorkloadResult};
 use whit_measure::measure::{self, Outcome};
@@ -221,7 +221,7 @@ impl Programs {
         load: Load,
         event: &str,
         job: &Job,
-        place: Place<'_>,
+        place: RunLimits<'_>,
     ) -> Result<Run, Error> {
         let options = way.options(load, event);
         match way.recorder() {
@@ -238,7 +238,7 @@ impl Programs {
 const SAMPLY: &str = "samply";
 
 /// samply writes a profile of its own; how large it is, what it took, and no more is known of it.
-fn samply(options: &[String], job: &Job, place: Place<'_>) -> Result<Run, Error> {
+fn samply(options: &[String], job: &Job, place: RunLimits<'_>) -> Result<Run, Error> {
     place.scratch.clear()?;
     let output = place.scratch.path().join("profile.json.gz");
     let mut command = Command::new(SAMPLY);

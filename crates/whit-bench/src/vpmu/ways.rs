@@ -15,7 +15,7 @@ pub(super) const COUNTED: usize = 5;
 pub enum Way {
     /// An event is closed when its counter stops, and another opened: KVM before Linux 5.5.
     Recreate,
-    /// It is used again, stopped and started by calls: the seed's way.
+    /// It is used again, stopped and started by calls, as in the series of Like Xu (2019).
     Reuse,
     /// It is used again, and runs on for a while: ours.
     Linger,

@@ -22,13 +22,13 @@ const CPU_HEADER_WORDS: usize = 10;
 /// Where events stand in a `struct account`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccountLayout {
-    events: Vec<Place>,
+    events: Vec<EventWords>,
     size: usize,
 }
 
 /// The words of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EventWords {
     /// `ENABLED`, and `WAITED` where there is one, of what has times; where they would stand of others.
     pub(crate) times: usize,
     /// The value; the same as `times` where there is none, since these tell it.
@@ -49,14 +49,14 @@ impl AccountLayout {
             size += usize::from(is_timed) + usize::from(waits);
             let value = if is_time { times } else { size };
             size += usize::from(!is_time);
-            Place { times, value, waits, is_time }
+            EventWords { times, value, waits, is_time }
         };
         let events = events.iter().map(place).collect();
         AccountLayout { events, size: size.max(1) }
     }
 
     /// Of each event.
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[EventWords] {
         &self.events
     }
 
@@ -72,11 +72,11 @@ impl AccountLayout {
         event: usize,
         timed_by: usize,
     ) -> Count {
-        let Place { times, waits, .. } = self.events[timed_by];
+        let EventWords { times, waits, .. } = self.events[timed_by];
         let enabled_ns = word(times);
         let waited_ns = if waits { word(times + 1) } else { 0 };
         let running_ns = enabled_ns.wrapping_sub(waited_ns);
-        let Place { value, is_time, .. } = self.events[event];
+        let EventWords { value, is_time, .. } = self.events[event];
         Count { value: if is_time { running_ns } else { word(value) }, enabled_ns, running_ns }
     }
 }

@@ -50,12 +50,12 @@ pub(super) fn value_bytes(ring_words: usize) -> usize {
 
 /// Where a record's stack is: the last that was told of with this number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place(pub u16);
+pub struct DictionarySlot(pub u16);
 
-impl Place {
+impl DictionarySlot {
     /// From 16 bits, that are 0 for none.
-    fn new(bits: u64) -> Option<Place> {
-        (bits as u16).checked_sub(1).map(Place)
+    fn new(bits: u64) -> Option<DictionarySlot> {
+        (bits as u16).checked_sub(1).map(DictionarySlot)
     }
 }
 
@@ -84,9 +84,9 @@ pub struct Switch {
     /// `TASK_*` of the thread; 0 is runnable.
     pub state: u16,
     /// Its stack in user mode,
-    pub user_stack: Option<Place>,
+    pub user_stack: Option<DictionarySlot>,
     /// and in the kernel.
-    pub kernel_stack: Option<Place>,
+    pub kernel_stack: Option<DictionarySlot>,
 }
 
 /// One record.
@@ -95,7 +95,7 @@ pub enum Record<'a> {
     /// From here on this is the stack of a place.
     Stack {
         /// The place.
-        place: Place,
+        place: DictionarySlot,
         /// Why it ends where it does; [`StopReason::Kernel`] for a stack of the kernel.
         reason: StopReason,
         /// Addresses, innermost first.
@@ -104,7 +104,7 @@ pub enum Record<'a> {
     /// A switch.
     Switch(Switch),
     /// A thread comes after one of which nothing is told. It may be told of late, only as it goes.
-    Came {
+    SwitchIn {
         /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
         time_ns: u64,
         /// Who.
@@ -201,7 +201,7 @@ impl Channel {
                 self.frames.extend((1..=count).map(|frame| word(ring, self.at + frame)));
                 self.at += 1 + count;
                 let reason = StopReason::from_number(reason).unwrap_or(StopReason::BadTable);
-                let place = Place((what >> 32) as u16 % PLACES as u16);
+                let place = DictionarySlot((what >> 32) as u16 % PLACES as u16);
                 Some(Record::Stack { place, reason, frames: &self.frames })
             }
             kind @ (SWITCH | LOST | CAME) => {
@@ -218,7 +218,7 @@ impl Channel {
                     LOST => Record::Lost(Loss { count: last, from_ns: more, to_ns: time }),
                     CAME => {
                         let thread = Thread { pid: last as u32, tid: (what >> 32) as u32 };
-                        Record::Came { time_ns: time, thread }
+                        Record::SwitchIn { time_ns: time, thread }
                     }
                     _ => Record::Switch(switch(words)),
                 })
@@ -270,8 +270,8 @@ fn switch([what, time_ns, whose, next]: [u64; 4]) -> Switch {
         is_preemption: what >> 8 & IS_PREEMPTION != 0,
         is_within_kernel: what >> 8 & IS_WITHIN_KERNEL != 0,
         state: (what >> 16) as u16,
-        user_stack: Place::new(whose >> 32),
-        kernel_stack: Place::new(whose >> 48),
+        user_stack: DictionarySlot::new(whose >> 32),
+        kernel_stack: DictionarySlot::new(whose >> 48),
     }
 }
 

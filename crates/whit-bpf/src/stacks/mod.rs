@@ -123,7 +123,7 @@ impl Counts {
 
 /// Which of the programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum ProgramKind {
     /// Samples.
     Samples,
     /// Context switches.
@@ -254,8 +254,8 @@ impl Stacks {
     /// # Errors
     ///
     /// Where the kernel refuses.
-    pub fn set_bell(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
-        self.program.set_bell(cpu, event)
+    pub fn set_wakeup_event(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.program.set_wakeup_event(cpu, event)
     }
 
     /// The program that tells of samples, to be given to perf events.
@@ -267,7 +267,7 @@ impl Stacks {
         &self,
         give: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let program = self.program.part(Part::Samples).map_err(|_| Errno::BADF)?;
+        let program = self.program.part(ProgramKind::Samples).map_err(|_| Errno::BADF)?;
         give(program.as_fd())
     }
 
@@ -277,11 +277,11 @@ impl Stacks {
     /// # Errors
     ///
     /// Whatever `give` refuses.
-    pub fn with_comings<T>(
+    pub fn with_switch_ins<T>(
         &self,
         give: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let program = self.program.comings().map_err(|_| Errno::BADF)?;
+        let program = self.program.switch_ins().map_err(|_| Errno::BADF)?;
         give(program.as_fd())
     }
 
@@ -306,7 +306,7 @@ impl Stacks {
         self.program.attach_wakes()
     }
 
-    /// Tells the stacks of hits of an event's tracepoint ([`Part::Traces`]) or probe ([`Part::Probes`]) from here
+    /// Tells the stacks of hits of an event's tracepoint ([`ProgramKind::Traces`]) or probe ([`ProgramKind::Probes`]) from here
     /// on, whoever has the event. Records name it by this number.
     ///
     /// # Errors
@@ -316,7 +316,7 @@ impl Stacks {
         &mut self,
         event: BorrowedFd<'_>,
         number: u32,
-        part: Part,
+        part: ProgramKind,
     ) -> Result<(), BpfError> {
         self.program.attach_trace(event, number, part)
     }
@@ -470,7 +470,7 @@ impl Stacks {
     /// # Errors
     ///
     /// Where the kernel refuses to tell.
-    pub fn counts(&self, part: Part) -> Result<Counts, BpfError> {
+    pub fn counts(&self, part: ProgramKind) -> Result<Counts, BpfError> {
         let mut sum = Counts::default();
         for scratch in self.program.scratches(part)? {
             sum.add(&layout::counts(&scratch));
@@ -484,7 +484,7 @@ impl Stacks {
     ///
     /// Where the kernel refuses to tell.
     pub fn lost_switches(&self) -> Result<Vec<u64>, BpfError> {
-        let scratches = self.program.scratches(Part::Switches)?;
+        let scratches = self.program.scratches(ProgramKind::Switches)?;
         Ok(scratches.iter().map(|scratch| layout::counts(scratch).lost).collect())
     }
 
@@ -507,7 +507,7 @@ impl Stacks {
     /// # Errors
     ///
     /// Where the kernel keeps no statistics.
-    pub fn run_statistics(&self, part: Part) -> Result<RunStatistics, Errno> {
+    pub fn run_statistics(&self, part: ProgramKind) -> Result<RunStatistics, Errno> {
         let program = self.program.part(part).map_err(|_| Errno::BADF)?;
         whit_sys::bpf::run_statistics(program.as_fd())
     }

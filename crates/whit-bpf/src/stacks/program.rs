@@ -15,7 +15,7 @@ use whit_sys::{Errno, privilege};
 use super::channel::{self, Channels};
 use super::layout::{self, CHUNK_WORDS};
 use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
-use super::{MAPPINGS_MAX, Mapping, Part, StackOptions, TableNumber, needs};
+use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};
 use crate::messages;
@@ -100,8 +100,8 @@ impl Program {
         self.set_event("output", cpu, event)
     }
 
-    pub(super) fn set_bell(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
-        self.set_event("bells", cpu, event)
+    pub(super) fn set_wakeup_event(&self, cpu: u32, event: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.set_event("wakeup_events", cpu, event)
     }
 
     fn set_event(
@@ -130,7 +130,7 @@ impl Program {
         &mut self,
         event: BorrowedFd<'_>,
         number: u32,
-        part: Part,
+        part: ProgramKind,
     ) -> Result<(), BpfError> {
         let program = self.part(part)?;
         let link = whit_sys::bpf::link_perf_event(program.as_fd(), event, number.into());
@@ -163,19 +163,19 @@ impl Program {
         self.followers.clear();
     }
 
-    pub(super) fn part(&self, part: Part) -> Result<ProgramMut<'_>, BpfError> {
+    pub(super) fn part(&self, part: ProgramKind) -> Result<ProgramMut<'_>, BpfError> {
         self.program(match part {
-            Part::Samples => "sampled",
-            Part::Switches => "switched",
-            Part::Traces => "traced",
-            Part::Wakes => "woken",
-            Part::Probes => "probed",
+            ProgramKind::Samples => "sampled",
+            ProgramKind::Switches => "switched",
+            ProgramKind::Traces => "traced",
+            ProgramKind::Wakes => "woken",
+            ProgramKind::Probes => "probed",
         })
     }
 
     /// The program that tells of threads that come after hidden ones.
-    pub(super) fn comings(&self) -> Result<ProgramMut<'_>, BpfError> {
-        self.program("came")
+    pub(super) fn switch_ins(&self) -> Result<ProgramMut<'_>, BpfError> {
+        self.program("switched_in")
     }
 
     pub(super) fn set_table(&self, number: u32, table: &[u8; 24]) -> Result<(), BpfError> {
@@ -302,7 +302,7 @@ impl Program {
     }
 
     /// The `struct scratch` of each CPU that the machine may have.
-    pub(super) fn scratches(&self, part: Part) -> Result<Vec<Vec<u8>>, BpfError> {
+    pub(super) fn scratches(&self, part: ProgramKind) -> Result<Vec<Vec<u8>>, BpfError> {
         let map = self.map("scratches")?;
         let _in_force = privilege::raise(&NEEDED);
         map.lookup_percpu(&(part as u32).to_ne_bytes(), MapFlags::ANY)
@@ -363,7 +363,7 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bo
             Some("traced") => options.traces,
             Some("probed") => options.probes,
             Some("woken") => options.wakes,
-            Some("switched" | "came") => options.channel_bytes > 0,
+            Some("switched" | "switched_in") => options.channel_bytes > 0,
             Some(NAME_FILE) => finds_mappings,
             _ => true,
         };
@@ -387,7 +387,7 @@ fn dimension(
                 map.set_max_entries(options.cpus.max(1) as u32)?;
                 map.set_value_size(channel::value_bytes(ring_words) as u32)?;
             }
-            "output" | "bells" | "switch_memories" => {
+            "output" | "wakeup_events" | "switch_memories" => {
                 map.set_max_entries(options.cpus.max(1) as u32)?
             }
             "mappings" => map.set_max_entries(MAPPINGS_MAX)?,

@@ -114,7 +114,7 @@ impl Watched {
                     self.lost += loss.count;
                     self.losses += 1;
                 }
-                Record::Came { .. } | Record::Stack { .. } => {}
+                Record::SwitchIn { .. } | Record::Stack { .. } => {}
             }
         }
         self.channel.release();

@@ -115,8 +115,8 @@ fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
     let mut all = configured(&options);
     all.iter_mut().for_each(|event| set_watermark(&mut event.attr, 1 << 20));
     let [event, side_band] = &all[..] else { panic!("{all:?}") };
-    assert!(!event.is_beside() && side_band.is_beside());
-    let beside = side_band.attr_beside();
+    assert!(!event.is_sideband() && side_band.is_sideband());
+    let beside = side_band.attr_of_sideband_ring();
     assert!(beside.has(TRACKING) && !beside.has(AttrFlags::CONTEXT_SWITCH));
     assert_eq!((side_band.attr.wakeup, beside.wakeup), (256 << 10, 32 << 10));
     assert_eq!((beside.sample_type, beside.config), (side_band.attr.sample_type, 9));

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use super::drainer::Order;
+use super::reader_thread::Order;
 use super::{End, Session, listing};
 use crate::control::{Command, Received};
 use crate::error::CaptureError;
@@ -89,9 +89,9 @@ impl Session<'_> {
         let replies: Vec<_> = self
             .running
             .iter()
-            .map(|reader| {
+            .map(|ring_drainer| {
                 let (reply, done) = channel();
-                reader.order(Order::Snapshot(reply));
+                ring_drainer.order(Order::Snapshot(reply));
                 done
             })
             .collect();

@@ -11,8 +11,8 @@ use whit_sys::{Errno, OpenFlags, PerfEventFd};
 use whit_types::{CpuId, TimestampNs};
 
 use super::Session;
-use super::drainer::Portion;
-use super::residue::{Residue, each_end};
+use super::reader_thread::ReaderShare;
+use super::unreported_loss::{UnreportedLoss, each_end};
 use crate::cpus;
 use crate::event::software;
 use crate::notice::{Listener, Notice};
@@ -153,21 +153,20 @@ fn open_one(cpu: u32) -> Result<Watched, Errno> {
 impl Session<'_> {
     /// A loss without end for each CPU that is not recorded any more, from the last record of its ring, and one of
     /// the whole recording for each that never was.
-    pub(super) fn unrecorded_cpus(&mut self, portions: &[Portion]) -> Vec<Residue> {
+    pub(super) fn unrecorded_cpus(&mut self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         self.cpu_watch.look(self.roots, self.listener);
         let CpuWatch { gone, late, .. } = &self.cpu_watch;
         let mut all = Vec::new();
         for &cpu in gone {
-            let ends =
-                each_end(portions).filter(|(_, _, end)| i64::from(end.cpu) == i64::from(cpu));
+            let ends = each_end(shares).filter(|(_, _, end)| i64::from(end.cpu) == i64::from(cpu));
             let before = all.len();
-            all.extend(ends.map(|(reader, _, end)| self.behind(reader, end)));
+            all.extend(ends.map(|(ring_drainer, _, end)| self.behind(ring_drainer, end)));
             if all.len() == before {
                 all.push(self.nothing_of(CpuId(cpu)));
             }
         }
         all.extend(late.iter().map(|cpu| self.nothing_of(CpuId(*cpu))));
-        all.iter_mut().for_each(|residue| residue.begin_at_least(BEGINNING));
+        all.iter_mut().for_each(|unreported_loss| unreported_loss.begin_at_least(BEGINNING));
         all
     }
 }

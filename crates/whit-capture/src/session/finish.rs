@@ -10,11 +10,11 @@ use whit_perfdata::ledger::{Ledger, ReaderLedger, StackLedger};
 use whit_sys::Workload;
 
 use super::code::MappedCode;
-use super::drainer::{DrainError, Drainer, Portion, RunningDrainer};
-use super::part::Part;
-use super::residue::Residue;
+use super::output_file::OutputFile;
+use super::reader_thread::{DrainError, ReaderShare, ReaderThread, RunningDrainer};
+use super::unreported_loss::UnreportedLoss;
 use super::wait::SessionWaiter;
-use super::{End, Outcome, Prologue, Session};
+use super::{End, Outcome, Session, SynthesisContext};
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
 use crate::loss::RingCounts;
@@ -22,7 +22,7 @@ use crate::notice::{Listener, Notice};
 use crate::options::RecordOptions;
 use crate::output::OutputName;
 use crate::roots::Roots;
-use crate::stack_engine::ExpandCounts;
+use crate::stack_engine::DecodeCounts;
 use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 use crate::target::Target;
@@ -50,28 +50,31 @@ impl Session<'_> {
         };
         let drained = self.drain();
         failed = failed.or(drained.err());
-        let ending = Ending { stopped, used_ns: self.part.bill.used().total_ns() };
-        let drainers = std::mem::take(&mut self.drainers);
-        let mut expand = ExpandCounts::default();
-        drainers.iter().for_each(|drainer| expand += drainer.reader.expand_counts());
-        let mut portions: Vec<_> = drainers.into_iter().map(Drainer::into_portion).collect();
-        let residue = if failed.is_none() { self.residue(&portions, stopped) } else { Vec::new() };
-        let unrecorded = self.unrecorded_cpus(&portions);
-        for behind in [&residue, &unrecorded] {
+        let ending = Ending { stopped, used_ns: self.output_file.cost_baseline.used().total_ns() };
+        let reader_threads = std::mem::take(&mut self.reader_threads);
+        let mut decoded = DecodeCounts::default();
+        reader_threads
+            .iter()
+            .for_each(|reader_thread| decoded += reader_thread.ring_drainer.decode_counts());
+        let mut shares: Vec<_> = reader_threads.into_iter().map(ReaderThread::into_share).collect();
+        let unreported_loss =
+            if failed.is_none() { self.unreported_loss(&shares, stopped) } else { Vec::new() };
+        let unrecorded = self.unrecorded_cpus(&shares);
+        for behind in [&unreported_loss, &unrecorded] {
             if failed.is_none() {
-                failed = self.write_residue(&mut portions, behind).err();
+                failed = self.write_unreported_loss(&mut shares, behind).err();
             }
         }
         if failed.is_none() {
-            failed = self.settle_last(&mut portions).err();
+            failed = self.settle_last(&mut shares).err();
         }
         if let Some(end) = &end {
             self.terminate_workload(end);
         }
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
-        let stacks = self.engine.take().map(|mut engine| engine.summary(expand));
-        let mut ledger = self.ledger(&self.part, &portions, ending, enabled, &residue);
+        let stacks = self.engine.take().map(|mut engine| engine.summary(decoded));
+        let mut ledger = self.ledger(&self.output_file, &shares, ending, enabled, &unreported_loss);
         if self.options.files.switch.is_none() {
             (ledger.watched_threads, ledger.ran_threads) = ran;
         }
@@ -82,9 +85,9 @@ impl Session<'_> {
         if let Some(notice) = nobody_ran(&ledger, &self.options.target) {
             self.listener.notice(notice);
         }
-        self.part.state_spans(self.recorded.lap());
+        self.output_file.state_spans(self.recorded.lap());
         let Session {
-            part,
+            output_file,
             options,
             roots,
             listener,
@@ -99,7 +102,7 @@ impl Session<'_> {
         // From here on the target runs undisturbed.
         drop((shared, metering));
         let closing =
-            Closing { options, roots, files: &known_files, part, portions, ledger, failed };
+            Closing { options, roots, files: &known_files, output_file, shares, ledger, failed };
         let (mut summary, failed) = closing.close(listener, &mut complete);
         if let Some(error) = failed {
             end = Some(End::WriteFailed(error));
@@ -128,10 +131,10 @@ impl Session<'_> {
         // All of them at once, before the first one is waited for.
         running.iter_mut().for_each(RunningDrainer::stop);
         let mut first = Ok(());
-        for reader in running {
-            match reader.join() {
-                Ok((drainer, result)) => {
-                    self.drainers.push(drainer);
+        for ring_drainer in running {
+            match ring_drainer.join() {
+                Ok((reader_thread, result)) => {
+                    self.reader_threads.push(reader_thread);
                     first = first.and(result.map_err(reason));
                 }
                 Err(panicked) => first = first.and(Err(io::Error::other(panicked))),
@@ -139,15 +142,15 @@ impl Session<'_> {
         }
         if first.is_err() {
             // Where one stream has ended early, what the others have must be written all the same.
-            for drainer in &mut self.drainers {
-                let _ = drainer.sink.finish();
+            for reader_thread in &mut self.reader_threads {
+                let _ = reader_thread.sink.finish();
             }
         }
         first
     }
 
-    fn settle_last(&mut self, portions: &mut [Portion]) -> io::Result<()> {
-        let prologue = Prologue {
+    fn settle_last(&mut self, shares: &mut [ReaderShare]) -> io::Result<()> {
+        let synthesis_context = SynthesisContext {
             options: self.options,
             roots: self.roots,
             plan: &self.plan,
@@ -156,35 +159,35 @@ impl Session<'_> {
             waiting_command: None,
             has_run: true,
         };
-        settle(&mut self.part, portions, &prologue, self.listener)
+        settle(&mut self.output_file, shares, &synthesis_context, self.listener)
     }
 
     /// The cost of an output that was `enabled` for so long and ended so.
     pub(super) fn ledger(
         &self,
-        part: &Part,
-        portions: &[Portion],
+        output_file: &OutputFile,
+        shares: &[ReaderShare],
         ending: Ending,
         enabled: Duration,
-        residue: &[Residue],
+        unreported_loss: &[UnreportedLoss],
     ) -> Ledger {
         let now = Instant::now();
-        let used = part.bill.used();
+        let used = output_file.cost_baseline.used();
         let Ending { stopped, used_ns } = ending;
-        let sum = |field: fn(&RingCounts) -> u64| rings(portions).map(field).sum::<u64>();
+        let sum = |field: fn(&RingCounts) -> u64| rings(shares).map(field).sum::<u64>();
         let writes = || {
-            let main = part.main.as_ref().map(StreamSink::counts);
-            main.into_iter().chain(portions.iter().map(|portion| portion.sink.counts()))
+            let main = output_file.main.as_ref().map(StreamSink::counts);
+            main.into_iter().chain(shares.iter().map(|share| share.sink.counts()))
         };
         let written = |field: fn(&WriteCounts) -> u64| writes().map(field).sum::<u64>();
         // What is not sampled pauses nothing.
         let nr_rings = self.nr_sample_rings as u64;
         let unwritten_records = written(|w| w.unwritten.records);
         let (lost_cpus, late_cpus) = self.cpu_watch.counts();
-        let (pmi, bpf) = self.metering.since(&part.mark, stopped);
+        let (pmi, bpf) = self.metering.since(&output_file.mark, stopped);
         Ledger {
-            wall_ns: part.age_ns(now),
-            setup_ns: part.set_up_ns,
+            wall_ns: output_file.age_ns(now),
+            setup_ns: output_file.set_up_ns,
             teardown_ns: now.saturating_duration_since(stopped).as_nanos() as u64,
             user_cpu_ns: used.user_ns,
             system_cpu_ns: used.system_ns,
@@ -192,13 +195,13 @@ impl Session<'_> {
             written_bytes: written(|w| w.bytes),
             writes: written(|w| w.writes),
             write_ns: written(|w| w.write_ns),
-            wakeups: portions.iter().map(|portion| portion.wakeups).sum(),
+            wakeups: shares.iter().map(|share| share.wakeups).sum(),
             samples: sum(|c| c.samples).saturating_sub(written(|w| w.unwritten.samples)),
             lost_records: sum(|c| c.lost_records + c.lost_samples)
-                + residue.iter().map(|ring| ring.lost).sum::<u64>()
+                + unreported_loss.iter().map(|ring| ring.lost).sum::<u64>()
                 + unwritten_records,
             paused_ns: sum(|c| c.paused_ns)
-                + residue.iter().map(|ring| ring.paused_ns).sum::<u64>(),
+                + unreported_loss.iter().map(|ring| ring.paused_ns).sum::<u64>(),
             // A command's own exec starts its events; it follows within microseconds.
             elapsed_ns: enabled.as_nanos() as u64 * nr_rings,
             rings: nr_rings,
@@ -208,11 +211,11 @@ impl Session<'_> {
             stalls: written(|w| w.stalls),
             stall_ns: written(|w| w.stall_ns),
             unwritten_records,
-            cut_processes: part.cut_processes,
+            cut_processes: output_file.cut_processes,
             reserved: [0; 2],
             lost_cpus,
             late_cpus,
-            setup_cpu_ns: part.set_up_cpu_ns,
+            setup_cpu_ns: output_file.set_up_cpu_ns,
             teardown_cpu_ns: used.total_ns().saturating_sub(used_ns),
             // Known of the whole recording, not of one output of several.
             watched_threads: 0,
@@ -221,7 +224,7 @@ impl Session<'_> {
             bpf,
             // What the engine did, it enters itself once it has ended.
             stacks: StackLedger::default(),
-            readers: portions.iter().map(reader_ledger).collect(),
+            readers: shares.iter().map(reader_ledger).collect(),
         }
     }
 
@@ -249,46 +252,49 @@ fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
 }
 
 /// What passed through each ring.
-fn rings(portions: &[Portion]) -> impl Iterator<Item = &RingCounts> {
-    portions.iter().flat_map(|portion| &portion.rings)
+fn rings(shares: &[ReaderShare]) -> impl Iterator<Item = &RingCounts> {
+    shares.iter().flat_map(|share| &share.rings)
 }
 
 /// Writes what belongs at the end of an output, and waits until all of it is written.
 pub(super) fn settle(
-    part: &mut Part,
-    portions: &mut [Portion],
-    prologue: &Prologue<'_>,
+    output_file: &mut OutputFile,
+    shares: &mut [ReaderShare],
+    synthesis_context: &SynthesisContext<'_>,
     listener: &mut dyn Listener,
 ) -> io::Result<()> {
     let mut result = Ok(());
-    if prologue.options.synthesis.at_end
-        && let Some(main) = main_sink(part, portions)
+    if synthesis_context.options.synthesis.at_end
+        && let Some(main) = main_sink(output_file, shares)
     {
-        let written = prologue.write(main, listener);
-        result = written.map(|cut_processes| part.cut_processes = cut_processes);
+        let written = synthesis_context.write(main, listener);
+        result = written.map(|cut_processes| output_file.cut_processes = cut_processes);
     }
-    for sink in part.main.iter_mut().chain(portions.iter_mut().map(|portion| &mut portion.sink)) {
+    for sink in output_file.main.iter_mut().chain(shares.iter_mut().map(|share| &mut share.sink)) {
         result = result.and(sink.finish());
     }
     result.map_err(|error| error.0)
 }
 
 /// The stream behind the header.
-fn main_sink<'s>(part: &'s mut Part, portions: &'s mut [Portion]) -> Option<&'s mut StreamSink> {
-    part.main.as_mut().or(portions.first_mut().map(|portion| &mut portion.sink))
+fn main_sink<'s>(
+    output_file: &'s mut OutputFile,
+    shares: &'s mut [ReaderShare],
+) -> Option<&'s mut StreamSink> {
+    output_file.main.as_mut().or(shares.first_mut().map(|share| &mut share.sink))
 }
 
 /// `SIGTERM` has this number on every architecture.
 const SIGTERM: i32 = 15;
 
-fn reader_ledger(portion: &Portion) -> ReaderLedger {
-    let counts = portion.sink.counts();
+fn reader_ledger(share: &ReaderShare) -> ReaderLedger {
+    let counts = share.sink.counts();
     ReaderLedger {
-        user_cpu_ns: portion.usage.user_ns,
-        system_cpu_ns: portion.usage.system_ns,
-        wakeups: portion.wakeups,
-        rings: portion.rings.len() as u64,
-        ring_bytes: portion.rings.iter().map(|counts| counts.bytes).sum(),
+        user_cpu_ns: share.usage.user_ns,
+        system_cpu_ns: share.usage.system_ns,
+        wakeups: share.wakeups,
+        rings: share.rings.len() as u64,
+        ring_bytes: share.rings.iter().map(|counts| counts.bytes).sum(),
         written_bytes: counts.bytes,
         writes: counts.writes,
         write_ns: counts.write_ns,
@@ -309,8 +315,8 @@ pub(super) struct Closing<'a> {
     pub(super) options: &'a RecordOptions,
     pub(super) roots: &'a Roots,
     pub(super) files: &'a FileCache,
-    pub(super) part: Part,
-    pub(super) portions: Vec<Portion>,
+    pub(super) output_file: OutputFile,
+    pub(super) shares: Vec<ReaderShare>,
     pub(super) ledger: Ledger,
     /// Why it could not be written to its end.
     pub(super) failed: Option<io::Error>,
@@ -325,9 +331,9 @@ impl Closing<'_> {
         complete: &mut VecDeque<OutputName>,
     ) -> (Summary, Option<io::Error>) {
         self.complete_features(listener);
-        let Closing { options, part, portions, ledger, failed, .. } = self;
-        let Part { recording, main, mut output, features, .. } = part;
-        let main = main.as_ref().or(portions.first().map(|portion| &portion.sink));
+        let Closing { options, output_file, shares, ledger, failed, .. } = self;
+        let OutputFile { recording, main, mut output, features, .. } = output_file;
+        let main = main.as_ref().or(shares.first().map(|share| &share.sink));
         let main_bytes = main.map_or(0, |sink| sink.file().size_bytes());
         let mut report = |error: &io::Error| {
             let output = output.to_string();
@@ -359,9 +365,9 @@ impl Closing<'_> {
     }
 
     fn complete_features(&mut self, listener: &mut dyn Listener) {
-        let first = rings(&self.portions).filter_map(|c| c.first_sample).min();
-        let last = rings(&self.portions).filter_map(|c| c.last_sample).max();
-        let features = &mut self.part.features;
+        let first = rings(&self.shares).filter_map(|c| c.first_sample).min();
+        let last = rings(&self.shares).filter_map(|c| c.last_sample).max();
+        let features = &mut self.output_file.features;
         if let (Some(first), Some(last)) = (first, last) {
             features.set_sample_time(first, last);
         }
@@ -370,7 +376,7 @@ impl Closing<'_> {
             features.set_compressed(&CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX));
         }
         if self.options.build_ids {
-            let mapped = self.portions.iter().map(|portion| &portion.mapped);
+            let mapped = self.shares.iter().map(|share| &share.mapped);
             MappedCode { files: self.files, roots: self.roots }.describe(
                 features,
                 mapped,

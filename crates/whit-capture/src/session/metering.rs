@@ -49,7 +49,7 @@ pub(super) struct Failure {
 
 /// Where the sums of one output begin.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mark {
+pub(super) struct MeterSnapshot {
     at: Option<Instant>,
     count: u64,
     time_ns: u64,
@@ -98,13 +98,13 @@ impl Metering {
     }
 
     /// The sums so far, for an output that begins.
-    pub(super) fn mark(&self) -> Mark {
-        let Metering::Running(meter) = self else { return Mark::default() };
+    pub(super) fn mark(&self) -> MeterSnapshot {
+        let Metering::Running(meter) = self else { return MeterSnapshot::default() };
         meter.mark()
     }
 
     /// What happened since an output began, until `stopped`.
-    pub(super) fn since(&self, mark: &Mark, stopped: Instant) -> (PmiLedger, BpfLedger) {
+    pub(super) fn since(&self, mark: &MeterSnapshot, stopped: Instant) -> (PmiLedger, BpfLedger) {
         match self {
             Metering::Off(reason) => without(*reason),
             // Nobody waits for it.
@@ -129,15 +129,21 @@ impl Meter {
     }
 
     /// What cannot be read now is as if it were at the beginning of everything.
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> MeterSnapshot {
         let sum = self.meter.read().map(|reading| reading.sum(self.handlers.as_deref()));
         let sum = sum.unwrap_or_default();
         let runs = self.meter.run_statistics().unwrap_or_default();
         let timed = self.meter.timed();
-        Mark { at: Some(Instant::now()), count: sum.calls, time_ns: sum.time_ns, runs, timed }
+        MeterSnapshot {
+            at: Some(Instant::now()),
+            count: sum.calls,
+            time_ns: sum.time_ns,
+            runs,
+            timed,
+        }
     }
 
-    fn pmi(&self, mark: &Mark, stopped: Instant) -> PmiLedger {
+    fn pmi(&self, mark: &MeterSnapshot, stopped: Instant) -> PmiLedger {
         let Ok(reading) = self.meter.read() else {
             return PmiLedger { measurement: PmiMeasurement::Refused, ..PmiLedger::default() };
         };
@@ -155,7 +161,7 @@ impl Meter {
         }
     }
 
-    fn bpf(&self, mark: &Mark) -> BpfLedger {
+    fn bpf(&self, mark: &MeterSnapshot) -> BpfLedger {
         let programs = BpfLedger { programs: pmi::PROGRAMS, ..BpfLedger::default() };
         match self.meter.run_statistics() {
             Ok(now) => BpfLedger {
@@ -245,7 +251,7 @@ mod tests {
         });
         let mut metering = Metering::Loading(thread);
         metering.settle(&mut |notice| panic!("{notice}"));
-        let (pmi, bpf) = metering.since(&Mark::default(), Instant::now());
+        let (pmi, bpf) = metering.since(&MeterSnapshot::default(), Instant::now());
         assert_eq!(pmi.measurement, PmiMeasurement::TooShort);
         assert_eq!(bpf.measurement, BpfMeasurement::NoProgram);
         drop(go);
@@ -254,7 +260,7 @@ mod tests {
             metering.settle(&mut |notice: Notice| said.push(notice));
             std::thread::yield_now();
         }
-        let (pmi, _) = metering.since(&Mark::default(), Instant::now());
+        let (pmi, _) = metering.since(&MeterSnapshot::default(), Instant::now());
         assert_eq!(pmi.measurement, PmiMeasurement::NoTracepoint);
         // Told to those who ask with -v, and to nobody else.
         assert_eq!(said.len(), 1);
@@ -275,7 +281,7 @@ mod tests {
     fn each_output_has_its_own_sums() {
         let metering = loaded();
         let Metering::Running(meter) = &metering else {
-            let (pmi, bpf) = metering.since(&Mark::default(), Instant::now());
+            let (pmi, bpf) = metering.since(&MeterSnapshot::default(), Instant::now());
             let lacks = whit_testing::probe::bpf_interrupts();
             let Err(whit_testing::Skip(reason)) = lacks else { panic!("{:?}", pmi.measurement) };
             whit_testing::skip("each_output_has_its_own_sums", &reason);
@@ -290,7 +296,7 @@ mod tests {
         let pretend = |handler, time_ns| meter.meter.pretend(cpu, handler, time_ns, 1).unwrap();
         pretend(handler, 1_000);
         pretend(handler, 3_000);
-        let (first, first_bpf) = metering.since(&Mark::default(), Instant::now());
+        let (first, first_bpf) = metering.since(&MeterSnapshot::default(), Instant::now());
         let mark = metering.mark();
         pretend(handler, 500);
         // Not perf's.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::drainer::News;
+use super::reader_thread::ReaderEvent;
 use crate::options::{Files, SwitchOutput};
 
 /// Counts what all readers have written.
@@ -37,14 +37,14 @@ impl Quota {
 
     /// So much more was written. Each limit is told once; relaxed, because nothing else is read by
     /// whoever hears of it.
-    pub(super) fn add(&self, bytes: u64) -> Option<News> {
+    pub(super) fn add(&self, bytes: u64) -> Option<ReaderEvent> {
         let total = self.total_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let part = self.part_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let output_file = self.part_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if total >= self.stop_at && !self.stop_told.swap(true, Ordering::Relaxed) {
-            return Some(News::SizeReached);
+            return Some(ReaderEvent::SizeReached);
         }
-        if part >= self.switch_at && !self.switch_told.swap(true, Ordering::Relaxed) {
-            return Some(News::SwitchDue);
+        if output_file >= self.switch_at && !self.switch_told.swap(true, Ordering::Relaxed) {
+            return Some(ReaderEvent::SwitchDue);
         }
         None
     }
@@ -70,11 +70,11 @@ mod tests {
         let quota = Quota::new(&files);
         assert_eq!(
             (quota.add(99), quota.add(1), quota.add(50)),
-            (None, Some(News::SwitchDue), None)
+            (None, Some(ReaderEvent::SwitchDue), None)
         );
         quota.next_part();
-        assert_eq!((quota.add(50), quota.add(50)), (None, Some(News::SizeReached)));
-        assert_eq!((quota.add(1), quota.add(1)), (Some(News::SwitchDue), None));
+        assert_eq!((quota.add(50), quota.add(50)), (None, Some(ReaderEvent::SizeReached)));
+        assert_eq!((quota.add(1), quota.add(1)), (Some(ReaderEvent::SwitchDue), None));
         let none = Quota::new(&Files::default());
         assert_eq!(none.add(u64::MAX / 2), None);
     }

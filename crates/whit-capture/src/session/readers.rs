@@ -3,7 +3,7 @@
 use whit_sys::affinity as cpu_affinity;
 use whit_sys::usage::CpuUsage;
 
-use super::drainer::Drainer;
+use super::reader_thread::ReaderThread;
 use super::wait::RingWaiter;
 use crate::affinity::{self, Affinity, ReaderPlan};
 use crate::cpus;
@@ -13,8 +13,8 @@ use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
 use crate::options::{ASYNC_BLOCKS_MAX, RecordOptions};
 use crate::output::OutputName;
-use crate::reader::{Reader, ReaderOptions};
 use crate::recording::Recording;
+use crate::ring_drainer::{RingDrainer, RingDrainerOptions};
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::stack_engine;
@@ -39,12 +39,12 @@ pub(super) fn stream(
 }
 
 /// Sets readers up.
-pub(super) struct Crew<'a> {
+pub(super) struct ReaderBuilder<'a> {
     pub(super) options: &'a RecordOptions,
     pub(super) roots: &'a Roots,
     pub(super) events: &'a [OpenEvent],
     /// What the engine that unwinds in the kernel knows.
-    pub(super) given: stack_engine::Given,
+    pub(super) given: stack_engine::DecoderConfig,
 }
 
 /// The rings of one reader, and where it runs.
@@ -53,57 +53,57 @@ struct Share {
     runs_on: Option<Vec<u32>>,
 }
 
-impl Crew<'_> {
+impl ReaderBuilder<'_> {
     /// Readers for all rings, each with its stream.
-    pub(super) fn hire(
+    pub(super) fn build_readers(
         &self,
         rings: Vec<MappedRing>,
         recording: &mut Recording,
         output: &OutputName,
         listener: &mut dyn Listener,
-    ) -> Result<Vec<Drainer>, CaptureError> {
+    ) -> Result<Vec<ReaderThread>, CaptureError> {
         let shares = self.shares(rings)?;
         // What is taken from rings that are overwritten is older than what was drained before.
         let all_forward = |share: &Share| share.rings.iter().all(|r| !r.ring.is_backward());
         let marks_rounds =
             shares.len() == 1 && !recording.is_directory() && shares.iter().all(all_forward);
-        let mut drainers = Vec::with_capacity(shares.len());
+        let mut reader_threads = Vec::with_capacity(shares.len());
         for share in shares {
             let (sink, engine) =
                 stream(self.options, share.rings.len(), recording).map_err(|source| {
                     CaptureError::Output { attempt: "write", output: output.to_string(), source }
                 })?;
-            if engine == Some(AsyncEngine::Thread) && drainers.is_empty() {
+            if engine == Some(AsyncEngine::Thread) && reader_threads.is_empty() {
                 listener.notice(Notice::WritesByThread { pipe: recording.is_pipe() });
             }
-            drainers.push(self.drainer(share, sink, marks_rounds)?);
+            reader_threads.push(self.reader_thread(share, sink, marks_rounds)?);
         }
-        Ok(drainers)
+        Ok(reader_threads)
     }
 
-    fn drainer(
+    fn reader_thread(
         &self,
         share: Share,
         sink: StreamSink,
         marks_rounds: bool,
-    ) -> Result<Drainer, CaptureError> {
+    ) -> Result<ReaderThread, CaptureError> {
         let streaming = &self.options.streaming;
         let layout = TimeLayout::new(&self.events[0].event.attr);
-        let options = ReaderOptions { flush_bytes: streaming.flush_bytes, marks_rounds };
+        let options = RingDrainerOptions { flush_bytes: streaming.flush_bytes, marks_rounds };
         let waiter = RingWaiter::new(self.events, &share.rings)?;
-        let reader = Reader::new(
+        let ring_drainer = RingDrainer::new(
             share.rings,
             layout,
             options,
-            |ring| match ring.is_beside {
+            |ring| match ring.is_sideband {
                 // For its sake no reader leaves the CPUs that are recorded.
                 true => None,
                 false => affinity::place(streaming.affinity, ring.cpu, self.roots),
             },
-            |ring| stack_engine::expander(self.events, ring, self.given.clone()),
+            |ring| stack_engine::decoder(self.events, ring, self.given.clone()),
         );
-        Ok(Drainer {
-            reader,
+        Ok(ReaderThread {
+            ring_drainer,
             sink,
             waiter,
             runs_on: share.runs_on,
@@ -127,7 +127,7 @@ impl Crew<'_> {
                 source,
             })?,
             false => {
-                let recorded = rings.iter().filter(|ring| !ring.is_beside);
+                let recorded = rings.iter().filter(|ring| !ring.is_sideband);
                 recorded.filter_map(|ring| u32::try_from(ring.cpu).ok()).collect()
             }
         };

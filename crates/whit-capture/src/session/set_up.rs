@@ -32,7 +32,7 @@ pub(super) struct Ready {
 }
 
 /// What stays the same however often events are opened.
-struct Ground {
+struct OpenContext {
     plan: Plan,
     /// CPUs of which only the side band is recorded.
     beside: Vec<i32>,
@@ -68,32 +68,32 @@ impl SetUp<'_> {
             open::fit_descriptors(plan, options.events.len() + beside_events, self.listener)?;
         let beside = target::beside(&options.target, roots);
         let cgroups = self.cgroups()?;
-        let ground = Ground { plan, beside, rights, kernel, rate, cgroups };
+        let context = OpenContext { plan, beside, rights, kernel, rate, cgroups };
         // Before the events, so that none of them is lost unseen.
-        let cpu_watch = CpuWatch::open(&ground.plan, &ground.beside, on_cpus, self.listener);
-        let (events, rings) = self.open_supported(&ground)?;
+        let cpu_watch = CpuWatch::open(&context.plan, &context.beside, on_cpus, self.listener);
+        let (events, rings) = self.open_supported(&context)?;
         let follow = match options.engine {
-            Engine::Bpf => Some(self.open_follow(&ground)?),
+            Engine::Bpf => Some(self.open_follow(&context)?),
             _ => None,
         };
-        Ok(Ready { plan: ground.plan, events, rings, follow, cpu_watch })
+        Ok(Ready { plan: context.plan, events, rings, follow, cpu_watch })
     }
 
     fn open_follow(
         &mut self,
-        ground: &Ground,
+        context: &OpenContext,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
         let mut opener = Opener {
-            plan: &ground.plan,
-            beside: &ground.beside,
-            rights: ground.rights,
+            plan: &context.plan,
+            beside: &context.beside,
+            rights: context.rights,
             roots: self.roots,
-            cgroups: &ground.cgroups,
+            cgroups: &context.cgroups,
             listener: &mut *self.listener,
         };
-        let open = opener.open_all(vec![stack_engine::follow_event(ground.plan.inherit)])?;
+        let open = opener.open_all(vec![stack_engine::follow_event(context.plan.inherit)])?;
         let pages = stack_engine::FOLLOW_PAGES;
-        let rings = ring_set::map_rings(&ground.beside, &open, pages, self.listener)?;
+        let rings = ring_set::map_rings(&context.beside, &open, pages, self.listener)?;
         Ok((open, rings))
     }
 
@@ -144,13 +144,13 @@ impl SetUp<'_> {
     /// have, until the rest can be opened.
     fn open_supported(
         &mut self,
-        ground: &Ground,
+        context: &OpenContext,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
         let mut specs = self.options.events.clone();
-        let mut said = Said { listener: &mut *self.listener, notices: Vec::new() };
+        let mut said = DedupListener { listener: &mut *self.listener, notices: Vec::new() };
         loop {
             let set_up = SetUp { options: self.options, roots: self.roots, listener: &mut said };
-            match set_up.open(ground, &specs) {
+            match set_up.open(context, &specs) {
                 Err(CaptureError::Unsupported { index, refusal })
                     if self.options.skip_unsupported && index < specs.len() =>
                 {
@@ -169,10 +169,10 @@ impl SetUp<'_> {
 
     fn open(
         mut self,
-        ground: &Ground,
+        context: &OpenContext,
         specs: &[EventSpec],
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
-        let Ground { plan, kernel, rate, .. } = ground;
+        let OpenContext { plan, kernel, rate, .. } = context;
         let arch = Arch::native();
         let events = configure::configure(
             self.options,
@@ -185,14 +185,14 @@ impl SetUp<'_> {
         )?;
         let rings = ring_set::count(plan, &events);
         let pages = ring_set::data_pages(self.options.ring_size, rings, self.roots, self.listener);
-        self.open_and_map(ground, events, pages)
+        self.open_and_map(context, events, pages)
     }
 
     /// The mark at which a ring wakes the reader is part of the event. Where rings came out
     /// smaller than planned, the events are opened again for that size.
     fn open_and_map(
         &mut self,
-        ground: &Ground,
+        context: &OpenContext,
         mut events: Vec<ConfiguredEvent>,
         pages: usize,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
@@ -206,15 +206,15 @@ impl SetUp<'_> {
                 }
             }
             let mut opener = Opener {
-                plan: &ground.plan,
-                beside: &ground.beside,
-                rights: ground.rights,
+                plan: &context.plan,
+                beside: &context.beside,
+                rights: context.rights,
                 roots: self.roots,
-                cgroups: &ground.cgroups,
+                cgroups: &context.cgroups,
                 listener: &mut *self.listener,
             };
             let open = opener.open_all(events)?;
-            let rings = ring_set::map_rings(&ground.beside, &open, pages, self.listener)?;
+            let rings = ring_set::map_rings(&context.beside, &open, pages, self.listener)?;
             let mapped = rings.first().map_or(pages, |r| r.ring.data_size_bytes() / page);
             if mapped == pages {
                 return Ok((open, rings));
@@ -226,12 +226,12 @@ impl SetUp<'_> {
 }
 
 /// Events are opened again when one is left out; what was said is not said again.
-struct Said<'a> {
+struct DedupListener<'a> {
     listener: &'a mut dyn Listener,
     notices: Vec<Notice>,
 }
 
-impl Listener for Said<'_> {
+impl Listener for DedupListener<'_> {
     fn notice(&mut self, notice: Notice) {
         if !self.notices.contains(&notice) {
             self.notices.push(notice.clone());

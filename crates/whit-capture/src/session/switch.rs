@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::{Instant, SystemTime};
 
-use super::drainer::{Order, Portion};
 use super::finish::{Closing, Ending, reason, settle};
-use super::part::Part;
-use super::{Bill, End, Session, readers};
+use super::output_file::OutputFile;
+use super::reader_thread::{Order, ReaderShare};
+use super::{CostBaseline, End, Session, readers};
 use crate::error::CaptureError;
 use crate::notice::Notice;
 use crate::stream::StreamSink;
@@ -25,8 +25,8 @@ impl Session<'_> {
         let now = Instant::now();
         self.schedule.switched(now);
         self.shared.quota.next_part();
-        let kept = self.part.output.clone();
-        let renamed = self.part.output.stamp(SystemTime::now());
+        let kept = self.output_file.output.clone();
+        let renamed = self.output_file.output.stamp(SystemTime::now());
         let next = match renamed {
             Ok(()) => self.next_part(),
             Err(source) => {
@@ -36,61 +36,66 @@ impl Session<'_> {
         let (next, sinks) = match next {
             Ok(next) => next,
             Err(error) => {
-                self.part.output.restore(&kept);
+                self.output_file.output.restore(&kept);
                 self.shared.keeps_journal.store(false, Ordering::SeqCst);
                 self.listener.notice(Notice::NotSwitched { why: describe(&error) });
                 return Ok(None);
             }
         };
-        let (mut portions, mut failed) = self.change_over(sinks);
-        let doubtful = self.doubtful_ends(&portions);
-        failed = failed.or(self.write_residue(&mut portions, &doubtful).err());
-        let unrecorded = self.unrecorded_cpus(&portions);
-        failed = failed.or(self.write_residue(&mut portions, &unrecorded).err());
+        let (mut shares, mut failed) = self.change_over(sinks);
+        let doubtful = self.doubtful_ends(&shares);
+        failed = failed.or(self.write_unreported_loss(&mut shares, &doubtful).err());
+        let unrecorded = self.unrecorded_cpus(&shares);
+        failed = failed.or(self.write_unreported_loss(&mut shares, &unrecorded).err());
         self.shared.keeps_journal.store(false, Ordering::SeqCst);
-        let part = std::mem::replace(&mut self.part, next);
-        let journal_cut = portions.iter().any(|portion| portion.journal_cut);
+        let output_file = std::mem::replace(&mut self.output_file, next);
+        let journal_cut = shares.iter().any(|share| share.journal_cut);
         if journal_cut {
             self.listener.notice(Notice::Skipped {
                 what: "some mappings and names in the new output".to_owned(),
                 why: "too many came while it was being prepared".to_owned(),
             });
         }
-        self.close_complete(part, portions, failed)
+        self.close_complete(output_file, shares, failed)
     }
 
     /// Creates the next output, with records for what exists. Gives one stream for each reader.
-    fn next_part(&mut self) -> Result<(Part, Vec<StreamSink>), CaptureError> {
-        let bill = Bill::open()?;
-        let mut part =
-            Part::create(self.options, &self.descriptions, &self.features, bill, self.listener)?;
-        let result = self.fill(&mut part);
+    fn next_part(&mut self) -> Result<(OutputFile, Vec<StreamSink>), CaptureError> {
+        let cost_baseline = CostBaseline::open()?;
+        let mut output_file = OutputFile::create(
+            self.options,
+            &self.descriptions,
+            &self.features,
+            cost_baseline,
+            self.listener,
+        )?;
+        let result = self.fill(&mut output_file);
         match result {
             Ok(sinks) => {
-                part.is_set_up();
+                output_file.is_set_up();
                 self.metering.settle(self.listener);
-                part.mark = self.metering.mark();
-                Ok((part, sinks))
+                output_file.mark = self.metering.mark();
+                Ok((output_file, sinks))
             }
             Err(source) => {
-                part.output.undo();
-                let output = part.output.to_string();
+                output_file.output.undo();
+                let output = output_file.output.to_string();
                 Err(CaptureError::Output { attempt: "write", output, source })
             }
         }
     }
 
-    fn fill(&mut self, part: &mut Part) -> io::Result<Vec<StreamSink>> {
+    fn fill(&mut self, output_file: &mut OutputFile) -> io::Result<Vec<StreamSink>> {
         let mut sinks = Vec::with_capacity(self.rings_per_reader.len());
         for &rings in &self.rings_per_reader {
-            sinks.push(readers::stream(self.options, rings, &mut part.recording)?.0);
+            sinks.push(readers::stream(self.options, rings, &mut output_file.recording)?.0);
         }
         if self.options.synthesis.at_end {
             return Ok(sinks);
         }
         self.shared.keeps_journal.store(true, Ordering::SeqCst);
         // What the readers drain from here on is kept; what there is, is read after that.
-        let prologue = super::Prologue {
+        let synthesis_context = super::SynthesisContext {
             options: self.options,
             roots: self.roots,
             plan: &self.plan,
@@ -99,38 +104,39 @@ impl Session<'_> {
             waiting_command: None,
             has_run: true,
         };
-        let main = part.main.as_mut().or(sinks.first_mut());
+        let main = output_file.main.as_mut().or(sinks.first_mut());
         if let Some(main) = main {
-            part.cut_processes = prologue.write(main, self.listener).map_err(|error| error.0)?;
+            output_file.cut_processes =
+                synthesis_context.write(main, self.listener).map_err(|error| error.0)?;
         }
         Ok(sinks)
     }
 
     /// Gives every reader its new stream. Gives what each did for the old one, and the first error
     /// of one that failed at that.
-    fn change_over(&mut self, sinks: Vec<StreamSink>) -> (Vec<Portion>, Option<io::Error>) {
+    fn change_over(&mut self, sinks: Vec<StreamSink>) -> (Vec<ReaderShare>, Option<io::Error>) {
         let replies: Vec<_> = self
             .running
             .iter()
             .zip(sinks)
-            .map(|(reader, sink)| {
-                let (reply, portion) = channel();
-                reader.order(Order::Swap(Box::new(sink), reply));
-                portion
+            .map(|(ring_drainer, sink)| {
+                let (reply, share) = channel();
+                ring_drainer.order(Order::Swap(Box::new(sink), reply));
+                share
             })
             .collect();
-        let mut portions = Vec::with_capacity(replies.len());
+        let mut shares = Vec::with_capacity(replies.len());
         let mut failed = None;
         let mut remaining = Vec::with_capacity(replies.len());
-        for (reader, reply) in std::mem::take(&mut self.running).into_iter().zip(replies) {
-            if let Ok(portion) = reply.recv() {
-                portions.push(portion);
-                remaining.push(reader);
+        for (ring_drainer, reply) in std::mem::take(&mut self.running).into_iter().zip(replies) {
+            if let Ok(share) = reply.recv() {
+                shares.push(share);
+                remaining.push(ring_drainer);
                 continue;
             }
-            match reader.join() {
-                Ok((drainer, result)) => {
-                    portions.push(drainer.into_portion());
+            match ring_drainer.join() {
+                Ok((reader_thread, result)) => {
+                    shares.push(reader_thread.into_share());
                     let error = result.err().map(reason);
                     failed = failed.or(error).or(Some(io::Error::other("a reader ended early")));
                 }
@@ -138,18 +144,18 @@ impl Session<'_> {
             }
         }
         self.running = remaining;
-        (portions, failed)
+        (shares, failed)
     }
 
     /// Completes the output that was switched away from.
     fn close_complete(
         &mut self,
-        mut part: Part,
-        mut portions: Vec<Portion>,
+        mut output_file: OutputFile,
+        mut shares: Vec<ReaderShare>,
         failed: Option<io::Error>,
     ) -> Result<Option<End>, CaptureError> {
-        let (now, used_ns) = (Instant::now(), part.bill.used().total_ns());
-        let prologue = super::Prologue {
+        let (now, used_ns) = (Instant::now(), output_file.cost_baseline.used().total_ns());
+        let synthesis_context = super::SynthesisContext {
             options: self.options,
             roots: self.roots,
             plan: &self.plan,
@@ -158,14 +164,14 @@ impl Session<'_> {
             waiting_command: None,
             has_run: true,
         };
-        let settled = settle(&mut part, &mut portions, &prologue, self.listener);
+        let settled = settle(&mut output_file, &mut shares, &synthesis_context, self.listener);
         let failed = failed.or(settled.err());
         let enabled = self.enabled.lap(now);
-        part.state_spans(self.recorded.lap());
+        output_file.state_spans(self.recorded.lap());
         let ending = Ending { stopped: now, used_ns };
-        let ledger = self.ledger(&part, &portions, ending, enabled, &[]);
+        let ledger = self.ledger(&output_file, &shares, ending, enabled, &[]);
         let (options, roots, files) = (self.options, self.roots, &self.known_files);
-        let closing = Closing { options, roots, files, part, portions, ledger, failed };
+        let closing = Closing { options, roots, files, output_file, shares, ledger, failed };
         let (summary, failed) = closing.close(self.listener, &mut self.complete);
         self.listener.notice(Notice::Switched { summary: Box::new(summary) });
         Ok(failed.map(End::WriteFailed))

@@ -20,7 +20,7 @@ use crate::target::{Plan, Target};
 const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";
 
 /// Writes them.
-pub(super) struct Prologue<'a> {
+pub(super) struct SynthesisContext<'a> {
     pub(super) options: &'a RecordOptions,
     pub(super) roots: &'a Roots,
     pub(super) plan: &'a Plan,
@@ -32,7 +32,7 @@ pub(super) struct Prologue<'a> {
     pub(super) has_run: bool,
 }
 
-impl Prologue<'_> {
+impl SynthesisContext<'_> {
     /// Writes them into the stream behind the header. Gives the number of processes whose mappings were not
     /// read to the end.
     pub(super) fn write(

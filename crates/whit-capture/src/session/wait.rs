@@ -49,7 +49,7 @@ impl RingWaiter {
         for ring in rings {
             let mut members = ring.members.clone();
             // An event of a whole CPU never goes.
-            let is_of_cpu = |event: &ConfiguredEvent| event.is_carrier || event.is_of_cpus;
+            let is_of_cpu = |event: &ConfiguredEvent| event.is_bpf_output || event.is_of_cpus;
             members
                 .retain(|(event, _)| !is_of_cpu(&events[*event].event) || ring.members.len() == 1);
             members.reverse();

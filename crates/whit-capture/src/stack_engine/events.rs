@@ -4,8 +4,8 @@ use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::packed;
 
-use super::expand::{Expander, Given, Layout};
-use super::switches::{Switches, Whose};
+use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
+use super::switches::{ChannelConfig, Switches};
 use super::wakes::WakeFormat;
 use crate::configure::ConfiguredEvent;
 use crate::event::{EventSpec, software};
@@ -27,11 +27,11 @@ pub(super) fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
 
 /// Whether its samples get stacks.
 fn has_stacks(event: &ConfiguredEvent) -> bool {
-    !event.is_side_band && !event.is_carrier && !event.spec.is_dummy()
+    !event.is_side_band && !event.is_bpf_output && !event.spec.is_dummy()
 }
 
 /// The event by which the programs write.
-pub(crate) fn carrier(options: &RecordOptions) -> Option<ConfiguredEvent> {
+pub(crate) fn bpf_output(options: &RecordOptions) -> Option<ConfiguredEvent> {
     (options.engine == Engine::Bpf).then(|| {
         let spec = EventSpec::new("bpf-output", pmu_type::SOFTWARE, software::BPF_OUTPUT);
         let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::RAW;
@@ -49,7 +49,7 @@ pub(crate) fn carrier(options: &RecordOptions) -> Option<ConfiguredEvent> {
             attr.flags |= AttrFlags::USE_CLOCKID;
             attr.clockid = clock.0;
         }
-        ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: true, is_of_cpus: false }
+        ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: true, is_of_cpus: false }
     })
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
         ..Attr::default()
     };
     let attr = Attr { flags: attr.flags.with(AttrFlags::INHERIT, inherit), ..attr };
-    ConfiguredEvent { spec, attr, is_side_band: true, is_carrier: false, is_of_cpus: false }
+    ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: false, is_of_cpus: false }
 }
 
 /// Whether perf writes samples of its own, with dumps of stacks.
@@ -82,8 +82,8 @@ fn has_dumps(sampled: &ConfiguredEvent) -> bool {
     sampled.attr.sample_type.contains(SampleType::STACK_USER)
 }
 
-/// How events are described in the recording: sampled ones with what their samples get, the carrier as
-/// the event of switches. With dumps of stacks, the sampled one is perf's, and the carrier stands for
+/// How events are described in the recording: sampled ones with what their samples get, the bpf-output event as
+/// the event of switches. With dumps of stacks, the sampled one is perf's, and the bpf-output event stands for
 /// the samples that the programs tell of.
 pub(crate) fn describe(
     descriptions: &mut Vec<EventDesc>,
@@ -92,8 +92,8 @@ pub(crate) fn describe(
     packs: bool,
     wakes: Option<&WakeFormat>,
 ) {
-    let Some(carrier) = events.iter().find(|event| event.event.is_carrier) else { return };
-    let layout = Layout::new(&carrier.event.attr);
+    let Some(bpf_output) = events.iter().find(|event| event.event.is_bpf_output) else { return };
+    let layout = Layout::new(&bpf_output.event.attr);
     let sample_type = layout.sample_type();
     let mut sampled =
         events.iter().map(|event| &event.event).filter(|event| is_sampled(event, switches));
@@ -105,54 +105,60 @@ pub(crate) fn describe(
         } else if has_stacks(&event.event) {
             let has_raw = attr.sample_type.contains(SampleType::RAW);
             attr.sample_type = sample_type.with(SampleType::RAW, has_raw);
-        } else if let (true, Some(dumped)) = (event.event.is_carrier, dumped) {
+        } else if let (true, Some(dumped)) = (event.event.is_bpf_output, dumped) {
             attr.pmu_type = dumped.attr.pmu_type;
             attr.config = dumped.attr.config;
             attr.sample_type = sample_type;
             description.name = COMPARED.to_owned();
-        } else if event.event.is_carrier && switches {
+        } else if event.event.is_bpf_output && switches {
             attr.config = software::CONTEXT_SWITCHES;
             attr.sample_type = layout.raw_sample_type();
             attr.flags |= AttrFlags::CONTEXT_SWITCH;
             description.name = SWITCHES.to_owned();
         }
     }
-    descriptions.extend(wakes.map(|format| format.describe(layout, &carrier.event.attr)));
+    descriptions.extend(wakes.map(|format| format.describe(layout, &bpf_output.event.attr)));
     // Behind all others, which readers of packed samples then have without it.
-    let carrier = &carrier.event.attr;
-    descriptions.extend((packs && packed::can_carry(carrier)).then(|| packed::describe(carrier)));
+    let bpf_output = &bpf_output.event.attr;
+    descriptions
+        .extend((packs && packed::can_carry(bpf_output)).then(|| packed::describe(bpf_output)));
 }
 
 /// What makes ordinary records of what the programs write into a ring; `None` where they write
 /// nothing.
-pub(crate) fn expander(events: &[OpenEvent], ring: &MappedRing, given: Given) -> Option<Expander> {
+pub(crate) fn decoder(
+    events: &[OpenEvent],
+    ring: &MappedRing,
+    given: DecoderConfig,
+) -> Option<BpfRecordDecoder> {
     let mut members = ring.members.iter();
-    let (event, instance) = members.find(|(event, _)| events[*event].event.is_carrier)?;
-    let carrier = &events[*event];
-    let id = carrier.instances[*instance].id;
+    let (event, instance) = members.find(|(event, _)| events[*event].event.is_bpf_output)?;
+    let bpf_output = &events[*event];
+    let id = bpf_output.instances[*instance].id;
     let traced = ring.members.iter().filter_map(|(event, instance)| {
         let event = &events[*event];
         let tracepoint = event.event.spec.is_tracepoint().then_some(event.event.spec.config)?;
         Some((event.instances[*instance].id, tracepoint as u32))
     });
-    let attr = &carrier.event.attr;
+    let attr = &bpf_output.event.attr;
     let switches = || {
         let cpu = u32::try_from(ring.cpu).ok()?;
         let channel = given.channels.as_ref()?.of_cpu(cpu)?;
-        let bell = given.bells.get(&cpu).copied();
+        let wakeup_event = given.wakeup_events.get(&cpu).copied();
         let is_packed = given.packs && packed::can_carry(attr);
-        let whose = Whose { id, cpu, bell, is_cpu_wide: given.is_cpu_wide, is_packed };
-        Some(Switches::new(channel, attr, whose, given.landmarks.clone()))
+        let config =
+            ChannelConfig { id, cpu, wakeup_event, is_cpu_wide: given.is_cpu_wide, is_packed };
+        Some(Switches::new(channel, attr, config, given.scheduler_symbols.clone()))
     };
     let switches = switches();
-    let mut expander = Expander::new(Layout::new(attr), id, traced.collect(), given);
-    switches.into_iter().for_each(|switches| expander.add_switches(switches));
+    let mut decoder = BpfRecordDecoder::new(Layout::new(attr), id, traced.collect(), given);
+    switches.into_iter().for_each(|switches| decoder.add_switches(switches));
     // The sampled event's own id is that of perf's samples.
-    let has_switches = expander.has_switches();
+    let has_switches = decoder.has_switches();
     let is_dumped =
         |event: &OpenEvent| is_sampled(&event.event, has_switches) && has_dumps(&event.event);
     if events.iter().any(is_dumped) {
-        expander.samples_go_by_carrier();
+        decoder.samples_have_bpf_output_id();
     }
-    Some(expander)
+    Some(decoder)
 }

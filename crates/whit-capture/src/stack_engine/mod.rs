@@ -1,13 +1,13 @@
 //! The capture engine that unwinds in the kernel (`--engine=bpf`).
 //!
 //! Overflows of sampled events run a BPF program in place of perf's own sample; context switches run
-//! another. Both write through the *carrier*, an event of the kind bpf-output on each CPU, into the
+//! another. Both write through a *bpf-output event* on each CPU, into the
 //! ring that the other events of that CPU share, so that readers, losses and writers are those of every
 //! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
-//! [`Expander`] makes ordinary records of what comes out.
+//! [`BpfRecordDecoder`] makes ordinary records of what comes out.
 
+mod decoder;
 mod events;
-mod expand;
 mod follow;
 mod ld_cache;
 mod model;
@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use whit_bpf::BpfError;
 pub use whit_bpf::stacks::FRAMES_MAX;
-use whit_bpf::stacks::{Part, StackOptions, Stacks};
+use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
 use whit_sys::scheduling;
 use whit_unwind_tables::TableStore;
 
@@ -41,12 +41,12 @@ use crate::processes;
 use crate::ring_set::MappedRing;
 use crate::roots::Roots;
 use crate::target::Target;
+pub use decoder::BpfRecordDecoder;
+pub use decoder::DecodeCounts;
+pub(crate) use decoder::DecoderConfig;
 use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
-pub(crate) use events::{carrier, describe, expander, follow_event};
-pub use expand::ExpandCounts;
-pub use expand::Expander;
-pub(crate) use expand::Given;
+pub(crate) use events::{bpf_output, decoder, describe, follow_event};
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
 pub use modules::{TableCounts, UnopenedBinary};
@@ -73,8 +73,8 @@ pub(crate) struct StackEngine {
     /// Tracepoints and probes whose stacks are told.
     traced: Vec<Traced>,
     wakes: bool,
-    /// What expanders need.
-    given: Given,
+    /// What decoders need.
+    given: DecoderConfig,
 }
 
 impl StackEngine {
@@ -111,7 +111,7 @@ impl StackEngine {
             channel_bytes: if options.switch_events { channel_bytes(options.ring_size) } else { 0 },
         })?;
         let channels = options.switch_events.then(|| stacks.channels().clone());
-        let landmarks = of_scheduler.and_then(|thread| thread.join().ok().flatten());
+        let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         Ok(StackEngine {
             stacks: Arc::new(Mutex::new(stacks)),
             following: None,
@@ -121,19 +121,19 @@ impl StackEngine {
             is_timed_anyway: roots.times_bpf_programs(),
             traced: Vec::new(),
             wakes: wakes.is_some(),
-            given: Given {
-                landmarks: landmarks.unwrap_or_default(),
+            given: DecoderConfig {
+                scheduler_symbols: scheduler_symbols.unwrap_or_default(),
                 wakes,
                 channels,
-                bells: BTreeMap::new(),
+                wakeup_events: BTreeMap::new(),
                 is_cpu_wide: matches!(options.target, Target::SystemWide(_)),
                 packs: options.packs(),
             },
         })
     }
 
-    /// What expanders need.
-    pub(crate) fn given(&self) -> Given {
+    /// What decoders need.
+    pub(crate) fn given(&self) -> DecoderConfig {
         self.given.clone()
     }
 
@@ -141,7 +141,7 @@ impl StackEngine {
         self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has events run the programs, which write through the carrier.
+    /// Has events run the programs, which write through the bpf-output event.
     pub(crate) fn connect(
         &mut self,
         events: &[OpenEvent],
@@ -149,13 +149,13 @@ impl StackEngine {
     ) -> Result<(), CaptureError> {
         self.traced = Traced::among(events, roots)?;
         let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
-        for event in events.iter().filter(|event| event.event.is_carrier) {
+        for event in events.iter().filter(|event| event.event.is_bpf_output) {
             for instance in &event.instances {
                 let cpu = u32::try_from(instance.cpu).unwrap_or(0);
                 stacks.set_output(cpu, instance.fd.as_fd()).map_err(CaptureError::Bpf)?;
             }
             if self.switches {
-                self.given.bells = self.switch_events.open_bells(event, &stacks)?;
+                self.given.wakeup_events = self.switch_events.open_wakeup_events(event, &stacks)?;
             }
         }
         for event in events.iter().filter(|event| is_sampled(&event.event, self.switches)) {
@@ -168,7 +168,7 @@ impl StackEngine {
     }
 
     /// Has programs tell of these threads of the processes, where not of all.
-    pub(crate) fn tell_of(
+    pub(crate) fn track(
         &self,
         threads: &[i32],
         options: &RecordOptions,
@@ -240,8 +240,8 @@ impl StackEngine {
     }
 
     /// By CPU, how many of the records that only wake readers were lost.
-    pub(crate) fn lost_bells(&self) -> BTreeMap<u32, u64> {
-        self.switch_events.lost_bells()
+    pub(crate) fn lost_wakeup_events(&self) -> BTreeMap<u32, u64> {
+        self.switch_events.lost_wakeup_events()
     }
 
     /// By CPU, the records of switches that its full channel dropped; empty where the kernel refuses to say.
@@ -250,7 +250,7 @@ impl StackEngine {
     }
 
     /// What it did, once it has ended.
-    pub(crate) fn summary(&mut self, expand: ExpandCounts) -> StackSummary {
+    pub(crate) fn summary(&mut self, decoder: DecodeCounts) -> StackSummary {
         let follow = self.following.take().map(|mut following| following.stop());
         let stacks = self.lock();
         let part = |part| PartSummary {
@@ -258,14 +258,14 @@ impl StackEngine {
             runs: stacks.run_statistics(part).unwrap_or_default(),
         };
         StackSummary {
-            samples: part(Part::Samples),
-            switches: part(Part::Switches),
+            samples: part(ProgramKind::Samples),
+            switches: part(ProgramKind::Switches),
             follow: follow.unwrap_or_default(),
-            traces: part(Part::Traces),
-            wakes: part(Part::Wakes),
-            probes: part(Part::Probes),
+            traces: part(ProgramKind::Traces),
+            wakes: part(ProgramKind::Wakes),
+            probes: part(ProgramKind::Probes),
             timed: stacks.timed(),
-            expand,
+            decoder,
             is_packed: self.given.packs,
         }
     }

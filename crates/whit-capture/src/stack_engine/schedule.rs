@@ -17,7 +17,7 @@ const OWN_FRAMES_MAX: usize = 8;
 
 /// What a function is known for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Landmark {
+pub(crate) enum SchedulerSymbol {
     /// It switches.
     Switch,
     /// It wakes.
@@ -30,17 +30,17 @@ pub(crate) enum Landmark {
     Exit,
 }
 
-impl Landmark {
-    fn of(name: &[u8]) -> Option<Landmark> {
+impl SchedulerSymbol {
+    fn of(name: &[u8]) -> Option<SchedulerSymbol> {
         Some(match name {
-            b"__schedule" => Landmark::Switch,
-            b"try_to_wake_up" => Landmark::Wake,
-            b"asm_common_interrupt" => Landmark::Interrupt,
-            b"handle_softirqs" | b"__do_softirq" => Landmark::Softirq,
+            b"__schedule" => SchedulerSymbol::Switch,
+            b"try_to_wake_up" => SchedulerSymbol::Wake,
+            b"asm_common_interrupt" => SchedulerSymbol::Interrupt,
+            b"handle_softirqs" | b"__do_softirq" => SchedulerSymbol::Softirq,
             b"irqentry_exit" | b"irqentry_exit_to_user_mode" | b"exit_to_user_mode_loop" => {
-                Landmark::Exit
+                SchedulerSymbol::Exit
             }
-            name if name.starts_with(b"asm_sysvec_") => Landmark::Interrupt,
+            name if name.starts_with(b"asm_sysvec_") => SchedulerSymbol::Interrupt,
             _ => return None,
         })
     }
@@ -60,11 +60,15 @@ pub(crate) enum Context {
 
 /// Where these functions are; none where the kernel hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Landmarks(Vec<(Landmark, Range<u64>)>);
+pub(crate) struct SchedulerSymbols(Vec<(SchedulerSymbol, Range<u64>)>);
 
-impl Landmarks {
+impl SchedulerSymbols {
     /// A stack without what is in front of the scheduler's function.
-    pub(super) fn trim<'a>(&self, frames: &'a [u64], scheduler: Option<Landmark>) -> &'a [u64] {
+    pub(super) fn trim<'a>(
+        &self,
+        frames: &'a [u64],
+        scheduler: Option<SchedulerSymbol>,
+    ) -> &'a [u64] {
         let is_there = |frame: &u64| {
             let mut found = self.0.iter().filter(|(landmark, _)| Some(*landmark) == scheduler);
             found.any(|(_, range)| range.contains(frame))
@@ -78,10 +82,10 @@ impl Landmarks {
         let tells = |frame: &u64| {
             let (landmark, _) = self.0.iter().find(|(_, range)| range.contains(frame))?;
             match landmark {
-                Landmark::Interrupt => Some(Context::Interrupt),
-                Landmark::Softirq => Some(Context::Softirq),
-                Landmark::Exit => Some(Context::Thread),
-                Landmark::Switch | Landmark::Wake => None,
+                SchedulerSymbol::Interrupt => Some(Context::Interrupt),
+                SchedulerSymbol::Softirq => Some(Context::Softirq),
+                SchedulerSymbol::Exit => Some(Context::Thread),
+                SchedulerSymbol::Switch | SchedulerSymbol::Wake => None,
             }
         };
         frames.iter().find_map(tells).unwrap_or_default()
@@ -89,7 +93,7 @@ impl Landmarks {
 }
 
 /// Looks them up: all, or just the one that switches. `None` where the kernel hides them.
-pub(super) fn find(roots: &Roots, all: bool) -> Option<Landmarks> {
+pub(super) fn find(roots: &Roots, all: bool) -> Option<SchedulerSymbols> {
     let file = {
         // The kernel decides at the opening whether addresses are shown.
         let _in_force = privilege::raise(&[Capability::Syslog]);
@@ -99,17 +103,18 @@ pub(super) fn find(roots: &Roots, all: bool) -> Option<Landmarks> {
 }
 
 /// Symbols come in the order of their addresses: the next one is the end.
-fn find_in(mut kallsyms: impl BufRead, all: bool) -> io::Result<Landmarks> {
+fn find_in(mut kallsyms: impl BufRead, all: bool) -> io::Result<SchedulerSymbols> {
     let (mut line, mut started, mut found) = (Vec::new(), None, Vec::new());
     loop {
         line.clear();
         let is_enough = !all && !found.is_empty();
         if is_enough || kallsyms.read_until(b'\n', &mut line)? == 0 {
-            return Ok(Landmarks(found));
+            return Ok(SchedulerSymbols(found));
         }
         let mut words = line.trim_ascii_end().split(|byte| *byte == b' ');
         let (digits, name) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
-        let wanted = Landmark::of(name).filter(|what| all || *what == Landmark::Switch);
+        let wanted =
+            SchedulerSymbol::of(name).filter(|what| all || *what == SchedulerSymbol::Switch);
         if started.is_none() && wanted.is_none() {
             continue;
         }
@@ -122,7 +127,7 @@ fn find_in(mut kallsyms: impl BufRead, all: bool) -> io::Result<Landmarks> {
             started = None;
         }
         match wanted {
-            Some(_) if address == 0 => return Ok(Landmarks::default()),
+            Some(_) if address == 0 => return Ok(SchedulerSymbols::default()),
             Some(landmark) if started.is_none() => started = Some((landmark, address)),
             _ => {}
         }
@@ -156,35 +161,38 @@ ffffffff821f8be0 T schedule
     const IN_SOFTIRQS: u64 = 0xffff_ffff_8136_0111;
     const IN_EXIT: u64 = 0xffff_ffff_821f_1011;
 
-    pub(crate) fn landmarks() -> Landmarks {
+    pub(crate) fn scheduler_symbols() -> SchedulerSymbols {
         find_in(SHOWN, true).unwrap()
     }
 
     #[test]
     fn functions_end_where_the_next_symbol_begins() {
-        let schedule = (Landmark::Switch, 0xffff_ffff_821f_7c90..0xffff_ffff_821f_8be0);
-        let all = landmarks();
+        let schedule = (SchedulerSymbol::Switch, 0xffff_ffff_821f_7c90..0xffff_ffff_821f_8be0);
+        let all = scheduler_symbols();
         assert_eq!((all.0.len(), all.0.last()), (6, Some(&schedule)));
-        assert_eq!(find_in(SHOWN, false).unwrap(), Landmarks(vec![schedule]));
+        assert_eq!(find_in(SHOWN, false).unwrap(), SchedulerSymbols(vec![schedule]));
         let hidden = &b"0000000000000000 t __schedule\n"[..];
-        assert_eq!(find_in(hidden, true).unwrap(), Landmarks::default());
-        assert_eq!(find_in(&b""[..], true).unwrap(), Landmarks::default());
+        assert_eq!(find_in(hidden, true).unwrap(), SchedulerSymbols::default());
+        assert_eq!(find_in(&b""[..], true).unwrap(), SchedulerSymbols::default());
     }
 
     #[test]
     fn stacks_begin_with_the_scheduler() {
         let frames = [1, 2, IN_SCHEDULE, 3, IN_WAKE_UP];
-        let all = landmarks();
-        assert_eq!(all.trim(&frames, Some(Landmark::Switch)), &frames[2..]);
-        assert_eq!(all.trim(&frames, Some(Landmark::Wake)), &frames[4..]);
+        let all = scheduler_symbols();
+        assert_eq!(all.trim(&frames, Some(SchedulerSymbol::Switch)), &frames[2..]);
+        assert_eq!(all.trim(&frames, Some(SchedulerSymbol::Wake)), &frames[4..]);
         assert_eq!(all.trim(&frames, None), &frames);
-        assert_eq!(all.trim(&frames[..2], Some(Landmark::Switch)), &frames[..2]);
-        assert_eq!(Landmarks::default().trim(&frames, Some(Landmark::Switch)), &frames);
+        assert_eq!(all.trim(&frames[..2], Some(SchedulerSymbol::Switch)), &frames[..2]);
+        assert_eq!(
+            SchedulerSymbols::default().trim(&frames, Some(SchedulerSymbol::Switch)),
+            &frames
+        );
     }
 
     #[test]
     fn interrupts_are_told_from_what_threads_do() {
-        let context = |frames: &[u64]| landmarks().context(frames);
+        let context = |frames: &[u64]| scheduler_symbols().context(frames);
         assert_eq!(context(&[IN_WAKE_UP, 7, IN_TIMER, 8]), Context::Interrupt);
         assert_eq!(context(&[IN_WAKE_UP, IN_SOFTIRQS, IN_TIMER]), Context::Softirq);
         assert_eq!(context(&[IN_WAKE_UP, IN_EXIT, IN_TIMER]), Context::Thread);

@@ -7,7 +7,7 @@ use whit_bpf::stacks::{Counts, RunStatistics, StopReason};
 use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
 use whit_types::OpenFailure;
 
-use super::{ExpandCounts, FollowCounts, UnopenedBinary};
+use super::{DecodeCounts, FollowCounts, UnopenedBinary};
 
 /// Programs that are called while a recording runs: samples, switches, forks, execs.
 const PROGRAMS: u64 = 4;
@@ -64,7 +64,7 @@ pub struct StackSummary {
     /// Processes and tables.
     pub follow: FollowCounts,
     /// What readers made of their records.
-    pub expand: ExpandCounts,
+    pub decoder: DecodeCounts,
     /// Switches were packed.
     pub is_packed: bool,
 }
@@ -145,9 +145,9 @@ impl StackSummary {
                 self.parts().map(|part| part.runs.missed).iter().sum(),
                 "hits missed while a program ran",
             ),
-            (self.expand.unknown_stacks, "records name a stack that is not known"),
-            (self.expand.unreadable, "records cannot be read"),
-            (self.expand.without_stacks, "samples of tracepoints without their stacks"),
+            (self.decoder.unknown_stacks, "records name a stack that is not known"),
+            (self.decoder.unreadable, "records cannot be read"),
+            (self.decoder.without_stacks, "samples of tracepoints without their stacks"),
             (self.sum(|of| of.kernel_failures), "stacks the kernel would not give"),
             (self.follow.lost_records, "records of mappings lost"),
             (self.follow.refused, "descriptions of processes refused"),
@@ -230,7 +230,7 @@ impl fmt::Display for Details<'_> {
             tables.build_ns as f64 / 1e6,
         )?;
         if all.switches.counts.runs > 0 {
-            write!(f, "; {} preemptions", all.expand.preemptions)?;
+            write!(f, "; {} preemptions", all.decoder.preemptions)?;
             write!(f, "; switches {}packed", if all.is_packed { "" } else { "not " })?;
         }
         for (count, what) in [

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use whit_bpf::stacks::{Part, Stacks};
+use whit_bpf::stacks::{ProgramKind, Stacks};
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
@@ -22,9 +22,9 @@ const IDLE_SLEEP: Duration = Duration::from_millis(1);
 #[derive(Debug, Default)]
 pub(super) struct SwitchEvents {
     /// Their records wake the reader of the CPU's ring.
-    bells: Vec<PerfEventFd>,
+    wakeup_events: Vec<PerfEventFd>,
     /// The form of their counts.
-    bell_format: ReadFormat,
+    wakeup_format: ReadFormat,
     /// They run the program for threads that come after hidden ones.
     comings: Vec<PerfEventFd>,
     cpus: Vec<u32>,
@@ -33,37 +33,44 @@ pub(super) struct SwitchEvents {
 }
 
 impl SwitchEvents {
-    /// Opens what wakes the readers of the rings that the carrier writes into. Gives the ids by CPU.
-    pub(super) fn open_bells(
+    /// Opens what wakes the readers of the rings that the bpf-output event writes into. Gives the ids by CPU.
+    pub(super) fn open_wakeup_events(
         &mut self,
-        carrier: &OpenEvent,
+        bpf_output: &OpenEvent,
         stacks: &Stacks,
     ) -> Result<BTreeMap<u32, u64>, CaptureError> {
-        // The carrier itself must not wake at every record.
-        let mut attr = carrier.event.attr.clone();
+        // The bpf-output event itself must not wake at every record.
+        let mut attr = bpf_output.event.attr.clone();
         attr.flags = attr.flags.with(AttrFlags::WATERMARK, false).with(AttrFlags::DISABLED, false);
         attr.wakeup = 1;
-        self.bell_format = attr.read_format;
+        self.wakeup_format = attr.read_format;
         let attr = attr.to_bytes();
         let mut ids = BTreeMap::new();
-        for Instance { fd, cpu, .. } in &carrier.instances {
+        for Instance { fd, cpu, .. } in &bpf_output.instances {
             let cpu = u32::try_from(*cpu).unwrap_or(0);
-            let Some(bell) = open(&attr, cpu)? else { continue };
-            bell.set_output(fd).map_err(CaptureError::system("share a ring between events"))?;
-            let id = bell.id().map_err(CaptureError::system("ask for the id of an event"))?;
-            stacks.set_bell(cpu, bell.as_fd()).map_err(CaptureError::Bpf)?;
+            let Some(wakeup_event) = open(&attr, cpu)? else { continue };
+            wakeup_event
+                .set_output(fd)
+                .map_err(CaptureError::system("share a ring between events"))?;
+            let id =
+                wakeup_event.id().map_err(CaptureError::system("ask for the id of an event"))?;
+            stacks.set_wakeup_event(cpu, wakeup_event.as_fd()).map_err(CaptureError::Bpf)?;
             ids.insert(cpu, id);
-            self.bells.push(bell);
+            self.wakeup_events.push(wakeup_event);
             self.cpus.push(cpu);
         }
         Ok(ids)
     }
 
     /// By CPU, how many of the records that only wake readers were lost.
-    pub(super) fn lost_bells(&self) -> BTreeMap<u32, u64> {
-        let lost =
-            |bell| lost_counts::read_one(bell, self.bell_format).iter().map(|(_, lost)| lost).sum();
-        self.cpus.iter().copied().zip(self.bells.iter().map(lost)).collect()
+    pub(super) fn lost_wakeup_events(&self) -> BTreeMap<u32, u64> {
+        let lost = |wakeup_event| {
+            lost_counts::read_one(wakeup_event, self.wakeup_format)
+                .iter()
+                .map(|(_, lost)| lost)
+                .sum()
+        };
+        self.cpus.iter().copied().zip(self.wakeup_events.iter().map(lost)).collect()
     }
 
     /// To be called when switches are told of: has the kernel count switches where the tracepoint does not
@@ -82,7 +89,7 @@ impl SwitchEvents {
         let attr = attr.to_bytes();
         for cpu in &self.cpus {
             let Some(event) = open(&attr, *cpu)? else { continue };
-            let attached = stacks.with_comings(|program| event.set_bpf(program));
+            let attached = stacks.with_switch_ins(|program| event.set_bpf(program));
             attached.map_err(CaptureError::system("have an event run a BPF program"))?;
             self.comings.push(event);
         }
@@ -99,7 +106,7 @@ impl SwitchEvents {
 fn hides_idle(stacks: &Stacks) -> bool {
     (0..IDLE_TRIES).all(|_| {
         std::thread::sleep(IDLE_SLEEP);
-        stacks.counts(Part::Switches).is_ok_and(|counts| counts.from_idle == 0)
+        stacks.counts(ProgramKind::Switches).is_ok_and(|counts| counts.from_idle == 0)
     })
 }
 

@@ -1,17 +1,17 @@
 //! From a CPU's channel to samples of switches, among the records of the CPU's ring.
 
 use whit_bpf::stacks::StopReason;
-use whit_bpf::stacks::channel::{Channel, Loss, PLACES, Place, Record, Switch, Thread};
+use whit_bpf::stacks::channel::{Channel, DictionarySlot, Loss, PLACES, Record, Switch, Thread};
 use whit_perfdata::attr::Attr;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
 use whit_perfdata::sample::{SampleId, SampleLayout, context};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-use super::expand::{ExpandCounts, Layout};
-use super::schedule::{Landmark, Landmarks};
+use super::decoder::{DecodeCounts, Layout};
+use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 use super::task_state;
-use crate::pieces::{Pieces, Seen};
+use crate::ring_slices::{RecordRef, RingSlices};
 
 /// A stack that was told of.
 #[derive(Clone, Debug, Default)]
@@ -24,22 +24,22 @@ struct Known {
 
 /// Whose switches these are, and how they go in the recording.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whose {
+pub(crate) struct ChannelConfig {
     /// The id by which they go.
     pub(crate) id: u64,
     /// The CPU.
     pub(crate) cpu: u32,
     /// Records by which the reader is woken have this id.
-    pub(crate) bell: Option<u64>,
+    pub(crate) wakeup_event: Option<u64>,
     /// Everybody's: each says whom the CPU goes to, or comes from.
     pub(crate) is_cpu_wide: bool,
     /// They go packed.
     pub(crate) is_packed: bool,
 }
 
-impl Whose {
+impl ChannelConfig {
     fn origin(self, layout: Layout) -> Origin {
-        let Whose { id, cpu, is_cpu_wide, .. } = self;
+        let ChannelConfig { id, cpu, is_cpu_wide, .. } = self;
         Origin { id, cpu, has_cpu: layout.has_cpu(), is_cpu_wide }
     }
 }
@@ -57,10 +57,10 @@ pub(crate) struct Switches {
     channel: Channel,
     layout: Layout,
     encoder: RecordEncoder,
-    whose: Whose,
+    config: ChannelConfig,
     form: Form,
     /// Where the scheduler is.
-    landmarks: Landmarks,
+    scheduler_symbols: SchedulerSymbols,
     dictionary: Vec<Known>,
     /// Time of the last record of ring or channel, and what it was before this round: readers may
     /// have sorted, and done with, what is older.
@@ -75,27 +75,27 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    /// For the channel of a CPU. `carrier` describes the records of that CPU's ring, and of those that
+    /// For the channel of a CPU. `bpf_output` describes the records of that CPU's ring, and of those that
     /// come out, by the id.
     pub(crate) fn new(
         channel: Channel,
-        carrier: &Attr,
-        whose: Whose,
-        landmarks: Landmarks,
+        bpf_output: &Attr,
+        config: ChannelConfig,
+        scheduler_symbols: SchedulerSymbols,
     ) -> Switches {
-        let layout = Layout::new(carrier);
-        let origin = whose.origin(layout);
-        let form = match whose.is_packed {
+        let layout = Layout::new(bpf_output);
+        let origin = config.origin(layout);
+        let form = match config.is_packed {
             true => Form::Packed(Box::new(Packer::new(origin))),
             false => Form::Ordinary(Ordinary::new(origin)),
         };
         Switches {
             channel,
             layout,
-            encoder: RecordEncoder::new(SampleLayout::new(carrier)),
-            whose,
+            encoder: RecordEncoder::new(SampleLayout::new(bpf_output)),
+            config,
             form,
-            landmarks,
+            scheduler_symbols,
             dictionary: vec![Known::default(); PLACES],
             last_time: 0,
             settled: 0,
@@ -106,8 +106,8 @@ impl Switches {
     }
 
     /// Whether a record of the ring has only woken the reader.
-    pub(crate) fn is_bell(&self, id: u64) -> bool {
-        self.whose.bell == Some(id)
+    pub(crate) fn is_wakeup_event(&self, id: u64) -> bool {
+        self.config.wakeup_event == Some(id)
     }
 
     /// Bytes that wait in the channel.
@@ -123,7 +123,7 @@ impl Switches {
         }
     }
 
-    /// Takes what is there now to be expanded.
+    /// Takes what is there now to be decoded.
     pub(crate) fn look(&mut self) {
         self.channel.look();
         self.settled = self.last_time;
@@ -132,12 +132,12 @@ impl Switches {
     /// Appends the switches before a record of the ring.
     pub(crate) fn before(
         &mut self,
-        pieces: &Pieces<'_>,
-        seen: Seen,
-        counts: &mut ExpandCounts,
+        ring_slices: &RingSlices<'_>,
+        seen: RecordRef,
+        counts: &mut DecodeCounts,
         out: &mut Vec<u8>,
     ) {
-        if let Some(time) = self.layout.times().time(pieces, seen) {
+        if let Some(time) = self.layout.times().time(ring_slices, seen) {
             while self.next(time.0, counts, out) {}
             self.close(out);
             self.last_time = self.last_time.max(time.0);
@@ -169,9 +169,9 @@ impl Switches {
     /// threads. Nobody knows since when it is gone; it has not run since now.
     fn end_unseen(&mut self, comes: packed::Thread, time: u64, out: &mut Vec<u8>) {
         let gone = self.running.replace(comes).filter(|gone| gone.tid != 0 && *gone != comes);
-        if let (Some(gone), true) = (gone, self.whose.is_cpu_wide) {
+        if let (Some(gone), true) = (gone, self.config.is_cpu_wide) {
             self.close(out);
-            Ordinary::new(self.whose.origin(self.layout)).went(gone, comes, time, out);
+            Ordinary::new(self.config.origin(self.layout)).went(gone, comes, time, out);
         }
     }
 
@@ -187,7 +187,7 @@ impl Switches {
     pub(crate) fn rest(
         &mut self,
         enough_bytes: usize,
-        counts: &mut ExpandCounts,
+        counts: &mut DecodeCounts,
         out: &mut Vec<u8>,
     ) -> bool {
         let mut is_more = false;
@@ -208,16 +208,17 @@ impl Switches {
     }
 
     /// Appends the next record, if it is not of a later time.
-    fn next(&mut self, until: u64, counts: &mut ExpandCounts, out: &mut Vec<u8>) -> bool {
+    fn next(&mut self, until: u64, counts: &mut DecodeCounts, out: &mut Vec<u8>) -> bool {
         match self.channel.next_until(until) {
             None => return false,
             Some(Record::Stack { place, reason, frames }) => {
                 counts.stacks += 1;
                 if let Some(known) = self.dictionary.get_mut(usize::from(place.0)) {
                     let (marker, frames) = match reason {
-                        StopReason::Kernel => {
-                            (context::KERNEL, self.landmarks.trim(frames, Some(Landmark::Switch)))
-                        }
+                        StopReason::Kernel => (
+                            context::KERNEL,
+                            self.scheduler_symbols.trim(frames, Some(SchedulerSymbol::Switch)),
+                        ),
                         _ => (context::USER, frames),
                     };
                     known.number = 0;
@@ -228,7 +229,7 @@ impl Switches {
                 }
             }
             Some(Record::Switch(switch)) => self.switch(&switch, counts, out),
-            Some(Record::Came { time_ns, thread }) => {
+            Some(Record::SwitchIn { time_ns, thread }) => {
                 self.last_switch = self.last_switch.max(time_ns);
                 self.came(thread, time_ns, time_ns, out);
             }
@@ -240,7 +241,7 @@ impl Switches {
         true
     }
 
-    fn switch(&mut self, switch: &Switch, counts: &mut ExpandCounts, out: &mut Vec<u8>) {
+    fn switch(&mut self, switch: &Switch, counts: &mut DecodeCounts, out: &mut Vec<u8>) {
         self.last_time = self.last_time.max(switch.time_ns);
         self.last_switch = self.last_switch.max(switch.time_ns);
         counts.records += 1;
@@ -254,7 +255,7 @@ impl Switches {
             state: task_state::word(switch),
         };
         self.running = told.next;
-        let mut index = |place: Option<Place>| {
+        let mut index = |place: Option<DictionarySlot>| {
             let index = usize::from(place?.0);
             let is_told = self.dictionary.get(index).is_some_and(|known| !known.chain.is_empty());
             counts.unknown_stacks += u64::from(!is_told);
@@ -285,7 +286,7 @@ impl Switches {
     }
 
     /// Says what the channel had no room for, as the kernel says it of a ring; but for what was said early.
-    fn lost(&mut self, loss: Loss, counts: &mut ExpandCounts, out: &mut Vec<u8>) {
+    fn lost(&mut self, loss: Loss, counts: &mut DecodeCounts, out: &mut Vec<u8>) {
         let early = self.lost_early.unwrap_or(Loss { count: 0, from_ns: u64::MAX, to_ns: 0 });
         if loss.count <= early.count && loss.from_ns >= early.from_ns && loss.to_ns <= early.to_ns {
             return;
@@ -296,7 +297,7 @@ impl Switches {
         let count = loss.count.saturating_sub(early.count);
         counts.lost_switches += count;
         let (since, id) = (TimestampNs(loss.from_ns), self.sample_id(loss.to_ns));
-        self.encoder.lost(out, self.whose.id, count, Some(since), id);
+        self.encoder.lost(out, self.config.id, count, Some(since), id);
     }
 
     /// The end of records of this CPU.
@@ -304,8 +305,8 @@ impl Switches {
         SampleId {
             pid_tid: Some((Pid(0), Tid(0))),
             time: Some(TimestampNs(time)),
-            id: Some(self.whose.id),
-            cpu: Some(CpuId(self.whose.cpu)),
+            id: Some(self.config.id),
+            cpu: Some(CpuId(self.config.cpu)),
         }
     }
 }

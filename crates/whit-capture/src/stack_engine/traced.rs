@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{Part, Stacks};
+use whit_bpf::stacks::{ProgramKind, Stacks};
 use whit_perfdata::attr::{Attr, AttrFlags};
 use whit_sys::{Errno, PerfEventFd};
 
@@ -63,7 +63,7 @@ pub(super) struct Traced {
     /// The kernel's number, by which records name it.
     number: u32,
     name: String,
-    part: Part,
+    part: ProgramKind,
     event: PerfEventFd,
 }
 
@@ -99,8 +99,8 @@ impl Traced {
                 continue;
             }
             let part = match hits_of(spec, roots) {
-                Hits::Probe => Part::Probes,
-                Hits::Tracepoint | Hits::Nobodys => Part::Traces,
+                Hits::Probe => ProgramKind::Probes,
+                Hits::Tracepoint | Hits::Nobodys => ProgramKind::Traces,
             };
             let event = open_anywhere(event)
                 .map_err(CaptureError::system("open the event that a BPF program is called by"))?;

@@ -10,7 +10,7 @@ use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::tracing_data::TraceEvent;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-use super::expand::Layout;
+use super::decoder::Layout;
 use super::schedule::Context;
 use crate::wakeups::WAKING;
 
@@ -61,14 +61,14 @@ impl WakeFormat {
     }
 
     /// The event that the samples are described by.
-    pub(crate) fn describe(&self, layout: Layout, carrier: &Attr) -> EventDesc {
+    pub(crate) fn describe(&self, layout: Layout, bpf_output: &Attr) -> EventDesc {
         let attr = Attr {
             pmu_type: pmu_type::TRACEPOINT,
             config: self.id,
             sample_type: layout.raw_sample_type(),
             flags: AttrFlags::SAMPLE_ID_ALL
-                .with(AttrFlags::USE_CLOCKID, carrier.flags.contains(AttrFlags::USE_CLOCKID)),
-            ..carrier.clone()
+                .with(AttrFlags::USE_CLOCKID, bpf_output.flags.contains(AttrFlags::USE_CLOCKID)),
+            ..bpf_output.clone()
         };
         EventDesc { attr, ids: vec![WAKE_ID], name: WAKING.to_owned() }
     }

@@ -8,7 +8,7 @@ use super::compress::{self, Compressor};
 use super::engine::Engine;
 use super::sink::{Out, SinkError};
 use crate::loss::Tally;
-use crate::pieces::Pieces;
+use crate::ring_slices::RingSlices;
 
 /// The blocks of one stream.
 #[derive(Debug)]
@@ -58,11 +58,11 @@ impl Buffered {
     /// Takes a chunk of whole records.
     pub(super) fn take(
         &mut self,
-        pieces: [&[u8]; 2],
+        ring_slices: [&[u8]; 2],
         tally: Tally,
         out: &mut Out,
     ) -> Result<(), SinkError> {
-        let size = pieces[0].len() + pieces[1].len();
+        let size = ring_slices[0].len() + ring_slices[1].len();
         let mut block = match self.block_for(size, out) {
             Ok(block) => block,
             Err(error) => {
@@ -73,9 +73,9 @@ impl Buffered {
         block.tally += tally;
         let before = block.buffer.used().len();
         let result = match &mut self.compressor {
-            Some(compressor) => compressor.chunk(pieces, self.whole_frames, &mut block.buffer),
+            Some(compressor) => compressor.chunk(ring_slices, self.whole_frames, &mut block.buffer),
             None => {
-                pieces.iter().for_each(|piece| block.buffer.push(piece));
+                ring_slices.iter().for_each(|piece| block.buffer.push(piece));
                 Ok(())
             }
         };
@@ -195,7 +195,7 @@ impl Buffered {
                 self.forget_settled(out);
             }
             Err((some, error)) => {
-                let bytes = Pieces([block.buffer.used(), &[]]);
+                let bytes = RingSlices([block.buffer.used(), &[]]);
                 // Half a frame is worth nothing: of compressed blocks nothing is kept.
                 let kept = match self.compressor {
                     Some(_) => 0,

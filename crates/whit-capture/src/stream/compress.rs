@@ -91,15 +91,15 @@ impl Compressor {
     /// `must_end`.
     pub(crate) fn chunk(
         &mut self,
-        pieces: [&[u8]; 2],
+        ring_slices: [&[u8]; 2],
         must_end: bool,
         out: &mut WriteBuffer,
     ) -> io::Result<()> {
-        let size = pieces[0].len() + pieces[1].len();
+        let size = ring_slices[0].len() + ring_slices[1].len();
         if size == 0 {
             return Ok(());
         }
-        for piece in pieces {
+        for piece in ring_slices {
             let mut input = InBuffer::around(piece);
             while input.pos < piece.len() {
                 self.step(&mut input, ZSTD_EndDirective::ZSTD_e_continue, out)?;

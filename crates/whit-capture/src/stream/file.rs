@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct StreamFile {
     file: Arc<File>,
-    place: Place,
+    position: Position,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum Position {
     /// It can be sought in: every block has its own place.
     Seekable {
         /// Where the stream starts.
@@ -28,12 +28,12 @@ enum Place {
 impl StreamFile {
     /// A file that can be sought in, the stream starting at `start`.
     pub fn seekable(file: Arc<File>, start: u64) -> StreamFile {
-        StreamFile { file, place: Place::Seekable { start, next: start } }
+        StreamFile { file, position: Position::Seekable { start, next: start } }
     }
 
     /// A pipe. Clones share it: what one call writes stays together.
     pub fn pipe(file: Arc<File>) -> StreamFile {
-        StreamFile { file, place: Place::Pipe(Arc::default()) }
+        StreamFile { file, position: Position::Pipe(Arc::default()) }
     }
 
     pub(super) fn file(&self) -> &Arc<File> {
@@ -41,26 +41,26 @@ impl StreamFile {
     }
 
     pub(super) fn is_pipe(&self) -> bool {
-        matches!(self.place, Place::Pipe(_))
+        matches!(self.position, Position::Pipe(_))
     }
 
     /// Size of what the stream holds; zero for pipes.
     pub fn size_bytes(&self) -> u64 {
-        match self.place {
-            Place::Seekable { start, next } => next - start,
-            Place::Pipe(_) => 0,
+        match self.position {
+            Position::Seekable { start, next } => next - start,
+            Position::Pipe(_) => 0,
         }
     }
 
     /// Takes the place of the next `size` bytes; zero for pipes.
     pub(super) fn reserve(&mut self, size: usize) -> u64 {
-        match &mut self.place {
-            Place::Seekable { next, .. } => {
+        match &mut self.position {
+            Position::Seekable { next, .. } => {
                 let offset = *next;
                 *next += size as u64;
                 offset
             }
-            Place::Pipe(_) => 0,
+            Position::Pipe(_) => 0,
         }
     }
 
@@ -72,7 +72,7 @@ impl StreamFile {
 
     /// Ends the stream at `end`, after a failed write behind it.
     pub(super) fn cut(&mut self, end: u64) {
-        if let Place::Seekable { next, .. } = &mut self.place {
+        if let Position::Seekable { next, .. } = &mut self.position {
             *next = end;
             // A device cannot be cut. Of a file, what stays behind the end is written over, or
             // lies behind the size that the header states.
@@ -82,15 +82,19 @@ impl StreamFile {
 
     /// Writes both pieces at `offset`, in one system call as a rule. An error says how many bytes
     /// went before it.
-    pub(super) fn write(&self, offset: u64, pieces: [&[u8]; 2]) -> Result<(), (usize, io::Error)> {
-        let _turn = match &self.place {
-            Place::Pipe(turn) => Some(turn.lock().unwrap_or_else(PoisonError::into_inner)),
-            Place::Seekable { .. } => None,
+    pub(super) fn write(
+        &self,
+        offset: u64,
+        ring_slices: [&[u8]; 2],
+    ) -> Result<(), (usize, io::Error)> {
+        let _turn = match &self.position {
+            Position::Pipe(turn) => Some(turn.lock().unwrap_or_else(PoisonError::into_inner)),
+            Position::Seekable { .. } => None,
         };
-        let size = pieces[0].len() + pieces[1].len();
+        let size = ring_slices[0].len() + ring_slices[1].len();
         let mut written = 0;
         while written < size {
-            match self.write_some(offset + written as u64, rest(pieces, written)) {
+            match self.write_some(offset + written as u64, rest(ring_slices, written)) {
                 Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
                 Ok(some) => written += some,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -102,10 +106,10 @@ impl StreamFile {
 
     fn write_some(&self, offset: u64, [front, back]: [&[u8]; 2]) -> io::Result<usize> {
         let slices = [IoSlice::new(front), IoSlice::new(back)];
-        match self.place {
-            Place::Pipe(_) => Ok(rustix::io::writev(&*self.file, &slices)?),
-            Place::Seekable { .. } if back.is_empty() => self.file.write_at(front, offset),
-            Place::Seekable { .. } => Ok(rustix::io::pwritev(&*self.file, &slices, offset)?),
+        match self.position {
+            Position::Pipe(_) => Ok(rustix::io::writev(&*self.file, &slices)?),
+            Position::Seekable { .. } if back.is_empty() => self.file.write_at(front, offset),
+            Position::Seekable { .. } => Ok(rustix::io::pwritev(&*self.file, &slices, offset)?),
         }
     }
 }
@@ -126,9 +130,9 @@ mod tests {
     fn pieces_land_behind_each_other() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let mut stream = StreamFile::seekable(file.clone(), 3);
-        for pieces in [[&b"one "[..], b"two "], [b"", b"three "], [b"four", b""]] {
-            let offset = stream.reserve(pieces.concat().len());
-            stream.write(offset, pieces).unwrap();
+        for ring_slices in [[&b"one "[..], b"two "], [b"", b"three "], [b"four", b""]] {
+            let offset = stream.reserve(ring_slices.concat().len());
+            stream.write(offset, ring_slices).unwrap();
         }
         let mut text = [0; 21];
         file.read_exact_at(&mut text, 0).unwrap();

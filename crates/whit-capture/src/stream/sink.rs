@@ -11,7 +11,7 @@ use super::compress::{self, Compressor};
 use super::engine::{AsyncEngine, Engine};
 use super::file::StreamFile;
 use crate::loss::Tally;
-use crate::pieces::Pieces;
+use crate::ring_slices::RingSlices;
 
 /// Records are copied or compressed in pieces of about this much, after each of which the ring
 /// gets its space back.
@@ -123,10 +123,10 @@ impl StreamSink {
 
     /// Takes whole records of which there are so many: no more than [`StreamSink::chunk_bytes`],
     /// but for the last record.
-    pub fn take(&mut self, pieces: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
+    pub fn take(&mut self, ring_slices: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
         match &mut self.buffered {
-            Some(buffered) => buffered.take(pieces, tally, &mut self.out),
-            None => self.out.write_through(pieces, tally),
+            Some(buffered) => buffered.take(ring_slices, tally, &mut self.out),
+            None => self.out.write_through(ring_slices, tally),
         }
     }
 
@@ -159,23 +159,23 @@ impl StreamSink {
 }
 
 impl Out {
-    fn write_through(&mut self, pieces: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
-        let size = pieces[0].len() + pieces[1].len();
+    fn write_through(&mut self, ring_slices: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
+        let size = ring_slices[0].len() + ring_slices[1].len();
         if size == 0 {
             return Ok(());
         }
         let offset = self.file.reserve(size);
         let begin = Instant::now();
-        let result = self.file.write(offset, pieces);
+        let result = self.file.write(offset, ring_slices);
         self.counts.write_ns += begin.elapsed().as_nanos() as u64;
         self.counts.writes += 1;
         let Err((written, error)) = result else {
             self.counts.bytes += size as u64;
             return Ok(());
         };
-        let kept = Pieces(pieces).whole_records(self.file.kept_room(written));
+        let kept = RingSlices(ring_slices).whole_records(self.file.kept_room(written));
         self.counts.unwritten += tally;
-        self.counts.unwritten -= Tally::of(&Pieces(pieces).first(kept).concat());
+        self.counts.unwritten -= Tally::of(&RingSlices(ring_slices).first(kept).concat());
         self.counts.bytes += kept as u64;
         self.file.cut(offset + kept as u64);
         Err(error.into())
@@ -184,11 +184,11 @@ impl Out {
 
 impl Sink for StreamSink {
     fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
-        let pieces = Pieces([bytes, &[]]);
+        let ring_slices = RingSlices([bytes, &[]]);
         let limit = self.chunk_bytes();
         let mut start = 0;
         let mut tally = Tally::default();
-        for seen in pieces.records_from(0) {
+        for seen in ring_slices.records_from(0) {
             let end = seen.at + seen.size;
             tally += Tally::of(&bytes[seen.at..end]);
             if end - start >= limit || end == bytes.len() {
@@ -238,7 +238,7 @@ mod tests {
         if options.compression_level.is_none() {
             return bytes.to_vec();
         }
-        let seen = Pieces([bytes, &[]]).records_from(0);
+        let seen = RingSlices([bytes, &[]]).records_from(0);
         let zstd: Vec<u8> = seen.flat_map(|r| bytes[r.at + 8..r.at + r.size].to_vec()).collect();
         let mut decoded = Vec::new();
         let mut decoder = zstd::stream::read::Decoder::new(&zstd[..]).unwrap();

@@ -35,8 +35,8 @@ impl WriterThread {
             // A refusal leaves it where its reader runs.
             let _ = affinity::set(0, &cpus);
             for job in todo {
-                let pieces = [job.block.buffer.used(), &[]];
-                let result = job.file.write(job.offset, pieces);
+                let ring_slices = [job.block.buffer.used(), &[]];
+                let result = job.file.write(job.offset, ring_slices);
                 if report.send(Written { offset: job.offset, block: job.block, result }).is_err() {
                     break;
                 }

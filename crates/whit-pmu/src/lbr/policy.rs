@@ -1,18 +1,18 @@
 //! When branch records are reset, and which of them a sample may show.
 //!
 //! The registers do not say under which address space a branch was recorded. So either they are reset
-//! at every switch ([`FlushAlways`]), or somebody remembers. [`SeedRule`] remembers who ran last and is
+//! at every switch ([`FlushAlways`]), or somebody remembers. [`LastOwnerRule`] remembers who ran last and is
 //! here to be compared: it leaks. [`OwnerTag`] remembers whose records there are.
 
 mod flush_always;
+mod last_owner_rule;
 mod owner_tag;
-mod seed_rule;
 
 use super::{BranchFilter, BranchRecord, BranchStack, MmId};
 
 pub use flush_always::FlushAlways;
+pub use last_owner_rule::LastOwnerRule;
 pub use owner_tag::OwnerTag;
-pub use seed_rule::SeedRule;
 
 /// What runs on a CPU.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]

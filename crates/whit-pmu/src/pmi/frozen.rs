@@ -1,6 +1,6 @@
 //! The frozen protocol: the hardware has stopped the counters, and the acknowledgement starts them.
 //!
-//! Source: the seed's patch and `intel_pmu_handle_irq_v4` of Linux 4.20 to 5.10.
+//! Source: "Use counter freezing with Arch Perfmon v4" (Andi Kleen, 2015) and `intel_pmu_handle_irq_v4` of Linux 4.20 to 5.10.
 
 use super::{PmiSink, ROUNDS_MAX};
 use crate::bits::{global_status, lvtpc};

@@ -4,7 +4,7 @@ use super::worker::{Job, Work, Worker};
 use super::{ScriptError, ScriptSummary};
 use crate::describe;
 use crate::ordered::OrderedSamples;
-use crate::turns::in_turn;
+use crate::ordered_pool::in_turn;
 use std::io::Write;
 
 /// Formats all samples and writes their text.

@@ -6,8 +6,8 @@ use super::{Format, ScriptedSample};
 use crate::chain::{Chain, ChainMaker};
 use crate::load::{LoadOptions, Prepared};
 use crate::ordered::PendingSample;
+use crate::ordered_pool;
 use crate::place_names::PlaceNames;
-use crate::turns;
 use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::reader::Recording;
 use whit_types::{OutsideText, Pid, Tid};
@@ -54,7 +54,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-impl turns::Worker for Worker<'_> {
+impl ordered_pool::Worker for Worker<'_> {
     type Job = Job;
     type Rest = ();
 

@@ -1,13 +1,13 @@
 //! From records to statements: one thread's part.
 
-use super::fact::{Fact, Source, StackRef, Statement, TaskState, WaitKind};
-use super::roles::{Role, Roles, statement};
+use super::roles::{Role, Roles, timed_event};
+use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
 use crate::aggregate::Aggregate;
 use crate::load::{LoadOptions, Prepared};
 use crate::ordered::PendingSample;
+use crate::ordered_pool;
 use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stops::StopCounts;
-use crate::turns;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::{Pid, Tid, TimestampNs};
@@ -16,7 +16,7 @@ use whit_types::{Pid, Tid, TimestampNs};
 #[derive(Default)]
 pub(super) struct Job {
     pub(super) records: Vec<PendingSample>,
-    pub(super) statements: Vec<Statement>,
+    pub(super) timed_events: Vec<TimedSwitchEvent>,
 }
 
 /// Decodes records. One per thread.
@@ -40,52 +40,59 @@ impl<'a> Decoder<'a> {
         Decoder { number: number as u32, options, prepared, roles, sums }
     }
 
-    fn decode(&mut self, pending: &PendingSample, out: &mut Vec<Statement>) {
+    fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
         let record = pending.record();
         if record.header.kind == record_type::SAMPLE {
             self.sample(record, pending.time, out);
-        } else if let Some(statement) = self.side_band(record, pending.time) {
-            out.push(statement);
+        } else if let Some(timed_event) = self.side_band(record, pending.time) {
+            out.push(timed_event);
         }
     }
 
-    fn side_band(&self, record: RawRecord<'_>, time: TimestampNs) -> Option<Statement> {
+    fn side_band(&self, record: RawRecord<'_>, time: TimestampNs) -> Option<TimedSwitchEvent> {
         let id = self.prepared.events.parse_id_trailer(record.body);
         let (pid, tid) = id.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        let by = statement(time, id.cpu, pid, tid);
+        let by = timed_event(time, id.cpu, pid, tid);
         let source = Source::Record;
         Some(match SideBand::parse(record)? {
             SideBand::Switch { out: true, preempt, .. } => {
                 let kind = if preempt { WaitKind::Preempt } else { WaitKind::Sync };
-                let fact = Fact::Out { source, kind, state: None, stack: StackRef::NONE };
-                Statement { fact, ..by }
+                let event = SwitchEvent::Out { source, kind, state: None, stack: StackRef::NONE };
+                TimedSwitchEvent { event, ..by }
             }
-            SideBand::Switch { out: false, .. } => Statement { fact: Fact::In { source }, ..by },
+            SideBand::Switch { out: false, .. } => {
+                TimedSwitchEvent { event: SwitchEvent::In { source }, ..by }
+            }
             SideBand::Fork(task) => {
-                let fact = Fact::Fork { pid: task.pid, tid: task.tid };
-                Statement { pid: task.parent_pid, tid: task.parent_tid, fact, ..by }
+                let event = SwitchEvent::Fork { pid: task.pid, tid: task.tid };
+                TimedSwitchEvent { pid: task.parent_pid, tid: task.parent_tid, event, ..by }
             }
             SideBand::Exit(task) => {
-                Statement { pid: task.pid, tid: task.tid, fact: Fact::Exit, ..by }
+                TimedSwitchEvent { pid: task.pid, tid: task.tid, event: SwitchEvent::Exit, ..by }
             }
             // Only an exec names the thread that does it; names can be given from outside, too.
             SideBand::Comm { pid, tid, exec: true, .. } => {
-                Statement { pid, tid, fact: Fact::Running, ..by }
+                TimedSwitchEvent { pid, tid, event: SwitchEvent::Running, ..by }
             }
             _ => return None,
         })
     }
 
-    fn sample(&mut self, record: RawRecord<'_>, time: TimestampNs, out: &mut Vec<Statement>) {
+    fn sample(
+        &mut self,
+        record: RawRecord<'_>,
+        time: TimestampNs,
+        out: &mut Vec<TimedSwitchEvent>,
+    ) {
         let Some(parsed) = self.sums.parse(record) else { return };
-        let by = statement(time, parsed.sample.cpu, parsed.pid, parsed.tid);
+        let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let stack = self.stack(&parsed, time);
         let raw = parsed.sample.raw.unwrap_or_default();
         match self.roles.role(parsed.event) {
-            Role::CpuTime => out.push(Statement { fact: Fact::Sample(stack), ..by }),
+            Role::CpuTime => out.push(TimedSwitchEvent { event: SwitchEvent::Sample(stack), ..by }),
             Role::SwitchStack => {
-                let fact = Fact::SwitchStack { stack, state: TaskState::from_raw(raw) };
-                out.push(Statement { fact, ..by });
+                let event = SwitchEvent::SwitchStack { stack, state: TaskState::from_raw(raw) };
+                out.push(TimedSwitchEvent { event, ..by });
             }
             Role::Running => out.push(by),
             Role::Switch(fields) => {
@@ -107,14 +114,14 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl turns::Worker for Decoder<'_> {
+impl ordered_pool::Worker for Decoder<'_> {
     type Job = Job;
     type Rest = (Aggregate, StopCounts);
 
     fn run(&mut self, job: &mut Job) {
-        job.statements.clear();
+        job.timed_events.clear();
         for record in &job.records {
-            self.decode(record, &mut job.statements);
+            self.decode(record, &mut job.timed_events);
         }
         // The blocks that the records stand in are free again.
         job.records.clear();

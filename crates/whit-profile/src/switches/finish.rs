@@ -1,9 +1,11 @@
 //! From sums over workers' call trees to the finished model.
 
-use super::fact::StackRef;
 use super::interval::{Trust, WaitEnd};
-use super::model::{Stretch, SwitchRow, SwitchSums, Switches, Timeline, Wait, Waker, WakerRow};
+use super::model::{
+    SwitchRow, SwitchSums, Switches, Timeline, TimelineSpan, Wait, Waker, WakerRow,
+};
 use super::sums::{CpuTime, KeptWait, SwitchKey, SwitchTotals, WakerKey};
+use super::switch_event::StackRef;
 use super::timeline::Piece;
 use crate::aggregate::Aggregate;
 use crate::finish::Builder;
@@ -64,7 +66,7 @@ pub(super) fn take_apart(mut totals: SwitchTotals<'_>, trees: &mut Trees) -> Raw
 pub(super) fn name<'n>(
     raw: Raw,
     node: &dyn Fn(StackRef) -> Option<&'n u32>,
-    max_stretches: usize,
+    max_spans: usize,
     builder: &mut Builder,
     out: &mut Switches,
 ) {
@@ -75,7 +77,7 @@ pub(super) fn name<'n>(
     out.wakers = namer.wakers(&wakers, &numbers);
     out.wakers_left_off = wakers_left_off;
     out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
-    out.timeline = namer.timeline(timeline, max_stretches);
+    out.timeline = namer.timeline(timeline, max_spans);
 }
 
 /// Ids of the profile.
@@ -184,9 +186,9 @@ impl Namer<'_, '_> {
     fn timeline(
         &self,
         (threads, grain_ns): (Vec<(u32, Vec<Piece>)>, u64),
-        max_stretches: usize,
+        max_spans: usize,
     ) -> Timeline {
-        let stretch = |thread: u32, piece: &Piece| Stretch {
+        let span = |thread: u32, piece: &Piece| TimelineSpan {
             thread: self.thread(thread),
             start: piece.start,
             duration_ns: piece.duration_ns,
@@ -202,9 +204,9 @@ impl Namer<'_, '_> {
         };
         let all = threads
             .iter()
-            .flat_map(|(thread, pieces)| pieces.iter().map(|piece| stretch(*thread, piece)));
-        let mut stretches: Vec<_> = all.collect();
-        stretches.sort_by_key(|stretch| (stretch.thread, stretch.start));
-        Timeline { stretches, grain_ns, max_stretches }
+            .flat_map(|(thread, pieces)| pieces.iter().map(|piece| span(*thread, piece)));
+        let mut spans: Vec<_> = all.collect();
+        spans.sort_by_key(|span| (span.thread, span.start));
+        Timeline { spans, grain_ns, max_spans }
     }
 }

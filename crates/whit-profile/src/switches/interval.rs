@@ -1,6 +1,6 @@
 //! What the interval logic gives out: switches with the waits that they begin, and runs.
 
-use super::fact::{StackRef, Statement, TaskState, WaitKind, Wake};
+use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind, Wake};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// A thread.
@@ -30,7 +30,7 @@ pub(crate) struct Woken {
 }
 
 impl Woken {
-    pub(crate) fn of(by: &Statement, wake: Wake) -> Woken {
+    pub(crate) fn of(by: &TimedSwitchEvent, wake: Wake) -> Woken {
         Woken {
             time: by.time,
             waker: Task { pid: by.pid, tid: by.tid },
@@ -90,7 +90,7 @@ pub(crate) trait Sink {
 
 /// What does not fit together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Misfits {
+pub struct Inconsistencies {
     /// Switches-in without the switch-out before.
     pub missing_outs: u64,
     /// Switches-out without the switch-in before.

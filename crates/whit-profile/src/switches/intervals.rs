@@ -1,10 +1,10 @@
 //! From statements in order of time to intervals: who each is about, by thread and by CPU.
 
-use super::fact::{Fact, Source, Statement, Wake};
-use super::interval::{Misfits, Sink, Task};
+use super::interval::{Inconsistencies, Sink, Task};
 use super::losses::Losses;
 use super::recorded_spans::{LeftSpan, Moment, RecordedSpans};
 use super::ring_losses::RecordedCpus;
+use super::switch_event::{Source, SwitchEvent, TimedSwitchEvent, Wake};
 use super::thread::{Step, Thread};
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
@@ -39,7 +39,7 @@ pub(crate) struct Intervals<'l> {
     spans: RecordedSpans,
     threads: FxHashMap<Tid, Thread>,
     cpus: FxHashMap<CpuId, Cpu>,
-    misfits: Misfits,
+    inconsistencies: Inconsistencies,
     last_time: TimestampNs,
     totals: RecordedTotals,
 }
@@ -71,64 +71,64 @@ impl<'l> Intervals<'l> {
             spans,
             threads: FxHashMap::default(),
             cpus: FxHashMap::default(),
-            misfits: Misfits::default(),
+            inconsistencies: Inconsistencies::default(),
             last_time: TimestampNs(0),
             totals: RecordedTotals::default(),
         }
     }
 
     /// Takes the next statement; of one thread, they come in order of time.
-    pub(crate) fn take(&mut self, statement: &Statement, sink: &mut impl Sink) {
-        while let Some(left) = self.spans.leave_before(statement.time) {
+    pub(crate) fn take(&mut self, timed_event: &TimedSwitchEvent, sink: &mut impl Sink) {
+        while let Some(left) = self.spans.leave_before(timed_event.time) {
             self.end_span(left, sink);
         }
-        let is_proof = statement.fact.proves_recording();
-        if self.spans.moment(statement.time, is_proof) == Moment::Unrecorded {
-            self.outside(statement);
+        let is_proof = timed_event.event.proves_recording();
+        if self.spans.moment(timed_event.time, is_proof) == Moment::Unrecorded {
+            self.outside(timed_event);
             return;
         }
-        self.last_time = self.last_time.max(statement.time);
-        match statement.fact {
-            Fact::Wake(wake) if wake.is_new => self.first_wake(statement, wake, sink),
-            Fact::Wake(wake) => {
+        self.last_time = self.last_time.max(timed_event.time);
+        match timed_event.event {
+            SwitchEvent::Wake(wake) if wake.is_new => self.first_wake(timed_event, wake, sink),
+            SwitchEvent::Wake(wake) => {
                 if let Some(thread) = self.threads.get_mut(&wake.wakee) {
-                    thread.wake(statement, wake);
+                    thread.wake(timed_event, wake);
                 }
             }
             _ => {}
         }
-        if let Fact::Fork { pid, tid } = statement.fact {
+        if let SwitchEvent::Fork { pid, tid } = timed_event.event {
             self.forget(Task { pid, tid }, sink);
         }
-        let tid = match statement.fact {
+        let tid = match timed_event.event {
             // Who it is, only the CPU tells.
-            Fact::Out { source, .. } if statement.tid.0 < 0 => {
-                let cpu = statement.cpu.and_then(|cpu| self.cpus.get(&cpu));
+            SwitchEvent::Out { source, .. } if timed_event.tid.0 < 0 => {
+                let cpu = timed_event.cpu.and_then(|cpu| self.cpus.get(&cpu));
                 let Some(tid) = cpu.and_then(|cpu| cpu.current[source as usize]) else { return };
                 tid
             }
-            _ => statement.tid,
+            _ => timed_event.tid,
         };
-        if !self.recorded_cpus.has(statement.cpu) {
-            self.elsewhere(tid, statement);
+        if !self.recorded_cpus.has(timed_event.cpu) {
+            self.elsewhere(tid, timed_event);
             return;
         }
-        if !matches!(statement.fact, Fact::Wake(_)) {
-            let was_unseen = self.occupy(tid, statement, sink);
+        if !matches!(timed_event.event, SwitchEvent::Wake(_)) {
+            let was_unseen = self.occupy(tid, timed_event, sink);
             // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
             // what was recorded.
             if tid.0 > 0 {
-                self.step(tid, statement, was_unseen, sink);
+                self.step(tid, timed_event, was_unseen, sink);
             }
         }
-        self.follow_cpu(tid, statement);
+        self.follow_cpu(tid, timed_event);
     }
 
     /// Sideband of a time in which switches were not recorded. Numbers of threads may pass to others.
-    fn outside(&mut self, statement: &Statement) {
-        match statement.fact {
-            Fact::Fork { tid, .. } => _ = self.threads.remove(&tid),
-            Fact::Exit => _ = self.threads.remove(&statement.tid),
+    fn outside(&mut self, timed_event: &TimedSwitchEvent) {
+        match timed_event.event {
+            SwitchEvent::Fork { tid, .. } => _ = self.threads.remove(&tid),
+            SwitchEvent::Exit => _ = self.threads.remove(&timed_event.tid),
             _ => {}
         }
     }
@@ -139,8 +139,8 @@ impl<'l> Intervals<'l> {
         let mut threads: Vec<_> = self.threads.drain().map(|(_, thread)| thread).collect();
         threads.sort_unstable_by_key(|thread| thread.task.tid);
         for mut thread in threads {
-            let misfits = &mut self.misfits;
-            let mut step = Step { losses: self.losses, misfits, thread: &mut thread, sink };
+            let inconsistencies = &mut self.inconsistencies;
+            let mut step = Step { losses: self.losses, inconsistencies, thread: &mut thread, sink };
             step.finish(left.end);
         }
         let totals = &mut self.totals;
@@ -153,12 +153,12 @@ impl<'l> Intervals<'l> {
     /// Puts a thread on the CPU that the statement names. The thread that was there before has left, and
     /// where no switch-out says so, its run is certain only until it was last seen. Gives whether the CPU
     /// had not been seen before.
-    fn occupy(&mut self, tid: Tid, statement: &Statement, sink: &mut impl Sink) -> bool {
-        let Some(id) = statement.cpu else { return true };
+    fn occupy(&mut self, tid: Tid, timed_event: &TimedSwitchEvent, sink: &mut impl Sink) -> bool {
+        let Some(id) = timed_event.cpu else { return true };
         let cpu = self.cpus.entry(id).or_default();
         // The second source of a switch-out speaks of a thread that has left already.
-        let may_have_left = !matches!(statement.fact, Fact::In { .. });
-        let is_out = matches!(statement.fact, Fact::Out { .. });
+        let may_have_left = !matches!(timed_event.event, SwitchEvent::In { .. });
+        let is_out = matches!(timed_event.event, SwitchEvent::Out { .. });
         let has_left = |thread: &Thread| thread.has_left() || (is_out && thread.has_ended());
         if may_have_left
             && (self.threads.get(&tid).is_some_and(has_left)
@@ -171,28 +171,28 @@ impl<'l> Intervals<'l> {
             && other != tid
             && let Some(thread) = self.threads.get_mut(&other)
         {
-            let misfits = &mut self.misfits;
-            Step { losses: self.losses, misfits, thread, sink }.miss_out(id);
+            let inconsistencies = &mut self.inconsistencies;
+            Step { losses: self.losses, inconsistencies, thread, sink }.miss_out(id);
         }
         before == Occupant::Unseen
     }
 
     /// What happens on a CPU that is not recorded is no run of anybody; but who ends there never comes back.
-    fn elsewhere(&mut self, tid: Tid, statement: &Statement) {
-        if statement.fact == Fact::Exit
+    fn elsewhere(&mut self, tid: Tid, timed_event: &TimedSwitchEvent) {
+        if timed_event.event == SwitchEvent::Exit
             && let Some(thread) = self.threads.get_mut(&tid)
         {
-            thread.exit_unseen(statement.time);
+            thread.exit_unseen(timed_event.time);
         }
     }
 
-    fn follow_cpu(&mut self, tid: Tid, statement: &Statement) {
-        let Some(cpu) = statement.cpu else { return };
-        match statement.fact {
-            Fact::In { source } => {
+    fn follow_cpu(&mut self, tid: Tid, timed_event: &TimedSwitchEvent) {
+        let Some(cpu) = timed_event.cpu else { return };
+        match timed_event.event {
+            SwitchEvent::In { source } => {
                 self.cpus.entry(cpu).or_default().current[source as usize] = Some(tid);
             }
-            Fact::Out { source, .. } => {
+            SwitchEvent::Out { source, .. } => {
                 let cpu = self.cpus.entry(cpu).or_default();
                 cpu.current[source as usize] = None;
                 if cpu.occupant == Occupant::Thread(tid) {
@@ -206,28 +206,29 @@ impl<'l> Intervals<'l> {
     fn step(
         &mut self,
         tid: Tid,
-        statement: &Statement,
+        timed_event: &TimedSwitchEvent,
         cpu_was_unseen: bool,
         sink: &mut impl Sink,
     ) {
-        let task = Task { pid: statement.pid, tid };
+        let task = Task { pid: timed_event.pid, tid };
         // One thread at most has been on a CPU since recording began.
         let since = self.spans.begin().filter(|_| self.ins_are_told && cpu_was_unseen);
         let thread = self.threads.entry(tid).or_insert_with(|| Thread::new(task, since));
-        if statement.pid.0 >= 0 {
-            thread.task.pid = statement.pid;
+        if timed_event.pid.0 >= 0 {
+            thread.task.pid = timed_event.pid;
         }
-        let mut step = Step { losses: self.losses, misfits: &mut self.misfits, thread, sink };
-        step.take(statement);
+        let mut step =
+            Step { losses: self.losses, inconsistencies: &mut self.inconsistencies, thread, sink };
+        step.take(timed_event);
     }
 
     /// A thread is new, whether or not it is told who made it.
-    fn first_wake(&mut self, statement: &Statement, wake: Wake, sink: &mut impl Sink) {
+    fn first_wake(&mut self, timed_event: &TimedSwitchEvent, wake: Wake, sink: &mut impl Sink) {
         if self.threads.get(&wake.wakee).is_none_or(|thread| !thread.is_untold()) {
             self.forget(Task { pid: Pid(-1), tid: wake.wakee }, sink);
         }
         if let Some(thread) = self.threads.get_mut(&wake.wakee) {
-            thread.begin(statement, wake);
+            thread.begin(timed_event, wake);
         }
     }
 
@@ -235,8 +236,8 @@ impl<'l> Intervals<'l> {
     fn forget(&mut self, task: Task, sink: &mut impl Sink) {
         if let Some(mut old) = self.threads.remove(&task.tid) {
             let until = self.last_time;
-            let misfits = &mut self.misfits;
-            Step { losses: self.losses, misfits, thread: &mut old, sink }.finish(until);
+            let inconsistencies = &mut self.inconsistencies;
+            Step { losses: self.losses, inconsistencies, thread: &mut old, sink }.finish(until);
         }
         if task.tid.0 > 0 {
             // It was not there from the beginning.
@@ -245,11 +246,11 @@ impl<'l> Intervals<'l> {
     }
 
     /// The recording ends.
-    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> (Misfits, RecordedTotals) {
+    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> (Inconsistencies, RecordedTotals) {
         let end = self.spans.end().unwrap_or(self.last_time);
         let left = LeftSpan { begin: self.spans.begin(), end };
         self.end_span(left, sink);
-        (self.misfits, self.totals)
+        (self.inconsistencies, self.totals)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The interval logic, on single stories and on generated schedules of which the truth is known.
 
 use super::*;
-use crate::switches::fact::{StackRef, TaskState, WaitKind, Wake};
 use crate::switches::interval::{Run, Switch, Trust, WaitEnd};
 use crate::switches::losses::{LossWindow, RingLoss};
+use crate::switches::switch_event::{StackRef, TaskState, WaitKind, Wake};
 use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -44,45 +44,49 @@ fn stack(node: u32) -> StackRef {
     StackRef { worker: 0, node }
 }
 
-fn said(time: u64, cpu: u32, tid: i32, fact: Fact) -> Statement {
+fn said(time: u64, cpu: u32, tid: i32, event: SwitchEvent) -> TimedSwitchEvent {
     let cpu = Some(CpuId(cpu));
-    Statement { time: TimestampNs(time), cpu, pid: Pid(tid), tid: Tid(tid), fact }
+    TimedSwitchEvent { time: TimestampNs(time), cpu, pid: Pid(tid), tid: Tid(tid), event }
 }
 
-fn out(source: Source, kind: WaitKind) -> Fact {
-    Fact::Out { source, kind, state: None, stack: StackRef::NONE }
+fn out(source: Source, kind: WaitKind) -> SwitchEvent {
+    SwitchEvent::Out { source, kind, state: None, stack: StackRef::NONE }
 }
 
-fn wake(wakee: i32, is_new: bool) -> Fact {
+fn wake(wakee: i32, is_new: bool) -> SwitchEvent {
     let stack = StackRef::NONE;
-    Fact::Wake(Wake { wakee: Tid(wakee), stack, from_interrupt: !is_new, is_new })
+    SwitchEvent::Wake(Wake { wakee: Tid(wakee), stack, from_interrupt: !is_new, is_new })
 }
 
-fn tell(losses: &[RingLoss], statements: &[Statement]) -> (Kept, Misfits) {
-    tell_with(losses, statements, false)
+fn tell(losses: &[RingLoss], timed_events: &[TimedSwitchEvent]) -> (Kept, Inconsistencies) {
+    tell_with(losses, timed_events, false)
 }
 
-fn tell_with(losses: &[RingLoss], statements: &[Statement], ins_are_told: bool) -> (Kept, Misfits) {
-    let (kept, misfits, _) = tell_in(losses, statements, ins_are_told, None);
-    (kept, misfits)
+fn tell_with(
+    losses: &[RingLoss],
+    timed_events: &[TimedSwitchEvent],
+    ins_are_told: bool,
+) -> (Kept, Inconsistencies) {
+    let (kept, inconsistencies, _) = tell_in(losses, timed_events, ins_are_told, None);
+    (kept, inconsistencies)
 }
 
 /// With the spans that the recorder states.
 fn tell_in(
     losses: &[RingLoss],
-    statements: &[Statement],
+    timed_events: &[TimedSwitchEvent],
     ins_are_told: bool,
     spans: Option<&[(u64, u64)]>,
-) -> (Kept, Misfits, RecordedTotals) {
+) -> (Kept, Inconsistencies, RecordedTotals) {
     let losses = Losses::new(losses);
     let span =
         |&(from, to): &(u64, u64)| RecordedSpan { from: TimestampNs(from), to: TimestampNs(to) };
     let spans = RecordedSpans::new(spans.map(|spans| spans.iter().map(span).collect()), None);
     let mut intervals = Intervals::new(&losses, RecordedCpus::Any, ins_are_told, spans);
     let mut kept = Kept::default();
-    statements.iter().for_each(|statement| intervals.take(statement, &mut kept));
-    let (misfits, totals) = intervals.finish(&mut kept);
-    (kept, misfits, totals)
+    timed_events.iter().for_each(|timed_event| intervals.take(timed_event, &mut kept));
+    let (inconsistencies, totals) = intervals.finish(&mut kept);
+    (kept, inconsistencies, totals)
 }
 
 fn ended(time: u64, trust: Trust) -> WaitEnd {
@@ -92,19 +96,19 @@ fn ended(time: u64, trust: Trust) -> WaitEnd {
 #[test]
 fn a_switch_has_stack_kind_waker_and_end() {
     let wake = Wake { wakee: Tid(7), stack: stack(5), from_interrupt: false, is_new: false };
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
-            said(10, 1, 7, Fact::In { source: RECORD }),
-            said(15, 1, 7, Fact::Sample(stack(1))),
-            said(20, 1, 7, Fact::SwitchStack { stack: stack(2), state: Some(TaskState(1)) }),
+            said(10, 1, 7, SwitchEvent::In { source: RECORD }),
+            said(15, 1, 7, SwitchEvent::Sample(stack(1))),
+            said(20, 1, 7, SwitchEvent::SwitchStack { stack: stack(2), state: Some(TaskState(1)) }),
             said(21, 1, 7, out(RECORD, WaitKind::Sync)),
-            said(30, 0, 8, Fact::Wake(wake)),
-            said(31, 0, 9, Fact::Wake(wake)),
-            said(40, 0, 7, Fact::In { source: RECORD }),
+            said(30, 0, 8, SwitchEvent::Wake(wake)),
+            said(31, 0, 9, SwitchEvent::Wake(wake)),
+            said(40, 0, 7, SwitchEvent::In { source: RECORD }),
             said(45, 0, 7, out(RECORD, WaitKind::Preempt)),
-            said(50, 0, 8, Fact::Wake(wake)),
-            said(60, 0, 7, Fact::In { source: RECORD }),
+            said(50, 0, 8, SwitchEvent::Wake(wake)),
+            said(60, 0, 7, SwitchEvent::In { source: RECORD }),
         ],
     );
     let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
@@ -123,78 +127,78 @@ fn a_switch_has_stack_kind_waker_and_end() {
         (7, Some(0), 60, 60, vec![], whole, true),
     ];
     assert_eq!(kept.runs, runs);
-    assert_eq!(misfits, Misfits::default());
+    assert_eq!(inconsistencies, Inconsistencies::default());
 }
 
 #[test]
 fn two_sources_tell_of_one_switch() {
-    let traced = Fact::Out {
+    let traced = SwitchEvent::Out {
         source: TRACE,
         kind: WaitKind::Sync,
         state: Some(TaskState(2)),
         stack: StackRef::NONE,
     };
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
-            said(10, 0, 7, Fact::Sample(stack(1))),
+            said(10, 0, 7, SwitchEvent::Sample(stack(1))),
             said(20, 0, 7, traced),
-            said(21, 0, 7, Fact::SwitchStack { stack: stack(3), state: Some(TaskState(1)) }),
+            said(21, 0, 7, SwitchEvent::SwitchStack { stack: stack(3), state: Some(TaskState(1)) }),
             said(22, 0, 7, out(RECORD, WaitKind::Sync)),
-            said(30, 0, 7, Fact::In { source: TRACE }),
-            said(31, 0, 7, Fact::In { source: RECORD }),
+            said(30, 0, 7, SwitchEvent::In { source: TRACE }),
+            said(31, 0, 7, SwitchEvent::In { source: RECORD }),
         ],
     );
     let [only] = kept.switches[..] else { panic!("{:?}", kept.switches) };
     assert_eq!((only.out.0, only.state, only.stack), (20, Some(TaskState(2)), stack(3)));
     assert_eq!(only.end, ended(30, Trust::Whole));
-    assert_eq!(misfits, Misfits::default());
+    assert_eq!(inconsistencies, Inconsistencies::default());
     // It ran before it was seen: at least so long.
     assert_eq!(kept.runs[0], (7, Some(0), 10, 20, vec![1], Trust::Whole, true));
 }
 
 #[test]
 fn what_is_missing_is_told_and_not_filled_in() {
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
             said(10, 0, 7, out(RECORD, WaitKind::Sync)),
             said(20, 0, 7, out(RECORD, WaitKind::Preempt)),
-            said(25, 0, 7, Fact::Sample(stack(1))),
-            said(30, 0, 7, Fact::In { source: RECORD }),
-            said(35, 0, 7, Fact::Sample(stack(1))),
-            said(40, 0, 7, Fact::In { source: RECORD }),
+            said(25, 0, 7, SwitchEvent::Sample(stack(1))),
+            said(30, 0, 7, SwitchEvent::In { source: RECORD }),
+            said(35, 0, 7, SwitchEvent::Sample(stack(1))),
+            said(40, 0, 7, SwitchEvent::In { source: RECORD }),
             said(50, 0, 7, out(RECORD, WaitKind::Sync)),
         ],
     );
     let ends: Vec<_> = kept.switches.iter().map(|switch| switch.end).collect();
     let until = TimestampNs(50);
     assert_eq!(ends, [WaitEnd::Missing, ended(30, Trust::Whole), WaitEnd::Open { until }]);
-    let expected = Misfits { missing_outs: 1, missing_ins: 1, stray_samples: 1, exits: 0 };
-    assert_eq!(misfits, expected);
+    let expected = Inconsistencies { missing_outs: 1, missing_ins: 1, stray_samples: 1, exits: 0 };
+    assert_eq!(inconsistencies, expected);
     // Up to the last moment at which it was seen.
     assert_eq!(kept.runs[0], (7, Some(0), 30, 35, vec![1], Trust::Lossy, false));
 }
 
 #[test]
 fn who_runs_at_the_beginning_has_run_since() {
-    let statements = [
-        said(5, 1, 9, Fact::In { source: RECORD }),
-        said(10, 2, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
+    let timed_events = [
+        said(5, 1, 9, SwitchEvent::In { source: RECORD }),
+        said(10, 2, 6, SwitchEvent::Fork { pid: Pid(8), tid: Tid(8) }),
         said(20, 0, 7, out(RECORD, WaitKind::Sync)),
         said(30, 3, 8, out(RECORD, WaitKind::Sync)),
-        said(40, 0, 7, Fact::In { source: RECORD }),
+        said(40, 0, 7, SwitchEvent::In { source: RECORD }),
     ];
     let of = |kept: &Kept, tid| {
         let runs = kept.runs.iter().filter(|run| run.0 == tid);
         runs.map(|run| (run.2, run.3, run.6)).collect::<Vec<_>>()
     };
-    let (kept, _) = tell_with(&[], &statements, true);
+    let (kept, _) = tell_with(&[], &timed_events, true);
     assert_eq!(of(&kept, 6), [(5, 40, true)]);
     assert_eq!(of(&kept, 7), [(5, 20, true), (40, 40, true)]);
     // It was made later: its switch-in is missing.
     assert_eq!(of(&kept, 8), []);
-    let (kept, _) = tell_with(&[], &statements, false);
+    let (kept, _) = tell_with(&[], &timed_events, false);
     assert_eq!(of(&kept, 6), [(10, 40, true)]);
     assert_eq!(of(&kept, 7), [(40, 40, true)]);
 }
@@ -207,20 +211,20 @@ fn runs_of(kept: &Kept, tid: i32) -> Vec<(u64, u64, Trust, bool)> {
 /// The BPF engine writes sideband for seconds before it records switches.
 #[test]
 fn sideband_from_before_the_recording_is_nobodys_time_on_a_cpu() {
-    let fork = |tid| Fact::Fork { pid: Pid(6), tid: Tid(tid) };
-    let statements = [
+    let fork = |tid| SwitchEvent::Fork { pid: Pid(6), tid: Tid(tid) };
+    let timed_events = [
         said(10, 0, 6, fork(8)),
         said(20, 1, 6, fork(9)),
-        said(25, 1, 9, Fact::Exit),
-        said(1000, 0, 6, Fact::Sample(stack(0))),
-        said(1010, 1, 8, Fact::Sample(stack(0))),
+        said(25, 1, 9, SwitchEvent::Exit),
+        said(1000, 0, 6, SwitchEvent::Sample(stack(0))),
+        said(1010, 1, 8, SwitchEvent::Sample(stack(0))),
         said(1020, 0, 6, out(RECORD, WaitKind::Sync)),
-        said(1100, 1, 8, Fact::Running),
-        said(1200, 0, 6, Fact::Exit),
+        said(1100, 1, 8, SwitchEvent::Running),
+        said(1200, 0, 6, SwitchEvent::Exit),
     ];
     let whole = Trust::Whole;
     for (spans, begin, end) in [(None, 1000, 1200), (Some(&[(990, 1150)][..]), 990, 1150)] {
-        let (kept, _, totals) = tell_in(&[], &statements, true, spans);
+        let (kept, _, totals) = tell_in(&[], &timed_events, true, spans);
         assert_eq!(runs_of(&kept, 6), [(begin, 1020, whole, true)]);
         // Made before recording began, it is a thread like any other.
         assert_eq!(runs_of(&kept, 8), [(begin, end, whole, true)]);
@@ -232,40 +236,41 @@ fn sideband_from_before_the_recording_is_nobodys_time_on_a_cpu() {
 
 #[test]
 fn intervals_end_where_recording_pauses() {
-    let statements = [
-        said(110, 0, 6, Fact::In { source: RECORD }),
+    let timed_events = [
+        said(110, 0, 6, SwitchEvent::In { source: RECORD }),
         said(120, 1, 7, out(RECORD, WaitKind::Sync)),
         // Sideband goes on in the pause.
-        said(250, 0, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
+        said(250, 0, 6, SwitchEvent::Fork { pid: Pid(8), tid: Tid(8) }),
         said(320, 0, 6, out(RECORD, WaitKind::Preempt)),
-        said(330, 1, 7, Fact::In { source: RECORD }),
+        said(330, 1, 7, SwitchEvent::In { source: RECORD }),
         said(340, 1, 7, out(RECORD, WaitKind::Sync)),
     ];
-    let (kept, misfits, totals) = tell_in(&[], &statements, true, Some(&[(100, 200), (300, 400)]));
+    let (kept, inconsistencies, totals) =
+        tell_in(&[], &timed_events, true, Some(&[(100, 200), (300, 400)]));
     let whole = Trust::Whole;
     assert_eq!(runs_of(&kept, 6), [(110, 200, whole, true), (300, 320, whole, true)]);
     assert_eq!(runs_of(&kept, 7), [(100, 120, whole, true), (330, 340, whole, false)]);
     let open = |until| WaitEnd::Open { until: TimestampNs(until) };
     let waits: Vec<_> = kept.switches.iter().map(|it| (it.task.tid.0, it.out.0, it.end)).collect();
     assert_eq!(waits, [(7, 120, open(200)), (6, 320, open(400)), (7, 340, open(400))]);
-    assert_eq!(misfits, Misfits::default());
+    assert_eq!(inconsistencies, Inconsistencies::default());
     assert_eq!((totals.recorded_ns, totals.nr_cpus), (200, 2));
 }
 
 #[test]
 fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
-            said(10, 0, 6, Fact::In { source: RECORD }),
-            said(20, 0, 6, Fact::Sample(stack(0))),
+            said(10, 0, 6, SwitchEvent::In { source: RECORD }),
+            said(20, 0, 6, SwitchEvent::Sample(stack(0))),
             // Neither the end of this run nor the idle task's beginning was recorded.
-            said(50, 0, 7, Fact::Sample(stack(0))),
+            said(50, 0, 7, SwitchEvent::Sample(stack(0))),
             said(60, 0, 7, out(RECORD, WaitKind::Sync)),
             said(70, 0, 6, out(RECORD, WaitKind::Sync)),
-            said(80, 1, 7, Fact::In { source: RECORD }),
+            said(80, 1, 7, SwitchEvent::In { source: RECORD }),
             // It moved without a word.
-            said(90, 0, 7, Fact::Sample(stack(0))),
+            said(90, 0, 7, SwitchEvent::Sample(stack(0))),
             said(95, 0, 7, out(RECORD, WaitKind::Sync)),
         ],
     );
@@ -275,56 +280,56 @@ fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
         runs_of(&kept, 7),
         [(50, 60, whole, true), (80, 80, lossy, false), (90, 95, whole, true)]
     );
-    assert_eq!(misfits.missing_outs, 2);
+    assert_eq!(inconsistencies.missing_outs, 2);
 }
 
 /// The same, where one source has not shown that the thread came, as tracepoints do of what follows the idle task.
 #[test]
 fn a_thread_without_a_number_ends_no_run_of_the_next() {
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
-            said(1, 0, 8, Fact::In { source: TRACE }),
-            said(2, 0, 8, Fact::In { source: RECORD }),
+            said(1, 0, 8, SwitchEvent::In { source: TRACE }),
+            said(2, 0, 8, SwitchEvent::In { source: RECORD }),
             said(5, 0, 8, out(TRACE, WaitKind::Sync)),
             said(6, 0, 8, out(RECORD, WaitKind::Sync)),
-            said(7, 0, 7, Fact::In { source: RECORD }),
-            said(15, 0, 7, Fact::Exit),
+            said(7, 0, 7, SwitchEvent::In { source: RECORD }),
+            said(15, 0, 7, SwitchEvent::Exit),
             said(20, 0, -1, out(TRACE, WaitKind::Sync)),
-            said(20, 0, 8, Fact::In { source: TRACE }),
-            said(21, 0, -1, Fact::SwitchStack { stack: stack(0), state: None }),
+            said(20, 0, 8, SwitchEvent::In { source: TRACE }),
+            said(21, 0, -1, SwitchEvent::SwitchStack { stack: stack(0), state: None }),
             said(22, 0, -1, out(RECORD, WaitKind::Preempt)),
-            said(23, 0, 8, Fact::In { source: RECORD }),
+            said(23, 0, 8, SwitchEvent::In { source: RECORD }),
             said(30, 0, 8, out(TRACE, WaitKind::Preempt)),
             said(31, 0, 8, out(RECORD, WaitKind::Preempt)),
         ],
     );
     let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
     assert_eq!(runs, [(8, 1, 5), (7, 7, 15), (8, 20, 30)]);
-    assert_eq!(misfits, Misfits { exits: 1, ..Misfits::default() });
+    assert_eq!(inconsistencies, Inconsistencies { exits: 1, ..Inconsistencies::default() });
 }
 
 #[test]
 fn the_last_switch_of_a_thread_is_no_wait() {
-    let fork = Fact::Fork { pid: Pid(7), tid: Tid(7) };
-    let (kept, misfits) = tell(
+    let fork = SwitchEvent::Fork { pid: Pid(7), tid: Tid(7) };
+    let (kept, inconsistencies) = tell(
         &[],
         &[
-            said(10, 0, 7, Fact::In { source: RECORD }),
-            said(20, 0, 7, Fact::Exit),
+            said(10, 0, 7, SwitchEvent::In { source: RECORD }),
+            said(20, 0, 7, SwitchEvent::Exit),
             // Its number is gone by now.
             said(25, 0, -1, out(RECORD, WaitKind::Preempt)),
-            said(30, 0, -1, Fact::In { source: RECORD }),
+            said(30, 0, -1, SwitchEvent::In { source: RECORD }),
             said(31, 0, -1, out(RECORD, WaitKind::Sync)),
             said(40, 1, 6, fork),
-            said(50, 0, 7, Fact::In { source: RECORD }),
+            said(50, 0, 7, SwitchEvent::In { source: RECORD }),
             // Recorded per process, nothing comes after the exit.
-            said(60, 0, 7, Fact::Exit),
-            said(70, 1, 6, Fact::Sample(stack(0))),
+            said(60, 0, 7, SwitchEvent::Exit),
+            said(70, 1, 6, SwitchEvent::Sample(stack(0))),
         ],
     );
     assert_eq!(kept.switches, []);
-    assert_eq!(misfits, Misfits { exits: 1, ..Misfits::default() });
+    assert_eq!(inconsistencies, Inconsistencies { exits: 1, ..Inconsistencies::default() });
     let of_7: Vec<_> = kept.runs.iter().filter(|run| run.0 == 7).map(|r| (r.2, r.3)).collect();
     assert_eq!(of_7, [(10, 25), (50, 60)]);
     assert_eq!(kept.ended, [7, 6, 7]);
@@ -333,16 +338,16 @@ fn the_last_switch_of_a_thread_is_no_wait() {
 /// One source has told of the next thread already when the other tells of the one that is no more.
 #[test]
 fn a_thread_without_a_number_is_not_taken_for_the_next() {
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
-            said(10, 0, 7, Fact::In { source: TRACE }),
-            said(11, 0, 7, Fact::In { source: RECORD }),
-            said(15, 0, 7, Fact::Exit),
+            said(10, 0, 7, SwitchEvent::In { source: TRACE }),
+            said(11, 0, 7, SwitchEvent::In { source: RECORD }),
+            said(15, 0, 7, SwitchEvent::Exit),
             said(20, 0, -1, out(TRACE, WaitKind::Sync)),
-            said(20, 0, 8, Fact::In { source: TRACE }),
+            said(20, 0, 8, SwitchEvent::In { source: TRACE }),
             said(22, 0, -1, out(RECORD, WaitKind::Sync)),
-            said(23, 0, 8, Fact::In { source: RECORD }),
+            said(23, 0, 8, SwitchEvent::In { source: RECORD }),
             said(30, 0, 8, out(TRACE, WaitKind::Preempt)),
             said(31, 0, 8, out(RECORD, WaitKind::Preempt)),
         ],
@@ -350,24 +355,24 @@ fn a_thread_without_a_number_is_not_taken_for_the_next() {
     assert_eq!(kept.switches.len(), 1);
     let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
     assert_eq!(runs, [(7, 10, 20), (8, 20, 30)]);
-    assert_eq!(misfits, Misfits { exits: 1, ..Misfits::default() });
+    assert_eq!(inconsistencies, Inconsistencies { exits: 1, ..Inconsistencies::default() });
 }
 
 #[test]
 fn threads_that_are_only_heard_of_do_not_count() {
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &[],
         &[
             said(10, 0, 7, out(TRACE, WaitKind::Sync)),
-            said(10, 0, 99, Fact::In { source: TRACE }),
+            said(10, 0, 99, SwitchEvent::In { source: TRACE }),
             said(20, 0, 98, wake(7, false)),
             said(25, 0, 98, wake(99, true)),
-            said(30, 1, 99, Fact::In { source: TRACE }),
-            said(31, 0, 5, Fact::In { source: TRACE }),
+            said(30, 1, 99, SwitchEvent::In { source: TRACE }),
+            said(31, 0, 5, SwitchEvent::In { source: TRACE }),
             said(40, 0, 5, out(TRACE, WaitKind::Sync)),
         ],
     );
-    assert_eq!(misfits, Misfits::default());
+    assert_eq!(inconsistencies, Inconsistencies::default());
     assert_eq!(kept.runs, [(5, Some(0), 31, 40, vec![], Trust::Whole, false)]);
     assert_eq!(kept.switches.len(), 2);
 }
@@ -375,21 +380,21 @@ fn threads_that_are_only_heard_of_do_not_count() {
 #[test]
 fn a_new_thread_waits_for_its_first_run() {
     for source in [RECORD, TRACE] {
-        let (kept, misfits) = tell(
+        let (kept, inconsistencies) = tell(
             &[],
             &[
-                said(5, 2, 7, Fact::In { source }),
-                said(10, 1, 6, Fact::Fork { pid: Pid(6), tid: Tid(8) }),
+                said(5, 2, 7, SwitchEvent::In { source }),
+                said(10, 1, 6, SwitchEvent::Fork { pid: Pid(6), tid: Tid(8) }),
                 said(12, 1, 6, wake(8, true)),
                 // Nobody wakes it again before it has run.
                 said(13, 1, 6, wake(8, false)),
-                said(20, 0, 8, Fact::In { source }),
+                said(20, 0, 8, SwitchEvent::In { source }),
                 said(30, 0, 8, out(source, WaitKind::Sync)),
-                said(40, 0, 8, Fact::In { source }),
+                said(40, 0, 8, SwitchEvent::In { source }),
                 // The same number again, without a word of who made it: the first is no more.
                 said(50, 1, 6, wake(8, true)),
-                said(60, 0, 8, Fact::In { source }),
-                said(70, 0, 8, Fact::Exit),
+                said(60, 0, 8, SwitchEvent::In { source }),
+                said(70, 0, 8, SwitchEvent::Exit),
             ],
         );
         let [first, wait, again] = kept.switches[..] else { panic!("{:?}", kept.switches) };
@@ -399,7 +404,7 @@ fn a_new_thread_waits_for_its_first_run() {
         assert_eq!((woken.time.0, woken.waker.tid), (12, Tid(6)));
         assert_eq!((wait.out.0, wait.kind), (30, WaitKind::Sync));
         assert_eq!((again.out.0, again.end), (50, ended(60, Trust::Whole)));
-        assert_eq!(misfits.missing_ins + misfits.missing_outs, 0);
+        assert_eq!(inconsistencies.missing_ins + inconsistencies.missing_outs, 0);
     }
 }
 
@@ -407,16 +412,16 @@ fn a_new_thread_waits_for_its_first_run() {
 fn a_first_run_whose_beginning_is_missing() {
     let loss = LossWindow { from: TimestampNs(15), to: TimestampNs(16) };
     let losses = [RingLoss { cpu: Some(CpuId(3)), window: loss }];
-    let (kept, misfits) = tell(
+    let (kept, inconsistencies) = tell(
         &losses,
         &[
             said(10, 1, 6, wake(7, true)),
             said(11, 1, 6, wake(8, true)),
             said(12, 1, 6, wake(9, true)),
-            said(20, 0, 7, Fact::Sample(stack(1))),
+            said(20, 0, 7, SwitchEvent::Sample(stack(1))),
             said(30, 0, 7, out(RECORD, WaitKind::Sync)),
             said(31, 0, 8, out(RECORD, WaitKind::Sync)),
-            said(32, 0, 9, Fact::In { source: RECORD }),
+            said(32, 0, 9, SwitchEvent::In { source: RECORD }),
             // Not a word of it: it may be no part of what was recorded.
             said(33, 0, 6, wake(5, true)),
         ],
@@ -427,7 +432,7 @@ fn a_first_run_whose_beginning_is_missing() {
     assert_eq!(ends, [(7, missing), (8, missing), (9, ended(32, Trust::Lossy))]);
     // It runs from the first that is seen of it.
     assert_eq!(kept.runs[0], (7, Some(0), 20, 30, vec![1], Trust::Whole, true));
-    assert_eq!((misfits.missing_ins, misfits.stray_samples), (2, 0));
+    assert_eq!((inconsistencies.missing_ins, inconsistencies.stray_samples), (2, 0));
 }
 
 /// With `-C`, the side band of other CPUs is recorded as well: nobody runs by that.
@@ -437,33 +442,34 @@ fn nobody_runs_on_a_cpu_that_is_not_recorded() {
     let cpus = RecordedCpus::Only([CpuId(0)].into_iter().collect());
     let mut intervals = Intervals::new(&losses, cpus, true, RecordedSpans::new(None, None));
     let mut kept = Kept::default();
-    for statement in [
-        said(10, 1, 6, Fact::Fork { pid: Pid(8), tid: Tid(8) }),
-        said(11, 1, 8, Fact::Running),
-        said(20, 0, 8, Fact::In { source: RECORD }),
+    for timed_event in [
+        said(10, 1, 6, SwitchEvent::Fork { pid: Pid(8), tid: Tid(8) }),
+        said(11, 1, 8, SwitchEvent::Running),
+        said(20, 0, 8, SwitchEvent::In { source: RECORD }),
         said(30, 0, 8, out(RECORD, WaitKind::Sync)),
         // It went on elsewhere, and ended there.
-        said(40, 1, 8, Fact::Exit),
-        said(41, 1, 6, Fact::Exit),
+        said(40, 1, 8, SwitchEvent::Exit),
+        said(41, 1, 6, SwitchEvent::Exit),
         said(50, 0, 7, out(RECORD, WaitKind::Sync)),
     ] {
-        intervals.take(&statement, &mut kept);
+        intervals.take(&timed_event, &mut kept);
     }
-    let (misfits, _) = intervals.finish(&mut kept);
+    let (inconsistencies, _) = intervals.finish(&mut kept);
     let runs: Vec<_> = kept.runs.iter().map(|run| (run.0, run.2, run.3)).collect();
     // Thread 8 was on that CPU first.
     assert_eq!(runs, [(8, 20, 30)]);
     let waits: Vec<_> = kept.switches.iter().map(|switch| switch.task.tid.0).collect();
-    assert_eq!((waits, misfits.exits), (vec![7], 1));
+    assert_eq!((waits, inconsistencies.exits), (vec![7], 1));
 }
 
 #[test]
 fn samples_of_a_long_run_are_given_out_in_parts() {
-    let mut statements = vec![said(10, 0, 7, Fact::In { source: RECORD })];
+    let mut timed_events = vec![said(10, 0, 7, SwitchEvent::In { source: RECORD })];
     let samples = 2 * MAX_RUN_SAMPLES as u64 + 5;
-    statements.extend((0..samples).map(|i| said(20 + i, 0, 7, Fact::Sample(stack(i as u32)))));
-    statements.push(said(50_000, 0, 7, out(RECORD, WaitKind::Sync)));
-    let (kept, _) = tell(&[], &statements);
+    timed_events
+        .extend((0..samples).map(|i| said(20 + i, 0, 7, SwitchEvent::Sample(stack(i as u32)))));
+    timed_events.push(said(50_000, 0, 7, out(RECORD, WaitKind::Sync)));
+    let (kept, _) = tell(&[], &timed_events);
     let given: Vec<u32> = kept.runs.iter().flat_map(|run| run.4.clone()).collect();
     assert_eq!(given, (0..samples as u32).collect::<Vec<_>>());
     assert!(kept.runs.windows(2).all(|pair| pair[0].3 == pair[1].2));
@@ -485,7 +491,7 @@ struct Step {
 struct Told {
     time: u64,
     cpu: u32,
-    statements: Vec<Statement>,
+    timed_events: Vec<TimedSwitchEvent>,
 }
 
 /// What really happened, per thread: intervals as (from, to, waiting for).
@@ -509,10 +515,10 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
         // Somebody makes a thread of which nothing was said yet.
         if step.samples >= 128 && prev != 0 && next != 0 && since[next].is_none() {
             let maker = prev as i32;
-            let fork = Fact::Fork { pid: Pid(next as i32), tid: Tid(next as i32) };
-            for fact in step.preempt.then_some(fork).into_iter().chain([wake(next as i32, true)]) {
-                let statements = vec![said(time, cpu as u32, maker, fact)];
-                told.push(Told { time, cpu: cpu as u32, statements });
+            let fork = SwitchEvent::Fork { pid: Pid(next as i32), tid: Tid(next as i32) };
+            for event in step.preempt.then_some(fork).into_iter().chain([wake(next as i32, true)]) {
+                let timed_events = vec![said(time, cpu as u32, maker, event)];
+                told.push(Told { time, cpu: cpu as u32, timed_events });
                 time += 1;
             }
             since[next] = Some((time - 1, Some(WaitKind::New)));
@@ -521,22 +527,22 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
         if next == prev || (next != 0 && running.contains(&next)) {
             continue;
         }
-        let say = |time, tid: usize, fact| said(time, cpu as u32, tid as i32, fact);
+        let say = |time, tid: usize, event| said(time, cpu as u32, tid as i32, event);
         for _ in 0..step.samples % 3 {
-            let statements = vec![say(time, prev, Fact::Sample(stack(prev as u32)))];
-            told.push(Told { time, cpu: cpu as u32, statements });
+            let timed_events = vec![say(time, prev, SwitchEvent::Sample(stack(prev as u32)))];
+            told.push(Told { time, cpu: cpu as u32, timed_events });
             time += 1;
         }
         let kind = if step.preempt { WaitKind::Preempt } else { WaitKind::Sync };
         let begin = time;
-        let mut tell = |statements: &[Statement]| {
-            told.push(Told { time, cpu: cpu as u32, statements: statements.to_vec() });
+        let mut tell = |timed_events: &[TimedSwitchEvent]| {
+            told.push(Told { time, cpu: cpu as u32, timed_events: timed_events.to_vec() });
             time += 1;
         };
         if sources.contains(&TRACE) {
             tell(&[
                 say(begin, prev, out(TRACE, kind)),
-                say(begin, next, Fact::In { source: TRACE }),
+                say(begin, next, SwitchEvent::In { source: TRACE }),
             ]);
         }
         if sources.contains(&RECORD) {
@@ -544,7 +550,7 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
             tell(&[say(out_time, prev, out(RECORD, kind))]);
             // At the same moment: the truth has no time between.
             let in_time = if sources.len() > 1 { out_time + 1 } else { out_time };
-            tell(&[say(in_time, next, Fact::In { source: RECORD })]);
+            tell(&[say(in_time, next, SwitchEvent::In { source: RECORD })]);
             told.last_mut().expect("just told").time = in_time;
         }
         for (thread, now) in [(prev, Some(kind)), (next, None)] {
@@ -570,8 +576,8 @@ fn which() -> impl Strategy<Value = Vec<Source>> {
     prop::sample::select(vec![vec![RECORD], vec![TRACE], vec![TRACE, RECORD]])
 }
 
-fn flat(told: &[Told]) -> Vec<Statement> {
-    told.iter().flat_map(|told| told.statements.iter().copied()).collect()
+fn flat(told: &[Told]) -> Vec<TimedSwitchEvent> {
+    told.iter().flat_map(|told| told.timed_events.iter().copied()).collect()
 }
 
 /// What [`schedule`] has between the first and the last that is told of one switch.
@@ -609,21 +615,21 @@ proptest! {
         sources in which(),
     ) {
         let (told, mut truth) = schedule(&steps, &sources);
-        let (kept, misfits) = tell(&[], &flat(&told));
+        let (kept, inconsistencies) = tell(&[], &flat(&told));
         truth.values_mut().for_each(|intervals| intervals.sort_unstable());
         // By the tracepoint, a thread is only heard of when it leaves its CPU for the first time, or forks.
         if sources == [TRACE] {
             let is_new = |interval: &(u64, u64, Option<WaitKind>)| interval.2 == Some(WaitKind::New);
             let told = flat(&told);
             let speaks = |tid: i32| {
-                told.iter().any(|it| it.tid.0 == tid && !matches!(it.fact, Fact::In { .. } | Fact::Wake(_)))
+                told.iter().any(|it| it.tid.0 == tid && !matches!(it.event, SwitchEvent::In { .. } | SwitchEvent::Wake(_)))
             };
             truth.retain(|tid, intervals| {
                 intervals.len() > 1 || !intervals.iter().all(is_new) || speaks(*tid)
             });
         }
         prop_assert_eq!(trusted(&kept), truth);
-        prop_assert_eq!((misfits.missing_ins, misfits.missing_outs), (0, 0));
+        prop_assert_eq!((inconsistencies.missing_ins, inconsistencies.missing_outs), (0, 0));
     }
 
     /// With losses, whatever is said to be whole is true.
@@ -669,9 +675,9 @@ proptest! {
             }
         }
         let left = told.iter().zip(&lost).filter(|(_, lost)| !**lost);
-        let statements: Vec<_> =
-            left.flat_map(|(told, _)| told.statements.iter().copied()).collect();
-        let (kept, _) = tell_with(&losses, &statements, ins_are_told);
+        let timed_events: Vec<_> =
+            left.flat_map(|(told, _)| told.timed_events.iter().copied()).collect();
+        let (kept, _) = tell_with(&losses, &timed_events, ins_are_told);
         for (tid, intervals) in trusted(&kept) {
             let true_ones = truth.get(&tid).cloned().unwrap_or_default();
             for interval in intervals {
@@ -699,24 +705,24 @@ proptest! {
             };
             spans.iter().map(span).collect::<Vec<_>>()
         });
-        let mut statements: Vec<_> = all.iter().map(|(time, cpu, tid, fact, flag)| {
+        let mut timed_events: Vec<_> = all.iter().map(|(time, cpu, tid, event, flag)| {
             let source = if *flag { RECORD } else { TRACE };
             let kind = if *flag { WaitKind::Sync } else { WaitKind::Preempt };
             let other = Tid(*cpu as i32);
-            let fact = match fact {
+            let event = match event {
                 0 | 1 => out(source, kind),
-                2 | 3 => Fact::In { source },
-                4 => Fact::SwitchStack { stack: stack(0), state: None },
-                5 => Fact::Sample(stack(0)),
+                2 | 3 => SwitchEvent::In { source },
+                4 => SwitchEvent::SwitchStack { stack: stack(0), state: None },
+                5 => SwitchEvent::Sample(stack(0)),
                 6 => wake(other.0, *flag),
-                7 => Fact::Fork { pid: Pid(other.0), tid: other },
-                _ => Fact::Exit,
+                7 => SwitchEvent::Fork { pid: Pid(other.0), tid: other },
+                _ => SwitchEvent::Exit,
             };
-            said(*time, *cpu, *tid, fact)
+            said(*time, *cpu, *tid, event)
         }).collect();
-        statements.sort_by_key(|statement| statement.time);
+        timed_events.sort_by_key(|timed_event| timed_event.time);
         let ins_are_told = all.len() % 2 == 0;
-        let (kept, _, totals) = tell_in(&[], &statements, ins_are_told, spans.as_deref());
+        let (kept, _, totals) = tell_in(&[], &timed_events, ins_are_told, spans.as_deref());
         let mut by_cpu: BTreeMap<Option<u32>, Vec<(u64, u64)>> = BTreeMap::new();
         kept.runs.iter().for_each(|run| by_cpu.entry(run.1).or_default().push((run.2, run.3)));
         for spans in by_cpu.values_mut() {

@@ -6,7 +6,6 @@
 //! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
 
 use super::decode::{Decoder, Job};
-use super::fact::StackRef;
 use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::{LossWindow, Losses, RingLoss};
@@ -15,12 +14,13 @@ use super::recorded_spans::RecordedSpans;
 use super::ring_losses::RecordedCpus;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
+use super::switch_event::StackRef;
 use crate::load::{LoadError, LoadOptions, prepare};
 use crate::model::Profile;
 use crate::ordered::OrderedSamples;
+use crate::ordered_pool::in_turn;
 use crate::progress::Progress;
 use crate::scan::BlockTimes;
-use crate::turns::in_turn;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
@@ -32,7 +32,7 @@ pub struct SwitchOptions {
     /// The longest waits.
     pub max_worst: usize,
     /// Stretches of the time line; none where zero.
-    pub max_stretches: usize,
+    pub max_spans: usize,
 }
 
 impl SwitchOptions {
@@ -75,7 +75,7 @@ pub fn load(
         options,
         &prepared.model,
         wanted.max_worst.min(SwitchOptions::MAX_WORST),
-        wanted.max_stretches,
+        wanted.max_spans,
     );
     let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
     let spans = RecordedSpans::new(recording.features.recorded_spans(), prepared.time);
@@ -86,15 +86,15 @@ pub fn load(
         Ok(!job.records.is_empty())
     };
     let take = |job: &mut Job| {
-        for statement in &job.statements {
-            intervals.take(statement, &mut totals);
+        for timed_event in &job.timed_events {
+            intervals.take(timed_event, &mut totals);
         }
         Ok::<_, LoadError>(())
     };
     let decoder = |number| Decoder::new(number, recording, options, &prepared, &roles);
     let parts = in_turn(options.threads, decoder, fill, take)?;
-    let (misfits, recorded) = intervals.finish(&mut totals);
-    (switches.misfits, switches.span) = (misfits, recorded.span);
+    let (inconsistencies, recorded) = intervals.finish(&mut totals);
+    (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span);
     switches.recorded_ns = recorded.recorded_ns;
     let disordered = records.disordered();
     let mut trees = Trees::merge(parts);
@@ -104,7 +104,7 @@ pub fn load(
         nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
     };
     let name = |builder: &mut crate::finish::Builder| {
-        super::finish::name(raw, &node, wanted.max_stretches, builder, &mut switches);
+        super::finish::name(raw, &node, wanted.max_spans, builder, &mut switches);
     };
     let (mut profile, ()) =
         crate::finish::finish_with(recording, options, prepared, sums, &stops, name);

@@ -3,9 +3,9 @@
 //!
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
-use super::fact::{TaskState, WaitKind};
-use super::interval::{Misfits, Trust};
+use super::interval::{Inconsistencies, Trust};
 use super::losses::LossWindow;
+use super::switch_event::{TaskState, WaitKind};
 use crate::model::{CommId, EventId, NodeId, ThreadId};
 use whit_types::{CpuId, TimestampNs};
 
@@ -25,7 +25,7 @@ pub struct Switches {
     /// What each thread did when.
     pub timeline: Timeline,
     /// What does not fit together.
-    pub misfits: Misfits,
+    pub inconsistencies: Inconsistencies,
     /// When records were lost, on any CPU.
     pub loss_windows: Vec<LossWindow>,
     /// The first and the last moment at which switches were recorded; absent where they never were.
@@ -216,7 +216,7 @@ pub enum Activity {
 
 /// A stretch of a thread's time line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct TimelineSpan {
     /// Thread.
     pub thread: ThreadId,
     /// Beginning.
@@ -243,9 +243,9 @@ pub struct Stretch {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// By thread, in order of time.
-    pub stretches: Vec<Stretch>,
+    pub spans: Vec<TimelineSpan>,
     /// Intervals shorter than this were joined with their neighbours; zero where all are there.
     pub grain_ns: u64,
     /// The number of stretches up to which none are joined.
-    pub max_stretches: usize,
+    pub max_spans: usize,
 }

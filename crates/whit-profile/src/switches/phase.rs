@@ -1,7 +1,7 @@
 //! What a thread is doing: it runs, or it waits.
 
-use super::fact::{StackRef, TaskState, WaitKind, Witnesses};
 use super::interval::Switch;
+use super::switch_event::{SourceSet, StackRef, TaskState, WaitKind};
 use whit_types::{CpuId, TimestampNs};
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct RunState {
     /// The last moment at which it is known to have run.
     pub(super) last: TimestampNs,
     pub(super) cpu: Option<CpuId>,
-    pub(super) witnesses: Witnesses,
+    pub(super) sources: SourceSet,
     pub(super) samples: Vec<StackRef>,
     pub(super) switch_stack: StackRef,
     pub(super) switch_state: Option<TaskState>,
@@ -20,7 +20,7 @@ pub(super) struct RunState {
 #[derive(Debug)]
 pub(super) struct WaitState {
     pub(super) switch: Switch,
-    pub(super) witnesses: Witnesses,
+    pub(super) sources: SourceSet,
 }
 
 #[derive(Debug)]

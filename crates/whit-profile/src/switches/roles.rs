@@ -1,7 +1,7 @@
 //! What each event of a recording tells of context switches.
 
-use super::fact::{Fact, Source, StackRef, Statement, TaskState, Wake};
 use super::model::Sources;
+use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, Wake};
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
@@ -76,13 +76,19 @@ pub(crate) struct SwitchFields {
 
 impl SwitchFields {
     /// Both threads' halves of a switch; `by` is what the sample says of the one that leaves.
-    pub(crate) fn tell(self, raw: &[u8], by: Statement, stack: StackRef) -> Option<[Statement; 2]> {
+    pub(crate) fn tell(
+        self,
+        raw: &[u8],
+        by: TimedSwitchEvent,
+        stack: StackRef,
+    ) -> Option<[TimedSwitchEvent; 2]> {
         let state = TaskState::from_prev_state(self.prev_state.read(raw)?);
         let source = Source::Tracepoint;
-        let fact = Fact::Out { source, kind: state.kind(), state: Some(state), stack };
+        let event = SwitchEvent::Out { source, kind: state.kind(), state: Some(state), stack };
         let next = self.next_pid.tid(raw)?;
-        let comes = Statement { pid: Pid(-1), tid: next, fact: Fact::In { source }, ..by };
-        Some([Statement { fact, ..by }, comes])
+        let comes =
+            TimedSwitchEvent { pid: Pid(-1), tid: next, event: SwitchEvent::In { source }, ..by };
+        Some([TimedSwitchEvent { event, ..by }, comes])
     }
 }
 
@@ -96,12 +102,17 @@ pub(crate) struct WakeFields {
 }
 
 impl WakeFields {
-    pub(crate) fn tell(self, raw: &[u8], by: Statement, stack: StackRef) -> Option<Statement> {
+    pub(crate) fn tell(
+        self,
+        raw: &[u8],
+        by: TimedSwitchEvent,
+        stack: StackRef,
+    ) -> Option<TimedSwitchEvent> {
         let flags = self.common_flags.and_then(|flags| flags.read(raw)).unwrap_or(0);
         let from_interrupt = flags & IN_INTERRUPT != 0;
         let wakee = self.pid.tid(raw)?;
         let wake = Wake { wakee, stack, from_interrupt, is_new: self.is_new };
-        Some(Statement { fact: Fact::Wake(wake), ..by })
+        Some(TimedSwitchEvent { event: SwitchEvent::Wake(wake), ..by })
     }
 }
 
@@ -223,8 +234,13 @@ fn wake_fields(format: &TraceEvent, is_new: bool) -> Option<WakeFields> {
 }
 
 /// A statement without a fact yet: who, where and when.
-pub(crate) fn statement(time: TimestampNs, cpu: Option<CpuId>, pid: Pid, tid: Tid) -> Statement {
-    Statement { time, cpu, pid, tid, fact: Fact::Running }
+pub(crate) fn timed_event(
+    time: TimestampNs,
+    cpu: Option<CpuId>,
+    pid: Pid,
+    tid: Tid,
+) -> TimedSwitchEvent {
+    TimedSwitchEvent { time, cpu, pid, tid, event: SwitchEvent::Running }
 }
 
 #[cfg(test)]

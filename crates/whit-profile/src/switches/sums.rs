@@ -1,8 +1,8 @@
 //! Adding intervals up.
 
-use super::fact::{StackRef, WaitKind};
 use super::interval::{Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
 use super::model::{Activity, SwitchSums};
+use super::switch_event::{StackRef, WaitKind};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use crate::aggregate::Interner;
 use crate::load::LoadOptions;
@@ -101,7 +101,7 @@ impl<'a> SwitchTotals<'a> {
         options: &'a LoadOptions,
         model: &'a ProcessModel,
         max_worst: usize,
-        max_stretches: usize,
+        max_spans: usize,
     ) -> SwitchTotals<'a> {
         SwitchTotals {
             options,
@@ -113,7 +113,7 @@ impl<'a> SwitchTotals<'a> {
             wakers_left_off: 0,
             worst: BinaryHeap::new(),
             max_worst,
-            timeline: TimelineSums::new(max_stretches),
+            timeline: TimelineSums::new(max_spans),
             unsampled: FxHashMap::default(),
         }
     }

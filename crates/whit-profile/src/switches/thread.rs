@@ -3,10 +3,12 @@
 //! What one source alone would tell twice in a row shows that something between is missing. What
 //! different sources tell of one switch is joined; the first of them gives the time.
 
-use super::fact::{Fact, Source, StackRef, Statement, TaskState, WaitKind, Wake, Witnesses};
-use super::interval::{Misfits, Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
+use super::interval::{Inconsistencies, Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
 use super::losses::Losses;
 use super::phase::{Phase, RunState, WaitState};
+use super::switch_event::{
+    Source, SourceSet, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind, Wake,
+};
 use whit_types::{CpuId, TimestampNs};
 
 /// Samples of one run that are held until it ends; then the run so far is given out.
@@ -49,21 +51,21 @@ impl Thread {
     }
 
     /// It was made, and waits for its first run.
-    pub(super) fn begin(&mut self, statement: &Statement, wake: Wake) {
+    pub(super) fn begin(&mut self, timed_event: &TimedSwitchEvent, wake: Wake) {
         let switch = Switch {
             task: self.task,
             cpu: None,
-            out: statement.time,
+            out: timed_event.time,
             kind: WaitKind::New,
             state: None,
             stack: StackRef::NONE,
-            woken: Some(Woken::of(statement, wake)),
+            woken: Some(Woken::of(timed_event, wake)),
             end: WaitEnd::Missing,
         };
         // No source tells of a switch-out that belongs to it.
-        let mut witnesses = Witnesses::of(Source::Record);
-        witnesses.add(Source::Tracepoint);
-        self.phase = Phase::Waiting(WaitState { switch, witnesses });
+        let mut sources = SourceSet::of(Source::Record);
+        sources.add(Source::Tracepoint);
+        self.phase = Phase::Waiting(WaitState { switch, sources });
     }
 
     /// It was on a CPU, and left it.
@@ -89,10 +91,10 @@ impl Thread {
     }
 
     /// It was woken. Of a wait, the first wake-up counts.
-    pub(super) fn wake(&mut self, statement: &Statement, wake: Wake) {
+    pub(super) fn wake(&mut self, timed_event: &TimedSwitchEvent, wake: Wake) {
         let Phase::Waiting(WaitState { switch, .. }) = &mut self.phase else { return };
         if switch.kind == WaitKind::Sync && switch.woken.is_none() {
-            switch.woken = Some(Woken::of(statement, wake));
+            switch.woken = Some(Woken::of(timed_event, wake));
         }
     }
 }
@@ -100,21 +102,21 @@ impl Thread {
 /// One statement and the thread of which it is.
 pub(super) struct Step<'a, S> {
     pub(super) losses: &'a Losses,
-    pub(super) misfits: &'a mut Misfits,
+    pub(super) inconsistencies: &'a mut Inconsistencies,
     pub(super) thread: &'a mut Thread,
     pub(super) sink: &'a mut S,
 }
 
 impl<S: Sink> Step<'_, S> {
-    pub(super) fn take(&mut self, statement: &Statement) {
-        let Statement { time, cpu, fact, .. } = *statement;
-        if matches!(fact, Fact::In { .. }) {
+    pub(super) fn take(&mut self, timed_event: &TimedSwitchEvent) {
+        let TimedSwitchEvent { time, cpu, event, .. } = *timed_event;
+        if matches!(event, SwitchEvent::In { .. }) {
             // It comes now: it has not run since the beginning.
             self.thread.since = None;
         }
         if !self.thread.has_spoken {
             let has_not_run = matches!(self.thread.phase, Phase::Unknown) || self.thread.is_new();
-            if has_not_run && fact == (Fact::In { source: Source::Tracepoint }) {
+            if has_not_run && event == (SwitchEvent::In { source: Source::Tracepoint }) {
                 self.thread.heard_of = Some((time, cpu));
                 return;
             }
@@ -123,21 +125,21 @@ impl<S: Sink> Step<'_, S> {
                 self.switch_in(Source::Tracepoint, cpu, from);
             }
         }
-        match fact {
-            Fact::Out { source, kind, state, stack } => {
+        match event {
+            SwitchEvent::Out { source, kind, state, stack } => {
                 let task = self.thread.task;
                 let end = WaitEnd::Missing;
                 let switch = Switch { task, cpu, out: time, kind, state, stack, woken: None, end };
                 self.switch_out(source, switch);
             }
-            Fact::In { source } => self.switch_in(source, cpu, time),
-            Fact::SwitchStack { stack, state } => self.switch_stack(stack, state, cpu, time),
-            Fact::Sample(stack) => self.sample(stack, cpu, time),
-            Fact::Running | Fact::Fork { .. } => {
+            SwitchEvent::In { source } => self.switch_in(source, cpu, time),
+            SwitchEvent::SwitchStack { stack, state } => self.switch_stack(stack, state, cpu, time),
+            SwitchEvent::Sample(stack) => self.sample(stack, cpu, time),
+            SwitchEvent::Running | SwitchEvent::Fork { .. } => {
                 self.is_running(cpu, time);
             }
-            Fact::Wake(_) => {}
-            Fact::Exit => {
+            SwitchEvent::Wake(_) => {}
+            SwitchEvent::Exit => {
                 self.is_running(cpu, time);
                 self.thread.exited = Some(time);
             }
@@ -150,7 +152,7 @@ impl<S: Sink> Step<'_, S> {
         self.miss_move(cpu);
         if matches!(self.thread.phase, Phase::Unknown) {
             let from = self.thread.since.unwrap_or(time);
-            self.begin_run(cpu, from, Witnesses::default());
+            self.begin_run(cpu, from, SourceSet::default());
         }
         match &mut self.thread.phase {
             Phase::Running(run) => {
@@ -191,7 +193,7 @@ impl<S: Sink> Step<'_, S> {
                 match self.thread.exited {
                     Some(exited) => self.end_run(run, exited.max(last), Trust::Whole),
                     None => {
-                        self.misfits.missing_outs += 1;
+                        self.inconsistencies.missing_outs += 1;
                         self.end_run(run, last, Trust::Lossy);
                     }
                 }
@@ -202,22 +204,22 @@ impl<S: Sink> Step<'_, S> {
 
     /// A wait has ended, and when was not told.
     fn miss_end(&mut self, mut wait: WaitState) {
-        self.misfits.missing_ins += 1;
+        self.inconsistencies.missing_ins += 1;
         wait.switch.task = self.thread.task;
         self.sink.switch(&wait.switch);
     }
 
     /// Without a witness its beginning was not seen.
-    fn begin_run(&mut self, cpu: Option<CpuId>, from: TimestampNs, witnesses: Witnesses) {
+    fn begin_run(&mut self, cpu: Option<CpuId>, from: TimestampNs, sources: SourceSet) {
         self.thread.phase = Phase::Running(RunState {
             from,
             last: from,
             cpu,
-            witnesses,
+            sources,
             samples: std::mem::take(&mut self.thread.spare),
             switch_stack: StackRef::NONE,
             switch_state: None,
-            is_open: witnesses == Witnesses::default(),
+            is_open: sources == SourceSet::default(),
         });
     }
 
@@ -234,8 +236,8 @@ impl<S: Sink> Step<'_, S> {
                 switch.state = switch.state.or(run.switch_state);
                 self.end_run(run, switch.out, Trust::Whole);
             }
-            Phase::Waiting(mut wait) if !wait.witnesses.has(source) => {
-                wait.witnesses.add(source);
+            Phase::Waiting(mut wait) if !wait.sources.has(source) => {
+                wait.sources.add(source);
                 wait.join(&switch);
                 self.thread.phase = Phase::Waiting(wait);
                 return;
@@ -243,20 +245,20 @@ impl<S: Sink> Step<'_, S> {
             Phase::Waiting(wait) => self.miss_end(wait),
             Phase::Unknown => {}
         }
-        let witnesses = Witnesses::of(source);
-        self.thread.phase = Phase::Waiting(WaitState { switch, witnesses });
+        let sources = SourceSet::of(source);
+        self.thread.phase = Phase::Waiting(WaitState { switch, sources });
     }
 
     fn switch_in(&mut self, source: Source, cpu: Option<CpuId>, time: TimestampNs) {
         self.miss_move(cpu);
         match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
-            Phase::Running(mut run) if !run.is_open && !run.witnesses.has(source) => {
-                run.witnesses.add(source);
+            Phase::Running(mut run) if !run.is_open && !run.sources.has(source) => {
+                run.sources.add(source);
                 self.thread.phase = Phase::Running(run);
                 return;
             }
             Phase::Running(run) => {
-                self.misfits.missing_outs += 1;
+                self.inconsistencies.missing_outs += 1;
                 let last = run.last;
                 self.end_run(run, last, Trust::Lossy);
             }
@@ -269,7 +271,7 @@ impl<S: Sink> Step<'_, S> {
             }
             Phase::Unknown => {}
         }
-        self.begin_run(cpu, time, Witnesses::of(source));
+        self.begin_run(cpu, time, SourceSet::of(source));
     }
 
     fn end_run(&mut self, mut run: RunState, to: TimestampNs, trust: Trust) {
@@ -319,7 +321,7 @@ impl<S: Sink> Step<'_, S> {
 
     fn sample(&mut self, stack: StackRef, cpu: Option<CpuId>, time: TimestampNs) {
         let Some(run) = self.is_running(cpu, time) else {
-            self.misfits.stray_samples += 1;
+            self.inconsistencies.stray_samples += 1;
             return;
         };
         run.samples.push(stack);
@@ -355,7 +357,7 @@ impl<S: Sink> Step<'_, S> {
             // Whether it belongs to what was recorded is not known.
             Phase::Waiting(wait) if wait.switch.kind == WaitKind::New => {}
             // It left its CPU for ever.
-            Phase::Waiting(_) if self.thread.exited.is_some() => self.misfits.exits += 1,
+            Phase::Waiting(_) if self.thread.exited.is_some() => self.inconsistencies.exits += 1,
             Phase::Waiting(mut wait) => {
                 wait.switch.end = WaitEnd::Open { until };
                 wait.switch.task = self.thread.task;

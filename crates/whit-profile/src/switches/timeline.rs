@@ -4,9 +4,9 @@
 //! with short neighbours into mixed stretches that keep their sums, and the grain doubles as often as
 //! it takes.
 
-use super::fact::StackRef;
 use super::interval::Trust;
 use super::model::Activity;
+use super::switch_event::StackRef;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, TimestampNs};
 

@@ -2,30 +2,30 @@
 
 use whit_types::CpuId;
 
-use crate::perf::{Opened, Unit};
+use crate::perf::{OpenGroup, Opened};
 
 /// Events that are open for a CPU. Their slots are the distinct events.
 #[derive(Debug)]
 pub(super) struct CpuEvents {
     pub(super) cpu: CpuId,
-    pub(super) units: Vec<Unit>,
+    pub(super) groups: Vec<OpenGroup>,
     /// How long the first event had been enabled when counts were read last.
     pub(super) enabled_ns: u64,
 }
 
 /// What was opened, CPU by CPU.
 pub(super) fn by_cpu(opened: Opened) -> Vec<CpuEvents> {
-    let Opened { slots, units, .. } = opened;
+    let Opened { slots, groups, .. } = opened;
     let mut cpus: Vec<CpuEvents> = Vec::new();
-    for mut unit in units {
-        let first = unit.events.iter().find_map(|event| event.slot);
+    for mut group in groups {
+        let first = group.events.iter().find_map(|event| event.slot);
         let Some(cpu) = first.and_then(|slot| slots[slot].cpu) else { continue };
-        for event in &mut unit.events {
+        for event in &mut group.events {
             event.slot = event.slot.map(|slot| slots[slot].counter);
         }
         match cpus.iter_mut().find(|known| known.cpu == cpu) {
-            Some(known) => known.units.push(unit),
-            None => cpus.push(CpuEvents { cpu, units: vec![unit], enabled_ns: 0 }),
+            Some(known) => known.groups.push(group),
+            None => cpus.push(CpuEvents { cpu, groups: vec![group], enabled_ns: 0 }),
         }
     }
     cpus
@@ -36,7 +36,7 @@ impl CpuEvents {
     /// goes on between two reads of an event that is enabled.
     pub(super) fn are_dead(&self) -> bool {
         let enabled = || {
-            let readings = self.units.first().map(Unit::read_apart).unwrap_or_default();
+            let readings = self.groups.first().map(OpenGroup::read_apart).unwrap_or_default();
             readings.first().copied().flatten().map(|reading| reading.enabled_ns)
         };
         enabled() == enabled()

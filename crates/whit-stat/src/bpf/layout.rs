@@ -6,7 +6,7 @@ use whit_bpf::cgroup::{Count, How, Of};
 
 use super::cpu::CpuEvents;
 use crate::counter::Counter;
-use crate::perf::Unit;
+use crate::perf::OpenGroup;
 
 /// The events that every CPU has, in the program's order.
 #[derive(Debug)]
@@ -19,31 +19,31 @@ pub(super) struct Layout {
 }
 
 /// The distinct events of a unit, the leader first.
-fn members(unit: &Unit) -> impl Iterator<Item = Option<usize>> {
-    unit.events.iter().map(|event| event.slot)
+fn members(group: &OpenGroup) -> impl Iterator<Item = Option<usize>> {
+    group.events.iter().map(|event| event.slot)
 }
 
 /// What a unit is known by: the first of its events that is not ours.
-fn key(unit: &Unit) -> Option<usize> {
-    members(unit).flatten().next()
+fn key(group: &OpenGroup) -> Option<usize> {
+    members(group).flatten().next()
 }
 
 impl Layout {
     /// Of what was opened on all CPUs.
     pub(super) fn of(distinct: &[Counter], cpus: &[CpuEvents]) -> Layout {
-        let mut units: Vec<(usize, Vec<Option<usize>>)> = Vec::new();
-        for unit in cpus.iter().flat_map(|cpu| &cpu.units) {
-            let Some(key) = key(unit) else { continue };
-            let members: Vec<_> = members(unit).collect();
-            match units.iter_mut().find(|(known, _)| *known == key) {
+        let mut groups: Vec<(usize, Vec<Option<usize>>)> = Vec::new();
+        for group in cpus.iter().flat_map(|cpu| &cpu.groups) {
+            let Some(key) = key(group) else { continue };
+            let members: Vec<_> = members(group).collect();
+            match groups.iter_mut().find(|(known, _)| *known == key) {
                 // A CPU that went offline meanwhile may lack some.
                 Some((_, most)) if most.len() < members.len() => *most = members,
                 Some(_) => {}
-                None => units.push((key, members)),
+                None => groups.push((key, members)),
             }
         }
         let mut layout = Layout { how: Vec::new(), events: Vec::new(), begins: Vec::new() };
-        for (key, members) in units {
+        for (key, members) in groups {
             layout.begins.push((key, layout.events.len()));
             let counter = |event: Option<usize>| event.map(|event| &distinct[event]);
             // What leads events of a PMU waits with them.
@@ -68,20 +68,20 @@ impl Layout {
     }
 
     /// The events of a unit with their places.
-    fn places<'a>(&'a self, unit: &'a Unit) -> impl Iterator<Item = Option<usize>> + 'a {
-        let known = self.begins.iter().find(|(known, _)| Some(*known) == key(unit));
+    fn places<'a>(&'a self, group: &'a OpenGroup) -> impl Iterator<Item = Option<usize>> + 'a {
+        let known = self.begins.iter().find(|(known, _)| Some(*known) == key(group));
         let begin = known.map_or(self.events.len(), |(_, begin)| *begin);
-        members(unit).map(move |event| {
+        members(group).map(move |event| {
             let after = self.events.get(begin..)?;
             after.iter().position(|other| *other == event).map(|at| begin + at)
         })
     }
 
     /// The descriptors of a CPU's events, by place.
-    pub(super) fn descriptors<'a>(&self, units: &'a [Unit]) -> Vec<Option<BorrowedFd<'a>>> {
+    pub(super) fn descriptors<'a>(&self, groups: &'a [OpenGroup]) -> Vec<Option<BorrowedFd<'a>>> {
         let mut all = vec![None; self.events.len()];
-        for unit in units {
-            for (event, place) in unit.events.iter().zip(self.places(unit)) {
+        for group in groups {
+            for (event, place) in group.events.iter().zip(self.places(group)) {
                 if let Some(place) = place {
                     all[place] = Some(event.fd.as_fd());
                 }
@@ -91,10 +91,10 @@ impl Layout {
     }
 
     /// What a CPU's events show, each read by itself, by place.
-    pub(super) fn shown(&self, units: &[Unit]) -> Vec<Count> {
+    pub(super) fn shown(&self, groups: &[OpenGroup]) -> Vec<Count> {
         let mut all = vec![Count::default(); self.events.len()];
-        for unit in units {
-            for (reading, place) in unit.read_apart().into_iter().zip(self.places(unit)) {
+        for group in groups {
+            for (reading, place) in group.read_apart().into_iter().zip(self.places(group)) {
                 if let (Some(place), Some(reading)) = (place, reading) {
                     all[place] = Count {
                         value: reading.value,
@@ -136,27 +136,27 @@ mod tests {
     use whit_types::CpuId;
 
     /// A unit of open events that count nothing, in the name of these; `None` is one of ours.
-    fn unit(members: &[Option<usize>]) -> Unit {
-        let mut unit = Unit::new(members.len() > 1);
+    fn group(members: &[Option<usize>]) -> OpenGroup {
+        let mut group = OpenGroup::new(members.len() > 1);
         for &slot in members {
             let attr = shared_attr(&counters("dummy:u")[0].event);
             let fd = PerfEventFd::open(&attr, 0, -1, None, OpenFlags::default()).unwrap();
-            unit.events.push(OpenEvent { fd, slot });
+            group.events.push(OpenEvent { fd, slot });
         }
-        unit
+        group
     }
 
-    fn cpu(number: u32, units: &[&[Option<usize>]]) -> CpuEvents {
-        let units = units.iter().map(|members| unit(members)).collect();
-        CpuEvents { cpu: CpuId(number), units, enabled_ns: 0 }
+    fn cpu(number: u32, groups: &[&[Option<usize>]]) -> CpuEvents {
+        let groups = groups.iter().map(|members| group(members)).collect();
+        CpuEvents { cpu: CpuId(number), groups, enabled_ns: 0 }
     }
 
     #[test]
     fn the_first_of_a_unit_has_the_times_of_all() {
         let distinct = counters("cs,{cs,cpu-clock,faults},cpu-clock,cycles");
-        let units: [&[Option<usize>]; 3] =
+        let groups: [&[Option<usize>]; 3] =
             [&[None, Some(0), Some(4)], &[Some(1), Some(2), Some(3)], &[Some(5)]];
-        let layout = Layout::of(&distinct, &[cpu(0, &units)]);
+        let layout = Layout::of(&distinct, &[cpu(0, &groups)]);
         let (timed, untimed) = (How::TIMED, How::UNTIMED);
         let clock = How { is_timed: true, ..How::CLOCK };
         let ours = [clock, untimed.of_switches(), How::CLOCK].map(How::in_software);
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn what_leads_events_of_a_pmu_waits_with_them() {
         let distinct = counters("{faults,cycles,cs},{cpu-clock,faults},task-clock");
-        let units: [&[Option<usize>]; 3] =
+        let groups: [&[Option<usize>]; 3] =
             [&[Some(0), Some(1), Some(2)], &[Some(3), Some(4)], &[Some(5)]];
-        let layout = Layout::of(&distinct, &[cpu(0, &units)]);
+        let layout = Layout::of(&distinct, &[cpu(0, &groups)]);
         let (timed, untimed) = (How::TIMED, How::UNTIMED);
         let clock = How { is_timed: true, ..How::CLOCK }.in_software();
         let mixed = [timed, untimed, untimed.of_switches().in_software()];
@@ -187,16 +187,16 @@ mod tests {
         let layout = Layout::of(&distinct, &cpus);
         assert_eq!(layout.how().len(), 3);
         let open = |cpu: &CpuEvents| {
-            let fds = layout.descriptors(&cpu.units);
+            let fds = layout.descriptors(&cpu.groups);
             fds.iter().map(|fd| fd.map(|fd| fd.as_raw_fd())).collect::<Vec<_>>()
         };
-        let own = |cpu: &CpuEvents, unit: usize, event: usize| {
-            Some(cpu.units[unit].events[event].fd.as_fd().as_raw_fd())
+        let own = |cpu: &CpuEvents, group: usize, event: usize| {
+            Some(cpu.groups[group].events[event].fd.as_fd().as_raw_fd())
         };
         assert_eq!(open(&cpus[0]), [own(&cpus[0], 0, 0), None, own(&cpus[0], 1, 0)]);
         let all = [own(&cpus[1], 0, 0), own(&cpus[1], 0, 1), own(&cpus[1], 1, 0)];
         assert_eq!(open(&cpus[1]), all);
         assert_eq!(open(&cpus[2]), [None, None, own(&cpus[2], 0, 0)]);
-        assert_eq!(layout.shown(&cpus[1].units).len(), 3);
+        assert_eq!(layout.shown(&cpus[1].groups).len(), 3);
     }
 }

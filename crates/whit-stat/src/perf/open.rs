@@ -17,9 +17,9 @@ use whit_events::{ResolvedEvent, TYPE_SOFTWARE};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
 use super::attr::{self, Common, Role};
-use super::places::{Place, Places};
+use super::open_group::{OpenEvent, OpenGroup};
+use super::open_targets::{OpenTarget, Places};
 use super::sets::{self, Set};
-use super::unit::{OpenEvent, Unit};
 use crate::counter::{Absence, Counter};
 use crate::error::StatError;
 use crate::notice::{Listener, Notice};
@@ -66,8 +66,8 @@ impl Refusals {
 /// A set on its way: a unit for each place.
 struct Opening<'a> {
     set: &'a Set,
-    places: &'a [Place],
-    units: Vec<Unit>,
+    places: &'a [OpenTarget],
+    groups: Vec<OpenGroup>,
     cgroup: Option<&'a File>,
     /// Whether an event leads already.
     has_leader: bool,
@@ -76,7 +76,7 @@ struct Opening<'a> {
 }
 
 /// What becomes of an event that was refused.
-enum Answer {
+enum Fallback {
     Retry,
     /// It counts nothing.
     Absent(Absence),
@@ -88,28 +88,31 @@ enum Answer {
 
 impl Opener<'_> {
     /// Opens all that can be opened.
-    pub(super) fn open_all(&mut self, counters: &mut [Counter]) -> Result<Vec<Unit>, StatError> {
+    pub(super) fn open_all(
+        &mut self,
+        counters: &mut [Counter],
+    ) -> Result<Vec<OpenGroup>, StatError> {
         let mut waiting = sets::partition(counters);
         waiting.reverse();
-        let mut units = Vec::new();
+        let mut groups = Vec::new();
         while let Some(set) = waiting.pop() {
             let (opened, apart) = self.open_set(counters, &set)?;
-            units.extend(opened.into_iter().filter(|unit| !unit.events.is_empty()));
+            groups.extend(opened.into_iter().filter(|group| !group.events.is_empty()));
             waiting.extend(apart.into_iter().rev().map(Set::alone));
         }
-        self.check(counters, &units)?;
+        self.check(counters, &groups)?;
         std::mem::take(&mut self.refusals).tell(self.rights.paranoid, self.listener);
-        Ok(units)
+        Ok(groups)
     }
 
     /// It is an error where nothing at all is counted because nobody is there, or nothing is
     /// allowed.
-    fn check(&self, counters: &[Counter], units: &[Unit]) -> Result<(), StatError> {
+    fn check(&self, counters: &[Counter], groups: &[OpenGroup]) -> Result<(), StatError> {
         let refused = counters.iter().find_map(|counter| match counter.absence {
             Some(Absence::NotPermitted(errno)) => Some((counter, errno)),
             _ => None,
         });
-        let is_empty = units.is_empty();
+        let is_empty = groups.is_empty();
         if let Some((counter, errno)) = refused.filter(|_| is_empty) {
             return Err(self.refusal(counter, errno, self.plan.cpus.first().copied()));
         }
@@ -122,14 +125,14 @@ impl Opener<'_> {
         &mut self,
         counters: &mut [Counter],
         set: &Set,
-    ) -> Result<(Vec<Unit>, Vec<usize>), StatError> {
+    ) -> Result<(Vec<OpenGroup>, Vec<usize>), StatError> {
         let first = &counters[set.counters[0]];
         let places = self.places.of_counter(set.counters[0]);
         let is_group = set.counters.len() > 1;
         let mut opening = Opening {
             set,
             places,
-            units: places.iter().map(|_| Unit::new(is_group)).collect(),
+            groups: places.iter().map(|_| OpenGroup::new(is_group)).collect(),
             cgroup: first.cgroup.as_ref().and_then(|name| self.cgroups.get(name.exact())),
             has_leader: false,
             scheduling: (
@@ -143,16 +146,16 @@ impl Opener<'_> {
         let mut apart = Vec::new();
         for &index in &set.counters {
             match self.open_counter(counters, index, &mut opening)? {
-                Some(Answer::BreakUp) => {
+                Some(Fallback::BreakUp) => {
                     let event = counters[set.counters[0]].event.name.clone();
                     self.listener.notice(Notice::GroupBroken { leader: event });
                     return Ok((Vec::new(), self.loosened(counters, set)));
                 }
-                Some(Answer::Apart) => apart.push(index),
+                Some(Fallback::Apart) => apart.push(index),
                 _ => {}
             }
         }
-        Ok((opening.units, apart))
+        Ok((opening.groups, apart))
     }
 
     /// Takes the members of a weak group out of it.
@@ -170,7 +173,7 @@ impl Opener<'_> {
         let bytes = attr::of_dummy(self.common, inherit).to_bytes();
         for (number, place) in opening.places.iter().enumerate() {
             match self.open_one(&bytes, *place, opening.cgroup, None) {
-                Ok(fd) => opening.units[number].events.push(OpenEvent { fd, slot: None }),
+                Ok(fd) => opening.groups[number].events.push(OpenEvent { fd, slot: None }),
                 Err(errno) if self.is_gone(errno, *place) => {}
                 Err(_) => return false,
             }
@@ -185,7 +188,7 @@ impl Opener<'_> {
         counters: &mut [Counter],
         index: usize,
         opening: &mut Opening<'_>,
-    ) -> Result<Option<Answer>, StatError> {
+    ) -> Result<Option<Fallback>, StatError> {
         let counter = &mut counters[index];
         let as_asked = counter.event.clone();
         loop {
@@ -194,15 +197,15 @@ impl Opener<'_> {
                     self.set_filter(counter, &fds)?;
                     for (place, fd) in fds {
                         let slot = Some(self.places.slot(index, place));
-                        opening.units[place].events.push(OpenEvent { fd, slot });
+                        opening.groups[place].events.push(OpenEvent { fd, slot });
                     }
                     opening.has_leader = true;
                     return Ok(None);
                 }
                 Err((errno, cpu)) => {
                     match self.answer(counter, &as_asked.name, errno, cpu, opening)? {
-                        Answer::Retry => {}
-                        Answer::Absent(absence) => {
+                        Fallback::Retry => {}
+                        Fallback::Absent(absence) => {
                             if matches!(absence, Absence::NotPermitted(_)) {
                                 // Leaving the kernel out did not help.
                                 self.refusals.kernel_mode.retain(|name| *name != as_asked.name);
@@ -233,7 +236,7 @@ impl Opener<'_> {
         let bytes = attr.to_bytes();
         let mut fds = Vec::with_capacity(opening.places.len());
         for (number, place) in opening.places.iter().enumerate() {
-            let leader = opening.units[number].events.first().map(|event| &event.fd);
+            let leader = opening.groups[number].events.first().map(|event| &event.fd);
             if role == Role::Member && leader.is_none() {
                 // Where the leader is not, the target has gone.
                 continue;
@@ -250,7 +253,7 @@ impl Opener<'_> {
     fn open_one(
         &self,
         attr: &[u8],
-        place: Place,
+        place: OpenTarget,
         cgroup: Option<&File>,
         leader: Option<&PerfEventFd>,
     ) -> Result<PerfEventFd, Errno> {
@@ -259,7 +262,7 @@ impl Opener<'_> {
         PerfEventFd::open(attr, whom, place.cpu, leader, flags)
     }
 
-    fn is_gone(&mut self, errno: Errno, place: Place) -> bool {
+    fn is_gone(&mut self, errno: Errno, place: OpenTarget) -> bool {
         let tid = self.plan.threads[place.thread];
         if errno == Errno::SRCH && tid != ANY {
             self.listener.notice(Notice::ThreadGone { tid });
@@ -282,37 +285,37 @@ impl Opener<'_> {
         errno: Errno,
         cpu: i32,
         opening: &Opening<'_>,
-    ) -> Result<Answer, StatError> {
+    ) -> Result<Fallback, StatError> {
         let is_member = opening.has_leader;
         let event = &mut counter.event;
         if opening.set.is_ours && !matches!(errno, Errno::ACCESS | Errno::PERM | Errno::MFILE) {
-            return Ok(Answer::Apart);
+            return Ok(Fallback::Apart);
         }
         let cannot_exclude = matches!(errno, Errno::INVAL | Errno::OPNOTSUPP);
         if cannot_exclude && event.exclude.guest && event.pmu_type != TYPE_SOFTWARE {
             event.exclude.guest = false;
             self.listener.notice(Notice::GuestsIncluded { event: event.name.clone() });
-            return Ok(Answer::Retry);
+            return Ok(Fallback::Retry);
         }
         if is_member && matches!(errno, Errno::INVAL | Errno::NOSPC) {
-            let no_room = Answer::Absent(Absence::DoesNotFitGroup(errno));
-            return Ok(if event.weak_group { Answer::BreakUp } else { no_room });
+            let no_room = Fallback::Absent(Absence::DoesNotFitGroup(errno));
+            return Ok(if event.weak_group { Fallback::BreakUp } else { no_room });
         }
         use Errno as E;
         match errno {
             E::ACCESS | E::PERM if self.may_try_user_mode(event) => {
                 self.leave_kernel_out(event);
-                Ok(Answer::Retry)
+                Ok(Fallback::Retry)
             }
             E::ACCESS | E::PERM => {
                 let advice = self.advice(counter, errno);
                 self.refusals.add(asked.to_owned(), advice);
-                Ok(Answer::Absent(Absence::NotPermitted(errno)))
+                Ok(Fallback::Absent(Absence::NotPermitted(errno)))
             }
             E::NOENT | E::NXIO | E::NODEV | E::OPNOTSUPP | E::NOSYS | E::INVAL | E::TOOBIG => {
-                Ok(Answer::Absent(Absence::NotSupported(errno)))
+                Ok(Fallback::Absent(Absence::NotSupported(errno)))
             }
-            E::NOSPC | E::BUSY => Ok(Answer::Absent(Absence::NoCounterLeft(errno))),
+            E::NOSPC | E::BUSY => Ok(Fallback::Absent(Absence::NoCounterLeft(errno))),
             _ => Err(self.refusal(counter, errno, Some(cpu))),
         }
     }

@@ -46,7 +46,7 @@ fn values(source: &mut PerfSource) -> Vec<u64> {
 fn groups_lone_events_and_sets_of_ours_count_the_same() {
     let text = "page-faults:u,minor-faults:u,{page-faults:u,minor-faults:u},page-faults:uD";
     let (mut source, _) = open(text, &this_thread()).unwrap();
-    assert_eq!(source.units.len(), 3, "five events are read by three system calls");
+    assert_eq!(source.groups.len(), 3, "five events are read by three system calls");
     assert_eq!(values(&mut source), [0; 5]);
     source.start().unwrap();
     fault(64);

@@ -13,10 +13,10 @@ use super::{End, Session, elapsed, tool};
 use crate::aggregate::{Aggregator, Rules};
 use crate::counter::Counter;
 use crate::error::StatError;
+use crate::note::Note;
 use crate::notice::Notice;
 use crate::options::Start;
 use crate::reading::Reading;
-use crate::remark::Remark;
 use crate::source::Source;
 use crate::table::Table;
 
@@ -33,7 +33,7 @@ pub(super) struct RunEnd {
     pub(super) counters: Vec<Counter>,
     pub(super) elapsed: Duration,
     pub(super) usage: Option<CpuUsage>,
-    pub(super) remarks: Vec<Remark>,
+    pub(super) notes: Vec<Note>,
 }
 
 /// A run that goes on.
@@ -63,7 +63,7 @@ impl<'s, 'a> Run<'s, 'a> {
     ) -> Result<Run<'s, 'a>, StatError> {
         let (source, watch) = session.open(workload.as_ref())?;
         session.counters = source.counters().to_vec();
-        session.remarks = source.remarks();
+        session.notes = source.notes();
         let options = session.options;
         let rules =
             Rules { aggregation: options.aggregation, scale: options.scale, merge: options.merge };
@@ -316,7 +316,7 @@ impl<'s, 'a> Run<'s, 'a> {
             counters,
             elapsed: elapsed(self.begin, ended),
             usage: self.exit.map(|exit| exit.usage),
-            remarks: self.source.remarks(),
+            notes: self.source.notes(),
         })
     }
 

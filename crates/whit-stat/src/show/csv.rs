@@ -70,7 +70,7 @@ impl Csv<'_> {
         let (running, percent) = (row.reading.running_ns, row.reading.percent_running());
         let _ = write!(out, "{separator}{running}{separator}{}", plain(percent, 2));
         let metrics = match is_counted {
-            true => view.shadow.metrics(counter, row.label, row.count),
+            true => view.derived_metrics.metrics(counter, row.label, row.count),
             false => Vec::new(),
         };
         self.metric(out, metrics.first());

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::no_count;
 use crate::counter::{Absence, Counter};
-use crate::remark::Remark;
+use crate::note::Note;
 use crate::statistics::Statistics;
 use crate::table::{Row, Table};
 use whit_types::escape;
@@ -55,8 +55,8 @@ pub fn absences(counters: &[Counter]) -> String {
 }
 
 /// How counts were taken: comments.
-pub fn remarks(remarks: &[Remark]) -> String {
-    remarks.iter().map(|remark| format!(" # {remark}\n")).collect()
+pub fn notes(notes: &[Note]) -> String {
+    notes.iter().map(|note| format!(" # {note}\n")).collect()
 }
 
 /// Why rows have no count: a line for each reason, with the events it holds for.

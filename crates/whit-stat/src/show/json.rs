@@ -79,7 +79,7 @@ fn object(out: &mut String, view: &View<'_>, row: &Row, style: &Style) {
     let percent = plain(percent, 2);
     let _ = write!(out, "\"event-runtime\" : {running}, \"pcnt-running\" : {percent}, ");
     let metrics = match is_counted {
-        true => view.shadow.metrics(counter, row.label, row.count),
+        true => view.derived_metrics.metrics(counter, row.label, row.count),
         false => Vec::new(),
     };
     push_metric(out, metrics.first());

@@ -16,7 +16,7 @@ fn of_label(view: &View<'_>, label: usize) -> Vec<(String, Metric)> {
     let rows = view.table.rows.iter().filter(|row| row.label == label);
     let of_row = |row: &Row| {
         let counter = view.counter(row);
-        let mut metrics = view.shadow.metrics(counter, label, row.count);
+        let mut metrics = view.derived_metrics.metrics(counter, label, row.count);
         if !row.is_counted(counter) {
             metrics.iter_mut().for_each(|metric| metric.value = None);
         }

@@ -15,8 +15,8 @@ fn row(counter: usize, label: usize, value: u64) -> Row {
 }
 
 fn print(style: Style, counters: &[Counter], table: &Table, moment: Moment) -> String {
-    let shadow = Shadow::of(counters, table, 1e6);
-    let view = View { counters, table, shadow: &shadow, moment };
+    let derived_metrics = DerivedMetrics::of(counters, table, 1e6);
+    let view = View { counters, table, derived_metrics: &derived_metrics, moment };
     Printer::new(style).table(&view)
 }
 
@@ -103,12 +103,13 @@ fn metrics_alone_are_a_line_for_each_place() {
 fn headers_come_again_after_so_many_intervals() {
     let one = counters("cs");
     let table = Table { labels: vec![Label::Everything], rows: vec![row(0, 0, 1)] };
-    let shadow = Shadow::of(&one, &table, 1e6);
+    let derived_metrics = DerivedMetrics::of(&one, &table, 1e6);
     let mut printer = Printer::new(Style { has_intervals: true, ..Style::default() });
     let mut headers = Vec::new();
     for number in 0..2 * HEADER_EVERY {
         let moment = Moment::Interval(Duration::from_millis(number as u64));
-        let view = View { counters: &one, table: &table, shadow: &shadow, moment };
+        let view =
+            View { counters: &one, table: &table, derived_metrics: &derived_metrics, moment };
         if printer.table(&view).starts_with('#') {
             headers.push(number);
         }

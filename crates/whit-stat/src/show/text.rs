@@ -100,7 +100,7 @@ fn lines(row: &Row, view: &View<'_>, style: &Style, widths: &Widths) -> Vec<Stri
         let _ = write!(line, " {:<width$}", named(&counter.cgroup));
     }
     let metrics = match is_counted {
-        true => view.shadow.metrics(counter, row.label, row.count),
+        true => view.derived_metrics.metrics(counter, row.label, row.count),
         false => Vec::new(),
     };
     let indent = line.chars().count() - front.chars().count();

@@ -2,7 +2,7 @@
 
 use whit_profile::model::{NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    Activity, Sources, Stretch, SwitchRow, SwitchSums, Switches, Timeline, Trust, Waker,
+    Activity, Sources, SwitchRow, SwitchSums, Switches, Timeline, TimelineSpan, Trust, Waker,
 };
 use whit_types::{CpuId, TimestampNs};
 
@@ -56,30 +56,30 @@ pub(crate) fn profile() -> (Profile, Switches) {
         row(busy, preempted, preemptions),
         row(busy, computing, SwitchSums { cpu_ns: 90 * MS, ..SwitchSums::default() }),
     ];
-    let mut stretches = Vec::new();
+    let mut spans = Vec::new();
     // A timer wakes who waits for the second time; what ended the last waits is not recorded.
     for (thread, offset, partner) in [(ping, 0, pong), (pong, 10, ping)] {
         for turn in 0..5 {
             let at = offset + turn * 20;
-            stretches.push(stretch(thread, at, 10, Activity::Running, NodeId::NONE));
+            spans.push(span(thread, at, 10, Activity::Running, NodeId::NONE));
             let waker = match turn {
                 1 => Some(Waker { thread: busy, node: NodeId::NONE, from_interrupt: true }),
                 4 => None,
                 _ => Some(Waker { thread: partner, node: waking, from_interrupt: false }),
             };
             let woken = waker.map(|waker| (TimestampNs(BEGIN + (at + 19) * MS), waker));
-            let waiting = stretch(thread, at + 10, 10, Activity::Waiting, futex);
-            stretches.push(Stretch { woken, ..waiting });
+            let waiting = span(thread, at + 10, 10, Activity::Waiting, futex);
+            spans.push(TimelineSpan { woken, ..waiting });
         }
     }
-    stretches.push(stretch(busy, 0, 50, Activity::Running, NodeId::NONE));
+    spans.push(span(busy, 0, 50, Activity::Running, NodeId::NONE));
     let lossy =
-        Stretch { trust: Trust::Lossy, ..stretch(busy, 50, 20, Activity::Preempted, preempted) };
-    stretches.push(lossy);
-    stretches.push(Stretch {
+        TimelineSpan { trust: Trust::Lossy, ..span(busy, 50, 20, Activity::Preempted, preempted) };
+    spans.push(lossy);
+    spans.push(TimelineSpan {
         count: 1234,
         parts_ns: [25 * MS, 4 * MS, MS],
-        ..stretch(busy, 70, 30, Activity::Mixed, NodeId::NONE)
+        ..span(busy, 70, 30, Activity::Mixed, NodeId::NONE)
     });
     let switches = Switches {
         sources: Sources {
@@ -90,7 +90,7 @@ pub(crate) fn profile() -> (Profile, Switches) {
             ..Sources::default()
         },
         rows,
-        timeline: Timeline { stretches, grain_ns: 64_000, max_stretches: 23 },
+        timeline: Timeline { spans, grain_ns: 64_000, max_spans: 23 },
         span: Some((TimestampNs(BEGIN), TimestampNs(BEGIN + 110 * MS))),
         recorded_ns: 110 * MS,
         ..Switches::default()
@@ -99,12 +99,12 @@ pub(crate) fn profile() -> (Profile, Switches) {
 }
 
 /// Times in milliseconds.
-fn stretch(thread: ThreadId, at: u64, length: u64, activity: Activity, node: NodeId) -> Stretch {
+fn span(thread: ThreadId, at: u64, length: u64, activity: Activity, node: NodeId) -> TimelineSpan {
     let mut parts_ns = [0; 3];
     if let Some(part) = parts_ns.get_mut(activity as usize) {
         *part = length * MS;
     }
-    Stretch {
+    TimelineSpan {
         thread,
         start: TimestampNs(BEGIN + at * MS),
         duration_ns: length * MS,

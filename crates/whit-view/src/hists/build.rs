@@ -4,9 +4,9 @@ use whit_profile::model::{EventId, Profile};
 
 use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
+use super::code_location::{CodeLocation, Places};
 use super::context::{self, ContextRows, SampleFilter, listed};
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
-use super::place::{Place, Places};
 use super::row_order;
 use super::tree::{NONE, Tree};
 use super::{ChainTree, HistRow, Hists, percent};
@@ -206,7 +206,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn passes(&self, place: &Place) -> bool {
+    fn passes(&self, place: &CodeLocation) -> bool {
         let Filters { dsos, symbols, .. } = &self.options.filters;
         let dso_passes = place.dso.is_none_or(|d| {
             let dso = &self.profile.dsos[d.index()];

@@ -18,9 +18,9 @@
 mod build;
 mod chain_tree;
 mod chains;
+mod code_location;
 mod context;
 mod options;
-mod place;
 mod row_order;
 mod sort_key;
 mod tree;
@@ -32,13 +32,13 @@ mod tests;
 
 pub use build::hists;
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
+pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
 pub(crate) use context::listed;
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
     HistsOptions, SelfTime, UnknownSelfTime,
 };
-pub use place::{Place, SourceKey};
 pub use sort_key::{SortKey, UnknownSortKey};
 
 use whit_profile::model::EventId;
@@ -66,7 +66,7 @@ pub struct HistRow {
     /// The part of the key that the sample brings: command, thread, CPU.
     pub context: Context,
     /// The part of the key that the code location brings.
-    pub place: Place,
+    pub place: CodeLocation,
     /// Period of samples in this row itself.
     pub self_period: u64,
     /// Number of samples in this row itself.

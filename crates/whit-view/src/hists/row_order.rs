@@ -11,8 +11,8 @@ use std::cmp::Ordering;
 use whit_profile::model::{DsoKind, Profile};
 
 use super::HistRow;
+use super::code_location::SourceKey;
 use super::options::ChainOrder;
-use super::place::SourceKey;
 use super::sort_key::SortKey;
 
 pub(super) struct RowOrder<'a> {

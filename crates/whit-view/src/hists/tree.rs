@@ -2,8 +2,8 @@
 
 use whit_profile::model::{CallNode, Frame, NodeId, Profile};
 
+use super::code_location::{PlaceIndex, Places};
 use super::options::SelfTime;
-use super::place::{PlaceIndex, Places};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;

@@ -47,7 +47,7 @@ pub(super) fn check_indices(p: &Profile) -> Result<(), HtmlError> {
 /// Checks all references from the switches to the tables of a profile that was checked.
 pub(super) fn check_switches(p: &Profile, switches: &Switches) -> Result<(), HtmlError> {
     let column = |table, target, len| Column { table, target, len };
-    let (rows, line) = (&switches.rows, &switches.timeline.stretches);
+    let (rows, line) = (&switches.rows, &switches.timeline.spans);
     let threads = p.threads.len();
     column("switches", "threads", threads).check(rows.iter().map(|r| r.thread.0))?;
     column("switches", "comms", p.comms.len()).check(rows.iter().map(|r| r.comm.0))?;

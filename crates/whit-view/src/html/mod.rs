@@ -44,8 +44,8 @@ pub const MAX_NAME_BYTES: usize = 4096;
 pub const MAX_WARNINGS: usize = 1000;
 
 /// Stretches of the threads' time line that a page holds at most; above it, short ones are joined. What
-/// [`SwitchOptions::max_stretches`](whit_profile::switches::SwitchOptions) should be.
-pub const MAX_STRETCHES: usize = 100_000;
+/// [`SwitchOptions::max_spans`](whit_profile::switches::SwitchOptions) should be.
+pub const MAX_SPANS: usize = 100_000;
 
 /// How to write a page.
 #[derive(Clone, Debug)]

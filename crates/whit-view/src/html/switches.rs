@@ -13,7 +13,7 @@ use super::columns;
 use super::tables::bounded_name;
 use super::timeline::{self, TimelineColumns};
 use crate::hists::ChainOrder;
-use crate::switches::{Place, StackTree, Stacks, SwitchViewOptions, is_shown, summary_lines};
+use crate::switches::{ChainEntry, StackTree, Stacks, SwitchViewOptions, is_shown, summary_lines};
 
 /// Nodes of a tree that a page holds at most.
 const MAX_TREE_NODES: usize = 20_000;
@@ -61,12 +61,12 @@ pub(super) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
 
 #[derive(Default)]
 struct Names {
-    numbers: HashMap<Place, u64>,
+    numbers: HashMap<ChainEntry, u64>,
     list: Vec<String>,
 }
 
 impl Names {
-    fn number(&mut self, profile: &Profile, place: Place) -> u64 {
+    fn number(&mut self, profile: &Profile, place: ChainEntry) -> u64 {
         *self.numbers.entry(place).or_insert_with(|| {
             self.list.push(bounded_name(&place.name(profile)).into_owned());
             self.list.len() as u64 - 1

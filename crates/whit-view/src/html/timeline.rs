@@ -5,14 +5,14 @@ use std::hash::Hash;
 
 use serde::Serialize;
 use whit_profile::model::{NodeId, Profile, ThreadId};
-use whit_profile::switches::{Stretch, Switches, Trust, Waker};
+use whit_profile::switches::{Switches, TimelineSpan, Trust, Waker};
 use whit_types::OutsideText;
 
 use super::columns;
 use super::tables::bounded_name;
 use crate::switches::Stacks;
 
-/// Frames of a stack that a stretch of the time line names.
+/// Frames of a stack that a span of the time line names.
 const MAX_REASON_FRAMES: usize = 12;
 
 /// Stretches by thread and time; `cpu`, `reason` and `waker` 0 are none, others are one more.
@@ -38,7 +38,7 @@ pub(super) struct TimelineColumns {
     waiting_ns: String,
     span_ns: u64,
     grain_ns: u64,
-    max_stretches: usize,
+    max_spans: usize,
 }
 
 /// Wakers, each once: its name, and its stack as a reason.
@@ -52,43 +52,43 @@ struct WakerColumns {
 
 pub(super) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
     let profile = stacks.profile();
-    let all = &switches.timeline.stretches;
+    let all = &switches.timeline.spans;
     let begin = switches.span.map_or(0, |(first, _)| first.0);
     let mut threads = Interned::default();
     let mut reasons = Reasons::default();
     let mut wakers = Wakers::default();
     let thread: Vec<_> = all
         .iter()
-        .map(|stretch| threads.number(stretch.thread, || thread_text(profile, stretch.thread)))
+        .map(|span| threads.number(span.thread, || thread_text(profile, span.thread)))
         .collect();
-    let reason: Vec<_> = all.iter().map(|stretch| reasons.number(stacks, stretch.node)).collect();
+    let reason: Vec<_> = all.iter().map(|span| reasons.number(stacks, span.node)).collect();
     let waker: Vec<_> = all
         .iter()
-        .map(|stretch| {
-            stretch.woken.map_or(0, |(_, waker)| wakers.number(waker, &mut reasons, stacks) + 1)
+        .map(|span| {
+            span.woken.map_or(0, |(_, waker)| wakers.number(waker, &mut reasons, stacks) + 1)
         })
         .collect();
-    let column = |value: &dyn Fn(&Stretch) -> u64| columns::plain(all.iter().map(value));
+    let column = |value: &dyn Fn(&TimelineSpan) -> u64| columns::plain(all.iter().map(value));
     TimelineColumns {
         threads: threads.values,
         reasons: reasons.texts.values,
         wakers: wakers.columns(),
         thread: columns::plain(thread.into_iter()),
-        start_ns: column(&|stretch| stretch.start.0.saturating_sub(begin)),
-        duration_ns: column(&|stretch| stretch.duration_ns),
-        activity: column(&|stretch| stretch.activity as u64),
-        cpu: column(&|stretch| stretch.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
+        start_ns: column(&|span| span.start.0.saturating_sub(begin)),
+        duration_ns: column(&|span| span.duration_ns),
+        activity: column(&|span| span.activity as u64),
+        cpu: column(&|span| span.cpu.map_or(0, |cpu| u64::from(cpu.0) + 1)),
         reason: columns::plain(reason.into_iter()),
         waker: columns::plain(waker.into_iter()),
         blocked_ns: column(&blocked_ns),
-        lossy: column(&|stretch| u64::from(stretch.trust == Trust::Lossy)),
-        count: column(&|stretch| stretch.count),
-        running_ns: column(&|stretch| stretch.parts_ns[0]),
-        preempted_ns: column(&|stretch| stretch.parts_ns[1]),
-        waiting_ns: column(&|stretch| stretch.parts_ns[2]),
+        lossy: column(&|span| u64::from(span.trust == Trust::Lossy)),
+        count: column(&|span| span.count),
+        running_ns: column(&|span| span.parts_ns[0]),
+        preempted_ns: column(&|span| span.parts_ns[1]),
+        waiting_ns: column(&|span| span.parts_ns[2]),
         span_ns: switches.span.map_or(0, |(first, last)| last.since(first)),
         grain_ns: switches.timeline.grain_ns,
-        max_stretches: switches.timeline.max_stretches,
+        max_spans: switches.timeline.max_spans,
     }
 }
 
@@ -163,8 +163,8 @@ impl Wakers {
     }
 }
 
-fn blocked_ns(stretch: &Stretch) -> u64 {
-    stretch.woken.map_or(0, |(time, _)| time.since(stretch.start).min(stretch.duration_ns))
+fn blocked_ns(span: &TimelineSpan) -> u64 {
+    span.woken.map_or(0, |(time, _)| time.since(span.start).min(span.duration_ns))
 }
 
 fn thread_text(profile: &Profile, thread: ThreadId) -> String {

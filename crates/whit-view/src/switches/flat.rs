@@ -1,7 +1,7 @@
 //! Tables: by function, binary, command, thread or process.
 
 use super::SwitchViewOptions;
-use super::stacks::{Place, Stacks};
+use super::stacks::{ChainEntry, Stacks};
 use super::tree::weight;
 use crate::hists::{SortKey, UnknownSortKey};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -108,7 +108,7 @@ impl FlatTable {
     ) -> FlatTable {
         let profile = stacks.profile();
         let mut table = FlatTable::default();
-        let mut index: FxHashMap<(Option<ThreadId>, Option<u32>, Place), u32> =
+        let mut index: FxHashMap<(Option<ThreadId>, Option<u32>, ChainEntry), u32> =
             FxHashMap::default();
         let mut by_key: FxHashMap<FlatKey, u32> = FxHashMap::default();
         let by_thread =
@@ -117,7 +117,7 @@ impl FlatTable {
         for (_, row, mut frames) in stacks.rows(switches) {
             table.total.add(&row.sums);
             if !sort.has_place() {
-                frames = vec![Place::NONE];
+                frames = vec![ChainEntry::NONE];
             } else if !options.children {
                 frames.truncate(1);
             }
@@ -155,7 +155,7 @@ fn flat_key(
     sort: &FlatSort,
     thread: ThreadId,
     comm: usize,
-    place: Place,
+    place: ChainEntry,
 ) -> FlatKey {
     let info = &profile.threads[thread.index()];
     let mut flat = FlatKey::default();

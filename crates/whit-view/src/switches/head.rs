@@ -73,7 +73,7 @@ pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
 
 /// What is missing or uncertain.
 pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
-    let (misfits, windows) = (&switches.misfits, &switches.loss_windows);
+    let (inconsistencies, windows) = (&switches.inconsistencies, &switches.loss_windows);
     let mut lines = Vec::new();
     if !windows.is_empty() {
         let stretches = match windows.len() {
@@ -96,9 +96,9 @@ pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
         ));
     }
     for (count, text) in [
-        (misfits.missing_ins, "switches-out without the switch-in before"),
-        (misfits.missing_outs, "switches-in without the switch-out before"),
-        (misfits.stray_samples, "samples of threads that had switched out"),
+        (inconsistencies.missing_ins, "switches-out without the switch-in before"),
+        (inconsistencies.missing_outs, "switches-in without the switch-out before"),
+        (inconsistencies.stray_samples, "samples of threads that had switched out"),
         (switches.wakers_left_off, "wake-ups by more wakers than are told apart"),
     ] {
         if count > 0 {

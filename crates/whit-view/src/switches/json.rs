@@ -37,7 +37,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::SwitchViewOptions;
-use super::stacks::{Place, Stacks};
+use super::stacks::{ChainEntry, Stacks};
 use super::waits;
 use crate::json_strings;
 use rustc_hash::FxHashMap;
@@ -117,10 +117,10 @@ fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions
         "worst": worst,
         "functions": functions.list,
         "misfits": {
-            "missing_outs": switches.misfits.missing_outs,
-            "missing_ins": switches.misfits.missing_ins,
-            "stray_samples": switches.misfits.stray_samples,
-            "exits": switches.misfits.exits,
+            "missing_outs": switches.inconsistencies.missing_outs,
+            "missing_ins": switches.inconsistencies.missing_ins,
+            "stray_samples": switches.inconsistencies.stray_samples,
+            "exits": switches.inconsistencies.exits,
         },
         "loss_windows_ns":
             switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect::<Vec<_>>(),
@@ -163,7 +163,7 @@ fn sums(sums: &SwitchSums) -> Value {
 fn worst_wait(
     stacks: Stacks<'_>,
     wait: &Wait,
-    frames: &[Place],
+    frames: &[ChainEntry],
     functions: &mut Functions<'_>,
 ) -> Value {
     let woken = wait.woken.map(|(time, waker)| {
@@ -196,18 +196,18 @@ fn worst_wait(
 /// Functions in the order in which stacks name them.
 struct Functions<'a> {
     profile: &'a Profile,
-    numbers: FxHashMap<Place, usize>,
+    numbers: FxHashMap<ChainEntry, usize>,
     list: Vec<Value>,
 }
 
 impl Functions<'_> {
     /// Empty where no call stack was recorded.
-    fn stack(&mut self, frames: &[Place]) -> Vec<usize> {
-        let known = frames.iter().filter(|place| **place != Place::NONE);
+    fn stack(&mut self, frames: &[ChainEntry]) -> Vec<usize> {
+        let known = frames.iter().filter(|place| **place != ChainEntry::NONE);
         known.map(|place| self.number(*place)).collect()
     }
 
-    fn number(&mut self, place: Place) -> usize {
+    fn number(&mut self, place: ChainEntry) -> usize {
         let (profile, list) = (self.profile, &mut self.list);
         *self.numbers.entry(place).or_insert_with(|| {
             list.push(

@@ -19,7 +19,7 @@ mod tests;
 pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
 pub(crate) use head::summary_lines;
 pub use json::{VERSION as JSON_VERSION, write_json};
-pub use stacks::{Place, Stacks};
+pub use stacks::{ChainEntry, Stacks};
 pub use text::{View, write_text};
 pub(crate) use tree::is_shown;
 pub use tree::{StackNode, StackTree};

@@ -7,14 +7,14 @@ use whit_types::OutsideText;
 
 /// One frame: a function, and whether it was inlined. [`None`] where no call stack was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place(pub Option<(FunctionId, bool)>);
+pub struct ChainEntry(pub Option<(FunctionId, bool)>);
 
 /// Stands for the call stack where none was recorded.
 const NO_STACK: &str = "[no call stack]";
 
-impl Place {
+impl ChainEntry {
     /// No call stack.
-    pub const NONE: Place = Place(None);
+    pub const NONE: ChainEntry = ChainEntry(None);
 
     /// The function's name; that of an inlined one is marked.
     pub fn name(self, profile: &Profile) -> OutsideText {
@@ -65,24 +65,24 @@ impl<'a> Stacks<'a> {
     }
 
     /// The frames of a stack, innermost first; at least one.
-    pub fn frames(&self, node: NodeId) -> Vec<Place> {
+    pub fn frames(&self, node: NodeId) -> Vec<ChainEntry> {
         let mut frames = Vec::new();
         let mut at = node;
         while let Some(call) = self.profile.nodes.get(at.index()) {
             let frame = &self.profile.frames[call.frame.index()];
             if self.inline || !frame.inlined {
-                frames.push(Place(Some((frame.function, frame.inlined))));
+                frames.push(ChainEntry(Some((frame.function, frame.inlined))));
             }
             at = call.parent;
         }
         if frames.is_empty() {
-            frames.push(Place::NONE);
+            frames.push(ChainEntry::NONE);
         }
         frames
     }
 
     /// Whether the filters let a stack of a command pass.
-    pub fn wants(&self, comm: &OutsideText, frames: &[Place]) -> bool {
+    pub fn wants(&self, comm: &OutsideText, frames: &[ChainEntry]) -> bool {
         let Filters { comms, dsos, symbols } = self.filters;
         let functions = || frames.iter().filter_map(|place| Some(place.0?.0));
         let of_dso = |function: FunctionId| {
@@ -100,7 +100,7 @@ impl<'a> Stacks<'a> {
     pub fn rows(
         self,
         switches: &'a Switches,
-    ) -> impl Iterator<Item = (usize, &'a SwitchRow, Vec<Place>)> {
+    ) -> impl Iterator<Item = (usize, &'a SwitchRow, Vec<ChainEntry>)> {
         switches.rows.iter().enumerate().filter_map(move |(index, row)| {
             let frames = self.frames(row.node);
             let comm = &self.profile.comms[row.comm.index()];

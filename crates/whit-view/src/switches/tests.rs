@@ -2,7 +2,7 @@
 
 use whit_profile::model::{EventId, NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    LossWindow, Misfits, Sources, SwitchRow, SwitchSums, Switches, TaskState, Trust, Wait,
+    Inconsistencies, LossWindow, Sources, SwitchRow, SwitchSums, Switches, TaskState, Trust, Wait,
     WaitKind, Waker, WakerRow,
 };
 use whit_types::{CpuId, TimestampNs};
@@ -111,7 +111,7 @@ fn recorded() -> (Profile, Switches) {
         rows,
         wakers: vec![WakerRow { row: 0, waker: by, count: 4, blocked_ns: 28 * MS }],
         worst: vec![open, worst],
-        misfits: Misfits { missing_ins: 1, ..Misfits::default() },
+        inconsistencies: Inconsistencies { missing_ins: 1, ..Inconsistencies::default() },
         loss_windows: vec![LossWindow { from: TimestampNs(5), to: TimestampNs(6) }],
         span: Some((TimestampNs(1_000_000_000), TimestampNs(3_000_000_000))),
         recorded_ns: 2_000_000_000,

@@ -6,7 +6,7 @@ use super::SwitchViewOptions;
 use super::columns::{BY_KIND, Column, MAIN, seconds};
 use super::flat::{FlatSort, FlatTable};
 use super::head::{doubts, facts};
-use super::stacks::{Place, Stacks};
+use super::stacks::{ChainEntry, Stacks};
 use super::tree::{StackTree, is_shown};
 use super::waits::{self, reason, thread_name};
 use crate::hists::{ChainOrder, SortKey};
@@ -201,7 +201,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    fn wait(&self, out: &mut impl Write, wait: &Wait, frames: &[Place]) -> io::Result<()> {
+    fn wait(&self, out: &mut impl Write, wait: &Wait, frames: &[ChainEntry]) -> io::Result<()> {
         let profile = self.stacks.profile();
         let cpu = wait.cpu.map_or("[???]".to_owned(), |cpu| format!("[{:03}]", cpu.0));
         let mut notes = String::new();
@@ -247,7 +247,7 @@ impl Text<'_> {
         writeln!(out)
     }
 
-    fn chain(&self, frames: &[Place]) -> String {
+    fn chain(&self, frames: &[ChainEntry]) -> String {
         let names: Vec<_> =
             frames.iter().map(|f| f.name(self.stacks.profile()).to_string()).collect();
         names.join(" <- ")

@@ -1,6 +1,6 @@
 //! The call tree of switches and CPU time, from either end.
 
-use super::stacks::{Place, Stacks};
+use super::stacks::{ChainEntry, Stacks};
 use crate::hists::ChainOrder;
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
@@ -10,7 +10,7 @@ use whit_profile::switches::{SwitchSums, Switches};
 #[derive(Clone, Debug)]
 pub struct StackNode {
     /// Function.
-    pub place: Place,
+    pub place: ChainEntry,
     /// Sums of all stacks through here.
     pub sums: SwitchSums,
     /// Nodes below, the one with the longest waits first.
@@ -32,7 +32,7 @@ impl StackTree {
     /// Adds up what the filters let pass.
     pub fn new(stacks: Stacks<'_>, switches: &Switches, order: ChainOrder) -> StackTree {
         let mut tree = StackTree::default();
-        let mut index: FxHashMap<(Option<u32>, Place), u32> = FxHashMap::default();
+        let mut index: FxHashMap<(Option<u32>, ChainEntry), u32> = FxHashMap::default();
         for (_, row, mut frames) in stacks.rows(switches) {
             if order == ChainOrder::Caller {
                 frames.reverse();
@@ -50,7 +50,7 @@ impl StackTree {
         tree
     }
 
-    fn add_node(&mut self, parent: Option<u32>, place: Place) -> u32 {
+    fn add_node(&mut self, parent: Option<u32>, place: ChainEntry) -> u32 {
         let node = self.nodes.len() as u32;
         let sums = SwitchSums::default();
         self.nodes.push(StackNode { place, sums, children: Vec::new() });

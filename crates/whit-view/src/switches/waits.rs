@@ -1,7 +1,7 @@
 //! Single waits, and who ended waits.
 
 use super::SwitchViewOptions;
-use super::stacks::{Place, Stacks};
+use super::stacks::{ChainEntry, Stacks};
 use std::collections::BTreeMap;
 use whit_profile::model::{CommId, Profile, ThreadId};
 use whit_profile::switches::{Switches, TaskState, Wait, WaitKind};
@@ -11,7 +11,7 @@ pub(super) fn worst<'a>(
     stacks: Stacks<'a>,
     switches: &'a Switches,
     options: &SwitchViewOptions,
-) -> Vec<(&'a Wait, Vec<Place>)> {
+) -> Vec<(&'a Wait, Vec<ChainEntry>)> {
     let all = switches.worst.iter().map(|wait| (wait, stacks.frames(wait.node)));
     let wanted = all
         .filter(|(wait, frames)| stacks.wants(&stacks.profile().comms[wait.comm.index()], frames));
@@ -34,8 +34,8 @@ pub(super) fn reason(kind: WaitKind, state: Option<TaskState>) -> String {
 /// Wake-ups that share both threads' stacks and the waker's command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct WakerLine {
-    pub(super) waiter: Vec<Place>,
-    pub(super) waker: Vec<Place>,
+    pub(super) waiter: Vec<ChainEntry>,
+    pub(super) waker: Vec<ChainEntry>,
     pub(super) waker_comm: CommId,
     /// The thread, where it was always the same.
     pub(super) waker_thread: Option<ThreadId>,
@@ -47,7 +47,7 @@ pub(super) struct WakerLine {
 /// Who ended the waits that the filters let pass; the longest blocked first.
 pub(super) fn wakers(stacks: Stacks<'_>, switches: &Switches) -> Vec<WakerLine> {
     let profile = stacks.profile();
-    let wanted: BTreeMap<usize, Vec<Place>> =
+    let wanted: BTreeMap<usize, Vec<ChainEntry>> =
         stacks.rows(switches).map(|(index, _, frames)| (index, frames)).collect();
     let mut lines: BTreeMap<_, WakerLine> = BTreeMap::new();
     for row in &switches.wakers {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use whit_capture::target::Target;
 use whit_stat::cgroups::CgroupChoice;
 use whit_stat::counter::Counter;
-use whit_stat::options::{Around, Intervals, Repeats, StatOptions};
+use whit_stat::options::{Intervals, Repeats, RunHooks, StatOptions};
 use whit_stat::show::{Form, NumberStyle, Style};
 use whit_stat::table::Aggregation;
 use whit_sys::locale;
@@ -48,7 +48,7 @@ impl StatArgs {
             timeout: self.timeout.map(Duration::from_millis),
             repeats,
             with_table: self.table,
-            around: Around { pre: self.pre.clone(), post: self.post.clone(), sync: self.sync },
+            around: RunHooks { pre: self.pre.clone(), post: self.post.clone(), sync: self.sync },
             control: self.control.clone(),
             style,
             raw_counts: self.verbose > 0,

@@ -2,7 +2,7 @@
 //! nothing of.
 
 use super::control::Channel;
-use super::support::{Place, samples, stderr};
+use super::support::{TestFolder, samples, stderr};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
@@ -68,7 +68,7 @@ fn lost(text: &str) -> u64 {
 }
 
 fn assert_closed(mode: &[&str], ring_pages: &str) -> u64 {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut channel = Channel::make(&place);
     let toucher = Toucher::start();
     let tid = toucher.tid.to_string();

@@ -1,6 +1,6 @@
 //! `-G`, `--all-cgroups`, `--namespaces`.
 
-use super::support::{Place, Skip, count, has, has_perf, perf, probe, samples, stderr};
+use super::support::{Skip, TestFolder, count, has, has_perf, perf, probe, samples, stderr};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -47,7 +47,7 @@ fn events_are_counted_in_their_cgroup_alone() {
     }
     let Some((group, name)) = cgroup("events are counted in their cgroup") else { return };
     for modes in [&[][..], &["--threads", "--aio", "-z", "--affinity=cpu"]] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let fixed = ["-a", "-o", "out", "-e", "cpu-clock:u", "-G", &name, "-e", "task-clock:u"];
         let script = inside_and_outside(&group);
         let output = place.run(&[&fixed[..], modes, &["--", "sh", "-c", &script]].concat());
@@ -63,7 +63,7 @@ fn events_are_counted_in_their_cgroup_alone() {
 
 #[test]
 fn cgroups_that_cannot_be_are_named_with_the_way_out() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |line: &[&str], wanted: &str| {
         let output = place.run(&[line, &["--", "true"]].concat());
         assert!(!output.status.success());
@@ -81,7 +81,7 @@ fn cgroups_and_namespaces_are_recorded() {
         return;
     }
     let Some((group, name)) = cgroup("cgroups and namespaces are recorded") else { return };
-    let place = Place::new();
+    let place = TestFolder::new();
     let fixed = ["-a", "-o", "out", "-e", "cpu-clock:u", "--all-cgroups", "--namespaces"];
     let script = inside_and_outside(&group);
     let output = place.run(&[&fixed[..], &["--", "sh", "-c", &script]].concat());
@@ -95,7 +95,7 @@ fn cgroups_and_namespaces_are_recorded() {
 
 #[test]
 fn processes_of_a_user_are_recorded() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut target = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let uid = Command::new("id").arg("-u").output().unwrap();
     let uid = String::from_utf8(uid.stdout).unwrap();

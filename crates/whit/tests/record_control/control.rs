@@ -1,6 +1,6 @@
 //! `--control`, `-D`.
 
-use super::support::{Place, has_perf, perf, samples, stderr, wait_for_command};
+use super::support::{TestFolder, has_perf, perf, samples, stderr, wait_for_command};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn make(place: &Place) -> Channel {
+    pub(crate) fn make(place: &TestFolder) -> Channel {
         let open = |name: &str| {
             let path = place.path(name);
             assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -43,7 +43,7 @@ fn burn() {
 }
 
 fn controlled(modes: &[&str]) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut channel = Channel::make(&place);
     let events = "cpu-clock:u,task-clock:u";
     let fixed = ["-e", events, "-D", "-1", "--control", "fifo:ctl,ack", "-o", "out"];
@@ -107,7 +107,7 @@ fn commands_go_with_parallel_asynchronous_compressed_streams() {
 }
 
 /// Number of switches, with the recorded time in nanoseconds.
-fn switches(place: &Place) -> (u64, u64) {
+fn switches(place: &TestFolder) -> (u64, u64) {
     let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
     whit.args(["switches", "--json", "--kallsyms", "/dev/null", "-i"]).arg(place.path("out"));
     let output = whit.output().unwrap();
@@ -123,7 +123,7 @@ fn switches_are_recorded_while_events_are_enabled() {
     whit_testing::check("switches_are_recorded_while_events_are_enabled", || {
         for engine in ["--engine=ring", "--engine=bpf"] {
             whit_testing::run::needs_of_line([engine])?;
-            let place = Place::new();
+            let place = TestFolder::new();
             let mut channel = Channel::make(&place);
             let fixed = ["-D", "-1", "--control", "fifo:ctl,ack", "-o", "out", "--switch-events"];
             let sleeps = "while :; do sleep 0.001; done";
@@ -157,7 +157,7 @@ fn switches_are_recorded_while_events_are_enabled() {
 
 #[test]
 fn events_are_on_within_ranges_of_time() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let line = ["-v", "-e", "cpu-clock:u", "-D", "1-40,80-5000", "--", "sh", "-c"];
     let script = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 0.1";
     let output = place.run(&[&line[..], &[script]].concat());
@@ -170,7 +170,7 @@ fn events_are_on_within_ranges_of_time() {
 
 #[test]
 fn a_channel_that_closes_changes_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let script = "exec 9<&0; whit=$1; shift; exec \"$whit\" record \"$@\"";
     let mut whit = Command::new("sh")
         .args(["-c", script, "sh", env!("CARGO_BIN_EXE_whit")])
@@ -188,7 +188,7 @@ fn a_channel_that_closes_changes_nothing() {
 
 #[test]
 fn channels_that_are_not_there_are_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (channel, wanted) in [("fifo:nobody", "fifo:nobody"), ("fd:999", "fd:999"), ("x", "fd:CTL")]
     {
         let output = place.run(&["--control", channel, "-e", "cpu-clock:u", "true"]);

@@ -1,12 +1,12 @@
 //! What samples and the recording hold beyond the usual.
 
-use super::support::{Place, count, has, has_perf, perf, probe, samples, stderr};
+use super::support::{TestFolder, count, has, has_perf, perf, probe, samples, stderr};
 
 const BUSY: &str = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; /bin/true; exit 7";
 
 #[test]
 fn branch_records_are_refused_by_name_and_with_what_is_missing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for options in [&["-b"][..], &["-j", "any,u"], &["-j", "stack,u"], &["--call-graph", "lbr"]] {
         let line = [options, &["-e", "page-faults", "-o", "out", "--", "true"]].concat();
         let output = place.run(&line);
@@ -25,7 +25,7 @@ fn branch_records_are_refused_by_name_and_with_what_is_missing() {
 
 #[test]
 fn every_field_is_read_back_by_perf_and_by_whit() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let fixed = ["-e", "cpu-clock:u,page-faults:u", "-d", "-W", "-P", "-R", "--phys-data"];
     let more = ["--data-page-size", "--code-page-size", "--transaction", "--sample-identifier"];
     let rest = ["--no-buffering", "--timestamp-boundary", "-o", "out", "--", "sh", "-c", BUSY];
@@ -52,7 +52,7 @@ fn every_field_is_read_back_by_perf_and_by_whit() {
 
 #[test]
 fn counts_of_threads_without_samples() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let line = ["-e", "page-faults:u", "-n", "-s", "-o", "out", "--", "sh", "-c", BUSY];
     let output = place.run(&line);
     assert_eq!(samples(&output), [0], "{}", stderr(&output));
@@ -64,7 +64,7 @@ fn counts_of_threads_without_samples() {
 
 #[test]
 fn groups_that_are_read_say_how_long_they_ran() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let line = ["-e", "{cpu-clock:u,page-faults:u}:S", "--running-time", "-o", "out", "--", "sh"];
     let output = place.run(&[&line[..], &["-c", BUSY]].concat());
     assert!(samples(&output)[0] > 0, "{}", stderr(&output));
@@ -80,7 +80,7 @@ fn real_time_readers_and_everything_else_at_once() {
     if !has("real_time_readers", probe::need_program("chrt", &["-f", "1", "true"])) {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let fixed = ["-e", "cpu-clock:u", "-g", "-r", "1", "-o", "out"];
     let modes = ["--threads", "--aio=2", "-z", "--affinity=cpu"];
     let output = place.run(&[&fixed[..], &modes, &["--", "sh", "-c", BUSY]].concat());
@@ -93,7 +93,7 @@ fn real_time_readers_and_everything_else_at_once() {
 
 #[test]
 fn a_dry_run_checks_and_records_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output =
         place.run(&["--dry-run", "-e", "cpu-clock:u", "-o", "out", "sh", "-c", "touch ran"]);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
@@ -104,7 +104,7 @@ fn a_dry_run_checks_and_records_nothing() {
 
 #[test]
 fn options_that_make_no_sense_say_what_to_do_instead() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (option, wanted) in [
         ("--kcore", "/proc/kallsyms"),
         ("--off-cpu", "--switch-events"),
@@ -123,7 +123,7 @@ fn tracepoints_are_filtered_and_the_recorder_left_out() {
     if !has("filters", probe::tracepoints()) || !has_perf("filters") {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     // Processes that switched, without the recorder, and whether that did.
     let switches = |options: &[&str]| {
         let fixed = ["-a", "-o", "out", "-e", "sched:sched_switch"];

@@ -1,6 +1,8 @@
 //! `--switch-output`, `--switch-max-files`, `--timestamp-filename`, `--max-size`, `--synth`.
 
-use super::support::{Place, count, has_perf, perf, samples, signal, stderr, wait_for_command};
+use super::support::{
+    TestFolder, count, has_perf, perf, samples, signal, stderr, wait_for_command,
+};
 use std::path::Path;
 
 /// Forks processes that fault, some 1000 page faults each way.
@@ -24,7 +26,7 @@ fn counted_and_sampled(file: &Path, counted: &mut Vec<(String, u64)>, sampled: &
 }
 
 fn switched(size: &str, modes: &[&str]) {
-    let place = Place::new();
+    let place = TestFolder::new();
     // -s counts the same faults independently of the samples.
     let fixed = ["-e", "page-faults:u", "-c", "1", "-s", "-g", size, "-o", "out"];
     let script = format!("{FAULTS}; {FAULTS}; {FAULTS}");
@@ -70,7 +72,7 @@ fn directories_of_compressed_streams_are_switched_as_well() {
 #[test]
 fn a_signal_switches_and_only_the_newest_files_are_kept() {
     for modes in [&[][..], &ALL_MODES] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let fixed =
             ["-e", "cpu-clock:u", "--switch-output", "--switch-max-files", "2", "-o", "out"];
         let whit = place.start(&[&fixed[..], modes, &["--", "sh", "-c", ENDLESS]].concat());
@@ -101,7 +103,7 @@ fn a_signal_switches_and_only_the_newest_files_are_kept() {
 
 #[test]
 fn time_switches_and_the_name_of_a_single_file_can_have_the_time() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let line = ["-e", "cpu-clock:u", "--switch-output=1s", "-o", "out", "--", "sleep", "1.2"];
     assert_eq!(samples(&place.run(&line)).len(), 2);
     assert_eq!(place.recordings("out.").len(), 2);
@@ -116,7 +118,7 @@ fn time_switches_and_the_name_of_a_single_file_can_have_the_time() {
 #[test]
 fn a_recording_ends_at_its_size() {
     for modes in [&[][..], &ALL_MODES] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let fixed = ["-e", "cpu-clock:u", "-F", "20000", "-g", "--max-size=20K", "-o", "out"];
         let output = place.run(&[&fixed[..], modes, &["--", "sh", "-c", ENDLESS]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -130,7 +132,7 @@ fn a_recording_ends_at_its_size() {
 
 #[test]
 fn pipes_cannot_be_switched() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for option in ["--switch-output", "--timestamp-filename"] {
         let output = place.run(&["-e", "cpu-clock:u", option, "-o", "-", "true"]);
         assert!(stderr(&output).contains("a pipe cannot be switched"), "{}", stderr(&output));
@@ -142,7 +144,7 @@ fn what_existed_before_is_recorded_as_asked() {
     if !has_perf("what existed before") {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut target = std::process::Command::new("sleep").arg("20").spawn().unwrap();
     let own = target.id().to_string();
     let counts = |options: &[&str]| {
@@ -167,7 +169,7 @@ fn samples_after_the_synthesized_tail_have_their_names() {
     if !has_perf("the tail") {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut target = std::process::Command::new("sh").args(["-c", ENDLESS]).spawn().unwrap();
     let pid = target.id().to_string();
     let fixed = ["-e", "cpu-clock:u", "--tail-synthesize", "-o", "out", "-p", &pid];
@@ -181,7 +183,7 @@ fn samples_after_the_synthesized_tail_have_their_names() {
 
 #[test]
 fn busy_programs_lose_nothing_at_switches() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let line = ["-e", "cpu-clock:u", "-F", "20000", "--switch-output=8K", "-o", "out"];
     // It works until there are two files: a recorder that gets no CPU switches late.
     let until_switched = format!(

@@ -1,13 +1,13 @@
 //! What the ledger says of the kernel's side of a recording: interrupts of the PMU, BPF programs.
 
-use super::support::{Place, Skip, probe, stderr};
+use super::support::{Skip, TestFolder, probe, stderr};
 use serde_json::Value;
 use std::process::Command;
 
 /// Work that a PMU and a timer both sample many times.
 const BUSY: &str = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done";
 
-fn report(place: &Place, arguments: &[&str]) -> String {
+fn report(place: &TestFolder, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
     let command = command.arg("report").args(arguments).args(["-i", "out"]);
     let output = command.current_dir(place.dir.path()).output().unwrap();
@@ -17,7 +17,7 @@ fn report(place: &Place, arguments: &[&str]) -> String {
 
 /// Records, and gives the ledger as lines and as JSON. Without -v nobody hears of the meter.
 fn record(event: &str) -> (Vec<String>, Value) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.run(&["-e", event, "-o", "out", "--", "sh", "-c", BUSY]);
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");

@@ -11,5 +11,5 @@ mod files;
 mod kernel_side;
 mod outputs;
 mod overwrite;
-mod seed;
+mod published_command_lines;
 mod support;

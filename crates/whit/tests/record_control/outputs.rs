@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::support::{Place, stderr};
+use crate::support::{TestFolder, stderr};
 
 /// Runs a subcommand with arguments, which are names in the place.
-fn whit(place: &Place, arguments: &[&str]) -> Output {
+fn whit(place: &TestFolder, arguments: &[&str]) -> Output {
     let mut whit = Command::new(env!("CARGO_BIN_EXE_whit"));
     whit.args(arguments).current_dir(place.dir.path()).output().unwrap()
 }
 
-fn record(place: &Place, arguments: &[&str]) -> Output {
+fn record(place: &TestFolder, arguments: &[&str]) -> Output {
     place.run(&[&["-e", "cpu-clock:u"], arguments, &["--", "true"]].concat())
 }
 
@@ -25,7 +25,7 @@ fn refused(output: &Output, words: &str) {
 
 #[test]
 fn a_directory_of_somebodys_is_not_renamed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     std::fs::create_dir(place.path("home")).unwrap();
     std::fs::write(place.path("home/thesis.tex"), "").unwrap();
     for arguments in [
@@ -51,7 +51,7 @@ fn a_directory_of_somebodys_is_not_renamed() {
 
 #[test]
 fn a_recording_makes_room_in_every_form() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let forms =
         [&["-o", "out"][..], &["--output-dir", "out"], &["-o", "out"], &["-o", "out", "--dir"]];
     for (number, arguments) in forms.iter().enumerate() {
@@ -71,7 +71,7 @@ fn a_recording_makes_room_in_every_form() {
 
 #[test]
 fn a_file_of_somebodys_is_kept_and_never_lost() {
-    let place = Place::new();
+    let place = TestFolder::new();
     std::fs::write(place.path("notes"), "Dear diary").unwrap();
     let first = record(&place, &["-o", "notes"]);
     assert!(first.status.success());
@@ -89,7 +89,7 @@ fn a_file_of_somebodys_is_kept_and_never_lost() {
 
 #[test]
 fn no_other_output_replaces_a_recording() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert!(record(&place, &["-o", "one"]).status.success());
     assert!(record(&place, &["--output-dir", "many"]).status.success());
     for name in ["one", "many"] {
@@ -108,7 +108,7 @@ fn no_other_output_replaces_a_recording() {
 
 #[test]
 fn an_export_replaces_a_directory_that_is_a_recording_and_no_other() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert!(record(&place, &["--output-dir", "many"]).status.success());
     let export = || whit(&place, &["export", "--perf", "-f", "-i", "many", "-o", "out"]);
     assert!(export().status.success());
@@ -124,7 +124,7 @@ fn an_export_replaces_a_directory_that_is_a_recording_and_no_other() {
 /// A page that does not fit leaves nothing, and a page that was there stays.
 #[test]
 fn a_page_is_whole_or_not_there() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert!(record(&place, &["-o", "one"]).status.success());
     let page = |path: &str| whit(&place, &["report", "-i", "one", "--html", path]);
     assert!(page("page.html").status.success());

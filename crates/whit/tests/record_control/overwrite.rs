@@ -1,7 +1,7 @@
 //! `--overwrite`: the newest samples, at the end and when they are asked for.
 
 use super::support::{
-    Place, count, has_perf, perf, samples, signal, stderr, wait_for_command, wait_until,
+    TestFolder, count, has_perf, perf, samples, signal, stderr, wait_for_command, wait_until,
 };
 
 /// Says with its own threads' names how far it is, and burns CPU under each.
@@ -13,7 +13,7 @@ const ALL_MODES: [&str; 4] = ["--threads", "--aio", "-z", "--affinity=cpu"];
 #[test]
 fn only_the_newest_samples_stay_and_nothing_counts_as_lost() {
     for modes in [&[][..], &ALL_MODES] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let fixed = ["-e", "cpu-clock:u", "-F", "20000", "-m", "1", "--overwrite", "-o", "out"];
         let output = place.run(&[&fixed[..], modes, &["--", "sh", "-c", PHASES]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -36,7 +36,7 @@ fn only_the_newest_samples_stay_and_nothing_counts_as_lost() {
 #[test]
 fn a_signal_takes_a_snapshot_and_no_sample_comes_twice() {
     for modes in [&[][..], &ALL_MODES] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let fixed = ["-e", "cpu-clock:u", "-F", "1000", "-m", "4", "--overwrite", "-o", "out"];
         let whit = place.start(&[&fixed[..], modes, &["--", "sh", "-c", ENDLESS]].concat());
         wait_for_command(&whit, "sh");
@@ -72,7 +72,7 @@ fn a_signal_takes_a_snapshot_and_no_sample_comes_twice() {
 
 #[test]
 fn snapshots_go_into_files_of_their_own_where_outputs_are_switched() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let fixed = [
         "-e",
         "cpu-clock:u,page-faults/overwrite=0/u",

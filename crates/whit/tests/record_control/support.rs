@@ -9,13 +9,13 @@ pub(crate) use whit_testing::wait::{signal, wait_for_command, wait_until};
 pub(crate) use whit_testing::{Skip, probe};
 
 /// A directory to record in.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     pub(crate) dir: tempfile::TempDir,
 }
 
-impl Place {
-    pub(crate) fn new() -> Place {
-        Place { dir: tempfile::tempdir().unwrap() }
+impl TestFolder {
+    pub(crate) fn new() -> TestFolder {
+        TestFolder { dir: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

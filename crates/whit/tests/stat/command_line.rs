@@ -27,10 +27,10 @@ fn quoted_names_are_kept_exactly() {
     }
 }
 
-/// The line of the talk on perf's advancements, as it stands there; where the machine has no such
+/// A line of Alexey Budankov's talk on perf's advancements (Linux Piter 2019); where the machine has no such
 /// PMU, the error names place and event.
 #[test]
-fn the_talks_line_is_understood() {
+fn a_published_line_with_a_named_raw_event_is_understood() {
     let name = "CPU_CLK_UNHALTED.THREAD:cmask=0x1";
     let line =
         format!("whit stat -e cpu/name=\\'{name}\\',period=0x3567e0,event=0x3c,cmask=0x1/Duk true");

@@ -22,11 +22,11 @@ const MODES: [&str; 6] = [
     "--threads --aio=2 -z --affinity=cpu",
 ];
 
-struct Place(TempDir);
+struct TestFolder(TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir().expect("make a directory"))
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().expect("make a directory"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -117,7 +117,7 @@ fn of_content(mut stats: Stats) -> Stats {
 #[test]
 fn packed_switches_come_back_in_every_mode() {
     check("packed_modes", || {
-        let place = Place::new();
+        let place = TestFolder::new();
         for (number, mode) in MODES.iter().enumerate() {
             let name = format!("data{number}");
             let said = place.record(&name, mode)?;
@@ -152,7 +152,7 @@ fn packed_switches_come_back_in_every_mode() {
 #[test]
 fn a_packed_switch_takes_a_fraction_of_what_perf_reads() {
     check("packed_bytes", || {
-        let place = Place::new();
+        let place = TestFolder::new();
         let bytes_per_switch = |options: &str| -> Result<u64, Skip> {
             let said = place.record("data", options)?;
             let bytes = place.path("data").metadata().expect("a file").len();
@@ -171,7 +171,7 @@ fn a_packed_switch_takes_a_fraction_of_what_perf_reads() {
 #[test]
 fn every_file_of_several_defines_its_stacks() {
     check("packed_files", || {
-        let place = Place::new();
+        let place = TestFolder::new();
         for mode in ["", "--threads -z"] {
             let folder = tempfile::tempdir_in(place.0.path()).expect("make a directory");
             let size = if mode.is_empty() { "300K" } else { "40K" };
@@ -203,7 +203,7 @@ fn every_file_of_several_defines_its_stacks() {
 #[test]
 fn what_a_killed_recorder_wrote_can_be_read_and_exported() {
     check("packed_killed", || {
-        let place = Place::new();
+        let place = TestFolder::new();
         place.record("tables", "")?;
         let data = place.path("data");
         let mut recorder = place.recorder(&format!("-o {}", data.display()), "100000000")?;
@@ -232,7 +232,7 @@ fn what_a_killed_recorder_wrote_can_be_read_and_exported() {
 #[test]
 fn packed_switches_go_through_pipes() {
     check("packed_pipe", || {
-        let place = Place::new();
+        let place = TestFolder::new();
         place.record("tables", "")?;
         for mode in ["", "-z"] {
             let piped = place.path("piped");
@@ -253,7 +253,7 @@ fn packed_switches_go_through_pipes() {
 
 #[test]
 fn what_cannot_be_exported_is_said_and_nothing_is_lost() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let said = |output: Output| {
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()

@@ -19,11 +19,11 @@ const DEEP_RS_ITERATIONS: &str = "400000";
 const LEAST_WHOLE: f64 = 0.99;
 
 /// A place for recordings and for the cache of unwind tables.
-struct Place(TempDir);
+struct TestFolder(TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir().expect("make a directory"))
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().expect("make a directory"))
     }
 
     fn data(&self) -> PathBuf {
@@ -62,7 +62,7 @@ impl Place {
 
 /// Samples of a program. The second recording finds its tables in the cache.
 fn samples(program: &str, iterations: &str) -> Result<Vec<Sample>, Skip> {
-    let (program, place) = (workload(program)?, Place::new());
+    let (program, place) = (workload(program)?, TestFolder::new());
     place.record(&program, &["-F", "2000"], &["--iterations", "100"])?;
     let said = place.record(&program, &["-F", "2000"], &["--iterations", iterations])?;
     assert!(said.contains("[ whit bpf: "), "{said}");
@@ -105,7 +105,7 @@ fn a_rust_program_to_its_start() {
 #[test]
 fn every_switch_has_its_stacks_and_perf_reads_them() {
     check("bpf_switches", || {
-        let (program, place) = (workload("pingpong")?, Place::new());
+        let (program, place) = (workload("pingpong")?, TestFolder::new());
         place.record(&program, &[], &["--iterations", "10"])?;
         let arguments = ["--iterations", "20000", "--threads", "4"];
         let said = place.record(&program, &["--switch-events", "-m", "16M"], &arguments)?;
@@ -136,7 +136,7 @@ fn every_switch_has_its_stacks_and_perf_reads_them() {
 #[test]
 fn switches_alone_have_the_reader_woken() {
     check("bpf_switches_alone", || {
-        let (program, place) = (workload("pingpong")?, Place::new());
+        let (program, place) = (workload("pingpong")?, TestFolder::new());
         let (iterations, threads) = ("30000", "4");
         let arguments = ["--iterations", iterations, "--threads", threads];
         place.record(&program, &["--switch-events", "-m", "256K", "-F", "1"], &arguments)?;
@@ -153,7 +153,7 @@ fn switches_alone_have_the_reader_woken() {
 #[test]
 fn one_thread_alone() {
     check("bpf_one_thread", || {
-        let (program, place) = (workload("pingpong")?, Place::new());
+        let (program, place) = (workload("pingpong")?, TestFolder::new());
         let mut load = Command::new(program);
         let load = Load::start(load.args(["--threads", "4", "--iterations", "100000000"]));
         let threads = || {
@@ -181,7 +181,7 @@ fn one_thread_alone() {
 #[test]
 fn in_a_pid_namespace_of_its_own() {
     check("bpf_pid_namespace", || {
-        let (program, place) = (workload("pingpong")?, Place::new());
+        let (program, place) = (workload("pingpong")?, TestFolder::new());
         probe::bpf_stacks()?;
         let namespace = ["--pid", "--fork", "--mount-proc"];
         probe::need_program("unshare", &[&namespace[..], &["true"]].concat())?;
@@ -223,7 +223,7 @@ fn caller(sample: &Sample) -> String {
 #[test]
 fn a_stack_is_not_taken_for_another_of_the_same_place() {
     check("bpf_callers", || {
-        let (program, place) = (workload("callers")?, Place::new());
+        let (program, place) = (workload("callers")?, TestFolder::new());
         place.record(&program, &[], &["--iterations", "10"])?;
         let (said, printed) =
             place.run(&program, &["--switch-events"], &["--iterations", "2000"])?;
@@ -257,7 +257,7 @@ fn a_stack_is_not_taken_for_another_of_the_same_place() {
 #[test]
 fn several_events_at_once() {
     check("bpf_events", || {
-        let (program, place) = (Path::new("/bin/sh"), Place::new());
+        let (program, place) = (Path::new("/bin/sh"), TestFolder::new());
         let mut both = String::from("true; ");
         both.push_str(workload("pingpong")?.to_str().expect("a path"));
         both.push_str(" --iterations 3000 --threads 4");
@@ -291,7 +291,7 @@ fn several_events_at_once() {
 #[test]
 fn samples_of_tracepoints_have_their_stacks() {
     check("bpf_tracepoints", || {
-        let (program, place) = (workload("pingpong")?, Place::new());
+        let (program, place) = (workload("pingpong")?, TestFolder::new());
         let tracepoint = "syscalls:sys_enter_futex/period=1";
         probe::tracepoint("syscalls", "sys_enter_futex")?;
         let (all, waits) = (format!("{tracepoint},name=all/"), format!("{tracepoint},name=waits/"));
@@ -329,7 +329,7 @@ fn samples_of_tracepoints_have_their_stacks() {
 #[test]
 fn perfs_own_samples_stand_beside_those_of_the_engine() {
     check("bpf_dumps", || {
-        let (program, place) = (workload("deep")?, Place::new());
+        let (program, place) = (workload("deep")?, TestFolder::new());
         let options = ["-F", "1000", "--call-graph", "dwarf,16384", "-m", "32M"];
         let said = place.record(&program, &options, &["--iterations", "10000"])?;
         assert!(said.contains("; lost 0 "), "{said}");
@@ -354,7 +354,7 @@ fn perfs_own_samples_stand_beside_those_of_the_engine() {
 #[test]
 fn the_recording_says_what_was_walked_and_why_stacks_were_cut() {
     check("bpf_ledger", || {
-        let (program, place) = (workload("deep")?, Place::new());
+        let (program, place) = (workload("deep")?, TestFolder::new());
         let stacks = || -> Result<(Value, String), Skip> {
             place.record(&program, &["-F", "2000"], &["--iterations", DEEP_ITERATIONS])?;
             let data = place.data();
@@ -386,7 +386,7 @@ fn the_recording_says_what_was_walked_and_why_stacks_were_cut() {
 }
 
 /// The engine's part of the ledger; every walk in it ended for a reason.
-fn accounted(place: &Place) -> Value {
+fn accounted(place: &TestFolder) -> Value {
     let json = text(whit().args(["report", "--json", "-i"]).arg(place.data()));
     let report: Value = serde_json::from_str(&json).expect("JSON");
     let stacks = report["ledger"]["stacks"].clone();
@@ -397,7 +397,7 @@ fn accounted(place: &Place) -> Value {
     stacks
 }
 
-fn script(place: &Place) -> Vec<Sample> {
+fn script(place: &TestFolder) -> Vec<Sample> {
     let data = place.data();
     script::parse(&text(whit().args(["script", "-F", "comm,tid,ip,sym", "-i"]).arg(data)))
 }
@@ -423,7 +423,7 @@ fn assert_share_whole(samples: &[Sample], through: &str, fewest: usize, least: f
 #[test]
 fn c_through_signals_callbacks_linkage_tables_the_vdso_and_a_late_library() {
     check("bpf_corners", || {
-        let (program, place) = (workload("corners")?, Place::new());
+        let (program, place) = (workload("corners")?, TestFolder::new());
         place.record(&program, &["-F", "2000"], &["--iterations", "500"])?;
         // Not in step with the alarms, which would fall between samples.
         place.record(&program, &["-F", "1987"], &["--seconds", "3"])?;
@@ -450,7 +450,7 @@ fn c_through_signals_callbacks_linkage_tables_the_vdso_and_a_late_library() {
 #[test]
 fn children_that_fork_have_their_parents_mappings_and_those_that_exec_their_own() {
     check("bpf_forks", || {
-        let (program, place) = (workload("forks")?, Place::new());
+        let (program, place) = (workload("forks")?, TestFolder::new());
         place.record(&program, &["-F", "2000"], &["--count", "3"])?;
         place.record(&program, &["-F", "5000"], &["--count", "90"])?;
         let samples = script(&place);
@@ -474,7 +474,7 @@ fn children_that_fork_have_their_parents_mappings_and_those_that_exec_their_own(
 #[test]
 fn one_cpu_alone() {
     check("bpf_one_cpu", || {
-        let (program, place) = (workload("deep")?, Place::new());
+        let (program, place) = (workload("deep")?, TestFolder::new());
         probe::online_cpus(2)?;
         let script =
             "taskset -c 0 \"$0\" --iterations 240000 & sleep 0.5; taskset -p -c 1 $!; wait";
@@ -500,7 +500,7 @@ fn one_cpu_alone() {
 #[test]
 fn of_many_short_processes_each_walk_ends_for_a_reason() {
     check("bpf_spawn", || {
-        let (program, place) = (workload("spawn")?, Place::new());
+        let (program, place) = (workload("spawn")?, TestFolder::new());
         let said = place.record(&program, &["-F", "5000"], &["--iterations", "40"])?;
         assert!(said.contains(" 0 lost; "), "{said}");
         let stacks = accounted(&place);
@@ -521,7 +521,7 @@ fn short_processes_are_known_as_soon_as_they_run() {
     /// Share of the walks that may be cut: the memory's lock is not to be had at every moment.
     const CUT_MAX: f64 = 0.05;
     check("short_processes_are_known_as_soon_as_they_run", || {
-        let (program, place) = (workload("spawn")?, Place::new());
+        let (program, place) = (workload("spawn")?, TestFolder::new());
         let said = place.record(&program, &["--switch-events"], &["--iterations", "100"])?;
         // `bpf_find_vma`.
         probe::kernel_since(5, 17)?;

@@ -145,7 +145,7 @@ fn stacks_are_those_of_the_switches() {
         for (subcommand, begins) in [("switches", true), ("report", false)] {
             text(whit().args([subcommand, "-i"]).arg(&data).arg("--html").arg(&page));
             let page = std::fs::read_to_string(&page).expect("the page");
-            assert!(page.contains("\"maxStretches\":100000"), "{subcommand}");
+            assert!(page.contains("\"maxSpans\":100000"), "{subcommand}");
             assert_eq!(page.contains("\"startView\":\"switches\""), begins, "{subcommand}");
         }
         Ok(())

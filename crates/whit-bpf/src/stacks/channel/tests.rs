@@ -69,7 +69,7 @@ fn records_are_read_as_they_are_told() {
     assert_eq!(channel.next_until(u64::MAX), None, "nothing was looked for");
     channel.look();
     assert_eq!(channel.available_bytes(), 9 * 8);
-    let (place, reason) = (Place(5), StopReason::EndOfStack);
+    let (place, reason) = (DictionarySlot(5), StopReason::EndOfStack);
     let stack = Record::Stack { place, reason, frames: &[10, 11] };
     assert_eq!(channel.next_until(0), Some(stack));
     assert_eq!(channel.next_until(99), None);
@@ -86,7 +86,7 @@ fn records_are_read_as_they_are_told() {
     assert_eq!(channel.next_until(100), Some(Record::Switch(switch)));
     assert_eq!(channel.next_until(100), None);
     (switch.time_ns, switch.thread.tid, switch.user_stack) = (200, 8, None);
-    switch.kernel_stack = Some(Place(16383));
+    switch.kernel_stack = Some(DictionarySlot(16383));
     assert_eq!(channel.next_until(u64::MAX), Some(Record::Switch(switch)));
     assert_eq!(channel.next_until(u64::MAX), None);
     assert_eq!(channel.available_bytes(), 0);
@@ -103,7 +103,7 @@ fn those_that_come_have_a_word_or_a_record_of_their_own() {
     assert_eq!((first.thread, first.next), (thread(7, 9), Some(thread(5, 6))));
     assert!(!first.is_preemption);
     assert_eq!(channel.next_until(199), None);
-    let came = Record::Came { time_ns: 200, thread: thread(7, 8) };
+    let came = Record::SwitchIn { time_ns: 200, thread: thread(7, 8) };
     assert_eq!(channel.next_until(200), Some(came));
     let Some(Record::Switch(last)) = channel.next_until(300) else { panic!() };
     assert_eq!((last.thread, last.next), (thread(7, 8), None));
@@ -153,7 +153,7 @@ proptest! {
                         prop_assert_eq!((loss.from_ns, loss.to_ns + 1), (next, next + loss.count));
                         next += loss.count;
                     }
-                    Record::Switch(Switch { time_ns, .. }) | Record::Came { time_ns, .. } => {
+                    Record::Switch(Switch { time_ns, .. }) | Record::SwitchIn { time_ns, .. } => {
                         prop_assert_eq!(time_ns, next);
                         next += 1;
                     }

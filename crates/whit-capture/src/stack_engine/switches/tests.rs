@@ -11,9 +11,9 @@ use whit_sys::bpf::SharedWords;
 
 use super::*;
 use crate::loss::Tally;
-use crate::stack_engine::expand::tests::{CARRIER, attr, sample, tell, thread};
-use crate::stack_engine::expand::{Expander, Given};
-use crate::stack_engine::schedule::tests::{IN_SCHEDULE, landmarks};
+use crate::stack_engine::decoder::tests::{BPF_OUTPUT, attr, sample, tell, thread};
+use crate::stack_engine::decoder::{BpfRecordDecoder, DecoderConfig};
+use crate::stack_engine::schedule::tests::{IN_SCHEDULE, scheduler_symbols};
 
 const CPU: u32 = 3;
 /// Of `struct channel` in `bpf/channel.h`: the ring, and in front of it where words are.
@@ -31,15 +31,15 @@ const CAME: u64 = 4;
 const IS_PREEMPTION: u64 = 1;
 const HAS_NEXT: u64 = 4;
 /// The id of what wakes the reader.
-const BELL: u64 = 78;
+const WAKEUP_EVENT: u64 = 78;
 
-/// Writes the channel of CPU 3, and expands it beside the records of a ring: into records as perf's, and
+/// Writes the channel of CPU 3, and decodes it beside the records of a ring: into records as perf's, and
 /// packed, which has to come to the same.
 struct Cpu {
     words: SharedWords,
     start: usize,
-    expander: Expander,
-    packing: Expander,
+    decoder: BpfRecordDecoder,
+    packing: BpfRecordDecoder,
     unpacker: Unpacker,
 }
 
@@ -51,19 +51,26 @@ impl Cpu {
         let map = || SharedWords::map(file.as_fd(), words).unwrap();
         let channels = Channels::new(map(), CPU as usize + 1, RING_WORDS);
         let layout = Layout::new(&attr());
-        let expander = |is_packed| {
+        let decoder = |is_packed| {
             let channel = channels.of_cpu(CPU).unwrap();
-            let mut expander = Expander::new(layout, CARRIER, Vec::new(), Given::default());
-            let whose = Whose { id: CARRIER, cpu: CPU, bell: Some(BELL), is_cpu_wide, is_packed };
-            expander.add_switches(Switches::new(channel, &attr(), whose, landmarks()));
-            expander
+            let mut decoder =
+                BpfRecordDecoder::new(layout, BPF_OUTPUT, Vec::new(), DecoderConfig::default());
+            let config = ChannelConfig {
+                id: BPF_OUTPUT,
+                cpu: CPU,
+                wakeup_event: Some(WAKEUP_EVENT),
+                is_cpu_wide,
+                is_packed,
+            };
+            decoder.add_switches(Switches::new(channel, &attr(), config, scheduler_symbols()));
+            decoder
         };
         let start = words - HEAD_WORDS - RING_WORDS;
         Cpu {
             words: map(),
             start,
-            expander: expander(false),
-            packing: expander(true),
+            decoder: decoder(false),
+            packing: decoder(true),
             unpacker: Unpacker::new(&packed::describe(&attr())).unwrap(),
         }
     }
@@ -96,7 +103,7 @@ impl Cpu {
 
     /// One round of a reader.
     fn read(&mut self, ring: &[u8]) -> Vec<String> {
-        let ordinary = read(&mut self.expander, ring);
+        let ordinary = read(&mut self.decoder, ring);
         let packed = read(&mut self.packing, ring);
         assert_eq!(Tally::of(&packed), Tally::of(&ordinary));
         let mut unpacked = Vec::new();
@@ -107,14 +114,14 @@ impl Cpu {
     }
 }
 
-fn read(expander: &mut Expander, ring: &[u8]) -> Vec<u8> {
+fn read(decoder: &mut BpfRecordDecoder, ring: &[u8]) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
-    expander.look();
+    decoder.look();
     while at < ring.len() {
-        at += expander.expand(Pieces([&ring[at..], &[]]), 1, &mut out);
+        at += decoder.decode(RingSlices([&ring[at..], &[]]), 1, &mut out);
     }
-    while expander.rest(out.len(), &mut out) {}
-    assert_eq!(expander.available_bytes(), 0);
+    while decoder.rest(out.len(), &mut out) {}
+    assert_eq!(decoder.available_bytes(), 0);
     out
 }
 
@@ -122,7 +129,7 @@ fn read(expander: &mut Expander, ring: &[u8]) -> Vec<u8> {
 fn shown(mut rest: &[u8]) -> Vec<String> {
     let layout = |id: u64| {
         let (mut described, layout) = (attr(), Layout::new(&attr()));
-        let is_switch = id == CARRIER;
+        let is_switch = id == BPF_OUTPUT;
         described.sample_type =
             if is_switch { layout.raw_sample_type() } else { layout.sample_type() };
         SampleLayout::new(&described)
@@ -161,7 +168,7 @@ fn shown(mut rest: &[u8]) -> Vec<String> {
 
 /// A thread that comes or goes: thread, time, CPU and id are these words.
 fn switch_of(record: &RawRecord<'_>, [pid_tid, time, cpu, id]: [u64; 4]) -> String {
-    assert_eq!((cpu, id), (u64::from(CPU), CARRIER));
+    assert_eq!((cpu, id), (u64::from(CPU), BPF_OUTPUT));
     let (pid, tid) = (pid_tid as u32, pid_tid >> 32);
     let how = match record.header.misc {
         0 => "came",
@@ -204,7 +211,7 @@ fn switches_stand_among_the_records_of_their_time() {
         "9/10 went at 300".to_owned(),
     ];
     assert_eq!(cpu.read(&ring), wanted);
-    let counts = cpu.expander.counts;
+    let counts = cpu.decoder.counts;
     assert_eq!((counts.records, counts.switches, counts.preemptions), (3, 3, 1));
     assert_eq!((counts.stacks, counts.unknown_stacks), (3, 0));
 }
@@ -214,7 +221,7 @@ fn a_stack_that_nobody_told_of_is_said_to_be_unknown() {
     let mut cpu = Cpu::new(false);
     cpu.switch(100, 10, false, 6, 0);
     assert_eq!(cpu.read(&[]), ["(77, 9, 10, 100) 0 1 [] [0, 0, 0, 0]", "9/10 went at 100"]);
-    assert_eq!(cpu.expander.counts.unknown_stacks, 1);
+    assert_eq!(cpu.decoder.counts.unknown_stacks, 1);
 }
 
 #[test]
@@ -241,7 +248,7 @@ fn what_was_lost_is_told_of_once() {
     cpu.put(&[LOST, 299, 4, 295]);
     cpu.switch(300, 10, false, 0, 0);
     assert_eq!(cpu.read(&[]).join("|"), format!("lost 4 from 295 to 299|{}", gone(300)));
-    assert_eq!(cpu.expander.counts.lost_switches, 5 + 2 + 3 + 4);
+    assert_eq!(cpu.decoder.counts.lost_switches, 5 + 2 + 3 + 4);
 }
 
 /// Samples came through the ring all the while that the channel was full, and the other way round.
@@ -372,7 +379,7 @@ fn a_thread_that_came_very_long_ago_came_behind_the_last_switch() {
 fn what_woke_the_reader_is_not_recorded() {
     let mut cpu = Cpu::new(false);
     let mut ring = Vec::new();
-    let words = [BELL, 0, 0, 100, 3, 12, 0];
+    let words = [WAKEUP_EVENT, 0, 0, 100, 3, 12, 0];
     let body: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
     push_record(&mut ring, record_type::SAMPLE, 0, &body);
     of_kernel(&mut ring, 150);
@@ -389,7 +396,7 @@ fn every_stream_defines_the_stacks_that_it_needs() {
     assert!(first[0].contains("[fffffffffffffe00, 1f4, 1f5]"), "{first:?}");
     // Another stream: a reader of it knows nothing of the first.
     cpu.packing.start_stream();
-    cpu.expander.start_stream();
+    cpu.decoder.start_stream();
     cpu.unpacker = Unpacker::new(&packed::describe(&attr())).unwrap();
     cpu.switch(200, 10, false, 8, 0);
     cpu.switch(300, 10, false, 7, 0);
@@ -496,7 +503,7 @@ impl Running {
 
     fn start_stream(&mut self) {
         self.read();
-        self.cpu.expander.start_stream();
+        self.cpu.decoder.start_stream();
         self.cpu.packing.start_stream();
         self.cpu.unpacker = Unpacker::new(&packed::describe(&attr())).unwrap();
         self.windows.push(Vec::new());
@@ -542,7 +549,7 @@ proptest! {
                 Step::Read => running.read(),
                 Step::StartStream => {
                     running.start_stream();
-                    let dropped = running.cpu.expander.counts.lost_switches;
+                    let dropped = running.cpu.decoder.counts.lost_switches;
                     prop_assert_eq!(running.seen.len() as u64 + dropped, switches);
                 }
             }
@@ -558,7 +565,7 @@ proptest! {
         }
         let counted: u64 = all.iter().map(|window| window[2]).sum();
         prop_assert_eq!(counted, running.dropped.len() as u64);
-        let dropped = running.cpu.expander.counts.lost_switches;
+        let dropped = running.cpu.decoder.counts.lost_switches;
         prop_assert_eq!(running.seen.len() as u64 + dropped, switches);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::lbr::{Action, FlushAlways, LbrEvent, OwnerTag, Running, SeedRule, View};
+use crate::lbr::{Action, FlushAlways, LastOwnerRule, LbrEvent, OwnerTag, Running, View};
 use std::string::{String, ToString};
 
 /// Two CPUs and three address spaces.
@@ -60,16 +60,16 @@ impl LbrPolicy for Deaf {
     }
 }
 
-/// The sequence that the seed's rule was rejected for, exec left aside.
+/// The sequence that speaks against the rule of the last owner, exec left aside.
 #[test]
-fn the_seed_rule_leaks_over_an_exit() {
-    let found = FULL.run(SeedRule::default());
-    std::println!("SeedRule, {} states:\n  {}", found.states, path(&found).join("\n  "));
+fn the_last_owner_rule_leaks_over_an_exit() {
+    let found = FULL.run(LastOwnerRule::default());
+    std::println!("LastOwnerRule, {} states:\n  {}", found.states, path(&found).join("\n  "));
     assert!(found.leak.is_some());
 
     let without_exec = without(|kind| matches!(kind, StepKind::Exec(_) | StepKind::Borrow(_)));
-    let steps = shortest_leak(SeedRule::default(), &without_exec);
-    std::println!("SeedRule without exec:\n  {}", steps.join("\n  "));
+    let steps = shortest_leak(LastOwnerRule::default(), &without_exec);
+    std::println!("LastOwnerRule without exec:\n  {}", steps.join("\n  "));
     // P1 out, P2 in and running, P2 exits, P1 in.
     assert!(steps.iter().any(|step| step.contains("exit")), "{steps:?}");
     assert!(steps.last().is_some_and(|step| step.contains("switch to a task of mm")), "{steps:?}");

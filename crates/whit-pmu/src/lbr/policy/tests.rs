@@ -24,7 +24,7 @@ fn threads_and_idle_time_cost_nothing() {
     ];
     let expected = [true, false, false, false, false, false, false, false, true];
     assert_eq!(actions(&mut OwnerTag::default(), &events), expected);
-    assert_eq!(actions(&mut SeedRule::default(), &events), expected);
+    assert_eq!(actions(&mut LastOwnerRule::default(), &events), expected);
     let classic = [true, false, true, false, true, false, true, false, true];
     assert_eq!(actions(&mut FlushAlways, &events), classic);
 }

@@ -46,7 +46,7 @@ impl PmiSink<MachineBus> for Pebs {
 
 #[test]
 fn the_published_counts() {
-    // 5x WRMSR, 2x RDMSR for a PEBS counter; the seed counts neither counters nor APIC.
+    // 5x WRMSR, 2x RDMSR for a PEBS counter; the published counts have neither counters nor APIC.
     let config = EventConfig { precise: true, ..EventConfig::sampling(0xc0, 1000) };
     let mut machine = machine(models::skylake(), quiet(0), &[(PMC0, Event::new(config))]);
     machine.bus.get_mut().set_pebs_reload(PMC0, 1000);

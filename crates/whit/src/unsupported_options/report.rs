@@ -1,6 +1,6 @@
 //! Options of `perf report`.
 
-use super::LeftOut;
+use super::Unsupported;
 
 const BRANCHES: &str = "branch records are printed with: whit script -F brstack";
 const SOURCE: &str = "show source lines with -s srcline, or disassemble with: perf annotate";
@@ -15,7 +15,7 @@ const ALWAYS: &str = "whit always does so: leave it out";
 #[derive(Clone, Debug)]
 pub(crate) struct OfReport;
 
-impl LeftOut for OfReport {
+impl Unsupported for OfReport {
     const SUBCOMMAND: &'static str = "report";
     const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
         ("tui", None, "look at it in a browser: whit report --html page.html"),

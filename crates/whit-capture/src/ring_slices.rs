@@ -4,11 +4,11 @@ use whit_perfdata::record::HEADER_SIZE_BYTES;
 
 /// Bytes in two pieces, the second one following the first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pieces<'a>(pub(crate) [&'a [u8]; 2]);
+pub(crate) struct RingSlices<'a>(pub(crate) [&'a [u8]; 2]);
 
 /// A record in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RecordRef {
     /// Its first byte.
     pub(crate) at: usize,
     /// Its type.
@@ -17,7 +17,7 @@ pub(crate) struct Seen {
     pub(crate) size: usize,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> RingSlices<'a> {
     pub(crate) fn len(&self) -> usize {
         self.0[0].len() + self.0[1].len()
     }
@@ -34,7 +34,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// The bytes of a record, which the seam may cut; `scratch` holds them then.
-    pub(crate) fn bytes_of<'s>(&self, seen: Seen, scratch: &'s mut Vec<u8>) -> &'s [u8]
+    pub(crate) fn bytes_of<'s>(&self, seen: RecordRef, scratch: &'s mut Vec<u8>) -> &'s [u8]
     where
         'a: 's,
     {
@@ -54,15 +54,15 @@ impl<'a> Pieces<'a> {
 
     /// The record at a position; `None` where there is no whole one.
     #[inline]
-    pub(crate) fn record_at(&self, at: usize) -> Option<Seen> {
+    pub(crate) fn record_at(&self, at: usize) -> Option<RecordRef> {
         let header = self.word(at)?;
         let size = (header >> 48) as usize;
         let fits = size >= HEADER_SIZE_BYTES && size.is_multiple_of(8) && at + size <= self.len();
-        fits.then_some(Seen { at, kind: header as u32, size })
+        fits.then_some(RecordRef { at, kind: header as u32, size })
     }
 
     /// The records from a position on, up to the first that is not whole.
-    pub(crate) fn records_from(self, at: usize) -> impl Iterator<Item = Seen> + use<'a> {
+    pub(crate) fn records_from(self, at: usize) -> impl Iterator<Item = RecordRef> + use<'a> {
         let first = self.record_at(at);
         std::iter::successors(first, move |seen| self.record_at(seen.at + seen.size))
     }
@@ -92,16 +92,16 @@ mod tests {
         (0..4).for_each(|_| push_record(&mut bytes, 9, 0, &[0; 24]));
         for (room, kept) in [(0, 0), (31, 0), (32, 32), (100, 96), (1000, 128)] {
             for seam in (0..=bytes.len()).step_by(8) {
-                let pieces = Pieces([&bytes[..seam], &bytes[seam..]]);
-                assert_eq!(pieces.whole_records(room), kept, "{room}");
-                assert_eq!(pieces.first(kept).concat(), bytes[..kept]);
-                for seen in pieces.records_from(0) {
+                let ring_slices = RingSlices([&bytes[..seam], &bytes[seam..]]);
+                assert_eq!(ring_slices.whole_records(room), kept, "{room}");
+                assert_eq!(ring_slices.first(kept).concat(), bytes[..kept]);
+                for seen in ring_slices.records_from(0) {
                     let whole = &bytes[seen.at..seen.at + seen.size];
-                    assert_eq!(pieces.bytes_of(seen, &mut Vec::new()), whole);
+                    assert_eq!(ring_slices.bytes_of(seen, &mut Vec::new()), whole);
                 }
             }
         }
-        let none = Pieces([&[0; 64], &[]]);
+        let none = RingSlices([&[0; 64], &[]]);
         assert_eq!(none.whole_records(64), 0, "records of size 0 are none");
     }
 }

@@ -6,7 +6,7 @@ use crate::counter::{Absence, Counter};
 
 /// A CPU and a thread, each of which may be any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct OpenTarget {
     /// Or [`ANY`].
     pub(super) cpu: i32,
     /// Index into the plan's threads.
@@ -16,7 +16,7 @@ pub(super) struct Place {
 /// The places of all counters.
 #[derive(Debug)]
 pub(super) struct Places {
-    of_counter: Vec<Vec<Place>>,
+    of_counter: Vec<Vec<OpenTarget>>,
     /// Where a counter's first place stands among the slots of all.
     first_slot: Vec<usize>,
 }
@@ -37,7 +37,7 @@ impl Places {
             }
         }
         let mut next = 0;
-        let mut first = |places: &Vec<Place>| {
+        let mut first = |places: &Vec<OpenTarget>| {
             next += places.len();
             next - places.len()
         };
@@ -45,7 +45,7 @@ impl Places {
         Places { of_counter, first_slot }
     }
 
-    pub(super) fn of_counter(&self, counter: usize) -> &[Place] {
+    pub(super) fn of_counter(&self, counter: usize) -> &[OpenTarget] {
         &self.of_counter[counter]
     }
 
@@ -63,7 +63,7 @@ fn choosy_member(counters: &[Counter], leader: usize) -> Option<usize> {
 }
 
 /// A PMU that counts on some CPUs only is asked on those of them that were asked for.
-fn places(counter: &mut Counter, plan: &Plan) -> Vec<Place> {
+fn places(counter: &mut Counter, plan: &Plan) -> Vec<OpenTarget> {
     let everywhere = || all(&plan.cpus, plan);
     if counter.event.uncore && !plan.is_system_wide() {
         counter.absence.get_or_insert(Absence::NeedsCpus);
@@ -81,9 +81,11 @@ fn places(counter: &mut Counter, plan: &Plan) -> Vec<Place> {
     all(&cpus, plan)
 }
 
-fn all(cpus: &[i32], plan: &Plan) -> Vec<Place> {
+fn all(cpus: &[i32], plan: &Plan) -> Vec<OpenTarget> {
     let threads = 0..plan.threads.len();
-    cpus.iter().flat_map(|&cpu| threads.clone().map(move |thread| Place { cpu, thread })).collect()
+    cpus.iter()
+        .flat_map(|&cpu| threads.clone().map(move |thread| OpenTarget { cpu, thread }))
+        .collect()
 }
 
 #[cfg(test)]

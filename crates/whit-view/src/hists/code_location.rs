@@ -25,7 +25,7 @@ pub enum SourceKey {
 
 /// The part of a row's key that comes from a code location; what no sort key asks for is blank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct CodeLocation {
     /// Binary, where `dso` or `symbol` is a key. Of several with one short name, the first.
     pub dso: Option<DsoId>,
     /// Function, where `symbol` is a key.
@@ -43,8 +43,8 @@ pub(super) type PlaceIndex = u32;
 
 /// The distinct places of a profile under one list of sort keys.
 pub(super) struct Places {
-    list: Vec<Place>,
-    index: FxHashMap<Place, PlaceIndex>,
+    list: Vec<CodeLocation>,
+    index: FxHashMap<CodeLocation, PlaceIndex>,
     first_dso_of_name: Vec<DsoId>,
     by_dso: bool,
     by_symbol: bool,
@@ -74,7 +74,7 @@ impl Places {
         self.list.len()
     }
 
-    pub(super) fn get(&self, index: PlaceIndex) -> Place {
+    pub(super) fn get(&self, index: PlaceIndex) -> CodeLocation {
         self.list[index as usize]
     }
 
@@ -98,7 +98,7 @@ impl Places {
     fn intern(&mut self, profile: &Profile, code: &Frame, line: &Frame) -> PlaceIndex {
         let function = &profile.functions[code.function.index()];
         let with_dso = self.by_dso || self.by_symbol;
-        let place = Place {
+        let place = CodeLocation {
             dso: with_dso.then(|| self.first_dso_of_name[function.dso.index()]),
             function: self.by_symbol.then_some(code.function),
             inlined: self.by_symbol && code.inlined,

@@ -1,4 +1,4 @@
-//! What comes out of an expander is what perf would have written.
+//! What comes out of a decoder is what perf would have written.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,13 +6,13 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::SampleLayout;
 
-use crate::stack_engine::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, landmarks};
+use crate::stack_engine::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, scheduler_symbols};
 
-/// The carrier's id.
-pub(in crate::stack_engine) const CARRIER: u64 = 77;
+/// The id of the bpf-output event.
+pub(in crate::stack_engine) const BPF_OUTPUT: u64 = 77;
 const TRACED: u64 = 44;
 
-/// The carrier's attributes.
+/// The attributes of the bpf-output event.
 pub(in crate::stack_engine) fn attr() -> Attr {
     let sample_type = SampleType::IDENTIFIER
         | SampleType::IP
@@ -23,19 +23,19 @@ pub(in crate::stack_engine) fn attr() -> Attr {
     Attr { sample_type, flags: AttrFlags::SAMPLE_ID_ALL, ..Attr::default() }
 }
 
-fn given() -> Given {
+fn given() -> DecoderConfig {
     let wakes = Some(crate::stack_engine::wakes::tests::format());
-    Given { landmarks: landmarks(), wakes, ..Given::default() }
+    DecoderConfig { scheduler_symbols: scheduler_symbols(), wakes, ..DecoderConfig::default() }
 }
 
-fn expander() -> Expander {
-    Expander::new(Layout::new(&attr()), CARRIER, vec![(TRACED, 0x177)], given())
+fn decoder() -> BpfRecordDecoder {
+    BpfRecordDecoder::new(Layout::new(&attr()), BPF_OUTPUT, vec![(TRACED, 0x177)], given())
 }
 
-/// A record of the carrier, as the kernel writes it: padded to whole words.
+/// A record of the bpf-output event, as the kernel writes it: padded to whole words.
 pub(in crate::stack_engine) fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
     let mut body: Vec<u8> =
-        [CARRIER, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
+        [BPF_OUTPUT, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
     let size = (told.len() + 4).next_multiple_of(8) - 4;
     body.extend((size as u32).to_le_bytes());
     body.extend(told);
@@ -58,12 +58,12 @@ pub(in crate::stack_engine) fn sample(event: u64, user: u64, kernel: u64) -> Vec
     told
 }
 
-fn expand(expander: &mut Expander, bytes: &[u8], seam: usize) -> Vec<u8> {
+fn decode_all(decoder: &mut BpfRecordDecoder, bytes: &[u8], seam: usize) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let front = &bytes[at.min(seam)..seam];
         let back = &bytes[at.max(seam)..];
-        at += expander.expand(Pieces([front, back]), 100, &mut out);
+        at += decoder.decode(RingSlices([front, back]), 100, &mut out);
     }
     out
 }
@@ -87,8 +87,8 @@ fn samples_become_records_that_everybody_knows() {
     described.sample_type = Layout::new(&described).sample_type();
     let layout = SampleLayout::new(&described);
     for seam in (0..=bytes.len()).step_by(8) {
-        let mut expander = expander();
-        let out = expand(&mut expander, &bytes, seam);
+        let mut decoder = decoder();
+        let out = decode_all(&mut decoder, &bytes, seam);
         let (mut rest, mut seen) = (&out[..], Vec::new());
         while let Some((record, tail)) = RawRecord::split(rest) {
             rest = tail;
@@ -111,7 +111,7 @@ fn samples_become_records_that_everybody_knows() {
             format!("(55, 11, 200) 200000 [ffffffffffffff80, ffffffff80001008, {in_user}]"),
         ];
         assert_eq!(seen, wanted, "seam {seam}");
-        let counts = expander.counts;
+        let counts = decoder.counts;
         assert_eq!((counts.records, counts.stacks, counts.switches), (3, 2, 0));
         assert_eq!((counts.unknown_stacks, counts.unreadable), (0, 0));
     }
@@ -139,8 +139,8 @@ fn samples_of_tracepoints_get_the_stacks_that_were_told() {
     let mut described = attr();
     described.sample_type = Layout::new(&described).sample_type() | SampleType::RAW;
     let layout = SampleLayout::new(&described);
-    let mut expander = expander();
-    let out = expand(&mut expander, &bytes, 0);
+    let mut decoder = decoder();
+    let out = decode_all(&mut decoder, &bytes, 0);
     let (mut rest, mut seen) = (&out[..], Vec::new());
     while let Some((record, tail)) = RawRecord::split(rest) {
         rest = tail;
@@ -157,7 +157,7 @@ fn samples_of_tracepoints_get_the_stacks_that_were_told() {
         (Some(TRACED), 102, vec![], "data of two.".to_owned()),
     ];
     assert_eq!(seen, wanted);
-    assert_eq!((expander.counts.records, expander.counts.without_stacks), (2, 1));
+    assert_eq!((decoder.counts.records, decoder.counts.without_stacks), (2, 1));
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn wake_ups_become_samples_of_their_tracepoint() {
     let mut described = attr();
     described.sample_type = Layout::new(&described).raw_sample_type();
     let layout = SampleLayout::new(&described);
-    let mut expander = expander();
-    let out = expand(&mut expander, &bytes, 0);
+    let mut decoder = decoder();
+    let out = decode_all(&mut decoder, &bytes, 0);
     let (name, rest) = RawRecord::split(&out).unwrap();
     assert_eq!(name.header.kind, record_type::COMM);
     let (record, rest) = RawRecord::split(rest).unwrap();
@@ -186,7 +186,7 @@ fn wake_ups_become_samples_of_their_tracepoint() {
     let tid = sample.pid_tid.unwrap().1.0;
     assert_eq!((sample.id, tid, sample.time.unwrap().0), (Some(WAKE_ID), 9, 200));
     let raw = sample.raw.unwrap();
-    assert_eq!((raw.len(), raw[2], rest.len(), expander.counts.wakes), (36, 8, 0, 1));
+    assert_eq!((raw.len(), raw[2], rest.len(), decoder.counts.wakes), (36, 8, 0, 1));
 }
 
 #[test]
@@ -196,9 +196,9 @@ fn a_place_keeps_two_stacks_and_says_what_it_does_not_know() {
     (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));
     (0..3).for_each(|n| tell(&mut bytes, 1, 2, &sample(55, alike(n), 0)));
     tell(&mut bytes, 1, 3, &[9, 9, 9, 9, 9]);
-    let mut expander = expander();
-    expand(&mut expander, &bytes, 0);
-    let counts = expander.counts;
+    let mut decoder = decoder();
+    decode_all(&mut decoder, &bytes, 0);
+    let counts = decoder.counts;
     assert_eq!((counts.records, counts.unknown_stacks, counts.unreadable), (3, 1, 1));
 }
 
@@ -212,7 +212,7 @@ proptest! {
         tell(&mut all, 1, 1, &told);
         all.extend(&bytes[..bytes.len() / 8 * 8]);
         let seam = all.len() / 16 * 8;
-        let mut expander = expander();
-        expand(&mut expander, &all, seam);
+        let mut decoder = decoder();
+        decode_all(&mut decoder, &all, seam);
     }
 }

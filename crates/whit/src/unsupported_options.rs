@@ -11,7 +11,7 @@ pub(crate) use report::OfReport;
 pub(crate) use script::OfScript;
 
 /// What a subcommand leaves out.
-pub(crate) trait LeftOut {
+pub(crate) trait Unsupported {
     /// Its name.
     const SUBCOMMAND: &'static str;
     /// Name, letter, and why.
@@ -20,9 +20,9 @@ pub(crate) trait LeftOut {
 
 /// Takes them and refuses them.
 #[derive(Clone, Debug)]
-pub(crate) struct LeftOutArgs<T>(PhantomData<T>);
+pub(crate) struct UnsupportedArgs<T>(PhantomData<T>);
 
-impl<T: LeftOut> clap::Args for LeftOutArgs<T> {
+impl<T: Unsupported> clap::Args for UnsupportedArgs<T> {
     fn augment_args(command: Command) -> Command {
         T::OPTIONS.iter().fold(command, |command, (name, letter, _)| {
             // The value may stand behind a space: all that matters is that the option is named.
@@ -36,14 +36,14 @@ impl<T: LeftOut> clap::Args for LeftOutArgs<T> {
     }
 }
 
-impl<T: LeftOut> clap::FromArgMatches for LeftOutArgs<T> {
+impl<T: Unsupported> clap::FromArgMatches for UnsupportedArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         match T::OPTIONS.iter().find(|(name, ..)| matches.contains_id(name)) {
             Some((name, _, why)) => Err(clap::Error::raw(
                 ErrorKind::UnknownArgument,
                 format!("{} has no --{name}: {why}\n", T::SUBCOMMAND),
             )),
-            None => Ok(LeftOutArgs(PhantomData)),
+            None => Ok(UnsupportedArgs(PhantomData)),
         }
     }
 
@@ -60,11 +60,11 @@ mod tests {
     use crate::stat::OfStat;
     use clap::{Args, FromArgMatches};
 
-    fn each_is_refused<T: LeftOut>() {
+    fn each_is_refused<T: Unsupported>() {
         let parse = |argument: &str| {
-            let command = LeftOutArgs::<T>::augment_args(Command::new("whit"));
+            let command = UnsupportedArgs::<T>::augment_args(Command::new("whit"));
             let matches = command.try_get_matches_from(["whit", argument]).unwrap();
-            let args = LeftOutArgs::<T>::from_arg_matches(&matches);
+            let args = UnsupportedArgs::<T>::from_arg_matches(&matches);
             args.map(drop).map_err(|error| error.to_string())
         };
         for (name, _, why) in T::OPTIONS {

@@ -1,6 +1,6 @@
 //! Options of `perf script`.
 
-use super::LeftOut;
+use super::Unsupported;
 
 const SCRIPTS: &str = "read the lines that it prints, or run the script with: perf script -s";
 const BRANCHES: &str = "branch records are printed with -F brstack";
@@ -15,7 +15,7 @@ const KEEP: &str = "keep lines with grep, or samples with --pid, --tid and --tim
 #[derive(Clone, Debug)]
 pub(crate) struct OfScript;
 
-impl LeftOut for OfScript {
+impl Unsupported for OfScript {
     const SUBCOMMAND: &'static str = "script";
     const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
         ("script", Some('s'), SCRIPTS),

@@ -18,7 +18,7 @@ const MAX_RINGS: usize = 1 << 16;
 
 /// How the records of a stream's rings are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Apart {
+pub(crate) enum RingIdentification {
     /// Each stream holds one ring.
     One,
     /// By the CPU that each record names.
@@ -29,19 +29,23 @@ pub(crate) enum Apart {
     Measured,
 }
 
-impl Apart {
-    pub(crate) fn of(recording: &Recording, events: &EventTable) -> Apart {
+impl RingIdentification {
+    pub(crate) fn of(recording: &Recording, events: &EventTable) -> RingIdentification {
         if recording.features.ledger().is_some_and(|ledger| ledger.elapsed_ns > 0) {
-            return Apart::Measured;
+            return RingIdentification::Measured;
         }
         let mut layouts = (0..events.len()).filter_map(|event| events.layout(event));
         let needed = SampleType::TIME | SampleType::CPU;
         if layouts.all(|l| l.sample_id_all && l.sample_type.contains(needed)) {
-            return Apart::ByCpu;
+            return RingIdentification::ByCpu;
         }
         // A directory of parallel streams has one file more than readers.
         let one_each = recording.streams.len() > rings_opened(recording);
-        if one_each || rings_opened(recording) == 1 { Apart::One } else { Apart::No }
+        if one_each || rings_opened(recording) == 1 {
+            RingIdentification::One
+        } else {
+            RingIdentification::No
+        }
     }
 }
 
@@ -54,7 +58,7 @@ fn rings_opened(recording: &Recording) -> usize {
 #[derive(Debug)]
 pub(crate) struct RingTimes<'e> {
     events: &'e EventTable,
-    apart: Apart,
+    identification: RingIdentification,
     rings: FxHashMap<CpuId, RingTime>,
     paused_ns: u64,
 }
@@ -68,15 +72,17 @@ struct RingTime {
 }
 
 impl<'e> RingTimes<'e> {
-    pub(crate) fn new(events: &'e EventTable, apart: Apart) -> RingTimes<'e> {
-        RingTimes { events, apart, rings: FxHashMap::default(), paused_ns: 0 }
+    pub(crate) fn new(events: &'e EventTable, identification: RingIdentification) -> RingTimes<'e> {
+        RingTimes { events, identification, rings: FxHashMap::default(), paused_ns: 0 }
     }
 
     /// Notes a record, in the order in which its ring holds it.
     #[inline]
     pub(crate) fn see(&mut self, record: RawRecord<'_>) {
         let kind = record.header.kind;
-        if !matches!(self.apart, Apart::One | Apart::ByCpu) || kind >= record_type::USER_START {
+        if !matches!(self.identification, RingIdentification::One | RingIdentification::ByCpu)
+            || kind >= record_type::USER_START
+        {
             return;
         }
         let Some((cpu, time)) = self.place(record) else { return };
@@ -107,7 +113,7 @@ impl<'e> RingTimes<'e> {
             let id = self.events.parse_id_trailer(record.body);
             (id.cpu, id.time?)
         };
-        let ring = if self.apart == Apart::ByCpu { cpu? } else { CpuId(0) };
+        let ring = if self.identification == RingIdentification::ByCpu { cpu? } else { CpuId(0) };
         Some((ring, time))
     }
 
@@ -150,9 +156,9 @@ mod tests {
         push_record(out, record_type::LOST, 0, &words(&[1, 5, FIELDS[1], time, cpu]));
     }
 
-    fn paused(apart: Apart, bytes: &[u8]) -> (u64, u64) {
+    fn paused(identification: RingIdentification, bytes: &[u8]) -> (u64, u64) {
         let events = events();
-        let mut times = RingTimes::new(&events, apart);
+        let mut times = RingTimes::new(&events, identification);
         let mut rest = bytes;
         while let Some((record, tail)) = RawRecord::split(rest) {
             times.see(record);
@@ -168,9 +174,9 @@ mod tests {
         sample(&mut bytes, 390, 1);
         lost(&mut bytes, 400, 0);
         lost(&mut bytes, 395, 1);
-        assert_eq!(paused(Apart::ByCpu, &bytes), ((400 - 100) + (395 - 390), 2));
-        assert_eq!(paused(Apart::No, &bytes), (0, 0));
-        assert_eq!(paused(Apart::Measured, &bytes), (0, 0));
+        assert_eq!(paused(RingIdentification::ByCpu, &bytes), ((400 - 100) + (395 - 390), 2));
+        assert_eq!(paused(RingIdentification::No, &bytes), (0, 0));
+        assert_eq!(paused(RingIdentification::Measured, &bytes), (0, 0));
     }
 
     #[test]
@@ -189,7 +195,7 @@ mod tests {
         lost_since(&mut bytes, 5, 250, 350);
         lost_since(&mut bytes, 0, 350, 360);
         lost_since(&mut bytes, 5, 0, 370);
-        assert_eq!(paused(Apart::ByCpu, &bytes), (350 - 150, 1));
+        assert_eq!(paused(RingIdentification::ByCpu, &bytes), (350 - 150, 1));
     }
 
     #[test]
@@ -197,7 +203,7 @@ mod tests {
         let mut bytes = Vec::new();
         sample(&mut bytes, 100, 0);
         lost(&mut bytes, 130, 1);
-        assert_eq!(paused(Apart::One, &bytes), (30, 1));
+        assert_eq!(paused(RingIdentification::One, &bytes), (30, 1));
     }
 
     #[test]
@@ -205,6 +211,6 @@ mod tests {
         let mut bytes = Vec::new();
         sample(&mut bytes, 0, 0);
         lost(&mut bytes, 130, 0);
-        assert_eq!(paused(Apart::ByCpu, &bytes), (0, 1));
+        assert_eq!(paused(RingIdentification::ByCpu, &bytes), (0, 1));
     }
 }

@@ -15,8 +15,8 @@ use crate::error::CaptureError;
 use crate::loss::RingCounts;
 use crate::mapped_files::MappedFiles;
 use crate::open::OpenEvent;
-use crate::reader::{Pass, Reader, RingEnd};
 use crate::ring_clock::RecordClock;
+use crate::ring_drainer::{Pass, RingDrainer, RingEnd};
 use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
@@ -33,7 +33,7 @@ const LAST_ROUNDS_MAX: u32 = 1000;
 
 /// What the session hears of its readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ReaderEvent {
     /// As much has been written as one output is to hold.
     SwitchDue,
     /// As much has been written as all of the recording may.
@@ -46,8 +46,8 @@ pub(super) enum News {
 
 /// A reader with its stream, and what its work has cost.
 #[derive(Debug)]
-pub(super) struct Drainer {
-    pub(super) reader: Reader,
+pub(super) struct ReaderThread {
+    pub(super) ring_drainer: RingDrainer,
     pub(super) sink: StreamSink,
     pub(super) waiter: RingWaiter,
     /// CPUs to run on from the start; `None` leaves it where the process may run.
@@ -61,7 +61,7 @@ pub(super) struct Drainer {
 
 /// What a reader did for one output.
 #[derive(Debug)]
-pub(super) struct Portion {
+pub(super) struct ReaderShare {
     /// The stream.
     pub(super) sink: StreamSink,
     /// What passed through each ring.
@@ -82,7 +82,7 @@ pub(super) struct Portion {
 #[derive(Debug)]
 pub(super) enum Order {
     /// Go on into this stream; what is in the rings still goes into the old one.
-    Swap(Box<StreamSink>, Sender<Portion>),
+    Swap(Box<StreamSink>, Sender<ReaderShare>),
     /// Take what is in the rings that are overwritten.
     Snapshot(Sender<()>),
 }
@@ -91,7 +91,7 @@ pub(super) enum Order {
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) events: Arc<Vec<OpenEvent>>,
-    pub(super) desk: NewsDesk,
+    pub(super) notifier: SessionNotifier,
     pub(super) quota: Arc<Quota>,
     /// Whether side band is kept for the next output. What the kernel writes after this was set is
     /// drained after it was set.
@@ -99,7 +99,7 @@ pub(super) struct Shared {
 }
 
 /// How a reader ended.
-pub(super) type Drained = (Drainer, Result<(), DrainError>);
+pub(super) type Drained = (ReaderThread, Result<(), DrainError>);
 
 /// Why a reader ended before it was told to.
 #[derive(Debug)]
@@ -126,26 +126,26 @@ pub(super) struct RunningDrainer {
 
 /// Where readers leave their news.
 #[derive(Clone, Debug)]
-pub(super) struct NewsDesk {
-    pub(super) sender: Sender<News>,
+pub(super) struct SessionNotifier {
+    pub(super) sender: Sender<ReaderEvent>,
     pub(super) wake: Waker,
 }
 
-impl NewsDesk {
-    pub(super) fn open() -> Result<(NewsDesk, Receiver<News>), CaptureError> {
+impl SessionNotifier {
+    pub(super) fn open() -> Result<(SessionNotifier, Receiver<ReaderEvent>), CaptureError> {
         let (sender, receiver) = channel();
         let wake = Waker::new().map_err(CaptureError::system("create an event descriptor"))?;
-        Ok((NewsDesk { sender, wake }, receiver))
+        Ok((SessionNotifier { sender, wake }, receiver))
     }
 
-    pub(super) fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: ReaderEvent) {
         // The session listens until it has joined the reader.
         let _ = self.sender.send(news);
         let _ = self.wake.wake();
     }
 }
 
-impl Drainer {
+impl ReaderThread {
     /// Starts to work on a thread of its own.
     pub(super) fn start(
         mut self,
@@ -163,7 +163,7 @@ impl Drainer {
             let _ = take_short_slices(SLICE_NS);
             let result = self.work(&inbox, &shared);
             self.usage = CpuUsage::of_thread().unwrap_or_default().since(&self.usage);
-            shared.desk.tell(News::Ended);
+            shared.notifier.tell(ReaderEvent::Ended);
             (self, result)
         };
         let name = format!("whit-reader-{number}");
@@ -186,37 +186,37 @@ impl Drainer {
                     Err(TryRecvError::Disconnected) => return self.last_passes(&shared.events),
                 }
             }
-            self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
-            let bytes = self.reader.pass(&mut self.sink, pass)?;
+            self.ring_drainer.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
+            let bytes = self.ring_drainer.pass(&mut self.sink, pass)?;
             let is_busy = bytes > BUSY_BYTES as u64;
             pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
-            self.tell_size(shared);
+            self.report_size(shared);
             if gone && !all_gone {
                 all_gone = true;
-                shared.desk.tell(News::AllGone);
+                shared.notifier.tell(ReaderEvent::AllGone);
             }
         }
     }
 
-    fn tell_size(&mut self, shared: &Shared) {
+    fn report_size(&mut self, shared: &Shared) {
         let bytes = self.sink.counts().bytes.saturating_sub(self.told_bytes);
         self.told_bytes += bytes;
         if bytes > 0
             && let Some(news) = shared.quota.add(bytes)
         {
-            shared.desk.tell(news);
+            shared.notifier.tell(news);
         }
     }
 
     fn obey(&mut self, order: Order, shared: &Shared) -> Result<(), DrainError> {
         match order {
             Order::Swap(sink, reply) => {
-                let portion = self.swap(*sink, shared)?;
+                let share = self.swap(*sink, shared)?;
                 // The session waits for it, unless another reader has failed.
-                let _ = reply.send(portion);
+                let _ = reply.send(share);
             }
             Order::Snapshot(reply) => {
-                self.reader.snapshot(&mut self.sink, &shared.events)?;
+                self.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
                 let _ = reply.send(());
             }
         }
@@ -224,44 +224,44 @@ impl Drainer {
     }
 
     /// Empties the rings into the old stream and goes on into the new one.
-    fn swap(&mut self, sink: StreamSink, shared: &Shared) -> Result<Portion, DrainError> {
-        self.reader.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
-        self.reader.pass(&mut self.sink, Pass::Everything)?;
-        self.reader.snapshot(&mut self.sink, &shared.events)?;
+    fn swap(&mut self, sink: StreamSink, shared: &Shared) -> Result<ReaderShare, DrainError> {
+        self.ring_drainer.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
+        self.ring_drainer.pass(&mut self.sink, Pass::Everything)?;
+        self.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
         let sink = std::mem::replace(&mut self.sink, sink);
-        self.reader.start_stream();
+        self.ring_drainer.start_stream();
         self.told_bytes = 0;
-        let journal = self.reader.take_journal();
+        let journal = self.ring_drainer.take_journal();
         self.sink.records(&journal.records)?;
         self.sink.flush()?;
-        self.tell_size(shared);
+        self.report_size(shared);
         let now = CpuUsage::of_thread().unwrap_or_default();
         let usage = now.since(&std::mem::replace(&mut self.usage, now));
         let wakeups = std::mem::take(&mut self.wakeups);
-        let ends = self.reader.ring_ends();
-        let (rings, mapped) = (self.reader.take_counts(), self.reader.mapped_files());
-        let (clock, journal_cut) = (self.reader.clock(), journal.is_cut);
-        Ok(Portion { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut })
+        let ends = self.ring_drainer.ring_ends();
+        let (rings, mapped) = (self.ring_drainer.take_counts(), self.ring_drainer.mapped_files());
+        let (clock, journal_cut) = (self.ring_drainer.clock(), journal.is_cut);
+        Ok(ReaderShare { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut })
     }
 
     /// Empties the rings, now that no event counts any more.
     fn last_passes(&mut self, events: &[OpenEvent]) -> Result<(), DrainError> {
         for _ in 0..LAST_ROUNDS_MAX {
-            if self.reader.pass(&mut self.sink, Pass::Everything)? == 0 {
+            if self.ring_drainer.pass(&mut self.sink, Pass::Everything)? == 0 {
                 break;
             }
         }
-        self.reader.snapshot(&mut self.sink, events)?;
+        self.ring_drainer.snapshot(&mut self.sink, events)?;
         Ok(self.sink.finish()?)
     }
 
     /// What it has done for the last output. Its reader goes with it no further.
-    pub(super) fn into_portion(mut self) -> Portion {
-        let ends = self.reader.ring_ends();
-        let (rings, mapped) = (self.reader.take_counts(), self.reader.mapped_files());
-        let clock = self.reader.clock();
-        let Drainer { sink, wakeups, usage, .. } = self;
-        Portion { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut: false }
+    pub(super) fn into_share(mut self) -> ReaderShare {
+        let ends = self.ring_drainer.ring_ends();
+        let (rings, mapped) = (self.ring_drainer.take_counts(), self.ring_drainer.mapped_files());
+        let clock = self.ring_drainer.clock();
+        let ReaderThread { sink, wakeups, usage, .. } = self;
+        ReaderShare { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut: false }
     }
 }
 

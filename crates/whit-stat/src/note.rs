@@ -5,7 +5,7 @@ use std::fmt;
 /// One remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Remark {
+pub enum Note {
     /// Cgroups were counted by BPF.
     ByBpf { cgroups: usize, events: usize, cpus: usize },
     /// Cgroups were counted by the kernel's cgroup events.
@@ -25,50 +25,50 @@ fn of(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-impl Remark {
+impl Note {
     /// Whether it is about something that went wrong while counting.
     pub fn is_finding(&self) -> bool {
         match self {
-            Remark::ByBpf { .. } | Remark::ByKernel { .. } | Remark::MovesAtSwitches => false,
-            Remark::FailedReads(times) | Remark::UnseenSwitches(times) | Remark::TooDeep(times) => {
+            Note::ByBpf { .. } | Note::ByKernel { .. } | Note::MovesAtSwitches => false,
+            Note::FailedReads(times) | Note::UnseenSwitches(times) | Note::TooDeep(times) => {
                 *times > 0
             }
         }
     }
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Remark::ByBpf { cgroups, events, cpus } => write!(
+            Note::ByBpf { cgroups, events, cpus } => write!(
                 f,
                 "counted by BPF: {}, from {} on each of {}, read at changes of cgroup",
                 of(*cgroups, "cgroup"),
                 of(*events, "event"),
                 of(*cpus, "CPU")
             ),
-            Remark::ByKernel { cgroups } => write!(
+            Note::ByKernel { cgroups } => write!(
                 f,
                 "counted by the kernel's cgroup events: {}, from events that are switched at changes \
                  of cgroup",
                 of(*cgroups, "cgroup")
             ),
-            Remark::MovesAtSwitches => write!(
+            Note::MovesAtSwitches => write!(
                 f,
                 "this kernel does not show moves of running tasks to other cgroups: they count \
                  from the next switch or reading on"
             ),
-            Remark::FailedReads(times) => write!(
+            Note::FailedReads(times) => write!(
                 f,
                 "the kernel refused {times} reads of events: what they counted went to the cgroups \
                  of later reads"
             ),
-            Remark::UnseenSwitches(times) => write!(
+            Note::UnseenSwitches(times) => write!(
                 f,
                 "the kernel did not show {times} switches of tasks: what was counted before each \
                  went to the cgroup that was found running after it"
             ),
-            Remark::TooDeep(times) => write!(
+            Note::TooDeep(times) => write!(
                 f,
                 "{times} cgroups ran that are too deep below any counted one to belong to it"
             ),
@@ -82,11 +82,11 @@ mod tests {
 
     #[test]
     fn findings_are_what_went_wrong() {
-        let by_bpf = Remark::ByBpf { cgroups: 1, events: 3, cpus: 2 };
+        let by_bpf = Note::ByBpf { cgroups: 1, events: 3, cpus: 2 };
         let text =
             "counted by BPF: 1 cgroup, from 3 events on each of 2 CPUs, read at changes of cgroup";
         assert_eq!(by_bpf.to_string(), text);
-        assert!(!by_bpf.is_finding() && !Remark::TooDeep(0).is_finding());
-        assert!(Remark::UnseenSwitches(2).is_finding());
+        assert!(!by_bpf.is_finding() && !Note::TooDeep(0).is_finding());
+        assert!(Note::UnseenSwitches(2).is_finding());
     }
 }

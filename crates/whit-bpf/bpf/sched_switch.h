@@ -73,7 +73,7 @@ static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, struct sw
 }
 
 /* Tells of something with a time in the CPU's channel, whose reader is woken when there is much. */
-static ALWAYS_INLINE void tell_timed(void *ctx, struct scratch *scratch, struct channel *channel,
+static ALWAYS_INLINE void emit_timed(void *ctx, struct scratch *scratch, struct channel *channel,
 				     const struct channel_record *record)
 {
 	u64 word = 0;
@@ -82,12 +82,12 @@ static ALWAYS_INLINE void tell_timed(void *ctx, struct scratch *scratch, struct 
 		scratch->counts.lost++;
 	/* Without room it tries again. */
 	if (channel_is_due(channel) &&
-	    bpf_perf_event_output(ctx, &bells, BPF_F_CURRENT_CPU, &word, sizeof(word)))
+	    bpf_perf_event_output(ctx, &wakeup_events, BPF_F_CURRENT_CPU, &word, sizeof(word)))
 		channel->rung = 0;
 }
 
 /* A thread comes that nothing was told of yet. */
-static ALWAYS_INLINE void tell_came(void *ctx, struct scratch *scratch, struct channel *channel,
+static ALWAYS_INLINE void emit_switch_in(void *ctx, struct scratch *scratch, struct channel *channel,
 				    u32 tid, u32 pid, u64 time)
 {
 	struct channel_record record = {
@@ -96,7 +96,7 @@ static ALWAYS_INLINE void tell_came(void *ctx, struct scratch *scratch, struct c
 		.whose = pid,
 	};
 
-	tell_timed(ctx, scratch, channel, &record);
+	emit_timed(ctx, scratch, channel, &record);
 }
 
 /* Of a thread that goes: why, as the first word of its record begins. */
@@ -122,7 +122,7 @@ static ALWAYS_INLINE u32 why_it_goes(u64 *ctx, struct task_struct *task)
  *
  * A function of its own: the program itself must have a small frame to be on the thread's stack.
  */
-static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *look)
+static __attribute__((noinline)) int emit_switch(u64 *ctx, struct kernel_look *look)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	struct scratch *scratch = scratch_of(OF_SWITCHES);
@@ -150,7 +150,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 	compare_clocks(scratch, prev, now);
 	if (!tid || !is_target(tid, process)) {
 		if (has_next)
-			tell_came(ctx, scratch, channel, came, next_pid, now);
+			emit_switch_in(ctx, scratch, channel, came, next_pid, now);
 		return 0;
 	}
 	scratch->counts.runs++;
@@ -159,7 +159,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 
 		scratch->counts.late++;
 		if (time)
-			tell_came(ctx, scratch, channel, tid, pid, time);
+			emit_switch_in(ctx, scratch, channel, tid, pid, time);
 	}
 	u64 kernel_place = 0, user_place = 0;
 	if (settings.kernel_stacks)
@@ -179,7 +179,7 @@ static __attribute__((noinline)) int tell_switch(u64 *ctx, struct kernel_look *l
 		record.what |= SWITCH_HAS_NEXT << 8;
 		record.next = next_pid | (u64)came << 32;
 	}
-	tell_timed(ctx, scratch, channel, &record);
+	emit_timed(ctx, scratch, channel, &record);
 	return 0;
 }
 
@@ -195,12 +195,12 @@ int switched(u64 *ctx)
 	asm volatile("%0 = r10" : "=r"(frame));
 	/* Through memory it becomes a number. */
 	look->frame = frame;
-	return tell_switch(ctx, look);
+	return emit_switch(ctx, look);
 }
 
 /* At an event that the kernel counts context switches by: behind the tracepoint, in the thread that goes. */
 SEC("perf_event")
-int came(void *ctx)
+int switched_in(void *ctx)
 {
 	struct scratch *scratch = scratch_of(OF_SWITCHES);
 	struct channel *channel = channel_of_cpu();
@@ -220,6 +220,6 @@ int came(void *ctx)
 	u32 tid = tid_of(next), pid = pid_of(next);
 	scratch->running = (u64)next;
 	if (tid && is_target(tid, process_at_switch(memory, processes_generation(), pid)))
-		tell_came(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());
+		emit_switch_in(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());
 	return 0;
 }

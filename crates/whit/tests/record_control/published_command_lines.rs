@@ -1,7 +1,7 @@
-//! The command lines that the project began with, as they stand in the talk on perf's advancements
-//! (Budankov, Linux Piter 2019), with `perf` replaced by `whit`.
+//! The command lines of Alexey Budankov's talk on perf's advancements (Linux Piter 2019), with `perf`
+//! replaced by `whit`.
 
-use super::support::{Place, count, has, has_perf, probe, samples, stderr};
+use super::support::{TestFolder, count, has, has_perf, probe, samples, stderr};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 static ONE_RECORDER: Mutex<()> = Mutex::new(());
 
 /// Runs a line as a shell does; `whit` is the one under test.
-fn shell(place: &Place, line: &str) -> Output {
+fn shell(place: &TestFolder, line: &str) -> Output {
     let whit = whit_testing::run::whit(env!("CARGO_BIN_EXE_whit"));
     let whit = whit.get_program().to_string_lossy();
     let script = format!("whit() {{ \"{whit}\" \"$@\"; }}\n{line}\n");
@@ -23,10 +23,10 @@ fn shell(place: &Place, line: &str) -> Output {
         .unwrap()
 }
 
-/// What every line runs instead of the talk's benchmarks, which take minutes.
+/// What every line runs instead of the published benchmarks, which take minutes.
 const WORKLOAD: &str = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.01'";
 
-/// The talk's events: three of the hardware, context switches typed by the kernel.
+/// The published events: three of the hardware, context switches typed by the kernel.
 const EVENTS: &str = "cycles,instructions,ref-cycles,software/period=1,name=cs,config=0x3/Duk";
 
 /// The 14 events of the parallel line, quoted as there.
@@ -46,7 +46,7 @@ const PARALLEL: [(&str, &str, &str); 12] = [
 ];
 
 /// Records, and gives what was said; perf reads the same number of samples.
-fn records(place: &Place, line: &str, output: &str) -> String {
+fn records(place: &TestFolder, line: &str, output: &str) -> String {
     let alone = ONE_RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = shell(place, line);
     drop(alone);
@@ -65,7 +65,7 @@ fn asynchronous_streaming_and_numa_awareness() {
         return;
     }
     for modes in ["", "--aio", "--affinity=node", "--affinity=cpu", "--aio --affinity=cpu"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let text = records(
             &place,
             &format!(
@@ -85,7 +85,7 @@ fn typed_context_switches_of_a_process_and_of_the_whole_system() {
         if scope == "-a" && !has("typed context switches", probe::whole_cpus()) {
             return;
         }
-        let place = Place::new();
+        let place = TestFolder::new();
         records(
             &place,
             &format!(
@@ -99,7 +99,7 @@ fn typed_context_switches_of_a_process_and_of_the_whole_system() {
 
 #[test]
 fn extended_event_naming() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let name = "OFFCORE_RESPONSE:request=DEMAND_RFO:response=L3_HIT.SNOOP_HITM";
     let event = format!("cpu/name=\\'{name}\\',period=0x3567e0,event=0x3c,cmask=0x1/Duk");
     let ran = shell(
@@ -125,7 +125,7 @@ fn extended_event_naming() {
 
 #[test]
 fn parallel_streaming_with_quoted_names() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (period, stack_size) = (1_000_000, 1024);
     let events: Vec<_> = PARALLEL
         .iter()

@@ -17,12 +17,12 @@ use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 use whit_types::TimestampNs;
 
-use super::schedule::{Context, Landmark, Landmarks};
+use super::schedule::{Context, SchedulerSymbol, SchedulerSymbols};
 use super::switches::Switches;
 use super::traces::Traces;
 use super::wakes::{WAKE_ID, WakeFormat, Wakes};
 use crate::loss::TimeLayout;
-use crate::pieces::{Pieces, Seen};
+use crate::ring_slices::{RecordRef, RingSlices};
 
 /// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
 const PLACES: usize = 16384;
@@ -38,7 +38,7 @@ const CLOCK_DRIFT_SHIFT: u32 = 14;
 const WAKE_PERIOD: u64 = 1;
 
 /// Where the fields of records are: those of sampled events, of the one that stands for switches,
-/// and of the carrier are the same up to the CPU.
+/// and of the bpf-output event are the same up to the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     has_cpu: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// From the attributes of the carrier, which begin with the event's id, the address, the thread
+    /// From the attributes of the bpf-output event, which begin with the event's id, the address, the thread
     /// and the time.
     pub(crate) fn new(attr: &Attr) -> Layout {
         Layout { has_cpu: attr.sample_type.contains(SampleType::CPU), times: TimeLayout::new(attr) }
@@ -84,17 +84,17 @@ impl Layout {
     }
 }
 
-/// What expanders of all rings have from the engine.
+/// What decoders of all rings have from the engine.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct DecoderConfig {
     /// Where the scheduler is.
-    pub(crate) landmarks: Landmarks,
+    pub(crate) scheduler_symbols: SchedulerSymbols,
     /// How wake-ups are written, where they are told of.
     pub(crate) wakes: Option<WakeFormat>,
     /// Where switches are told of, if they are.
     pub(crate) channels: Option<Channels>,
     /// By CPU, the ids of events whose records only wake the reader.
-    pub(crate) bells: BTreeMap<u32, u64>,
+    pub(crate) wakeup_events: BTreeMap<u32, u64>,
     /// Switches are those of whole CPUs.
     pub(crate) is_cpu_wide: bool,
     /// Switches are packed.
@@ -112,14 +112,14 @@ struct Known {
 
 /// What could not be made whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExpandCounts {
+pub struct DecodeCounts {
     /// Samples and switches that came out.
     pub records: u64,
     /// Stacks that were told of.
     pub stacks: u64,
     /// Records that name a stack that was not told of.
     pub unknown_stacks: u64,
-    /// Records of the carrier that nobody can read.
+    /// Records of the bpf-output event that nobody can read.
     pub unreadable: u64,
     /// Samples of tracepoints whose stacks were not told of.
     pub without_stacks: u64,
@@ -133,8 +133,8 @@ pub struct ExpandCounts {
     pub lost_switches: u64,
 }
 
-impl std::ops::AddAssign for ExpandCounts {
-    fn add_assign(&mut self, other: ExpandCounts) {
+impl std::ops::AddAssign for DecodeCounts {
+    fn add_assign(&mut self, other: DecodeCounts) {
         self.records += other.records;
         self.stacks += other.stacks;
         self.unknown_stacks += other.unknown_stacks;
@@ -149,16 +149,16 @@ impl std::ops::AddAssign for ExpandCounts {
 
 /// Expands what one ring carries.
 #[derive(Debug)]
-pub struct Expander {
+pub struct BpfRecordDecoder {
     layout: Layout,
-    /// The carrier's id, by which switches go in the recording as well.
-    carrier: u64,
-    /// Samples go by the carrier's id too.
-    is_beside_perf: bool,
+    /// The id of the bpf-output event, by which switches go in the recording as well.
+    bpf_output: u64,
+    /// Samples have the id of the bpf-output event too.
+    is_sample_by_perf: bool,
     /// What the CPU's channel carries.
     switches: Option<Switches>,
     /// The scheduler's addresses.
-    landmarks: Landmarks,
+    scheduler_symbols: SchedulerSymbols,
     /// How wake-ups are written, where they are told of.
     wakes: Option<Wakes>,
     /// Hits of tracepoints that perf writes samples of.
@@ -171,7 +171,7 @@ pub struct Expander {
     body: Vec<u8>,
     scratch: Vec<u8>,
     /// What could not be made whole, and how much there was.
-    pub counts: ExpandCounts,
+    pub counts: DecodeCounts,
 }
 
 /// The fields that all records of a CPU begin with.
@@ -182,21 +182,21 @@ struct Prefix {
     cpu: u64,
 }
 
-impl Expander {
-    /// For a ring whose carrier has this id, and into which perf writes samples of tracepoints: ids of
+impl BpfRecordDecoder {
+    /// For a ring whose bpf-output event has this id, and into which perf writes samples of tracepoints: ids of
     /// events, and their tracepoints.
     pub(crate) fn new(
         layout: Layout,
-        carrier: u64,
+        bpf_output: u64,
         traces: Vec<(u64, u32)>,
-        given: Given,
-    ) -> Expander {
-        Expander {
+        given: DecoderConfig,
+    ) -> BpfRecordDecoder {
+        BpfRecordDecoder {
             layout,
-            carrier,
-            is_beside_perf: false,
+            bpf_output,
+            is_sample_by_perf: false,
             switches: None,
-            landmarks: given.landmarks,
+            scheduler_symbols: given.scheduler_symbols,
             wakes: given.wakes.map(|format| Wakes::new(format, layout)),
             traces: Traces::new(traces),
             dictionary: vec![<[Known; 2]>::default(); PLACES],
@@ -204,13 +204,13 @@ impl Expander {
             chain: Vec::new(),
             body: Vec::new(),
             scratch: Vec::new(),
-            counts: ExpandCounts::default(),
+            counts: DecodeCounts::default(),
         }
     }
 
-    /// Samples go by the carrier's id: perf writes its own by that of the event.
-    pub(crate) fn samples_go_by_carrier(&mut self) {
-        self.is_beside_perf = true;
+    /// Samples have the id of the bpf-output event: perf writes its own by that of the event.
+    pub(crate) fn samples_have_bpf_output_id(&mut self) {
+        self.is_sample_by_perf = true;
     }
 
     /// Switches come from a channel, to be told of among the ring's records.
@@ -249,53 +249,54 @@ impl Expander {
         switches.is_some_and(|switches| switches.rest(enough_bytes, &mut self.counts, out))
     }
 
-    /// Appends to `out` the records of `pieces`, up to the first that is not whole or that ends
+    /// Appends to `out` the records of `ring_slices`, up to the first that is not whole or that ends
     /// behind `enough_bytes`. Gives the bytes that were taken.
-    pub(crate) fn expand(
+    pub(crate) fn decode(
         &mut self,
-        pieces: Pieces<'_>,
+        ring_slices: RingSlices<'_>,
         enough_bytes: usize,
         out: &mut Vec<u8>,
     ) -> usize {
         let mut scratch = std::mem::take(&mut self.scratch);
         let (mut end, mut before) = (0, None);
-        for seen in pieces.records_from(0) {
+        for seen in ring_slices.records_from(0) {
             if end >= enough_bytes {
                 break;
             }
             end = seen.at + seen.size;
-            let id = pieces.word(seen.at + HEADER_BYTES);
+            let id = ring_slices.word(seen.at + HEADER_BYTES);
             let id = id.filter(|_| seen.kind == record_type::SAMPLE);
             if let Some(switches) = &mut self.switches {
-                switches.before(&pieces, seen, &mut self.counts, out);
+                switches.before(&ring_slices, seen, &mut self.counts, out);
             }
-            let record = pieces.bytes_of(seen, &mut scratch);
-            let is_bell = |id| self.switches.as_ref().is_some_and(|it| it.is_bell(id));
+            let record = ring_slices.bytes_of(seen, &mut scratch);
+            let is_wakeup_event =
+                |id| self.switches.as_ref().is_some_and(|it| it.is_wakeup_event(id));
             match id {
-                Some(id) if is_bell(id) => {}
-                Some(id) if id == self.carrier => self.told(&record[HEADER_BYTES..], out),
+                Some(id) if is_wakeup_event(id) => {}
+                Some(id) if id == self.bpf_output => self.told(&record[HEADER_BYTES..], out),
                 Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
                 _ if seen.kind == record_type::LOST => {
                     self.traces.forget();
-                    push_lost(record, self.time(&pieces, before), out);
+                    push_lost(record, self.time(&ring_slices, before), out);
                 }
                 _ => out.extend_from_slice(record),
             }
             before = Some(seen);
         }
-        self.ring_time = self.time(&pieces, before);
+        self.ring_time = self.time(&ring_slices, before);
         self.scratch = scratch;
         // What cannot be read is for the next one to count.
         if end == 0 {
-            end = pieces.len();
-            pieces.0.iter().for_each(|piece| out.extend_from_slice(piece));
+            end = ring_slices.len();
+            ring_slices.0.iter().for_each(|piece| out.extend_from_slice(piece));
         }
         end
     }
 
     /// The time of a record of the ring; without one, of the last before.
-    fn time(&self, pieces: &Pieces<'_>, seen: Option<Seen>) -> u64 {
-        let time = seen.and_then(|seen| self.layout.times().time(pieces, seen));
+    fn time(&self, ring_slices: &RingSlices<'_>, seen: Option<RecordRef>) -> u64 {
+        let time = seen.and_then(|seen| self.layout.times().time(ring_slices, seen));
         time.map_or(self.ring_time, |time| time.0)
     }
 
@@ -331,7 +332,7 @@ impl Expander {
                 known.frames.clear();
                 known.frames.extend(stack.frames());
                 if self.wakes.is_some() && stack.reason == StopReason::Kernel {
-                    known.context = self.landmarks.context(&known.frames);
+                    known.context = self.scheduler_symbols.context(&known.frames);
                 }
             }
             Told::Sample(sample) => self.sample(&prefix, &sample, out),
@@ -385,7 +386,7 @@ impl Expander {
         }
         let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
-        let id = if self.is_beside_perf { self.carrier } else { sample.event_id };
+        let id = if self.is_sample_by_perf { self.bpf_output } else { sample.event_id };
         self.push_sample(id, prefix, mode, ip, sample.period, out);
     }
 
@@ -403,7 +404,7 @@ impl Expander {
         let context = context.unwrap_or_default();
         // An interrupt has nothing to do with the program that it interrupts.
         let user_stack = wake.user_stack.filter(|_| context == Context::Thread);
-        let ip = self.collect(wake.kernel_stack, user_stack, Some(Landmark::Wake));
+        let ip = self.collect(wake.kernel_stack, user_stack, Some(SchedulerSymbol::Wake));
         self.begin_sample(WAKE_ID, prefix, ip, WAKE_PERIOD);
         wakes.push_raw(wake, context, prefix.pid_tid, &mut self.body);
         push_record(out, record_type::SAMPLE, misc::KERNEL, &self.body);
@@ -420,7 +421,7 @@ impl Expander {
         &mut self,
         kernel: Option<StackHash>,
         user: Option<StackHash>,
-        scheduler: Option<Landmark>,
+        scheduler: Option<SchedulerSymbol>,
     ) -> u64 {
         self.chain.clear();
         let mut ip = 0;
@@ -432,7 +433,7 @@ impl Expander {
                 continue;
             };
             let frames = match marker {
-                context::KERNEL => self.landmarks.trim(&known.frames, scheduler),
+                context::KERNEL => self.scheduler_symbols.trim(&known.frames, scheduler),
                 _ => &known.frames,
             };
             if ip == 0 {

@@ -9,11 +9,11 @@ use crate::lbr::{BranchFilter, MmId};
 /// leaves no trace: the task that ran before it comes back to what looks like its own records. Here to
 /// be measured and to be found by the explorer; not to be used.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
-pub struct SeedRule {
+pub struct LastOwnerRule {
     last: Option<MmId>,
 }
 
-impl LbrPolicy for SeedRule {
+impl LbrPolicy for LastOwnerRule {
     fn on(&mut self, event: LbrEvent) -> Action {
         match event {
             LbrEvent::SchedOut(mm) => {

@@ -1,7 +1,7 @@
 //! What a source of context switches says, one statement at a time.
 //!
 //! SWITCH records, `sched` tracepoints and BPF programs tell different halves of a switch, some of
-//! them twice. All of them are brought to [`Statement`]s, which the interval logic alone interprets.
+//! them twice. All of them are brought to [`TimedSwitchEvent`]s, which the interval logic alone interprets.
 
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
@@ -20,13 +20,13 @@ impl Source {
 
 /// Sources that have told of one thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Witnesses(u8);
+pub(crate) struct SourceSet(u8);
 
-impl Witnesses {
-    pub(crate) fn of(source: Source) -> Witnesses {
-        let mut witnesses = Witnesses::default();
-        witnesses.add(source);
-        witnesses
+impl SourceSet {
+    pub(crate) fn of(source: Source) -> SourceSet {
+        let mut sources = SourceSet::default();
+        sources.add(source);
+        sources
     }
 
     pub(crate) fn has(self, source: Source) -> bool {
@@ -125,7 +125,7 @@ pub(crate) struct Wake {
 
 /// What is said of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fact {
+pub(crate) enum SwitchEvent {
     /// It left its CPU.
     Out { source: Source, kind: WaitKind, state: Option<TaskState>, stack: StackRef },
     /// It came onto a CPU.
@@ -145,30 +145,30 @@ pub(crate) enum Fact {
     Exit,
 }
 
-impl Fact {
+impl SwitchEvent {
     /// True where this was recorded only because samples or switches were: sideband may be older.
     pub(super) fn proves_recording(&self) -> bool {
         match self {
-            Fact::Out { .. }
-            | Fact::In { .. }
-            | Fact::SwitchStack { .. }
-            | Fact::Sample(_)
-            | Fact::Wake(_) => true,
-            Fact::Running | Fact::Fork { .. } | Fact::Exit => false,
+            SwitchEvent::Out { .. }
+            | SwitchEvent::In { .. }
+            | SwitchEvent::SwitchStack { .. }
+            | SwitchEvent::Sample(_)
+            | SwitchEvent::Wake(_) => true,
+            SwitchEvent::Running | SwitchEvent::Fork { .. } | SwitchEvent::Exit => false,
         }
     }
 }
 
 /// A fact, and where and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Statement {
+pub(crate) struct TimedSwitchEvent {
     pub(crate) time: TimestampNs,
     pub(crate) cpu: Option<CpuId>,
     /// -1 where the source does not know it.
     pub(crate) pid: Pid,
     /// -1 for a thread that is no more.
     pub(crate) tid: Tid,
-    pub(crate) fact: Fact,
+    pub(crate) event: SwitchEvent,
 }
 
 #[cfg(test)]
@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn witnesses_are_told_apart() {
-        let mut witnesses = Witnesses::of(Source::Record);
-        assert!(witnesses.has(Source::Record) && !witnesses.has(Source::Tracepoint));
-        witnesses.add(Source::Tracepoint);
-        assert!(witnesses.has(Source::Record) && witnesses.has(Source::Tracepoint));
+        let mut sources = SourceSet::of(Source::Record);
+        assert!(sources.has(Source::Record) && !sources.has(Source::Tracepoint));
+        sources.add(Source::Tracepoint);
+        assert!(sources.has(Source::Record) && sources.has(Source::Tracepoint));
     }
 }

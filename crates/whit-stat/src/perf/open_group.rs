@@ -19,7 +19,7 @@ pub(crate) struct OpenEvent {
 
 /// Events of one set in one place, the leader first.
 #[derive(Debug)]
-pub(crate) struct Unit {
+pub(crate) struct OpenGroup {
     pub(crate) events: Vec<OpenEvent>,
     /// Whether the leader's read gives the counts of all (`PERF_FORMAT_GROUP`).
     pub(crate) reads_group: bool,
@@ -35,9 +35,9 @@ pub(super) enum ReadOutcome {
     Broken(Option<usize>),
 }
 
-impl Unit {
-    pub(crate) fn new(reads_group: bool) -> Unit {
-        Unit { events: Vec::new(), reads_group, is_broken: false }
+impl OpenGroup {
+    pub(crate) fn new(reads_group: bool) -> OpenGroup {
+        OpenGroup { events: Vec::new(), reads_group, is_broken: false }
     }
 
     fn leader(&self) -> Option<&PerfEventFd> {
@@ -61,7 +61,7 @@ impl Unit {
         }
     }
 
-    /// Reads all events into their slots. `words` has at least [`Unit::words`] entries.
+    /// Reads all events into their slots. `words` has at least [`OpenGroup::words`] entries.
     pub(super) fn read(
         &mut self,
         words: &mut [u64],

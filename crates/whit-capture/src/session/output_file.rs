@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use whit_perfdata::feature::{EventDesc, Features, RecordedSpan};
 
-use super::Bill;
-use super::metering::Mark;
+use super::CostBaseline;
+use super::metering::MeterSnapshot;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::options::RecordOptions;
@@ -15,32 +15,32 @@ use crate::recording::Recording;
 use crate::stream::{StreamOptions, StreamSink};
 
 /// An output that is being written.
-pub(super) struct Part {
+pub(super) struct OutputFile {
     pub(super) recording: Recording,
     /// The stream behind the header, where no reader has it.
     pub(super) main: Option<StreamSink>,
     pub(super) output: OutputName,
     pub(super) features: Features,
     /// When it began.
-    pub(super) bill: Bill,
+    pub(super) cost_baseline: CostBaseline,
     pub(super) set_up_ns: u64,
     /// The recorder's CPU time until then.
     pub(super) set_up_cpu_ns: u64,
     /// Processes whose mappings were not read to the end.
     pub(super) cut_processes: u64,
     /// What was metered before it began.
-    pub(super) mark: Mark,
+    pub(super) mark: MeterSnapshot,
 }
 
-impl Part {
+impl OutputFile {
     /// Creates the output and writes the header as far as it is known.
     pub(super) fn create(
         options: &RecordOptions,
         events: &[EventDesc],
         features: &Features,
-        bill: Bill,
+        cost_baseline: CostBaseline,
         listener: &mut dyn Listener,
-    ) -> Result<Part, CaptureError> {
+    ) -> Result<OutputFile, CaptureError> {
         let streaming = &options.streaming;
         let open = output::open(&options.output, streaming.makes_directory(), listener)?;
         let output = open.name.clone();
@@ -63,16 +63,16 @@ impl Part {
             }
             false => None,
         };
-        Ok(Part {
+        Ok(OutputFile {
             recording,
             main,
             output,
             features,
-            bill,
+            cost_baseline,
             set_up_ns: 0,
             set_up_cpu_ns: 0,
             cut_processes: 0,
-            mark: Mark::default(),
+            mark: MeterSnapshot::default(),
         })
     }
 
@@ -86,11 +86,11 @@ impl Part {
     /// Notes that from here on it is recorded into.
     pub(super) fn is_set_up(&mut self) {
         self.set_up_ns = self.age_ns(Instant::now());
-        self.set_up_cpu_ns = self.bill.used().total_ns();
+        self.set_up_cpu_ns = self.cost_baseline.used().total_ns();
     }
 
     /// Time since it began.
     pub(super) fn age_ns(&self, now: Instant) -> u64 {
-        now.saturating_duration_since(self.bill.begin).as_nanos() as u64
+        now.saturating_duration_since(self.cost_baseline.begin).as_nanos() as u64
     }
 }

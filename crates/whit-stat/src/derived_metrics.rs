@@ -1,7 +1,7 @@
 //! What counts say together: metrics beside a row, from other rows of the same place.
 //!
 //! Which metric stands beside which event, and how it is computed, is `perf stat`'s
-//! (`perf_stat__print_shadow_stats` in `tools/perf/util/stat-shadow.c` of 6.1): an event is set
+//! (`perf_stat__print_shadow_stats` in `tools/perf/util/stat-derived_metrics.c` of 6.1): an event is set
 //! against others of the same modes (user, kernel, ...) in the same cgroup. Two events of one kind
 //! are averaged.
 
@@ -48,7 +48,7 @@ struct Key {
 
 /// The counts of a table that others are set against.
 #[derive(Debug, Default)]
-pub struct Shadow {
+pub struct DerivedMetrics {
     sums: FxHashMap<Key, (f64, u32)>,
     wall_ns: f64,
 }
@@ -98,23 +98,24 @@ fn kind(counter: &Counter) -> Option<Kind> {
     kinds.iter().find(|(known, _)| known.config() == event).map(|(_, kind)| *kind)
 }
 
-impl Shadow {
+impl DerivedMetrics {
     /// What there is in a table that was counted for `wall_ns`.
-    pub fn of(counters: &[Counter], table: &Table, wall_ns: f64) -> Shadow {
-        let mut shadow = Shadow { sums: FxHashMap::default(), wall_ns };
+    pub fn of(counters: &[Counter], table: &Table, wall_ns: f64) -> DerivedMetrics {
+        let mut derived_metrics = DerivedMetrics { sums: FxHashMap::default(), wall_ns };
         for row in &table.rows {
             let counter = &counters[row.counter];
             let Some(kind) = kind(counter).filter(|_| counter.absence.is_none()) else { continue };
-            let (sum, count) = shadow.sums.entry(key(row.label, kind, counter)).or_default();
+            let (sum, count) =
+                derived_metrics.sums.entry(key(row.label, kind, counter)).or_default();
             *sum += row.count;
             *count += 1;
         }
-        shadow
+        derived_metrics
     }
 
     /// The metrics of a count, in order; none where there is nothing to set it against.
     pub fn metrics(&self, counter: &Counter, label: usize, count: f64) -> Vec<Metric> {
-        let place = Place { shadow: self, counter, label };
+        let place = OpenTarget { derived_metrics: self, counter, label };
         if counter.event.tool.is_some() {
             return Vec::new();
         }
@@ -155,16 +156,16 @@ fn key(label: usize, kind: Kind, counter: &Counter) -> Key {
 }
 
 /// A counter in a place.
-struct Place<'a> {
-    shadow: &'a Shadow,
+struct OpenTarget<'a> {
+    derived_metrics: &'a DerivedMetrics,
     counter: &'a Counter,
     label: usize,
 }
 
-impl Place<'_> {
+impl OpenTarget<'_> {
     /// The mean of the counts of a kind, where there is such an event.
     fn get(&self, kind: Kind) -> Option<f64> {
-        let (sum, count) = self.shadow.sums.get(&key(self.label, kind, self.counter))?;
+        let (sum, count) = self.derived_metrics.sums.get(&key(self.label, kind, self.counter))?;
         Some(sum / f64::from(*count))
     }
 
@@ -227,7 +228,7 @@ impl Place<'_> {
     }
 
     fn utilization(&self, count: f64) -> Metric {
-        let wall_ns = Some(self.shadow.wall_ns).filter(|ns| *ns > 0.0);
+        let wall_ns = Some(self.derived_metrics.wall_ns).filter(|ns| *ns > 0.0);
         Metric::new(wall_ns.map(|ns| count / ns), Shape::Number, "CPUs utilized")
     }
 
@@ -269,9 +270,9 @@ mod tests {
     fn shown(list: &str, counts: &[f64]) -> Vec<Vec<String>> {
         let counters = counters(list);
         let table = table(counts);
-        let shadow = Shadow::of(&counters, &table, 5e8);
+        let derived_metrics = DerivedMetrics::of(&counters, &table, 5e8);
         let text = |row: &Row| {
-            let metrics = shadow.metrics(&counters[row.counter], 0, row.count);
+            let metrics = derived_metrics.metrics(&counters[row.counter], 0, row.count);
             let text = |m: &Metric| format!("{} {}", m.text().unwrap_or_default(), m.unit);
             metrics.iter().map(|m| text(m).trim().to_owned()).collect::<Vec<_>>()
         };

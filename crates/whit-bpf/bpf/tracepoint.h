@@ -7,7 +7,7 @@
  */
 
 /* The stacks of a hit that the current thread is at. */
-struct tell_trace {
+struct trace_record {
 	u8 kind;
 	u8 unused;
 	u16 unused_too;
@@ -18,7 +18,7 @@ struct tell_trace {
 	u32 unused_at_last;
 };
 
-#define TELL_TRACE_BYTES 28
+#define RECORD_TRACE_BYTES 28
 
 /* Whether the hits of a process's threads are recorded. */
 static ALWAYS_INLINE u32 is_traced(u64 process)
@@ -31,7 +31,7 @@ int traced(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *scratch = scratch_of(OF_TRACES);
-	struct tell_trace record = { .kind = TELL_TRACE };
+	struct trace_record record = { .kind = RECORD_TRACE };
 	u64 process = process_of(pid_of(task));
 
 	/* The kernel writes no samples of a tracepoint whose program gives 0, to nobody. */
@@ -47,7 +47,7 @@ int traced(void *ctx)
 		registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
-	tell(ctx, scratch, &record, TELL_TRACE_BYTES);
+	emit(ctx, scratch, &record, RECORD_TRACE_BYTES);
 	return 1;
 }
 
@@ -63,7 +63,7 @@ int probed(struct user_pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *scratch = scratch_of(OF_PROBES);
-	struct tell_trace record = { .kind = TELL_TRACE };
+	struct trace_record record = { .kind = RECORD_TRACE };
 	u64 process = process_of(pid_of(task));
 
 	if (!scratch || !is_traced(process))
@@ -88,7 +88,7 @@ int probed(struct user_pt_regs *ctx)
 			registers_of(task, &user);
 		record.user_stack = user_stack(ctx, scratch, task->pid, process, &user);
 	}
-	tell(ctx, scratch, &record, TELL_TRACE_BYTES);
+	emit(ctx, scratch, &record, RECORD_TRACE_BYTES);
 	__sync_lock_test_and_set(&scratch->is_busy, 0);
 	return 1;
 }

@@ -7,7 +7,7 @@
  */
 
 /* A wake-up by the current thread, or by an interrupt of it. */
-struct tell_wake {
+struct wake_record {
 	u8 kind;
 	/* WAKE_HAS_NAME. */
 	u8 flags;
@@ -25,8 +25,8 @@ struct tell_wake {
 };
 
 /* As bytes: without and with the waker's name. */
-#define TELL_WAKE_BYTES 44
-#define TELL_WAKE_NAMED_BYTES 60
+#define RECORD_WAKE_BYTES 44
+#define RECORD_WAKE_NAMED_BYTES 60
 
 #define WAKE_HAS_NAME 1
 
@@ -47,15 +47,15 @@ static ALWAYS_INLINE u64 kernel_stack_at_wake(void *ctx, struct scratch *scratch
 		return 0;
 	}
 	take_frames(scratch, look->frames, look->frames_count, 0);
-	return tell_stack(ctx, scratch, hash);
+	return emit_stack(ctx, scratch, hash);
 }
 
-/* A function of its own, as tell_switch() is. */
-static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *look)
+/* A function of its own, as emit_switch() is. */
+static __attribute__((noinline)) int emit_wake(u64 *ctx, struct kernel_look *look)
 {
 	struct task_struct *wakee = (void *)ctx[0], *waker = bpf_get_current_task_btf();
-	struct tell_wake record = { .kind = TELL_WAKE };
-	u64 process = process_of(pid_of(waker)), size = TELL_WAKE_BYTES;
+	struct wake_record record = { .kind = RECORD_WAKE };
+	u64 process = process_of(pid_of(waker)), size = RECORD_WAKE_BYTES;
 	struct scratch *scratch = scratch_of(OF_WAKES);
 
 	if (!scratch)
@@ -74,7 +74,7 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 	if (!is_target(tid_of(waker), process)) {
 		record.flags = WAKE_HAS_NAME;
 		bpf_probe_read_kernel(record.waker_comm, TASK_COMM_LEN, &waker->comm);
-		size = TELL_WAKE_NAMED_BYTES;
+		size = RECORD_WAKE_NAMED_BYTES;
 	}
 
 	/* Of who is not known there are neither mappings nor tables. */
@@ -87,7 +87,7 @@ static __attribute__((noinline)) int tell_wake(u64 *ctx, struct kernel_look *loo
 		record.kernel_stack = kernel_stack_at_wake(ctx, scratch, look, waker);
 	if (has_user)
 		record.user_stack = user_stack(ctx, scratch, waker->pid, process, &user);
-	tell(ctx, scratch, &record, size);
+	emit(ctx, scratch, &record, size);
 	return 0;
 }
 
@@ -112,5 +112,5 @@ int woken(u64 *ctx)
 	asm volatile("%0 = r10" : "=r"(frame));
 	/* Through memory it becomes a number. */
 	look->frame = frame;
-	return tell_wake(ctx, look);
+	return emit_wake(ctx, look);
 }

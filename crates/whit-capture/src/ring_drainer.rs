@@ -14,14 +14,14 @@ use whit_types::{CpuId, TimestampNs};
 use crate::loss::{RingCounts, RingWatch, TimeLayout};
 use crate::mapped_files::MappedFiles;
 use crate::open::{Instance, OpenEvent};
-use crate::pieces::Pieces;
 use crate::ring_clock::RecordClock;
 use crate::ring_set::{AnyRing, MappedRing};
-use crate::stack_engine::{ExpandCounts, Expander};
+use crate::ring_slices::RingSlices;
+use crate::stack_engine::{BpfRecordDecoder, DecodeCounts};
 use crate::stream::{Sink, SinkError, StreamSink};
 
-/// Bytes of a ring that are expanded at once; the ring has its space back then.
-const EXPANDED_BYTES: usize = 64 << 10;
+/// Bytes of a ring that are decoded at once; the ring has its space back then.
+const DECODED_BYTES: usize = 64 << 10;
 /// A ring is drained when it holds a quarter of its size at the latest.
 const FLUSH_SHARE: usize = 4;
 /// Most side band that is kept for the next output.
@@ -41,7 +41,7 @@ struct Watched {
     ring: MappedRing,
     watch: RingWatch,
     /// Makes ordinary records of those that BPF programs wrote.
-    expander: Option<Expander>,
+    decoder: Option<BpfRecordDecoder>,
     /// Records that were reported as lost into earlier outputs.
     lost_before: u64,
     /// When something was last taken from it.
@@ -58,7 +58,7 @@ impl Watched {
 
     /// Bytes that wait; a ring that is overwritten never has any.
     fn available_bytes(&self) -> usize {
-        let beside = self.expander.as_ref().map_or(0, Expander::available_bytes);
+        let beside = self.decoder.as_ref().map_or(0, BpfRecordDecoder::available_bytes);
         match &self.ring.ring {
             AnyRing::Forward(ring) => ring.available_bytes() + beside,
             AnyRing::Backward(_) => 0,
@@ -90,7 +90,7 @@ pub enum Pass {
 
 /// Drains a set of rings.
 #[derive(Debug)]
-pub struct Reader {
+pub struct RingDrainer {
     groups: Vec<Group>,
     /// Where the thread runs now, as far as it was moved.
     here: Option<usize>,
@@ -106,35 +106,35 @@ pub struct Reader {
 
 /// What a reader is told.
 #[derive(Clone, Copy, Debug)]
-pub struct ReaderOptions {
+pub struct RingDrainerOptions {
     /// Least that is worth taking from a ring, `--mmap-flush`; of a small one, a quarter of it.
     pub flush_bytes: usize,
     /// Whether to end each pass that leaves nothing in any ring with a FINISHED_ROUND record.
     pub marks_rounds: bool,
 }
 
-impl Reader {
+impl RingDrainer {
     /// A reader of these rings. `place` says on which CPUs to drain a ring.
     pub fn new(
         rings: Vec<MappedRing>,
         layout: TimeLayout,
-        options: ReaderOptions,
+        options: RingDrainerOptions,
         place: impl Fn(&MappedRing) -> Option<Vec<u32>>,
-        expander: impl Fn(&MappedRing) -> Option<Expander>,
-    ) -> Reader {
+        decoder: impl Fn(&MappedRing) -> Option<BpfRecordDecoder>,
+    ) -> RingDrainer {
         let mut groups: Vec<Group> = Vec::new();
         for ring in rings {
             let place = place(&ring);
-            let expander = expander(&ring);
+            let decoder = decoder(&ring);
             let watch = RingWatch::new(layout);
-            let ring = Watched { ring, watch, expander, lost_before: 0, drained: None };
+            let ring = Watched { ring, watch, decoder, lost_before: 0, drained: None };
             match groups.iter_mut().find(|group| group.place == place) {
                 Some(group) => group.rings.push(ring),
                 None => groups.push(Group { place, rings: vec![ring] }),
             }
         }
-        let ReaderOptions { flush_bytes, marks_rounds } = options;
-        Reader {
+        let RingDrainerOptions { flush_bytes, marks_rounds } = options;
+        RingDrainer {
             groups,
             here: None,
             flush_bytes,
@@ -166,9 +166,9 @@ impl Reader {
                 }
                 let AnyRing::Forward(ring) = &mut watched.ring.ring else { continue };
                 let (watch, journal) = (&mut watched.watch, self.journal.as_mut());
-                bytes += match &mut watched.expander {
+                bytes += match &mut watched.decoder {
                     None => drain(ring, watch, sink, journal)?,
-                    Some(expander) => drain_expanded(ring, expander, watch, sink, journal)?,
+                    Some(decoder) => drain_decoded(ring, decoder, watch, sink, journal)?,
                 };
                 let now = Instant::now();
                 watched.drained = Some(now);
@@ -228,7 +228,9 @@ impl Reader {
     /// What is drained from here on goes into another stream than what was before.
     pub fn start_stream(&mut self) {
         let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);
-        rings.filter_map(|watched| watched.expander.as_mut()).for_each(Expander::start_stream);
+        rings
+            .filter_map(|watched| watched.decoder.as_mut())
+            .for_each(BpfRecordDecoder::start_stream);
     }
 
     /// Keeps side band from now on, or no longer.
@@ -278,11 +280,11 @@ impl Reader {
     }
 
     /// What became of the records that BPF programs wrote.
-    pub fn expand_counts(&self) -> ExpandCounts {
+    pub fn decode_counts(&self) -> DecodeCounts {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
-        let expanders = rings.filter_map(|watched| watched.expander.as_ref());
-        let mut sum = ExpandCounts::default();
-        expanders.for_each(|expander| sum += expander.counts);
+        let decoders = rings.filter_map(|watched| watched.decoder.as_ref());
+        let mut sum = DecodeCounts::default();
+        decoders.for_each(|decoder| sum += decoder.counts);
         sum
     }
 
@@ -295,10 +297,10 @@ impl Reader {
     pub fn ring_ends(&self) -> Vec<RingEnd> {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
         let end = |watched: &Watched| {
-            let Watched { ring, watch, expander, lost_before, drained } = watched;
+            let Watched { ring, watch, decoder, lost_before, drained } = watched;
             // The channel's losses are among the reported ones; the kernel does not count them.
-            let (lost_switches, last_record) = match expander {
-                Some(expander) => (expander.counts.lost_switches, Some(expander.ring_time())),
+            let (lost_switches, last_record) = match decoder {
+                Some(decoder) => (decoder.counts.lost_switches, Some(decoder.ring_time())),
                 None => (0, watch.counts.last_record),
             };
             let reported = lost_before + watch.counts.lost_records;
@@ -311,7 +313,7 @@ impl Reader {
                 drained: *drained,
                 paused: watch.paused().clone(),
                 lost_switches,
-                last_switch: expander.as_ref().and_then(Expander::last_switch),
+                last_switch: decoder.as_ref().and_then(BpfRecordDecoder::last_switch),
             }
         };
         rings.map(end).collect()
@@ -342,13 +344,13 @@ pub struct RingEnd {
 }
 
 impl Journal {
-    fn keep(&mut self, pieces: Pieces<'_>) {
-        for seen in pieces.records_from(0).filter(|seen| is_side_band(seen.kind)) {
+    fn keep(&mut self, ring_slices: RingSlices<'_>) {
+        for seen in ring_slices.records_from(0).filter(|seen| is_side_band(seen.kind)) {
             if self.records.len() + seen.size > JOURNAL_BYTES_MAX {
                 self.is_cut = true;
                 return;
             }
-            self.records.extend_from_slice(pieces.bytes_of(seen, &mut self.scratch));
+            self.records.extend_from_slice(ring_slices.bytes_of(seen, &mut self.scratch));
         }
     }
 }
@@ -397,8 +399,9 @@ fn layout_of(ring: &MappedRing, events: &[OpenEvent]) -> SampleLayout {
 
 /// Records that stand newest first, the last one possibly cut, in the order of time.
 fn oldest_first(newest_first: &[u8]) -> Vec<u8> {
-    let pieces = Pieces([newest_first, &[]]);
-    let records: Vec<_> = pieces.records_from(0).map(|seen| seen.at..seen.at + seen.size).collect();
+    let ring_slices = RingSlices([newest_first, &[]]);
+    let records: Vec<_> =
+        ring_slices.records_from(0).map(|seen| seen.at..seen.at + seen.size).collect();
     let mut out = Vec::with_capacity(newest_first.len());
     records.into_iter().rev().for_each(|range| out.extend_from_slice(&newest_first[range]));
     out
@@ -428,9 +431,9 @@ fn drain(
     while !read.is_empty() {
         let slices = read.slices();
         let look = watch.observe(slices, sink.chunk_bytes());
-        let seen = Pieces(slices).first(look.end);
+        let seen = RingSlices(slices).first(look.end);
         if let Some(journal) = &mut journal {
-            journal.keep(Pieces(seen));
+            journal.keep(RingSlices(seen));
         }
         let result = sink.take(seen, look.tally);
         read.release_bytes(look.end);
@@ -441,32 +444,32 @@ fn drain(
 }
 
 /// The same for a ring that BPF programs write into: what is written is what becomes of it.
-fn drain_expanded(
+fn drain_decoded(
     ring: &mut Ring,
-    expander: &mut Expander,
+    decoder: &mut BpfRecordDecoder,
     watch: &mut RingWatch,
     sink: &mut StreamSink,
     mut journal: Option<&mut Journal>,
 ) -> Result<u64, SinkError> {
-    let mut bytes = expander.available_bytes() as u64;
+    let mut bytes = decoder.available_bytes() as u64;
     let mut out = Vec::new();
     let mut read = ring.read();
     // In this order, so that all older records of the channel stand in front of each record of the ring. Where the
     // recording is cut, nothing older than its last record is missing.
-    expander.look();
+    decoder.look();
     while !read.is_empty() {
         out.clear();
-        let taken = expander.expand(Pieces(read.slices()), EXPANDED_BYTES, &mut out);
+        let taken = decoder.decode(RingSlices(read.slices()), DECODED_BYTES, &mut out);
         read.release_bytes(taken);
         bytes += taken as u64;
         if let Some(journal) = &mut journal {
-            journal.keep(Pieces([&out, &[]]));
+            journal.keep(RingSlices([&out, &[]]));
         }
         take(&out, watch, sink)?;
     }
     loop {
         out.clear();
-        let is_more = expander.rest(EXPANDED_BYTES, &mut out);
+        let is_more = decoder.rest(DECODED_BYTES, &mut out);
         take(&out, watch, sink)?;
         if !is_more {
             return Ok(bytes);
@@ -488,7 +491,7 @@ mod tests {
     }
 
     fn kinds(bytes: &[u8]) -> Vec<u32> {
-        Pieces([bytes, &[]]).records_from(0).map(|seen| seen.kind).collect()
+        RingSlices([bytes, &[]]).records_from(0).map(|seen| seen.kind).collect()
     }
 
     #[test]
@@ -497,7 +500,7 @@ mod tests {
         let all = records(&[SAMPLE, COMM, LOST, MMAP2, SAMPLE, SWITCH, EXIT]);
         for seam in (0..=all.len()).step_by(8) {
             let mut journal = Journal::default();
-            journal.keep(Pieces([&all[..seam], &all[seam..]]));
+            journal.keep(RingSlices([&all[..seam], &all[seam..]]));
             assert_eq!(kinds(&journal.records), [COMM, MMAP2, EXIT], "seam {seam}");
             assert!(!journal.is_cut);
         }
