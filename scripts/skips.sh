@@ -57,6 +57,8 @@ condition() {
             fi
             ;;
         no-perf) ! perf --version >/dev/null 2>&1 ;;
+        no-zsh-or-fish) ! have zsh || ! have fish ;;
+        no-groff) ! have groff ;;
         no-root) [ "$(id -u)" != 0 ] ;;
         no-whole-cpus) [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ] ;;
         # CAP_SYS_NICE has number 23.

@@ -2,6 +2,7 @@
 //!
 //! `whit record` makes of them what is recorded, `whit stat` what is counted.
 
+use crate::completion;
 use crate::failure::{bail_usage, usage};
 use anyhow::{Context, Result};
 use clap::parser::ValueSource;
@@ -53,22 +54,22 @@ impl clap::Args for EventArgs {
             Arg::new(id).long(id).value_name(value).action(ArgAction::Append)
         };
         command
-            .arg(many("event", "EVENT,..").short('e').help(
-                "Events: names, `cpu/event=0x3c/`, `sched:sched_switch`, {groups}; may \
-                 be given several times",
+            .arg(many("event", "EVENT,..").short('e').add(completion::events()).help(
+                "Measure these events: names (see `whit list`), cpu/event=0x3c/, \
+                 sched:sched_switch, {groups}; may be repeated",
             ))
             .arg(many("filter", "FILTER").allow_hyphen_values(true).help(
-                "Filter of the tracepoints of the -e before it; several are combined with &&",
+                "Filter the tracepoints of the preceding -e; several filters are combined with &&",
             ))
-            .arg(many("cgroup", "NAME,..").short('G').help(
-                "Only these cgroups, the first for the first event and so on; a single one for \
-                 all events before it; needs -a or -C",
+            .arg(many("cgroup", "NAME,..").short('G').add(completion::cgroups()).help(
+                "Measure only these cgroups: the first for the first event, and so on; a single one \
+                 for all preceding events; needs -a or -C",
             ))
             .arg(
                 Arg::new("exclude-perf")
                     .long("exclude-perf")
                     .action(ArgAction::SetTrue)
-                    .help("Leave the recorder out of the tracepoints of the -e before it"),
+                    .help("Exclude the recorder from the tracepoints of the preceding -e"),
             )
     }
 

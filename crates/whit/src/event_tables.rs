@@ -13,9 +13,9 @@ const SHOWN_PROBLEMS: usize = 3;
 /// `--event-tables`
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct EventTableArgs {
-    /// Vendors' event names: a directory of JSON files as in the Linux sources
-    /// (tools/perf/pmu-events/arch/x86) or of perfmon, or one such file (default:
-    /// $WHIT_EVENT_TABLES)
+    /// Read vendors' event names from a directory of JSON files, as in the Linux sources
+    /// (tools/perf/pmu-events/arch/x86) or in perfmon, or from one such file [default:
+    /// $WHIT_EVENT_TABLES]
     #[arg(long, value_name = "DIR")]
     event_tables: Option<PathBuf>,
 }

@@ -22,13 +22,13 @@ const WRITE_BYTES: usize = 1 << 20;
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Write it as stock perf reads it: nothing packed, nothing compressed
+    /// Write a recording for stock perf: not packed, not compressed
     #[arg(long, required = true)]
     perf: bool,
-    /// File to write, or directory where the recording is one
+    /// Output file; a directory if the recording is a directory
     #[arg(short = 'o', long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace what is there
+    /// Replace an existing output
     #[arg(short = 'f', long)]
     force: bool,
 }

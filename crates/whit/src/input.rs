@@ -13,8 +13,8 @@ const DEFAULT_INPUT: &str = "perf.data";
 /// Which recording.
 #[derive(clap::Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Recording: a file, a directory, or `-` for standard input [default: perf.data, or standard
-    /// input where that is a pipe, or a file and there is no perf.data]
+    /// Recording to read: a file, a directory, or '-' for standard input [default: perf.data; standard
+    /// input if it is a pipe]
     #[arg(short = 'i', long, value_name = "FILE")]
     input: Vec<PathBuf>,
 }

@@ -15,35 +15,35 @@ use whit_events::TracefsIds;
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ListArgs {
-    /// Kinds (hw, sw, tool, cache, pmu, raw, breakpoint, tracepoint), parts of names, or patterns
-    /// such as 'sched:*' and 'msr/*'; without any, everything
+    /// Kinds of events (hw, sw, tool, cache, pmu, raw, breakpoint, tracepoint), parts of names, or
+    /// patterns such as 'sched:*' and 'msr/*' [default: all]
     #[arg(value_name = "KIND|PATTERN")]
     what: Vec<String>,
-    /// Say what each PMU and event consists of
+    /// Print the parts of each PMU and event
     #[arg(short = 'v', long, visible_alias = "long-desc")]
     details: bool,
-    /// Leave descriptions out
+    /// Do not print descriptions
     #[arg(long)]
     no_desc: bool,
     /// With descriptions (always done)
     #[arg(short, long, hide = true)]
     desc: bool,
-    /// Print names alone, one a line
+    /// Print only names, one on each line
     #[arg(short = 'q', long, conflicts_with_all = ["json", "details"])]
     raw_dump: bool,
     /// Print JSON
     #[arg(short, long)]
     json: bool,
-    /// With events that their vendors have renamed
+    /// Include names that their vendor has replaced
     #[arg(long)]
     deprecated: bool,
-    /// Only events of PMUs that match
+    /// Print only events of the PMUs that match
     #[arg(long, value_name = "PMU")]
     unit: Option<String>,
-    /// Open every event, tracepoints too, which takes a while
+    /// Open each event, also tracepoints, which takes some time
     #[arg(long, conflicts_with = "no_check")]
     check_all: bool,
-    /// Open no event
+    /// Do not open events
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]

@@ -26,6 +26,8 @@ fn needed(command: &Command) -> &'static [Capability] {
         | Command::Switches(_)
         | Command::Export(_)
         | Command::Bench(_)
+        | Command::Completions(_)
+        | Command::Help(_)
         | Command::Setup(_) => &[],
     }
 }
@@ -42,6 +44,8 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
         | Command::List(_)
         | Command::Export(_)
         | Command::Bench(_)
+        | Command::Completions(_)
+        | Command::Help(_)
         | Command::Setup(_) => None,
     }
 }

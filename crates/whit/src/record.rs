@@ -9,6 +9,7 @@ mod parse;
 
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
+use crate::heading;
 use crate::message;
 use crate::output;
 use crate::target_args::TargetArgs;
@@ -27,248 +28,264 @@ use whit_capture::session::{self, Outcome};
 use whit_sys::clock::ClockId;
 use whit_types::Arch;
 
+/// An example for each group of options.
+const EXAMPLES: &str = "\
+Examples:
+  Events                  whit record -e cycles:u,page-faults -F 999 -- ./bench
+  Target                  whit record -a -g -- sleep 10
+  Call chains             whit record --call-graph dwarf -- ./server
+  Contents of samples     whit record -d --phys-data -p 1234
+  Switches and sideband   whit record --engine=bpf --wakeups -- ./server
+  Time and control        whit record -D 1000 --control fifo:ctl -p 1234
+  Rings and readers       whit record -a --threads --aio -z -- ./bench
+  Output                  whit record -a --switch-output=1G --switch-max-files 5
+  General                 whit record --measure-overhead -- ./bench";
+
 /// Arguments of `whit record`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
 // The last one counts: people add options to what a shell alias already gives.
-#[command(args_override_self = true)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::EVENTS)]
     events: EventArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::EVENTS)]
     tables: EventTableArgs,
-    /// Leave out events that this machine does not have, naming them, and record the rest
-    #[arg(long)]
+    /// Skip events that this machine does not have, name each of them, and record the rest
+    #[arg(long, help_heading = heading::EVENTS)]
     skip_unsupported: bool,
     /// All events in one group
     #[arg(long, hide = true)]
     group: bool,
-    /// Samples a second, or 'max' (default: 4000)
+    /// Take N samples a second [default: 4000]; 'max' for the highest rate that the kernel allows
+    ///
     #[arg(short = 'F', long, visible_alias = "frequency", value_name = "HZ",
-          value_parser = parse::frequency)]
+          value_parser = parse::frequency, help_heading = heading::EVENTS)]
     freq: Option<parse::Frequency>,
-    /// One sample in so many events
-    #[arg(short, long, value_name = "N", value_parser = parse::count)]
+    /// Sample every N events
+    #[arg(short, long, value_name = "N", value_parser = parse::count, help_heading = heading::EVENTS)]
     count: Option<u64>,
-    /// Refuse a frequency that is above the kernel's limit instead of lowering it
-    #[arg(long)]
+    /// Fail if the frequency is above the kernel's limit, instead of lowering it
+    #[arg(long, help_heading = heading::EVENTS)]
     strict_freq: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::TARGET)]
     target: TargetArgs,
-    /// Processes of this user that run now: name or number
-    #[arg(short, long, value_name = "USER")]
+    /// Record the running processes of this user (name or number)
+    #[arg(short, long, value_name = "USER", help_heading = heading::TARGET)]
     uid: Option<String>,
-    /// One ring per thread instead of one per CPU; children are not recorded
-    #[arg(long)]
+    /// Use one ring for each thread instead of one for each CPU; do not record children
+    #[arg(long, help_heading = heading::TARGET)]
     per_thread: bool,
-    /// Leave out children of what is recorded
-    #[arg(short = 'i', long)]
+    /// Do not record child processes and threads
+    #[arg(short = 'i', long, help_heading = heading::TARGET)]
     no_inherit: bool,
-    /// Record call chains: by frame pointers with --engine=ring
-    #[arg(short)]
+    /// Record call chains (with --engine=ring: by frame pointers)
+    #[arg(short, help_heading = heading::CHAINS)]
     g: bool,
-    /// Record call chains: fp[,FRAMES], dwarf[,BYTES of stack], or lbr (the CPU's branch records)
-    #[arg(long, value_name = "MODE", value_parser = parse::call_graph)]
+    /// Record call chains by this method: fp[,FRAMES] (frame pointers), dwarf[,BYTES] (stack dumps), or
+    /// lbr (the CPU's branch records)
+    #[arg(long, value_name = "MODE", value_parser = parse::call_graph, help_heading = heading::CHAINS)]
     call_graph: Option<parse::CallChains>,
-    /// Who makes call chains: ring (perf's ways), bpf (unwound in the kernel, without frame
-    /// pointers), or auto (bpf where the kernel allows it, else dumps of stacks)
-    #[arg(long, value_name = "ENGINE", value_parser = parse::engine)]
+    /// Choose what takes call chains: ring (the kernel's own ways), bpf (unwinds in the kernel without
+    /// frame pointers), or auto (bpf where the kernel allows it, otherwise stack dumps) [default: auto]
+    #[arg(long, value_name = "ENGINE", value_parser = parse::engine, help_heading = heading::CHAINS)]
     engine: Option<Engine>,
-    /// Only the kernel's part of call chains
-    #[arg(long)]
+    /// Record only the kernel part of call chains
+    #[arg(long, help_heading = heading::CHAINS)]
     kernel_callchains: bool,
-    /// Only user mode's part of call chains
-    #[arg(long)]
+    /// Record only the user part of call chains
+    #[arg(long, help_heading = heading::CHAINS)]
     user_callchains: bool,
-    /// Record the branches that the CPU has taken
-    #[arg(short, long)]
+    /// Record the latest branches that the CPU took
+    #[arg(short, long, help_heading = heading::CHAINS)]
     branch_any: bool,
     /// Record branches of these kinds: any, any_call, any_ret, ind_call, cond, call, stack, ..; in
     /// these modes: u, k, hv
-    #[arg(short = 'j', long, value_name = "KIND,..")]
+    #[arg(short = 'j', long, value_name = "KIND,..", help_heading = heading::CHAINS)]
     branch_filter: Option<BranchFilter>,
-    /// Registers of user mode; '?' lists them
+    /// Record user-mode registers; '?' lists the names
     #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true,
-          default_missing_value = "")]
+          default_missing_value = "", help_heading = heading::SAMPLES)]
     user_regs: Option<String>,
-    /// Registers at the interrupt; '?' lists them
+    /// Record the registers at the interrupt; '?' lists the names
     #[arg(short = 'I', long, value_name = "NAME,..", num_args = 0..=1, require_equals = true,
-          default_missing_value = "")]
+          default_missing_value = "", help_heading = heading::SAMPLES)]
     intr_regs: Option<String>,
-    /// Record addresses of data, and mappings of data
-    #[arg(short, long)]
+    /// Record the data address of each sample, and mappings of data
+    #[arg(short, long, help_heading = heading::SAMPLES)]
     data: bool,
-    /// Record physical addresses of data
-    #[arg(long)]
+    /// Record physical data addresses
+    #[arg(long, help_heading = heading::SAMPLES)]
     phys_data: bool,
-    /// Record page sizes of data addresses
-    #[arg(long)]
+    /// Record the page sizes of data addresses
+    #[arg(long, help_heading = heading::SAMPLES)]
     data_page_size: bool,
-    /// Record page sizes of code addresses
-    #[arg(long)]
+    /// Record the page sizes of code addresses
+    #[arg(long, help_heading = heading::SAMPLES)]
     code_page_size: bool,
-    /// Record weights: latencies of memory accesses
-    #[arg(short = 'W', long)]
+    /// Record the weight (the latency of a memory access)
+    #[arg(short = 'W', long, help_heading = heading::SAMPLES)]
     weight: bool,
-    /// Record flags of transactions
-    #[arg(long)]
+    /// Record the flags of hardware transactions
+    #[arg(long, help_heading = heading::SAMPLES)]
     transaction: bool,
-    /// Record time stamps (always done)
-    #[arg(short = 'T', long)]
+    /// Record time stamps (always on)
+    #[arg(short = 'T', long, help_heading = heading::SAMPLES)]
     timestamp: bool,
-    /// Record the period in every sample
-    #[arg(short = 'P', long)]
+    /// Record the period in each sample
+    #[arg(short = 'P', long, help_heading = heading::SAMPLES)]
     period: bool,
-    /// Record the CPU in every sample
-    #[arg(long)]
+    /// Record the CPU in each sample
+    #[arg(long, help_heading = heading::SAMPLES)]
     sample_cpu: bool,
-    /// Record the event's id at the start of every sample
-    #[arg(long)]
+    /// Record the event's id at the start of each sample
+    #[arg(long, help_heading = heading::SAMPLES)]
     sample_identifier: bool,
-    /// Record the counts of each thread, when it ends
-    #[arg(short, long)]
+    /// Record the counts of each thread when it ends
+    #[arg(short, long, help_heading = heading::SIDEBAND)]
     stat: bool,
-    /// Record no samples, only counts and what processes do
-    #[arg(short = 'n', long)]
+    /// Record counts and sideband, but no samples
+    #[arg(short = 'n', long, help_heading = heading::SIDEBAND)]
     no_samples: bool,
-    /// Record how long groups that are read (:S) were enabled and running
-    #[arg(long)]
+    /// Record how long groups with the modifier :S were enabled and running
+    #[arg(long, help_heading = heading::SIDEBAND)]
     running_time: bool,
-    /// Record times of the first and last sample in the header (always done)
-    #[arg(long)]
+    /// Record the times of the first and the last sample in the header (always on)
+    #[arg(long, help_heading = heading::SAMPLES)]
     timestamp_boundary: bool,
-    /// Record raw bytes of events that have them
-    #[arg(short = 'R', long)]
+    /// Record the raw data of tracepoints
+    #[arg(short = 'R', long, help_heading = heading::SAMPLES)]
     raw_samples: bool,
     /// Record context switches
-    #[arg(long)]
+    #[arg(long, help_heading = heading::SIDEBAND)]
     switch_events: bool,
-    /// Have the BPF engine write switches as perf does, for stock perf to read; otherwise they are packed,
-    /// and `whit export --perf` writes them so
-    #[arg(long)]
+    /// Write context switches as perf does, not packed; `whit export --perf` unpacks a recording later
+    #[arg(long, help_heading = heading::SIDEBAND)]
     no_pack: bool,
-    /// Record wake-ups as well as context switches: who ended which wait, at which call stack
-    #[arg(long)]
+    /// Record context switches and wake-ups: which thread ended which wait, with its call chain
+    #[arg(long, help_heading = heading::SIDEBAND)]
     wakeups: bool,
-    /// Record cgroups, and that of every sample
-    #[arg(long)]
+    /// Record cgroups, and the cgroup of each sample
+    #[arg(long, help_heading = heading::SIDEBAND)]
     all_cgroups: bool,
     /// Record namespaces
-    #[arg(long)]
+    #[arg(long, help_heading = heading::SIDEBAND)]
     namespaces: bool,
-    /// Only user mode, for all events
-    #[arg(long, conflicts_with = "all_kernel")]
+    /// Count and sample in user mode only, for all events
+    #[arg(long, conflicts_with = "all_kernel", help_heading = heading::EVENTS)]
     all_user: bool,
-    /// Only the kernel, for all events
-    #[arg(long)]
+    /// Count and sample in the kernel only, for all events
+    #[arg(long, help_heading = heading::EVENTS)]
     all_kernel: bool,
-    /// Start measuring so many milliseconds after the program; -1: not before it is asked for;
-    /// 10-20,30-40: only within these times
+    /// Start measuring N milliseconds after the command; -1: only when the control channel says so;
+    /// 10-20,30-40: only in these ranges
     #[arg(short = 'D', long, value_name = "MS", allow_negative_numbers = true,
-          value_parser = parse::delay)]
+          value_parser = parse::delay, help_heading = heading::TIME)]
     delay: Option<Start>,
-    /// Take commands: fd:CTL[,ACK] or fifo:CTL[,ACK]; there are enable [EVENT], disable [EVENT],
-    /// evlist [-v|-g|-F], snapshot, stop and ping
-    #[arg(long, value_name = "CHANNEL")]
+    /// Read commands from a channel: fd:CTL[,ACK] or fifo:CTL[,ACK]. Commands: enable [EVENT], disable
+    /// [EVENT], evlist [-v|-g|-F], snapshot, stop, ping
+    #[arg(long, value_name = "CHANNEL", help_heading = heading::TIME)]
     control: Option<ControlSpec>,
     /// Clock of the time stamps: monotonic_raw, monotonic, realtime, boottime, tai
-    #[arg(short = 'k', long, value_name = "CLOCK", value_parser = parse::clock)]
+    #[arg(short = 'k', long, value_name = "CLOCK", value_parser = parse::clock, help_heading = heading::TIME)]
     clockid: Option<ClockId>,
-    /// Size of each ring: pages, or bytes with B, K, M or G
-    #[arg(short, long, value_name = "SIZE", value_parser = parse::ring_size)]
+    /// Size of each ring: pages, or bytes with the suffix B, K, M or G
+    #[arg(short, long, value_name = "SIZE", value_parser = parse::ring_size, help_heading = heading::RINGS)]
     mmap_pages: Option<RingSize>,
-    /// Overwrite the oldest samples; take the newest at the end, and at each SIGUSR2
-    #[arg(long)]
+    /// Overwrite the oldest samples; write out the newest at the end and at each SIGUSR2
+    #[arg(long, help_heading = heading::RINGS)]
     overwrite: bool,
-    /// Take samples out of the rings one by one
-    #[arg(long)]
+    /// Read each sample from its ring as soon as it arrives
+    #[arg(long, help_heading = heading::RINGS)]
     no_buffering: bool,
-    /// Run the readers as SCHED_FIFO with this priority
-    #[arg(short, long, value_name = "PRIORITY", value_parser = parse::realtime)]
+    /// Run the reader threads as SCHED_FIFO with this priority
+    #[arg(short, long, value_name = "PRIORITY", value_parser = parse::realtime, help_heading = heading::RINGS)]
     realtime: Option<i32>,
-    /// Write while the rings are drained on: blocks per ring that may be under way (1 to 4)
+    /// Write asynchronously, with up to N blocks in flight for each ring (1 to 4)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
-          default_missing_value = "1", value_parser = parse::async_blocks)]
+          default_missing_value = "1", value_parser = parse::async_blocks, help_heading = heading::RINGS)]
     aio: Option<usize>,
-    /// Where readers run: on the ring's cpu or NUMA node, or anywhere (sys)
-    #[arg(long, value_name = "sys|node|cpu", value_parser = parse::affinity)]
+    /// Bind the reader threads to the CPU of their ring (cpu), to its NUMA node (node), or not at all
+    /// (sys)
+    #[arg(long, value_name = "sys|node|cpu", value_parser = parse::affinity, help_heading = heading::RINGS)]
     affinity: Option<Affinity>,
-    /// Compress with zstd, at a level from 1 to 22 (default: 1)
+    /// Compress the recording with zstd at this level (1 to 22) [default: 1]
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "1", value_parser = parse::compression_level)]
+          default_missing_value = "1", value_parser = parse::compression_level, help_heading = heading::RINGS)]
     compression_level: Option<parse::CompressionLevel>,
-    /// Least that is taken from a ring at once: bytes, or with B, K, M or G
-    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    /// Minimum bytes to read from a ring at a time; suffix B, K, M or G
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes, help_heading = heading::RINGS)]
     mmap_flush: Option<usize>,
-    /// Several readers, each with its own file: one per cpu, core, package or numa node, or as
-    /// CPUS/AFFINITY[:..] says
+    /// Run several reader threads, each with its own file: one for each cpu, core, package or numa
+    /// node, or as CPUS/AFFINITY[:..] says
     #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true,
-          default_missing_value = "cpu")]
+          default_missing_value = "cpu", help_heading = heading::RINGS)]
     threads: Option<ThreadSpec>,
-    /// Record into a directory even with one reader
-    #[arg(long)]
+    /// Record into a directory, even with one reader thread
+    #[arg(long, help_heading = heading::OUTPUT)]
     dir: bool,
-    /// Record into this directory: -o and --dir in one
-    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    /// Record into this directory (-o and --dir in one)
+    #[arg(long, value_name = "DIR", conflicts_with = "output", help_heading = heading::OUTPUT)]
     output_dir: Option<PathBuf>,
-    /// Run the command without and with recording, in N pairs, and print what recording costs
+    /// Run the command N times without and N times with recording, and print the cost of recording
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
-          default_missing_value = overhead::DEFAULT_PAIRS, value_parser = overhead::parse_pairs)]
+          default_missing_value = overhead::DEFAULT_PAIRS, value_parser = overhead::parse_pairs, help_heading = heading::GENERAL)]
     measure_overhead: Option<usize>,
-    /// Go on in a new file at each SIGUSR2 (signal), or when a file has this size (BKMG), or each
-    /// time (smhd)
+    /// Continue in a new file: at each SIGUSR2 (signal), at this size (suffix B, K, M or G), or after
+    /// this time (suffix s, m, h or d)
     #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true,
-          default_missing_value = "signal", value_parser = parse::switch_output)]
+          default_missing_value = "signal", value_parser = parse::switch_output, help_heading = heading::OUTPUT)]
     switch_output: Option<SwitchOutput>,
-    /// Keep only so many files, the newest
-    #[arg(long, value_name = "N", requires = "switch_output", value_parser = parse::max_files)]
+    /// Keep only the newest N files
+    #[arg(long, value_name = "N", requires = "switch_output", value_parser = parse::max_files, help_heading = heading::OUTPUT)]
     switch_max_files: Option<usize>,
-    /// Add the time to the name of the output
-    #[arg(long)]
+    /// Append the time to the name of the output
+    #[arg(long, help_heading = heading::OUTPUT)]
     timestamp_filename: bool,
-    /// End the recording when it has this size
-    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
+    /// End the recording at this size
+    #[arg(long, value_name = "SIZE", value_parser = parse::bytes, help_heading = heading::OUTPUT)]
     max_size: Option<usize>,
-    /// What existed before: no, or task, mmap, cgroup, all
-    #[arg(long, value_name = "WHAT,..", value_parser = parse::synthesis)]
+    /// Record the state before the recording began: no, or a list of task, mmap, cgroup; or all
+    #[arg(long, value_name = "WHAT,..", value_parser = parse::synthesis, help_heading = heading::SIDEBAND)]
     synth: Option<parse::Synthesized>,
-    /// Record what existed before at the end, as it is then
-    #[arg(long)]
+    /// Record that state at the end of the recording, as it is then
+    #[arg(long, help_heading = heading::SIDEBAND)]
     tail_synthesize: bool,
-    /// Threads that read what existed before
-    #[arg(long, value_name = "N", value_parser = parse::positive)]
+    /// Read that state with N threads
+    #[arg(long, value_name = "N", value_parser = parse::positive, help_heading = heading::SIDEBAND)]
     num_thread_synthesize: Option<usize>,
-    /// Most time for reading the mappings of one process, in milliseconds (default: 10000)
-    #[arg(long, value_name = "MS")]
+    /// Spend at most this time on the mappings of one process, in milliseconds [default: 10000]
+    #[arg(long, value_name = "MS", help_heading = heading::SIDEBAND)]
     proc_map_timeout: Option<u64>,
-    /// Check the command line and end
-    #[arg(long)]
+    /// Check the command line, and exit
+    #[arg(long, help_heading = heading::GENERAL)]
     dry_run: bool,
-    /// Do not copy binaries to ~/.debug that nobody will be able to open by their paths
-    #[arg(short = 'N', long)]
+    /// Do not copy binaries to ~/.debug that will not be readable by their paths later
+    #[arg(short = 'N', long, help_heading = heading::OUTPUT)]
     no_buildid_cache: bool,
-    /// Leave build ids out
-    #[arg(short = 'B', long)]
+    /// Do not record build ids
+    #[arg(short = 'B', long, help_heading = heading::OUTPUT)]
     no_buildid: bool,
-    /// Let the kernel record build ids of mappings; disturbs other recorders that run meanwhile
-    #[arg(long)]
+    /// Let the kernel record the build ids of mappings; this disturbs other recorders that run at the
+    /// same time
+    #[arg(long, help_heading = heading::OUTPUT)]
     buildid_mmap: bool,
-    /// Leave BPF programs out
-    #[arg(long)]
+    /// Do not record BPF programs
+    #[arg(long, help_heading = heading::SIDEBAND)]
     no_bpf_event: bool,
-    /// Output; '-' is standard output, in the format for pipes (default: perf.data)
-    #[arg(short, long, value_name = "FILE")]
+    /// Output file; '-' is standard output, in the format for pipes [default: perf.data]
+    #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
     output: Option<PathBuf>,
     #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfRecord>,
-    /// Say more; may be given several times
-    #[arg(short, long, action = clap::ArgAction::Count)]
+    /// Print more messages; may be repeated
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = heading::GENERAL)]
     verbose: u8,
-    /// Say nothing but errors
-    #[arg(short, long)]
+    /// Print only errors
+    #[arg(short, long, help_heading = heading::GENERAL)]
     quiet: bool,
-    /// The command to record; options after its name are its own
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    /// Command to record; the options after its name belong to it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", help_heading = heading::TARGET)]
     command: Vec<OsString>,
 }
 

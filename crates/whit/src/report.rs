@@ -1,6 +1,8 @@
 //! `whit report`.
 
+use crate::completion;
 use crate::failure::usage;
+use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
 use crate::output;
@@ -25,68 +27,72 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Print the report as text (the default)
-    #[arg(long)]
+    #[arg(long, help_heading = heading::OUTPUT)]
     stdio: bool,
-    /// Write a page with an interactive flame graph
-    #[arg(long, value_name = "FILE")]
+    /// Write a page with an interactive flame graph to this file
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     html: Option<PathBuf>,
     /// Print the report as JSON
-    #[arg(long, conflicts_with_all = ["stats", "ledger", "header_only"])]
+    #[arg(long, conflicts_with_all = ["stats", "ledger", "header_only"], help_heading = heading::OUTPUT)]
     json: bool,
-    /// Print records by type, and losses
-    #[arg(long)]
+    /// Print the number of records of each type, and the losses
+    #[arg(long, help_heading = heading::OUTPUT)]
     stats: bool,
-    /// Print what the recording cost
-    #[arg(long)]
+    /// Print the cost of the recording
+    #[arg(long, help_heading = heading::OUTPUT)]
     ledger: bool,
-    /// Print what the recording says of itself, then the report
-    #[arg(long)]
+    /// Print the header of the recording before the report
+    #[arg(long, help_heading = heading::OUTPUT)]
     header: bool,
-    /// Print only what the recording says of itself
-    #[arg(long)]
+    /// Print only the header of the recording
+    #[arg(long, help_heading = heading::OUTPUT)]
     header_only: bool,
-    /// Weigh each function with its callees (the default where call chains were recorded)
-    #[arg(long, overrides_with = "no_children")]
+    /// Sort by total: each function with the functions that it called (the default where call chains
+    /// were recorded)
+    #[arg(long, overrides_with = "no_children", help_heading = heading::ROWS)]
     children: bool,
-    /// Weigh each function by itself
-    #[arg(long)]
+    /// Sort by self: each function alone
+    #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// What makes a row: comm, dso, symbol, srcline, srcfile, cpu, tid, pid
-    #[arg(short, long, value_name = "KEY,..")]
+    /// Make rows by these keys: comm, dso, symbol, srcline, srcfile, cpu, tid, pid
+    #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
-    /// Only these commands
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Use only samples of these commands
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::comms())]
     comms: Vec<String>,
-    /// Only these binaries
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Use only samples in these binaries
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::dsos())]
     dsos: Vec<String>,
-    /// Only these functions
-    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Use only samples in these functions
+    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::functions())]
     symbols: Vec<String>,
-    /// Leave out rows and call chains below this share
-    #[arg(long, value_name = "PERCENT")]
+    /// Omit rows and call chains below this share
+    #[arg(long, value_name = "PERCENT", help_heading = heading::ROWS)]
     percent_limit: Option<f64>,
-    /// Call chains: none, caller, callee, flat, folded, with limits as `graph,0.5,caller`
+    /// Print call chains: none, caller, callee, flat or folded, with limits as in graph,0.5,caller
     #[arg(
         short = 'g', long = "call-graph", value_name = "MODE",
-        num_args = 0..=1, default_missing_value = "graph", require_equals = false
+        num_args = 0..=1, default_missing_value = "graph", require_equals = false, help_heading = heading::ROWS
     )]
     call_graph: Option<String>,
-    /// Whose own time inlined code is: that of the `innermost` function, or of the `outer` one that it was
-    /// inlined into, as with perf
-    #[arg(long, value_name = "RULE", default_value = "innermost")]
+    /// Count the self time of inlined code for the innermost function, or for the outer function that
+    /// contains it (as perf does)
+    #[arg(long, value_name = "RULE", default_value = "innermost", help_heading = heading::ROWS)]
     self_time: SelfTime,
     /// Do not show call chains
     #[arg(short = 'G', long, hide = true)]
     inverted: bool,
-    /// Show the number of samples too
-    #[arg(short = 'n', long)]
+    /// Print the number of samples
+    #[arg(short = 'n', long, help_heading = heading::ROWS)]
     show_nr_samples: bool,
-    /// Show the sum of periods too
-    #[arg(long)]
+    /// Print the sum of the periods
+    #[arg(long, help_heading = heading::ROWS)]
     show_total_period: bool,
-    /// Print the table alone
-    #[arg(short, long)]
+    /// Print only the table
+    #[arg(short, long, help_heading = heading::OUTPUT)]
     quiet: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,

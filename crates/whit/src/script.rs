@@ -1,6 +1,7 @@
 //! `whit script`.
 
 use crate::failure::usage;
+use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
 use crate::output;
@@ -23,14 +24,14 @@ use samples::SampleText;
 pub(crate) struct ScriptArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Fields to print: a list, or `+FIELD` and `-FIELD` to change the default
-    #[arg(short = 'F', long, value_name = "FIELD,..", allow_hyphen_values = true)]
+    /// Print these fields: a list, or +FIELD and -FIELD to change the default
+    #[arg(short = 'F', long, value_name = "FIELD,..", allow_hyphen_values = true, help_heading = heading::OUTPUT)]
     fields: Vec<String>,
-    /// Print folded stacks for flame-graph tools: `command;caller;callee weight`
-    #[arg(long)]
+    /// Print folded stacks for flame-graph tools: command;caller;callee weight
+    #[arg(long, help_heading = heading::OUTPUT)]
     folded: bool,
-    /// Print time stamps to the nanosecond
-    #[arg(long)]
+    /// Print time stamps in nanoseconds
+    #[arg(long, help_heading = heading::OUTPUT)]
     ns: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,

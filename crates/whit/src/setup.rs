@@ -19,16 +19,16 @@ const INSTALLED: &str = "/usr/local/bin/whit";
 /// Arguments of `whit setup`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct SetupArgs {
-    /// Group whose members may record; created if there is none
+    /// Group whose members may record; created if it does not exist
     #[arg(long, value_name = "NAME", required_unless_present = "undo")]
     group: Option<String>,
     /// The whit program [default: this one]
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// Take the capabilities away again, and let everybody run the program
+    /// Remove the capabilities, and let all users run the program
     #[arg(long)]
     undo: bool,
-    /// Print the commands that do the same, and do nothing
+    /// Print the equivalent commands, and change nothing
     #[arg(long)]
     dry_run: bool,
 }

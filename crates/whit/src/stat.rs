@@ -7,9 +7,11 @@ mod options;
 mod parse;
 mod plan;
 
+use crate::completion;
 use crate::event_args::EventArgs;
 use crate::event_tables::EventTableArgs;
 use crate::failure::bail_usage;
+use crate::heading;
 use crate::message;
 use crate::output;
 use crate::target_args::TargetArgs;
@@ -28,160 +30,170 @@ use whit_stat::options::{BpfCounters, Repeats, Start};
 use whit_stat::session;
 use whit_sys::wall_clock;
 
+/// An example for each group of options.
+const EXAMPLES: &str = "\
+Examples:
+  Events             whit stat -e cycles,instructions,page-faults -- ./bench
+  Target             whit stat -a --for-each-cgroup web,batch -- sleep 10
+  Time and control   whit stat -r 5 -- ./bench
+  Aggregation        whit stat -a --per-socket -- sleep 10
+  Output             whit stat -a -I 1000 -j -o counts.json
+  General            whit stat -v -- ./bench";
+
 /// Arguments of `whit stat`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
 // The last one counts: people add options to what a shell alias already gives.
-#[command(args_override_self = true)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct StatArgs {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::EVENTS)]
     events: EventArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::EVENTS)]
     tables: EventTableArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::TARGET)]
     target: TargetArgs,
-    /// More events of caches; twice: of translation buffers; three times: of prefetches
-    #[arg(short, long, action = clap::ArgAction::Count)]
+    /// Count more cache events; -dd: also TLB events; -ddd: also prefetches
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = heading::EVENTS)]
     detailed: u8,
-    /// No events, only the time
-    #[arg(short = 'n', long)]
+    /// Count no events, only measure the time
+    #[arg(short = 'n', long, help_heading = heading::EVENTS)]
     null: bool,
-    /// Every event in each of these cgroups: names, shell patterns, regular expressions
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Count each event in each of these cgroups: names, shell patterns or regular expressions
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', add = completion::cgroups(), help_heading = heading::TARGET)]
     for_each_cgroup: Vec<String>,
-    /// Every event in each cgroup that there is
-    #[arg(long, conflicts_with = "for_each_cgroup")]
+    /// Count each event in each cgroup of this machine
+    #[arg(long, conflicts_with = "for_each_cgroup", help_heading = heading::TARGET)]
     all_cgroups: bool,
-    /// Count cgroups by BPF, which costs less at each change of cgroup: on, off, or auto (the
-    /// default): where the kernel allows it. On by itself: on
+    /// Count cgroups by a BPF program, which costs less at each switch between cgroups: on, off, or
+    /// auto (on where the kernel allows it) [default: auto; without a value: on]
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
           default_value = "auto", default_missing_value = "on", hide_default_value = true,
-          value_parser = parse::bpf_counters)]
+          value_parser = parse::bpf_counters, help_heading = heading::TARGET)]
     bpf_counters: BpfCounters,
     /// All events in one group
     #[arg(short, long, hide = true)]
     group: bool,
-    /// Leave out children of what is counted
-    #[arg(short = 'i', long)]
+    /// Do not count child processes and threads
+    #[arg(short = 'i', long, help_heading = heading::TARGET)]
     no_inherit: bool,
-    /// Only user mode, for all events
-    #[arg(long, conflicts_with = "all_kernel")]
+    /// Count in user mode only, for all events
+    #[arg(long, conflicts_with = "all_kernel", help_heading = heading::EVENTS)]
     all_user: bool,
-    /// Only the kernel, for all events
-    #[arg(long)]
+    /// Count in the kernel only, for all events
+    #[arg(long, help_heading = heading::EVENTS)]
     all_kernel: bool,
-    /// Print counts of every interval of so many milliseconds
-    #[arg(short = 'I', long, value_name = "MS")]
+    /// Print the counts every N milliseconds
+    #[arg(short = 'I', long, value_name = "MS", help_heading = heading::TIME)]
     interval_print: Option<u64>,
-    /// End after so many intervals
-    #[arg(long, value_name = "N", value_parser = parse::positive)]
+    /// End after N intervals
+    #[arg(long, value_name = "N", value_parser = parse::positive, help_heading = heading::TIME)]
     interval_count: Option<u64>,
     /// Clear the screen before each interval
-    #[arg(long)]
+    #[arg(long, help_heading = heading::TIME)]
     interval_clear: bool,
-    /// Print all intervals together at the end
-    #[arg(long, overrides_with = "no_summary")]
+    /// Print the sum of all intervals at the end
+    #[arg(long, overrides_with = "no_summary", help_heading = heading::TIME)]
     summary: bool,
     /// Print intervals alone (the default)
     #[arg(long, hide = true)]
     no_summary: bool,
-    /// No 'summary' in front of the lines of a summary in CSV
-    #[arg(long)]
+    /// Do not print the word 'summary' before the lines of a summary in CSV
+    #[arg(long, help_heading = heading::OUTPUT)]
     no_csv_summary: bool,
-    /// End after so many milliseconds
-    #[arg(long, value_name = "MS", value_parser = parse::positive)]
+    /// End after N milliseconds
+    #[arg(long, value_name = "MS", value_parser = parse::positive, help_heading = heading::TIME)]
     timeout: Option<u64>,
-    /// Start counting so many milliseconds after the command; -1: not before it is asked for
+    /// Start counting N milliseconds after the command; -1: only when the control channel says so
     #[arg(short = 'D', long, value_name = "MS", allow_negative_numbers = true,
-          value_parser = parse::delay)]
+          value_parser = parse::delay, help_heading = heading::TIME)]
     delay: Option<Start>,
-    /// Take commands: fd:CTL[,ACK] or fifo:CTL[,ACK]; there are enable, disable, evlist, stop and
-    /// ping
-    #[arg(long, value_name = "CHANNEL")]
+    /// Read commands from a channel: fd:CTL[,ACK] or fifo:CTL[,ACK]. Commands: enable, disable, evlist,
+    /// stop, ping
+    #[arg(long, value_name = "CHANNEL", help_heading = heading::TIME)]
     control: Option<ControlSpec>,
-    /// Run the command so many times, and print means and how far they may be off; 0: for ever
-    #[arg(short, long, value_name = "N", value_parser = parse::repeats)]
+    /// Run the command N times, and print means with their errors; 0: run it until Ctrl-C
+    #[arg(short, long, value_name = "N", value_parser = parse::repeats, help_heading = heading::TIME)]
     repeat: Option<Repeats>,
-    /// Show the time of each run
-    #[arg(long)]
+    /// Print the time of each run
+    #[arg(long, help_heading = heading::TIME)]
     table: bool,
-    /// Count nothing, but say which events will share counters and how much of the time each will count;
-    /// on the counters of this CPU, or of another that is named
-    #[arg(long, value_name = "PMU", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    /// Count nothing; print which events will share counters and how much of the time each will count,
+    /// on the counters of this CPU or of the named PMU
+    #[arg(long, value_name = "PMU", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = heading::EVENTS)]
     plan: Option<String>,
-    /// Shell command before each run
-    #[arg(long, value_name = "COMMAND")]
+    /// Run this shell command before each run
+    #[arg(long, value_name = "COMMAND", help_heading = heading::TIME)]
     pre: Option<OsString>,
-    /// Shell command after each run
-    #[arg(long, value_name = "COMMAND")]
+    /// Run this shell command after each run
+    #[arg(long, value_name = "COMMAND", help_heading = heading::TIME)]
     post: Option<OsString>,
-    /// Write what is cached to the disks before each run
-    #[arg(short = 'S', long)]
+    /// Call sync() before each run
+    #[arg(short = 'S', long, help_heading = heading::TIME)]
     sync: bool,
-    /// Each CPU by itself
-    #[arg(short = 'A', long)]
+    /// Print the counts of each CPU
+    #[arg(short = 'A', long, help_heading = heading::AGGREGATION)]
     no_aggr: bool,
-    /// Each core by itself
-    #[arg(long)]
+    /// Print the counts of each core
+    #[arg(long, help_heading = heading::AGGREGATION)]
     per_core: bool,
-    /// The CPUs that share the last cache together
-    #[arg(long)]
+    /// Print the counts of each last-level cache
+    #[arg(long, help_heading = heading::AGGREGATION)]
     per_cache: bool,
-    /// Each die by itself
-    #[arg(long)]
+    /// Print the counts of each die
+    #[arg(long, help_heading = heading::AGGREGATION)]
     per_die: bool,
-    /// Each package by itself
-    #[arg(long)]
+    /// Print the counts of each package
+    #[arg(long, help_heading = heading::AGGREGATION)]
     per_socket: bool,
-    /// Each NUMA node by itself
-    #[arg(long)]
+    /// Print the counts of each NUMA node
+    #[arg(long, help_heading = heading::AGGREGATION)]
     per_node: bool,
-    /// Each thread by itself
-    #[arg(long)]
+    /// Print the counts of each thread
+    #[arg(long, help_heading = heading::AGGREGATION)]
     per_thread: bool,
-    /// Counts as read: what was not seen is not estimated
-    #[arg(long)]
+    /// Print counts as they were read; do not estimate the time without a counter
+    #[arg(long, help_heading = heading::AGGREGATION)]
     no_scale: bool,
     /// Estimate what was not seen (the default)
     #[arg(short = 'c', long, hide = true, overrides_with = "no_scale")]
     scale: bool,
-    /// Show each instance of a PMU by itself
-    #[arg(long)]
+    /// Print each instance of a PMU
+    #[arg(long, help_heading = heading::AGGREGATION)]
     no_merge: bool,
-    /// Metrics alone, without counts
-    #[arg(long)]
+    /// Print metrics only, without counts
+    #[arg(long, help_heading = heading::OUTPUT)]
     metric_only: bool,
-    /// Fields with this between them
-    #[arg(short = 'x', long, value_name = "SEPARATOR", value_parser = parse::separator)]
+    /// Print fields with this separator between them (CSV)
+    #[arg(short = 'x', long, value_name = "SEPARATOR", value_parser = parse::separator, help_heading = heading::OUTPUT)]
     field_separator: Option<String>,
-    /// A JSON object per line
-    #[arg(short, long, conflicts_with = "field_separator")]
+    /// Print one JSON object on each line
+    #[arg(short, long, conflicts_with = "field_separator", help_heading = heading::OUTPUT)]
     json_output: bool,
     /// Group the digits of large numbers as the language does (the default)
     #[arg(short = 'B', long, hide = true, overrides_with = "no_big_num")]
     big_num: bool,
     /// Do not group digits
-    #[arg(long)]
+    #[arg(long, help_heading = heading::OUTPUT)]
     no_big_num: bool,
-    /// Output (default: standard error)
-    #[arg(short, long, value_name = "FILE", conflicts_with = "log_fd")]
+    /// Output file [default: standard error]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "log_fd", help_heading = heading::OUTPUT)]
     output: Option<PathBuf>,
-    /// Add to the output what it is given
-    #[arg(long)]
+    /// Append to the output file
+    #[arg(long, help_heading = heading::OUTPUT)]
     append: bool,
-    /// Output as a descriptor
-    #[arg(long, value_name = "FD")]
+    /// Write the output to this file descriptor
+    #[arg(long, value_name = "FD", help_heading = heading::OUTPUT)]
     log_fd: Option<i32>,
     #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfStat>,
-    /// Say more, and print counts as they were read
-    #[arg(short, long, action = clap::ArgAction::Count)]
+    /// Print more messages, and counts as they were read
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = heading::GENERAL)]
     verbose: u8,
     /// Print nothing
-    #[arg(long)]
+    #[arg(long, help_heading = heading::GENERAL)]
     quiet: bool,
-    /// The command to count; options after its name are its own
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    /// Command to count; the options after its name belong to it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND", help_heading = heading::TARGET)]
     command: Vec<OsString>,
 }
 

@@ -1,6 +1,8 @@
 //! `whit switches`.
 
+use crate::completion;
 use crate::failure::{bail_usage, usage};
+use crate::heading;
 use crate::input::InputArgs;
 use crate::output;
 use crate::page;
@@ -24,53 +26,56 @@ pub(crate) struct SwitchesArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Print the call tree (the default)
-    #[arg(long)]
+    #[arg(long, help_heading = heading::OUTPUT)]
     tree: bool,
     /// Print a table of functions
-    #[arg(long)]
+    #[arg(long, help_heading = heading::OUTPUT)]
     flat: bool,
     /// Print a table of threads
-    #[arg(long)]
+    #[arg(long, help_heading = heading::OUTPUT)]
     per_thread: bool,
-    /// Print the N longest single waits
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
+    /// Print the N longest waits
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", help_heading = heading::OUTPUT)]
     worst: Option<usize>,
-    /// Print who ended waits, where wake-ups were recorded
-    #[arg(long)]
+    /// Print which threads ended the waits, where wake-ups were recorded
+    #[arg(long, help_heading = heading::OUTPUT)]
     wakers: bool,
-    /// Print all of it as JSON
-    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers"])]
+    /// Print everything as JSON
+    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers"], help_heading = heading::OUTPUT)]
     json: bool,
-    /// Write a page with the call trees and a time line of the threads
-    #[arg(long, value_name = "FILE")]
+    /// Write a page with the call trees and a time line of the threads to this file
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     html: Option<PathBuf>,
-    /// Where the call tree begins: `callee` where threads leave their CPUs (the default), `caller` where
-    /// they start
-    #[arg(short = 'g', long, value_name = "ORDER")]
+    /// Root of the call tree: callee, the function in which a thread leaves its CPU (the default), or
+    /// caller, the function in which a thread starts
+    #[arg(short = 'g', long, value_name = "ORDER", help_heading = heading::ROWS)]
     call_graph: Option<String>,
-    /// What makes a row of the table of functions: comm, dso, symbol, tid, pid, tgid
-    #[arg(short, long, value_name = "KEY,..")]
+    /// Make rows of the table of functions by these keys: comm, dso, symbol, tid, pid, tgid
+    #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
-    /// Weigh each function with its callees (the default)
-    #[arg(long, overrides_with = "no_children")]
+    /// Sort by total: each function with the functions that it called (the default)
+    #[arg(long, overrides_with = "no_children", help_heading = heading::ROWS)]
     children: bool,
-    /// Weigh each function by itself
-    #[arg(long)]
+    /// Sort by self: each function alone
+    #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// Only these commands
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Use only switches of these commands
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::comms())]
     comms: Vec<String>,
-    /// Only call stacks through these binaries
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Use only call chains through these binaries
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::dsos())]
     dsos: Vec<String>,
-    /// Only call stacks through these functions
-    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',')]
+    /// Use only call chains through these functions
+    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::functions())]
     symbols: Vec<String>,
-    /// Leave out rows that have less than this share of every column
-    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_PERCENT_LIMIT)]
+    /// Omit rows below this share in every column
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_PERCENT_LIMIT, help_heading = heading::ROWS)]
     percent_limit: f64,
-    /// Print the tables alone
-    #[arg(short, long)]
+    /// Print only the tables
+    #[arg(short, long, help_heading = heading::OUTPUT)]
     quiet: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,

@@ -1,5 +1,6 @@
 //! Options on symbols that `report` and `script` share.
 
+use crate::heading;
 use std::path::PathBuf;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
@@ -11,41 +12,41 @@ use whit_types::{Pid, Tid};
 /// Which samples, and where symbols come from.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LoadArgs {
-    /// Only samples of these processes
-    #[arg(long, value_name = "PID,..", value_delimiter = ',')]
+    /// Use only samples of these processes
+    #[arg(long, value_name = "PID,..", value_delimiter = ',', help_heading = heading::FILTER)]
     pid: Vec<i32>,
-    /// Only samples of these threads
-    #[arg(long, value_name = "TID,..", value_delimiter = ',')]
+    /// Use only samples of these threads
+    #[arg(long, value_name = "TID,..", value_delimiter = ',', help_heading = heading::FILTER)]
     tid: Vec<i32>,
-    /// Only this part of the time: `START,STOP` in seconds, `10%-20%`, or `10%/2`
-    #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true)]
+    /// Use only this part of the recorded time: START,STOP in seconds, 10%-20%, or 10%/2
+    #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true, help_heading = heading::FILTER)]
     time: Option<TimeFilter>,
-    /// Longest call chain
-    #[arg(long, value_name = "FRAMES", default_value_t = 127)]
+    /// Cut call chains after N frames
+    #[arg(long, value_name = "FRAMES", default_value_t = 127, help_heading = heading::SYMBOLS)]
     max_stack: usize,
     /// Show inlined functions (the default)
-    #[arg(long, overrides_with = "no_inline")]
+    #[arg(long, overrides_with = "no_inline", help_heading = heading::SYMBOLS)]
     inline: bool,
     /// Do not show inlined functions
-    #[arg(long)]
+    #[arg(long, help_heading = heading::SYMBOLS)]
     no_inline: bool,
-    /// Show C++ and Rust names readably (the default)
-    #[arg(long, overrides_with = "no_demangle")]
+    /// Print C++ and Rust names as in the source (the default)
+    #[arg(long, overrides_with = "no_demangle", help_heading = heading::SYMBOLS)]
     demangle: bool,
-    /// Show names as the linker has them
-    #[arg(long)]
+    /// Print names as the linker has them
+    #[arg(long, help_heading = heading::SYMBOLS)]
     no_demangle: bool,
-    /// Look for binaries below this folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Look for binaries below this directory
+    #[arg(long, value_name = "FOLDER", help_heading = heading::SYMBOLS)]
     symfs: Option<PathBuf>,
-    /// Kernel image with symbols
-    #[arg(short = 'k', long, value_name = "FILE")]
+    /// Read kernel symbols from this image
+    #[arg(short = 'k', long, value_name = "FILE", help_heading = heading::SYMBOLS)]
     vmlinux: Option<PathBuf>,
-    /// List of kernel symbols [default: /proc/kallsyms]
-    #[arg(long, value_name = "FILE")]
+    /// Read kernel symbols from this list [default: /proc/kallsyms]
+    #[arg(long, value_name = "FILE", help_heading = heading::SYMBOLS)]
     kallsyms: Option<PathBuf>,
-    /// Decoding threads [default: one per CPU]
-    #[arg(long, value_name = "N")]
+    /// Decode with N threads [default: one for each CPU]
+    #[arg(long, value_name = "N", help_heading = heading::SYMBOLS)]
     threads: Option<usize>,
     /// The running kernel's symbols, opened while whit had more rights than it has by now
     #[arg(skip)]

@@ -10,16 +10,16 @@ use whit_capture::target::Target;
 /// Arguments that name whom: perf's names and meanings.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct TargetArgs {
-    /// Everything, on all CPUs
+    /// Measure all CPUs
     #[arg(short, long)]
     all_cpus: bool,
-    /// Everything, on these CPUs
+    /// Measure these CPUs: 0-3,8
     #[arg(short = 'C', long, value_name = "LIST")]
     cpu: Option<String>,
-    /// Running processes
+    /// Measure these running processes
     #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
     pid: Vec<i32>,
-    /// Running threads
+    /// Measure these running threads
     #[arg(short, long, value_name = "TID,..", value_delimiter = ',')]
     tid: Vec<i32>,
 }

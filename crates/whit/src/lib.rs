@@ -1,0 +1,142 @@
+//! The command line of `whit`: one file per subcommand, each of which parses arguments, calls the
+//! crates that do the work, and prints.
+//!
+//! It is a library so that manual pages and the reference are made from the same definitions
+//! ([`command`]).
+#![forbid(unsafe_code)]
+// What is printed comes from others too: messages go through `message`, results through `output`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod bench;
+mod completion;
+mod doctor;
+mod event_args;
+mod event_tables;
+mod export;
+mod failure;
+mod heading;
+mod help;
+mod input;
+mod list;
+mod message;
+mod output;
+mod page;
+mod privileges;
+mod progress;
+mod record;
+mod report;
+mod script;
+mod setup;
+mod short_options;
+mod stat;
+mod switches;
+mod symbol_args;
+mod target_args;
+mod unsupported_options;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use short_options::take_apart;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use whit_sys::privilege;
+
+#[derive(Parser)]
+#[command(
+    name = "whit", version, about = "A profiler for Linux servers that costs not a whit",
+    after_help = help::TASKS, disable_help_subcommand = true, max_term_width = 80
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Record a command, running processes, or the whole system
+    Record(Box<record::RecordArgs>),
+    /// Count events of a command, running processes, cgroups, or the whole system
+    #[command(infer_long_args = true)]
+    Stat(Box<stat::StatArgs>),
+    /// Report the functions and call chains that took the time of a recording
+    Report(report::ReportArgs),
+    /// Print the samples of a recording one by one
+    Script(script::ScriptArgs),
+    /// Report the waits of threads: context switches by call chain, function and thread
+    Switches(switches::SwitchesArgs),
+    /// Write a recording in the form that other tools read
+    Export(export::ExportArgs),
+    /// List the events for -e, and check which of them open on this machine
+    List(list::ListArgs),
+    /// Check what this machine can record, and name the remedy for each refusal
+    Doctor(doctor::DoctorArgs),
+    /// Allow the members of a group to record without being root
+    Setup(setup::SetupArgs),
+    /// Compare whit with its peers (by the program whit-bench)
+    Bench(bench::BenchArgs),
+    /// Print the script that completes whit's command line in a shell
+    Completions(completion::CompletionsArgs),
+    /// Print the help of a command or a topic
+    Help(help::HelpArgs),
+}
+
+/// Parses the command line.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    loop {
+        let cli = Cli::try_parse_from(&args)?;
+        let (name, users) = match &cli.command {
+            Command::Record(args) => ("record", args.command()),
+            Command::Stat(args) => ("stat", args.command()),
+            _ => return Ok(cli),
+        };
+        let at = args.len() - users.len();
+        let command = Cli::command();
+        let parts = (args[at - 1] != "--")
+            .then(|| users.first()?.to_str())
+            .flatten()
+            .and_then(|first| take_apart(command.find_subcommand(name)?, first));
+        let Some(parts) = parts else { return Ok(cli) };
+        args.splice(at..=at, parts);
+    }
+}
+
+/// The definition of the command line, for manual pages and the reference.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs `whit`; gives its exit code.
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => ExitCode::from(failure::report(&error)),
+    }
+}
+
+fn run() -> Result<u8> {
+    // Before anything else: while there is one thread, and nothing of the user's was looked at.
+    let privileges = privilege::begin()?;
+    if completion::is_wanted() {
+        privileges.keep(&[])?;
+        completion::complete();
+        return Ok(0);
+    }
+    let mut command = parse()?.command;
+    privileges::settle(privileges, &mut command)?;
+    match command {
+        Command::Record(args) => record::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Script(args) => script::run(&args),
+        Command::Switches(args) => switches::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Setup(args) => setup::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => completion::run(&args),
+        Command::Help(args) => help::run(&args),
+    }
+}
