@@ -49,7 +49,7 @@ export function pmiFact(pmi) {
   }
   const average = pmi.count > 0 ? pmi.timeNs / pmi.count : 0;
   const share = pmi.measuredNs > 0 ? `, ${formatPercent(pmi.timeNs / pmi.measuredNs)} of ${formatDuration(pmi.measuredNs)}` : '';
-  const whose = pmi.isPerfOnly ? '' : '; all NMIs that were handled, since perf’s handlers are hidden';
+  const whose = pmi.measurement === 'perf_handlers' ? '' : '; all NMIs that were handled, since perf’s handlers are hidden';
   return `${formatCount(pmi.count)}, ${formatDuration(average)} each on average, ${formatDuration(pmi.longestNs)} at most, ${formatDuration(pmi.timeNs)} in all${share}${whose}`;
 }
 
@@ -157,23 +157,12 @@ function recordingFacts(recording) {
   ];
 }
 
-function ledgerFacts(ledger) {
+const FORMATS = { ns: formatDuration, bytes: formatBytes, count: formatCount };
+
+/** What the ledger lists, as label and value; a unit that this page does not know is a count. */
+export function ledgerFacts(ledger) {
   return ledger === null ? [] : [
-    ['Wall time', formatDuration(ledger.wallNs)],
-    ['Set-up', formatDuration(ledger.setupNs)],
-    ['Tear-down', formatDuration(ledger.teardownNs)],
-    ['CPU of set-up', formatDuration(ledger.setupCpuNs)],
-    ['CPU of tear-down', formatDuration(ledger.teardownCpuNs)],
-    ['CPU, user mode', formatDuration(ledger.userCpuNs)],
-    ['CPU, kernel mode', formatDuration(ledger.systemCpuNs)],
-    ['Taken out of rings', formatBytes(ledger.ringBytes)],
-    ['Written', formatBytes(ledger.writtenBytes)],
-    ['Writes', `${formatCount(ledger.writes)} in ${formatDuration(ledger.writeNs)}`],
-    ['Wake-ups', formatCount(ledger.wakeups)],
-    ['Samples', formatCount(ledger.samples)],
-    ['Lost records', formatCount(ledger.lostRecords)],
-    ['Rings full', `${formatDuration(ledger.pausedNs)} of ${formatDuration(ledger.elapsedNs)}`],
-    ['Rings', `${formatCount(ledger.rings)} of ${formatBytes(ledger.ringSizeBytes)}`],
+    ...ledger.lines.map(([title, unit, value]) => [title, (FORMATS[unit] ?? formatCount)(value)]),
     ['PMU interrupts', pmiFact(ledger.pmi)],
     ['BPF programs', bpfFact(ledger.bpf)],
   ];

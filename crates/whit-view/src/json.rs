@@ -51,12 +51,13 @@ use std::io::{self, Write};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use whit_perfdata::ledger::{BpfLedger, Ledger, PmiLedger, ReaderLedger, StackLedger};
+use whit_perfdata::ledger::Ledger;
 use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
 use whit_types::OutsideText;
 
 use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
 use crate::json_strings;
+use crate::ledger_json::{LedgerJson, Names};
 use crate::stdio::source_text;
 
 /// Version of the form; see the module's documentation.
@@ -133,108 +134,8 @@ fn losses(losses: &LossReport) -> serde_json::Value {
     })
 }
 
-fn ledger(ledger: &Ledger) -> serde_json::Value {
-    serde_json::json!({
-        "wall_ns": ledger.wall_ns,
-        "setup_ns": ledger.setup_ns,
-        "teardown_ns": ledger.teardown_ns,
-        "setup_cpu_ns": ledger.setup_cpu_ns,
-        "teardown_cpu_ns": ledger.teardown_cpu_ns,
-        "user_cpu_ns": ledger.user_cpu_ns,
-        "system_cpu_ns": ledger.system_cpu_ns,
-        "ring_bytes": ledger.ring_bytes,
-        "written_bytes": ledger.written_bytes,
-        "writes": ledger.writes,
-        "write_ns": ledger.write_ns,
-        "wakeups": ledger.wakeups,
-        "samples": ledger.samples,
-        "lost_records": ledger.lost_records,
-        "paused_ns": ledger.paused_ns,
-        "elapsed_ns": ledger.elapsed_ns,
-        "rings": ledger.rings,
-        "ring_size_bytes": ledger.ring_size_bytes,
-        "compressed_from_bytes": ledger.compressed_from_bytes,
-        "compressed_to_bytes": ledger.compressed_to_bytes,
-        "stalls": ledger.stalls,
-        "stall_ns": ledger.stall_ns,
-        "unwritten_records": ledger.unwritten_records,
-        "cut_processes": ledger.cut_processes,
-        "watched_threads": ledger.watched_threads,
-        "ran_threads": ledger.ran_threads,
-        "lost_cpus": ledger.lost_cpus,
-        "late_cpus": ledger.late_cpus,
-        "pmi": pmi(&ledger.pmi),
-        "bpf": bpf(&ledger.bpf),
-        "stacks": (ledger.stacks != StackLedger::default()).then(|| stacks(&ledger.stacks)),
-        "readers": ledger.readers.iter().map(reader).collect::<Vec<_>>(),
-    })
-}
-
-fn pmi(pmi: &PmiLedger) -> serde_json::Value {
-    let reason = pmi.measurement.reason();
-    let known = |value: u64| reason.is_none().then_some(value);
-    serde_json::json!({
-        "measurement": pmi.measurement.name(),
-        "reason": reason,
-        "count": known(pmi.count),
-        "time_ns": known(pmi.time_ns),
-        "longest_ns": known(pmi.longest_ns),
-        "measured_ns": known(pmi.measured_ns),
-    })
-}
-
-/// Ends that there were none of are left out, and so are reasons not to open binaries.
-fn stacks(stacks: &StackLedger) -> serde_json::Value {
-    let ended: serde_json::Map<_, _> =
-        stacks.ends().map(|(end, walks)| (end.name().to_owned(), walks.into())).collect();
-    let unopened: serde_json::Map<_, _> = stacks
-        .failures()
-        .map(|(failure, binaries)| (failure.name().to_owned(), binaries.into()))
-        .collect();
-    serde_json::json!({
-        "walks": stacks.walks,
-        "known_again": stacks.known_again,
-        "frames": stacks.frames,
-        "tables": stacks.tables,
-        "cached_tables": stacks.cached_tables,
-        "without_table": stacks.without_table,
-        "refused_tables": stacks.refused_tables,
-        "unknown_mappings": stacks.unknown_mappings,
-        "rows": stacks.rows,
-        "rules": stacks.rules,
-        "table_bytes": stacks.table_bytes,
-        "build_ns": stacks.build_ns,
-        "ended": ended,
-        "not_opened": unopened,
-    })
-}
-
-fn bpf(bpf: &BpfLedger) -> serde_json::Value {
-    let reason = bpf.measurement.reason();
-    let known = |value: u64| reason.is_none().then_some(value);
-    serde_json::json!({
-        "measurement": bpf.measurement.name(),
-        "reason": reason,
-        "programs": bpf.programs,
-        "runs": known(bpf.runs),
-        "run_time_ns": known(bpf.run_time_ns),
-        "timed_ns": known(bpf.timed_ns),
-    })
-}
-
-fn reader(reader: &ReaderLedger) -> serde_json::Value {
-    serde_json::json!({
-        "user_cpu_ns": reader.user_cpu_ns,
-        "system_cpu_ns": reader.system_cpu_ns,
-        "wakeups": reader.wakeups,
-        "rings": reader.rings,
-        "ring_bytes": reader.ring_bytes,
-        "written_bytes": reader.written_bytes,
-        "writes": reader.writes,
-        "write_ns": reader.write_ns,
-        "stalls": reader.stalls,
-        "stall_ns": reader.stall_ns,
-    })
+fn ledger(ledger: &Ledger) -> LedgerJson<'_> {
+    LedgerJson { ledger, names: Names::Snake }
 }
 
 struct Stats<'a>(&'a RecordStats);
@@ -412,7 +313,9 @@ mod tests {
     use super::*;
     use crate::builder::{Builder, Who, at};
     use serde_json::Value;
-    use whit_perfdata::ledger::{BpfMeasurement, PmiMeasurement};
+    use whit_perfdata::ledger::{
+        BpfLedger, BpfMeasurement, PmiLedger, PmiMeasurement, StackLedger,
+    };
 
     const MAIN: Who<'static> = Who { comm: "a \"b\"", pid: 7, tid: 8, cpu: Some(3) };
 
@@ -518,7 +421,7 @@ mod tests {
         let mut profile = profile();
         let mut stacks = StackLedger { walks: 9, tables: 2, rows: 30, ..StackLedger::default() };
         (stacks.ended[1], stacks.ended[5]) = (7, 2);
-        stacks.unopened[0] = 1;
+        stacks.not_opened[0] = 1;
         profile.ledger = Some(Ledger { stacks, ..Ledger::default() });
         let stacks = &json(&profile, &HistsOptions::default())["ledger"]["stacks"];
         assert_eq!((&stacks["walks"], &stacks["tables"]), (&9.into(), &2.into()));

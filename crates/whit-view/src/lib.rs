@@ -18,6 +18,7 @@ pub mod stdio;
 pub mod switches;
 
 mod json_strings;
+mod ledger_json;
 mod units;
 
 #[cfg(test)]

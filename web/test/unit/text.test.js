@@ -8,7 +8,7 @@ import * as format from '../../src/format.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, kindColour, kindIndex, themePaint } from '../../src/colors.js';
 import { DEFAULT_STATE, decodeState, encodeState } from '../../src/state.js';
 import { decodeProfile, deltaColumn, plainColumn } from '../../src/decode.js';
-import { boundWarnings, bpfFact, costFigures, lossFigures, pmiFact, shellLine } from '../../src/facts.js';
+import { boundWarnings, bpfFact, costFigures, ledgerFacts, lossFigures, pmiFact, shellLine } from '../../src/facts.js';
 import { compareRows } from '../../src/table.js';
 
 test('names lose parameters, then template arguments, then scopes, then their end', () => {
@@ -149,10 +149,10 @@ test('what is missing is said, and what is not known is not said to be fine', ()
 });
 
 test('what the kernel spent is told, or why it is not known', () => {
-  const pmi = { reason: null, isPerfOnly: true, count: 1000, timeNs: 2.5e6, longestNs: 4e4, measuredNs: 1e9 };
+  const pmi = { reason: null, measurement: 'perf_handlers', count: 1000, timeNs: 2.5e6, longestNs: 4e4, measuredNs: 1e9 };
   const figures = '1,000, 2.50 µs each on average, 40.0 µs at most, 2.50 ms in all, 0.25 % of 1.00 s';
   assert.equal(pmiFact(pmi), figures);
-  assert.equal(pmiFact({ ...pmi, isPerfOnly: false }), `${figures}; all NMIs that were handled, since perf’s handlers are hidden`);
+  assert.equal(pmiFact({ ...pmi, measurement: 'all_handlers' }), `${figures}; all NMIs that were handled, since perf’s handlers are hidden`);
   assert.match(pmiFact({ ...pmi, count: 0, timeNs: 0, measuredNs: 0 }), /^0, 0 /);
   assert.equal(pmiFact({ ...pmi, reason: 'no event' }), 'not measured: no event');
   const bpf = { reason: null, programs: 1, runs: 3000, runTimeNs: 3e5, timedNs: 1e8 };
@@ -160,6 +160,12 @@ test('what the kernel spent is told, or why it is not known', () => {
   assert.equal(bpfFact({ ...bpf, timedNs: 0 }), '1: 3,000 runs in 300 µs');
   assert.equal(bpfFact({ ...bpf, reason: 'off' }), '1, time not measured: off');
   assert.equal(bpfFact({ ...bpf, reason: 'none was loaded', programs: 0 }), 'none was loaded');
+  const lines = [['Wall time', 'ns', 2e9], ['Written', 'bytes', 2048], ['Rings', 'count', 3], ['Heat', 'kelvin', 4]];
+  assert.deepEqual(ledgerFacts({ lines, pmi, bpf }), [
+    ['Wall time', '2.00 s'], ['Written', '2.00 KiB'], ['Rings', '3'], ['Heat', '4'],
+    ['PMU interrupts', figures], ['BPF programs', bpfFact(bpf)],
+  ]);
+  assert.deepEqual(ledgerFacts(null), []);
 });
 
 test('the bounds of the page are among its warnings', () => {

@@ -212,7 +212,6 @@ impl Session<'_> {
             stall_ns: written(|w| w.stall_ns),
             unwritten_records,
             cut_processes: output_file.cut_processes,
-            reserved: [0; 2],
             lost_cpus,
             late_cpus,
             setup_cpu_ns: output_file.set_up_cpu_ns,

@@ -87,7 +87,7 @@ impl StackSummary {
             table_bytes: self.follow.table_bytes,
             build_ns: tables.build_ns,
             ended: StopReason::ALL.map(|reason| self.ended(reason)),
-            unopened: OpenFailure::ALL.map(|failure| {
+            not_opened: OpenFailure::ALL.map(|failure| {
                 let of = |file: &&UnopenedBinary| file.error.failure == failure;
                 self.follow.unopened.iter().filter(of).count() as u64
             }),

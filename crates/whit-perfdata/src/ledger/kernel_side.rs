@@ -1,6 +1,8 @@
 //! What a recording cost inside the kernel: the interrupts of the PMU and the recorder's own BPF
 //! programs. Neither can be had everywhere; where not, the ledger keeps the reason.
 
+use super::PmiLedger;
+
 /// How the PMU's interrupts were measured, or why they were not. The file holds [`code`] of it.
 ///
 /// [`code`]: PmiMeasurement::code
@@ -53,7 +55,7 @@ pub enum BpfMeasurement {
 
 impl PmiMeasurement {
     /// Those that have a code of their own, each at the place of its code.
-    const KNOWN: [PmiMeasurement; 9] = [
+    pub const KNOWN: [PmiMeasurement; 9] = [
         PmiMeasurement::Untold,
         PmiMeasurement::PerfHandlers,
         PmiMeasurement::AllHandlers,
@@ -121,7 +123,7 @@ impl PmiMeasurement {
 
 impl BpfMeasurement {
     /// Those that have a code of their own, each at the place of its code.
-    const KNOWN: [BpfMeasurement; 6] = [
+    pub const KNOWN: [BpfMeasurement; 6] = [
         BpfMeasurement::Untold,
         BpfMeasurement::Statistics,
         BpfMeasurement::NoProgram,
@@ -179,36 +181,6 @@ fn place<T: PartialEq>(known: &[T], one: T) -> u64 {
 
 fn at<T: Copy>(known: &[T], code: u64) -> Option<T> {
     known.get(usize::try_from(code).ok()?).copied()
-}
-
-/// The PMU's interrupts on all CPUs, whoever's events raised them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PmiLedger {
-    /// How, or why not.
-    pub measurement: PmiMeasurement,
-    /// Interrupts.
-    pub count: u64,
-    /// Time in their handlers, summed over CPUs; the way there and back is not in it.
-    pub time_ns: u64,
-    /// The longest of them since recording began.
-    pub longest_ns: u64,
-    /// For how long they were measured.
-    pub measured_ns: u64,
-}
-
-/// The BPF programs that the recorder loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BpfLedger {
-    /// How, or why not.
-    pub measurement: BpfMeasurement,
-    /// Programs.
-    pub programs: u64,
-    /// Times that they ran while that was timed.
-    pub runs: u64,
-    /// Time in these runs, summed over CPUs.
-    pub run_time_ns: u64,
-    /// For how long that was; 0 where it was all the time (older versions of whit).
-    pub timed_ns: u64,
 }
 
 impl PmiLedger {

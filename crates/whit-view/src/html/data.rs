@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use serde::Serialize;
-use whit_perfdata::ledger::{Ledger, PmiMeasurement};
+use whit_perfdata::ledger::{GROUPS, Ledger, Line};
 use whit_profile::model::{Profile, RecordingInfo};
 use whit_types::OutsideText;
 
@@ -13,6 +13,7 @@ use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
 use crate::json_strings;
+use crate::ledger_json::{LedgerJson, Names};
 
 /// Version of the block's layout.
 const LAYOUT: u32 = 1;
@@ -36,7 +37,7 @@ struct Page<'a> {
     nodes: Nodes,
     rows: Rows,
     losses: Losses,
-    ledger: Option<LedgerLine>,
+    ledger: Option<PageLedger<'a>>,
     records: &'a [(String, u64)],
     warnings: Vec<Cow<'a, str>>,
     warnings_left_off: usize,
@@ -130,52 +131,13 @@ struct Losses {
     truncated_bytes: u64,
 }
 
+/// All fields of the ledger, and those that the page lists.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LedgerLine {
-    wall_ns: u64,
-    setup_ns: u64,
-    teardown_ns: u64,
-    setup_cpu_ns: u64,
-    teardown_cpu_ns: u64,
-    user_cpu_ns: u64,
-    system_cpu_ns: u64,
-    ring_bytes: u64,
-    written_bytes: u64,
-    writes: u64,
-    write_ns: u64,
-    wakeups: u64,
-    samples: u64,
-    lost_records: u64,
-    paused_ns: u64,
-    elapsed_ns: u64,
-    rings: u64,
-    ring_size_bytes: u64,
-    pmi: PmiLine,
-    bpf: BpfLine,
-}
-
-/// Interrupts of the PMU; a reason instead of figures where they were not measured.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PmiLine {
-    reason: Option<&'static str>,
-    is_perf_only: bool,
-    count: u64,
-    time_ns: u64,
-    longest_ns: u64,
-    measured_ns: u64,
-}
-
-/// The recorder's BPF programs; likewise.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct BpfLine {
-    reason: Option<&'static str>,
-    programs: u64,
-    runs: u64,
-    run_time_ns: u64,
-    timed_ns: u64,
+struct PageLedger<'a> {
+    #[serde(flatten)]
+    fields: LedgerJson<'a>,
+    /// Title, unit and figure.
+    lines: Vec<(&'static str, &'static str, u64)>,
 }
 
 #[derive(Serialize)]
@@ -217,7 +179,7 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a
         nodes: nodes(tables),
         rows: rows(tables),
         losses: losses(profile),
-        ledger: profile.ledger.as_ref().map(ledger_line),
+        ledger: profile.ledger.as_ref().map(page_ledger),
         records: &profile.stats.by_type,
         warnings: profile.warnings.iter().take(MAX_WARNINGS).map(bounded_name).collect(),
         warnings_left_off: profile.warnings.len().saturating_sub(MAX_WARNINGS),
@@ -319,40 +281,18 @@ fn losses(profile: &Profile) -> Losses {
     }
 }
 
-fn ledger_line(ledger: &Ledger) -> LedgerLine {
-    LedgerLine {
-        wall_ns: ledger.wall_ns,
-        setup_ns: ledger.setup_ns,
-        teardown_ns: ledger.teardown_ns,
-        setup_cpu_ns: ledger.setup_cpu_ns,
-        teardown_cpu_ns: ledger.teardown_cpu_ns,
-        user_cpu_ns: ledger.user_cpu_ns,
-        system_cpu_ns: ledger.system_cpu_ns,
-        ring_bytes: ledger.ring_bytes,
-        written_bytes: ledger.written_bytes,
-        writes: ledger.writes,
-        write_ns: ledger.write_ns,
-        wakeups: ledger.wakeups,
-        samples: ledger.samples,
-        lost_records: ledger.lost_records,
-        paused_ns: ledger.paused_ns,
-        elapsed_ns: ledger.elapsed_ns,
-        rings: ledger.rings,
-        ring_size_bytes: ledger.ring_size_bytes,
-        pmi: PmiLine {
-            reason: ledger.pmi.measurement.reason(),
-            is_perf_only: ledger.pmi.measurement == PmiMeasurement::PerfHandlers,
-            count: ledger.pmi.count,
-            time_ns: ledger.pmi.time_ns,
-            longest_ns: ledger.pmi.longest_ns,
-            measured_ns: ledger.pmi.measured_ns,
-        },
-        bpf: BpfLine {
-            reason: ledger.bpf.measurement.reason(),
-            programs: ledger.bpf.programs,
-            runs: ledger.bpf.runs,
-            run_time_ns: ledger.bpf.run_time_ns,
-            timed_ns: ledger.bpf.timed_ns,
-        },
+/// Fields with a line of their own, and others that are not zero.
+fn page_ledger(ledger: &Ledger) -> PageLedger<'_> {
+    let mut lines = Vec::new();
+    for group in GROUPS.iter().filter(|group| group.is_told(ledger)) {
+        // Those that are measured have a sentence each, which the page makes.
+        for field in group.fields.iter().filter(|_| group.measurement(ledger).is_none()) {
+            let value = field.value(ledger);
+            let is_listed = value > 0 || matches!(field.line, Line::Always(_));
+            if field.element.is_none() && is_listed {
+                lines.push((field.title, field.unit.name(), value));
+            }
+        }
     }
+    PageLedger { fields: LedgerJson { ledger, names: Names::Camel }, lines }
 }

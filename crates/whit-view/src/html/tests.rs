@@ -244,7 +244,7 @@ fn recording_losses_and_ledger_are_embedded() {
     assert_eq!(data["losses"]["truncatedBytes"], 17);
     assert_eq!(data["ledger"]["wakeups"], 99);
     assert_eq!(data["ledger"]["pmi"]["reason"], Value::Null);
-    assert_eq!(data["ledger"]["pmi"]["isPerfOnly"], true);
+    assert_eq!(data["ledger"]["pmi"]["measurement"], "perf_handlers");
     assert_eq!(data["ledger"]["pmi"]["count"], 7);
     assert!(data["ledger"]["bpf"]["reason"].is_string());
     assert_eq!(data["recording"]["spanNs"], 5);

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use whit_perfdata::ledger::{
-    BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, StackLedger,
+    BpfLedger, BpfMeasurement, Field, GROUPS, Group, Ledger, Line, PmiLedger, PmiMeasurement,
+    READER_FIELDS, StackLedger, Unit, fields,
 };
 use whit_profile::model::Profile;
 use whit_types::StackEnd;
@@ -31,87 +32,92 @@ pub fn write_ledger(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     }
 }
 
+/// Each field that has a line, in the order of the table; behind it what it says of others.
 fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
-    let cpu = ledger.cpu_ns();
-    let lasting = ledger.recording_cpu_ns();
-    let (before, after) = match lasting {
-        Some(_) => (of_cpu(ledger.setup_cpu_ns), of_cpu(ledger.teardown_cpu_ns)),
-        None => (String::new(), String::new()),
-    };
+    writeln!(out, "Overhead ledger:")?;
+    for group in &GROUPS {
+        for field in group.fields.iter().filter(|_| group.is_told(ledger)) {
+            if let Some(name) = name(field, ledger) {
+                write_line(out, name, line(group, field, ledger))?;
+            } else if (group.member, field.name) == (Some("stacks"), "ended") {
+                write_ends(out, &ledger.stacks)?;
+            }
+        }
+    }
+    write_readers(out, ledger)
+}
+
+/// How the field's line begins, if it has one.
+fn name(field: &Field<Ledger>, ledger: &Ledger) -> Option<&'static str> {
+    let is_some = |name| fields().any(|other| other.name == name && other.value(ledger) > 0);
+    match field.line {
+        Line::Always(name) => Some(name),
+        Line::If(name, other) | Line::Noted(name, other, _) => is_some(other).then_some(name),
+        Line::Elsewhere => None,
+    }
+}
+
+/// What stands where figures could not be had.
+const NOT_MEASURED: &str = "not measured:";
+
+/// Figure and note.
+fn line(group: &Group, field: &Field<Ledger>, ledger: &Ledger) -> (String, String) {
+    let figure = value(field, ledger);
+    match (group.member, field.name, group.figure(field, ledger)) {
+        (_, _, Err(reason)) => (NOT_MEASURED.to_owned(), reason.to_owned()),
+        (Some("pmi"), "count", _) => (figure, pmi_note(&ledger.pmi)),
+        (Some("bpf"), "programs", _) => bpf_line(figure, &ledger.bpf),
+        (Some("stacks"), "walks", _) => (figure, walks_note(&ledger.stacks)),
+        (Some("stacks"), "tables", _) => (figure, tables_note(&ledger.stacks)),
+        (None, name, _) => (figure, note(name, field.line, ledger)),
+        _ => (figure, String::new()),
+    }
+}
+
+/// The figure as people read it.
+fn value<T>(field: &Field<T>, of: &T) -> String {
+    let value = field.value(of);
+    match field.unit {
+        Unit::Ns => duration(value),
+        Unit::Bytes => bytes(value),
+        Unit::Count | Unit::Code => value.to_string(),
+    }
+}
+
+/// What stands behind the figure of a field: how it compares with others.
+fn note(name: &str, line: Line, ledger: &Ledger) -> String {
     let of_wall = |ns| format!("{:.2}% of wall time", percent(ns, ledger.wall_ns));
     let per_sample = |total: u64, text: fn(u64) -> String| match ledger.samples {
         0 => "no samples".to_owned(),
         samples => format!("{} per sample", text(total / samples)),
     };
-    let each = lasting.unwrap_or(cpu);
-    let lines = [
-        ("wall time", duration(ledger.wall_ns), String::new()),
-        ("  setting up", duration(ledger.setup_ns), before),
-        ("  recording", duration(ledger.recorded_ns()), recording(ledger, lasting)),
-        ("  tearing down", duration(ledger.teardown_ns), after),
-        ("recorder CPU", duration(cpu), of_wall(cpu)),
-        ("  user", duration(ledger.user_cpu_ns), of_wall(ledger.user_cpu_ns)),
-        ("  system", duration(ledger.system_cpu_ns), of_wall(ledger.system_cpu_ns)),
-        ("samples", ledger.samples.to_string(), per_sample(each, duration)),
-        ("rings", ledger.rings.to_string(), format!("{} each", bytes(ledger.ring_size_bytes))),
-        ("taken from rings", bytes(ledger.ring_bytes), per_sample(ledger.ring_bytes, bytes)),
-        ("wake-ups", ledger.wakeups.to_string(), String::new()),
-        ("written", bytes(ledger.written_bytes), ratio(ledger)),
-        ("  writes", ledger.writes.to_string(), duration(ledger.write_ns)),
-        ("  stalls", ledger.stalls.to_string(), duration(ledger.stall_ns)),
-        ("compressed from", bytes(ledger.compressed_from_bytes), String::new()),
-        (
-            "compressed to",
-            bytes(ledger.compressed_to_bytes),
-            format!("ratio {:.3}", ledger.compression_ratio()),
-        ),
-        ("lost records", ledger.lost_records.to_string(), unwritten(ledger)),
-        (
-            "rings full",
-            duration(ledger.paused_ns),
-            match ledger.data_loss().percent() {
-                Some(percent) => format!("{percent} data loss"),
-                None => "time unknown".to_owned(),
-            },
-        ),
-        (
-            "mappings missing",
-            ledger.cut_processes.to_string(),
-            "processes whose mappings took too long to read (--proc-map-timeout)".to_owned(),
-        ),
-        (
-            "threads that ran",
-            ledger.ran_threads.to_string(),
-            format!("of {} that existed when recording began", ledger.watched_threads),
-        ),
-        (
-            "CPUs gone",
-            ledger.lost_cpus.to_string(),
-            "went offline and were not recorded from then on".to_owned(),
-        ),
-        (
-            "CPUs come",
-            ledger.late_cpus.to_string(),
-            "came online later and were not recorded".to_owned(),
-        ),
-        pmi_line(&ledger.pmi),
-        bpf_line(&ledger.bpf),
-    ];
-    writeln!(out, "Overhead ledger:")?;
-    let is_compressed = ledger.compressed_from_bytes > 0;
-    for (name, value, note) in lines {
-        if (name.starts_with("compressed") && !is_compressed)
-            || (name == "mappings missing" && ledger.cut_processes == 0)
-            || (name == "threads that ran" && ledger.watched_threads == 0)
-            || (name == "CPUs gone" && ledger.lost_cpus == 0)
-            || (name == "CPUs come" && ledger.late_cpus == 0)
-        {
-            continue;
-        }
-        write_line(out, (name, value, note))?;
+    let lasting = ledger.recording_cpu_ns();
+    let if_told = |ns| lasting.map_or_else(String::new, |_| of_cpu(ns));
+    match name {
+        "setup_ns" => if_told(ledger.setup_cpu_ns),
+        "recorded_ns" => recording(ledger, lasting),
+        "teardown_ns" => if_told(ledger.teardown_cpu_ns),
+        "cpu_ns" => of_wall(ledger.cpu_ns()),
+        "user_cpu_ns" => of_wall(ledger.user_cpu_ns),
+        "system_cpu_ns" => of_wall(ledger.system_cpu_ns),
+        "samples" => per_sample(lasting.unwrap_or(ledger.cpu_ns()), duration),
+        "rings" => format!("{} each", bytes(ledger.ring_size_bytes)),
+        "ring_bytes" => per_sample(ledger.ring_bytes, bytes),
+        "written_bytes" => ratio(ledger),
+        "writes" => duration(ledger.write_ns),
+        "stalls" => duration(ledger.stall_ns),
+        "compressed_to_bytes" => format!("ratio {:.3}", ledger.compression_ratio()),
+        "lost_records" => unwritten(ledger),
+        "paused_ns" => match ledger.data_loss().percent() {
+            Some(percent) => format!("{percent} data loss"),
+            None => "time unknown".to_owned(),
+        },
+        "ran_threads" => format!("of {} that existed when recording began", ledger.watched_threads),
+        _ => match line {
+            Line::Noted(_, _, note) => note.to_owned(),
+            _ => String::new(),
+        },
     }
-    write_stacks(out, &ledger.stacks)?;
-    write_readers(out, ledger)
 }
 
 fn of_cpu(ns: u64) -> String {
@@ -125,24 +131,26 @@ fn recording(ledger: &Ledger, cpu_ns: Option<u64>) -> String {
     })
 }
 
-fn write_line(out: &mut impl Write, (name, value, note): (&str, String, String)) -> io::Result<()> {
+fn write_line(out: &mut impl Write, name: &str, (value, note): (String, String)) -> io::Result<()> {
     let line = format!("  {name:<18}{value:>14}  {note}");
     writeln!(out, "{}", line.trim_end())
 }
 
-/// What was unwound in the kernel; nothing where nothing was.
-fn write_stacks(out: &mut impl Write, stacks: &StackLedger) -> io::Result<()> {
-    if *stacks == StackLedger::default() {
-        return Ok(());
-    }
+fn walks_note(stacks: &StackLedger) -> String {
     let frames = stacks.frames as f64 / stacks.walks.max(1) as f64;
-    let note = format!("{frames:.1} frames on average; {} known again", stacks.known_again);
-    write_line(out, ("stacks walked", stacks.walks.to_string(), note))?;
+    format!("{frames:.1} frames on average; {} known again", stacks.known_again)
+}
+
+fn write_ends(out: &mut impl Write, stacks: &StackLedger) -> io::Result<()> {
     for (end, walks) in stacks.ends() {
         let name = if end == StackEnd::EndOfStack { "  complete" } else { "  cut" };
         let note = format!("{:.2}%: {}", percent(walks, stacks.walks), end.text());
-        write_line(out, (name, walks.to_string(), note))?;
+        write_line(out, name, (walks.to_string(), note))?;
     }
+    Ok(())
+}
+
+fn tables_note(stacks: &StackLedger) -> String {
     let mut note = format!(
         "{} from the cache; {}, {}, {}; made or read in {}",
         stacks.cached_tables,
@@ -163,16 +171,10 @@ fn write_stacks(out: &mut impl Write, stacks: &StackLedger) -> io::Result<()> {
     for (failure, binaries) in stacks.failures() {
         note.push_str(&format!("; {binaries} not opened: {}", failure.text()));
     }
-    write_line(out, ("unwind tables", stacks.tables.to_string(), note))
+    note
 }
 
-/// What stands where figures could not be had.
-const NOT_MEASURED: &str = "not measured:";
-
-fn pmi_line(pmi: &PmiLedger) -> (&'static str, String, String) {
-    if let Some(reason) = pmi.measurement.reason() {
-        return ("PMIs", NOT_MEASURED.to_owned(), reason.to_owned());
-    }
+fn pmi_note(pmi: &PmiLedger) -> String {
     let mut note = format!(
         "{} each on average, {} at most, {} in all: {:.2}% of {} of wall time",
         duration(pmi.average_ns()),
@@ -184,15 +186,15 @@ fn pmi_line(pmi: &PmiLedger) -> (&'static str, String, String) {
     if pmi.measurement == PmiMeasurement::AllHandlers {
         note.push_str("; all NMIs that were handled, since perf's handlers are hidden");
     }
-    ("PMIs", pmi.count.to_string(), note)
+    note
 }
 
-fn bpf_line(bpf: &BpfLedger) -> (&'static str, String, String) {
+fn bpf_line(programs: String, bpf: &BpfLedger) -> (String, String) {
     let note = match bpf.measurement.reason() {
         // That none was loaded, it says by itself.
         Some(_) if bpf.measurement == BpfMeasurement::NoProgram => String::new(),
         Some(reason) if bpf.programs == 0 => {
-            return ("BPF programs", NOT_MEASURED.to_owned(), reason.to_owned());
+            return (NOT_MEASURED.to_owned(), reason.to_owned());
         }
         Some(reason) => format!("time not measured: {reason}"),
         None => {
@@ -207,7 +209,7 @@ fn bpf_line(bpf: &BpfLedger) -> (&'static str, String, String) {
             }
         }
     };
-    ("BPF programs", bpf.programs.to_string(), note)
+    (programs, note)
 }
 
 /// Each reader's share; with one reader it is all of it.
@@ -215,24 +217,17 @@ fn write_readers(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     if ledger.readers.len() < 2 {
         return Ok(());
     }
-    let columns = ["reader", "rings", "user", "system", "wake-ups", "taken", "written", "stalled"];
-    let line = |cells: [String; 8]| {
-        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>11}")).collect();
-        cells.concat()
-    };
-    writeln!(out, "{}", line(columns.map(str::to_owned)))?;
+    let columns = READER_FIELDS.iter().filter_map(|field| match field.line {
+        Line::Always(name) => Some((name, field)),
+        _ => None,
+    });
+    let columns: Vec<_> = columns.collect();
+    let heads = std::iter::once("reader").chain(columns.iter().map(|(name, _)| *name));
+    writeln!(out, "{}", heads.map(|head| format!("{head:>11}")).collect::<String>())?;
     for (number, reader) in ledger.readers.iter().enumerate() {
-        let cells = [
-            number.to_string(),
-            reader.rings.to_string(),
-            duration(reader.user_cpu_ns),
-            duration(reader.system_cpu_ns),
-            reader.wakeups.to_string(),
-            bytes(reader.ring_bytes),
-            bytes(reader.written_bytes),
-            duration(reader.stall_ns),
-        ];
-        writeln!(out, "{}", line(cells))?;
+        let values = columns.iter().map(|(_, field)| value(field, reader));
+        let cells = std::iter::once(number.to_string()).chain(values);
+        writeln!(out, "{}", cells.map(|cell| format!("{cell:>11}")).collect::<String>())?;
     }
     Ok(())
 }

@@ -63,7 +63,6 @@ fn ledger() -> Ledger {
         wall_ns: 1_000_000_000,
         setup_ns: 2_000_000,
         teardown_ns: 1_000_000,
-        reserved: [0; 2],
         setup_cpu_ns: 1_500_000,
         teardown_cpu_ns: 500_000,
         watched_threads: 5,
@@ -122,7 +121,7 @@ fn ledger() -> Ledger {
                 14 => 1,
                 _ => 0,
             }),
-            unopened: std::array::from_fn(|number| u64::from(number == 0)),
+            not_opened: std::array::from_fn(|number| u64::from(number == 0)),
         },
         readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
     }

@@ -1,0 +1,131 @@
+//! The ledger as a JSON object, by the table of its fields.
+
+use std::borrow::Cow;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use whit_perfdata::ledger::{Field, GROUPS, Group, Ledger, READER_FIELDS, ReaderLedger, Unit};
+
+/// The ledger; each group with a name of its own is an object within.
+pub(crate) struct LedgerJson<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) names: Names,
+}
+
+/// How members are called.
+#[derive(Clone, Copy)]
+pub(crate) enum Names {
+    /// `wall_ns`, as in the table.
+    Snake,
+    /// `wallNs`, as JavaScript has them.
+    Camel,
+}
+
+impl Names {
+    fn of(self, name: &'static str) -> Cow<'static, str> {
+        match self {
+            Names::Snake => name.into(),
+            Names::Camel => camel(name).into(),
+        }
+    }
+}
+
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.len().min(1));
+        camel.push_str(&first.to_ascii_uppercase());
+        camel.push_str(rest);
+    }
+    camel
+}
+
+impl Serialize for LedgerJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LedgerJson { ledger, names } = *self;
+        let mut map = serializer.serialize_map(None)?;
+        for group in &GROUPS {
+            let members = Members { group, ledger, names };
+            match group.member {
+                None => members.write(&mut map)?,
+                Some(member) => {
+                    map.serialize_entry(member, &group.is_told(ledger).then_some(members))?;
+                }
+            }
+        }
+        let readers = ledger.readers.iter().map(|reader| Reader { reader, names });
+        map.serialize_entry("readers", &readers.collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+/// The fields of a group.
+struct Members<'a> {
+    group: &'static Group,
+    ledger: &'a Ledger,
+    names: Names,
+}
+
+impl Members<'_> {
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let Members { group, ledger, names } = *self;
+        for field in group.fields.iter().filter(|field| field.is_stored()) {
+            let name = names.of(field.name);
+            if let (Unit::Code, Some(how)) = (field.unit, group.measurement(ledger)) {
+                map.serialize_entry(&name, how.name)?;
+                map.serialize_entry("reason", &how.reason)?;
+            } else if field.element.is_some() {
+                map.serialize_entry(&name, &Elements { field, ledger })?;
+            } else {
+                map.serialize_entry(&name, &group.figure(field, ledger).ok())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write(&mut map)?;
+        map.end()
+    }
+}
+
+/// The elements that are not zero, by name.
+struct Elements<'a> {
+    field: &'static Field<Ledger>,
+    ledger: &'a Ledger,
+}
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.field.elements(self.ledger))
+    }
+}
+
+struct Reader<'a> {
+    reader: &'a ReaderLedger,
+    names: Names,
+}
+
+impl Serialize for Reader<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let figure =
+            |field: &'static Field<_>| (self.names.of(field.name), field.value(self.reader));
+        serializer.collect_map(READER_FIELDS.iter().map(figure))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_page_are_those_of_the_table_in_camel_case() {
+        assert_eq!(camel("wall_ns"), "wallNs");
+        assert_eq!(camel("ring_size_bytes"), "ringSizeBytes");
+        assert_eq!(camel("rings"), "rings");
+    }
+}
