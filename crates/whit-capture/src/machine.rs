@@ -84,6 +84,13 @@ fn cpu_id(cpuinfo: &str, roots: &Roots) -> Option<String> {
     of_x86().or_else(of_arm)
 }
 
+/// The most memory that this process has had resident, in bytes; 0 where the kernel does not say.
+///
+/// Unlike `getrusage(2)`, it does not count what ran in this process before its last exec.
+pub(crate) fn own_peak_memory_bytes(roots: &Roots) -> u64 {
+    meminfo(&roots.proc.join("self/status"), "VmHWM:").map_or(0, |kib| kib.saturating_mul(1024))
+}
+
 fn meminfo(path: &Path, field: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     // "MemTotal:  8 kB", in a node's file behind "Node 0".

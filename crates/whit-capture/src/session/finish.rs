@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use whit_perfdata::feature::CompressedDesc;
-use whit_perfdata::ledger::{Ledger, ReaderLedger, StackLedger};
+use whit_perfdata::ledger::{Ledger, ReaderLedger};
 use whit_sys::Workload;
 
 use super::code::MappedCode;
@@ -18,6 +18,7 @@ use super::{End, Outcome, Session, SynthesisContext};
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
 use crate::loss::RingCounts;
+use crate::machine::own_peak_memory_bytes;
 use crate::notice::{Listener, Notice};
 use crate::options::RecordOptions;
 use crate::output::OutputName;
@@ -214,16 +215,15 @@ impl Session<'_> {
             cut_processes: output_file.cut_processes,
             lost_cpus,
             late_cpus,
+            peak_memory_bytes: own_peak_memory_bytes(self.roots),
             setup_cpu_ns: output_file.set_up_cpu_ns,
             teardown_cpu_ns: used.total_ns().saturating_sub(used_ns),
-            // Known of the whole recording, not of one output of several.
-            watched_threads: 0,
-            ran_threads: 0,
             pmi,
             bpf,
-            // What the engine did, it enters itself once it has ended.
-            stacks: StackLedger::default(),
             readers: shares.iter().map(reader_ledger).collect(),
+            // Threads that ran are known of the whole recording, not of one output of several. The engine enters
+            // its own figures once it has ended.
+            ..Ledger::default()
         }
     }
 

@@ -71,6 +71,8 @@ ledger_fields! {
             "The recorder's CPU time, in both modes, up to the end of set-up; 0 in files of versions that did not tell.";
         [71] teardown_cpu_ns: u64, Ns, "0.1", Elsewhere, "CPU of tear-down",
             "The recorder's CPU time, in both modes, since the rings were emptied behind the end of the target.";
+        [90] peak_memory_bytes: u64, Bytes, "0.1", If("peak memory", "peak_memory_bytes"), "Peak memory",
+            "The most memory that the recorder had resident, from its start to the end of this output; 0 in files of versions that did not tell.";
     }
     list RINGS {
         [10] samples: u64, Count, "0.1", Always("samples"), "Samples",

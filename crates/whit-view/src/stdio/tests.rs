@@ -124,6 +124,7 @@ fn ledger() -> Ledger {
             not_opened: std::array::from_fn(|number| u64::from(number == 0)),
         },
         readers: vec![ReaderLedger { rings: 1, wakeups: 10, ..ReaderLedger::default() }; 2],
+        ..Ledger::default()
     }
 }
 

@@ -74,3 +74,13 @@ fn figures_go_with_the_pmu() {
         }
     }
 }
+
+#[test]
+fn the_ledger_has_the_memory_of_the_recorder() {
+    let (lines, ledger) = record("cpu-clock");
+    let peak_kib = ledger["peak_memory_bytes"].as_u64().unwrap() / 1024;
+    // The rings alone are larger than the lower bound; the upper one is far from what a shell's recording takes.
+    assert!((512..4 << 20).contains(&peak_kib), "{peak_kib} KiB");
+    let line = lines.iter().find(|line| line.starts_with("  peak memory "));
+    assert!(line.is_some_and(|line| line.ends_with("MiB")), "{lines:?}");
+}
