@@ -32,3 +32,6 @@ pub mod stacks;
 
 pub use error::{BpfError, Messages};
 pub use run_timer::RunTimer;
+
+/// The compiled programs, which identify what runs in the kernel.
+pub const OBJECTS: [&[u8]; 4] = [cgroup::OBJECT, nothing::OBJECT, pmi::OBJECT, stacks::OBJECT];

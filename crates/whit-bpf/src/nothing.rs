@@ -13,7 +13,7 @@ use crate::loading::{self, NEEDED, refused};
 use crate::messages;
 
 /// The object, as clang has made it.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nothing.bpf.o"));
+pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nothing.bpf.o"));
 /// The program.
 const PROGRAM: &str = "nothing";
 

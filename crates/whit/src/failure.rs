@@ -9,10 +9,11 @@
 //!
 //! Else it is that of the recorded or counted command. 126 and 127 are those of shells, `env` and `timeout`.
 
-use crate::{message, output};
+use crate::{message, output, version};
 use anyhow::Error;
 use clap::error::{ContextKind, ErrorKind};
 use std::fmt;
+use std::io::Write;
 use whit_capture::error::CaptureError;
 use whit_stat::error::StatError;
 use whit_sys::{Errno, WorkloadError};
@@ -71,6 +72,10 @@ fn of_command_line(error: &clap::Error) -> u8 {
         K::DisplayHelp | K::DisplayVersion | K::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Where its reader is gone, nobody misses it.
             let _ = error.print();
+            if error.kind() == K::DisplayVersion && std::env::args_os().any(|it| it == "--version")
+            {
+                let _ = output::stdout().write_all(version::details().as_bytes());
+            }
         }
         _ => {
             let text = error.render().to_string();

@@ -33,6 +33,7 @@ mod switches;
 mod symbol_args;
 mod target_args;
 mod unsupported_options;
+mod version;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};

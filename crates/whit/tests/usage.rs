@@ -107,6 +107,12 @@ fn help_and_version_are_no_errors() {
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
         assert!(!output.stdout.is_empty());
     }
+    let version = whit(&["--version"]).stdout;
+    let version = String::from_utf8_lossy(&version);
+    for part in ["\nengines: ring, bpf\n", "\nBPF programs: sha256 ", "\nbuild id: "] {
+        assert!(version.starts_with("whit ") && version.contains(part), "{version}");
+    }
+    assert_eq!(whit(&["-V"]).stdout.split(|byte| *byte == b'\n').count(), 2);
     let nothing = whit(&[]);
     assert_eq!(nothing.status.code(), Some(2));
     assert!(stderr(&nothing).contains("Usage: whit <COMMAND>"));

@@ -10,6 +10,7 @@ mod counts;
 mod how;
 mod layout;
 mod program;
+pub(crate) use program::OBJECT;
 mod reading;
 mod tree;
 

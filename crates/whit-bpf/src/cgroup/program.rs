@@ -19,7 +19,7 @@ use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
 use crate::messages;
 
 /// The object, as clang has made it.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup_count.bpf.o"));
+pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgroup_count.bpf.o"));
 
 /// Calls from CPU to CPU. Older kernels do not show them.
 const CALLS: &str = "csd_function_exit";

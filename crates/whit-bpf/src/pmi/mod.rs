@@ -7,6 +7,7 @@
 
 mod layout;
 mod program;
+pub(crate) use program::OBJECT;
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use crate::loading::{self, NEEDED, TEST_RUN_ON_CPU, refused};
 use crate::messages;
 
 /// The object, as clang has made it.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pmi_meter.bpf.o"));
+pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pmi_meter.bpf.o"));
 
 /// The tracepoint.
 const TRACEPOINT: &str = "nmi_handler";

@@ -8,6 +8,7 @@ pub mod channel;
 mod layout;
 mod needs;
 mod program;
+pub(crate) use program::OBJECT;
 pub mod record;
 mod runs;
 mod tables;

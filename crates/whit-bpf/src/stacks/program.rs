@@ -21,7 +21,7 @@ use crate::loading::{self, NEEDED, refused};
 use crate::messages;
 
 /// The object, as clang has made it.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
+pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
 /// Who counts in `changes`: see `bpf/stacks.bpf.c`.
 const CHANGED_BY_LOADER: u32 = 0;
 /// And since when switches are told of.
