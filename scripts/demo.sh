@@ -38,7 +38,7 @@ fi
 
 say ""
 say "\$ whit report --stdio --no-children -g none --percent-limit 1"
-"$WHIT" report --stdio --no-children -g none --percent-limit 1 "${report[@]}"
+"$WHIT" report --no-pager --stdio --no-children -g none --percent-limit 1 "${report[@]}"
 "$WHIT" report --html "$OUT/demo.html" "${report[@]}" >/dev/null
 [ -s "$OUT/demo.html" ] || fail "whit report wrote no page to $OUT/demo.html"
 

@@ -32,6 +32,7 @@ mod stat;
 mod switches;
 mod symbol_args;
 mod target_args;
+mod terminal;
 mod unsupported_options;
 mod version;
 

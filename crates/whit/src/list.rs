@@ -2,7 +2,7 @@
 
 use crate::event_tables::EventTableArgs;
 use crate::message;
-use crate::output;
+use crate::terminal::TerminalArgs;
 use anyhow::Result;
 use std::io::Write;
 use whit_doctor::{
@@ -48,6 +48,8 @@ pub(crate) struct ListArgs {
     no_check: bool,
     #[command(flatten)]
     tables: EventTableArgs,
+    #[command(flatten)]
+    terminal: TerminalArgs,
 }
 
 impl ListArgs {
@@ -85,9 +87,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<u8> {
     let mut tracepoints = TracefsIds::system();
     let listing =
         list(&mut Machine::this(), &table, &mut tracepoints, &args.selection(), args.trial());
-    let mut out = output::stdout();
+    let mut out = args.terminal.output();
     out.write_all(args.render(&listing)?.as_bytes())?;
     out.flush()?;
+    drop(out);
     if !args.raw_dump && !args.json {
         for note in &listing.notes {
             match note.remedy.as_ref().filter(|lift| !note.what.contains(*lift)) {

@@ -5,13 +5,13 @@ use crate::failure::usage;
 use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
-use crate::output;
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
+use crate::terminal::TerminalArgs;
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
 use anyhow::Result;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
@@ -19,7 +19,7 @@ use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, Filters, HistsOptions, SelfTime, SortKey};
 use whit_view::html::{HtmlOptions, MAX_SPANS};
-use whit_view::stdio::{self, Colour, StdioOptions};
+use whit_view::stdio::{self, StdioOptions};
 
 /// Arguments of `whit report`.
 #[derive(clap::Args, Debug)]
@@ -97,6 +97,8 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    terminal: TerminalArgs,
+    #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfReport>,
 }
 
@@ -115,7 +117,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = output::stdout();
+    let mut out = args.terminal.output();
     args.print(&profile, hists, &mut out)?;
     out.flush()?;
     Ok(0)
@@ -192,13 +194,12 @@ impl ReportArgs {
             profile.warnings.iter().for_each(message::error);
             return Ok(());
         }
-        let no_color = std::env::var("NO_COLOR").ok();
         let options = StdioOptions {
             hists,
             show_samples: self.show_nr_samples,
             show_period: self.show_total_period,
             quiet: self.quiet,
-            colour: Colour::for_output(std::io::stdout().is_terminal(), no_color.as_deref()),
+            colour: self.terminal.colour(),
         };
         Ok(stdio::write_report(out, profile, &options)?)
     }

@@ -4,9 +4,9 @@ use crate::failure::usage;
 use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
-use crate::output;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
+use crate::terminal::TerminalArgs;
 use crate::unsupported_options::{OfScript, UnsupportedArgs};
 use anyhow::Result;
 use std::io::Write;
@@ -36,6 +36,8 @@ pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    terminal: TerminalArgs,
+    #[command(flatten)]
     unsupported_options: UnsupportedArgs<OfScript>,
 }
 
@@ -55,7 +57,7 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     progress.finish();
     let profile = profile?;
     profile.warnings.iter().for_each(message::error);
-    let mut out = output::stdout();
+    let mut out = args.terminal.output();
     let options = FoldedOptions { inline: args.load.inline(), ..FoldedOptions::default() };
     for event in 0..profile.events.len() as u32 {
         write_folded(&mut out, &profile, EventId(event), &options)?;
@@ -66,8 +68,8 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
 
 fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
     let text = SampleText::new(recording, specs, args.ns)?;
-    let progress = LoadProgress::new("reading", false);
-    let mut out = output::stdout();
+    let progress = LoadProgress::new("reading", args.terminal.pages());
+    let mut out = args.terminal.output();
     let summary = whit_profile::script::script(
         recording,
         &args.load.options(recording),
@@ -77,6 +79,7 @@ fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Resul
     );
     progress.finish();
     out.flush()?;
+    drop(out);
     summary?.warnings.iter().for_each(message::error);
     Ok(0)
 }

@@ -4,10 +4,10 @@ use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
-use crate::output;
 use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
+use crate::terminal::TerminalArgs;
 use anyhow::{Result, bail};
 use std::io::Write;
 use std::path::PathBuf;
@@ -79,6 +79,8 @@ pub(crate) struct SwitchesArgs {
     quiet: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    terminal: TerminalArgs,
 }
 
 /// Runs `whit switches`.
@@ -103,7 +105,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
             return Ok(0);
         }
     }
-    let mut out = output::stdout();
+    let mut out = args.terminal.output();
     if args.json {
         write_json(&mut out, &profile, &switches, &options)?;
         writeln!(out)?;

@@ -1,0 +1,114 @@
+//! Results on a terminal: colours, and a pager as git starts it.
+
+use crate::heading;
+use crate::output;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use whit_view::stdio::Colour;
+
+/// Where neither `WHIT_PAGER` nor `PAGER` names one.
+const DEFAULT_PAGER: &str = "less";
+/// For `less`: end at once if the text fits the screen, keep colours, leave the text there.
+const LESS: &str = "FRX";
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum When {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Options of commands that print long results.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TerminalArgs {
+    /// Print colours: auto (on a terminal, unless NO_COLOR is set), always, or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true,
+          num_args = 0..=1, require_equals = true, default_missing_value = "always",
+          help_heading = heading::GENERAL)]
+    color: When,
+    /// Do not start a pager ($WHIT_PAGER, $PAGER or less) on a terminal
+    #[arg(long, help_heading = heading::GENERAL)]
+    no_pager: bool,
+}
+
+impl TerminalArgs {
+    /// Whether to print colours.
+    pub(crate) fn colour(&self) -> Colour {
+        let no_color = std::env::var("NO_COLOR").ok();
+        match self.color {
+            When::Auto => Colour::for_output(io::stdout().is_terminal(), no_color.as_deref()),
+            When::Always => Colour::for_output(true, None),
+            When::Never => Colour::for_output(false, None),
+        }
+    }
+
+    /// Whether a pager takes the screen, where a progress bar would spoil it.
+    pub(crate) fn pages(&self) -> bool {
+        !self.no_pager && io::stdout().is_terminal() && pager().is_some()
+    }
+
+    /// Standard output, through a pager where it is a terminal.
+    pub(crate) fn output(&self) -> Paged {
+        let child = self.pages().then(|| pager()?.spawn().ok()).flatten();
+        let paged = child.and_then(|mut child| Some((child.stdin.take()?, child)));
+        match paged {
+            Some((stdin, child)) => Paged::Pager(Some(BufWriter::new(stdin)), child),
+            None => Paged::Stdout(output::stdout()),
+        }
+    }
+}
+
+/// The command of the pager; `None` if the user wants none.
+fn pager() -> Option<Command> {
+    let named = |name| std::env::var_os(name);
+    let mut command = match named("WHIT_PAGER").or_else(|| named("PAGER")) {
+        Some(own) if own.is_empty() || own == "cat" => return None,
+        // May have arguments, as in git.
+        Some(own) => {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(own);
+            shell
+        }
+        None => Command::new(DEFAULT_PAGER),
+    };
+    if named("LESS").is_none() {
+        command.env("LESS", LESS);
+    }
+    command.stdin(Stdio::piped());
+    Some(command)
+}
+
+/// A buffered result.
+pub(crate) enum Paged {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    Pager(Option<BufWriter<ChildStdin>>, Child),
+}
+
+impl Write for Paged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Paged::Stdout(out) => out.write(bytes),
+            Paged::Pager(Some(out), _) => out.write(bytes),
+            Paged::Pager(None, _) => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Paged::Stdout(out) => out.flush(),
+            Paged::Pager(Some(out), _) => out.flush(),
+            Paged::Pager(None, _) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Paged {
+    /// The shell would take the terminal back from a pager that is still in use.
+    fn drop(&mut self) {
+        if let Paged::Pager(stdin, child) = self {
+            drop(stdin.take());
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Pager and colours, on a terminal that `script` (util-linux) makes.
+
+use std::process::Command;
+use whit_testing::{Skip, check, run};
+
+const WHIT: &str = env!("CARGO_BIN_EXE_whit");
+/// Marks what goes through it.
+const PAGER: &str = "sed s/^/paged:/";
+
+fn golden() -> String {
+    let path = run::repository().join("tests/recordings/golden/perf-pipe/recording.data");
+    path.to_str().unwrap().to_owned()
+}
+
+/// What a command prints on a terminal.
+fn on_terminal(arguments: &str, variables: &[(&str, &str)]) -> Result<String, Skip> {
+    let line = format!("{WHIT} {arguments} -i {}", golden());
+    let mut script = run::command("script");
+    script.args(["-qec", &line, "/dev/null"]).env_remove("PAGER").env_remove("WHIT_PAGER");
+    script.env_remove("NO_COLOR").env("TERM", "xterm").envs(variables.iter().copied());
+    let output = script.output().map_err(|_| Skip("there is no script(1)".to_owned()))?;
+    assert!(output.status.success(), "{output:?}");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
+    check("a_terminal_gets_a_pager_and_a_pipe_does_not", || {
+        for command in ["report", "script"] {
+            let paged = on_terminal(command, &[("PAGER", PAGER)])?;
+            assert!(paged.lines().count() > 3, "{paged}");
+            assert!(paged.lines().all(|line| line.starts_with("paged:")), "{paged}");
+            let own = on_terminal(command, &[("PAGER", "false"), ("WHIT_PAGER", PAGER)])?;
+            assert_eq!(own, paged);
+            for variables in [&[("PAGER", "")][..], &[("PAGER", "cat")]] {
+                assert!(!on_terminal(command, variables)?.contains("paged:"));
+            }
+            let not = on_terminal(&format!("{command} --no-pager"), &[("PAGER", PAGER)])?;
+            assert!(!not.contains("paged:") && not.lines().count() > 3, "{not}");
+            let mut piped: Command = run::whit(WHIT);
+            piped.args([command, "-i", &golden()]).env("PAGER", PAGER);
+            let piped = String::from_utf8(run::succeed(&mut piped)).unwrap();
+            assert!(!piped.contains("paged:") && piped.lines().count() > 3, "{piped}");
+        }
+        Ok(())
+    });
+}
+
+/// A pager that ends at once is a reader that has seen enough.
+#[test]
+fn a_pager_that_ends_early_is_no_error() {
+    check("a_pager_that_ends_early_is_no_error", || {
+        on_terminal("script", &[("PAGER", "true")]).map(drop)
+    });
+}
+
+#[test]
+fn colours_are_for_terminals_unless_they_are_asked_for() {
+    check("colours_are_for_terminals_unless_they_are_asked_for", || {
+        let has_colours = |text: &str| text.contains("\x1b[3");
+        let none = [("PAGER", "")];
+        assert!(has_colours(&on_terminal("report", &none)?));
+        assert!(!has_colours(&on_terminal("report --color=never", &none)?));
+        assert!(!has_colours(&on_terminal("report", &[("PAGER", ""), ("NO_COLOR", "1")])?));
+        let both = [("PAGER", ""), ("NO_COLOR", "1")];
+        assert!(has_colours(&on_terminal("report --color", &both)?));
+        let piped = |when: &str| {
+            let mut whit: Command = run::whit(WHIT);
+            let text = run::succeed(whit.args(["report", when, "-i", &golden()]));
+            has_colours(&String::from_utf8(text).unwrap())
+        };
+        assert_eq!((piped("--color=auto"), piped("--color=always")), (false, true));
+        Ok(())
+    });
+}
