@@ -122,6 +122,8 @@ mount_tracefs() {
 mount_tracefs
 step "format" cargo fmt --all --check
 step "format of the guest" rustfmt --check --edition 2024 guest/main.rs
+step "judgement of prose" scripts/prose.pl --self-test
+step "prose" scripts/prose.pl
 step "workloads" make -C bench/workloads
 step "lints" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "whit-pmu without std" cargo build -p whit-pmu --no-default-features --locked --quiet

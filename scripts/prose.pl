@@ -1,0 +1,492 @@
+#!/usr/bin/env perl
+# Measures the language of documents and comments: long sentences, sentences that begin with a
+# relative word, relative clauses without a noun, private words, and doc lines that restate a name.
+# Tables, code blocks, inline code and quoted output are left out.
+#
+#   scripts/prose.pl              judges the tree by scripts/prose.limits; exit code 1 above a limit
+#   scripts/prose.pl -v           lists each finding with its file and line
+#   scripts/prose.pl FILE...      judges these files; the limit is 0
+#   scripts/prose.pl -            judges standard input as plain text (whit --help | scripts/prose.pl -)
+#   scripts/prose.pl --only=long  lists one category (long, opening, relative, private, restated)
+#   scripts/prose.pl --lower      writes lower limits where the tree has fewer findings
+#   scripts/prose.pl --self-test  checks sentences that have to be counted, and others that must not be
+use strict;
+use warnings;
+use utf8;
+use File::Basename qw(dirname);
+use File::Find qw(find);
+
+# Longest sentence that is not counted, in words.
+my $LONGEST = 40;
+
+my @CATEGORIES = qw(long opening relative private restated);
+my %TITLE = (
+    long     => "sentences above $LONGEST words",
+    opening  => 'sentences that begin with What, Who, Whose, Of …',
+    relative => 'relative clauses without a noun',
+    private  => 'private words',
+    restated => 'doc lines that restate a name',
+);
+
+my $OPENING = qr/^(?:What|Whatever|Who|Whoever|Whose|Whosever|Whom|Of(?! course\b))\b/;
+
+# Free relative clauses: "is told what it did", "for who does not need them", "of which two".
+my @RELATIVE = (
+    qr/\b(?:of|to|from|by|for|with|in|than|about|behind|beside|on|at|into|as|like|and|or) what\b(?! if\b)/i,
+    qr/\bwhat (?:is|was|are|were|has|had|does|did|it|they|he|she|we|you|one|there|whit|perf|nobody|others|the kernel|the recorder|comes|came|goes|runs|becomes|became|stands|remains|follows|belongs|happens|happened)\b/i,
+    qr/\b(?:whoever|whomever|whosever|whatever)\b/i,
+    qr/\b(?:by|for|of|to|with|than|from|is|was|says?|knows?) whom?\b(?! to\b)/i,
+    qr/\b(?:nobody|somebody|everybody|anybody|he|they|one)\b[^.,;:]{0,40}? who(?:se|m)?\b/i,
+    qr/\bof (?:which|whom)\b/i,
+    qr/\bsuch (?:a one|ones)\b/i,
+);
+
+# The words of specs and commits that mean nothing to a reader of the repository.
+my @PRIVATE = (
+    qr/\bcarriers?\b/i,
+    qr/\bbells?\b/i,
+    qr/\bcomings\b/i,
+    qr/\b(?:a|the|its|each|every|no) came\b/i,
+    qr/\b(?:told|tells?|telling) of\b/i,
+    qr/\b(?:is|are|was|were|be|been|being) told\b(?! (?:apart|from)\b)/i,
+    qr/\bto be had\b/i,
+    qr/\b(?:finds?|found|finding) (?:no )?room\b/i,
+    qr/\bthe seed\b(?! (?:that|of)\b)/i,
+    qr/\b(?:was|were|is|are) aimed at\b/i,
+    qr/\bthe talk\b/i,
+    qr/\bresidues?\b/i,
+    qr/\bballast\b/i,
+    qr/(?<!carries its own )\bbills?\b/i,
+    qr/\bbeside[- ]rings?\b/i,
+    qr/\bheed(?:s|ed|ing)?\b/i,
+);
+
+my %STOP = map { $_ => 1 } qw(a an the of to in on for is are be this that its it and or by with at from as);
+my $ABBREVIATION = qr/(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|resp|vol|no|fig|St|Dr)|\b[A-Z])\.$/;
+
+# Findings of one run: [category, file, line, text].
+my @findings;
+
+sub found { push @findings, [@_]; }
+
+# Puts one word where code, links, addresses and quotations stand.
+sub plain {
+    my ($text) = @_;
+    $text =~ s/``[^`]*(?:`[^`]+)*``/CODE/g;
+    $text =~ s/`[^`]*`/CODE/g;
+    $text =~ s/«[^»]*»/QUOTED/g;
+    $text =~ s/“[^”]*”/QUOTED/g;
+    $text =~ s/(?<![\w"])"[^"]{1,200}"(?!\w)/QUOTED/g;
+    $text =~ s/!?\[([^\]]*)\]\([^)]*\)/$1/g;
+    $text =~ s/\[([^\]]*)\]\[[^\]]*\]/$1/g;
+    $text =~ s{<?https?://\S+}{ADDRESS}g;
+    $text =~ s/(?<!\w)[*_]{1,3}(?=\S)//g;
+    $text =~ s/(?<=\S)[*_]{1,3}(?!\w)//g;
+    return $text;
+}
+
+# Cuts a paragraph into sentences, each with the line it begins on. A paragraph is a list of [line, text].
+sub sentences {
+    my @lines = @_;
+    my ($joined, @starts) = ('');
+    for (@lines) {
+        push @starts, [length $joined, $_->[0]];
+        $joined .= $_->[1] . ' ';
+    }
+    # Code and quotations may go over a line's end, so a mark keeps the lines apart in the plain text.
+    my $marked = join ' ', map { "\x01$_->[0]\x02$_->[1]" } @lines;
+    $marked =~ s/(`[^`]*`)/my $c = $1; my $m = join '', $c =~ m{\x01\d+\x02}g; (my $p = $c) =~ s{\x01\d+\x02}{}g; $m . $p/ge;
+    $marked = plain($marked);
+    my (@out, $current);
+    my $line = $lines[0][0];
+    my $at = $line;
+    $current = '';
+    for my $word (split ' ', $marked) {
+        $line = $1 while $word =~ s/\x01(\d+)\x02//;
+        next if $word eq '';
+        $at = $line if $current eq '';
+        $current .= ($current eq '' ? '' : ' ') . $word;
+        next unless $word =~ /[.!?][)"'*_»]*$/ and $word !~ $ABBREVIATION;
+        push @out, [$at, $current];
+        $current = '';
+    }
+    push @out, [$at, $current] if $current ne '';
+    return @out;
+}
+
+sub judge_sentence {
+    my ($file, $line, $sentence) = @_;
+    my $words = grep { /[A-Za-z0-9]/ } split ' ', $sentence;
+    found('long', $file, $line, "$words words: $sentence") if $words > $LONGEST;
+    my $question = $sentence =~ /\?[)"'*_]*$/;
+    (my $bare = $sentence) =~ s/^[^A-Za-z]+//;
+    found('opening', $file, $line, $sentence) if !$question and $bare =~ $OPENING;
+    if (!$question) {
+        # One clause is one finding, whichever patterns it fits.
+        my $rest = $sentence;
+        my $clauses = 0;
+        for my $pattern (@RELATIVE) {
+            $clauses++ while $rest =~ s/$pattern/ - /;
+        }
+        found('relative', $file, $line, $sentence) for 1 .. $clauses;
+    }
+    for my $pattern (@PRIVATE) {
+        found('private', $file, $line, "$&: $sentence") while $sentence =~ /$pattern/g;
+    }
+}
+
+sub judge_paragraph {
+    my ($file, @lines) = @_;
+    return unless @lines;
+    judge_sentence($file, @$_) for sentences(@lines);
+}
+
+# Markdown, and comments without their marks: [line, text] each.
+sub judge_markdown {
+    my ($file, @lines) = @_;
+    my ($fence, $generated, @paragraph) = ('', 0);
+    my $flush = sub { judge_paragraph($file, @paragraph); @paragraph = (); };
+    for (@lines) {
+        my ($number, $text) = @$_;
+        $generated = 1 if $text =~ /^<!-- generated\b/;
+        if ($generated) {
+            $generated = 0 if $text =~ /^<!-- end of generated\b/;
+            next;
+        }
+        if ($fence) {
+            $fence = '' if $text =~ /^\s*\Q$fence\E/;
+        } elsif ($text =~ /^\s*(```|~~~)/) {
+            $flush->();
+            $fence = $1;
+        } elsif ($text =~ /^\s*$/ or $text =~ /^\s*\|/ or $text =~ /^\[[^\]]+\]: / or $text =~ /^\s*<!--.*-->\s*$/) {
+            $flush->();
+        } elsif (!@paragraph and $text =~ /^ {4,}\S/ and $text !~ /^\s*(?:[-*+]|\d+[.)])\s/) {
+            # An indented block is code.
+        } elsif ($text =~ /^#+\s+(.*)/) {
+            $flush->();
+            judge_paragraph($file, [$number, $1]);
+        } elsif ($text =~ /^\s*(?:[-*+]|\d+[.)])\s+(.*)/) {
+            $flush->();
+            push @paragraph, [$number, $1];
+        } else {
+            $text =~ s/^\s*(?:>\s?)*//;
+            push @paragraph, [$number, $text];
+        }
+    }
+    $flush->();
+}
+
+# Plain text such as --help: a blank line, another indentation or an option begins a paragraph.
+sub judge_plain {
+    my ($file, @lines) = @_;
+    my ($indent, @paragraph) = (0);
+    for (@lines, [0, '']) {
+        my ($number, $text) = @$_;
+        $text =~ /^(\s*)/;
+        my $own = length $1;
+        my $option = $text =~ /^\s*-{1,2}[A-Za-z]/;
+        if ($text =~ /^\s*$/ or $option or $own != $indent) {
+            judge_paragraph($file, @paragraph);
+            @paragraph = ();
+        }
+        $indent = $own;
+        next if $text =~ /^\s*$/;
+        # Of "  -a, --all  Everything" the text is behind the option.
+        $text = $text =~ /^\s*-.*?\s{2,}(\S.*)/ ? $1 : '' if $option;
+        push @paragraph, [$number, $text] if $text ne '';
+    }
+}
+
+sub name_words {
+    my ($name) = @_;
+    $name =~ s/([a-z0-9])([A-Z])/$1_$2/g;
+    return map { stem($_) } grep { $_ ne '' } split /_/, lc $name;
+}
+
+sub stem {
+    my ($word) = @_;
+    $word = lc $word;
+    $word =~ s/(?:ies|y)$/i/ or $word =~ s/(?<=\w{3})(?:ing|ed|es|s|e)$//;
+    return $word;
+}
+
+# A single doc line says nothing if the item's name has all of its words.
+sub judge_restated {
+    my ($file, $line, $text, $item) = @_;
+    $item =~ s/^\s*(?:pub(?:\([^)]*\))?\s+)?(?:default\s+|async\s+|unsafe\s+|extern\s+(?:"[^"]*"\s+)?)*//;
+    $item =~ s/^const\s+(?=fn\b|unsafe\b)//;
+    $item =~ s/^unsafe\s+//;
+    my $name = $item =~ /^(?:fn|struct|enum|union|trait|type|const|static(?:\s+mut)?|mod|macro_rules!)\s+([A-Za-z_]\w*)/ ? $1
+        : $item =~ /^([A-Za-z_]\w*)\s*(?:[:,({=]|$)/ ? $1
+        : return;
+    my %in_name = map { $_ => 1 } name_words($name);
+    my @words = grep { !$STOP{ lc $_ } } map { split /[_\W]+/ } split ' ', $text;
+    @words = grep { $_ ne '' } @words;
+    return unless @words;
+    for (@words) {
+        return unless $in_name{ stem($_) };
+    }
+    found('restated', $file, $line, "$text ($name)");
+}
+
+# Comments of Rust, C and JavaScript.
+sub judge_source {
+    my ($file, @lines) = @_;
+    my (@block, $mark, $inside);
+    my $rust = $file =~ /\.rs$/;
+    my $flush = sub {
+        judge_markdown($file, @block);
+        @block = ();
+        $mark = '';
+    };
+    $mark = '';
+    my @doc;    # the doc line before the item that comes
+    for (@lines) {
+        my ($number, $text) = @$_;
+        if ($inside) {
+            my $ends = $text =~ s{\*/.*}{};
+            $text =~ s/^\s*\*\s?//;
+            push @block, [$number, $text];
+            if ($ends) { $inside = 0; $flush->(); }
+        } elsif ($text =~ m{^\s*(//[/!]?)(?!/)\s?(.*)}) {
+            my ($kind, $comment) = ($1, $2);
+            $flush->() if $kind ne $mark;
+            $mark = $kind;
+            next if $comment =~ /^SPDX/;
+            $comment =~ s/^SAFETY:\s*//;
+            push @block, [$number, $comment];
+            if ($kind eq '///') { push @doc, [$number, $comment]; }
+        } elsif ($text =~ m{^\s*/\*+\s?(.*)}) {
+            $flush->();
+            my $comment = $1;
+            $inside = $comment !~ s{\*/.*}{};
+            push @block, [$number, $comment] unless $comment =~ /^\s*SPDX/;
+            $flush->() unless $inside;
+        } else {
+            $flush->() if @block;
+            if ($text =~ m{^[^"']*\s(?://|/\*) ([^"]*)$}) {
+                my $comment = $1;
+                $comment =~ s{\s*\*/.*}{};
+                judge_markdown($file, [$number, $comment]);
+            }
+            next if $text =~ /^\s*#!?\[/;    # attributes stand between a doc line and its item
+            judge_restated($file, @{ $doc[0] }, $text) if $rust and @doc == 1 and $text !~ /^\s*$/;
+            @doc = ();
+        }
+    }
+    $flush->() if @block;
+}
+
+sub lines_of {
+    my ($text) = @_;
+    my $n = 0;
+    return map { [++$n, $_] } split /\n/, $text;
+}
+
+sub judge_text {
+    my ($file, $text) = @_;
+    if ($file =~ /\.md$/) { judge_markdown($file, lines_of($text)); }
+    elsif ($file =~ /\.(?:rs|c|h|cpp|hpp|cc|js|mjs)$/) { judge_source($file, lines_of($text)); }
+    else { judge_plain($file, lines_of($text)); }
+}
+
+sub judge_file {
+    my ($file) = @_;
+    open my $in, '<:encoding(UTF-8)', $file or die "prose.pl: cannot read $file: $!\n";
+    local $/;
+    judge_text($file, scalar <$in>);
+}
+
+# Documents and source of the tree. What benchmarks printed and what is vendored is left out.
+sub tree {
+    my (@documents, @source);
+    push @documents, grep { -f } qw(README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md);
+    my $add = sub {
+        my ($into, $pattern, @folders) = @_;
+        @folders = grep { -d } @folders or return;
+        find({ no_chdir => 1, preprocess => sub { sort grep { !/^(?:target|corpus|node_modules|vendor|artifacts|snapshots)$/ } @_ },
+            wanted => sub { push @$into, $_ if -f and /$pattern/ } }, @folders);
+    };
+    $add->(\@documents, qr/\.md$/, 'docs');
+    $add->(\@source, qr/\.(?:rs|c|h|cpp|js)$/, qw(crates bench guest fuzz web/src));
+    @source = grep { !m{/(?:vmlinux|bpf_helper_defs)[^/]*\.h$} } @source;
+    return (documents => \@documents, source => \@source);
+}
+
+sub counts {
+    my %count = map { $_ => 0 } @CATEGORIES;
+    $count{ $_->[0] }++ for @findings;
+    return %count;
+}
+
+sub show {
+    my ($only) = @_;
+    for (sort { $a->[1] cmp $b->[1] or $a->[2] <=> $b->[2] } @findings) {
+        next if $only and $_->[0] ne $only;
+        print "$_->[1]:$_->[2]: $_->[0]: $_->[3]\n";
+    }
+}
+
+sub read_limits {
+    my ($file) = @_;
+    my %limit;
+    open my $in, '<', $file or die "prose.pl: cannot read $file: $!\n";
+    while (<$in>) {
+        next if /^\s*(?:#|$)/;
+        my ($area, $category, $number) = /^(\w+)\s+(\w+)\s+(\d+)\s*$/ or die "prose.pl: $file:$.: not a limit: $_";
+        $limit{$area}{$category} = $number;
+    }
+    return \%limit;
+}
+
+sub write_limits {
+    my ($file, $limit) = @_;
+    open my $out, '>', $file or die "prose.pl: cannot write $file: $!\n";
+    print $out "# Most findings that scripts/prose.pl allows in the tree. Numbers only fall: scripts/prose.pl --lower.\n";
+    for my $area (qw(documents source)) {
+        print $out "$area $_ $limit->{$area}{$_}\n" for @CATEGORIES;
+    }
+    close $out or die "prose.pl: cannot write $file: $!\n";
+}
+
+# Judges the tree; 1 if a limit is exceeded.
+sub judge_tree {
+    my ($verbose, $only, $lower) = @_;
+    my $limits = "scripts/prose.limits";
+    my $limit = -f $limits ? read_limits($limits) : {};
+    my %tree = tree();
+    my $above = 0;
+    my $fewer = 0;
+    for my $area (qw(documents source)) {
+        @findings = ();
+        judge_file($_) for @{ $tree{$area} };
+        show($only) if $verbose;
+        my %count = counts();
+        for my $category (@CATEGORIES) {
+            my $most = $limit->{$area}{$category};
+            my $state = '';
+            if (!defined $most) {
+                $limit->{$area}{$category} = $count{$category};
+                $state = ', no limit yet';
+                $fewer = 1;
+            } elsif ($count{$category} > $most) {
+                $state = ": above the limit of $most";
+                $above = 1;
+            } elsif ($count{$category} < $most) {
+                $limit->{$area}{$category} = $count{$category} if $lower;
+                $state = ", limit $most" . ($lower ? ', lowered' : '');
+                $fewer = 1;
+            }
+            printf "%-10s %5d %s%s\n", $area, $count{$category}, $TITLE{$category}, $state;
+        }
+    }
+    if ($lower) { write_limits($limits, $limit); }
+    elsif ($fewer) { print "Fewer than allowed: scripts/prose.pl --lower makes that the limit.\n"; }
+    print "List them with file and line: scripts/prose.pl -v\n" if $above and !$verbose;
+    return $above;
+}
+
+# Each case: name of a file, its text, and the findings that it has to have.
+sub self_test {
+    my $long = join(' ', ('word') x 41) . '.';
+    my $short = join(' ', ('word') x 40) . '.';
+    my @cases = (
+        ['a.md', $long, { long => 1 }],
+        ['a.md', $short, {}],
+        ['a.md', "$short $short", {}],
+        ['a.md', "- $short\n- $short\n", {}],
+        ['a.md', "| $long |\n", {}],
+        ['a.md', "```\n$long\nWhat it is.\n```\n", {}],
+        ['a.md', "Text `" . ('word ' x 41) . "` ends.", {}],
+        ['a.md', "Text `code over\ntwo lines` ends. What it is.", { opening => 1, relative => 1 }],
+        ['a.md', "It says «" . ('word ' x 41) . "» and ends.", {}],
+        ['a.md', 'It prints "what it is told of".', {}],
+        ['a.md', "What is kept is short.", { opening => 1, relative => 1 }],
+        ['a.md', "What is kept?", {}],
+        ['a.md', "Whoever asks gets it.", { opening => 1, relative => 1 }],
+        ['a.md', "**Whose switches.** Those of all.", { opening => 1 }],
+        ['a.md', "## What differs\n", { opening => 1 }],
+        ['a.md', "Of these, two remain.", { opening => 1 }],
+        ['a.md', "Of course it does.", {}],
+        ['a.md', "Often it does. Whatever-like names. Whole CPUs.", { opening => 1, relative => 1 }],
+        ['a.md', "A sentence e.g. What follows.", { relative => 1 }],
+        ['a.md', "It depends on what the kernel did.", { relative => 1 }],
+        ['a.md', "Nobody waits for symbols who does not need them.", { relative => 1 }],
+        ['a.md', "Ten events, of which two are pinned.", { relative => 1 }],
+        ['a.md', "The user who runs it sees the thread that ended.", {}],
+        ['a.md', "The command whose name is given runs.", {}],
+        ['a.md', "The carrier rings a bell.", { private => 2 }],
+        ['a.md', "The reader is told of comings.", { private => 3 }],
+        ['a.md', "Threads can be told apart.", {}],
+        ['a.md', "Threads are told apart.", {}],
+        ['a.md', "It cannot be told from others.", {}],
+        ['a.md', "Every recording carries its own bill.", {}],
+        ['a.md', "The bill is printed.", { private => 1 }],
+        ['a.md', "A record found no room.", { private => 1 }],
+        ['a.md', "The label is dumbbell-shaped and the thread came back.", {}],
+        ['a.md', "<!-- generated -->\nThe carrier.\n<!-- end of generated -->\nThe bell.", { private => 1 }],
+        ['a.rs', "/// The name.\nname: String,\n", { restated => 1 }],
+        ['a.rs', "/// Name of the thread.\npub fn thread_name() {}\n", { restated => 1 }],
+        ['a.rs', "/// Opens the events.\n#[inline]\npub(crate) fn open_events(&self) {\n", { restated => 1 }],
+        ['a.rs', "/// Opens the events of a CPU.\nfn open_events() {}\n", {}],
+        ['a.rs', "/// The name.\n/// It is unique.\nname: String,\n", {}],
+        ['a.rs', "// What is kept.\nlet a = 1; // the bell\nlet s = \"the carrier\";\n", { opening => 1, relative => 1, private => 1 }],
+        ['a.rs', "let s = \"// the bell\";\n", {}],
+        ['a.c', "/* The bell\n * rings. */\nint bell;\n", { private => 1 }],
+        ['help', "  -a, --all  The bell\n  -b, --bell  Everything\n", { private => 1 }],
+        ['help', "Usage\n\n      --cpus\n          What is recorded\n", { opening => 1, relative => 1 }],
+    );
+    my $failed = 0;
+    for (@cases) {
+        my ($file, $text, $expected) = @$_;
+        @findings = ();
+        judge_text($file, $text);
+        my %count = counts();
+        for my $category (@CATEGORIES) {
+            my $want = $expected->{$category} // 0;
+            next if $count{$category} == $want;
+            print "FAILED: $count{$category} instead of $want ($category) in $file: $text\n";
+            $failed++;
+        }
+    }
+    @findings = ();
+    judge_text('a.md', "One line.\n\nA long line\nends here. The bell\nrings.\n");
+    if (!@findings or $findings[0][2] != 4) {
+        print "FAILED: a finding is not at its line\n";
+        $failed++;
+    }
+    printf "%d sentences, %d failed\n", scalar @cases, $failed;
+    return $failed ? 1 : 0;
+}
+
+binmode STDOUT, ':encoding(UTF-8)';
+my ($verbose, $only, $lower, $self_test, @files) = (0, '', 0, 0);
+for (@ARGV) {
+    if ($_ eq '-v') { $verbose = 1; }
+    elsif (/^--only=(.*)/) {
+        ($verbose, $only) = (1, $1);
+        die "prose.pl: no category '$only': one of @CATEGORIES\n" unless $TITLE{$only};
+    }
+    elsif ($_ eq '--lower') { $lower = 1; }
+    elsif ($_ eq '--self-test') { $self_test = 1; }
+    elsif ($_ eq '-' or !/^-/) { push @files, $_; }
+    else { die "prose.pl: no option '$_'; the head of the script lists them\n"; }
+}
+exit self_test() if $self_test;
+if (@files) {
+    for (@files) {
+        if ($_ eq '-') {
+            binmode STDIN, ':encoding(UTF-8)';
+            local $/;
+            judge_text('standard input', scalar <STDIN>);
+        } else {
+            judge_file($_);
+        }
+    }
+    show($only) if $verbose;
+    my %count = counts();
+    printf "%5d %s\n", $count{$_}, $TITLE{$_} for @CATEGORIES;
+    exit(@findings ? 1 : 0);
+}
+chdir dirname($0) . '/..' or die "prose.pl: cannot go to the repository: $!\n";
+exit judge_tree($verbose, $only, $lower);
