@@ -36,7 +36,7 @@ my @RELATIVE = (
     qr/\bwhat (?:is|was|are|were|has|had|does|did|it|they|he|she|we|you|one|there|whit|perf|nobody|others|the kernel|the recorder|comes|came|goes|runs|becomes|became|stands|remains|follows|belongs|happens|happened)\b/i,
     qr/\b(?:whoever|whomever|whosever|whatever(?! (?:the|its|their)\b))\b/i,
     qr/\b(?:by|for|of|to|with|than|from|is|was|says?|knows?) whom?\b(?! to\b)/i,
-    qr/\b(?:nobody|somebody|everybody|anybody|he|they|one)\b[^.,;:]{0,40}? who(?:se|m)?\b/i,
+    qr/\b(?:nobody|somebody|everybody|anybody|he|they)\b[^.,;:]{0,40}? who(?:se|m)?\b/i,
     qr/\bof (?:which|whom)\b/i,
     qr/\bsuch (?:a one|ones)\b/i,
 );
