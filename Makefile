@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak torture kernels miri fuzz fuzz-corpus fmt setup-demo setup-test setup-bench setup-kernels
+.PHONY: help demo test bench soak torture kernels package miri fuzz fuzz-corpus fmt setup-demo setup-test setup-bench setup-kernels setup-package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,10 @@ torture: setup-bench ## attack whit: damaged recordings, killed recorders, full 
 kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS='vmlinuz ..', else those of apt)
 	@scripts/kernels.sh $(KERNELS)
 
+# Outside of `make test`: it builds twice, and fetches minimal systems to install in.
+package: setup-package ## build the .deb, a static tarball and `cargo install`, and try each in a clean root (PACKAGES='deb ..')
+	@scripts/package.sh $(PACKAGES)
+
 # Outside of `make test`: it takes minutes, and comes with some nightly toolchains only.
 miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly miri rust-src)
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p whit-pmu --lib --quiet -- \
@@ -44,5 +48,5 @@ fmt: ## format the sources
 	@rustfmt --edition 2024 guest/main.rs
 
 # A static pattern: make looks for no implicit rule of a phony target.
-setup-demo setup-test setup-bench setup-kernels: setup-%:
+setup-demo setup-test setup-bench setup-kernels setup-package: setup-%:
 	@scripts/setup.sh $*

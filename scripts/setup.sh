@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what `make demo`, `make test`, `make bench` or `make kernels` needs and this machine lacks:
+# Installs what `make demo`, `make test`, `make bench`, `make kernels` or `make package` needs and this machine lacks:
 # Debian's or Ubuntu's packages through apt-get, Rust through the official rustup installer.
 #
-#   scripts/setup.sh demo|test|bench|kernels
+#   scripts/setup.sh demo|test|bench|kernels|package
 #
 # What is there already, from wherever it came, stays untouched.
 set -euo pipefail
@@ -162,5 +162,14 @@ case $GOAL in
         rust
         required 'have qemu-system-x86_64' qemu-system-x86 'have cpio' cpio 'have busybox' busybox-static
         ;;
-    *) fail "usage: scripts/setup.sh demo|test|bench|kernels" ;;
+    package)
+        compilers
+        rust
+        required 'have debootstrap' debootstrap 'have dpkg-shlibdeps' dpkg-dev 'have objcopy' binutils
+        if ! have cargo-deb; then
+            say "setup: cargo install cargo-deb"
+            quietly "$LOG" cargo install --quiet --locked cargo-deb
+        fi
+        ;;
+    *) fail "usage: scripts/setup.sh demo|test|bench|kernels|package" ;;
 esac

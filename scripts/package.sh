@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Builds the packages of whit into target/package, and tries each in a clean root:
+#
+#   whit_VERSION_ARCH.deb            for Debian and Ubuntu; its debug information is in whit-dbgsym_…
+#   whit-VERSION-ARCH.tar.gz         a static program, manual pages and completions
+#   cargo install --path crates/whit
+#
+#   scripts/package.sh [deb] [tarball] [cargo]     (all three)
+#
+# The clean roots are minimal Debian systems made by debootstrap; they need root.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+OUT=$ROOT/target/package
+SUITE=${SUITE:-bookworm}
+MIRROR=${MIRROR:-http://deb.debian.org/debian}
+VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+ARCH=$(uname -m)
+TARGET=$ARCH-unknown-linux-gnu
+goals=("$@")
+[ ${#goals[@]} -gt 0 ] || goals=(deb tarball cargo)
+
+for tool in objcopy dpkg-deb dpkg-shlibdeps debootstrap gzip cargo-deb; do
+    have "$tool" || fail "$tool is missing (make setup-package)"
+done
+[ "$(id -u)" = 0 ] || fail "the clean roots are made by debootstrap, which needs root: sudo make package"
+mkdir -p "$OUT"
+
+# Manual pages and completions, by the program that was just built.
+# share DIRECTORY WHIT
+share() {
+    local share=$1 whit=$2
+    cargo run --quiet --profile dist --locked -p whit-reference -- man "$share/man/man1"
+    gzip -9nf "$share"/man/man1/*.1
+    mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d,doc/whit}
+    "$whit" completions bash >"$share/bash-completion/completions/whit"
+    "$whit" completions zsh >"$share/zsh/vendor-completions/_whit"
+    "$whit" completions fish >"$share/fish/vendor_completions.d/whit.fish"
+    cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/privileges.md "$share/doc/whit/"
+}
+
+# Takes the debug information of a program into a file that debuggers find by its build id.
+# split PROGRAM DEBUG-DIRECTORY
+split() {
+    local program=$1 id file
+    id=$(readelf -n "$program" | sed -n 's/.*Build ID: //p')
+    [ -n "$id" ] || fail "$program has no build id"
+    file=$2/.build-id/${id:0:2}/${id:2}.debug
+    mkdir -p "$(dirname "$file")"
+    objcopy --only-keep-debug --compress-debug-sections "$program" "$file"
+    objcopy --strip-unneeded --add-gnu-debuglink="$file" "$program"
+}
+
+# A minimal system to try a package in; made once.
+clean_root() {
+    local base=$OUT/$SUITE
+    if [ ! -e "$base/etc/debian_version" ]; then
+        say "debootstrap $SUITE"
+        rm -rf "$base"
+        quietly "$OUT/debootstrap.log" debootstrap --variant=minbase "$SUITE" "$base" "$MIRROR"
+    fi
+    rm -rf "$1"
+    cp -a "$base" "$1"
+    # The system's own sources, so that a mirror that this machine uses serves the root as well.
+    rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d
+    cp -a /etc/apt/sources.list.d "$1/etc/apt/" 2>/dev/null || true
+    cp /etc/apt/sources.list "$1/etc/apt/" 2>/dev/null || true
+    cp -a /usr/share/keyrings/. "$1/usr/share/keyrings/" 2>/dev/null || true
+    cp -a /etc/apt/apt.conf.d/. "$1/etc/apt/apt.conf.d/" 2>/dev/null || true
+    cp /etc/resolv.conf "$1/etc/resolv.conf"
+}
+
+# Runs a command in a root that sees this machine's processes and devices, and nothing else of it.
+inside() {
+    local root=$1
+    shift
+    unshare --mount -- sh -e -c '
+        mount --make-rprivate /
+        mount -t proc proc "$0/proc"
+        mount --rbind /sys "$0/sys"
+        mount --rbind /dev "$0/dev"
+        exec chroot "$0" "$@"' "$root" "$@"
+}
+
+# What a new user does: version, help, a recording where the kernel allows one, its report.
+# try ROOT WHIT
+try() {
+    local root=$1 whit=$2
+    inside "$root" "$whit" --version
+    inside "$root" "$whit" help hot >/dev/null
+    inside "$root" "$whit" record -q -e cpu-clock -F 2000 -o /tmp/whit.data -- sh -c \
+        'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'
+    inside "$root" "$whit" report -i /tmp/whit.data --no-children -q >"$OUT/report.txt"
+    grep -q ' sh ' "$OUT/report.txt" || fail "the report in the clean root has no row of sh ($OUT/report.txt)"
+}
+
+deb() {
+    local root=$OUT/root-deb
+    rm -f "$OUT"/*.deb "$OUT"/*.ddeb
+    cargo_build --profile dist --locked -p whit
+    rm -rf "$OUT/share"
+    share "$OUT/share" target/dist/whit
+    quietly "$OUT/deb.log" env SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
+        cargo deb -p whit --no-build --profile dist --dbgsym --output "$OUT"
+    # Debian's name for what Ubuntu calls .ddeb.
+    for file in "$OUT"/*.ddeb; do mv "$file" "${file%.ddeb}.deb"; done
+    clean_root "$root"
+    cp "$OUT"/*.deb "$root/tmp/"
+    say "trying $(cd "$OUT" && echo whit_*.deb): depends on $(dpkg-deb -f "$OUT"/whit_*.deb Depends)"
+    quietly "$OUT/apt.log" inside "$root" apt-get -q update
+    quietly "$OUT/apt.log" inside "$root" sh -c 'apt-get -q -y --no-install-recommends install /tmp/whit*.deb'
+    try "$root" whit
+    dpkg-deb -c "$OUT"/whit_*.deb >"$OUT/contents"
+    for file in man1/whit-record.1.gz completions/whit vendor-completions/_whit whit.fish doc/whit/privileges.md; do
+        grep -q "$file" "$OUT/contents" || fail "the package has no $file ($OUT/contents)"
+    done
+    quietly "$OUT/apt.log" inside "$root" sh -c 'apt-get -q -y purge whit whit-dbgsym'
+    ! inside "$root" sh -c 'command -v whit' >/dev/null || fail "whit stays after its package is gone"
+}
+
+tarball() {
+    local name=whit-$VERSION-$ARCH tree whit root=$OUT/root-tarball
+    tree=$OUT/$name
+    rm -rf "$tree" "$root"
+    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+        cargo_build --profile dist --locked -p whit --target "$TARGET"
+    install -D -m 755 "target/$TARGET/dist/whit" "$tree/bin/whit"
+    split "$tree/bin/whit" "$OUT/$name-debug"
+    whit=$tree/bin/whit
+    if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
+    share "$tree/share" "$whit"
+    tar -C "$OUT" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
+        -czf "$OUT/$name.tar.gz" "$name"
+    tar -C "$OUT" -czf "$OUT/$name-debug.tar.gz" "$name-debug"
+    say "trying $name.tar.gz"
+    clean_root "$root"
+    # Nothing that the program could load.
+    rm -f "$root"/lib/*/libelf* "$root"/usr/lib/*/libelf* "$root"/usr/lib/*/libz.so*
+    tar -C "$root/opt" -xzf "$OUT/$name.tar.gz"
+    try "$root" "/opt/$name/bin/whit"
+}
+
+cargo_install() {
+    local root=$OUT/cargo
+    rm -rf "$root"
+    say "cargo install"
+    quietly "$OUT/cargo-install.log" cargo install --quiet --locked --path crates/whit --root "$root" --target-dir target
+    "$root/bin/whit" --version
+    "$root/bin/whit" record -q -e cpu-clock -o "$OUT/cargo.data" -- true
+    "$root/bin/whit" report -i "$OUT/cargo.data" --stats >/dev/null
+}
+
+for goal in "${goals[@]}"; do
+    case $goal in
+        deb) deb ;;
+        tarball) tarball ;;
+        cargo) cargo_install ;;
+        *) fail "unknown package '$goal': deb, tarball or cargo" ;;
+    esac
+done
+say ""
+ls -sh1 "$OUT"/*.deb "$OUT"/*.tar.gz 2>/dev/null || true
