@@ -1,11 +1,13 @@
 //! The tables of `docs/ledger.md` are those of the code. `WHIT_BLESS=1` writes them anew.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use whit_perfdata::ledger::{
     BpfMeasurement, Field, GROUPS, PmiMeasurement, READER_FIELDS, Unit, fields,
 };
+use whit_testing::{assert_published, published};
+
+const FILE: &str = "docs/ledger.md";
 
 const BEGIN: &str = "<!-- tables -->\n";
 const END: &str = "<!-- end of tables -->\n";
@@ -107,16 +109,10 @@ fn tables() -> String {
 
 #[test]
 fn the_reference_page_lists_the_fields_of_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ledger.md");
-    let page = std::fs::read_to_string(&path).unwrap();
+    let page = published(FILE);
     let (before, rest) = page.split_once(BEGIN).expect("the beginning of the tables");
     let (_, after) = rest.split_once(END).expect("the end of the tables");
-    let wanted = format!("{before}{BEGIN}{}{END}{after}", tables());
-    if std::env::var_os("WHIT_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(&path, &wanted).unwrap();
-        return;
-    }
-    assert_eq!(page, wanted, "WHIT_BLESS=1 takes the tables of the code over");
+    assert_published(FILE, &format!("{before}{BEGIN}{}{END}{after}", tables()));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! - [`check`] and [`skip`] announce a test that this machine cannot run. Each skip is a line on standard
 //!   error and in the file that `WHIT_SKIP_LOG` names; `make test` compares the lines with `tests/expected-skips`.
 //! - [`run`] starts whit, perf and the workloads, [`wait`] waits for them, [`parse`] reads their output.
+//! - [`assert_published`] compares reference pages and schemas with the code that they come from.
 //! - [`measure`] judges a measurement by all its repetitions.
 //!
 //! Invariants: this crate is a dev-dependency only, and depends on no other crate of the workspace: a probe
@@ -16,6 +17,7 @@ pub mod measure;
 pub mod parse;
 mod plain;
 pub mod probe;
+mod published;
 pub mod run;
 mod skip;
 #[allow(unsafe_code)]
@@ -24,5 +26,6 @@ pub mod wait;
 mod workload;
 
 pub use plain::assert_plain;
+pub use published::{assert_published, assert_schema, published};
 pub use skip::{Skip, check, skip};
 pub use workload::workload;

@@ -93,6 +93,11 @@ impl Group {
         self.measurement.map(|measurement| measurement(ledger))
     }
 
+    /// Whether there are ledgers in which the figure of a field was not measured.
+    pub fn can_fail(&self, field: &Field<Ledger>) -> bool {
+        self.measurement.is_some() && !self.known.contains(&field.name)
+    }
+
     /// The figure of a field of the group; the reason where it was not measured.
     ///
     /// # Errors
