@@ -2,60 +2,18 @@
 //!
 //! One object. `version` grows when a member changes its meaning or goes away; new members may
 //! appear without that. Periods, counts, nanoseconds and bytes are whole numbers; percentages and
-//! `data_loss` (0 to 1) are fractions. What is not known is `null`: `data_loss` where something was lost and
-//! nobody knows for how long. Names are exact, whatever characters are in them.
-//!
-//! ```text
-//! {
-//!   "format": "whit-report", "version": 1,
-//!   "recording": { "path", "size_bytes", "hostname", "os_release", "version", "arch",
-//!                  "nr_cpus_online", "nr_cpus_available", "cpu_desc", "cpuid", "total_mem_kib",
-//!                  "cmdline": [..], "first_sample_ns", "last_sample_ns", "captured_on_s",
-//!                  "has_callchains" },
-//!   "sort": ["comm", ..],
-//!   "self_time": "innermost" | "outer",  // whose own time a sample in inlined code is
-//!   "events": [ {
-//!     "name", "samples", "period", "lost_samples", "children": true|false,
-//!     "rows": [ {                      // heaviest first
-//!       "comm", "pid", "tid", "cpu",   // only those that `sort` asks for; `pid` and `tid` as
-//!                                      // numbers, `pid` for the key `tgid`
-//!       "dso": { "name", "path", "build_id" },
-//!       "symbol": { "name", "known", "inlined", "kernel" },
-//!       "source": "file:line" | "file",
-//!       "self": { "period", "samples", "percent" },
-//!       "children": { "period", "samples", "percent" },   // null without children
-//!       "chains": [ {                  // a node of the call graph: a run of functions
-//!         "parent": index in this list or null,
-//!         "functions": [ { "name", "inlined" }, .. ],
-//!         "period",                    // of all chains through this node
-//!         "self_period"                // of the chains that end here
-//!       } ]
-//!     } ]
-//!   } ],
-//!   "losses": { "lost_records", "lost_chunks", "lost_samples", "paused_ns", "elapsed_ns",
-//!               "truncated_bytes", "data_loss" },
-//!   "ledger": { .. as the ledger's fields ..,
-//!               "pmi": { "measurement": "perf_handlers" | "all_handlers" | why not, "reason",
-//!                        "count", "time_ns", "longest_ns", "measured_ns" },
-//!               "bpf": { "measurement": "statistics" | why not, "reason", "programs", "runs",
-//!                        "run_time_ns", "timed_ns" },
-//!               "stacks": { .. as the ledger's fields .., "ended": { "end_of_stack": walks, .. } } |
-//!                         null } | null,
-//!   "stats": { "by_type": { "MMAP2": 4, .. }, "samples_by_event": [..],
-//!              "unwind_stops": { "reason": samples, .. }, "continued_chains": samples },
-//!   "warnings": [ "..", .. ]
-//! }
-//! ```
+//! `data_loss` (0 to 1) are fractions. What is not known is `null`. Names are exact, whatever characters are
+//! in them. `docs/schemas/report.json` is the schema; it comes from the types here.
 
 use std::io::{self, Write};
+use std::rc::Rc;
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use whit_perfdata::ledger::Ledger;
-use whit_profile::model::{DsoId, EventId, FunctionId, LossReport, Profile, RecordStats};
+use serde::Serialize;
+use whit_profile::model::{DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo};
 use whit_types::OutsideText;
 
-use crate::hists::{self, ChainNode, HistRow, Hists, HistsOptions, SortKey};
+use crate::hists::{self, HistRow, Hists, HistsOptions, SortKey};
+use crate::json_list::{Counts, Each};
 use crate::json_strings;
 use crate::ledger_json::{LedgerJson, Names};
 use crate::stdio::source_text;
@@ -72,240 +30,364 @@ pub fn write_json(
     profile: &Profile,
     options: &HistsOptions,
 ) -> io::Result<()> {
-    json_strings::write(out, &Report { profile, options })
+    json_strings::write(out, &Report::of(profile, options))
 }
 
-struct Report<'a> {
-    profile: &'a Profile,
-    options: &'a HistsOptions,
-}
-
-impl Serialize for Report<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Report { profile, options } = *self;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("format", "whit-report")?;
-        map.serialize_entry("version", &VERSION)?;
-        map.serialize_entry("recording", &recording(profile))?;
-        let keys: Vec<_> = options.sort_keys().iter().map(|k| k.name()).collect();
-        map.serialize_entry("sort", &keys)?;
-        map.serialize_entry("self_time", options.self_time.name())?;
-        map.serialize_entry("events", &Events { profile, options })?;
-        map.serialize_entry("losses", &losses(&profile.losses))?;
-        map.serialize_entry("ledger", &profile.ledger.as_ref().map(ledger))?;
-        map.serialize_entry("stats", &Stats(&profile.stats))?;
-        let warnings: Vec<_> = profile.warnings.iter().map(OutsideText::exact).collect();
-        map.serialize_entry("warnings", &warnings)?;
-        map.end()
-    }
-}
-
-fn recording(profile: &Profile) -> serde_json::Value {
-    let info = &profile.recording;
-    serde_json::json!({
-        "path": info.path.exact(),
-        "size_bytes": info.size_bytes,
-        "hostname": info.hostname.exact(),
-        "os_release": info.os_release.exact(),
-        "version": info.version.exact(),
-        "arch": info.arch.exact(),
-        "nr_cpus_online": info.nr_cpus.map(|n| n.0),
-        "nr_cpus_available": info.nr_cpus.map(|n| n.1),
-        "cpu_desc": info.cpu_desc.exact(),
-        "cpuid": info.cpuid.exact(),
-        "total_mem_kib": info.total_mem_kib,
-        "cmdline": info.cmdline.iter().map(OutsideText::exact).collect::<Vec<_>>(),
-        "first_sample_ns": info.first_sample.map(|t| t.0),
-        "last_sample_ns": info.last_sample.map(|t| t.0),
-        "captured_on_s": info.captured_on_s,
-        "has_callchains": info.has_callchains,
-    })
-}
-
-fn losses(losses: &LossReport) -> serde_json::Value {
-    serde_json::json!({
-        "lost_records": losses.lost_records,
-        "lost_chunks": losses.lost_chunks,
-        "lost_samples": losses.lost_samples,
-        "paused_ns": losses.paused_ns,
-        "elapsed_ns": losses.elapsed_ns,
-        "truncated_bytes": losses.truncated_bytes,
-        "data_loss": losses.data_loss().share(),
-    })
-}
-
-fn ledger(ledger: &Ledger) -> LedgerJson<'_> {
-    LedgerJson { ledger, names: Names::Snake }
-}
-
-struct Stats<'a>(&'a RecordStats);
-
-impl Serialize for Stats<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Counts<'a>(&'a [(String, u64)]);
-        impl Serialize for Counts<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
-            }
-        }
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("by_type", &Counts(&self.0.by_type))?;
-        map.serialize_entry("samples_by_event", &self.0.samples_by_event)?;
-        map.serialize_entry("unwind_stops", &Counts(&self.0.unwind_stops))?;
-        map.serialize_entry("continued_chains", &self.0.continued_chains)?;
-        map.end()
-    }
-}
-
-struct Events<'a> {
-    profile: &'a Profile,
-    options: &'a HistsOptions,
-}
-
-impl Serialize for Events<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ids = (0..self.profile.events.len()).map(|i| EventId(i as u32));
-        serializer.collect_seq(ids.map(|id| Event { report: self, id }))
-    }
-}
-
-struct Event<'a> {
-    report: &'a Events<'a>,
-    id: EventId,
-}
-
-impl Serialize for Event<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Events { profile, options } = *self.report;
-        let info = &profile.events[self.id.index()];
-        let hists = hists::hists(profile, self.id, options);
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", info.name.exact())?;
-        map.serialize_entry("samples", &hists.total_samples)?;
-        map.serialize_entry("period", &hists.total_period)?;
-        map.serialize_entry("lost_samples", &info.lost_samples)?;
-        map.serialize_entry("children", &hists.children)?;
-        map.serialize_entry("rows", &Rows { profile, options, hists: &hists })?;
-        map.end()
-    }
-}
-
-struct Rows<'a> {
-    profile: &'a Profile,
-    options: &'a HistsOptions,
-    hists: &'a Hists,
-}
-
-impl Serialize for Rows<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let shown = self.hists.shown(self.options.percent_limit);
-        serializer.collect_seq(shown.map(|row| Row { rows: self, row }))
-    }
-}
-
-struct Row<'a> {
-    rows: &'a Rows<'a>,
-    row: &'a HistRow,
-}
-
-impl Serialize for Row<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Row { rows, row } = *self;
-        let profile = rows.profile;
-        let mut map = serializer.serialize_map(None)?;
-        for &key in rows.options.sort_keys() {
-            match key {
-                SortKey::Comm => {
-                    let comm = row.context.comm.map_or("", |c| profile.comms[c.index()].exact());
-                    map.serialize_entry("comm", comm)?;
-                }
-                SortKey::Pid | SortKey::Tid => {
-                    map.serialize_entry("tid", &row.context.tid.map(|t| t.0))?;
-                }
-                SortKey::Tgid => map.serialize_entry("pid", &row.context.pid.map(|p| p.0))?,
-                SortKey::Cpu => map.serialize_entry("cpu", &row.context.cpu.map(|c| c.0))?,
-                SortKey::Dso => {
-                    map.serialize_entry("dso", &row.place.dso.map(|d| dso(profile, d)))?
-                }
-                SortKey::Symbol => {
-                    let symbol = row.place.function.map(|f| symbol(profile, f, row));
-                    map.serialize_entry("symbol", &symbol)?;
-                }
-                SortKey::SrcLine | SortKey::SrcFile => {
-                    map.serialize_entry("source", source_text(profile, key, row).exact())?;
-                }
-            }
-        }
-        let hists = rows.hists;
-        let weight = |period, samples| Weight { period, samples, percent: hists.percent(period) };
-        map.serialize_entry("self", &weight(row.self_period, row.self_samples))?;
-        let children = weight(row.children_period, row.children_samples);
-        map.serialize_entry("children", &hists.children.then_some(children))?;
-        map.serialize_entry("chains", &Chains { profile, nodes: &row.chains.nodes })?;
-        map.end()
-    }
-}
-
+/// `whit report --json`: one object. Members may be added; `version` grows when one changes its meaning or
+/// goes away. Whole numbers are counts, nanoseconds or bytes, as their names say.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Report<'a> {
+    /// `whit-report`.
+    format: &'static str,
+    /// Version of this form.
+    version: u32,
+    recording: Recording<'a>,
+    /// Keys by which rows are told apart.
+    sort: Vec<&'static str>,
+    /// Whose own time a sample in inlined code is: `innermost` or `outer`.
+    self_time: &'static str,
+    events: Each<'a, Event<'a>>,
+    losses: Losses,
+    /// What recording cost; `null` where the recorder kept none.
+    ledger: Option<LedgerJson<'a>>,
+    stats: Stats<'a>,
+    warnings: Vec<&'a str>,
+}
+
+/// The recording and the machine that it comes from.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Recording<'a> {
+    path: &'a str,
+    size_bytes: u64,
+    hostname: &'a str,
+    os_release: &'a str,
+    /// Version of the recorder.
+    version: &'a str,
+    arch: &'a str,
+    nr_cpus_online: Option<u32>,
+    nr_cpus_available: Option<u32>,
+    cpu_desc: &'a str,
+    cpuid: &'a str,
+    total_mem_kib: Option<u64>,
+    cmdline: Vec<&'a str>,
+    /// On the recording's clock.
+    first_sample_ns: Option<u64>,
+    /// On the recording's clock.
+    last_sample_ns: Option<u64>,
+    /// Seconds since the epoch.
+    captured_on_s: Option<u64>,
+    has_callchains: bool,
+}
+
+/// One event with its rows.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Event<'a> {
+    name: &'a str,
+    samples: u64,
+    period: u64,
+    lost_samples: u64,
+    /// Whether rows have a weight with what they call.
+    children: bool,
+    /// Heaviest first.
+    rows: Each<'a, Row<'a>>,
+}
+
+/// What is told apart by the keys of `sort`. Members that no key asks for are left out.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Row<'a> {
+    /// Key `comm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comm: Option<&'a str>,
+    /// Key `tgid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<Option<i32>>,
+    /// Keys `pid` and `tid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<Option<i32>>,
+    /// Key `cpu`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<Option<u32>>,
+    /// Key `dso`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dso: Option<Option<Dso<'a>>>,
+    /// Key `symbol`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<Option<Symbol<'a>>>,
+    /// Keys `srcline` (`file:line`) and `srcfile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(rename = "self")]
+    own: Weight,
+    /// With what it calls; `null` without `children`.
+    children: Option<Weight>,
+    /// The call graph: each node is a run of functions.
+    chains: Each<'a, Chain<'a>>,
+}
+
+/// A share of an event.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Weight {
     period: u64,
     samples: u64,
     percent: f64,
 }
 
-fn dso(profile: &Profile, id: DsoId) -> serde_json::Value {
-    let dso = &profile.dsos[id.index()];
-    serde_json::json!({
-        "name": dso.short_name.exact(),
-        "path": dso.path.exact(),
-        "build_id": dso.build_id.map(|id| id.to_string()),
-    })
-}
-
-fn symbol(profile: &Profile, id: FunctionId, row: &HistRow) -> serde_json::Value {
-    let function = &profile.functions[id.index()];
-    serde_json::json!({
-        "name": function.name.exact(),
-        "known": function.known,
-        "inlined": row.place.inlined,
-        "kernel": row.place.kernel,
-    })
-}
-
-struct Chains<'a> {
-    profile: &'a Profile,
-    nodes: &'a [ChainNode],
-}
-
-impl Serialize for Chains<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.nodes.iter().map(|node| {
-            let functions = node.entries.iter().map(|e| Function {
-                name: self.profile.functions[e.function.index()].name.exact(),
-                inlined: e.inlined,
-            });
-            Chain {
-                parent: node.parent,
-                functions: functions.collect(),
-                period: node.cumulative(),
-                self_period: node.hit,
-            }
-        }))
-    }
-}
-
+/// A binary.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Dso<'a> {
+    name: &'a str,
+    path: &'a str,
+    build_id: Option<String>,
+}
+
+/// A function.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Symbol<'a> {
+    name: &'a str,
+    /// Whether a symbol names it; else the name is an address.
+    known: bool,
+    inlined: bool,
+    kernel: bool,
+}
+
+/// A node of the call graph.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Chain<'a> {
+    /// Index in this list.
     parent: Option<u32>,
     functions: Vec<Function<'a>>,
+    /// Of all chains through this node.
     period: u64,
+    /// Of the chains that end here.
     self_period: u64,
 }
 
+/// A function of a call chain.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Function<'a> {
     name: &'a str,
     inlined: bool,
+}
+
+/// What is missing.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Losses {
+    lost_records: u64,
+    /// How often records were lost.
+    lost_chunks: u64,
+    lost_samples: u64,
+    /// For how long rings were full, summed over rings.
+    paused_ns: u64,
+    /// For how long was recorded, summed over rings.
+    elapsed_ns: u64,
+    /// Bytes that hold no whole record.
+    truncated_bytes: u64,
+    /// Paused over elapsed time, 0 to 1; `null` where something was lost and nobody knows for how long.
+    data_loss: Option<f64>,
+}
+
+/// Numbers of records.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Stats<'a> {
+    /// By type of record.
+    by_type: Counts<'a>,
+    /// In the order of `events`.
+    samples_by_event: &'a [u64],
+    /// Samples by why unwinding of their dumped stacks ended.
+    unwind_stops: Counts<'a>,
+    /// Dumped stacks that branch records continue.
+    continued_chains: u64,
+}
+
+impl<'a> Report<'a> {
+    fn of(profile: &'a Profile, options: &'a HistsOptions) -> Report<'a> {
+        let ids = (0..profile.events.len()).map(|i| EventId(i as u32));
+        Report {
+            format: "whit-report",
+            version: VERSION,
+            recording: Recording::of(&profile.recording),
+            sort: options.sort_keys().iter().map(|key| key.name()).collect(),
+            self_time: options.self_time.name(),
+            events: Each::new(move || ids.clone().map(|id| Event::of(profile, options, id))),
+            losses: Losses::of(&profile.losses),
+            ledger: profile
+                .ledger
+                .as_ref()
+                .map(|ledger| LedgerJson { ledger, names: Names::Snake }),
+            stats: Stats::of(&profile.stats),
+            warnings: profile.warnings.iter().map(OutsideText::exact).collect(),
+        }
+    }
+}
+
+impl<'a> Recording<'a> {
+    fn of(info: &'a RecordingInfo) -> Recording<'a> {
+        Recording {
+            path: info.path.exact(),
+            size_bytes: info.size_bytes,
+            hostname: info.hostname.exact(),
+            os_release: info.os_release.exact(),
+            version: info.version.exact(),
+            arch: info.arch.exact(),
+            nr_cpus_online: info.nr_cpus.map(|n| n.0),
+            nr_cpus_available: info.nr_cpus.map(|n| n.1),
+            cpu_desc: info.cpu_desc.exact(),
+            cpuid: info.cpuid.exact(),
+            total_mem_kib: info.total_mem_kib,
+            cmdline: info.cmdline.iter().map(OutsideText::exact).collect(),
+            first_sample_ns: info.first_sample.map(|t| t.0),
+            last_sample_ns: info.last_sample.map(|t| t.0),
+            captured_on_s: info.captured_on_s,
+            has_callchains: info.has_callchains,
+        }
+    }
+}
+
+impl Losses {
+    fn of(losses: &LossReport) -> Losses {
+        Losses {
+            lost_records: losses.lost_records,
+            lost_chunks: losses.lost_chunks,
+            lost_samples: losses.lost_samples,
+            paused_ns: losses.paused_ns,
+            elapsed_ns: losses.elapsed_ns,
+            truncated_bytes: losses.truncated_bytes,
+            data_loss: losses.data_loss().share(),
+        }
+    }
+}
+
+impl<'a> Stats<'a> {
+    fn of(stats: &'a RecordStats) -> Stats<'a> {
+        Stats {
+            by_type: Counts(&stats.by_type),
+            samples_by_event: &stats.samples_by_event,
+            unwind_stops: Counts(&stats.unwind_stops),
+            continued_chains: stats.continued_chains,
+        }
+    }
+}
+
+impl<'a> Event<'a> {
+    fn of(profile: &'a Profile, options: &'a HistsOptions, id: EventId) -> Event<'a> {
+        let info = &profile.events[id.index()];
+        let hists = Rc::new(hists::hists(profile, id, options));
+        let (samples, period, children) = (hists.total_samples, hists.total_period, hists.children);
+        let shown: Rc<[usize]> = hists.shown_places(options.percent_limit).into();
+        let rows = shown.len();
+        let row = move |place| Row::of(profile, options, &hists, shown[place]);
+        Event {
+            name: info.name.exact(),
+            samples,
+            period,
+            lost_samples: info.lost_samples,
+            children,
+            rows: Each::new(move || (0..rows).map(row.clone())),
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// A row of those that are shown.
+    fn of(
+        profile: &'a Profile,
+        options: &'a HistsOptions,
+        hists: &Rc<Hists>,
+        index: usize,
+    ) -> Row<'a> {
+        let row = &hists.rows[index];
+        let weight = |period, samples| Weight { period, samples, percent: hists.percent(period) };
+        let children = weight(row.children_period, row.children_samples);
+        let nodes = row.chains.nodes.len();
+        let chains = {
+            let hists = Rc::clone(hists);
+            move |node| Chain::of(profile, &hists.rows[index], node)
+        };
+        let mut shown = Row {
+            comm: None,
+            pid: None,
+            tid: None,
+            cpu: None,
+            dso: None,
+            symbol: None,
+            source: None,
+            own: weight(row.self_period, row.self_samples),
+            children: hists.children.then_some(children),
+            chains: Each::new(move || (0..nodes).map(chains.clone())),
+        };
+        for &key in options.sort_keys() {
+            shown.set(profile, key, row);
+        }
+        shown
+    }
+
+    /// Fills the member that a key asks for.
+    fn set(&mut self, profile: &'a Profile, key: SortKey, row: &HistRow) {
+        match key {
+            SortKey::Comm => {
+                let comm = row.context.comm.map(|comm| profile.comms[comm.index()].exact());
+                self.comm = Some(comm.unwrap_or_default());
+            }
+            SortKey::Pid | SortKey::Tid => self.tid = Some(row.context.tid.map(|tid| tid.0)),
+            SortKey::Tgid => self.pid = Some(row.context.pid.map(|pid| pid.0)),
+            SortKey::Cpu => self.cpu = Some(row.context.cpu.map(|cpu| cpu.0)),
+            SortKey::Dso => self.dso = Some(row.place.dso.map(|id| Dso::of(profile, id))),
+            SortKey::Symbol => self.symbol = Some(Symbol::of(profile, row)),
+            SortKey::SrcLine | SortKey::SrcFile => {
+                self.source = Some(source_text(profile, key, row).exact().to_owned());
+            }
+        }
+    }
+}
+
+impl<'a> Dso<'a> {
+    fn of(profile: &'a Profile, id: DsoId) -> Dso<'a> {
+        let dso = &profile.dsos[id.index()];
+        Dso {
+            name: dso.short_name.exact(),
+            path: dso.path.exact(),
+            build_id: dso.build_id.map(|id| id.to_string()),
+        }
+    }
+}
+
+impl<'a> Symbol<'a> {
+    fn of(profile: &'a Profile, row: &HistRow) -> Option<Symbol<'a>> {
+        let function = &profile.functions[row.place.function?.index()];
+        Some(Symbol {
+            name: function.name.exact(),
+            known: function.known,
+            inlined: row.place.inlined,
+            kernel: row.place.kernel,
+        })
+    }
+}
+
+impl<'a> Chain<'a> {
+    fn of(profile: &'a Profile, row: &HistRow, index: usize) -> Chain<'a> {
+        let node = &row.chains.nodes[index];
+        let functions = node.entries.iter().map(|entry| Function {
+            name: profile.functions[entry.function.index()].name.exact(),
+            inlined: entry.inlined,
+        });
+        Chain {
+            parent: node.parent,
+            functions: functions.collect(),
+            period: node.cumulative(),
+            self_period: node.hit,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -314,7 +396,7 @@ mod tests {
     use crate::builder::{Builder, Who, at};
     use serde_json::Value;
     use whit_perfdata::ledger::{
-        BpfLedger, BpfMeasurement, PmiLedger, PmiMeasurement, StackLedger,
+        BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, StackLedger,
     };
 
     const MAIN: Who<'static> = Who { comm: "a \"b\"", pid: 7, tid: 8, cpu: Some(3) };
@@ -444,6 +526,11 @@ mod tests {
         let row = &rows[0];
         assert_eq!((&row["tid"], &row["pid"], &row["cpu"]), (&8.into(), &7.into(), &3.into()));
         assert_eq!((&row["source"], &row["children"]), (&"a.c:9".into(), &Value::Null));
+    }
+
+    #[test]
+    fn the_schema_is_published() {
+        whit_testing::assert_schema::<Report<'_>>("docs/schemas/report.json");
     }
 
     #[test]

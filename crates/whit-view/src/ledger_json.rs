@@ -119,6 +119,96 @@ impl Serialize for Reader<'_> {
 }
 
 #[cfg(test)]
+mod schemas {
+    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    impl JsonSchema for LedgerJson<'_> {
+        fn schema_name() -> Cow<'static, str> {
+            "Ledger".into()
+        }
+
+        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            let mut members = Map::new();
+            for group in &GROUPS {
+                let own = members_of(group);
+                match group.member {
+                    None => members.extend(own),
+                    Some(name) => {
+                        let kind = match group.is_told(&Ledger::default()) {
+                            true => json!("object"),
+                            false => json!(["object", "null"]),
+                        };
+                        members.insert(name.into(), object(group.title, kind, own));
+                    }
+                }
+            }
+            let reader =
+                READER_FIELDS.iter().map(|field| (field.name.into(), number(field, false)));
+            let reader = object("A reader's share", json!("object"), reader.collect());
+            members.insert("readers".into(), json!({ "type": "array", "items": reader }));
+            let required: Vec<_> = members.keys().cloned().collect();
+            json_schema!({
+                "description": "What recording cost; docs/ledger.md lists the members.",
+                "type": "object", "properties": members, "required": required,
+            })
+        }
+    }
+
+    fn object(description: &str, kind: Value, members: Map<String, Value>) -> Value {
+        let required: Vec<_> = members.keys().cloned().collect();
+        json!({
+            "description": description, "type": kind, "properties": members, "required": required,
+        })
+    }
+
+    fn members_of(group: &Group) -> Map<String, Value> {
+        let mut members = Map::new();
+        for field in group.fields.iter().filter(|field| field.is_stored()) {
+            let member = if field.unit == Unit::Code {
+                let reason = "Why nothing was measured.";
+                let text = json!({ "description": reason, "type": ["string", "null"] });
+                members.insert("reason".into(), text);
+                json!({ "description": field.what, "type": "string" })
+            } else if field.element.is_some() {
+                let count = json!({ "type": "integer", "minimum": 0 });
+                json!({
+                    "description": field.what, "type": "object", "additionalProperties": count,
+                })
+            } else {
+                number(field, group.can_fail(field))
+            };
+            members.insert(field.name.into(), member);
+        }
+        members
+    }
+
+    fn number<T>(field: &Field<T>, can_fail: bool) -> Value {
+        let kind = if can_fail { json!(["integer", "null"]) } else { json!("integer") };
+        json!({ "description": field.what, "type": kind, "minimum": 0 })
+    }
+
+    #[test]
+    fn a_ledger_has_the_members_of_its_schema_and_no_others() {
+        fn keys(value: &Value) -> Vec<&String> {
+            value.as_object().expect("an object").keys().collect()
+        }
+        let mut ledger = Ledger { readers: vec![ReaderLedger::default()], ..Ledger::default() };
+        ledger.stacks.walks = 1;
+        let json = serde_json::to_value(LedgerJson { ledger: &ledger, names: Names::Snake });
+        let (json, schema) = (json.unwrap(), schemars::schema_for!(LedgerJson<'_>).to_value());
+        let schema = &schema["properties"];
+        assert_eq!(keys(&json), keys(schema));
+        for group in GROUPS.iter().filter_map(|group| group.member) {
+            assert_eq!(keys(&json[group]), keys(&schema[group]["properties"]), "{group}");
+        }
+        assert_eq!(keys(&json["readers"][0]), keys(&schema["readers"]["items"]["properties"]));
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

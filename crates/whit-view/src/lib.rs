@@ -17,6 +17,7 @@ pub mod script;
 pub mod stdio;
 pub mod switches;
 
+mod json_list;
 mod json_strings;
 mod ledger_json;
 mod units;

@@ -97,7 +97,17 @@ impl Hists {
 
     /// The rows at or above the percent limit.
     pub fn shown(&self, percent_limit: f64) -> impl Iterator<Item = &HistRow> {
-        self.rows.iter().filter(move |r| self.percent(self.weight(r)) >= percent_limit)
+        self.rows.iter().filter(move |r| self.is_shown(r, percent_limit))
+    }
+
+    /// Their places in `rows`.
+    pub(crate) fn shown_places(&self, percent_limit: f64) -> Vec<usize> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter(|(_, r)| self.is_shown(r, percent_limit)).map(|(place, _)| place).collect()
+    }
+
+    fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
+        self.percent(self.weight(row)) >= percent_limit
     }
 }
 

@@ -4,45 +4,21 @@
 //! appear without that. Times are whole nanoseconds of the recording's clock. What is not known is
 //! `null`.
 //!
-//! ```text
-//! {
-//!   "format": "whit-switches", "version": 1,
-//!   "sources": { "switch_records", "sched_switch", "stacks", "wakeups", "samples": event | null },
-//!   "span_ns": [first, last] | null, "recorded_ns",
-//!   "total": SUMS,
-//!   "threads": [ { "pid", "tid", "comm", "sums": SUMS } ],
-//!   "functions": [ { "name", "dso" } ],
-//!   "rows": [ { "thread": index, "comm", "stack": [index of function, innermost first],
-//!               "sums": SUMS } ],
-//!   "wakers": [ { "row": index, "thread": index, "stack": [..], "from_interrupt", "count",
-//!                 "blocked_ns" } ],
-//!   "wakers_left_off": wake-ups,
-//!   "worst": [ { "thread": index, "comm", "start_ns", "duration_ns", "cpu", "kind": "sync" |
-//!                "preemption" | "new", "state", "stack": [..], "lossy", "open",
-//!                "woken": { "time_ns", "thread": index, "stack": [..], "from_interrupt" } | null } ],
-//!   "misfits": { "missing_outs", "missing_ins", "stray_samples", "exits" },
-//!   "loss_windows_ns": [ [from, to], .. ],
-//!   "warnings": [ "..", .. ]
-//! }
-//! SUMS: { "cpu_ns", "sync_count", "preempt_count", "sync_wait_ns", "preempt_wait_ns",
-//!         "new_count", "new_wait_ns", "longest_wait_ns", "woken_count", "blocked_ns", "runnable_ns", "lossy_cpu_ns",
-//!         "lossy_count", "lossy_wait_ns", "open_count", "open_wait_ns" }
-//! ```
-//!
 //! The counts are of all switches in the recording, the wait times only of those of which nothing
-//! makes the end uncertain; `lossy_*` and `open_*` are the others.
+//! makes the end uncertain; `lossy_*` and `open_*` are the others. `docs/schemas/switches.json` is the schema; it
+//! comes from the types here.
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::SwitchViewOptions;
 use super::stacks::{ChainEntry, Stacks};
 use super::waits;
 use crate::json_strings;
 use rustc_hash::FxHashMap;
-use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchSums, Switches, Trust, Wait, WaitKind};
+use whit_profile::model::{Profile, ThreadInfo};
+use whit_profile::switches::{Inconsistencies, SwitchSums, Switches, Trust, Wait, WaitKind};
 use whit_types::OutsideText;
 
 /// Version of the form; see the module's documentation.
@@ -59,145 +35,323 @@ pub fn write_json(
     options: &SwitchViewOptions,
 ) -> io::Result<()> {
     let stacks = Stacks::new(profile, &options.filters, options.inline);
-    json_strings::write(out, &document(stacks, switches, options))
+    json_strings::write(out, &Document::of(stacks, switches, options))
 }
 
-fn document(stacks: Stacks<'_>, switches: &Switches, options: &SwitchViewOptions) -> Value {
-    let profile = stacks.profile();
-    let mut functions = Functions { profile, numbers: FxHashMap::default(), list: Vec::new() };
-    let mut total = SwitchSums::default();
-    let mut threads = vec![SwitchSums::default(); profile.threads.len()];
-    let (mut rows, mut numbers) = (Vec::new(), FxHashMap::default());
-    for (index, row, frames) in stacks.rows(switches) {
-        total.add(&row.sums);
-        threads[row.thread.index()].add(&row.sums);
-        numbers.insert(index, rows.len());
-        rows.push(json!({
-            "thread": row.thread.0,
-            "comm": profile.comms[row.comm.index()].exact(),
-            "stack": functions.stack(&frames),
-            "sums": sums(&row.sums),
-        }));
+/// `whit switches --json`: one object. Members may be added; `version` grows when one changes its meaning or
+/// goes away. Times are whole nanoseconds of the recording's clock. What is not known is `null`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Document<'a> {
+    /// `whit-switches`.
+    format: &'static str,
+    /// Version of this form.
+    version: u32,
+    sources: Sources<'a>,
+    /// First and last moment.
+    span_ns: Option<[u64; 2]>,
+    recorded_ns: u64,
+    total: Sums,
+    threads: Vec<Thread<'a>>,
+    rows: Vec<Row<'a>>,
+    wakers: Vec<Waker>,
+    /// Wake-ups whose wakers are not listed.
+    wakers_left_off: u64,
+    /// The longest waits, the longest first.
+    worst: Vec<WorstWait<'a>>,
+    functions: Vec<Function>,
+    misfits: Misfits,
+    /// From when to when switches may be missing.
+    loss_windows_ns: Vec<[u64; 2]>,
+    warnings: Vec<&'a str>,
+}
+
+/// What the recording has of switches.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Sources<'a> {
+    /// SWITCH records of the kernel.
+    switch_records: bool,
+    /// The tracepoint `sched:sched_switch`.
+    sched_switch: bool,
+    stacks: bool,
+    wakeups: bool,
+    /// The event whose samples are switches.
+    samples: Option<&'a str>,
+}
+
+/// Counts are of all switches, wait times of those whose end is certain.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Sums {
+    cpu_ns: u64,
+    /// Voluntary switches.
+    sync_count: u64,
+    preempt_count: u64,
+    sync_wait_ns: u64,
+    preempt_wait_ns: u64,
+    /// Threads that began.
+    new_count: u64,
+    new_wait_ns: u64,
+    longest_wait_ns: u64,
+    /// Waits of which the wake-up is known; `blocked_ns` and `runnable_ns` are of these.
+    woken_count: u64,
+    /// Until the wake-up.
+    blocked_ns: u64,
+    /// From the wake-up on.
+    runnable_ns: u64,
+    lossy_cpu_ns: u64,
+    lossy_count: u64,
+    lossy_wait_ns: u64,
+    open_count: u64,
+    open_wait_ns: u64,
+}
+
+/// A thread with its sums.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Thread<'a> {
+    pid: i32,
+    tid: i32,
+    comm: &'a str,
+    sums: Sums,
+}
+
+/// Switches of one thread at one call stack.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Row<'a> {
+    /// Index in `threads`.
+    thread: u32,
+    comm: &'a str,
+    /// Indices in `functions`, innermost first; empty where no call stack was recorded.
+    stack: Vec<usize>,
+    sums: Sums,
+}
+
+/// A place that ended the waits of a row.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Waker {
+    /// Index in `rows`.
+    row: usize,
+    /// Index in `threads`.
+    thread: u32,
+    /// Indices in `functions`, innermost first.
+    stack: Vec<usize>,
+    from_interrupt: bool,
+    count: u64,
+    blocked_ns: u64,
+}
+
+/// A wait.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WorstWait<'a> {
+    /// Index in `threads`.
+    thread: u32,
+    comm: &'a str,
+    start_ns: u64,
+    duration_ns: u64,
+    cpu: Option<u32>,
+    /// `sync` (a voluntary switch), `preemption` or `new`.
+    kind: &'static str,
+    /// Letters of the state, as the kernel has them.
+    state: Option<String>,
+    /// Indices in `functions`, innermost first.
+    stack: Vec<usize>,
+    /// Records were lost meanwhile.
+    lossy: bool,
+    /// The recording ended before the wait.
+    open: bool,
+    woken: Option<Woken>,
+}
+
+/// A wake-up.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Woken {
+    time_ns: u64,
+    /// Index in `threads`.
+    thread: u32,
+    /// Indices in `functions`, innermost first.
+    stack: Vec<usize>,
+    from_interrupt: bool,
+}
+
+/// A function that stacks name.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Function {
+    name: String,
+    dso: String,
+}
+
+/// Records that contradict each other.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Misfits {
+    missing_outs: u64,
+    missing_ins: u64,
+    stray_samples: u64,
+    exits: u64,
+}
+
+impl<'a> Document<'a> {
+    fn of(stacks: Stacks<'a>, switches: &Switches, options: &SwitchViewOptions) -> Document<'a> {
+        let profile = stacks.profile();
+        let mut functions = Functions { profile, numbers: FxHashMap::default(), list: Vec::new() };
+        let mut total = SwitchSums::default();
+        let mut threads = vec![SwitchSums::default(); profile.threads.len()];
+        let (mut rows, mut numbers) = (Vec::new(), FxHashMap::default());
+        for (index, row, frames) in stacks.rows(switches) {
+            total.add(&row.sums);
+            threads[row.thread.index()].add(&row.sums);
+            numbers.insert(index, rows.len());
+            rows.push(Row {
+                thread: row.thread.0,
+                comm: profile.comms[row.comm.index()].exact(),
+                stack: functions.stack(&frames),
+                sums: Sums::of(&row.sums),
+            });
+        }
+        let wakers = switches.wakers.iter().filter_map(|waker| {
+            Some(Waker {
+                row: *numbers.get(&(waker.row as usize))?,
+                thread: waker.waker.thread.0,
+                stack: functions.stack(&stacks.frames(waker.waker.node)),
+                from_interrupt: waker.waker.from_interrupt,
+                count: waker.count,
+                blocked_ns: waker.blocked_ns,
+            })
+        });
+        let wakers = wakers.collect();
+        let worst = waits::worst(stacks, switches, options);
+        let worst = worst
+            .into_iter()
+            .map(|(wait, frames)| WorstWait::of(stacks, wait, &frames, &mut functions));
+        let worst = worst.collect();
+        Document {
+            format: "whit-switches",
+            version: VERSION,
+            sources: Sources::of(profile, switches),
+            span_ns: switches.span.map(|(first, last)| [first.0, last.0]),
+            recorded_ns: switches.recorded_ns,
+            total: Sums::of(&total),
+            threads: profile
+                .threads
+                .iter()
+                .zip(&threads)
+                .map(|(info, sums)| Thread::of(profile, info, sums))
+                .collect(),
+            rows,
+            wakers,
+            wakers_left_off: switches.wakers_left_off,
+            worst,
+            functions: functions.list,
+            misfits: Misfits::of(&switches.inconsistencies),
+            loss_windows_ns: switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect(),
+            warnings: profile.warnings.iter().map(OutsideText::exact).collect(),
+        }
     }
-    let wakers: Vec<_> = switches
-        .wakers
-        .iter()
-        .filter_map(|waker| {
-            Some(json!({
-                "row": numbers.get(&(waker.row as usize))?,
-                "thread": waker.waker.thread.0,
-                "stack": functions.stack(&stacks.frames(waker.waker.node)),
-                "from_interrupt": waker.waker.from_interrupt,
-                "count": waker.count,
-                "blocked_ns": waker.blocked_ns,
-            }))
-        })
-        .collect();
-    let worst: Vec<_> = waits::worst(stacks, switches, options)
-        .into_iter()
-        .map(|(wait, frames)| worst_wait(stacks, wait, &frames, &mut functions))
-        .collect();
-    let thread = |(info, sum): (&whit_profile::model::ThreadInfo, &SwitchSums)| {
-        json!({
-            "pid": info.pid.0, "tid": info.tid.0, "comm": profile.comms[info.comm.index()].exact(),
-            "sums": sums(sum),
-        })
-    };
-    json!({
-        "format": "whit-switches",
-        "version": VERSION,
-        "sources": sources(profile, switches),
-        "span_ns": switches.span.map(|(first, last)| [first.0, last.0]),
-        "recorded_ns": switches.recorded_ns,
-        "total": sums(&total),
-        "threads": profile.threads.iter().zip(&threads).map(thread).collect::<Vec<_>>(),
-        "rows": rows,
-        "wakers": wakers,
-        "wakers_left_off": switches.wakers_left_off,
-        "worst": worst,
-        "functions": functions.list,
-        "misfits": {
-            "missing_outs": switches.inconsistencies.missing_outs,
-            "missing_ins": switches.inconsistencies.missing_ins,
-            "stray_samples": switches.inconsistencies.stray_samples,
-            "exits": switches.inconsistencies.exits,
-        },
-        "loss_windows_ns":
-            switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect::<Vec<_>>(),
-        "warnings": profile.warnings.iter().map(OutsideText::exact).collect::<Vec<_>>(),
-    })
 }
 
-fn sources(profile: &Profile, switches: &Switches) -> Value {
-    let sources = switches.sources;
-    json!({
-        "switch_records": sources.records,
-        "sched_switch": sources.tracepoint,
-        "stacks": sources.stacks,
-        "wakeups": sources.wakeups,
-        "samples": sources.samples.map(|event| profile.events[event.index()].name.exact()),
-    })
+impl<'a> Sources<'a> {
+    fn of(profile: &'a Profile, switches: &Switches) -> Sources<'a> {
+        let sources = switches.sources;
+        Sources {
+            switch_records: sources.records,
+            sched_switch: sources.tracepoint,
+            stacks: sources.stacks,
+            wakeups: sources.wakeups,
+            samples: sources.samples.map(|event| profile.events[event.index()].name.exact()),
+        }
+    }
 }
 
-fn sums(sums: &SwitchSums) -> Value {
-    json!({
-        "cpu_ns": sums.cpu_ns,
-        "sync_count": sums.sync_count,
-        "preempt_count": sums.preempt_count,
-        "sync_wait_ns": sums.sync_wait_ns,
-        "preempt_wait_ns": sums.preempt_wait_ns,
-        "new_count": sums.new_count,
-        "new_wait_ns": sums.new_wait_ns,
-        "longest_wait_ns": sums.longest_wait_ns,
-        "woken_count": sums.woken_count,
-        "blocked_ns": sums.blocked_ns,
-        "runnable_ns": sums.runnable_ns,
-        "lossy_cpu_ns": sums.lossy_cpu_ns,
-        "lossy_count": sums.lossy_count,
-        "lossy_wait_ns": sums.lossy_wait_ns,
-        "open_count": sums.open_count,
-        "open_wait_ns": sums.open_wait_ns,
-    })
+impl Sums {
+    fn of(sums: &SwitchSums) -> Sums {
+        Sums {
+            cpu_ns: sums.cpu_ns,
+            sync_count: sums.sync_count,
+            preempt_count: sums.preempt_count,
+            sync_wait_ns: sums.sync_wait_ns,
+            preempt_wait_ns: sums.preempt_wait_ns,
+            new_count: sums.new_count,
+            new_wait_ns: sums.new_wait_ns,
+            longest_wait_ns: sums.longest_wait_ns,
+            woken_count: sums.woken_count,
+            blocked_ns: sums.blocked_ns,
+            runnable_ns: sums.runnable_ns,
+            lossy_cpu_ns: sums.lossy_cpu_ns,
+            lossy_count: sums.lossy_count,
+            lossy_wait_ns: sums.lossy_wait_ns,
+            open_count: sums.open_count,
+            open_wait_ns: sums.open_wait_ns,
+        }
+    }
 }
 
-fn worst_wait(
-    stacks: Stacks<'_>,
-    wait: &Wait,
-    frames: &[ChainEntry],
-    functions: &mut Functions<'_>,
-) -> Value {
-    let woken = wait.woken.map(|(time, waker)| {
-        json!({
-            "time_ns": time.0,
-            "thread": waker.thread.0,
-            "stack": functions.stack(&stacks.frames(waker.node)),
-            "from_interrupt": waker.from_interrupt,
-        })
-    });
-    json!({
-        "thread": wait.thread.0,
-        "comm": stacks.profile().comms[wait.comm.index()].exact(),
-        "start_ns": wait.start.0,
-        "duration_ns": wait.duration_ns,
-        "cpu": wait.cpu.map(|cpu| cpu.0),
-        "kind": match wait.kind {
-            WaitKind::Sync => "sync",
-            WaitKind::Preempt => "preemption",
-            WaitKind::New => "new",
-        },
-        "state": wait.state.map(|state| state.letters()),
-        "stack": functions.stack(frames),
-        "lossy": wait.trust == Trust::Lossy,
-        "open": wait.is_open,
-        "woken": woken,
-    })
+impl<'a> Thread<'a> {
+    fn of(profile: &'a Profile, info: &ThreadInfo, sums: &SwitchSums) -> Thread<'a> {
+        Thread {
+            pid: info.pid.0,
+            tid: info.tid.0,
+            comm: profile.comms[info.comm.index()].exact(),
+            sums: Sums::of(sums),
+        }
+    }
+}
+
+impl<'a> WorstWait<'a> {
+    fn of(
+        stacks: Stacks<'a>,
+        wait: &Wait,
+        frames: &[ChainEntry],
+        functions: &mut Functions<'a>,
+    ) -> WorstWait<'a> {
+        let woken = wait.woken.map(|(time, waker)| Woken {
+            time_ns: time.0,
+            thread: waker.thread.0,
+            stack: functions.stack(&stacks.frames(waker.node)),
+            from_interrupt: waker.from_interrupt,
+        });
+        WorstWait {
+            thread: wait.thread.0,
+            comm: stacks.profile().comms[wait.comm.index()].exact(),
+            start_ns: wait.start.0,
+            duration_ns: wait.duration_ns,
+            cpu: wait.cpu.map(|cpu| cpu.0),
+            kind: match wait.kind {
+                WaitKind::Sync => "sync",
+                WaitKind::Preempt => "preemption",
+                WaitKind::New => "new",
+            },
+            state: wait.state.map(|state| state.letters()),
+            stack: functions.stack(frames),
+            lossy: wait.trust == Trust::Lossy,
+            open: wait.is_open,
+            woken,
+        }
+    }
+}
+
+impl Misfits {
+    fn of(found: &Inconsistencies) -> Misfits {
+        Misfits {
+            missing_outs: found.missing_outs,
+            missing_ins: found.missing_ins,
+            stray_samples: found.stray_samples,
+            exits: found.exits,
+        }
+    }
 }
 
 /// Functions in the order in which stacks name them.
 struct Functions<'a> {
     profile: &'a Profile,
     numbers: FxHashMap<ChainEntry, usize>,
-    list: Vec<Value>,
+    list: Vec<Function>,
 }
 
 impl Functions<'_> {
@@ -210,10 +364,19 @@ impl Functions<'_> {
     fn number(&mut self, place: ChainEntry) -> usize {
         let (profile, list) = (self.profile, &mut self.list);
         *self.numbers.entry(place).or_insert_with(|| {
-            list.push(
-                json!({ "name": place.name(profile).exact(), "dso": place.dso(profile).exact() }),
-            );
+            let (name, dso) = (place.name(profile), place.dso(profile));
+            list.push(Function { name: name.exact().to_owned(), dso: dso.exact().to_owned() });
             list.len() - 1
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_published() {
+        whit_testing::assert_schema::<Document<'_>>("docs/schemas/switches.json");
     }
 }
