@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
     /// What can be recorded.
@@ -68,6 +69,7 @@ impl Area {
 
 /// How good what was found is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// As it should be.
@@ -93,6 +95,7 @@ impl fmt::Display for Status {
 
 /// One thing looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// What it belongs to.
     pub area: Area,
@@ -121,6 +124,7 @@ impl Finding {
 
 /// What an operation costs here, measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
     /// The operation.
     pub what: String,
@@ -136,6 +140,7 @@ pub struct Cost {
 
 /// Everything that was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// Findings in the order of [`Area::ALL`].
     pub findings: Vec<Finding>,

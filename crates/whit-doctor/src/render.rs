@@ -82,7 +82,7 @@ fn remedies(text: &mut String, report: &Report) {
 }
 
 /// The report as one JSON object: `findings`, each with `area`, `what`, `status`, `detail` and
-/// `remedy` (a text or null), and `costs` in nanoseconds.
+/// `remedy` (a text or null), and `costs` in nanoseconds (`docs/schemas/doctor.json`).
 ///
 /// # Errors
 ///
@@ -90,4 +90,14 @@ fn remedies(text: &mut String, report: &Report) {
 pub fn render_json(report: &Report) -> Result<String, serde_json::Error> {
     let json = serde_json::to_string_pretty(report)?;
     Ok(escape_json(&json).into_owned() + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_published() {
+        whit_testing::assert_schema::<Report>("docs/schemas/doctor.json");
+    }
 }

@@ -9,14 +9,20 @@ use whit_types::escape_json;
 use super::render::cpu_list;
 use super::{ListedEvent, Listing, Note, Openable};
 
+/// `whit list --json`: one object.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "List"))]
 struct JsonListing<'a> {
     events: Vec<JsonEvent<'a>>,
     pmus: Vec<JsonPmu<'a>>,
     notes: &'a [Note],
 }
 
+/// An event that can be written after `-e`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Event"))]
 struct JsonEvent<'a> {
     name: &'a str,
     aliases: &'a [String],
@@ -34,7 +40,10 @@ struct JsonEvent<'a> {
     openable: &'a Openable,
 }
 
+/// A performance monitoring unit.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Pmu"))]
 struct JsonPmu<'a> {
     name: &'a str,
     alias: Option<&'a str>,
@@ -48,7 +57,7 @@ struct JsonPmu<'a> {
     caps: &'a BTreeMap<String, String>,
 }
 
-/// The list as one JSON object: `events`, `pmus` and `notes`.
+/// The list as one JSON object: `events`, `pmus` and `notes` (`docs/schemas/list.json`).
 ///
 /// # Errors
 ///
@@ -96,5 +105,15 @@ impl JsonPmu<'_> {
             formats: pmu.formats.iter().map(|(n, spec)| (n.as_str(), spec.to_string())).collect(),
             caps: &pmu.caps,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_published() {
+        whit_testing::assert_schema::<JsonListing<'_>>("docs/schemas/list.json");
     }
 }

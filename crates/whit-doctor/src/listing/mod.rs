@@ -63,6 +63,7 @@ pub struct ListedEvent {
 
 /// Something that concerns more than one event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Note {
     /// What.
     pub what: String,

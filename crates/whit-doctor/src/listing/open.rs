@@ -19,6 +19,7 @@ use crate::refusal::{Needs, allow, explain};
 
 /// What opening an event came to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Openable {
     /// It opens and runs.
