@@ -56,16 +56,7 @@ pub(super) fn table(out: &mut String, view: &View<'_>, style: &Style, with_heade
                 }
                 out.push('\n');
             }
-            Form::Json => {
-                out.push('{');
-                json::front(out, view, row, style);
-                let field = |(title, metric): &(String, Metric)| {
-                    let value = json::quoted(&metric.digits().unwrap_or_default());
-                    format!("{} : {value}", json::quoted(title))
-                };
-                out.push_str(&metrics.iter().map(field).collect::<Vec<_>>().join(", "));
-                out.push_str("}\n");
-            }
+            Form::Json => json::metrics_only(out, view, row, style, &metrics),
         }
     }
 }
