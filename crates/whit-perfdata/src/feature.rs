@@ -129,9 +129,6 @@ pub struct RecordedSpan {
     pub to: TimestampNs,
 }
 
-/// Spans that are read from a recording.
-const MAX_SPANS: u64 = 1 << 16;
-
 /// An event group, by index of its leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupDesc {
@@ -212,7 +209,7 @@ impl Features {
     /// The command line.
     pub fn cmdline(&self) -> Option<Vec<String>> {
         let mut c = self.cursor(Feature::CMDLINE)?;
-        let count = c.u32()?.min(MAX_STRINGS);
+        let count = c.u32()?;
         (0..count).map(|_| read_string(&mut c)).collect()
     }
 
@@ -276,7 +273,7 @@ impl Features {
     /// Event groups.
     pub fn group_desc(&self) -> Option<Vec<GroupDesc>> {
         let mut c = self.cursor(Feature::GROUP_DESC)?;
-        let count = c.u32()?.min(MAX_STRINGS);
+        let count = c.u32()?;
         (0..count)
             .map(|_| {
                 let name = read_string(&mut c)?;
@@ -358,7 +355,7 @@ impl Features {
     /// WHIT_SPANS: when switches and samples were recorded, in the order in which it was stated.
     pub fn recorded_spans(&self) -> Option<Vec<RecordedSpan>> {
         let mut c = self.cursor(Feature::WHIT_SPANS)?;
-        let count = c.u64()?.min(MAX_SPANS);
+        let count = c.u64()?;
         (0..count)
             .map(|_| Some(RecordedSpan { from: TimestampNs(c.u64()?), to: TimestampNs(c.u64()?) }))
             .collect()
@@ -409,9 +406,6 @@ fn parse_build_id(record: RawRecord<'_>) -> Option<BuildIdEntry> {
     })
 }
 
-/// Most arguments of a command line, or groups of events, that are taken up.
-const MAX_STRINGS: u32 = 1 << 16;
-
 /// perf pads strings to 64 bytes and counts the padding in the length.
 const STRING_ALIGN_BYTES: usize = 64;
 
@@ -438,6 +432,23 @@ pub fn encode_string(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A recording may be switched on and off for days: a limit here would charge nobody for the rest.
+    #[test]
+    fn lists_are_as_long_as_their_section() {
+        let mut f = Features::default();
+        let span =
+            |at: u64| RecordedSpan { from: TimestampNs(2 * at), to: TimestampNs(2 * at + 1) };
+        let spans: Vec<_> = (0..100_000).map(span).collect();
+        f.set_recorded_spans(&spans);
+        let words: Vec<_> = (0..70_000).map(|word: u32| word.to_string()).collect();
+        f.set_cmdline(&words);
+        assert!(f.recorded_spans().unwrap() == spans && f.cmdline().unwrap() == words);
+        // A length that nothing stands behind.
+        f.set(Feature::WHIT_SPANS, [u64::MAX.to_le_bytes(), [0; 8]].concat());
+        f.set(Feature::CMDLINE, u32::MAX.to_le_bytes().to_vec());
+        assert_eq!((f.recorded_spans(), f.cmdline()), (None, None));
+    }
 
     #[test]
     fn features_round_trip() {
