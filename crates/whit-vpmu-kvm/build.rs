@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What both compilations have.
+/// Options of both compilations.
 const FLAGS: &[&str] = &[
     "--edition=2024",
     "-Cpanic=abort",

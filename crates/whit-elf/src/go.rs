@@ -22,7 +22,7 @@ const RETURNING: [&[u8]; 6] = [
     b"runtime.walltime",
     b"time.now",
 ];
-/// They do not: what they call runs another goroutine in the end.
+/// They do not: the function that they call runs another goroutine in the end.
 const LEAVING: [&[u8]; 3] = [b"runtime.mcall", b"runtime.morestack", b"gogo"];
 /// How the linker marks routines with the assembler's calling convention.
 const ABI0: &[u8] = b".abi0";
@@ -119,7 +119,7 @@ mod tests {
     fn the_frame_pointer_is_kept_up_to_each_pop() {
         let at = |from: u64, to: u64| Svma(0x1000 + from)..Svma(0x1000 + to);
         assert_eq!(kept_frames(Svma(0x1000), SYSTEMSTACK), [at(4, 20), at(21, 25)]);
-        // Of older versions, which did not push.
+        // For older versions, which did not push.
         assert!(kept_frames(Svma(0x1000), &SYSTEMSTACK[4..]).is_empty());
         assert!(kept_frames(Svma(0), &[]).is_empty());
     }

@@ -1,4 +1,4 @@
-//! One opened ELF file: what it is, where its parts lie, its build id.
+//! One opened ELF file: its kind, the places of its parts, its build id.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,7 +23,7 @@ const MAX_SECTIONS: usize = 1 << 16;
 /// Longest name of a debug companion in `.gnu_debuglink`.
 const MAX_DEBUG_LINK_BYTES: usize = 4096;
 
-/// What an ELF file is for.
+/// Purpose of an ELF file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ElfKind {
     /// `ET_EXEC`: loaded at its stated addresses.
@@ -52,7 +52,7 @@ pub struct Segment {
 /// A section header.
 #[derive(Clone, Debug)]
 pub struct SectionHeader {
-    /// Name; what is no UTF-8 in it is replaced.
+    /// Name; bytes that are no UTF-8 are replaced.
     pub name: String,
     /// `SHF_ALLOC`: it is in memory at run time.
     pub allocated: bool,
@@ -174,7 +174,7 @@ impl ElfImage {
         &self.bytes
     }
 
-    /// What the file is for.
+    /// Purpose of the file.
     pub fn kind(&self) -> ElfKind {
         self.parts.kind
     }

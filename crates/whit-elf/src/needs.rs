@@ -1,4 +1,4 @@
-//! What the dynamic linker loads along with a file.
+//! The files that the dynamic linker loads along with a file.
 
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -12,7 +12,7 @@ const LIBRARIES_MAX: usize = 4096;
 /// Longest name of a library, and longest list of directories.
 const TEXT_MAX_BYTES: usize = 65536;
 
-/// What a file says of its libraries. Names and directories are as they stand there.
+/// A file's own statements about its libraries. Names and directories are as they stand there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkNeeds {
     /// The dynamic linker (`PT_INTERP`).
@@ -24,7 +24,7 @@ pub struct LinkNeeds {
 }
 
 impl ElfImage {
-    /// What is loaded along with it; nothing for 32-bit and static files, and for damaged ones.
+    /// Files that are loaded along with it; none for 32-bit and static files, and for damaged ones.
     pub fn link_needs(&self) -> LinkNeeds {
         self.read_needs().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Contents of sections, decompressed where needed, and what the unwinder needs of them.
+//! Contents of sections, decompressed where needed, and those that the unwinder needs.
 
 use std::io::Read;
 
@@ -56,8 +56,9 @@ impl ElfImage {
         decompress(format, data, size)
     }
 
-    /// What [`whit_unwind::ModuleUnwindInfo`] is made from. `None` for architectures that cannot be
-    /// unwound. `.gnu_debugdata` is not read: it holds symbols, not unwind information.
+    /// The sections that [`whit_unwind::ModuleUnwindInfo`] is made from. `None` for architectures
+    /// that cannot be unwound. `.gnu_debugdata` is not read: it holds symbols, not unwind
+    /// information.
     pub fn unwind_sections(&self) -> Option<ModuleSections> {
         let mut sections = ModuleSections::none(self.arch()?);
         let placed = |name: &str| {
@@ -114,8 +115,8 @@ fn decompress_legacy(bytes: &[u8]) -> Option<Bytes> {
     decompress(Compression::Zlib, data, u64::from_be_bytes(*size))
 }
 
-/// How a section is compressed. The formats are decoded by libdeflate and zstd rather than by what
-/// `object` brings, because debug sections of distributions are compressed, and large: this is
+/// How a section is compressed. The formats are decoded by libdeflate and zstd rather than by the
+/// decoders of `object`, because debug sections of distributions are compressed, and large: this is
 /// where a short report spends its time. libdeflate takes whole buffers, which is all that is
 /// needed here, and is two to three times as fast as decoders of streams.
 #[derive(Clone, Copy)]
@@ -124,7 +125,7 @@ enum Compression {
     Zstd,
 }
 
-/// `None` where `data` is corrupt or does not give exactly what was stated.
+/// `None` where `data` is corrupt or does not give exactly the stated size.
 fn decompress(format: Compression, data: &[u8], uncompressed_size: u64) -> Option<Bytes> {
     if uncompressed_size > MAX_DECOMPRESSED_BYTES {
         return None;
@@ -198,7 +199,7 @@ mod tests {
         let mut data = compress(Compression::Zlib, &contents);
         let middle = data.len() / 2;
         data[middle] ^= 0x10;
-        // What still can be decoded fails its checksum.
+        // Damaged data that can still be decoded fails its checksum.
         assert!(decompress(Compression::Zlib, &data, contents.len() as u64).is_none());
     }
 

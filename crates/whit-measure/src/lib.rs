@@ -4,7 +4,7 @@
 //! A run's figures come from `wait4(2)`. A run that exceeds its time limit is killed with all that it has
 //! started.
 //!
-//! Absent: any knowledge of which programs are measured, and why.
+//! This crate does not know which programs are measured, nor why.
 
 #![forbid(unsafe_code)]
 

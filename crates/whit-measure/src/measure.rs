@@ -41,7 +41,7 @@ pub enum Outcome {
     },
 }
 
-/// What one run took.
+/// Time and memory of one run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measurement {
     /// How it ended.
@@ -56,7 +56,7 @@ pub struct Measurement {
     pub max_rss_bytes: u64,
 }
 
-/// What a run printed: the end of it.
+/// The end of a run's output.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Printed {
     /// Standard output.
@@ -83,8 +83,8 @@ pub fn run(mut command: Command, limit: Duration) -> io::Result<Measurement> {
     measure(command, limit, &mut stderr, &|| None)
 }
 
-/// As [`run`], and gives what was printed. `watch` is asked about ten times a second; where it
-/// has a reason the run is ended and counts as failed with it.
+/// As [`run`], and returns the output. `watch` is asked about ten times a second; where it has a
+/// reason the run is ended and counts as failed with it.
 pub fn run_watched(
     mut command: Command,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! What recording costs a command: runs without and with it, in pairs.
+//! The cost of recording for a command: runs without and with it, in pairs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::Error;
 use crate::measure::{self, Outcome};
 
-/// Fewest pairs from which an interval can be told.
+/// Fewest pairs that give an interval.
 pub const PAIRS_MIN: usize = 2;
 
 /// How much slower a command runs with a recorder.

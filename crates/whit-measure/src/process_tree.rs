@@ -1,4 +1,4 @@
-//! Ending a program together with what it has started: a recorder's target outlives it.
+//! Ending a program together with its children: a recorder's target outlives it.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub fn kill(child: &mut Child) -> io::Result<()> {
         }
         for id in descendants {
             if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-                // One that has ended meanwhile is what was wanted.
+                // A process that has ended meanwhile needs no signal.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -72,7 +72,7 @@ mod tests {
         assert!(descendants(child.id()).contains(&grandchild));
         kill(&mut child).unwrap();
         child.wait().unwrap();
-        // Whoever inherits it reaps it when they like.
+        // The process that inherits it reaps it at any time.
         let gone = || !fs::exists(format!("/proc/{grandchild}")).unwrap() || is_zombie(grandchild);
         while !gone() {
             std::thread::yield_now();

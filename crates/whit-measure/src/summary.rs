@@ -16,7 +16,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of a set of values; `None` where there are none.
+    /// Summary of a set of values; `None` where there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -31,7 +31,7 @@ impl Spread {
     }
 }
 
-/// What all runs of one peer on one file came to.
+/// Result of all runs of one peer on one file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Summary {
@@ -57,7 +57,7 @@ pub enum Summary {
     },
     /// A run failed.
     Failed {
-        /// How, and what it printed.
+        /// The reason, and the program's output.
         reason: String,
     },
     /// It was not run.

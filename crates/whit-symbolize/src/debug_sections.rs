@@ -34,7 +34,7 @@ impl DebugSections {
         }
     }
 
-    /// Of bytes that a test made.
+    /// Sections from bytes that a test made.
     #[cfg(test)]
     pub(crate) fn from_parts(parts: Vec<(SectionId, Vec<u8>)>) -> DebugSections {
         let main = parts.into_iter().map(|(id, bytes)| (id.name(), bytes.into())).collect();
@@ -78,7 +78,7 @@ fn slice(map: &SectionMap, id: SectionId, endian: RunTimeEndian) -> Slice<'_> {
 }
 
 fn section_map(image: &ElfImage) -> SectionMap {
-    // What functions, inlining and lines need: locations of variables are left where they are.
+    // Sections for functions, inlining and lines: those for locations of variables are not loaded.
     const WANTED: [SectionId; 10] = [
         SectionId::DebugAbbrev,
         SectionId::DebugAddr,

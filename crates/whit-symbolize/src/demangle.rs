@@ -13,10 +13,10 @@ const MAX_MANGLED_BYTES: usize = 16 << 10;
 /// name can grow without bound.
 const MAX_DEMANGLED_BYTES: usize = 64 << 10;
 
-/// The readable form of `name`, or `name` itself (with replacement characters for what is not UTF-8)
-/// where it is not mangled.
+/// The readable form of `name`, or `name` itself (with replacement characters for bytes that are
+/// not UTF-8) where it is not mangled.
 ///
-/// What follows an `@` (a symbol version, `@plt`) is kept.
+/// The part behind an `@` (a symbol version, `@plt`) is kept.
 pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     let name = match std::str::from_utf8(name) {
         Ok(name) => name,

@@ -1,4 +1,4 @@
-//! The symbols of one binary, or of what stands in for one.
+//! The symbols of one binary, or of a substitute for one.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ use crate::symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
 use crate::symbolizer::SymbolizerConfig;
 use whit_elf::ElfImage;
 
-/// What kind of thing holds the code.
+/// Kind of object that holds the code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DsoKind {
     /// An ELF file. Addresses are as the file states them.
@@ -46,7 +46,7 @@ pub struct DsoSpec {
     pub path: PathBuf,
     /// Build id as recorded: a file with another one is not used.
     pub build_id: Option<BuildId>,
-    /// What else is known of a file.
+    /// Further facts about a file.
     pub identity: FileIdentity,
     /// Processes of this machine that mapped it, the likeliest to run still first: needed for perf-maps, and
     /// to find files that have no path here.
@@ -59,7 +59,7 @@ impl DsoSpec {
         DsoSpec::new(DsoKind::Kernel, PathBuf::new())
     }
 
-    /// Of which nothing but the path is known.
+    /// A file with no known facts but the path.
     pub fn new(kind: DsoKind, path: PathBuf) -> DsoSpec {
         DsoSpec { kind, path, build_id: None, identity: FileIdentity::default(), pids: Vec::new() }
     }
@@ -80,13 +80,13 @@ enum Debug {
     Loaded(Box<DebugInfo>),
 }
 
-/// The symbols of one binary. Shared among threads; what is costly is loaded when first asked for.
+/// The symbols of one binary. Shared among threads; costly parts are loaded at their first use.
 pub struct DsoSymbols {
     spec: DsoSpec,
     config: Arc<SymbolizerConfig>,
     source: Source,
     table: OnceLock<SymbolTable>,
-    /// Of binaries with functions that have no symbols.
+    /// Only for binaries with functions that have no symbols.
     unwind: OnceLock<Option<ModuleUnwindInfo>>,
     debug: Mutex<Debug>,
 }
@@ -124,7 +124,7 @@ impl DsoSymbols {
         self.elf()?.svma_of(offset)
     }
 
-    /// What the loader added to stated addresses, given one mapping of the file.
+    /// Distance that the loader added to stated addresses, given one mapping of the file.
     pub fn bias_of_mapping(
         &self,
         start: Avma,
@@ -135,7 +135,7 @@ impl DsoSymbols {
         Some(Bias::between(start, svma))
     }
 
-    /// What the unwinder needs to know of the binary.
+    /// The binary's sections for the unwinder.
     pub fn unwind_info(&self) -> Option<ModuleUnwindInfo> {
         Some(ModuleUnwindInfo::new(self.elf()?.unwind_sections()?))
     }
@@ -159,7 +159,7 @@ impl DsoSymbols {
         }
     }
 
-    /// What `address` stands for; see [`DsoKind`] for which kind of address that is. For a return
+    /// Meaning of `address`; see [`DsoKind`] for which kind of address that is. For a return
     /// address ask for the address before it.
     pub fn resolve(&self, address: Svma) -> Resolution {
         match &self.source {

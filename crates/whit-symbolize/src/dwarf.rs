@@ -41,7 +41,7 @@ self_cell!(
 
 /// The debug information of one binary.
 ///
-/// What was looked up once stays parsed, unit by unit; dropping this frees it.
+/// Units stay parsed after their first look-up; dropping this frees them.
 pub(crate) struct DebugInfo {
     contexts: LoadedContexts,
     files: FxHashMap<Box<str>, Arc<str>>,

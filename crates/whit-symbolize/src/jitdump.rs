@@ -66,7 +66,7 @@ pub struct JitLine {
     pub line: u32,
 }
 
-/// What a place in a jitdump file is.
+/// Kind of place in a jitdump file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitSymbol {
     /// Name of the function.

@@ -229,7 +229,7 @@ ffffffffc0001000 t prog\t[bpf]
     #[test]
     fn lines_become_symbols() {
         let table = SymbolTable::parse_kallsyms(LIST.as_bytes().to_vec().into()).unwrap();
-        // Of the three names of the first address only the last has a size.
+        // Only the last of the three names of the first address has a size.
         assert_eq!(at(&table, 0xffff_ffff_8100_0010), Some(("_text".into(), None)));
         assert_eq!(at(&table, 0xffff_ffff_8100_0210), Some(("__weak_one".into(), None)));
         assert_eq!(at(&table, 0xffff_ffff_8100_0310), Some(("last_of_kernel".into(), None)));
@@ -246,7 +246,7 @@ ffffffffc0001000 t prog\t[bpf]
         assert!(SymbolTable::parse_kallsyms(Vec::new().into()).is_none());
     }
 
-    /// What a line means, step by step: address, binding, name and module.
+    /// The parts of a line, step by step: address, binding, name and module.
     fn reference(line: &str) -> Option<(u64, Binding, &str, Option<&str>)> {
         let (address, rest) = line.split_once(' ')?;
         let is_number =

@@ -18,7 +18,7 @@ use whit_elf::ElfImage;
 /// Largest `/sys/kernel/notes` that is read.
 const MAX_NOTES_BYTES: u64 = 1 << 20;
 
-/// What is known of the kernel that was recorded.
+/// Known facts of the recorded kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelConfig {
     /// An image with symbols, to be used before anything else.

@@ -1,22 +1,21 @@
 //! Names for addresses: functions, inlined functions, files and lines.
 //!
 //! A [`Symbolizer`] opens binaries, each once, and hands out [`DsoSymbols`], which [resolve] one
-//! address at a time. ELF files (with their debug companions), the kernel (`/proc/kallsyms`, copies of
-//! it, an image), the vdso, perf-map and jitdump files are understood. What is absent comes with a
-//! [`Reason`].
+//! address at a time. ELF files (with their debug companions), the kernel (`/proc/kallsyms`, copies
+//! of it, an image), the vdso, perf-map and jitdump files are understood. Absent results come with
+//! a [`Reason`].
 //!
 //! Built on `object`, `gimli`, `addr2line`, `rustc-demangle` and `cpp_demangle`, and not on a whole
-//! symbolizer (blazesym, wholesym), because reports must agree with perf's to the name: which of
-//! several aliases wins, how far a label without a size reaches, `name@plt` for linkage stubs, C++
-//! names without parameters; and because all stays in the files' mappings within a fixed memory
-//! budget.
+//! symbolizer (blazesym, wholesym), because reports must agree with perf's to the name: the choice
+//! among aliases, the reach of a label without a size, `name@plt` for linkage stubs, C++ names
+//! without parameters. All data also stays in the files' mappings within a fixed memory budget.
 //!
 //! # Invariants
 //!
 //! - Nothing here knows samples or the recording's format.
 //! - A file whose build id is not the recorded one is never used; nor is one without a build id that is another
 //!   than the recorded one by inode, size or time, as far as those were recorded.
-//! - Names and debug sections are read where they are mapped. What is owned: 32 bytes a symbol, and
+//! - Names and debug sections are read where they are mapped. Owned memory: 32 bytes a symbol, and
 //!   the parsed units of debug information until [`DsoSymbols::release_debug_info`].
 //! - Nothing is cached per address; callers ask for each distinct address once.
 //! - Hostile files yield wrong or absent names, never a panic.

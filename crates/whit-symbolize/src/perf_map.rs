@@ -78,9 +78,10 @@ impl PerfMapPath {
     }
 }
 
-/// The places of a process's perf-map, the likeliest first: in `dirs`, under the process's id here; and in the
-/// `/tmp` that the process itself sees, under the id that it has there. Of a process with mounts of its own
-/// that one goes first: a file of ours may be left of another process of the same id.
+/// The places of a process's perf-map, the likeliest first: in `dirs`, under the process's id here;
+/// and in the `/tmp` that the process itself sees, under the id that it has there. For a process
+/// with mounts of its own, its own file goes first: a file in our view may be left of another
+/// process of the same id.
 pub(crate) fn places(pid: Pid, dirs: &[PathBuf]) -> Vec<PerfMapPath> {
     let name = |pid: Pid| format!("perf-{}.map", pid.0);
     let here = dirs.iter().map(|dir| PerfMapPath { path: dir.join(name(pid)), seen_by: None });

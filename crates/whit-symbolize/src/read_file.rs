@@ -25,11 +25,11 @@ pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Rea
     read_open(path, file, limit_bytes)
 }
 
-/// What is left to read of an open file, up to `limit_bytes`. `path` is its name.
+/// Rest of an open file, up to `limit_bytes`. `path` is its name.
 pub(crate) fn read_open(path: &Path, file: File, limit_bytes: u64) -> Result<Vec<u8>, Reason> {
     let failed = |error: std::io::Error| Reason::from_io(path, &error);
-    // Files below /proc give out a page at a time: growing step by step would copy what was read
-    // a dozen times.
+    // Files below /proc give out a page at a time: growing step by step would copy the data a dozen
+    // times.
     let mut bytes = Vec::with_capacity(limit_bytes.min(FIRST_ROOM_BYTES) as usize);
     let size = file.take(limit_bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
     if size as u64 > limit_bytes {

@@ -48,7 +48,7 @@ pub enum Reason {
     Unreadable {
         /// The file.
         path: Arc<Path>,
-        /// What the system said.
+        /// Error of the system.
         error: Arc<str>,
     },
     /// The file is no ELF file.
@@ -60,7 +60,7 @@ pub enum Reason {
     Corrupt {
         /// The file.
         path: Arc<Path>,
-        /// What was being read.
+        /// Table or section that was being read.
         what: Arc<str>,
     },
     /// The file is not the one that was recorded. It is not used.
@@ -111,7 +111,7 @@ impl Reason {
         ElfError::from_io(path, error).into()
     }
 
-    /// Whether the file was not opened, so that nothing is known of what is in it.
+    /// Whether the file was not opened, so that its contents are unknown.
     pub fn is_unopened(&self) -> bool {
         matches!(
             self,

@@ -1,9 +1,10 @@
 //! Opens the binary that was recorded, and no other.
 //!
-//! A file at the recorded path is used only if it has the recorded build id; where none was recorded, if it is
-//! the same inode, of the same size and time. Where the recorder noted no size and no time, it must not have
-//! changed since the recording was written. The process that mapped it may still run: then the file is
-//! opened through it, whatever became of the path. Else a recorder may have kept a copy.
+//! A file at the recorded path is used only if it has the recorded build id; where none was
+//! recorded, if it is the same inode, of the same size and time. Where the recorder noted no size
+//! and no time, it must not have changed since the recording was written. The process that mapped
+//! it may still run: then the file is opened through it, even if the path is gone. Else a recorder
+//! may have kept a copy.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -23,7 +24,7 @@ use whit_elf::ElfImage;
 /// Nanoseconds of a second.
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What this machine knows of a file without a build id, where it is the one that was recorded.
+/// This machine's facts about a file without a build id, where it is the recorded one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FileIdentity {
     /// Which file, as the mapping's record names it.

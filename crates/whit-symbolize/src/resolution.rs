@@ -1,4 +1,4 @@
-//! What an address stands for.
+//! Meaning of an address.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct InlinedFrame {
 pub struct Resolution {
     /// The function that owns the address.
     pub function: Option<SymbolRef>,
-    /// What was inlined there, outermost first; the last one was executing.
+    /// Functions that were inlined there, outermost first; the last one was executing.
     pub inlined: Vec<InlinedFrame>,
     /// Where in `function`: the call of the first inlined function, or the address itself.
     pub location: Option<SourceLocation>,

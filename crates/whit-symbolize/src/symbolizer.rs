@@ -66,8 +66,8 @@ impl Symbolizer {
         Symbolizer { config: Arc::new(config), opened: Mutex::default() }
     }
 
-    /// The symbols of a binary; the same ones each time. Never fails: what is missing is said by
-    /// [`DsoSymbols::reason`] and by each resolution.
+    /// The symbols of a binary; the same ones each time. Never fails: [`DsoSymbols::reason`] and
+    /// each resolution have the reason for missing data.
     pub fn open(&self, spec: &DsoSpec) -> Arc<DsoSymbols> {
         let key = self.key(spec);
         let slot = {
@@ -140,7 +140,7 @@ impl Symbolizer {
         }
     }
 
-    /// Of a process with mounts of its own, its file.
+    /// For a process with mounts of its own, its file.
     fn load_jitdump(&self, spec: &DsoSpec) -> Result<JitDump, Reason> {
         let dirs = &self.config.debug_dirs;
         let elsewhere =

@@ -1,9 +1,9 @@
 //! Look-ups in debug information, in single compilation units where that is possible.
 //!
 //! addr2line's context of a whole file begins by parsing the head of each unit: thousands in a C
-//! library, of which a report needs a dozen. Where `.debug_aranges` names the unit of an address, a
-//! context is made of that unit alone, as if it were the only one. What such a context cannot answer
-//! goes to that of the whole file:
+//! library, where a report needs a dozen. Where `.debug_aranges` names the unit of an address, a
+//! context is made of that unit alone, as if it were the only one. Questions that such a context
+//! cannot answer go to that of the whole file:
 //!
 //! - addresses that the index does not know,
 //! - units whose entries may point into other units (link-time optimization, `dwz`),
@@ -116,7 +116,7 @@ fn context_of(sections: &DebugSections, offset: u64) -> Option<Context<'_>> {
 }
 
 /// Units in separate files (split DWARF) are passed over; their addresses then have lines but no
-/// inlined functions. `None` for what is corrupt.
+/// inlined functions. `None` for corrupt data.
 fn frames_in<'a, T>(
     context: &Context<'a>,
     svma: u64,

@@ -192,7 +192,7 @@ pub(crate) mod tests {
         // The last of several, and one behind the end of the list.
         assert!(refers(&[1, 0x11, 1, 0, 0, 2, 0x1d, 0, ORIGIN, 0x10, 0, 0, 0]));
         assert!(!refers(&[1, 0x11, 1, 0, 0, 0, 2, 0x1d, 0, ORIGIN, 0x10, 0, 0, 0]));
-        // What is cut off or out of range may be anything.
+        // Values that are cut off or out of range may be anything.
         assert!(refers(&[1, 0x11, 1, ORIGIN]));
         assert!(refers(&[]));
         assert!(refers(&[1, 0x11, 1, ORIGIN, 0xff, 0xff, 0xff, 0x01, 0, 0, 0]));

@@ -102,9 +102,9 @@ fn compare(data: &Path, demangle: bool) {
         }
     }
     eprintln!("{compared} samples of {} functions compared", functions.len());
-    // perf before 6.3 does not name the linkage stubs of indirect functions and of .plt.got, and
-    // where a table has both kinds of stubs (as the C library) it mixes up their names; and `_init`,
-    // a label without a size, may hide them.
+    // perf before 6.3 does not name the linkage stubs of indirect functions and of .plt.got. Where
+    // a table has both kinds of stubs (as the C library) it mixes up their names. `_init`, a label
+    // without a size, may hide them.
     differing.retain(|(_, theirs, ours), _| !(ours.ends_with("@plt") && is_stub(theirs)));
     assert!(compared > 500, "too few samples compared: {compared}");
     assert!(differing.is_empty(), "{differing:#?}");
@@ -119,7 +119,7 @@ fn name_of(symbolizer: &Symbolizer, mappings: &[Mapping], sample: &Sample) -> Op
     let (dso, address) = if sample.dso == "[kernel.kallsyms]" {
         (symbolizer.open(&spec(DsoKind::Kernel, "")), Svma(sample.ip))
     } else {
-        // The last one counts: an exec replaces what was mapped before.
+        // The last one counts: an exec replaces earlier mappings.
         let mapping = mappings.iter().rev().find(|mapping| {
             mapping.pid == sample.pid
                 && mapping.path == sample.dso

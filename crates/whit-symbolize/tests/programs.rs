@@ -154,7 +154,7 @@ fn a_stripped_binary_finds_its_companion() {
     let function = dso.resolve(Svma(start)).function.unwrap();
     assert_eq!(function.source, SymbolSource::Symtab);
 
-    // Without its companion only what it exports or imports has a name.
+    // Without its companion only exported and imported functions have a name.
     let alone = symbolizer(&[]).open(&spec(&stripped, Some(id)));
     assert_eq!(alone.resolve(Svma(start)).function, None);
     assert!(alone.resolve(Svma(start)).reason.is_some());
@@ -194,7 +194,7 @@ fn another_build_is_not_used() {
 fn what_is_absent_has_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let symbolizer = symbolizer(&[]);
-    // A new one each time: what was opened once is not looked at again.
+    // A new one each time: an opened file is not looked at again.
     let reason = |path: &Path| self::symbolizer(&[]).open(&spec(path, None)).reason().cloned();
     let gone = dir.path().join("gone");
     assert!(matches!(reason(&gone), Some(Reason::FileMissing { .. })));

@@ -1,4 +1,4 @@
-//! Sizes of tables and what they cost to make:
+//! Sizes of tables, and the time to make them:
 //! `cargo run --release -p whit-unwind-tables --example table_cost -- FILE…`
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use whit_unwind::table::{UnwindTable, wire};
 
 use crate::FileVersion;
 
-/// Most that the cache takes. What was not written for longest goes first.
+/// Most that the cache takes. The file with the oldest write goes first.
 pub const CACHE_MAX_BYTES: u64 = 1 << 30;
 /// Largest file that is read: a table with as many rows as there may be.
 const FILE_MAX_BYTES: u64 = 256 << 20;
@@ -91,7 +91,7 @@ impl Cache {
         })
     }
 
-    /// Removes what was not written for longest until the rest fits.
+    /// Removes the files with the oldest writes until the rest fits.
     fn prune(&self) {
         let Ok(mut files) = tables_in(&self.directory) else { return };
         let mut total: u64 = files.iter().map(|file| file.1).sum();
@@ -193,7 +193,7 @@ mod tests {
         let origin = |version| store.table(&image, version).unwrap().1;
         assert_eq!((origin(None), origin(None)), (Origin::Built, Origin::Built));
         assert_eq!((origin(Some(old)), origin(Some(old))), (Origin::Built, Origin::Cached));
-        // Whatever of it is another, it is another file.
+        // A difference in any part makes it another file.
         let FileStamp { id, size_bytes, modified_ns } = old.stamp;
         for stamp in [
             FileStamp { id: FileId { device: (8, 2), ..id }, ..old.stamp },

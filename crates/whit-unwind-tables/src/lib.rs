@@ -1,8 +1,9 @@
 //! Unwind tables of binaries, made once: from the file, or from the cache on disk.
 //!
-//! A [`TableStore`] answers with the [`UnwindTable`] of an ELF file. What took work is kept below the
-//! cache directory by build id, or where a file has none by where it lies and when it was written, so
-//! that the next recording reads it back. The store is shared by threads; each file is worked on by the one that asks, without a lock.
+//! A [`TableStore`] answers with the [`UnwindTable`] of an ELF file. Tables that took work are kept
+//! below the cache directory, so that the next recording reads them back. Their key is the build id
+//! or, for a file without one, its place and the time of its last change. The store is shared by
+//! threads; each file is worked on by the one that asks, without a lock.
 //!
 //! Invariants:
 //! - A file without a build id that was changed is another one, even if its size and its time of
@@ -42,7 +43,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub struct FileVersion {
     /// Device, inode, size and time of modification.
     pub stamp: FileStamp,
-    /// Time of the last change of whatever kind, which no program can set.
+    /// Time of the last change of any kind, which no program can set.
     pub changed_ns: u64,
 }
 

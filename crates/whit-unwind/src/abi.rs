@@ -1,4 +1,4 @@
-//! What unwinding needs to know of each architecture. Numbers are DWARF register numbers.
+//! The facts of each architecture that unwinding needs. Numbers are DWARF register numbers.
 
 /// Constants of one architecture.
 pub(crate) trait Abi {

@@ -6,8 +6,8 @@ use whit_types::{Avma, Svma};
 
 use crate::module::ModuleUnwindInfo;
 
-/// What the loader added to the stated addresses of a module; wraps around for a module that was
-/// loaded below its stated address.
+/// Distance that the loader added to the stated addresses of a module; wraps around for a module
+/// that was loaded below its stated address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Bias(pub u64);
 
@@ -53,7 +53,7 @@ impl AddressSpace {
         AddressSpace::default()
     }
 
-    /// Maps `module` at `range`, over whatever was there before. An empty range maps nothing.
+    /// Maps `module` at `range`, over earlier mappings. An empty range maps nothing.
     ///
     /// Executable memory without a file belongs here as well, with [`ModuleUnwindInfo::none`]: the
     /// unwinder trusts a guessed return address only where it lies in a mapping.
@@ -67,7 +67,7 @@ impl AddressSpace {
         self.mappings.insert(at, Mapping { start, end, bias, module });
     }
 
-    /// Removes what is mapped in `range`, cutting mappings that stick out of it.
+    /// Removes all mappings in `range`, cutting mappings that stick out of it.
     pub fn unmap(&mut self, range: Range<Avma>) {
         let (start, end) = (range.start.0, range.end.0);
         if start >= end {

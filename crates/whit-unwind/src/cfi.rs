@@ -166,7 +166,7 @@ impl CfiTable {
     }
 
     /// False where the table states more rows than its section has bytes for: the search would
-    /// multiply what is stated without a check.
+    /// multiply the stated number without a check.
     fn may_fit(&self, table: &EhHdrTable<'_, Reader<'_>>, section_bytes: usize) -> bool {
         let (_, stated_rows) = table.iter(&self.bases).size_hint();
         stated_rows.is_some_and(|rows| rows <= section_bytes / MIN_ROW_BYTES)

@@ -7,7 +7,7 @@
 //!
 //! # Why gimli and not a whole unwinding library
 //!
-//! `gimli` parses the call frame information; what is done with a row of it is ours, because the
+//! `gimli` parses the call frame information; the evaluation of a row is ours, because the
 //! ready-made unwinder (framehop 0.16, which the tests use as their oracle) does not do what
 //! recordings of servers need:
 //! - it knows only the instruction, stack and frame pointer and reads no memory in expressions, so
@@ -15,8 +15,8 @@
 //!   and at signal frames;
 //! - where a binary has both `.eh_frame` and `.debug_frame` (Go with cgo) it ignores the latter;
 //! - its rule cache is keyed by process, with a 16-bit generation that wraps in a recording of
-//!   thousands of processes; ours is keyed by module, so that all processes share what was learned
-//!   about the C library;
+//!   thousands of processes; ours is keyed by module, so that all processes share the rules of the
+//!   C library;
 //! - it guesses with the frame pointer without telling; here every end of a chain has a
 //!   [`StopReason`].
 //!

@@ -13,7 +13,7 @@ use crate::cfi::{CfiTable, RowVisitor, SectionKind};
 /// Ids start at one: zero marks an empty entry of the rule cache.
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 
-/// A section: where it says that it lies, and what is in it.
+/// A section: its stated address, and its contents.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Stated address.
@@ -168,7 +168,8 @@ impl ModuleUnwindInfo {
         &self.0.tables
     }
 
-    /// The function that an entry describes, by its addresses: what is known of functions without symbols.
+    /// The function that an entry describes, by its addresses: the only source for functions
+    /// without symbols.
     pub fn function_range(&self, svma: Svma) -> Option<Range<Svma>> {
         let range = self.0.tables.iter().find_map(|table| table.function_range(svma.0))?;
         Some(Svma(range.start)..Svma(range.end))

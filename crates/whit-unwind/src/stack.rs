@@ -4,7 +4,7 @@ use whit_types::Avma;
 
 use crate::unwinder::StopReason;
 
-/// What the kernel copied of a thread's stack, from the stack pointer upwards.
+/// The kernel's copy of a thread's stack, from the stack pointer upwards.
 #[derive(Clone, Copy)]
 pub struct StackDump<'a> {
     /// Address of the first byte: the stack pointer at the time of the sample.

@@ -29,7 +29,7 @@ pub enum StopReason {
     NoUnwindInfo,
     /// The module could not be opened, and the frame pointer leads nowhere.
     Unopened,
-    /// What the module says of this address cannot be evaluated.
+    /// The module's entry for this address cannot be evaluated.
     BadUnwindInfo,
     /// The rule needs a register that was not recorded, or that is lost by now.
     MissingRegister,
@@ -81,7 +81,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// What an address of a chain means.
+/// Meaning of an address of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FrameKind {
     /// The instruction that was executing, or that a signal interrupted.
@@ -95,7 +95,7 @@ pub enum FrameKind {
 pub struct UserFrame {
     /// The address as it was found.
     pub address: Avma,
-    /// What it means.
+    /// Its meaning.
     pub kind: FrameKind,
 }
 
@@ -139,8 +139,7 @@ impl Unwinder {
     /// Appends to `out` the frames of the stack, innermost first, at most `max_frames` of them
     /// (perf takes 127), and says why it ended there.
     ///
-    /// The first frame is the recorded instruction pointer, whatever becomes of the rest; without
-    /// one nothing is appended.
+    /// The first frame is always the recorded instruction pointer; without one nothing is appended.
     pub fn unwind(
         &mut self,
         space: &AddressSpace,
@@ -276,7 +275,7 @@ impl<'a, A: Abi> Walk<'a, A> {
         Ok(self.arrive(ip, cfa))
     }
 
-    /// Sets the registers of the caller, of which only these three are known from now on.
+    /// Sets the registers of the caller. Only these three are known from now on.
     #[inline]
     fn arrive(&mut self, ip: u64, sp: u64) -> u64 {
         let ip = ip & self.code_mask;

@@ -1,4 +1,4 @@
-//! Simulated stacks: what was called is what is unwound.
+//! Simulated stacks: the unwound functions are the called ones.
 
 mod common;
 

@@ -28,8 +28,8 @@ pub struct KvmVpmu<S: CounterSource> {
 }
 
 impl<S: CounterSource> KvmVpmu<S> {
-    /// Of a device. `kernel_apic`: the VM has KVM's local APIC (KVM_CREATE_IRQCHIP), whose LVTPC counts then; else
-    /// the guest's writes to register 0x834 are taken here.
+    /// Error of a device. `kernel_apic`: the VM has KVM's local APIC (KVM_CREATE_IRQCHIP), whose
+    /// LVTPC counts then; else the guest's writes to register 0x834 are taken here.
     pub fn new(vpmu: Vpmu<S, Line>, kernel_apic: bool) -> KvmVpmu<S> {
         KvmVpmu { vpmu, kernel_apic, nmis: 0 }
     }

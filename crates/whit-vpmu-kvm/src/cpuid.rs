@@ -1,4 +1,4 @@
-//! The PMU's leaves among those that the guest is told.
+//! The PMU's leaves among those that the guest sees.
 
 use kvm_bindings::{CpuId, kvm_cpuid_entry2};
 use whit_vpmu::{CpuidLeaf, CpuidRegisters};

@@ -17,7 +17,7 @@ use report::Words;
 /// The port that the guest reports to.
 const REPORT_PORT: u16 = 0x510;
 
-/// What the guest does.
+/// Work of the guest.
 #[derive(Copy, Clone, Debug)]
 pub struct Work {
     /// Samples to take, up to 4096.
@@ -30,12 +30,12 @@ pub struct Work {
     pub limit: Duration,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What the guest says.
+    /// The guest's report.
     pub report: Report,
-    /// What the device says.
+    /// The device's counts.
     pub statistics: Statistics,
     /// System calls for counters.
     pub calls: HostCalls,
@@ -54,7 +54,7 @@ pub struct Run {
 /// Boots the guest with a PMU and runs it until it halts.
 ///
 /// # Errors
-/// Where there is no KVM, or the guest does not what it should.
+/// Where there is no KVM, or the guest fails.
 pub fn run(
     config: VpmuConfig,
     host: HostPerf,

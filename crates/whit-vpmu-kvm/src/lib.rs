@@ -8,7 +8,7 @@
 //! - [`interrupt_on_overflow`]: the host events' signal ends KVM_RUN (KVM_SET_SIGNAL_MASK).
 //! - [`guest`]: a VM for the image that is built from `guest/`.
 //!
-//! What RDPMC cannot do is said in [`whit_vpmu`]'s documentation, first thing.
+//! [`whit_vpmu`]'s documentation begins with the limits of RDPMC.
 //!
 //! # Unsafe code
 //!
@@ -31,7 +31,7 @@ pub use line::Line;
 pub use setup::forward_msrs;
 pub use signal_mask::interrupt_on_overflow;
 
-/// What KVM refused.
+/// Request that KVM refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,7 +54,7 @@ pub enum Error {
     /// The guest's memory cannot be had.
     #[error("cannot allocate the guest's memory: {0}")]
     Memory(String),
-    /// The guest did what it should not.
+    /// The guest did a forbidden access.
     #[error("the guest {0}")]
     Guest(String),
     /// The host's events cannot be had.

@@ -1,4 +1,4 @@
-//! What is set up once for a VM.
+//! Set-up of a VM, once.
 
 use kvm_bindings::kvm_enable_cap;
 use kvm_ioctls::{
@@ -8,9 +8,10 @@ use whit_vpmu::PmuModel;
 
 use crate::{Error, call};
 
-/// Has all accesses to the PMU's registers leave the guest, and those to registers that KVM does not know or
-/// whose values it refuses: [`KvmVpmu`](crate::KvmVpmu) answers the former, and the VMM with #GP or by itself the latter (among
-/// them LVTPC in x2APIC mode, where the local APIC is not KVM's).
+/// Makes all accesses to the PMU's registers leave the guest, and those to registers that KVM does
+/// not know or whose values it refuses. [`KvmVpmu`](crate::KvmVpmu) answers the former. The VMM
+/// answers the latter, with #GP or by itself (among them LVTPC in x2APIC mode, where the local APIC
+/// is not KVM's).
 ///
 /// # Errors
 /// Where KVM is older than Linux 5.10.

@@ -1,4 +1,4 @@
-//! A real guest samples with the device: its samples are as many as periods of what the host's event counted.
+//! A real guest samples with the device: its samples are as many as periods of the host's count.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -38,8 +38,8 @@ fn check(run: &Run) {
     assert!(report.samples >= SAMPLES, "{run:?}");
     assert_eq!((report.not_ours, run.statistics.faults), (0, 0), "{run:?}");
     assert_eq!(report.interrupts, run.nmis, "{run:?}");
-    // A sample for each period; the last one is not over, and what is counted from an overflow until its
-    // handler stops the counter (the skid) belongs to the next, unless it is more than a whole period.
+    // A sample for each period; the last one is not over. Counts from an overflow until its handler
+    // stops the counter (the skid) belong to the next, unless it is more than a whole period.
     let periods = report.count / PERIOD;
     assert!(report.samples <= periods, "{run:?}");
     let overruns = run.statistics.overflows;

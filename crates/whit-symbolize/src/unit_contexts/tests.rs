@@ -330,7 +330,7 @@ fn compiled_programs_are_described_the_same() {
         let image = ElfImage::open(&program).unwrap();
         let (alone, known) = compare(&image, &image);
         assert!(known > 0, "{flags:?}");
-        // What was optimized over units refers from one to the other.
+        // Units that were optimized together refer to each other.
         assert!(flags.contains(&"-flto") || alone == known, "{flags:?}: {alone} of {known}");
     }
 }

@@ -57,7 +57,7 @@ static u32 unwind_word(u32 number)
 	return number < words_count ? words[number] : 0;
 }
 
-/* All mappings are told of. */
+/* All mappings are known. */
 static u32 unwind_learn(struct unwind_state *s, u64 address)
 {
 	(void)s;

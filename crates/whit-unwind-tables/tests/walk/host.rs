@@ -25,7 +25,7 @@ pub(crate) struct HostMapping {
     pub(crate) table: u32,
 }
 
-/// What is to be walked.
+/// Input of a walk.
 #[derive(Clone, Debug)]
 pub(crate) struct HostStack {
     pub(crate) ip: u64,
@@ -34,7 +34,7 @@ pub(crate) struct HostStack {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What came out.
+/// Result of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostChain {
     pub(crate) reason: u64,

@@ -1,4 +1,4 @@
-//! Whatever is in tables, mappings, registers and stacks: the walk ends, in its own memory.
+//! The walk ends, in its own memory, for any contents of tables, mappings, registers and stacks.
 
 use proptest::prelude::*;
 

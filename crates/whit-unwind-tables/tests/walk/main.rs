@@ -1,5 +1,5 @@
-//! The walk that runs in the kernel, compiled for this machine and compared with the offline unwinder:
-//! on recorded stacks of real programs, and on whatever bytes there may be.
+//! The walk that runs in the kernel, compiled for this machine and compared with the offline
+//! unwinder: on recorded stacks of real programs, and on arbitrary bytes.
 
 mod host;
 mod hostile;

@@ -16,7 +16,7 @@ use crate::module::{ModuleUnwindInfo, StackSwitches};
 
 /// Number of a rule.
 type RuleId = u32;
-/// The rule for what no entry covers is always the first.
+/// The rule for code that no entry covers is always the first.
 const UNCOVERED: RuleId = 0;
 
 /// A rule for a range of addresses.
@@ -154,7 +154,7 @@ fn within(spans: Vec<Span>, code: &[Range<u64>]) -> Vec<Span> {
     out
 }
 
-/// The spans, with the rules of code that changes stacks instead of what entries say there.
+/// The spans, with the rules of code that changes stacks in place of the entries' rules.
 fn with_switches(
     spans: Vec<Span>,
     switches: &StackSwitches,

@@ -2,8 +2,8 @@
 //!
 //! A table covers the code of one binary. Code is cut into *buckets* of [`BUCKET_BYTES`]; the index
 //! says which rows begin in each. A row is one word: where it begins inside its bucket, and the
-//! number of its rule; it holds up to the next row, in whatever bucket that is. Rules are interned:
-//! the largest binaries have some thousands. So a look-up reads two words of the index, one row for
+//! number of its rule; it holds up to the next row, even in a later bucket. Rules are interned: the
+//! largest binaries have some thousands. So a look-up reads two words of the index, one row for
 //! each step of a search among about ten, and one rule.
 //!
 //! x86-64 only: arm64 keeps return addresses in a register, which rules have no form for.

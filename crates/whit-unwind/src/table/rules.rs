@@ -18,7 +18,7 @@ const SIGNAL_FP: i64 = 120;
 const SIGNAL_SP: i64 = 160;
 const SIGNAL_IP: i64 = 168;
 
-/// What the canonical frame address is made from.
+/// Base of the canonical frame address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Base {
     /// The return address is undefined: this is the outermost frame.
@@ -44,7 +44,7 @@ pub enum Base {
     Unsupported(Unsupported),
 }
 
-/// What it is that cannot be said.
+/// The part that a rule cannot express.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Unsupported {
     /// The frame address is an expression of another kind.
@@ -66,18 +66,18 @@ pub enum FramePointer {
     Same,
     /// In memory, at this distance from the frame address.
     AtCfa(i16),
-    /// In memory, at this distance from what the frame pointer is now.
+    /// In memory, at this distance from the current frame pointer.
     AtFp(i16),
 }
 
 /// A rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompactRule {
-    /// What the frame address is made from.
+    /// Base of the frame address.
     pub base: Base,
     /// Distance, as `base` says.
     pub cfa: i32,
-    /// What is added to a word that was read; a multiple of eight below 512.
+    /// Offset that is added to a word that was read; a multiple of eight below 512.
     pub addend: u16,
     /// Where the caller's frame pointer is.
     pub fp: FramePointer,
@@ -131,7 +131,7 @@ impl CompactRule {
         [base, kind | ((self.addend / 8) as u8) << 2, fp_low, fp_high, a, b, c, d]
     }
 
-    /// The reverse of [`CompactRule::encode`]; `None` for what it does not make.
+    /// The reverse of [`CompactRule::encode`]; `None` for words that it does not make.
     pub fn decode(bytes: [u8; CompactRule::SIZE_BYTES]) -> Option<CompactRule> {
         let [base, flags, fp_low, fp_high, a, b, c, d] = bytes;
         let offset = i16::from_le_bytes([fp_low, fp_high]);
@@ -188,7 +188,7 @@ impl CompactRule {
     }
 }
 
-/// A row with what its expressions are read by.
+/// A row with the reader of its expressions.
 struct View<'r, S> {
     section: &'r S,
     row: &'r UnwindTableRow<usize>,

@@ -1,4 +1,4 @@
-//! Tables say what the call frame information says, at every address; whatever bytes come.
+//! Tables agree with the call frame information at every address, for any bytes.
 
 use gimli::{FrameDescriptionEntry, UnwindContext, UnwindSection, UnwindTableRow};
 use object::{Object, ObjectSection, ObjectSegment};
@@ -13,7 +13,7 @@ use crate::general;
 use crate::rule::Rule;
 use crate::{ModuleSections, ModuleUnwindInfo, Section};
 
-/// What a look-up in the call frame information itself gives.
+/// Result of a look-up in the call frame information itself.
 struct Direct;
 
 impl RowVisitor for Direct {
@@ -237,7 +237,7 @@ fn work_that_would_not_end_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// `.debug_frame` counts where `.eh_frame` says nothing, whatever both say.
+    /// `.debug_frame` counts only where `.eh_frame` has no entry.
     #[test]
     fn two_sections_mean_what_a_look_up_means(eh in functions(12), debug in functions(12)) {
         let module = module(eh_frame(&eh), Some(debug_frame(&debug)));

@@ -1,4 +1,4 @@
-//! Tables as bytes: what is cached on disk. All numbers are little-endian.
+//! Tables as bytes, for the cache on disk. All numbers are little-endian.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -59,7 +59,7 @@ pub fn encode(table: &UnwindTable) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// Whatever is wrong with them; nothing that [`encode`] would not write is taken.
+/// Any damage; only bytes that [`encode`] could have written are taken.
 pub fn decode(bytes: &[u8]) -> Result<UnwindTable, Invalid> {
     if bytes.first_chunk() != Some(&MAGIC) {
         return Err(Invalid::Version);
@@ -117,7 +117,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
     sum
 }
 
-/// Up to eight bytes; what is missing is zero.
+/// Up to eight bytes; missing ones are zero.
 fn word64(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

@@ -23,7 +23,7 @@ const GDT: u64 = 0x4000;
 const PARAMETERS: u64 = 0x8000;
 /// As `guest/link.ld` has it.
 const IMAGE_START: u64 = 0x1_0000;
-/// Top of the stack, as a function finds it: 8 bytes below what is aligned to 16.
+/// Top of the stack, as a function finds it: 8 bytes below an address that is aligned to 16.
 const STACK: u64 = 0x20_0000 - 8;
 /// The guest gives up after so many rounds of its loop.
 const ROUNDS_MAX: u64 = 1 << 40;

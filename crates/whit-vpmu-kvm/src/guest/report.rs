@@ -1,12 +1,12 @@
-//! What the guest reports, word by word.
+//! The guest's report, word by word.
 
-/// What the guest reports.
+/// The guest's report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Samples taken.
     pub samples: u64,
-    /// What the event counted.
+    /// Count of the event.
     pub count: u64,
     /// Interrupts that the guest could not explain.
     pub not_ours: u64,
