@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use whit_fuzz::fuzz_target;
 use whit_perfdata::tracing_data::TracingData;
-use whit_view::script::trace::{TraceContext, TraceFormat};
+use whit_print_format::{TraceContext, TraceFormat};
 
 /// Bytes of the input that are taken as a record.
 const RECORD_BYTES: usize = 128;
@@ -20,7 +20,7 @@ fn function_at(address: u64) -> Option<(Arc<str>, u64)> {
 fuzz_target!(|data| {
     let Ok(section) = TracingData::parse(data) else { return };
     let record = &data[data.len().saturating_sub(RECORD_BYTES)..];
-    let context = TraceContext { data: &section, function_at: &function_at };
+    let context = TraceContext { strings: &section, function_at: &function_at };
     let mut out = Vec::new();
     for event in section.events() {
         let format = TraceFormat::new(event, section.long_size_bytes);

@@ -8,7 +8,6 @@ mod branches;
 mod fields;
 mod registers;
 mod sample;
-pub mod trace;
 mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};

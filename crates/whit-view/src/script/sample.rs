@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::trace::{TraceContext, TraceFormat};
 use whit_perfdata::sample::{BranchStack, Registers};
+use whit_print_format::{TraceContext, TraceFormat};
 use whit_types::{Arch, Avma, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
 /// A code or data location.

@@ -270,9 +270,8 @@ pub(super) fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::trace::{TraceContext, TraceFormat};
     use whit_perfdata::sample::BranchStack;
-    use whit_perfdata::tracing_data::{TraceEvent, TracingData};
+    use whit_print_format::{TraceContext, TraceEvent, TraceFormat};
     use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
     const FRAME: ScriptFrame<'static> = ScriptFrame {
@@ -374,7 +373,7 @@ mod tests {
             | Fields::WEIGHT
             | Fields::IP
             | Fields::PHYS_ADDR;
-        let context = TraceContext { data: &TracingData::default(), function_at: &|_| None };
+        let context = TraceContext { strings: &(), function_at: &|_| None };
         let trace = Some(TraceRecord { format: &trace_format(), raw: &[3, 0, 0, 0], context });
         assert_eq!(
             print(&ScriptSample { trace, ..sample() }, &CHAIN[1..2], fields),

@@ -5,9 +5,9 @@ use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::TracingData;
+use whit_print_format::{TraceContext, TraceFormat};
 use whit_profile::script::{CodeAt, Format, ScriptedFrame, ScriptedSample};
 use whit_types::{Arch, Avma, OutsideText};
-use whit_view::script::trace::{TraceContext, TraceFormat};
 use whit_view::script::{
     EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample,
     TraceRecord, append_frame, append_sample,
@@ -74,7 +74,7 @@ impl Format for SampleText {
             scripted.comm
         };
         let function_at = |address| scripted.lookup.kernel_function_at(address);
-        let context = TraceContext { data: &self.tracepoints.data, function_at: &function_at };
+        let context = TraceContext { strings: &self.tracepoints.data, function_at: &function_at };
         let format = self.tracepoints.formats[scripted.event].as_ref();
         let raw = scripted.sample.raw;
         let layout = &self.layouts[scripted.event];

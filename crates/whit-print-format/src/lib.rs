@@ -1,5 +1,6 @@
-//! The text of tracepoint samples: `print fmt`, compiled once per event.
+//! The text of the records of Linux tracepoints: `print fmt`, compiled once per event.
 //!
+//! [`TraceEvent::parse`] reads a tracepoint's `format` file of tracefs.
 //! A kernel describes each tracepoint's text by a format string and C expressions over the
 //! record's fields. [`TraceFormat::new`] compiles them; [`TraceFormat::append`] then prints a
 //! record without allocating. What only the kernel could compute makes the fields be printed one
@@ -7,6 +8,10 @@
 //!
 //! What is accepted: the macros of `TRACE_EVENT`, and C's operators and casts. Source: the
 //! kernel's `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
+//!
+//! Invariants: no `unsafe`, no panic on any format and any record; this crate knows neither recordings nor
+//! symbols.
+#![forbid(unsafe_code)]
 
 mod address;
 mod conversion;
@@ -14,6 +19,7 @@ mod ctype;
 mod directive;
 mod error;
 mod fields;
+mod format_file;
 mod lexer;
 mod number;
 mod span;
@@ -23,12 +29,12 @@ mod tests;
 mod text;
 
 pub use error::TraceFormatError;
+pub use format_file::{EventFormatError, FieldLocation, TraceEvent, TraceField};
 
 use directive::Step;
 use fields::FieldText;
 use std::fmt;
 use std::sync::Arc;
-use whit_perfdata::tracing_data::{TraceEvent, TracingData};
 
 /// What perf prints before the fields of an event whose format it cannot evaluate.
 const FAILED: &[u8] = b"[FAILED TO PARSE]";
@@ -49,14 +55,27 @@ struct Unevaluated {
 #[derive(Clone, Copy)]
 pub struct TraceContext<'a> {
     /// The kernel's strings.
-    pub data: &'a TracingData,
+    pub strings: &'a dyn KernelStrings,
     /// Name of the kernel function at an address, and the distance from its start.
     pub function_at: &'a dyn Fn(u64) -> Option<(Arc<str>, u64)>,
 }
 
+/// Strings that records refer to by their address in the kernel.
+pub trait KernelStrings {
+    /// The string at an address.
+    fn string_at(&self, address: u64) -> Option<&str>;
+}
+
+/// No string is known.
+impl KernelStrings for () {
+    fn string_at(&self, _address: u64) -> Option<&str> {
+        None
+    }
+}
+
 impl fmt::Debug for TraceContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TraceContext").field("data", self.data).finish_non_exhaustive()
+        f.debug_struct("TraceContext").finish_non_exhaustive()
     }
 }
 

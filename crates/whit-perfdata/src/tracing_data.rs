@@ -5,11 +5,10 @@
 //! since perf 4.2), the strings that tracepoints refer to by address, and the names of tasks.
 //! Source: `tools/perf/util/trace-event-info.c` (written) and `trace-event-read.c` (read).
 
-mod event_format;
-
-pub use event_format::{EventFormatError, FieldLocation, TraceEvent, TraceField};
+pub use whit_print_format::{EventFormatError, FieldLocation, TraceEvent, TraceField};
 
 use crate::bytes::Cursor;
+use whit_print_format::KernelStrings;
 
 /// What the section starts with.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -54,6 +53,13 @@ pub struct TracingData {
     strings: Vec<(u64, Box<str>)>,
 }
 
+impl KernelStrings for TracingData {
+    fn string_at(&self, address: u64) -> Option<&str> {
+        let at = self.strings.binary_search_by_key(&address, |(address, _)| *address).ok()?;
+        self.strings.get(at).map(|(_, text)| &**text)
+    }
+}
+
 impl TracingData {
     /// Reads a TRACING_DATA section. A format that cannot be read, and a section that is cut
     /// behind its header, leave what is readable and a line in [`TracingData::problems`].
@@ -83,12 +89,6 @@ impl TracingData {
     /// All formats, by id.
     pub fn events(&self) -> &[TraceEvent] {
         &self.events
-    }
-
-    /// The string at an address of the kernel, of those that tracepoints refer to.
-    pub fn string_at(&self, address: u64) -> Option<&str> {
-        let at = self.strings.binary_search_by_key(&address, |(address, _)| *address).ok()?;
-        self.strings.get(at).map(|(_, text)| &**text)
     }
 
     fn problem(&mut self, text: String) {

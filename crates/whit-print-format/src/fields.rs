@@ -2,7 +2,7 @@
 
 use super::conversion::{Conversion, Count, Radix, append_byte, append_hex};
 use super::span::{Span, c_string, load};
-use whit_perfdata::tracing_data::{TraceEvent, TraceField};
+use crate::format_file::{TraceEvent, TraceField};
 
 /// A field and how it is printed.
 #[derive(Clone, Debug)]

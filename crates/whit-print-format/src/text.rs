@@ -122,7 +122,7 @@ impl Text {
             Text::CString(span) => conversion.append_text(span.c_string(raw), raw, out),
             Text::KernelString { at, size } => {
                 let address = load(raw, *at, *size);
-                match context.data.string_at(address) {
+                match context.strings.string_at(address) {
                     Some(text) => out.extend_from_slice(text.as_bytes()),
                     None => Conversion::default().append_number(address, 64, Radix::Hex, raw, out),
                 }

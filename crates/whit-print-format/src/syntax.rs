@@ -6,7 +6,7 @@
 use super::TraceFormatError as Error;
 use super::ctype::{CastType, IntType, is_type_word, parse_number, parse_type};
 use super::lexer::{Lexer, Token};
-use whit_perfdata::tracing_data::{TraceEvent, TraceField};
+use crate::format_file::{TraceEvent, TraceField};
 
 /// Parts that may stand inside one another.
 const MAX_DEPTH: usize = 128;

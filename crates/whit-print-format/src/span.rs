@@ -1,7 +1,7 @@
 //! Where bytes stand in a tracepoint's record.
 
 use super::syntax::Node;
-use whit_perfdata::tracing_data::{FieldLocation, TraceField};
+use crate::format_file::{FieldLocation, TraceField};
 
 /// A piece of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -41,7 +41,7 @@ fn functions(address: u64) -> Option<(Arc<str>, u64)> {
 }
 
 fn printed(print_fmt: &str, raw: &[u8]) -> String {
-    let context = TraceContext { data: &TracingData::default(), function_at: &functions };
+    let context = TraceContext { strings: &(), function_at: &functions };
     let mut out = Vec::new();
     TraceFormat::new(&event(print_fmt), 8).append(raw, &context, &mut out);
     String::from_utf8_lossy(&out).into_owned()
