@@ -6,6 +6,7 @@ use std::io::sink;
 use std::path::Path;
 
 use whit_fuzz::{fuzz_target, with_file};
+use whit_page::{HtmlOptions, write_html};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::switches::{self, SwitchOptions, SwitchSums, Switches};
@@ -14,7 +15,6 @@ use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::is_escaped;
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::hists::HistsOptions;
-use whit_view::html::{HtmlOptions, write_html};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{SwitchViewOptions, View};
 

@@ -1,4 +1,4 @@
-// The page's data block (written by crates/whit-view/src/html/data.rs) as typed arrays.
+// The page's data block (written by crates/whit-page/src/data.rs) as typed arrays.
 
 import { cleanName } from './names.js';
 

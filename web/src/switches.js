@@ -1,4 +1,4 @@
-// Context switches: the data block (written by crates/whit-view/src/html/switches.rs) as typed arrays,
+// Context switches: the data block (written by crates/whit-page/src/switches.rs) as typed arrays,
 // and what can be asked of it. Knows nothing of the document.
 
 import { plainColumn } from './decode.js';

@@ -7,9 +7,9 @@ pages=$(mktemp -d "${TMPDIR:-/tmp}/whit-pages-XXXXXX")
 trap 'rm -rf "$pages"' EXIT INT TERM
 export WHIT_TEST_PAGES="$pages"
 
-cargo build --quiet --manifest-path ../../Cargo.toml -p whit-view --example sample_page
+cargo build --quiet --manifest-path ../../Cargo.toml -p whit-page --example sample_page
 for kind in server hostile large waits one empty; do
-  cargo run --quiet --manifest-path ../../Cargo.toml -p whit-view --example sample_page -- \
+  cargo run --quiet --manifest-path ../../Cargo.toml -p whit-page --example sample_page -- \
     "$kind" "$pages/$kind.html" >/dev/null
 done
 

@@ -13,7 +13,7 @@ use whit_types::is_escaped;
 ///
 /// # Errors
 /// What `out` returns.
-pub(crate) fn write(out: impl Write, value: &impl Serialize) -> io::Result<()> {
+pub fn write(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(out, Strings(is_escaped));
     value.serialize(&mut serializer).map_err(io::Error::from)
 }
@@ -23,7 +23,7 @@ pub(crate) fn write(out: impl Write, value: &impl Serialize) -> io::Result<()> {
 ///
 /// # Errors
 /// What `out` returns.
-pub(crate) fn write_for_script(out: impl Write, value: &impl Serialize) -> io::Result<()> {
+pub fn write_for_script(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     let special = |c| matches!(c, '<' | '>' | '&') || is_escaped(c);
     let mut serializer = serde_json::Serializer::with_formatter(out, Strings(special));
     value.serialize(&mut serializer).map_err(io::Error::from)

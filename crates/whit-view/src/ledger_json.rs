@@ -7,14 +7,17 @@ use serde::{Serialize, Serializer};
 use whit_perfdata::ledger::{Field, GROUPS, Group, Ledger, READER_FIELDS, ReaderLedger, Unit};
 
 /// The ledger; each group with a name of its own is an object within.
-pub(crate) struct LedgerJson<'a> {
-    pub(crate) ledger: &'a Ledger,
-    pub(crate) names: Names,
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerJson<'a> {
+    /// The ledger.
+    pub ledger: &'a Ledger,
+    /// How members are called.
+    pub names: Names,
 }
 
 /// How members are called.
-#[derive(Clone, Copy)]
-pub(crate) enum Names {
+#[derive(Clone, Copy, Debug)]
+pub enum Names {
     /// `wall_ns`, as in the table.
     Snake,
     /// `wallNs`, as JavaScript has them.

@@ -6,10 +6,10 @@ use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use whit_page::{HtmlOptions, write_html_with_switches};
 use whit_perfdata::existing::{Existing, existing};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
-use whit_view::html::{HtmlOptions, write_html_with_switches};
 
 /// Whoever may see a new file may see a page, if the user's mask does not forbid it.
 const PAGE_MODE: u32 = 0o666;

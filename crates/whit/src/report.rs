@@ -13,12 +13,12 @@ use crate::unsupported_options::{OfReport, UnsupportedArgs};
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
+use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, Filters, HistsOptions, SelfTime, SortKey};
-use whit_view::html::{HtmlOptions, MAX_SPANS};
 use whit_view::stdio::{self, StdioOptions};
 
 /// Arguments of `whit report`.

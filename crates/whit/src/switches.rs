@@ -11,11 +11,11 @@ use crate::terminal::TerminalArgs;
 use anyhow::{Result, bail};
 use std::io::Write;
 use std::path::PathBuf;
+use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, ChainOrder, Filters};
-use whit_view::html::{HtmlOptions, MAX_SPANS};
 use whit_view::switches::{
     DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
 };

@@ -8,7 +8,7 @@ use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchSums, Switches};
 
 /// What the head of the text says of the switches, and of what is uncertain of them.
-pub(crate) fn summary_lines(
+pub fn summary_lines(
     profile: &Profile,
     switches: &Switches,
     options: &SwitchViewOptions,

@@ -17,12 +17,11 @@ mod waits;
 mod tests;
 
 pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
-pub(crate) use head::summary_lines;
+pub use head::summary_lines;
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use stacks::{ChainEntry, Stacks};
 pub use text::{View, write_text};
-pub(crate) use tree::is_shown;
-pub use tree::{StackNode, StackTree};
+pub use tree::{StackNode, StackTree, is_shown};
 
 use crate::hists::{ChainOrder, Filters};
 

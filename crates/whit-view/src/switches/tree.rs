@@ -83,7 +83,7 @@ pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64) {
 }
 
 /// Whether any column has at least `percent` of its total.
-pub(crate) fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
+pub fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
     let columns: [fn(&SwitchSums) -> u64; 7] = [
         |sums| sums.cpu_ns,
         SwitchSums::wait_ns,

@@ -9,13 +9,13 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+use whit_page::{HtmlOptions, write_html};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::{EventId, NodeId, Profile};
 use whit_profile::script::{Format, ScriptedFrame, ScriptedSample};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_view::hists::HistsOptions;
-use whit_view::html::{HtmlOptions, write_html};
 use whit_view::stdio::{self, StdioOptions};
 
 use whit_testing::assert_plain;

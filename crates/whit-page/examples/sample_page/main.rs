@@ -1,5 +1,5 @@
 //! Writes a page from a made-up profile, for the page's tests and for work on the page:
-//! `cargo run -p whit-view --example sample_page -- KIND FILE`.
+//! `cargo run -p whit-page --example sample_page -- KIND FILE`.
 //!
 //! Kinds: `server` (a key-value server beside a JIT-compiled process), `hostile` (names that try
 //! to break out of the page), `large` (more call tree nodes than a page embeds), `waits` (with context
@@ -14,9 +14,9 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
+use whit_page::{HtmlOptions, write_html_with_switches};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
-use whit_view::html::{HtmlOptions, write_html_with_switches};
 
 fn profile(kind: &str) -> Option<(Profile, Option<Switches>)> {
     let profile = match kind {

@@ -12,70 +12,70 @@ use super::merge::{
 use super::{HtmlOptions, MAX_NAME_BYTES, PageSummary};
 
 /// Bits of [`FrameColumns::flags`].
-pub(super) const FRAME_INLINED: u64 = 1;
+pub(crate) const FRAME_INLINED: u64 = 1;
 /// Code of the kernel.
-pub(super) const FRAME_KERNEL: u64 = 2;
+pub(crate) const FRAME_KERNEL: u64 = 2;
 /// Stands for folded nodes; their number is in the line column.
-pub(super) const FRAME_FOLDED: u64 = 4;
+pub(crate) const FRAME_FOLDED: u64 = 4;
 
 /// Name of the function that stands for folded nodes.
-pub(super) const FOLDED_FUNCTION: &str = "(small frames)";
+pub(crate) const FOLDED_FUNCTION: &str = "(small frames)";
 const FOLDED_DSO: &str = "[folded]";
 
 /// A thread as the page tells it apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PageThread {
-    pub(super) pid: i32,
-    pub(super) tid: i32,
-    pub(super) comm: u32,
+pub(crate) struct PageThread {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) comm: u32,
 }
 
 /// A binary.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct PageDso<'a> {
-    pub(super) path: Cow<'a, str>,
-    pub(super) short_name: Cow<'a, str>,
-    pub(super) build_id: Option<String>,
-    pub(super) kind: &'static str,
+pub(crate) struct PageDso<'a> {
+    pub(crate) path: Cow<'a, str>,
+    pub(crate) short_name: Cow<'a, str>,
+    pub(crate) build_id: Option<String>,
+    pub(crate) kind: &'static str,
 }
 
 /// A function.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct PageFunction<'a> {
-    pub(super) name: Cow<'a, str>,
-    pub(super) dso: u32,
-    pub(super) known: bool,
+pub(crate) struct PageFunction<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) dso: u32,
+    pub(crate) known: bool,
 }
 
 /// A code location, with indices into this page's tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct FrameColumns {
-    pub(super) function: u32,
+pub(crate) struct FrameColumns {
+    pub(crate) function: u32,
     /// File and line.
-    pub(super) source: Option<(u32, u32)>,
-    pub(super) flags: u64,
+    pub(crate) source: Option<(u32, u32)>,
+    pub(crate) flags: u64,
     /// Nodes folded into this one.
-    pub(super) folded: u32,
+    pub(crate) folded: u32,
 }
 
 /// All tables of one page.
 #[derive(Debug)]
-pub(super) struct Tables<'a> {
-    pub(super) comms: Vec<Cow<'a, str>>,
-    pub(super) threads: Vec<PageThread>,
-    pub(super) dsos: Vec<PageDso<'a>>,
-    pub(super) functions: Vec<PageFunction<'a>>,
-    pub(super) files: Vec<Cow<'a, str>>,
-    pub(super) frames: Vec<FrameColumns>,
-    pub(super) nodes: Vec<PageNode>,
-    pub(super) rows: Vec<PageRow>,
+pub(crate) struct Tables<'a> {
+    pub(crate) comms: Vec<Cow<'a, str>>,
+    pub(crate) threads: Vec<PageThread>,
+    pub(crate) dsos: Vec<PageDso<'a>>,
+    pub(crate) functions: Vec<PageFunction<'a>>,
+    pub(crate) files: Vec<Cow<'a, str>>,
+    pub(crate) frames: Vec<FrameColumns>,
+    pub(crate) nodes: Vec<PageNode>,
+    pub(crate) rows: Vec<PageRow>,
     nodes_before: usize,
     fold_threshold: Option<f64>,
     threads_merged: usize,
 }
 
 impl Tables<'_> {
-    pub(super) fn summary(&self) -> PageSummary {
+    pub(crate) fn summary(&self) -> PageSummary {
         PageSummary {
             nodes: self.nodes.len(),
             nodes_before: self.nodes_before,
@@ -88,7 +88,7 @@ impl Tables<'_> {
 
 /// The exact name, cut at a character's end where it is longer than [`MAX_NAME_BYTES`]. The page's
 /// script escapes it where it decodes the data.
-pub(super) fn bounded_name(name: &OutsideText) -> Cow<'_, str> {
+pub(crate) fn bounded_name(name: &OutsideText) -> Cow<'_, str> {
     let name = name.exact();
     if name.len() <= MAX_NAME_BYTES {
         return Cow::Borrowed(name);
@@ -98,7 +98,7 @@ pub(super) fn bounded_name(name: &OutsideText) -> Cow<'_, str> {
 }
 
 /// Builds the tables of a checked profile.
-pub(super) fn build<'a>(profile: &'a Profile, options: &HtmlOptions) -> Tables<'a> {
+pub(crate) fn build<'a>(profile: &'a Profile, options: &HtmlOptions) -> Tables<'a> {
     let mut merged = merge(profile);
     let (thread_index, threads_merged) =
         bound_threads(&merged.rows, profile.threads.len(), options.max_threads);

@@ -18,14 +18,14 @@ fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Unsigned numbers as they are.
-pub(super) fn plain(values: impl Iterator<Item = u64>) -> String {
+pub(crate) fn plain(values: impl Iterator<Item = u64>) -> String {
     let mut bytes = Vec::new();
     values.for_each(|value| push_varint(&mut bytes, value));
     STANDARD.encode(bytes)
 }
 
 /// Differences to the number before (to 0 for the first), zigzag: 0, -1, 1, -2 become 0, 1, 2, 3.
-pub(super) fn deltas(values: impl Iterator<Item = u32>) -> String {
+pub(crate) fn deltas(values: impl Iterator<Item = u32>) -> String {
     let mut bytes = Vec::new();
     let mut before = 0i64;
     for value in values.map(i64::from) {
@@ -38,10 +38,10 @@ pub(super) fn deltas(values: impl Iterator<Item = u32>) -> String {
 
 /// The reverse, for the tests of the round trip.
 #[cfg(test)]
-pub(super) mod decode {
+pub(crate) mod decode {
     use super::*;
 
-    pub(in crate::html) fn plain(column: &str) -> Vec<u64> {
+    pub(crate) fn plain(column: &str) -> Vec<u64> {
         let mut values = Vec::new();
         let (mut value, mut shift) = (0u64, 0);
         for byte in STANDARD.decode(column).expect("columns are base64") {
@@ -56,7 +56,7 @@ pub(super) mod decode {
         values
     }
 
-    pub(in crate::html) fn deltas(column: &str) -> Vec<u32> {
+    pub(crate) fn deltas(column: &str) -> Vec<u32> {
         let mut before = 0i64;
         let undo = |z: u64| {
             before += (z >> 1) as i64 ^ -((z & 1) as i64);

@@ -25,7 +25,7 @@ impl Column {
 }
 
 /// Checks all references of all tables; also that parents stand before their children.
-pub(super) fn check_indices(p: &Profile) -> Result<(), HtmlError> {
+pub(crate) fn check_indices(p: &Profile) -> Result<(), HtmlError> {
     let column = |table, target, len| Column { table, target, len };
     column("threads", "comms", p.comms.len()).check(p.threads.iter().map(|t| t.comm.0))?;
     column("functions", "dsos", p.dsos.len()).check(p.functions.iter().map(|f| f.dso.0))?;
@@ -45,7 +45,7 @@ pub(super) fn check_indices(p: &Profile) -> Result<(), HtmlError> {
 }
 
 /// Checks all references from the switches to the tables of a profile that was checked.
-pub(super) fn check_switches(p: &Profile, switches: &Switches) -> Result<(), HtmlError> {
+pub(crate) fn check_switches(p: &Profile, switches: &Switches) -> Result<(), HtmlError> {
     let column = |table, target, len| Column { table, target, len };
     let (rows, line) = (&switches.rows, &switches.timeline.spans);
     let threads = p.threads.len();

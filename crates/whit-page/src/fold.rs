@@ -12,9 +12,9 @@ const FIRST_THRESHOLD: f64 = 0.000_001;
 
 /// Bounds that a tree is folded to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) max_nodes: usize,
-    pub(super) max_rows: usize,
+pub(crate) struct Bounds {
+    pub(crate) max_nodes: usize,
+    pub(crate) max_rows: usize,
 }
 
 impl Bounds {
@@ -27,7 +27,7 @@ impl Bounds {
 ///
 /// Nodes without any sample below them are dropped in either case. The last resort, a threshold
 /// above 1, folds the whole tree into one node.
-pub(super) fn fold(merged: Merged, bounds: Bounds) -> (Merged, Option<f64>) {
+pub(crate) fn fold(merged: Merged, bounds: Bounds) -> (Merged, Option<f64>) {
     let shares = largest_shares(&merged);
     let merged = drop_empty(merged, &shares);
     if bounds.admit(&merged) {

@@ -12,8 +12,8 @@ use super::merge::NO_NODE;
 use super::switches::SwitchBlock;
 use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
-use crate::json_strings;
-use crate::ledger_json::{LedgerJson, Names};
+use whit_view::json_strings;
+use whit_view::ledger_json::{LedgerJson, Names};
 
 /// Version of the block's layout.
 const LAYOUT: u32 = 1;
@@ -49,10 +49,10 @@ struct Page<'a> {
 /// What only some pages have.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct More {
-    pub(super) switches: Option<SwitchBlock>,
+pub(crate) struct More {
+    pub(crate) switches: Option<SwitchBlock>,
     /// The view that the page opens with, where it is not the graph.
-    pub(super) start_view: Option<&'static str>,
+    pub(crate) start_view: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -149,7 +149,7 @@ struct Bounds {
 }
 
 /// Writes the block, safe to stand in a `<script type="application/json">`.
-pub(super) fn write(
+pub(crate) fn write(
     profile: &Profile,
     tables: &Tables<'_>,
     more: More,

@@ -9,35 +9,35 @@ use sha2::{Digest, Sha256};
 use super::HtmlError;
 use super::escape::html_text;
 
-const TEMPLATE: &str = include_str!("../../../../web/index.html");
-const STYLE: &str = include_str!("../../../../web/style.css");
+const TEMPLATE: &str = include_str!("../../../web/index.html");
+const STYLE: &str = include_str!("../../../web/style.css");
 
 /// The page's modules, each after those that it imports from.
 const MODULES: &[(&str, &str)] = &[
-    ("format.js", include_str!("../../../../web/src/format.js")),
-    ("names.js", include_str!("../../../../web/src/names.js")),
-    ("decode.js", include_str!("../../../../web/src/decode.js")),
-    ("switches.js", include_str!("../../../../web/src/switches.js")),
-    ("tree.js", include_str!("../../../../web/src/tree.js")),
-    ("invert.js", include_str!("../../../../web/src/invert.js")),
-    ("functions.js", include_str!("../../../../web/src/functions.js")),
-    ("layout.js", include_str!("../../../../web/src/layout.js")),
-    ("search.js", include_str!("../../../../web/src/search.js")),
-    ("colors.js", include_str!("../../../../web/src/colors.js")),
-    ("state.js", include_str!("../../../../web/src/state.js")),
-    ("model.js", include_str!("../../../../web/src/model.js")),
-    ("dom.js", include_str!("../../../../web/src/dom.js")),
-    ("flame.js", include_str!("../../../../web/src/flame.js")),
-    ("theme.js", include_str!("../../../../web/src/theme.js")),
-    ("popups.js", include_str!("../../../../web/src/popups.js")),
-    ("table.js", include_str!("../../../../web/src/table.js")),
-    ("switchtable.js", include_str!("../../../../web/src/switchtable.js")),
-    ("timeline.js", include_str!("../../../../web/src/timeline.js")),
-    ("facts.js", include_str!("../../../../web/src/facts.js")),
-    ("controls.js", include_str!("../../../../web/src/controls.js")),
-    ("frametip.js", include_str!("../../../../web/src/frametip.js")),
-    ("app.js", include_str!("../../../../web/src/app.js")),
-    ("main.js", include_str!("../../../../web/src/main.js")),
+    ("format.js", include_str!("../../../web/src/format.js")),
+    ("names.js", include_str!("../../../web/src/names.js")),
+    ("decode.js", include_str!("../../../web/src/decode.js")),
+    ("switches.js", include_str!("../../../web/src/switches.js")),
+    ("tree.js", include_str!("../../../web/src/tree.js")),
+    ("invert.js", include_str!("../../../web/src/invert.js")),
+    ("functions.js", include_str!("../../../web/src/functions.js")),
+    ("layout.js", include_str!("../../../web/src/layout.js")),
+    ("search.js", include_str!("../../../web/src/search.js")),
+    ("colors.js", include_str!("../../../web/src/colors.js")),
+    ("state.js", include_str!("../../../web/src/state.js")),
+    ("model.js", include_str!("../../../web/src/model.js")),
+    ("dom.js", include_str!("../../../web/src/dom.js")),
+    ("flame.js", include_str!("../../../web/src/flame.js")),
+    ("theme.js", include_str!("../../../web/src/theme.js")),
+    ("popups.js", include_str!("../../../web/src/popups.js")),
+    ("table.js", include_str!("../../../web/src/table.js")),
+    ("switchtable.js", include_str!("../../../web/src/switchtable.js")),
+    ("timeline.js", include_str!("../../../web/src/timeline.js")),
+    ("facts.js", include_str!("../../../web/src/facts.js")),
+    ("controls.js", include_str!("../../../web/src/controls.js")),
+    ("frametip.js", include_str!("../../../web/src/frametip.js")),
+    ("app.js", include_str!("../../../web/src/app.js")),
+    ("main.js", include_str!("../../../web/src/main.js")),
 ];
 
 /// Joins ES modules into one: `import` statements go, `export` before a declaration goes.
@@ -78,7 +78,7 @@ fn content_security_policy(style: &str, script: &str) -> String {
 }
 
 /// Writes the page; `data` writes the JSON block.
-pub(super) fn write(
+pub(crate) fn write(
     title: &str,
     out: &mut dyn Write,
     data: impl FnOnce(&mut dyn Write) -> Result<(), HtmlError>,

@@ -10,7 +10,7 @@ use whit_types::OutsideText;
 
 use super::columns;
 use super::tables::bounded_name;
-use crate::switches::Stacks;
+use whit_view::switches::Stacks;
 
 /// Frames of a stack that a span of the time line names.
 const MAX_REASON_FRAMES: usize = 12;
@@ -18,7 +18,7 @@ const MAX_REASON_FRAMES: usize = 12;
 /// Stretches by thread and time; `cpu`, `reason` and `waker` 0 are none, others are one more.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TimelineColumns {
+pub(crate) struct TimelineColumns {
     threads: Vec<String>,
     reasons: Vec<String>,
     wakers: WakerColumns,
@@ -50,7 +50,7 @@ struct WakerColumns {
     reason: String,
 }
 
-pub(super) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
+pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumns {
     let profile = stacks.profile();
     let all = &switches.timeline.spans;
     let begin = switches.span.map_or(0, |(first, _)| first.0);

@@ -12,8 +12,10 @@ use whit_profile::switches::{SwitchSums, Switches};
 use super::columns;
 use super::tables::bounded_name;
 use super::timeline::{self, TimelineColumns};
-use crate::hists::ChainOrder;
-use crate::switches::{ChainEntry, StackTree, Stacks, SwitchViewOptions, is_shown, summary_lines};
+use whit_view::hists::ChainOrder;
+use whit_view::switches::{
+    ChainEntry, StackTree, Stacks, SwitchViewOptions, is_shown, summary_lines,
+};
 
 /// Nodes of a tree that a page holds at most.
 const MAX_TREE_NODES: usize = 20_000;
@@ -23,7 +25,7 @@ const FIRST_PERCENT: f64 = 0.001;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct SwitchBlock {
+pub(crate) struct SwitchBlock {
     /// What the head of the text says.
     facts: Vec<String>,
     names: Vec<String>,
@@ -48,7 +50,7 @@ struct TreeColumns {
 }
 
 /// The block of a profile whose indices were checked.
-pub(super) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
+pub(crate) fn block(profile: &Profile, switches: &Switches) -> SwitchBlock {
     let options = SwitchViewOptions::default();
     let stacks = Stacks::new(profile, &options.filters, options.inline);
     let mut names = Names::default();

@@ -3,7 +3,7 @@
 use whit_types::escape;
 
 /// Text for an HTML element or a double-quoted attribute.
-pub(super) fn html_text(text: &str) -> String {
+pub(crate) fn html_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in escape(text).chars() {
         match c {

@@ -8,7 +8,7 @@ use whit_profile::model::{CallNode, FileId, Frame, FunctionId, NodeId, Profile};
 
 /// What a node of the page stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum PageFrame {
+pub(crate) enum PageFrame {
     /// A place in a function.
     Code { function: FunctionId, source: Option<(FileId, u32)>, inlined: bool, kernel: bool },
     /// This many nodes that were too small to embed one by one.
@@ -23,24 +23,24 @@ impl From<&Frame> for PageFrame {
 }
 
 /// Parent of a root, node of a row without frames.
-pub(super) const NO_NODE: u32 = u32::MAX;
+pub(crate) const NO_NODE: u32 = u32::MAX;
 
 /// A node of the page's call tree; `parent` is [`NO_NODE`] or stands before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct PageNode {
-    pub(super) parent: u32,
-    pub(super) frame: u32,
+pub(crate) struct PageNode {
+    pub(crate) parent: u32,
+    pub(crate) frame: u32,
 }
 
 /// Samples that share all that the page tells apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PageRow {
-    pub(super) event: u32,
-    pub(super) thread: u32,
-    pub(super) comm: u32,
-    pub(super) node: u32,
-    pub(super) samples: u64,
-    pub(super) period: u64,
+pub(crate) struct PageRow {
+    pub(crate) event: u32,
+    pub(crate) thread: u32,
+    pub(crate) comm: u32,
+    pub(crate) node: u32,
+    pub(crate) samples: u64,
+    pub(crate) period: u64,
 }
 
 impl PageRow {
@@ -51,25 +51,25 @@ impl PageRow {
 
 /// Frames, call tree and rows of the page, still with the profile's functions and files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Merged {
-    pub(super) frames: Vec<PageFrame>,
-    pub(super) nodes: Vec<PageNode>,
-    pub(super) rows: Vec<PageRow>,
+pub(crate) struct Merged {
+    pub(crate) frames: Vec<PageFrame>,
+    pub(crate) nodes: Vec<PageNode>,
+    pub(crate) rows: Vec<PageRow>,
 }
 
 /// Numbers things in the order of their first appearance.
 #[derive(Debug)]
-pub(super) struct Interner<T> {
+pub(crate) struct Interner<T> {
     ids: FxHashMap<T, u32>,
-    pub(super) items: Vec<T>,
+    pub(crate) items: Vec<T>,
 }
 
 impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Interner { ids: FxHashMap::default(), items: Vec::new() }
     }
 
-    pub(super) fn id(&mut self, item: T) -> u32 {
+    pub(crate) fn id(&mut self, item: T) -> u32 {
         *self.ids.entry(item).or_insert_with(|| {
             self.items.push(item);
             (self.items.len() - 1) as u32
@@ -78,7 +78,7 @@ impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
 }
 
 /// Merges frames, nodes and rows of a checked profile.
-pub(super) fn merge(profile: &Profile) -> Merged {
+pub(crate) fn merge(profile: &Profile) -> Merged {
     let mut frames = Interner::new();
     let frame_ids: Vec<u32> = profile.frames.iter().map(|f| frames.id(f.into())).collect();
     let mut nodes = Interner::new();
@@ -99,7 +99,7 @@ pub(super) fn merge(profile: &Profile) -> Merged {
 }
 
 /// Sorts rows by event, thread, comm and node, and adds up those that are the same in all four.
-pub(super) fn coalesce(mut rows: Vec<PageRow>) -> Vec<PageRow> {
+pub(crate) fn coalesce(mut rows: Vec<PageRow>) -> Vec<PageRow> {
     rows.sort_unstable_by_key(PageRow::key);
     rows.dedup_by(|row, kept| {
         let same = row.key() == kept.key();
@@ -114,7 +114,7 @@ pub(super) fn coalesce(mut rows: Vec<PageRow>) -> Vec<PageRow> {
 
 /// For each thread of the profile its index in the page, where at most `max` threads are told
 /// apart. The others share the index after the last; their number is returned as well.
-pub(super) fn bound_threads(rows: &[PageRow], threads: usize, max: usize) -> (Vec<u32>, usize) {
+pub(crate) fn bound_threads(rows: &[PageRow], threads: usize, max: usize) -> (Vec<u32>, usize) {
     if threads <= max {
         return ((0..threads as u32).collect(), 0);
     }
