@@ -151,13 +151,13 @@ pub(crate) mod tests {
             (0x20, &[(0x1000, 0x100)]),
         ]);
         let index = index(&section).unwrap();
-        assert_eq!(units_at(&index, 0xfff), []);
+        assert_eq!(units_at(&index, 0xfff), [0; 0]);
         assert_eq!(units_at(&index, 0x1000), [0x20, 0x30]);
         assert_eq!(units_at(&index, 0x10bf), [0x10, 0x20, 0x30]);
         assert_eq!(units_at(&index, 0x10ff), [0x20, 0x30]);
-        assert_eq!(units_at(&index, 0x1100), []);
+        assert_eq!(units_at(&index, 0x1100), [0; 0]);
         assert_eq!(units_at(&index, 0x300f), [0x30]);
-        assert_eq!(units_at(&index, u64::MAX), []);
+        assert_eq!(units_at(&index, u64::MAX), [0; 0]);
     }
 
     #[test]
