@@ -30,12 +30,12 @@ impl WriteBuffer {
         WriteBuffer { bytes, used: 0 }
     }
 
-    /// What it holds.
+    /// Its contents.
     pub fn used(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    /// What is left to fill.
+    /// Free space.
     pub fn free(&mut self) -> &mut [u8] {
         &mut self.bytes[self.used..]
     }
@@ -90,7 +90,7 @@ impl std::fmt::Debug for WriteBuffer {
 pub struct Completion<T> {
     /// The buffer that was given away.
     pub buffer: WriteBuffer,
-    /// What the caller attached to the write.
+    /// Value that the caller attached to the write.
     pub tag: T,
     /// Where in the file it was to go.
     pub offset: u64,
@@ -169,7 +169,7 @@ impl<T> AsyncWriter<T> {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         match self.uring.submit() {
-            // What is transient leaves the entry queued: it goes with the next call.
+            // Transient errors leave the entry queued: it goes with the next call.
             Err(error) if !is_transient(&error) => Err(error),
             _ => Ok(()),
         }

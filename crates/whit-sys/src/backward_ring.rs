@@ -27,10 +27,10 @@ impl BackwardRing {
         self.0.data_size_bytes()
     }
 
-    /// Appends what was written since the last call and is still there, newest record first; the
-    /// last record may be cut. The event's output must be paused
-    /// ([`PerfEventFd::pause_output`]): a record that was being written at that moment can still
-    /// overwrite the oldest ones, which are then left out. False where older new records were overwritten.
+    /// Appends the records since the last call that are still there, newest first; the last record
+    /// may be cut. The event's output must be paused ([`PerfEventFd::pause_output`]): a record that
+    /// was being written at that moment can still overwrite the oldest ones, which are then left
+    /// out. False where older new records were overwritten.
     pub fn copy_new(&mut self, out: &mut Vec<u8>) -> bool {
         let size = self.data_size_bytes();
         // Acquire: pairs with the kernel's smp_wmb() between the data and the head.

@@ -1,5 +1,5 @@
-//! Whether BPF programs may be loaded: by loading one that does nothing. What the kernel knows of
-//! how often and how long a program ran. And maps' values, read where programs write them.
+//! Whether BPF programs may be loaded: by loading one that does nothing. The kernel's counts of a
+//! program's runs and their time. And maps' values, read where programs write them.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -27,11 +27,11 @@ const EXCHANGE: [[u8; 8]; 5] = [
 /// Helpers for tracing are for programs with such a licence; this one calls none.
 const LICENSE: &std::ffi::CStr = c"GPL";
 
-/// What loading a program for perf events needs.
+/// Capabilities that loading a program for perf events needs.
 const LOADING: [Capability; 3] = [Capability::Bpf, Capability::PerfMon, Capability::SysAdmin];
 
 /// The part of `union bpf_attr` that `BPF_PROG_LOAD` has had since Linux 4.9; the kernel takes
-/// what is missing for zero.
+/// missing fields for zero.
 #[repr(C)]
 #[derive(Default)]
 struct LoadAttr {
@@ -91,8 +91,9 @@ struct LinkAttr {
     bpf_cookie: u64,
 }
 
-/// Has the kernel call a program whenever the tracepoint or probe of an event is hit, by whomever, until the link
-/// is closed. The program is told the cookie. The event itself is neither switched on nor off.
+/// Makes the kernel call a program at each hit of an event's tracepoint or probe, by any thread,
+/// until the link is closed. The program can read the cookie. The event itself is neither switched
+/// on nor off.
 pub fn link_perf_event(
     program: BorrowedFd<'_>,
     event: BorrowedFd<'_>,
@@ -129,7 +130,7 @@ const INFO_WORDS: usize = VERIFIED_WORD + 1;
 /// The word `run_time_ns`; `run_cnt` is the next.
 const RUN_TIME_WORD: usize = 24;
 
-/// What the kernel knows of a program's runs.
+/// The kernel's counts of a program's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStatistics {
     /// Runs while statistics were kept.
@@ -184,7 +185,7 @@ pub fn verified_instructions(program: BorrowedFd<'_>) -> Result<Option<u32>, Err
     Ok((words >= INFO_WORDS).then(|| u32::from_ne_bytes([a, b, c, d])))
 }
 
-/// What the kernel says of a program, and how many words of it.
+/// The kernel's description of a program, and the number of its words.
 fn program_info(program: BorrowedFd<'_>) -> Result<([u64; INFO_WORDS], usize), Errno> {
     // Zero where the kernel takes addresses: nothing else of the program is asked for.
     let mut info = [0u64; INFO_WORDS];
@@ -195,8 +196,8 @@ fn program_info(program: BorrowedFd<'_>) -> Result<([u64; INFO_WORDS], usize), E
     };
     let size = size_of_val(&attr);
     let _in_force = privilege::raise(&LOADING);
-    // SAFETY: the attribute is live, has the size that is given and may be written; so is what its
-    // address and length tell of, and both live longer than the call.
+    // SAFETY: the attribute is live, has the size that is given and may be written; so is the
+    // buffer of its address and length, and both live longer than the call.
     let result = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw mut attr, size) };
     check(result)?;
     Ok((info, attr.info_len as usize / size_of::<u64>()))
@@ -252,7 +253,7 @@ impl SharedWords {
         unsafe { std::slice::from_raw_parts(start, self.words) }
     }
 
-    /// A word; 0 beyond the last. What was written before somebody stored it is seen from here on.
+    /// A word; 0 beyond the last. Writes before the store are visible from here on.
     pub fn load(&self, index: usize) -> u64 {
         self.all().get(index).map_or(0, |word| word.load(Ordering::Acquire))
     }
@@ -262,7 +263,7 @@ impl SharedWords {
         self.all().get(range).unwrap_or(&[])
     }
 
-    /// Stores a word; nothing beyond the last. What was read before is not read later.
+    /// Stores a word; nothing beyond the last. Earlier reads are not moved behind this store.
     pub fn store(&self, index: usize, value: u64) {
         if let Some(word) = self.all().get(index) {
             word.store(value, Ordering::Release);

@@ -69,8 +69,8 @@ impl CapabilitySet {
         CapabilitySet(bits)
     }
 
-    /// What profiling needs, all of it: processes of other users, addresses of the kernel, any
-    /// event, BPF programs. Kernels before 5.8 know the old catch-all instead of the last two.
+    /// All capabilities that profiling needs: processes of other users, addresses of the kernel,
+    /// any event, BPF programs. Kernels before 5.8 know the old catch-all instead of the last two.
     pub const fn for_profiling(knows_perfmon: bool) -> CapabilitySet {
         use Capability::{Bpf, PerfMon, SysAdmin, SysPtrace, Syslog};
         if knows_perfmon {
@@ -80,7 +80,7 @@ impl CapabilitySet {
         }
     }
 
-    /// What this process can make use of: what is in force in the calling thread, and what
+    /// Capabilities that this process can use: those in force in the calling thread, and those that
     /// [`crate::privilege::raise`] would put in force.
     pub fn usable() -> io::Result<CapabilitySet> {
         let effective = rustix::thread::capabilities(None)?.effective;
@@ -104,19 +104,19 @@ impl CapabilitySet {
         self.0 == 0
     }
 
-    /// What is in either.
+    /// Capabilities in either set.
     #[must_use]
     pub const fn union(self, other: CapabilitySet) -> CapabilitySet {
         CapabilitySet(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// Capabilities in both sets.
     #[must_use]
     pub const fn intersection(self, other: CapabilitySet) -> CapabilitySet {
         CapabilitySet(self.0 & other.0)
     }
 
-    /// What is in this one alone.
+    /// Capabilities in this set alone.
     #[must_use]
     pub const fn without(self, other: CapabilitySet) -> CapabilitySet {
         CapabilitySet(self.0 & !other.0)
@@ -128,8 +128,8 @@ impl CapabilitySet {
     }
 }
 
-/// As `setcap` takes it, by number: `cap_sys_ptrace,cap_perfmon`. What has no name here is
-/// written as its number, which `setcap` takes as well.
+/// As `setcap` takes it, by number: `cap_sys_ptrace,cap_perfmon`. A capability without a name here
+/// is written as its number, which `setcap` takes as well.
 impl fmt::Display for CapabilitySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";

@@ -27,7 +27,7 @@ pub struct CounterPage {
 // SAFETY: the mapping belongs to this value alone and is only read.
 unsafe impl Send for CounterPage {}
 
-/// What a page says.
+/// Values of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCount {
     /// The event's count.
@@ -107,7 +107,7 @@ impl Drop for CounterPage {
     }
 }
 
-/// What of a page says the count.
+/// The fields of a page that make the count.
 #[derive(Clone, Copy)]
 struct Fields {
     capabilities: u64,
@@ -116,7 +116,8 @@ struct Fields {
     width_bits: u16,
 }
 
-/// What a page says; `rdpmc` reads a hardware counter, where this architecture has such an instruction.
+/// Values of a page; `rdpmc` reads a hardware counter, where this architecture has such an
+/// instruction.
 fn page_count(page: &Fields, rdpmc: impl FnOnce(u32) -> Option<u64>) -> Option<PageCount> {
     if page.capabilities & CAP_USER_RDPMC == 0 {
         return None;

@@ -7,8 +7,8 @@ use crate::{Errno, check};
 /// Lowest number that a duplicate gets: the standard streams are left alone.
 const FIRST_NUMBER: i32 = 3;
 
-/// A descriptor of our own for what `number` stands for; it is not inherited by commands.
-/// `Errno::BADF` when nothing is open under that number.
+/// A descriptor of our own for the file of `number`; it is not inherited by commands. `Errno::BADF`
+/// when nothing is open under that number.
 pub fn duplicate(number: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: plain numbers; duplicating touches no memory and leaves the original as it is.
     let fd = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST_NUMBER) };

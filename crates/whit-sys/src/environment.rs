@@ -18,7 +18,7 @@ use crate::{Errno, check};
 /// quarters of 8 MiB).
 const SIZE_MAX_BYTES: usize = 6 << 20;
 
-/// What goes through the pipe at once: every pipe has room for so much.
+/// Bytes that go through the pipe at once: every pipe can hold so many.
 const CHUNK_BYTES: usize = 4096;
 
 /// Why the given environment is not known.
@@ -35,7 +35,7 @@ pub enum EnvironmentError {
     Memory {
         /// How much.
         size_bytes: usize,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: Errno,
     },
 }
@@ -83,7 +83,7 @@ pub(crate) fn given() -> Result<(GivenEnvironment, u64), EnvironmentError> {
     Ok((GivenEnvironment::parse(&bytes), threads))
 }
 
-/// What is needed of `/proc/PID/stat`.
+/// The needed fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     threads: u64,

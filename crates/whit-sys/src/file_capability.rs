@@ -1,9 +1,9 @@
 //! Capabilities of a file: the extended attribute `security.capability`.
 //!
 //! Layout, all little-endian (`struct vfs_cap_data` in `include/uapi/linux/capability.h`): a word
-//! with the revision in its highest byte and the effective flag in its lowest bit; then permitted
-//! and inheritable, low words first (one pair in revision 1, two from revision 2 on); then, in
-//! revision 3, the user id that is root in the user namespace where the attribute counts.
+//! with the revision in its highest byte and the effective flag in its lowest bit. Then come
+//! permitted and inheritable, low words first (one pair in revision 1, two from revision 2 on);
+//! then, in revision 3, the user id that is root in the user namespace where the attribute counts.
 
 use std::os::fd::AsFd;
 
@@ -23,12 +23,12 @@ const SIZE_MAX_BYTES: usize = 24;
 /// Size of revision 2.
 const SIZE_BYTES: usize = 20;
 
-/// What a file lends to who runs it.
+/// Capabilities that a file lends to the user who runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileCapabilities {
-    /// What the process may put in force.
+    /// Capabilities that the process may put in force.
     pub permitted: CapabilitySet,
-    /// What it may put in force of what it inherits.
+    /// Inherited capabilities that it may put in force.
     pub inheritable: CapabilitySet,
     /// Whether all of it is in force from the start.
     pub effective: bool,
@@ -102,7 +102,7 @@ impl FileCapabilities {
         fsetxattr(file, ATTRIBUTE, &self.to_bytes(), XattrFlags::empty())
     }
 
-    /// Takes whatever a file has away. Needs `cap_setfcap`.
+    /// Removes all capabilities of a file. Needs `cap_setfcap`.
     pub fn remove(file: impl AsFd) -> Result<(), Errno> {
         match fremovexattr(file, ATTRIBUTE) {
             Err(Errno::NODATA) => Ok(()),

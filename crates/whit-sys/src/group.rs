@@ -55,8 +55,8 @@ fn look_up<T>(
         let mut result = std::ptr::null_mut();
         match call(group.as_mut_ptr(), &mut buffer, &mut result) {
             0 if result.is_null() => return Ok(None),
-            // SAFETY: all-zero is a valid group, and the call has filled it; what it points to is
-            // in the buffer, which is alive.
+            // SAFETY: all-zero is a valid group, and the call has filled it; its pointers lead into
+            // the buffer, which is alive.
             0 => return Ok(Some(read(unsafe { group.assume_init_ref() }))),
             libc::ERANGE if buffer.len() < BUFFER_MAX_BYTES => {
                 let size = buffer.len() * 2;

@@ -1,6 +1,7 @@
-//! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals,
-//! the start of a command, capabilities and the policy for borrowed ones, users and groups, limits,
-//! affinity, scheduling, clocks, asynchronous writes, read-only file mappings, and the files of processes.
+//! The kernel boundary: `perf_event_open`, the rings that it shares with us, waiting, signals, and
+//! the start of a command. It also has capabilities and the policy for borrowed ones, users and
+//! groups, limits, affinity, scheduling, clocks, asynchronous writes, read-only file mappings, and
+//! the files of processes.
 //!
 //! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
 //! the workspace that may hold `unsafe`; every block does one thing and names the contract that

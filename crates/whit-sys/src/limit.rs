@@ -16,9 +16,9 @@ pub enum Limit {
 /// A limit's two values; `None` stands for "unlimited".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitValue {
-    /// What the kernel enforces.
+    /// The soft limit, which the kernel enforces.
     pub soft: Option<u64>,
-    /// What the soft limit may be raised to.
+    /// The hard limit: the highest value of the soft limit.
     pub hard: Option<u64>,
 }
 

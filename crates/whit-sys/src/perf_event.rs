@@ -16,8 +16,8 @@ const ATTR_SIZE_MAX: usize = 4096;
 /// The ioctls act on the whole group when told so (`PERF_IOC_FLAG_GROUP`).
 const WHOLE_GROUP: u32 = 1;
 
-/// What opening may need: the first two to count at all, the third for processes of other users
-/// (before Linux 5.9 beside `cap_perfmon`).
+/// Capabilities that opening may need: the first two to count at all, the third for processes of
+/// other users (before Linux 5.9 beside `cap_perfmon`).
 const OPENING: [Capability; 3] = [Capability::PerfMon, Capability::SysAdmin, Capability::SysPtrace];
 
 /// Flags of `perf_event_open(2)`. Close-on-exec is always set.

@@ -1,21 +1,21 @@
-//! What whit does with capabilities that its file lends it.
+//! Policy for capabilities that whit's file lends it.
 //!
 //! `whit setup` gives the program's file capabilities, so that members of a group may profile
 //! without being root. The kernel then puts them in force before the first instruction of a
 //! process whose user has none of them. The policy is:
 //!
-//! 1. **Nothing is in force by default.** [`begin`], the first thing that `main` does, empties the
-//!    effective, inheritable and ambient sets, and takes out of the permitted set what whit has no
-//!    use for. Files that the user names (output, recordings, maps, pipes) are therefore opened
-//!    with the user's rights and no more.
+//! 1. **Nothing is in force by default.** [`begin`], the first call of `main`, empties the
+//!    effective, inheritable and ambient sets, and removes from the permitted set the capabilities
+//!    that whit does not use. Files that the user names (output, recordings, maps, pipes) are
+//!    therefore opened with the user's rights and no more.
 //! 2. **A capability is in force around the one call that needs it**, in the one thread that makes
 //!    it ([`raise`]): `perf_event_open`, and the opening of kernel-made files whose names whit
 //!    itself puts together.
-//! 3. **A subcommand keeps what it needs and no more** ([`Privileges::keep`]). One that needs none
-//!    gives all up for good and becomes an ordinary process of its user.
+//! 3. **A subcommand keeps only the capabilities that it needs** ([`Privileges::keep`]). One that
+//!    needs none gives all up for good and becomes an ordinary process of its user.
 //! 4. **The user's command has none**: all four sets are emptied in the child before its exec, and
 //!    looked at again ([`crate::Workload`]). `no_new_privs` is not set: a command that is set-uid
-//!    gains what it gains without whit.
+//!    gains the same rights as without whit.
 //! 5. **The environment is not the user's while capabilities are held.** All but [`HARMLESS`] is
 //!    taken out of it. The command gets the environment that the user gave, with the variables
 //!    that the dynamic linker had taken out.
@@ -41,7 +41,7 @@ use crate::Errno;
 use crate::capability::{Capability, CapabilitySet};
 use crate::environment::{self, EnvironmentError, GivenEnvironment};
 
-/// What whit has a use for. Whatever else its file lends is given up at once.
+/// Capabilities that whit uses. Whatever else its file lends is given up at once.
 pub const BORROWABLE: CapabilitySet = CapabilitySet::of(&[
     Capability::PerfMon,
     Capability::SysAdmin,
@@ -81,11 +81,11 @@ pub enum PrivilegeError {
          capabilities that profiling needs"
     )]
     SetId {
-        /// Who runs it.
+        /// The user who runs it.
         real_uid: u32,
         /// With whose rights.
         effective_uid: u32,
-        /// The group of who runs it.
+        /// The group of that user.
         real_gid: u32,
         /// The group with whose rights.
         effective_gid: u32,
@@ -99,9 +99,9 @@ pub enum PrivilegeError {
     /// The kernel refused.
     #[error("cannot {attempt} before anything else is done")]
     Kernel {
-        /// What was tried.
+        /// The attempted action.
         attempt: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: Errno,
     },
     /// The environment for the user's command is not known.
@@ -113,7 +113,7 @@ fn kernel(attempt: &'static str) -> impl FnOnce(Errno) -> PrivilegeError {
     move |source| PrivilegeError::Kernel { attempt, source }
 }
 
-/// Who runs this process, and with what.
+/// User and capabilities of this process.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     real_uid: u32,
@@ -144,10 +144,10 @@ impl Facts {
         })
     }
 
-    /// What the file lends; empty where all that is held is the user's own.
+    /// Capabilities that the file lends; empty where all are the user's own.
     ///
-    /// Root's capabilities are root's. Of others, an exec leaves only ambient ones, so that
-    /// whatever is permitted beyond those came with the file.
+    /// Root's capabilities are root's. An exec leaves other users only ambient ones, so that all
+    /// further permitted ones came with the file.
     fn lent(&self) -> Result<CapabilitySet, PrivilegeError> {
         let Facts { real_uid, effective_uid, real_gid, effective_gid, .. } = *self;
         if (real_uid, real_gid) != (effective_uid, effective_gid) {
@@ -158,7 +158,8 @@ impl Facts {
     }
 }
 
-/// What may be kept of `permitted`: `cap_sys_admin` only where `cap_perfmon` does not do instead.
+/// Capabilities of `permitted` that may be kept: `cap_sys_admin` only where `cap_perfmon` does not
+/// suffice.
 fn keepable(permitted: CapabilitySet) -> CapabilitySet {
     let kept = permitted.intersection(BORROWABLE);
     let redundant = if kept.has(Capability::PerfMon) {
@@ -220,7 +221,7 @@ impl Privileges {
     }
 }
 
-/// Permitted: `set`. In force, and inheritable: nothing. Looks at what came of it.
+/// Permitted: `set`. In force, and inheritable: nothing. Checks the result.
 fn hold(set: CapabilitySet) -> Result<(), PrivilegeError> {
     put(set).map_err(kernel("give up capabilities"))?;
     BORROWED.store(set.0, Ordering::Relaxed);
@@ -247,8 +248,8 @@ fn clear_ambient() -> Result<(), Errno> {
     }
 }
 
-/// What [`raise`] can put in force: what the file lends and the subcommand has kept. Empty where
-/// nothing is borrowed.
+/// Capabilities that [`raise`] can put in force: those that the file lends and the subcommand has
+/// kept. Empty where nothing is borrowed.
 pub fn borrowed() -> CapabilitySet {
     CapabilitySet(BORROWED.load(Ordering::Relaxed))
 }
@@ -298,8 +299,8 @@ pub(crate) fn command_environment() -> Option<&'static GivenEnvironment> {
     FOR_COMMAND.get()
 }
 
-/// In a forked child, before its exec: gives up what is borrowed, and lets the user's tools look
-/// into the process again. Makes system calls only.
+/// In a forked child, before its exec: gives up borrowed capabilities, and lets the user's tools
+/// look into the process again. Makes system calls only.
 pub(crate) fn give_up_in_child() -> Result<(), Errno> {
     if borrowed().is_empty() {
         return Ok(());
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn nothing_changes_for_who_borrows_nothing() {
-        // The tests' process has its capabilities from its user, whoever that is.
+        // The tests' process has its capabilities from its user.
         let before = thread::capabilities(None).unwrap();
         let privileges = begin().unwrap();
         assert!(!privileges.is_borrowing());

@@ -30,9 +30,9 @@ use crate::{Errno, MappedFile};
 use process::{LOOK, Process, READ, for_reading, open_below};
 pub use process::{open_as_seen_by, open_regular};
 
-/// What the kernel puts behind the path of a file that has none any more.
+/// Mark that the kernel puts behind the path of a file that has none any more.
 pub const DELETED: &[u8] = b" (deleted)";
-/// Where a process has links to what it maps, named by addresses.
+/// Directory of a process's links to the files that it maps, named by addresses.
 const LINKS: &str = "map_files/";
 /// `OVERLAYFS_SUPER_MAGIC` in `include/uapi/linux/magic.h`.
 const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
@@ -41,7 +41,7 @@ const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
 pub struct OpenError {
     /// In which of the ways that are told apart.
     pub failure: OpenFailure,
-    /// What the kernel said last.
+    /// Last error of the kernel.
     pub errno: Option<Errno>,
 }
 
@@ -56,14 +56,14 @@ impl std::fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// What tells the file from others that have had its path.
+/// Facts that tell the file from others that have had its path.
 #[derive(Clone, Copy)]
 pub enum Identity<'a> {
     /// Its number in a mapping.
     Mapping(FileId),
     /// A test.
     Test(&'a dyn Fn(&File) -> bool),
-    /// Nothing: whatever is at the path is taken.
+    /// No facts: any file at the path is taken.
     Path,
 }
 
@@ -105,7 +105,7 @@ impl Miss {
     }
 }
 
-/// What was learned from ways that did not lead to the file.
+/// Findings of the ways that did not lead to the file.
 #[derive(Default)]
 struct Misses {
     /// Another file is at the path.
@@ -113,7 +113,7 @@ struct Misses {
     is_not_regular: bool,
     /// The kernel refused the path.
     is_refused: bool,
-    /// Whatever else the kernel said than that there is nothing.
+    /// Any error of the kernel other than that there is no file.
     other: Option<Errno>,
 }
 
@@ -178,8 +178,8 @@ impl WantedFile<'_> {
                 is_elsewhere |= process.has_other_mounts(proc);
             }
         }
-        // Of a process that sees other files, one of ours at the same path proves nothing, and that it is
-        // another one neither.
+        // Where a process sees other files, a file in our view at the same path proves nothing,
+        // whether it is the same or another.
         if !is_elsewhere || is_told_apart {
             match self.by_path() {
                 Ok(file) => return Ok(file),
@@ -206,7 +206,7 @@ impl WantedFile<'_> {
         })
     }
 
-    /// The link that leads to the very file of a mapping, whatever became of its path. It takes
+    /// The link that leads to the very file of a mapping, even if its path is gone. It takes
     /// `cap_sys_admin`, or `cap_checkpoint_restore` since Linux 5.9.
     fn at_its_range(&self, process: &Process) -> Result<File, Miss> {
         let Some(range) = &self.range else { return Err(Errno::NOENT.into()) };
@@ -246,7 +246,7 @@ impl WantedFile<'_> {
         })
     }
 
-    /// Where the file was before it was deleted, if it can be told from what is there now.
+    /// Where the file was before it was deleted, if the present directory shows it.
     fn unmarked(&self) -> Option<&[u8]> {
         let path = self.path.strip_suffix(DELETED)?;
         (!matches!(self.identity, Identity::Path)).then_some(path)
@@ -289,7 +289,8 @@ impl WantedFile<'_> {
         let range = lines.find_map(|line| {
             let line = MapsLine::parse(&line)?;
             let is_it = match self.identity {
-                // What records and maps call the device of a file on overlayfs differs between kernels.
+                // The device number of a file on overlayfs, in records and maps, differs between
+                // kernels.
                 Identity::Mapping(id) => {
                     line.inode == id.inode && (line.file_id() == id || self.is_path(line.path))
                 }
@@ -331,7 +332,7 @@ pub fn stated_id(metadata: &std::fs::Metadata) -> FileId {
     FileId { device: (major(device), minor(device)), inode: metadata.ino() }
 }
 
-/// What the kernel calls the files that hold these addresses of this process.
+/// The kernel's names of the files that hold these addresses of this process.
 pub fn ids_of_own(addresses: &[u64]) -> Vec<Option<FileId>> {
     let text = std::fs::read("/proc/self/maps").unwrap_or_default();
     let lines: Vec<_> = text.split(|byte| *byte == b'\n').filter_map(MapsLine::parse).collect();
@@ -343,7 +344,7 @@ pub fn ids_of_own(addresses: &[u64]) -> Vec<Option<FileId>> {
     addresses.iter().map(of).collect()
 }
 
-/// What the kernel would call the file in a mapping of it. Nothing for an empty one.
+/// The kernel's name of the file in a mapping of it. Nothing for an empty one.
 pub fn id_when_mapped(file: &File) -> Option<FileId> {
     let map = MappedFile::map(file).ok().filter(|map| !map.is_empty())?;
     *ids_of_own(&[map.as_ptr() as u64]).first()?

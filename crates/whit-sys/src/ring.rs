@@ -64,7 +64,7 @@ pub struct TimeConversion {
     pub short: Option<(u64, u64)>,
 }
 
-/// What is in a ring now. The records stay in the ring until [`RingRead::release`].
+/// Contents of a ring. The records stay in the ring until [`RingRead::release`].
 #[derive(Debug)]
 pub struct RingRead<'r> {
     ring: &'r mut Ring,
@@ -79,7 +79,7 @@ impl Ring {
         Ring::map_with(event, data_pages, libc::PROT_READ | libc::PROT_WRITE)
     }
 
-    /// A mapping that cannot be written tells the kernel to overwrite what was not read.
+    /// A mapping that cannot be written makes the kernel overwrite unread records.
     pub(crate) fn map_with(
         event: &PerfEventFd,
         data_pages: usize,
@@ -131,8 +131,8 @@ impl Ring {
         RingRead { head, ring: self }
     }
 
-    /// Hands what is in the ring to `take` as at most two slices and gives the space back to
-    /// the kernel afterwards, whatever `take` returns. `None` when the ring is empty.
+    /// Hands the ring's contents to `take` as at most two slices. It gives the space back to the
+    /// kernel afterwards, for any result of `take`. `None` when the ring is empty.
     pub fn drain<R>(&mut self, take: impl FnOnce([&[u8]; 2]) -> R) -> Option<R> {
         let read = self.read();
         if read.is_empty() {
@@ -243,7 +243,7 @@ impl RingRead<'_> {
         [front, back]
     }
 
-    /// Gives the space of the first `size` bytes back to the kernel; what follows can be read on.
+    /// Gives the space of the first `size` bytes back to the kernel; later bytes stay readable.
     ///
     /// # Panics
     /// Where there are fewer.

@@ -37,8 +37,8 @@ impl Signal {
     }
 }
 
-/// Has a command start with a signal's usual action. One that is ignored stays so in whatever is
-/// started, and what a shell runs in the background without job control ignores `SIGINT`.
+/// Has a command start with a signal's usual action. An ignored signal stays ignored in started
+/// commands. A command that a shell runs in the background without job control ignores `SIGINT`.
 pub fn reset_signal_disposition(command: &mut std::process::Command, signal: Signal) {
     let number = signal.number();
     let reset = move || {
@@ -53,7 +53,7 @@ pub fn reset_signal_disposition(command: &mut std::process::Command, signal: Sig
     unsafe { std::os::unix::process::CommandExt::pre_exec(command, reset) };
 }
 
-/// Who sent a signal.
+/// Sender of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The kernel: a key was pressed or the terminal has gone, and the whole foreground process
@@ -107,13 +107,13 @@ impl SignalFd {
         Ok(self.next_with_sender()?.map(|(signal, _)| signal))
     }
 
-    /// As [`SignalFd::next`], with who sent it.
+    /// As [`SignalFd::next`], with the sender.
     pub fn next_with_sender(&self) -> Result<Option<(Signal, Sender)>, Errno> {
         take(&self.fd)
     }
 
-    /// Has a command start with the mask that this thread had before: a child inherits what is blocked,
-    /// and would never see these signals.
+    /// Makes a command start with the mask that this thread had before: a child inherits blocked
+    /// signals, and would never see them.
     pub fn leave_out_of(&self, command: &mut std::process::Command) {
         let before = self.before;
         let restore = move || {
@@ -155,15 +155,16 @@ impl std::fmt::Debug for SignalFd {
     }
 }
 
-/// Sees signals that are blocked, in whatever thread. What it does not take stays for others, even when it is
-/// dropped.
+/// Sees signals that are blocked, in any thread. What it does not take stays for others, even when
+/// it is dropped.
 #[derive(Debug)]
 pub struct SignalWatch {
     fd: OwnedFd,
 }
 
 impl SignalWatch {
-    /// Watches for these. The mask stays: whoever started this thread has blocked them ([`SignalFd`]).
+    /// Watches for these. The mask stays: the thread that started this one has blocked them
+    /// ([`SignalFd`]).
     pub fn new(signals: &[Signal]) -> Result<SignalWatch, Errno> {
         let mut wanted = empty_set();
         for signal in signals {
@@ -194,7 +195,7 @@ fn descriptor(signals: &libc::sigset_t) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes the next signal from a descriptor, with who sent it.
+/// Takes the next signal from a descriptor, with its sender.
 fn take(fd: &OwnedFd) -> Result<Option<(Signal, Sender)>, Errno> {
     let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
     match rustix::io::read(fd, &mut info) {

@@ -18,7 +18,7 @@ struct SchedAttr {
 
 /// Asks the scheduler to let the calling thread run soon when it becomes ready: with slices of
 /// `slice_ns`, 0.1 to 100 ms, in return for which it runs no longer at a time. Its share of the CPU
-/// stays what it was. Kernels before 6.12 do nothing with it. `Errno::INVAL` for threads of a
+/// stays the same. Kernels before 6.12 do nothing with it. `Errno::INVAL` for threads of a
 /// real-time policy, which have no slices.
 pub fn take_short_slices(slice_ns: u64) -> Result<(), Errno> {
     let mut attr = get()?;

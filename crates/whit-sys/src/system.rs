@@ -1,4 +1,4 @@
-//! What this machine calls itself, and how large its pages are.
+//! Name of this machine, and size of its pages.
 
 use std::os::fd::AsFd;
 
@@ -53,7 +53,7 @@ pub fn is_nosuid(file: impl AsFd) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::NOSUID))
 }
 
-/// Writes what the kernel has cached for disks to them (`sync(2)`).
+/// Writes the kernel's cached data to disks (`sync(2)`).
 pub fn sync() {
     rustix::fs::sync();
 }

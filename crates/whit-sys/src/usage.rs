@@ -16,12 +16,12 @@ pub struct CpuUsage {
 }
 
 impl CpuUsage {
-    /// Of all threads of this process.
+    /// Usage of all threads of this process.
     pub fn of_process() -> Result<CpuUsage, Errno> {
         get(libc::RUSAGE_SELF)
     }
 
-    /// Of the calling thread.
+    /// Usage of the calling thread.
     pub fn of_thread() -> Result<CpuUsage, Errno> {
         get(libc::RUSAGE_THREAD)
     }

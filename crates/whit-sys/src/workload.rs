@@ -38,7 +38,7 @@ pub enum WorkloadError {
     Fork {
         /// The command's name.
         command: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: Errno,
     },
     /// The command could not be executed.
@@ -46,7 +46,7 @@ pub enum WorkloadError {
     Exec {
         /// The command's name.
         command: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: Errno,
     },
     /// Waiting for the command failed.
@@ -54,7 +54,7 @@ pub enum WorkloadError {
     Wait {
         /// The command's name.
         command: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: Errno,
     },
 }
@@ -90,7 +90,7 @@ impl ExitStatus {
 pub struct Exit {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it and its waited-for children used.
+    /// Resources that it and its waited-for children used.
     pub usage: CpuUsage,
 }
 
@@ -241,7 +241,7 @@ fn c_string(argument: &OsString) -> Result<CString, WorkloadError> {
         .map_err(|_| WorkloadError::NulByte { argument: argument.to_string_lossy().into_owned() })
 }
 
-/// What the child execs: arrays of pointers to strings, each closed by a null pointer.
+/// Arguments of the child's exec: arrays of pointers to strings, each closed by a null pointer.
 struct Image<'a> {
     argv: &'a [*const libc::c_char],
     /// `None` stands for this process's own.
@@ -266,8 +266,9 @@ impl Image<'_> {
     }
 }
 
-/// What the child does: gives up what is not its user's, waits, resets what Rust's runtime and the recorder changed, execs.
-/// Nothing here allocates, locks or unwinds; every call is async-signal-safe.
+/// Work of the child: it gives up borrowed capabilities, waits, undoes the changes of Rust's
+/// runtime and of the recorder, and execs. Nothing here allocates, locks or unwinds; every call is
+/// async-signal-safe.
 fn child(
     image: &Image<'_>,
     options: WorkloadOptions,

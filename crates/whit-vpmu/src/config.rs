@@ -3,7 +3,7 @@
 use crate::filter::EventFilter;
 use crate::model::PmuModel;
 
-/// What becomes of the host event of a counter that stops.
+/// Treatment of the host event of a counter that stops.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash, Default)]
 pub enum Backing {
     /// It is kept for the next time, and released when the guest leaves the counter alone.
@@ -19,14 +19,14 @@ pub enum Backing {
 pub struct VpmuConfig {
     /// The PMU that the guest sees.
     pub model: PmuModel,
-    /// What becomes of host events whose counters stop.
+    /// Treatment of host events whose counters stop.
     pub backing: Backing,
     /// Events that the guest may count; `None`: all.
     pub filter: Option<EventFilter>,
     /// Shortest time between two rounds of [`Vpmu::on_tick`](crate::Vpmu::on_tick), in nanoseconds: a host
     /// event is released after one to two of them without an access to its counter.
     pub tick_ns: u64,
-    /// Most interrupts within a tick. What is more waits for the next one.
+    /// Most interrupts within a tick. Further ones wait for the next tick.
     pub pmis_per_tick_max: u32,
 }
 

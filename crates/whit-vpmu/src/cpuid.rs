@@ -1,4 +1,4 @@
-//! What CPUID has to tell the guest of its PMU.
+//! The guest's PMU in CPUID.
 
 use crate::model::{PmuKind, PmuModel};
 
@@ -24,7 +24,7 @@ pub struct CpuidLeaf {
 }
 
 impl CpuidLeaf {
-    /// What the guest is told, where it would be told `registers` without a PMU.
+    /// The registers for the guest, where it would get `registers` without a PMU.
     #[must_use]
     pub const fn applied_to(&self, registers: CpuidRegisters) -> CpuidRegisters {
         let (value, mask) = (&self.value, &self.mask);
@@ -44,7 +44,7 @@ const PDCM: u32 = 1 << 15;
 /// Leaf 1 EDX: debug store. Leaf 1 ECX bits 2 and 4: 64-bit store, CPL-qualified.
 const DS: u32 = 1 << 21;
 const DS_ECX: u32 = (1 << 2) | (1 << 4);
-/// Leaf 0xA EAX 31:24: events that EBX tells of; all seven architectural ones are there.
+/// Leaf 0xA EAX 31:24: events that EBX describes; all seven architectural ones are there.
 const ARCHITECTURAL_EVENTS: u32 = 7;
 /// Leaf 0xA EDX: AnyThread is gone.
 const ANY_THREAD_DEPRECATED: u32 = 1 << 15;

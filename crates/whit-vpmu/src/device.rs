@@ -1,4 +1,4 @@
-//! The device: registers, and what accesses to them mean.
+//! The device: registers, and the meaning of accesses to them.
 
 mod backing;
 mod control;
@@ -84,7 +84,7 @@ struct Counter<E> {
 /// The host's event of a counter.
 struct BackingEvent<E> {
     event: E,
-    /// What it counts.
+    /// The counted event.
     config: EventConfig,
     running: bool,
 }
@@ -163,13 +163,13 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         &self.config.model
     }
 
-    /// What CPUID has to tell the guest.
+    /// CPUID for the guest.
     #[must_use]
     pub fn cpuid_leaves(&self) -> Vec<CpuidLeaf> {
         self.config.model.cpuid_leaves()
     }
 
-    /// What has happened so far.
+    /// Statistics so far.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
@@ -233,7 +233,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         })
     }
 
-    /// The guest writes a register. What it starts starts in [`Vpmu::on_vcpu_enter`].
+    /// The guest writes a register. Counters that it starts do so in [`Vpmu::on_vcpu_enter`].
     ///
     /// # Errors
     /// [`Gp`] where the PMU has no such register, or has it to read only, or the value has reserved
@@ -264,7 +264,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         written.map_err(|Gp| self.gp())
     }
 
-    /// A value without what is reserved: refused by Intel, dropped by AMD.
+    /// A value without its reserved bits: refused by Intel, dropped by AMD.
     fn checked(&self, value: u64, writable: u64) -> Result<u64, Gp> {
         if self.config.model.is_intel() && value & !writable != 0 {
             return Err(Gp);
@@ -280,7 +280,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
             Width::Full | Width::Truncated => value,
         };
         self.in_use.insert(slot);
-        // What was counted until now may have overflowed.
+        // The count until now may have overflowed.
         self.fold(slot);
         let counter = &mut self.counters[slot];
         counter.value = value & mask;

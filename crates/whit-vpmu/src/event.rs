@@ -1,10 +1,10 @@
-//! What a guest's counter counts.
+//! The event of a guest's counter.
 
 use crate::model::CounterIndex;
 use crate::msr::evtsel;
 
-/// What a counter counts, as the host has to count it. Two selects that differ in what the host need
-/// not know (interrupt, enable, pin control) have the same configuration.
+/// The event of a counter, as the host has to count it. Two selects that differ in what the host
+/// need not know (interrupt, enable, pin control) have the same configuration.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct EventConfig {
     /// For which counter.
@@ -19,7 +19,7 @@ pub struct EventConfig {
 }
 
 impl EventConfig {
-    /// What an event select says; `None` where it is disabled or counts in no mode.
+    /// Event of an event select; `None` where it is disabled or counts in no mode.
     pub(crate) const fn of_select(counter: CounterIndex, select: u64) -> Option<EventConfig> {
         let (user, kernel) = (select & evtsel::USR != 0, select & evtsel::OS != 0);
         if select & evtsel::EN == 0 || !(user || kernel) {

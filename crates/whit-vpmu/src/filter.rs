@@ -9,7 +9,7 @@ use crate::model::CounterIndex;
 /// Most entries of a filter, as in KVM.
 pub const ENTRIES_MAX: usize = 300;
 
-/// What becomes of events that the list names.
+/// Treatment of events that the list names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum FilterAction {
@@ -27,7 +27,7 @@ pub struct FilterEntry {
     pub event: u16,
     /// Bits of the unit mask that matter.
     pub umask_mask: u8,
-    /// What they have to be.
+    /// Their required value.
     pub umask_match: u8,
     /// Takes events out that other entries name.
     pub exclude: bool,

@@ -12,16 +12,17 @@
 //! | stop what a pause left running, once | DISABLE, `read` | DISABLE |
 //! | resume after that | PERIOD where the guest wrote the counter, ENABLE | the same |
 //!
-//! KVM's way is DISABLE, read, RESET in a pause and PERIOD, ENABLE in a resume. What is saved:
+//! KVM's way is DISABLE, read, RESET in a pause and PERIOD, ENABLE in a resume. Saved system calls:
 //!
-//! - RESET: what had been read is subtracted instead.
+//! - RESET: the last count that was read is subtracted instead.
 //! - `read`: where the event's page says the count (hardware events, `cap_user_rdpmc`), that is read.
-//! - DISABLE and ENABLE: a guest that stops its counters starts them again soon, as an interrupt handler does.
-//!   So a pause lets the event run on, and what it counts until the resume is dropped. It is stopped when a
-//!   tick comes or when it gives notice meanwhile.
-//! - PERIOD: an event that goes on where it was is at the right distance from its overflow. What was dropped
-//!   in pauses makes its notice come early by as much, once; the device arms it anew then. Nor does one whose
-//!   overflow is over 2^32 events away need its distance exactly, as that of an event which is only counted.
+//! - DISABLE and ENABLE: a guest that stops its counters starts them again soon, as an interrupt
+//!   handler does. So a pause lets the event run on, and drops its counts until the resume. It is
+//!   stopped when a tick comes or when it gives notice meanwhile.
+//! - PERIOD: an event that goes on where it was is at the right distance from its overflow. Counts
+//!   that were dropped in pauses make its notice come early by as much, once; the device arms it
+//!   anew then. Nor does one whose overflow is over 2^32 events away need its distance exactly, as
+//!   that of an event which is only counted.
 
 mod attribute;
 mod calls;
@@ -143,8 +144,8 @@ impl HostPerf {
         PerfEventFd::open(attr, THIS_THREAD, ANY_CPU, None, OpenFlags::default())
     }
 
-    /// The kernel says "not supported" for what a PMU lacks, and while a VM with a mediated vPMU runs. In the
-    /// latter case the same event without guests opens.
+    /// The kernel says "not supported" for features that a PMU lacks, and while a VM with a
+    /// mediated vPMU runs. In the latter case the same event without guests opens.
     fn why_not_supported(&mut self, host: HostEvent, config: &EventConfig) -> OpenError {
         let attr = attribute::without_guests(host, config);
         match self.open_fd(&attr) {

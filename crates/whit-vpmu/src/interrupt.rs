@@ -1,6 +1,6 @@
 //! The line from the PMU to the guest's interrupt controller.
 
-/// What became of an interrupt.
+/// Outcome of an interrupt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Delivery {
     /// The guest will have it.

@@ -13,19 +13,19 @@
 //! - A paravirtual `read_pmc` in the guest: one function (`native_read_pmc` in Linux) that does RDMSR.
 //! - Guests that have to run unchanged: KVM's own PMU.
 //!
-//! # What it is
+//! # Purpose
 //!
-//! [`Vpmu`] is a register file with the hardware's semantics. Its counters are backed by events of a
-//! [`CounterSource`]: host perf events of the vCPU's thread (`HostPerf`, feature `host`) or simulated ones
-//! (`Simulated`, feature `sim`). It is fast because it uses an event again when its counter starts with
-//! the same configuration, and closes it only when the guest has left the counter alone for a while; opening one costs
-//! tens of microseconds, and hundreds of milliseconds where it is the first of its kind on the machine.
-//! `docs/vpmu.md` has the whole story.
+//! [`Vpmu`] is a register file with the hardware's semantics. Its counters are backed by events of
+//! a [`CounterSource`]: host perf events of the vCPU's thread (`HostPerf`, feature `host`) or
+//! simulated ones (`Simulated`, feature `sim`). It is fast because it uses an event again when its
+//! counter starts with the same configuration, and closes it only when the guest has left the
+//! counter alone for a while. Opening one costs tens of microseconds, and hundreds of milliseconds
+//! where it is the first of its kind on the machine. `docs/vpmu.md` has the whole story.
 //!
 //! It knows no hypervisor. `whit-vpmu-kvm` connects it to KVM.
 //!
-//! - Intel, architectural performance monitoring 2 to 5: general-purpose and fixed counters, global control,
-//!   status, its reset and set, what is in use. No PEBS, no branch records.
+//! - Intel, architectural performance monitoring 2 to 5: general-purpose and fixed counters, global
+//!   control, status, its reset and set, counters in use. No PEBS, no branch records.
 //! - AMD: four counters, six of the core extension, PerfMonV2 with its global registers.
 //!
 //! # Threats
@@ -49,8 +49,8 @@
 //! # Invariants
 //!
 //! - No `unsafe`, no clock, no thread, no global state. Time comes in ([`Vpmu::on_tick`]).
-//! - What a guest sees does not depend on whether events are used again, on when they are released, or on
-//!   when notices come, but for when interrupts come (skid).
+//! - A guest's view does not depend on whether events are used again, on when they are released, or
+//!   on when notices come, but for when interrupts come (skid).
 //! - A counter's overflow is that its value passes its last one. Notices only say when to look.
 
 #![forbid(unsafe_code)]

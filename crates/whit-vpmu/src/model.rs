@@ -44,8 +44,8 @@ pub enum PmuKind {
 /// An Intel PMU to make a [`PmuModel`] of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct IntelPmu {
-    /// Version of architectural performance monitoring, 2 to 5. Version 4 brings the registers that set
-    /// the status and tell what is in use.
+    /// Version of architectural performance monitoring, 2 to 5. Version 4 brings the registers that
+    /// set the status and show the counters in use.
     pub version: u8,
     /// General-purpose counters, 1 to 8.
     pub general: u8,

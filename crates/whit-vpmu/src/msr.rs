@@ -3,7 +3,7 @@
 //! Source: Intel SDM volume 4 and AMD APM volume 2, checked against `msr-index.h` and `perf_event.h` of
 //! Linux.
 
-/// IA32_PMC0: written with 32 bits, of which the top one is extended.
+/// IA32_PMC0: written with 32 bits; the top one is extended.
 pub const IA32_PMC: u32 = 0xc1;
 /// IA32_A_PMC0: the same counters, written in full width.
 pub const IA32_A_PMC: u32 = 0x4c1;
@@ -52,11 +52,11 @@ pub(crate) mod evtsel {
     pub(crate) const INV: u64 = 1 << 23;
     pub(crate) const CMASK: u64 = 0xff00_0000;
     pub(crate) const AMD_EVENT_HIGH: u64 = 0xf << 32;
-    /// What a guest of Intel may not set: AnyThread and bits 63:32 (no transactional memory).
+    /// Bits that a guest of Intel may not set: AnyThread and bits 63:32 (no transactional memory).
     pub(crate) const INTEL_RESERVED: u64 = 0xffff_ffff_0020_0000;
-    /// What AMD drops: pin control, AnyThread, host-only and guest-only among them.
+    /// Bits that AMD drops: pin control, AnyThread, host-only and guest-only among them.
     pub(crate) const AMD_RESERVED: u64 = 0xffff_fff0_0028_0000;
-    /// What says which event is counted.
+    /// Bits that select the event.
     pub(crate) const RAW: u64 = EVENT | UMASK | EDGE | INV | CMASK | AMD_EVENT_HIGH;
 }
 

@@ -3,7 +3,7 @@
 use crate::model::{PmuKind, PmuModel};
 use crate::msr;
 
-/// A register of the device, by what it does.
+/// A register of the device, by its function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Register {
     /// The counter in a slot.
@@ -22,7 +22,7 @@ pub(crate) enum Register {
 /// How a counter is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
-    /// 32 bits, of which the top one is extended (IA32_PMCn).
+    /// 32 bits, with the top one extended (IA32_PMCn).
     Legacy,
     /// All bits; those beyond are refused (IA32_A_PMCn).
     Full,
@@ -40,8 +40,8 @@ pub struct MsrRange {
 }
 
 impl PmuModel {
-    /// The registers that the device answers for, to be told to a hypervisor's filter. Some numbers
-    /// among AMD's have no register and give #GP.
+    /// The registers that the device answers for, for a hypervisor's filter. Some numbers among
+    /// AMD's have no register and give #GP.
     #[must_use]
     pub fn msrs(&self) -> Vec<MsrRange> {
         let general = u32::from(self.general);

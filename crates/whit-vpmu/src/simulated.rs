@@ -28,7 +28,7 @@ struct HostEvent {
     config: EventConfig,
     token: Token,
     state: State,
-    /// The period that it was armed with, and what is left of the current one.
+    /// The period that it was armed with, and the rest of the current one.
     period: u64,
     left: u64,
     unread: u64,

@@ -43,11 +43,11 @@ pub struct Arm {
     /// The counter is not where it was when the event was paused: the guest wrote it, or it overflowed. Where
     /// it is false, a source may let the event go on from where it was.
     pub moved: bool,
-    /// What to give notice with.
+    /// Identification for notices.
     pub token: Token,
 }
 
-/// What an event has counted.
+/// Count of an event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
     /// Events since the last reading, or since it was opened.
@@ -96,7 +96,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why an open event did not do what it was told.
+/// Why an open event refused a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum SourceError {
@@ -133,13 +133,13 @@ pub trait CounterSource {
     /// See [`OpenError`].
     fn open(&mut self, config: &EventConfig, arm: Arm) -> Result<Self::Event, OpenError>;
 
-    /// What it has counted since the last reading; it goes on.
+    /// Its count since the last reading; it goes on.
     ///
     /// # Errors
     /// Where the event does not count.
     fn read(&mut self, event: &mut Self::Event) -> Result<Reading, SourceError>;
 
-    /// Stops it, with what it has counted since the last reading. What it counts until
+    /// Stops it, and returns its count since the last reading. What it counts until
     /// [`CounterSource::resume`] is of no account, so a source need not stop it at once; it does in
     /// [`CounterSource::settle`].
     ///

@@ -1,9 +1,9 @@
-//! What has happened, for the VMM's metrics.
+//! Counts of the device's work, for the VMM's metrics.
 
 use crate::model::CounterIndex;
 use crate::source::{OpenError, SourceError};
 
-/// What has happened so far. Nothing here is visible to the guest.
+/// Counts since the device was made. Nothing here is visible to the guest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub struct Statistics {

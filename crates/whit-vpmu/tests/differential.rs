@@ -1,5 +1,5 @@
-//! What a guest sees does not depend on how host events are used: reuse with lazy release, creation anew and
-//! plain arithmetic are the same on every sequence.
+//! A guest's view does not depend on how host events are used: reuse with lazy release, creation
+//! anew and plain arithmetic are the same on every sequence.
 
 mod support;
 

@@ -221,8 +221,8 @@ fn short_periods_are_bounded() {
     assert!(total < MASK && written >= 20);
 }
 
-/// What only hardware shows: counts of the guest alone (none here: nobody is in a guest), a page that can
-/// be read, and a pinned event that finds no counter.
+/// Features that only hardware shows: counts of the guest alone (none here: no guest runs), a page
+/// that can be read, and a pinned event that finds no counter.
 #[test]
 fn hardware_events() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Which accesses there are and what they do, register by register, where it is worth saying beside the
-//! comparison with the reference.
+//! The accesses and their effects, register by register, in addition to the comparison with the
+//! reference.
 
 mod support;
 
@@ -105,8 +105,8 @@ fn at_most_one_interrupt_comes_at_each_entry() {
     assert_eq!(guest.statistics().pmis_merged, 2);
 }
 
-/// What overflowed while a counter could interrupt does, though its notice comes after that was
-/// switched off; and the other way round.
+/// An overflow while a counter could interrupt does interrupt, though its notice comes after the
+/// interrupt was switched off; and the other way round.
 #[test]
 fn an_overflow_is_judged_by_the_settings_that_it_came_under() {
     for (first, then, nmis) in

@@ -48,7 +48,7 @@ impl Process {
 ///
 /// # Errors
 ///
-/// What the kernel said; `Errno::INVAL` for what is no regular file.
+/// Error of the kernel; `Errno::INVAL` where it is no regular file.
 pub fn open_as_seen_by(proc: &Path, pid: i32, path: &Path) -> Result<File, Errno> {
     let process = Process::find(proc, pid).map_err(|_| Errno::SRCH)?;
     let found = open_below(&process.root()?, path)?;
@@ -59,7 +59,7 @@ pub fn open_as_seen_by(proc: &Path, pid: i32, path: &Path) -> Result<File, Errno
 ///
 /// # Errors
 ///
-/// What the kernel said; `Errno::INVAL` for what is no regular file.
+/// Error of the kernel; `Errno::INVAL` where it is no regular file.
 pub fn open_regular(path: &Path) -> Result<File, Errno> {
     for_reading(&openat(CWD, path, LOOK, Mode::empty())?).map_err(Miss::into_errno)
 }
@@ -69,7 +69,8 @@ fn look_into_others() -> privilege::Raised {
     privilege::raise(&[Capability::SysPtrace])
 }
 
-/// Follows links as if `root` were the root: a process must not lead whit out of what it sees itself.
+/// Follows links as if `root` were the root: a process must not lead whit out of its own view of
+/// files.
 pub(super) fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     match openat2(root, path, LOOK, Mode::empty(), ResolveFlags::IN_ROOT) {
         // Linux before 5.6, or a filter of system calls.

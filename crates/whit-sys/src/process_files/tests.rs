@@ -61,7 +61,7 @@ fn a_deleted_file_is_opened_through_a_process_that_maps_it() {
     // By path alone: as the kernel marks it.
     let unnumbered = WantedFile { pid, identity: Identity::Path, path: &marked, ..by_path.clone() };
     assert_eq!(contents(unnumbered.open(Path::new(PROC)).unwrap()), "contents");
-    // By a test, whatever is at the path, and whether the path has the mark or not.
+    // Opened by a test, for any file at the path, and with or without the mark.
     let is_it = |file: &File| contents(file.try_clone().unwrap()) == "contents";
     for path in [by_path.path, &marked] {
         let tested = WantedFile { pid, identity: Identity::Test(&is_it), path, ..by_path.clone() };

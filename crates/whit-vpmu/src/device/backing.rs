@@ -9,7 +9,7 @@ use crate::source::{Arm, CounterSource, OpenError, Reading, SourceError, Token};
 use crate::statistics::{Fault, FaultReason};
 
 impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
-    /// Makes a counter count what it has to.
+    /// Makes a counter count its event.
     pub(super) fn reprogram(&mut self, slot: usize) {
         let Some(config) = self.wanted(slot) else {
             self.pause(slot);
@@ -34,7 +34,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         self.open(slot, config);
     }
 
-    /// Adds what was counted since the last look. True where the host's period was over.
+    /// Adds the count since the last look. True where the host's period was over.
     pub(super) fn fold(&mut self, slot: usize) -> bool {
         let Some(backing) = &mut self.counters[slot].backing else { return false };
         if !backing.running {
@@ -113,11 +113,11 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         }
     }
 
-    /// Closes a counter's event, with what it has counted.
+    /// Closes a counter's event, and adds its count.
     pub(super) fn close(&mut self, slot: usize) {
         let running = self.counters[slot].backing.as_ref().is_some_and(|backing| backing.running);
         if running {
-            // What comes by a second way is the same as in a pause.
+            // A second path has the same result as a pause.
             self.fold(slot);
         }
         let counter = &mut self.counters[slot];
@@ -140,9 +140,9 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         (self.statistics.closes - before) as usize
     }
 
-    /// The round of a tick: events of counters that the guest neither enables nor touches are released,
-    /// the others really stop where a pause left them running, and what could not be opened is tried
-    /// again.
+    /// The round of a tick. It releases events of counters that the guest neither enables nor
+    /// touches. It really stops the others where a pause left them running, and tries again to open
+    /// events that could not be opened.
     pub(super) fn clean_up(&mut self) {
         let in_use = self.in_use.take();
         for slot in 0..self.counters.len() {
@@ -206,7 +206,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         reading.due
     }
 
-    /// An open event does not do what it should: it goes, and the next tick tries again.
+    /// An open event failed: it goes, and the next tick tries again.
     fn failed(&mut self, slot: usize, error: SourceError) {
         self.statistics.source_failures += 1;
         self.stands_still(slot, FaultReason::Source(error));

@@ -1,5 +1,5 @@
-//! Writes that start and stop counters. What stops does so at once, under the settings that it ran
-//! with; what starts does so before the guest runs on, when all is known.
+//! Writes that start and stop counters. Counters stop at once, under the settings that they ran
+//! with. They start before the guest runs on, when all settings are known.
 
 use super::{Gp, Vpmu};
 use crate::event::EventConfig;
@@ -37,7 +37,7 @@ impl PmuModel {
 }
 
 impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
-    /// What a counter would count with this event select; `None`: it stands still.
+    /// The event that a counter would count with this event select; `None`: it stands still.
     fn wanted_with(&self, slot: usize, select: u64) -> Option<EventConfig> {
         if !self.is_globally_enabled(slot) {
             return None;
@@ -47,7 +47,7 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         allowed.then_some(config)
     }
 
-    /// What a counter has to count now.
+    /// The event that a counter has to count now.
     pub(super) fn wanted(&self, slot: usize) -> Option<EventConfig> {
         self.wanted_with(slot, self.counters[slot].select)
     }
@@ -107,8 +107,8 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         }
     }
 
-    /// Stops what is no longer to run among the counters with these status bits, and has the others
-    /// looked at.
+    /// Stops the counters with these status bits that are no longer to run, and marks the others
+    /// for a check.
     fn retarget(&mut self, bits: u64) {
         for slot in 0..self.counters.len() {
             if bits & self.config.model.status_bit(slot) != 0 {

@@ -6,8 +6,8 @@ use crate::msr::evtsel;
 use crate::source::{CounterSource, Token};
 
 impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
-    /// Before the guest runs (on): what it wrote takes effect, and one interrupt is delivered where one is
-    /// due.
+    /// Before the guest runs (on): its writes take effect, and one interrupt is delivered where one
+    /// is due.
     pub fn on_vcpu_enter(&mut self) {
         let pending = self.pending.take();
         pending.iter().for_each(|slot| self.reprogram(slot));
@@ -27,8 +27,8 @@ impl<S: CounterSource, I: Interrupt> Vpmu<S, I> {
         self.clean_up();
     }
 
-    /// The source gives notice that an event's period is over. Notices of events that have stopped since
-    /// are dropped: what they had counted was added when they stopped.
+    /// The source gives notice that an event's period is over. Notices of events that have stopped
+    /// since are dropped: their counts were added when they stopped.
     pub fn on_overflow(&mut self, token: Token) {
         let slot = token.slot();
         let current = self.counters.get(slot).filter(|counter| {

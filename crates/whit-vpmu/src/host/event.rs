@@ -1,4 +1,4 @@
-//! One host event, and what the kernel knows of it.
+//! One host event, and the kernel's view of it.
 
 use whit_sys::{CounterPage, Errno, PerfEventFd};
 
@@ -13,7 +13,7 @@ pub struct HostPerfEvent {
     /// The kernel's count when it was last read.
     seen: u64,
     state: State,
-    /// The period that the kernel has, and what is left of the current one as of `seen`.
+    /// The period that the kernel has, and the rest of the current one as of `seen`.
     distance: Distance,
     /// Shortest period that it is given.
     period_min: u64,
@@ -61,7 +61,8 @@ impl Distance {
 }
 
 impl HostPerfEvent {
-    /// Of an event that was opened with the period `left`, or with `period_min` where that is longer.
+    /// State of an event that was opened with the period `left`, or with `period_min` where that is
+    /// longer.
     pub(super) fn new(
         fd: PerfEventFd,
         page: Option<CounterPage>,
@@ -97,7 +98,7 @@ impl HostPerfEvent {
 
     pub(super) fn resume(&mut self, arm: Arm, calls: &mut HostCalls) -> Result<(), SourceError> {
         if self.state == State::Lingering {
-            // What was counted in the pause is dropped.
+            // Counts of the pause are dropped.
             self.advance(calls)?;
         }
         let arm = Arm { left: arm.left.max(self.period_min), ..arm };
@@ -133,7 +134,7 @@ impl HostPerfEvent {
         Ok(())
     }
 
-    /// What was counted since the last look.
+    /// Count since the last look.
     fn advance(&mut self, calls: &mut HostCalls) -> Result<u64, SourceError> {
         let count = self.count(calls)?;
         let events = count.wrapping_sub(std::mem::replace(&mut self.seen, count));

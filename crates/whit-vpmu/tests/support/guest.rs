@@ -5,7 +5,7 @@ use whit_vpmu::{Backing, PmuModel, Simulated, Vpmu, VpmuConfig};
 use super::reference::Reference;
 use super::{Device, Line};
 
-/// What a guest, its host and its VMM may do.
+/// Actions of a guest, its host and its VMM.
 #[derive(Clone, Debug)]
 pub enum Step {
     Read(u32),
@@ -87,7 +87,7 @@ pub fn value(model: &PmuModel, number: u64) -> u64 {
     }
 }
 
-/// Both, and what they are compared by.
+/// Both devices, and the state of their comparison.
 pub struct Pair {
     setting: Setting,
     pub device: Device,

@@ -1,4 +1,5 @@
-//! What tests and the fuzz target share: guests that do anything, and a reference to compare with.
+//! Support that tests and the fuzz target share: guests that do anything, and a reference to
+//! compare with.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod guest;

@@ -10,7 +10,7 @@ const EN: u64 = 1 << 22;
 const INT: u64 = 1 << 20;
 const USR: u64 = 1 << 16;
 const OS: u64 = 1 << 17;
-/// What of a select is neither privilege, interrupt, enable, pin control nor AnyThread.
+/// Bits of a select that are neither privilege, interrupt, enable, pin control nor AnyThread.
 const EVENT: u64 = 0xf_ff84_ffff;
 const CTR_FRZ: u64 = 1 << 59;
 
@@ -64,7 +64,7 @@ impl Reference {
         self.version() > 0 || self.model.kind() == PmuKind::AmdV2
     }
 
-    /// The value and select of what counts, if it counts.
+    /// The value and select of a counter that counts.
     fn running(&self) -> Vec<(usize, bool, u64)> {
         let open = |bit: u64| {
             !self.has_global() || (self.global_control & bit != 0 && self.status & CTR_FRZ == 0)
