@@ -25,7 +25,7 @@ fn main() {
     let mut context = LbrContext::new(registers, 0, OwnerTag::default());
     context.install(&mut bus, first, BranchFilter::USER);
 
-    // The scheduler's part: what goes, what comes.
+    // The scheduler's part: the task that leaves, and the next one.
     let tasks = [first, Running::Kernel, first, second, Running::Kernel, first];
     let mut stack = BranchStack::new();
     for (number, pair) in tasks.windows(2).enumerate() {

@@ -200,7 +200,7 @@ mod tests {
             }
         }
 
-        /// Events that are placed stay, whatever else is asked for again.
+        /// Events that are placed stay, for any later requests.
         #[test]
         fn what_is_placed_stays(requests in requests()) {
             if let Some(solution) = solve(&requests, all()) {

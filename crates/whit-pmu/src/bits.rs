@@ -19,7 +19,7 @@ pub mod evtsel {
     pub const EN: u64 = 1 << 22;
     /// AMD: event select, bits 11:8.
     pub const AMD_EVENT_HIGH: u64 = 0xf << 32;
-    /// What of a register says which event is counted.
+    /// Bits of a register that select the event.
     pub const EVENT_CODE: u64 = EVENT | UMASK;
 }
 
@@ -55,7 +55,7 @@ pub mod global_status {
     pub const OVF_DS_BUFFER: u64 = 1 << 62;
     /// The condition of the PMU changed.
     pub const COND_CHGD: u64 = 1 << 63;
-    /// What is not the overflow of a counter, and is cleared with the rest.
+    /// Bits that are not overflows of counters, and are cleared with the rest.
     pub const NOT_COUNTERS: u64 = PERF_METRICS_OVF
         | TRACE_TOPA_PMI
         | LBR_FRZ
@@ -64,7 +64,7 @@ pub mod global_status {
         | OVF_UNCORE
         | OVF_DS_BUFFER
         | COND_CHGD;
-    /// What tells of a state, not of an event: alone it is no reason for an interrupt.
+    /// Bits of a state, not of an event: alone they are no reason for an interrupt.
     pub const STATES: u64 = LBR_FRZ | CTR_FRZ | ASCI;
 }
 

@@ -40,7 +40,7 @@ impl<B: PmuBus + ?Sized> PmuBus for &mut B {
     }
 }
 
-/// What a register is for.
+/// Purpose of a register.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum RegisterClass {
     /// The PMU's own control: global control and status, acknowledgement, PEBS_ENABLE. This is what
@@ -126,7 +126,7 @@ impl AddAssign for Tally {
 impl Sub for Tally {
     type Output = Tally;
 
-    /// What was added since `earlier`.
+    /// Accesses since `earlier`.
     fn sub(self, earlier: Tally) -> Tally {
         Tally {
             rdmsr: self.rdmsr - earlier.rdmsr,
@@ -162,7 +162,7 @@ impl Accesses {
         }
     }
 
-    /// What was added since `earlier`.
+    /// Accesses since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Accesses) -> Accesses {
         let mut difference = *self;
@@ -177,7 +177,7 @@ impl Accesses {
     }
 }
 
-/// A bus that counts what goes through it.
+/// A bus that counts the accesses through it.
 #[derive(Clone, Debug)]
 pub struct Counting<B> {
     bus: B,
@@ -193,7 +193,7 @@ impl<B> Counting<B> {
         }
     }
 
-    /// What has been counted.
+    /// Counts so far.
     pub const fn accesses(&self) -> &Accesses {
         &self.accesses
     }

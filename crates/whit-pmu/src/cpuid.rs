@@ -1,4 +1,4 @@
-//! What CPUID and IA32_PERF_CAPABILITIES say, as values.
+//! CPUID and IA32_PERF_CAPABILITIES as values.
 //!
 //! Source: Intel SDM volume 2 (CPUID), AMD APM volume 3 appendix E; checked against the unions of
 //! `arch/x86/include/asm/perf_event.h` of Linux (`cpuid10_eax`, `cpuid28_eax`, `cpuid35_eax`,
@@ -14,7 +14,7 @@ pub struct Leaf {
     pub edx: u32,
 }
 
-/// The leaves that tell of the PMU.
+/// The leaves that describe the PMU.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct CpuidLeaves {
     /// Leaf 0: the vendor.

@@ -1,4 +1,4 @@
-//! The state of one CPU's PMU, and what is done to it outside of interrupts.
+//! The state of one CPU's PMU, and its changes outside of interrupts.
 
 mod claims;
 mod event;
@@ -143,7 +143,7 @@ impl Driver {
         self.enabled
     }
 
-    /// What has happened so far.
+    /// Statistics so far.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
@@ -236,8 +236,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes the event off a counter, with what it has counted. An overflow whose interrupt has not
-    /// come yet gives no sample; it is in [`Statistics::stopped`], and its interrupt will be claimed.
+    /// Takes the event off a counter, with its count. An overflow whose interrupt has not come yet
+    /// gives no sample; it is in [`Statistics::stopped`], and its interrupt will be claimed.
     pub fn stop(
         &mut self,
         bus: &mut (impl PmuBus + ?Sized),
@@ -263,7 +263,7 @@ impl Driver {
         Some(slot.event)
     }
 
-    /// What the event on a counter has counted up to now: one RDPMC.
+    /// Count of the event on a counter up to now: one RDPMC.
     pub fn read(&mut self, bus: &mut (impl PmuBus + ?Sized), counter: CounterIndex) -> Option<u64> {
         self.slots[counter.index()]?;
         self.update(bus, counter);
@@ -363,7 +363,7 @@ impl Driver {
         }
     }
 
-    /// Adds what was counted since the last look to the event.
+    /// Adds the count since the last look to the event.
     pub(crate) fn update(&mut self, bus: &mut (impl PmuBus + ?Sized), counter: CounterIndex) {
         let (register, mask) = (self.model.counter_msr(counter), self.model.counter_mask(counter));
         let Some(slot) = &mut self.slots[counter.index()] else { return };

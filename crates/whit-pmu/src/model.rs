@@ -1,4 +1,4 @@
-//! What a CPU's PMU can do: the description that everything else is driven by.
+//! The abilities of a CPU's PMU: the description that drives everything else.
 
 mod amd;
 mod freeze;

@@ -5,14 +5,14 @@ pub const PERIOD_MAX: u64 = 1 << 62;
 /// A counter that is written closer to its overflow may overflow before the write is complete.
 const LEFT_MIN: u64 = 2;
 
-/// A sampling period and what is left of the current one.
+/// A sampling period and the rest of the current one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Period {
     length: u64,
     left: i64,
 }
 
-/// What to write to a counter.
+/// Value to write to a counter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Reload {
     /// Events until the next overflow; the counter is written with its negative.
@@ -47,10 +47,10 @@ impl Period {
         self.left = self.left.saturating_sub(events);
     }
 
-    /// What to write to a counter that takes periods up to `max`.
+    /// Value to write to a counter that takes periods up to `max`.
     ///
-    /// A period that was overrun by less than its length is shortened by what it was overrun by; one
-    /// that was overrun by more begins anew.
+    /// A period that was overrun by less than its length is shortened by the excess; one that was
+    /// overrun by more begins anew.
     pub fn reload(&mut self, max: u64) -> Reload {
         let length = self.length as i64;
         let due = self.left <= 0;

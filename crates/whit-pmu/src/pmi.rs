@@ -30,17 +30,17 @@ pub const ROUNDS_MAX: u32 = 100;
 /// A period that ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Overflow<'a> {
-    /// Whose.
+    /// The counter of the overflow.
     pub counter: CounterIndex,
     /// Its length in events.
     pub period: u64,
-    /// What the event has counted.
+    /// Count of the event.
     pub count: u64,
     /// Branch records at the interrupt, for events that sample them.
     pub branches: Option<&'a BranchStack>,
 }
 
-/// What to do about an overflow.
+/// Action after an overflow.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Verdict {
     /// It was sampled.
@@ -82,7 +82,7 @@ impl<B: PmuBus + ?Sized, F: FnMut(&Overflow<'_>) -> Verdict> PmiSink<B> for F {
     }
 }
 
-/// What an interrupt was.
+/// Kind of an interrupt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum PmiOutcome {
     /// It had so many overflows and other reasons.
@@ -204,7 +204,7 @@ impl Driver {
         }
     }
 
-    /// A counter with `n` records has wrapped `n` times beside what it shows.
+    /// A counter with `n` records has wrapped `n` times beyond its value.
     fn drain_pebs<B: PmuBus + ?Sized, S: PmiSink<B> + ?Sized>(
         &mut self,
         bus: &mut B,

@@ -1,9 +1,10 @@
 //! Which events are on the counters of a CPU, as cgroups come and go.
 //!
-//! [`CpuScheduler`] keeps groups of events in two trees, pinned and flexible, ordered by cgroup and then by
-//! a place in line. A switch between cgroups visits the groups of those cgroups and their ancestors, not
-//! all groups; and of these only what is not common to both changes its counters. Every call says what
-//! is to be written to the hardware ([`Changes`]); there is one scheduler for each PMU of a CPU.
+//! [`CpuScheduler`] keeps groups of events in two trees, pinned and flexible, ordered by cgroup and
+//! then by a place in line. A switch between cgroups visits the groups of those cgroups and their
+//! ancestors, not all groups. Only groups that are not common to both change their counters. Every
+//! call returns the writes to the hardware ([`Changes`]); there is one scheduler for each PMU of a
+//! CPU.
 //!
 //! # Invariants
 //!

@@ -41,7 +41,7 @@ use crate::Errno;
 use crate::capability::{Capability, CapabilitySet};
 use crate::environment::{self, EnvironmentError, GivenEnvironment};
 
-/// Capabilities that whit uses. Whatever else its file lends is given up at once.
+/// Capabilities that whit uses. All others that its file lends are given up at once.
 pub const BORROWABLE: CapabilitySet = CapabilitySet::of(&[
     Capability::PerfMon,
     Capability::SysAdmin,

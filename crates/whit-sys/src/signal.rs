@@ -155,8 +155,8 @@ impl std::fmt::Debug for SignalFd {
     }
 }
 
-/// Sees signals that are blocked, in any thread. What it does not take stays for others, even when
-/// it is dropped.
+/// Sees signals that are blocked, in any thread. Signals that it does not take stay for others,
+/// even when it is dropped.
 #[derive(Debug)]
 pub struct SignalWatch {
     fd: OwnedFd,

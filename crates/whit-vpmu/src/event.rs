@@ -3,8 +3,8 @@
 use crate::model::CounterIndex;
 use crate::msr::evtsel;
 
-/// The event of a counter, as the host has to count it. Two selects that differ in what the host
-/// need not know (interrupt, enable, pin control) have the same configuration.
+/// The event of a counter, as the host has to count it. Two selects that differ in bits of no
+/// interest to the host (interrupt, enable, pin control) have the same configuration.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct EventConfig {
     /// For which counter.

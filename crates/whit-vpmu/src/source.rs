@@ -139,8 +139,8 @@ pub trait CounterSource {
     /// Where the event does not count.
     fn read(&mut self, event: &mut Self::Event) -> Result<Reading, SourceError>;
 
-    /// Stops it, and returns its count since the last reading. What it counts until
-    /// [`CounterSource::resume`] is of no account, so a source need not stop it at once; it does in
+    /// Stops it, and returns its count since the last reading. Its counts until
+    /// [`CounterSource::resume`] are dropped, so a source need not stop it at once; it does in
     /// [`CounterSource::settle`].
     ///
     /// # Errors

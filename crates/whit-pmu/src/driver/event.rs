@@ -1,4 +1,4 @@
-//! What is counted, and how often it is sampled.
+//! Counted events and their periods.
 
 use crate::period::{Period, Reload};
 
@@ -22,7 +22,7 @@ impl Sampling {
     }
 }
 
-/// What is counted.
+/// The counted event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct EventConfig {
     /// The event select as the register has it; its EN and INT bits are the driver's. For a fixed
@@ -51,7 +51,7 @@ impl EventConfig {
     }
 }
 
-/// An event with what it has counted; on a counter or, between two turns, off it.
+/// An event with its count; on a counter or, between two turns, off it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Event {
     pub(crate) config: EventConfig,
@@ -70,13 +70,13 @@ impl Event {
         Event { config, count: 0, period: Period::new(period) }
     }
 
-    /// What is counted.
+    /// The counted event.
     #[must_use]
     pub const fn config(&self) -> &EventConfig {
         &self.config
     }
 
-    /// What it has counted.
+    /// Its count.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

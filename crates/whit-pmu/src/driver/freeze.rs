@@ -1,10 +1,10 @@
 //! When counters may freeze on overflow.
 //!
-//! FREEZE_PERFMON_ON_PMI (DEBUGCTL bit 12) saves four WRMSRs and one RDMSR in each interrupt. Its price:
-//! the hardware freezes on *overflow*, not when the interrupt is delivered. What happens in between is
-//! counted by no event, also not by those that only count and have nothing to do with the sampling
-//! event beside them. That broke replay debuggers, and Linux removed it in 5.11. So it is never the
-//! default here, whoever opts in should have the PMU for itself, and what is lost can be measured
+//! FREEZE_PERFMON_ON_PMI (DEBUGCTL bit 12) saves four WRMSRs and one RDMSR in each interrupt. Its
+//! price: the hardware freezes on *overflow*, not when the interrupt is delivered. No event counts
+//! in between, not even those that only count and have nothing to do with the sampling event beside
+//! them. That broke replay debuggers, and Linux removed it in 5.11. So it is never the default
+//! here, a user who opts in should have the PMU alone, and the loss can be measured
 //! ([`Driver::measure_gap`](crate::driver::Driver::measure_gap)).
 
 use core::fmt;

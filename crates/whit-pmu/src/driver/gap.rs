@@ -1,8 +1,8 @@
 //! How much is not counted because counters freeze on overflow.
 //!
-//! APERF counts cycles like a counter of unhalted core cycles does, but no freeze stops it. What it has
-//! gained on such a counter is what freezing took: from the overflow over the interrupt's skid and
-//! delivery to the acknowledgement that thaws.
+//! APERF counts cycles like a counter of unhalted core cycles does, but no freeze stops it. Its
+//! lead over such a counter is the loss by freezing: from the overflow over the interrupt's skid
+//! and delivery to the acknowledgement that thaws.
 
 use super::Driver;
 use crate::bits::evtsel;
@@ -47,17 +47,17 @@ pub(crate) struct GapMeter {
 }
 
 impl GapMeter {
-    /// What lies between two measurements is no longer freezing alone.
+    /// The difference of two measurements is no longer freezing alone.
     pub(crate) fn forget(&mut self) {
         self.last = None;
     }
 }
 
 impl Driver {
-    /// Measures the gap with the event on `counter`, which must count core cycles in both privileges,
-    /// at every `every`-th interrupt: one RDMSR and one RDPMC then, between the handling of overflows
-    /// and the thaw. The mean over all interrupts is exact whatever `every` is, but for the interval in
-    /// which freezing was switched or the PMU disabled.
+    /// Measures the gap with the event on `counter`, which must count core cycles in both
+    /// privileges, at every `every`-th interrupt: one RDMSR and one RDPMC then, between the
+    /// handling of overflows and the thaw. The mean over all interrupts is exact for any `every`,
+    /// but for the interval in which freezing was switched or the PMU disabled.
     ///
     /// False, and no measurement, where the counter has no such event.
     pub fn measure_gap(&mut self, counter: CounterIndex, every: u32) -> bool {
@@ -72,7 +72,7 @@ impl Driver {
         fits
     }
 
-    /// What has been measured.
+    /// Measurements so far.
     #[must_use]
     pub fn freeze_gap(&self) -> Option<FreezeGap> {
         self.gap.map(|meter| meter.gap)

@@ -1,11 +1,11 @@
-//! What became of overflows and interrupts.
+//! Outcomes of overflows and interrupts.
 
-/// What became of overflows and interrupts. Every overflow that the hardware signalled is in exactly one
-/// of [`samples`](Statistics::samples), [`throttled`](Statistics::throttled),
+/// Outcomes of overflows and interrupts. Every overflow that the hardware signalled is in exactly
+/// one of [`samples`](Statistics::samples), [`throttled`](Statistics::throttled),
 /// [`partial`](Statistics::partial), [`wraps`](Statistics::wraps),
 /// [`stopped`](Statistics::stopped), [`stale`](Statistics::stale) and
-/// [`pebs_records`](Statistics::pebs_records), but for those that
-/// [`stuck`](Statistics::stuck) swept away.
+/// [`pebs_records`](Statistics::pebs_records), but for those that [`stuck`](Statistics::stuck)
+/// swept away.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Statistics {
     /// Overflows that ended a period and gave a sample.

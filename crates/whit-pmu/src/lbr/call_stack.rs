@@ -33,7 +33,7 @@ impl LastSaved {
     pub(super) const NONE: LastSaved = LastSaved(None);
 }
 
-/// What became of a call stack when its task came in.
+/// Outcome of a call stack at its task's switch-in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum CallStackSwitch {
     /// It was still in the registers.

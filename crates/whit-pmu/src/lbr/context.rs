@@ -7,7 +7,7 @@ use super::{
 use crate::bus::PmuBus;
 use crate::lbr::call_stack::LastSaved;
 
-/// What has happened to a CPU's branch records.
+/// Statistics of a CPU's branch records.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct LbrStatistics {
     /// Tasks that came in.
@@ -33,7 +33,7 @@ pub struct LbrContext<P = OwnerTag> {
     registers: LbrRegisters,
     cpu: u32,
     policy: P,
-    /// What is recorded; `None` while nobody wants records.
+    /// The recorded branches; `None` while no event wants records.
     filter: Option<BranchFilter>,
     last_saved: LastSaved,
     statistics: LbrStatistics,
@@ -59,7 +59,7 @@ impl<P: LbrPolicy> LbrContext<P> {
         }
     }
 
-    /// What has happened.
+    /// Statistics so far.
     pub const fn statistics(&self) -> &LbrStatistics {
         &self.statistics
     }
@@ -83,8 +83,9 @@ impl<P: LbrPolicy> LbrContext<P> {
         self.last_saved = LastSaved::NONE;
     }
 
-    /// A task leaves the CPU. `running` is what it is at this moment: after an exit it has no address
-    /// space any more. `task` is where its call stack is kept, where the filter asks for one.
+    /// A task leaves the CPU. `running` is the state at this moment: after an exit it has no
+    /// address space any more. `task` is where its call stack is kept, where the filter asks for
+    /// one.
     pub fn sched_out(
         &mut self,
         bus: &mut (impl PmuBus + ?Sized),
@@ -131,14 +132,14 @@ impl<P: LbrPolicy> LbrContext<P> {
             self.tell(bus, LbrEvent::Restored(mm));
             return;
         }
-        // What runs now may record, so that the registers are no longer what was saved.
+        // The running task may record, so that the registers no longer hold the saved state.
         if running != Running::Kernel || filter.kernel {
             self.last_saved = LastSaved::NONE;
         }
         self.tell(bus, LbrEvent::SchedIn(running));
     }
 
-    /// What runs gave up its address space, or has another since an exec.
+    /// The running task gave up its address space, or has another since an exec.
     pub fn mm_dropped(&mut self, bus: &mut (impl PmuBus + ?Sized)) {
         self.notice(bus, LbrEvent::MmDropped);
     }

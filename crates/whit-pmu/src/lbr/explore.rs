@@ -1,9 +1,9 @@
 //! Every sequence of events on a machine with a few CPUs and address spaces.
 //!
-//! The machine is a graph: what runs on each CPU, whose records its registers hold, the policy's state.
-//! A breadth-first search visits every state that any sequence of steps leads to, and looks in each
-//! whether a sample taken there would show what it must not. The first such state is found by one of
-//! the shortest sequences.
+//! The machine is a graph: the running task of each CPU, the owners of the records in its
+//! registers, the policy's state. A breadth-first search visits every state that any sequence of
+//! steps leads to, and looks in each whether a sample taken there would show forbidden records. The
+//! first such state is found by one of the shortest sequences.
 //!
 //! Registers are modelled as the set of those whose records *may* be in them: to record adds to the set
 //! and nothing but a reset, a restore or a deep sleep takes from it. Address spaces never end: an exit ends
@@ -19,7 +19,7 @@ use super::{BranchFilter, LbrPolicy};
 use machine::State;
 pub use machine::{CPUS_MAX, MMS_MAX, Step, StepKind};
 
-/// What is explored.
+/// The explored machine.
 #[derive(Clone, Debug)]
 pub struct Exploration<'a> {
     /// CPUs, up to [`CPUS_MAX`].
@@ -32,14 +32,14 @@ pub struct Exploration<'a> {
     pub states_max: usize,
 }
 
-/// What was found.
+/// Result of an exploration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// States that were visited.
     pub states: usize,
     /// Steps from one state to another.
     pub transitions: usize,
-    /// The steps to a state in which a sample would show what it must not.
+    /// The steps to a state in which a sample would show forbidden records.
     pub leak: Option<Vec<Step>>,
     /// False where the search gave up.
     pub complete: bool,

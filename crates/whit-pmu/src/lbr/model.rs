@@ -1,4 +1,4 @@
-//! What branch records a CPU has.
+//! The branch records of a CPU model.
 
 use crate::bits::perf_capabilities;
 use crate::cpuid::CpuidLeaves;

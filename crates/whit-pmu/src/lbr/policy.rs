@@ -14,7 +14,7 @@ pub use flush_always::FlushAlways;
 pub use last_owner_rule::LastOwnerRule;
 pub use owner_tag::OwnerTag;
 
-/// What runs on a CPU.
+/// The running task of a CPU.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Running {
     /// A task in its own address space.
@@ -44,9 +44,10 @@ pub enum LbrEvent {
     SchedOut(Option<MmId>),
     /// Another takes it.
     SchedIn(Running),
-    /// What runs gave up its address space (exit) or has another now (exec).
+    /// The running task gave up its address space (exit) or has another now (exec).
     MmDropped,
-    /// What runs took an address space or gave it back without a switch (a kernel thread that borrows).
+    /// The running task took an address space or gave it back without a switch (a kernel thread
+    /// that borrows).
     Adopted(Running),
     /// A guest, another driver, the firmware or a reader with more rights has used the registers, and
     /// this runs now.
@@ -57,7 +58,7 @@ pub enum LbrEvent {
     Restored(MmId),
 }
 
-/// What to do with the registers.
+/// Action on the registers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Action {
     /// Nothing.
@@ -105,7 +106,7 @@ pub trait LbrPolicy {
     /// Something happened; the registers are to be treated so.
     fn on(&mut self, event: LbrEvent) -> Action;
 
-    /// What a sample of what runs may show to a reader with these rights.
+    /// The records that a sample of the running task may show to a reader with these rights.
     fn view(&self, running: Running, reader: BranchFilter) -> View;
 }
 

@@ -70,7 +70,7 @@ impl Default for BranchStack {
     }
 }
 
-/// What is recorded.
+/// The recorded branches.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct BranchFilter {
     /// Branches in user mode.
@@ -125,8 +125,9 @@ impl LbrRegisters {
         &self.model
     }
 
-    /// Sets what is recorded. Records made under another filter stay: [`LbrRegisters::reset`] them.
-    /// Where DEBUGCTL switches recording on (see [`LbrRegisters::debugctl`]), that is the caller's.
+    /// Sets the recorded branches. Records made under another filter stay: [`LbrRegisters::reset`]
+    /// them. Where DEBUGCTL switches recording on (see [`LbrRegisters::debugctl`]), that is the
+    /// caller's.
     pub fn enable(&self, bus: &mut (impl PmuBus + ?Sized), filter: BranchFilter) {
         let suppress = |kernel, user| {
             (if filter.kernel { 0 } else { kernel }) | (if filter.user { 0 } else { user })

@@ -66,7 +66,8 @@ impl Driver {
         }
     }
 
-    /// What overflowed between the PMU's start and a late unmasking, where its interrupt may be lost.
+    /// Counters that overflowed between the PMU's start and a late unmasking, where their interrupt
+    /// may be lost.
     fn missed(&mut self, bus: &mut (impl PmuBus + ?Sized), was_enabled: bool) -> u64 {
         if self.model.verify_after_late_ack && was_enabled {
             bus.rdmsr(msr::IA32_PERF_GLOBAL_STATUS) & !global_status::STATES

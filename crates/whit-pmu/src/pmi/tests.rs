@@ -76,7 +76,7 @@ fn an_event_counts_and_samples_on_every_model() {
         assert_eq!(machine.handled().0, 10);
         let idle = machine.driver.stop(&mut machine.bus, PMC0);
         assert!(idle.is_none());
-        // What was left of its period is still left.
+        // The rest of its period is unchanged.
         machine.driver.start(&mut machine.bus, PMC0, stopped).unwrap();
         machine.run(INSTRUCTIONS, 49, &mut sample);
         assert_eq!(machine.handled().0, 10);

@@ -20,7 +20,7 @@ pub struct Move {
     pub counter: CounterIndex,
 }
 
-/// What is to be done to the hardware: first take events off, then put events on.
+/// The changes to the hardware: first take events off, then put events on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Changes {
     /// Events to take off.
@@ -29,7 +29,7 @@ pub struct Changes {
     pub start: Vec<Move>,
 }
 
-/// What scheduling has cost.
+/// Costs of scheduling.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct SchedulerStatistics {
     /// Switches between cgroups.
@@ -51,7 +51,7 @@ pub struct CpuScheduler {
     pinned: GroupTree,
     flexible: GroupTree,
     current: Option<CgroupId>,
-    /// What is on each counter.
+    /// The event on each counter.
     on: [Option<EventId>; COUNTERS_MAX],
     active: Vec<GroupId>,
     next: u64,
@@ -91,7 +91,7 @@ impl CpuScheduler {
         &mut self.hierarchy
     }
 
-    /// What scheduling has cost.
+    /// Costs of scheduling.
     #[must_use]
     pub const fn statistics(&self) -> &SchedulerStatistics {
         &self.statistics
@@ -103,7 +103,7 @@ impl CpuScheduler {
         self.rotation_needed
     }
 
-    /// What a group is doing; `None` where there is no such group.
+    /// State of a group; `None` where there is no such group.
     #[must_use]
     pub fn state(&self, group: GroupId) -> Option<GroupState> {
         self.groups.get(&group).map(|group| group.state)
@@ -115,7 +115,7 @@ impl CpuScheduler {
         self.groups.get(&group).map(|group| group.times(self.now_ns))
     }
 
-    /// What is on a counter.
+    /// The event on a counter.
     #[must_use]
     pub const fn on(&self, counter: CounterIndex) -> Option<EventId> {
         self.on[counter.index()]
@@ -309,7 +309,7 @@ impl CpuScheduler {
         active.into_iter().for_each(|id| self.take_off(id));
     }
 
-    /// Places all flexible groups that may run, in line; what does not fit waits.
+    /// Places all flexible groups that may run, in line; groups that do not fit wait.
     fn merge_flexible(&mut self) {
         self.evict_flexible();
         let groups = self.runnable(false);

@@ -1,4 +1,4 @@
-//! What the trees are compared with: one list of all groups.
+//! The reference for the trees: one list of all groups.
 
 use alloc::vec::Vec;
 

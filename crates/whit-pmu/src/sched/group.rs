@@ -18,7 +18,7 @@ pub struct EventId {
     pub event: usize,
 }
 
-/// What is to be counted together.
+/// Events that are counted together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupSpec {
     /// Count while a task of this cgroup or of one below it runs; `None`: always.
@@ -29,7 +29,7 @@ pub struct GroupSpec {
     pub events: Vec<CounterMask>,
 }
 
-/// What a group is doing.
+/// State of a group.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum GroupState {
     /// Its cgroup does not run.

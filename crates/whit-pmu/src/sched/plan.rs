@@ -1,4 +1,4 @@
-//! What will happen to events, before anything is counted.
+//! The schedule of events, before anything is counted.
 //!
 //! The plan is made by the scheduler itself: it runs as many rotations as there are flexible groups,
 //! after which the line is as it was, and counts who had its turn how often.
@@ -29,7 +29,7 @@ pub struct PlanGroup {
     pub pinned: bool,
 }
 
-/// What will happen.
+/// The planned schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// One entry for each group, in order.
@@ -38,7 +38,7 @@ pub struct Plan {
     pub counters: CounterMask,
 }
 
-/// What will happen to a group.
+/// The planned schedule of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlannedGroup {
     /// How much of the time it counts.
@@ -95,7 +95,8 @@ pub enum Reason {
 pub fn plan(counters: CounterMask, groups: &[PlanGroup]) -> Plan {
     let everybody: Vec<_> = groups.iter().collect();
     let flexible = everybody.iter().filter(|group| !group.pinned).count() as u32;
-    // Who can run at all has had a turn after that many rotations. The others would stay in line.
+    // Every group that can run at all has had a turn after that many rotations. The others would
+    // stay in line.
     let can_run =
         run(counters, &everybody, flexible + 1).into_iter().map(|tally| tally.running > 0);
     let can_run: Vec<bool> = can_run.collect();

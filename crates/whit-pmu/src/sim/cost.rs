@@ -1,4 +1,4 @@
-//! What register accesses cost.
+//! Costs of register accesses.
 
 use crate::bus::{Accesses, Tally};
 

@@ -53,7 +53,7 @@ impl Chooser {
 /// Runs `program` with every sequence of decisions; the result is the number of runs.
 ///
 /// # Errors
-/// What the program returns first.
+/// The program's first result.
 pub fn exhaust<E>(mut program: impl FnMut(&mut Chooser) -> Result<(), E>) -> Result<u64, E> {
     let mut chooser = Chooser::default();
     let mut runs = 0;

@@ -12,7 +12,7 @@ pub struct Branch {
     pub from: u64,
     /// Where to.
     pub to: u64,
-    /// What INFO says of it.
+    /// Its INFO register.
     pub info: u64,
 }
 

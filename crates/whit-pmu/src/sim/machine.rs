@@ -9,7 +9,7 @@ use crate::pmi::{PmiOutcome, PmiSink};
 /// The bus of a [`Machine`].
 pub type MachineBus = Counting<SimulatedPmu>;
 
-/// A simulated CPU, its driver, and what its interrupts cost.
+/// A simulated CPU, its driver, and the cost of its interrupts.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The registers.
@@ -39,8 +39,8 @@ impl Machine {
         self.bus.get_ref()
     }
 
-    /// An event occurs `count` times, and every interrupt is handled when it comes. What the last event
-    /// has caused within its skid is still to come.
+    /// An event occurs `count` times, and every interrupt is handled when it comes. An interrupt
+    /// within the skid of the last event is still to come.
     ///
     /// # Panics
     /// After [`STORM_MAX`] interrupts in a row.

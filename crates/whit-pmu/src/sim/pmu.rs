@@ -7,8 +7,8 @@ use crate::counter::{COUNTERS_MAX, CounterIndex};
 use crate::lbr::LbrKind;
 use crate::model::{PmuKind, PmuModel};
 
-/// What becomes of an interrupt that comes while LVTPC is masked. Which it is on hardware differs and
-/// is not documented; KVM drops.
+/// Fate of an interrupt that comes while LVTPC is masked. Which it is on hardware differs and is
+/// not documented; KVM drops.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum MaskedPmi {
     /// It is lost.
@@ -17,7 +17,7 @@ pub enum MaskedPmi {
     Latch,
 }
 
-/// Privilege of what runs.
+/// Privilege of the running code.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Privilege {
     /// Ring 3.
@@ -31,7 +31,7 @@ pub enum Privilege {
 pub struct SimulationParameters {
     /// Events of any kind between an overflow and its interrupt.
     pub skid: u32,
-    /// What becomes of interrupts while LVTPC is masked.
+    /// Fate of interrupts while LVTPC is masked.
     pub masked: MaskedPmi,
     /// An event, and how often it occurs with each register access: what the driver itself costs.
     pub per_access: (u16, u64),
@@ -52,7 +52,7 @@ pub enum Violation {
     NoSuchRegister(u32),
 }
 
-/// What the simulation knows and no driver can: events of one counter.
+/// Facts that the simulation has and no driver can have: events of one counter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Truth {
     /// Occurred while the counter was enabled, frozen or not, outside interrupt handlers.
@@ -134,7 +134,7 @@ impl SimulatedPmu {
         &self.model
     }
 
-    /// What really happened to a counter.
+    /// The true events of a counter.
     #[must_use]
     pub const fn truth(&self, counter: CounterIndex) -> &Truth {
         &self.truth[counter.index()]
@@ -146,7 +146,7 @@ impl SimulatedPmu {
         self.violation
     }
 
-    /// Overflow and freeze status, whatever register shows it; 0 before AMD PerfMonV2.
+    /// Overflow and freeze status, from the register that shows it; 0 before AMD PerfMonV2.
     #[must_use]
     pub const fn status(&self) -> u64 {
         self.status
@@ -176,7 +176,7 @@ impl SimulatedPmu {
         self.apic.in_nmi = false;
     }
 
-    /// Sets the privilege of what runs outside of interrupt handlers.
+    /// Sets the privilege of the code that runs outside of interrupt handlers.
     pub fn set_privilege(&mut self, privilege: Privilege) {
         self.privilege = privilege;
     }
@@ -366,7 +366,8 @@ impl SimulatedPmu {
         }
     }
 
-    /// What the hardware stops by itself: with version 4 by bits of the status, before for good.
+    /// Counters that the hardware stops by itself: with version 4 by bits of the status, before for
+    /// good.
     fn freeze(&mut self) {
         let freezes = |bit| self.debug_control & bit != 0;
         let intel = self.model.kind == PmuKind::Intel;
@@ -382,7 +383,7 @@ impl SimulatedPmu {
     }
 }
 
-/// What a fixed counter counts.
+/// The event of a fixed counter.
 const fn fixed_event(number: u8) -> Option<u16> {
     match number {
         0 => Some(0x00c0),

@@ -7,7 +7,7 @@ use crate::counter::CounterIndex;
 use crate::model::PmuKind;
 use crate::msr::{self, Msr};
 
-/// A register, by what it does.
+/// A register, by its function.
 enum Register {
     Counter(CounterIndex, Width),
     Select(CounterIndex),
@@ -25,11 +25,11 @@ enum Register {
 /// How a counter is written.
 enum Width {
     Full,
-    /// 32 bits, of which the top one is extended.
+    /// 32 bits, with the top one extended.
     Legacy,
 }
 
-/// Registers that hold what was written.
+/// Registers that hold the written value.
 enum Plain {
     PebsEnable,
     PebsDataCfg,

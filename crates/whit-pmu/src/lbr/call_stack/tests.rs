@@ -8,7 +8,7 @@ use crate::sim::{Branch, Privilege, SimulatedPmu, SimulationParameters};
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// Two CPUs and three tasks, two of which share an address space.
+/// Two CPUs and three tasks; two tasks share an address space.
 struct Machine {
     cpus: [(SimulatedPmu, LbrContext); 2],
     tasks: Vec<(MmId, TaskRecords, Option<usize>)>,
@@ -88,7 +88,7 @@ impl Machine {
         let (pmu, context) = &mut self.cpus[cpu];
         context.sched_in(pmu, running, task.map(|task| &mut self.tasks[task].1));
         if let Some(saved) = saved {
-            // Skipped or restored: the registers are bit for bit what was saved.
+            // Skipped or restored: the registers are bit for bit as they were saved.
             let skipped = context.statistics().skipped > skipped;
             let restored = saved.mm == running.mm().unwrap();
             assert!(restored || !skipped);

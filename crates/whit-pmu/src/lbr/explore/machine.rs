@@ -15,18 +15,18 @@ pub const MMS_MAX: usize = 3;
 pub struct Step {
     /// Where.
     pub cpu: usize,
-    /// What.
+    /// The event.
     pub kind: StepKind,
 }
 
-/// What happens.
+/// The kinds of steps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum StepKind {
     /// The CPU switches to a task of an address space: another process, a thread, a vfork's child.
     Switch(MmId),
     /// The CPU switches to a kernel thread or to idle.
     SwitchToKernel,
-    /// What runs takes branches.
+    /// The running task takes branches.
     Run,
     /// The task gives up its address space; its last switch is still to come.
     Exit,
@@ -69,7 +69,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// Whose records may be in the registers: two bits for each address space, then the others.
+/// Owners of the records that may be in the registers: two bits for each address space, then the
+/// others.
 type Contents = u16;
 
 const GUEST: Contents = 1 << (2 * MMS_MAX);
@@ -154,8 +155,8 @@ impl<P: LbrPolicy + Clone> Cpu<P> {
         self.tell(LbrEvent::Adopted(running));
     }
 
-    /// Whether a sample taken now would show what it must not, to this event's reader or to one with
-    /// fewer rights.
+    /// Whether a sample taken now would show forbidden records, to this event's reader or to one
+    /// with fewer rights.
     fn leaks(&self) -> bool {
         let Some(filter) = self.filter else { return false };
         [filter, BranchFilter { kernel: false, ..filter }].iter().any(|reader| {

@@ -6,8 +6,8 @@ use crate::lbr::{BranchFilter, MmId};
 /// Remembers the address space that was last switched *out*, and resets where another comes in.
 ///
 /// **It leaks.** A task that exits has given up its address space before it is switched out, so it
-/// leaves no trace: the task that ran before it comes back to what looks like its own records. Here to
-/// be measured and to be found by the explorer; not to be used.
+/// leaves no trace: the task that ran before it comes back to records that look like its own. Here
+/// to be measured and to be found by the explorer; not to be used.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct LastOwnerRule {
     last: Option<MmId>,

@@ -50,7 +50,8 @@ impl LbrPolicy for OwnerTag {
                 self.owner = Owner::Mixed;
                 Action::Keep
             }
-            // To call the registers nobody's while a task runs would be to forget what it records next.
+            // To call the registers nobody's while a task runs would be to forget the records that
+            // it makes next.
             LbrEvent::Foreign(running) | LbrEvent::Installed(running) => {
                 self.owner = running.into();
                 Action::Reset

@@ -14,7 +14,7 @@ fn tally(rdmsr: u64, wrmsr: u64, rdpmc: u64) -> Tally {
     Tally { rdmsr, wrmsr, rdpmc }
 }
 
-/// Of one interrupt with one overflow: control, counters, branch records, APIC.
+/// Accesses of one interrupt with one overflow: control, counters, branch records, APIC.
 fn of_one(machine: &mut Machine) -> [Tally; 4] {
     machine.run(INSTRUCTIONS, 1000, &mut sample);
     let (interrupts, accesses) = machine.handled();

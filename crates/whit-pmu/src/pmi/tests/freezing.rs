@@ -1,4 +1,4 @@
-//! What freezing costs in counts, and that it is measured.
+//! The loss of counts by freezing, and its measurement.
 
 use super::*;
 use crate::bits::global_status;
@@ -10,7 +10,7 @@ const FIXED_CYCLES: CounterIndex = CounterIndex::fixed(1);
 proptest! {
     #![proptest_config(crate::testing::cases(64))]
 
-    /// Frozen: nothing counts from the overflow to the acknowledgement, what is lost is at most the
+    /// Frozen: nothing counts from the overflow to the acknowledgement, the loss is at most the
     /// skid and the handler, and the meter reports exactly that. A counting event beside it is
     /// disturbed, which is why this is never the default.
     #[test]

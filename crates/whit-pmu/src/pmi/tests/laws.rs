@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(crate::testing::cases(400))]
 
     /// Each overflow has exactly one outcome; no interrupt is unclaimed; status is clear or an
-    /// interrupt is due; the hardware is never misused; counts are what was counted.
+    /// interrupt is due; the hardware is never misused; counts are exact.
     #[test]
     fn books_balance(
         model in model(),
@@ -85,7 +85,7 @@ proptest! {
             prop_assert!(switches || machine.driver.is_enabled() == enabled);
             prop_assert!(machine.pmu().status() == 0 || machine.pmu().interrupt_is_due());
         }
-        // Stop first, so that what is on its way comes and nothing new.
+        // Stop first, so that pending interrupts come and no new ones.
         machine.driver.disable(&mut machine.bus);
         settle(&mut machine);
         let statistics = *machine.driver.statistics();
@@ -97,7 +97,7 @@ proptest! {
         prop_assert_eq!(statistics.overflows(), overflows);
     }
 
-    /// Whatever interrupts come in between, an event's count is what its counter counted.
+    /// An event's count is its counter's, for any interrupts in between.
     #[test]
     fn counts_are_exact(
         model in model(),

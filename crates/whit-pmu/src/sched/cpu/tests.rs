@@ -209,7 +209,7 @@ fn take(cpu: &mut CpuScheduler, ids: &mut Vec<GroupId>, step: &Step, now: u64) -
 proptest! {
     #![proptest_config(crate::testing::cases(300))]
 
-    /// What the hardware is told adds up; groups are whole; nothing that may run and fits waits
+    /// The writes to the hardware add up; groups are whole; nothing that may run and fits waits
     /// without a rotation to come.
     #[test]
     fn states_are_consistent(steps in prop::collection::vec(step(), 1..60)) {
