@@ -1,20 +1,20 @@
-//! What counting per cgroup costs: the comparison behind `whit bench cgroup`.
+//! Cost of counting per cgroup: the comparison behind `whit bench cgroup`.
 //!
 //! Processes in cgroups of their own pass a token around on one CPU, so that every hop is a switch
 //! between cgroups. Meanwhile somebody counts two events in each cgroup, in their parent and in the
 //! whole system, and prints them every second: the command line of the patches that made cgroup
-//! switches cheaper in the kernel. What a hop takes longer than with nobody counting is the cost.
+//! switches cheaper in the kernel. The additional time of a hop over an uncounted one is the cost.
 //!
-//! What is looked for is small. So a round has everybody in turn, each in some short windows, with windows
-//! of nobody counting before and after: the same processes all the time, since others would be a little
-//! faster or slower. A hop's time is CPU time by the processes' own clocks, on a CPU where counters do not
-//! run by themselves; windows in which others had that CPU are left out and counted, and so are turns in which
-//! the machine changed its speed, if enough others are left. A figure is the median over rounds with the interval that it is in
-//! (`bootstrap.rs`).
+//! The effect is small. So a round has everybody in turn, each in some short windows, with windows
+//! of nobody counting before and after: the same processes all the time, since others would be a
+//! little faster or slower. A hop's time is CPU time by the processes' own clocks, on a CPU where
+//! counters do not run by themselves. Windows in which others had that CPU are left out and
+//! counted, and so are turns in which the machine changed its speed, if enough others are left. A
+//! figure is the median over rounds with the interval that it is in (`bootstrap.rs`).
 //!
-//! Two parts of what BPF takes have their turns too: the events alone, and a program that does nothing. Hops
-//! differ by more than whit's program takes; so that one, and the empty one, are timed by the kernel as well
-//! (`program_time.rs`).
+//! Two parts of the cost of BPF have their turns too: the events alone, and an empty program. Hops
+//! differ by more than whit's program takes; so that one, and the empty one, are timed by the
+//! kernel as well (`program_time.rs`).
 
 mod bootstrap;
 mod counter;
@@ -52,11 +52,11 @@ pub const SCHEMA: u32 = 4;
 const CHANGE_MAX: f64 = 0.1;
 /// Fewer turns tell no interval: that the median is outside of all five is 1 in 16.
 const STEADY_MIN: usize = 5;
-/// What is counted where there is a PMU that counts, and where there is none.
+/// The counted events where there is a PMU that counts, and where there is none.
 const HARDWARE: [&str; 2] = ["cycles", "instructions"];
 const SOFTWARE: [&str; 2] = ["cpu-clock", "page-faults"];
 
-/// What to compare.
+/// Settings of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Runs of each.
@@ -86,9 +86,9 @@ pub struct Comparison {
     pub system: System,
     /// The events that were counted.
     pub events: Vec<String>,
-    /// Who counted.
+    /// The counters that took part.
     pub counters: Vec<Counter>,
-    /// Who is not here, and why.
+    /// Absent counters, with the reason.
     pub absent: Vec<String>,
     /// One for each number of cgroups, of those with a process, and amount of work.
     pub tables: Vec<Table>,
@@ -156,7 +156,7 @@ impl Run {
     }
 
     /// Whether hops with nobody counting took as long before as after. Where not, the machine has
-    /// changed its speed, nobody knows when, and what was added cannot be told.
+    /// changed its speed at an unknown time, and the added time is unknown.
     fn is_steady(&self) -> bool {
         let [before, after] = self.alone;
         (before.cpu_ns - after.cpu_ns).abs() <= CHANGE_MAX * self.alone_ns()
@@ -196,25 +196,25 @@ impl Table {
         self.rows.iter().find(|row| row.counter == counter)
     }
 
-    /// What a hop took longer than with nobody counting, in nanoseconds of CPU time. Of the runs in
+    /// Additional time of a hop over an uncounted one, in nanoseconds of CPU time. Of the runs in
     /// which the machine kept its speed, if these are enough.
     pub fn added_ns(&self, counter: CounterKind) -> Option<Estimate> {
         bootstrap::median(&self.row(counter)?.added_ns())
     }
 
-    /// What a counter adds, of what `perf stat -G` adds.
+    /// Added time of a counter, as a share of that of `perf stat -G`.
     pub fn share_of_perfs(&self, counter: CounterKind) -> Option<Estimate> {
         let added = |counter| Some(self.row(counter)?.added_ns());
         bootstrap::ratio(&added(counter)?, &added(CounterKind::Perf)?)
     }
 
-    /// What a counter's program takes at a switch by the kernel's statistics of BPF programs, in
-    /// nanoseconds. It includes a part of what keeping them takes.
+    /// Time of a counter's program at a switch by the kernel's statistics of BPF programs, in
+    /// nanoseconds. It includes a part of the statistics' own time.
     pub fn program_ns(&self, counter: CounterKind) -> Option<Estimate> {
         bootstrap::median(&self.row(counter)?.program_ns())
     }
 
-    /// Of whit's program and of one that does nothing.
+    /// Times of whit's program and of an empty one.
     fn programs_ns(&self) -> Option<[Vec<f64>; 2]> {
         let of = |counter| Some(self.row(counter)?.program_ns());
         Some([of(CounterKind::WhitBpf)?, of(CounterKind::Nothing)?])
@@ -227,14 +227,14 @@ impl Table {
         bootstrap::difference([&whole, &nothing])
     }
 
-    /// The same, of what it is in another table.
+    /// The same, as a share of that in another table.
     pub fn own_share_of(&self, other: &Table) -> Option<Estimate> {
         let [whole, nothing] = self.programs_ns()?;
         let [others, others_nothing] = other.programs_ns()?;
         bootstrap::ratio_of_differences([&whole, &nothing], [&others, &others_nothing])
     }
 
-    /// What a counter adds, of what it adds in another table.
+    /// Added time of a counter, as a share of that in another table.
     pub fn share_of(&self, other: &Table, counter: CounterKind) -> Option<Estimate> {
         bootstrap::ratio(&self.row(counter)?.added_ns(), &other.row(counter)?.added_ns())
     }
@@ -292,7 +292,7 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
     Ok(Comparison { schema: SCHEMA, system, events, counters, absent, tables })
 }
 
-/// What is run together.
+/// The counters that run together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Size {
     cgroups: usize,

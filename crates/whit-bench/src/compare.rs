@@ -24,7 +24,7 @@ pub struct Rounds {
 pub struct PeerResult {
     /// Which peer.
     pub peer: PeerKind,
-    /// What the runs came to.
+    /// Results of the runs.
     pub summary: Summary,
     /// The runs, in order.
     pub runs: Vec<Measurement>,
@@ -34,8 +34,8 @@ pub struct PeerResult {
 pub type LeftOut<'a> = &'a dyn Fn(PeerKind) -> Option<String>;
 
 /// Runs every peer once per round on `recording`, beginning each round with another one. A peer
-/// that fails or exceeds the limit is not run again. `scratch` is a directory for what peers
-/// write; `on_run` is told of each run.
+/// that fails or exceeds the limit is not run again. `scratch` is a directory for the peers'
+/// output; `on_run` is called for each run.
 ///
 /// # Errors
 /// Where a program cannot be started or waited for.

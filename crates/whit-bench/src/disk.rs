@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::Error;
 use crate::size::ByteSize;
 
-/// Left free beside what a benchmark writes.
+/// Left free beside the files of a benchmark.
 pub const RESERVE_BYTES: u64 = 256 << 20;
 
 /// Bytes that this user may still write below `directory`.

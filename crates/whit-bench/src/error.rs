@@ -1,4 +1,4 @@
-//! What can keep a benchmark from running.
+//! Errors that keep a benchmark from running.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ pub enum Error {
     /// A file or directory could not be used.
     #[error("cannot {action} {path}: {source}")]
     File {
-        /// What was attempted: `create`, `read`, …
+        /// The attempted action: `create`, `read`, …
         action: &'static str,
-        /// On what.
+        /// Path of its object.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A program could not be run or waited for.
@@ -23,7 +23,7 @@ pub enum Error {
     Run {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The recordings would not fit.
@@ -47,7 +47,7 @@ pub enum Error {
         command: String,
         /// How it ended.
         outcome: String,
-        /// The end of what it printed.
+        /// The end of its output.
         stderr: String,
     },
     /// The recording came out far too small.
@@ -71,7 +71,7 @@ pub enum Error {
     Workload {
         /// The command line.
         command: String,
-        /// How it ended, and what it printed.
+        /// Its end and its output.
         outcome: String,
     },
     /// Signals could not be watched for.
@@ -113,7 +113,7 @@ pub enum Error {
     /// Cgroups cannot be found.
     #[error(transparent)]
     Cgroups(#[from] whit_capture::error::CaptureError),
-    /// What a recorder wrote cannot be read.
+    /// A recorder's file cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),
     /// Nor can the records in it.

@@ -1,8 +1,8 @@
-//! What short intervals cost: the comparison behind `whit bench stat`.
+//! Cost of short intervals: the comparison behind `whit bench stat`.
 //!
 //! A program computes on all CPUs. Meanwhile `perf stat -I` and `whit stat -I` count it, or the
-//! whole machine, and print the counts as often as they are told to, into a file. Compared are the
-//! CPU time that each takes and how many intervals it really prints. All run once a round, in turn.
+//! whole machine, and print the counts at each interval, into a file. Compared are the CPU time
+//! that each takes and how many intervals it really prints. All run once a round, in turn.
 
 mod render;
 mod tool;
@@ -28,12 +28,12 @@ use whit_measure::summary::Spread;
 
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;
-/// What is counted: events that every machine has.
+/// The counted events, which every machine has.
 const EVENTS: &str = "cpu-clock,context-switches,page-faults,cpu-migrations";
 /// Products to compute: more than anybody waits for.
 const ITERATIONS: u64 = 1 << 40;
 
-/// What to compare.
+/// Settings of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Runs of each.
@@ -46,7 +46,7 @@ pub struct Options {
     pub setup: Setup,
 }
 
-/// Whom to count.
+/// Target of the counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The program, with all its threads.
@@ -77,9 +77,9 @@ pub struct Comparison {
     pub events: String,
     /// How long each run counted, in seconds.
     pub duration_s: f64,
-    /// Who took part.
+    /// The tools that took part.
     pub tools: Vec<Tool>,
-    /// Who is not here, and why.
+    /// Absent tools, with the reason.
     pub absent: Vec<String>,
     /// One for each target, length of interval and tool.
     pub rows: Vec<Row>,
@@ -88,11 +88,11 @@ pub struct Comparison {
 /// Runs that are alike.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Whom.
+    /// Target of the counts.
     pub target: Target,
     /// How often, in milliseconds.
     pub interval_ms: u64,
-    /// By what.
+    /// The tool.
     pub tool: ToolKind,
     /// One for each round.
     pub runs: Vec<Run>,
@@ -156,7 +156,7 @@ pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Compariso
     })
 }
 
-/// All rounds of one target and interval, a row for each tool. Who is refused once is not asked again.
+/// All rounds of one target and interval, a row for each tool. A refused tool is not run again.
 fn rounds(job: &Job<'_>, tools: &[Tool], rounds: usize) -> Result<Vec<Row>, Error> {
     let row = |tool: &Tool| Row {
         target: job.target,

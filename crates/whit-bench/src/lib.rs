@@ -14,8 +14,8 @@
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
-//! What is not here: any claim. Numbers go out as measured, and what is read from recordings is
-//! read by the same code whoever made them.
+//! This crate makes no claims. Numbers go out as measured, and what is read from recordings is read
+//! by the same code whoever made them.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! `whit-bench`, the program that `whit bench` starts: one file per comparison, each of which parses arguments,
-//! runs the comparison, and prints.
+//! `whit-bench`, the program that `whit bench` starts: one file per comparison. Each parses
+//! arguments, runs the comparison, and prints.
 
 mod commands;
 

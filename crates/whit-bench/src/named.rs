@@ -5,7 +5,7 @@
 #[error("'{text}' is no {what}; there are {}", names.join(", "))]
 pub struct UnknownName {
     pub(crate) text: String,
-    /// What it should have named: `table`.
+    /// Kind of the expected name: `table`.
     pub(crate) what: &'static str,
     pub(crate) names: Vec<&'static str>,
 }

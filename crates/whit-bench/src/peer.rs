@@ -23,7 +23,7 @@ pub enum PeerKind {
     Whit,
     /// `whit switches`: what threads waited for.
     WhitSwitches,
-    /// `perf sched timehist`, which prints each switch that `sched:sched_switch` tells of.
+    /// `perf sched timehist`, which prints each switch of `sched:sched_switch`.
     PerfSchedTimehist,
 }
 
@@ -115,9 +115,9 @@ enum Argument {
 pub struct Peer {
     /// Which.
     pub kind: PeerKind,
-    /// What is run.
+    /// Path of the program.
     pub program: PathBuf,
-    /// What it says of itself.
+    /// Its version.
     pub version: String,
     /// The command line, for people.
     pub command: String,
@@ -142,7 +142,7 @@ impl Peer {
         Ok(Peer { kind, command: command_line(&name, &words), program, version })
     }
 
-    /// The command that reads `recording`; what it writes to a file goes to `output`.
+    /// The command that reads `recording`; an output file goes to `output`.
     ///
     /// Nothing of the user's set-up plays in: no perf configuration, no debuginfod server.
     pub fn command(&self, recording: &Path, output: &Path) -> Command {
@@ -164,7 +164,7 @@ fn fill(kind: PeerKind, recording: &Path, output: &Path) -> Vec<String> {
     kind.arguments().into_iter().map(word).collect()
 }
 
-/// What a program says to `--version`: the first line.
+/// The first line of a program's `--version`.
 pub(crate) fn version(program: &Path) -> Result<String, String> {
     let output = Command::new(program)
         .arg("--version")

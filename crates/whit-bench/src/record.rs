@@ -1,9 +1,9 @@
-//! The comparison behind `whit bench record`: what recording costs, and what it loses.
+//! The comparison behind `whit bench record`: the cost of recording, and its losses.
 //!
 //! Each table records one workload with several settings. A round runs every recorder with every
 //! setting, and the workload alone in between; overheads are against the same round's runs alone.
-//! The workload's amount of work is fixed beforehand, so that run times can be compared. Every
-//! recording is read by the same code, [`recorded`], whoever made it.
+//! The workload's amount of work is fixed beforehand, so that run times can be compared. The same
+//! code, [`recorded`], reads the recordings of every recorder.
 
 pub mod recorded;
 pub mod recorder;
@@ -46,7 +46,7 @@ const MAX_RATE_HZ: u64 = 100_000;
 /// Bytes of a sample beside its stack.
 const SAMPLE_BYTES: u64 = 1024;
 
-/// What to compare.
+/// Settings of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Tables, in the order of the result.
@@ -74,7 +74,7 @@ pub struct Comparison {
     pub schema: u32,
     /// The machine.
     pub system: System,
-    /// What is the same in all tables.
+    /// Parts that are the same in all tables.
     pub tuning: Tuning,
     /// Those that took part.
     pub recorders: Vec<Recorder>,
@@ -89,7 +89,7 @@ pub struct Comparison {
 pub struct TableResult {
     /// Which.
     pub table: TableKind,
-    /// What is recorded.
+    /// The recorded workload.
     pub workload: Workload,
     /// Command line of the workload.
     pub workload_command: String,
@@ -104,11 +104,11 @@ pub struct TableResult {
 /// One recorder with one setting.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Who.
+    /// The recorder.
     pub recorder: RecorderKind,
     /// How.
     pub setting: Setting,
-    /// What the runs came to.
+    /// Results of the runs.
     pub summary: RowSummary,
     /// The runs, in order.
     pub runs: Vec<Run>,
@@ -124,11 +124,11 @@ impl Comparison {
     }
 }
 
-/// Runs all tables; `say` is told what is going on.
+/// Runs all tables; `say` gets messages of progress.
 ///
 /// # Errors
-/// Where a workload does not run by itself, a program vanishes, or there is no room for
-/// recordings. What recorders refuse or fail at is part of the result.
+/// Where a workload does not run by itself, a program vanishes, or there is no room for recordings.
+/// Refusals and failures of recorders are part of the result.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
     let (recorders, absent) = detect(&options.setup.whit, say);
     let scratch = Scratch::new(&options.setup.directory)?;

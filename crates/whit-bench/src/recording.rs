@@ -30,7 +30,7 @@ const SIZE_TOLERANCE: f64 = 0.25;
 /// Longer than any recording: the recorder ends the workload.
 const ENDLESS_S: &str = "100000";
 
-/// Who records.
+/// The recorder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RecorderKind {
     /// The installed `perf record`.
@@ -56,7 +56,7 @@ go_by_name!(RecorderKind, "recorder", RecorderKind::ALL);
 /// How recordings are made.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    /// Who records.
+    /// The recorder.
     pub kind: RecorderKind,
     /// The whit to record with.
     pub whit: PathBuf,
@@ -78,7 +78,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Of a file that is there.
+    /// Description of an existing file.
     pub fn existing(path: &Path) -> Result<Recording, Error> {
         let metadata = fs::metadata(path).map_err(Error::file("open", path))?;
         let (path, size_bytes) = (path.to_owned(), metadata.len());
@@ -129,7 +129,7 @@ impl Cache {
         )
     }
 
-    /// The recording of `size`, made unless it is there; `say` is told before one is made.
+    /// The recording of `size`, made unless it is there; `say` gets a message before one is made.
     pub fn recording(&self, size: ByteSize, say: &mut dyn FnMut(&str)) -> Result<Recording, Error> {
         let path = self.path(size);
         let command_path = path.with_extension("command");

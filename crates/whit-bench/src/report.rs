@@ -21,7 +21,7 @@ use whit_measure::summary::Summary;
 /// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;
 
-/// What to compare, on what.
+/// Peers and recordings of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Sizes of the recordings to make.
@@ -77,8 +77,8 @@ impl Comparison {
     }
 }
 
-/// Makes the recordings that are missing, runs every peer on every one, smallest first, and
-/// tells `say` what is going on. A peer that exceeds the limit is left out of larger files.
+/// Makes the recordings that are missing, runs every peer on every one, smallest first, and reports
+/// progress to `say`. A peer that exceeds the limit is left out of larger files.
 pub fn compare(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Comparison, Error> {
     let (peers, absent) = detect(options, say);
     let recordings = recordings(options, say)?;
@@ -180,7 +180,7 @@ mod tests {
     use crate::recording::RecorderKind;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A whit that says its version, and fails on what is larger than ten bytes.
+    /// A whit that says its version, and fails on files of more than ten bytes.
     const WHIT: &str = r#"#!/bin/sh
         [ "$1" = --version ] && { echo whit 0; exit 0; }
         [ $(wc -c < "$4") -le 10 ]"#;

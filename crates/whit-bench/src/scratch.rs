@@ -1,11 +1,11 @@
-//! Directories for what runs write.
+//! Directories for the output of runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// A directory of this process, removed with what is in it when dropped.
+/// A directory of this process, removed with its contents when dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -22,7 +22,7 @@ impl Scratch {
         &self.0
     }
 
-    /// Removes what is in it.
+    /// Removes its contents.
     pub fn clear(&self) -> Result<(), Error> {
         fs::remove_dir_all(&self.0).map_err(Error::file("remove", &self.0))?;
         fs::create_dir(&self.0).map_err(Error::file("create", &self.0))
@@ -31,7 +31,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is only space, and the results are worth more than an error.
+        // A file that cannot be removed only takes space, and the results are worth more than an
+        // error.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What every comparison that runs programs is given.
+//! Settings of every comparison that runs programs.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -97,7 +97,7 @@ pub enum Moments {
     Switches,
 }
 
-/// What to compare.
+/// Settings of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Programs, in the order of the result.
@@ -130,13 +130,13 @@ pub struct Comparison {
 pub struct Row {
     /// Which.
     pub program: Program,
-    /// What was found.
+    /// Results.
     pub result: Option<Found>,
     /// Why there is nothing.
     pub refused: Option<String>,
 }
 
-/// What one recording says.
+/// Results of one recording.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Found {
     /// Samples with both stacks.

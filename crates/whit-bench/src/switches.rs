@@ -1,4 +1,4 @@
-//! What it costs to see every context switch with its stack: the comparison behind
+//! Cost of recording every context switch with its stack: the comparison behind
 //! `whit bench switches`.
 //!
 //! Two loads: threads that hand a token to and fro, so that there is little but switches; and a program
@@ -36,7 +36,7 @@ const RUNS_ALONE: usize = 3;
 /// A recording of one run is smaller than this on any machine of today.
 const RECORDING_MAX: ByteSize = ByteSize(8 << 30);
 
-/// What to compare.
+/// Settings of the comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Loads, in the order of the result.
@@ -60,9 +60,9 @@ pub struct Comparison {
     pub system: System,
     /// The event that was sampled.
     pub event: String,
-    /// Who took part, in which version.
+    /// The recorders that took part, with their versions.
     pub versions: Vec<String>,
-    /// Who is not here, and why.
+    /// Absent recorders, with the reason.
     pub absent: Vec<String>,
     /// One for each load.
     pub tables: Vec<Table>,
@@ -94,22 +94,22 @@ pub struct Row {
     pub refused: Option<String>,
 }
 
-/// What one run cost.
+/// Cost of one run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cost {
     /// Time of the load's main loop over that of the same round's runs alone.
     pub slowdown: f64,
-    /// CPU time of the load over that of the same runs: what others run, and the recorder itself, are not in it.
+    /// CPU time of the load over that of the same runs, without other programs and the recorder.
     pub load_cpu: f64,
     /// CPU time of the recorder without the load.
     pub recorder_cpu_s: f64,
     /// Size of the recording.
     pub size_bytes: u64,
-    /// What is in it, where its format tells.
+    /// Its contents, where its format has them.
     pub recorded: Option<Content>,
 }
 
-/// What a recording holds and lacks.
+/// Contents and losses of a recording.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Content {
     /// Samples, those of switches included.

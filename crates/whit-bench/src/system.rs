@@ -1,4 +1,4 @@
-//! What machine the numbers are from.
+//! The machine of the numbers.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ pub struct System {
 }
 
 impl System {
-    /// Of this machine.
+    /// Facts of this machine.
     pub fn detect() -> System {
         let uname = rustix::system::uname();
         let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();

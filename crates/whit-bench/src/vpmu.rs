@@ -1,9 +1,9 @@
 //! The comparison behind `whit bench vpmu`: what a guest's profiler waits for its virtual PMU, by way of
 //! using host events.
 //!
-//! The guest is `whit-pmu`'s driver in this process; its registers are those of a `whit_vpmu::Vpmu` whose counters are events
-//! of this thread. So what is measured is the device and the host's kernel, without the exits from a real
-//! guest, which cost the same in every way.
+//! The guest is `whit-pmu`'s driver in this process; its registers are those of a `whit_vpmu::Vpmu`
+//! whose counters are events of this thread. So the benchmark measures the device and the host's
+//! kernel, without the exits from a real guest, which cost the same in every way.
 
 mod guest;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -30,7 +30,7 @@ const FORGOTTEN: Duration = Duration::from_millis(1500);
 /// Interrupts of a session that begins with the machine's first event.
 pub const COLD_INTERRUPTS: u64 = 100;
 
-/// What to measure.
+/// Settings of the measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Interrupts of each session.
@@ -50,7 +50,7 @@ pub struct Comparison {
     pub schema: u32,
     /// The machine.
     pub system: System,
-    /// What the guest's events are on the host, in words.
+    /// The guest's events on the host, in words.
     pub events: String,
     /// Events between two interrupts.
     pub period: u64,
@@ -91,7 +91,7 @@ pub struct Row {
     pub opens: u64,
     /// Times that an event was used again instead.
     pub opens_avoided: u64,
-    /// System calls of one handler and of what leads to it.
+    /// System calls of one handler and of its delivery.
     pub calls_per_operation: f64,
     /// Changes of the set of events.
     pub rotations: u64,
@@ -104,7 +104,8 @@ pub struct Row {
 pub struct Cold {
     /// The way.
     pub way: Way,
-    /// What the guest waited for its PMU in each session, start and handlers, divided by its interrupts.
+    /// The guest's waits for its PMU in each session, start and handlers, divided by its
+    /// interrupts.
     pub averages_ns: Vec<f64>,
     /// The start of each session alone.
     pub starts_ns: Vec<f64>,
@@ -161,7 +162,7 @@ fn host(events: &Events, options: HostOptions) -> Result<HostPerf, Error> {
         .map_err(|error| Error::HostEvents { reason: error.to_string() })
 }
 
-/// Two anchors, the first of which is the machine's first event unless somebody else has one.
+/// Two anchors. The first is the machine's first event unless another program has one.
 fn measure_opening() -> Result<Opening, Error> {
     std::thread::sleep(FORGOTTEN);
     let mut times = [0.0; 2];

@@ -110,7 +110,7 @@ pub mod lvtpc {
     pub const MASKED: u64 = 1 << 16;
 }
 
-/// MSR_LBR_SELECT: what is *not* recorded.
+/// MSR_LBR_SELECT: branches that are *not* recorded.
 pub mod lbr_select {
     /// Not in kernel mode.
     pub const CPL_EQ_0: u64 = 1;
@@ -120,7 +120,7 @@ pub mod lbr_select {
     pub const EN_CALLSTACK: u64 = 1 << 9;
 }
 
-/// IA32_LBR_CTL: what *is* recorded.
+/// IA32_LBR_CTL: branches that *are* recorded.
 pub mod lbr_ctl {
     /// Enable.
     pub const LBREN: u64 = 1;

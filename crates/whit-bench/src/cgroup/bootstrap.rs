@@ -1,4 +1,4 @@
-//! How far figures can be trusted: medians of samples, taken again and again from what was measured.
+//! How far figures can be trusted: medians of samples, taken again and again from the measurements.
 
 use serde::Serialize;
 

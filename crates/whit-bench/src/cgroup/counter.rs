@@ -1,4 +1,4 @@
-//! Who counts, and whether it did.
+//! Counters, and a check that they counted.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Between two prints, in milliseconds.
 const INTERVAL_MS: &str = "1000";
 
-/// A way to count per cgroup, or a part of what BPF takes.
+/// A way to count per cgroup, or a part of the cost of BPF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterKind {
     /// `perf stat -G`.
@@ -77,9 +77,9 @@ show_by_name!(CounterKind);
 pub struct Counter {
     /// Which.
     pub kind: CounterKind,
-    /// What is run.
+    /// Path of the program.
     pub program: PathBuf,
-    /// What it says of itself.
+    /// Its version.
     pub version: String,
 }
 
@@ -108,7 +108,7 @@ impl Counter {
     }
 }
 
-/// A counter with what it is to count.
+/// A counter with its events.
 #[derive(Debug)]
 pub(super) struct Command<'a> {
     pub(super) counter: &'a Counter,
@@ -190,7 +190,7 @@ pub(super) enum Running {
 }
 
 impl Running {
-    /// Whose program is called at switches.
+    /// The counter whose program is called at switches.
     pub(super) fn owner(&self) -> Owner<'_> {
         match self {
             Running::Process(process) => Owner::Process(process.child.id()),
@@ -265,7 +265,7 @@ impl Process {
 
     fn refusal(&mut self) -> String {
         let mut text = String::new();
-        // What cannot be read is not there to be shown.
+        // An unreadable output is not shown.
         let _ = self.stderr.seek(SeekFrom::Start(0));
         let _ = self.stderr.read_to_string(&mut text);
         refusal(&text)

@@ -14,7 +14,7 @@ use crate::Error;
 /// Tries to remove a cgroup whose last task ended just now.
 const REMOVALS_MAX: u32 = 1000;
 
-/// What the names of all parents begin with; the number of who made it follows.
+/// Prefix of the names of all parents; the process id of the maker follows.
 const PREFIX: &str = "whit-bench-";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

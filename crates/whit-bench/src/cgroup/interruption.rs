@@ -1,4 +1,4 @@
-//! Signals that ask for the end: cgroups would be left behind by who just died of them.
+//! Signals that ask for the end: a program that just died of them would leave cgroups behind.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ impl Interruption {
         SignalFd::block(&wanted).map(Interruption).map_err(|errno| Error::Signals(errno.into()))
     }
 
-    /// What is started is not to miss these signals.
+    /// Started programs must not miss these signals.
     pub(super) fn leave_out_of(&self, command: &mut Command) {
         self.0.leave_out_of(command);
     }

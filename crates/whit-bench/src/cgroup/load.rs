@@ -33,7 +33,7 @@ pub struct Hops {
     pub taken: f64,
     /// Response time (from passing the token on to having done the work) of half of the hops.
     pub median_ns: f64,
-    /// Of 99 in 100.
+    /// Time of 99 responses in 100.
     pub p99_ns: f64,
 }
 
@@ -115,7 +115,7 @@ impl Load {
 
     fn failure(&mut self, what: &str) -> Error {
         let mut said = String::new();
-        // What cannot be read is not there to be shown.
+        // An unreadable output is not shown.
         let _ = self.stderr.seek(SeekFrom::Start(0));
         let _ = self.stderr.read_to_string(&mut said);
         let outcome = format!("{what}; {}", said.trim());
@@ -125,14 +125,14 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // Its processes end when nobody asks any more; whoever does not is killed.
+        // Its processes end when no request comes any more; the others are killed.
         let _ = process_tree::kill(&mut self.child);
         let _ = self.child.wait();
     }
 }
 
 impl Hops {
-    /// From what the workload printed.
+    /// From the workload's output.
     fn parse(stdout: &str) -> Option<Hops> {
         let line = stdout.lines().rev().find_map(|line| line.strip_prefix("response_ns "))?;
         let field = |name: &str| {

@@ -6,12 +6,12 @@ use whit_sys::affinity;
 
 use crate::Error;
 
-/// Where the kernel says what became of each CPU's time.
+/// File with the kernel's account of each CPU's time.
 const STAT: &str = "/proc/stat";
 /// `steal`, of the fields after a CPU's name (proc_stat(5)).
 const STEAL_FIELD: usize = 7;
 
-/// One CPU for the load; this thread, and what it starts, runs on the others until this is dropped.
+/// One CPU for the load; this thread and its children run on the others until this is dropped.
 #[derive(Debug)]
 pub(super) struct LoadCpu {
     number: u32,

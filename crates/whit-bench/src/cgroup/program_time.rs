@@ -12,13 +12,13 @@ use super::load::Load;
 use crate::Error;
 use whit_measure::summary::Spread;
 
-/// Windows in which runs are timed. They are left out of the times of hops, since this takes time too. Of
-/// each there is a mean; where the hypervisor has run something else meanwhile it is far too long.
+/// Windows in which runs are timed. They are left out of the times of hops, since this takes time
+/// too. Each has a mean; where the hypervisor has run something else meanwhile it is far too long.
 const WINDOWS: usize = 8;
 /// `BPF_PROG_TYPE_TRACING`: of a process's programs, those that look at tracepoints with their types.
 const TRACING: &str = "26";
 
-/// Whose program it is.
+/// The program's owner.
 #[derive(Debug)]
 pub(super) enum Owner<'a> {
     /// The one of this process's that does nothing.
@@ -51,7 +51,7 @@ impl Owner<'_> {
                 found.map(|found| (0, (found.runs, found.run_time_ns))).into_iter().collect()
             }
             Owner::Process(pid) => {
-                // What cannot be read is not told.
+                // Unreadable values are left out.
                 let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten();
                 let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
                 texts.filter_map(|text| program(&text)).collect()
@@ -60,8 +60,8 @@ impl Owner<'_> {
     }
 }
 
-/// The number of a program that looks at tracepoints, its runs and their time, from what the kernel says of
-/// its descriptor.
+/// The number of a program that looks at tracepoints, its runs and their time, from the kernel's
+/// description of its descriptor.
 fn program(text: &str) -> Option<(u64, (u64, u64))> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -72,7 +72,7 @@ fn program(text: &str) -> Option<(u64, (u64, u64))> {
     Some((number("prog_id")?, (number("run_cnt")?, number("run_time_ns")?)))
 }
 
-/// Of the program that ran most often.
+/// Time of the program that ran most often.
 fn mean_ns(before: &Runs, after: &Runs) -> Option<f64> {
     let new = after.iter().map(|(id, (runs, time_ns))| {
         let (runs_before, time_before_ns) = before.get(id).copied().unwrap_or_default();
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn what_the_kernel_says_of_a_program_is_read() {
         assert_eq!(program(TEXT), Some((77, (9, 900))));
-        // Of links and maps there is no such thing, other programs are not meant.
+        // Links and maps have no such lines, and other programs are not meant.
         assert_eq!(program(&TEXT.replace("prog_type", "link_type")), None);
         assert_eq!(program(&TEXT.replace("26", "17")), None);
         assert_eq!(program(&TEXT.replace("run_cnt", "recursion_misses")), None);

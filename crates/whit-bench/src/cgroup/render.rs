@@ -15,7 +15,7 @@ const HEADINGS: [&str; 9] = [
     "windows left out",
     "turns compared",
 ];
-/// Of where the cost is. Times of programs are those of the kernel's statistics.
+/// Columns of the table of costs. Times of programs are those of the kernel's statistics.
 const PARTS: [&str; 8] = [
     "cgroups",
     "work",
@@ -26,12 +26,12 @@ const PARTS: [&str; 8] = [
     "one that does nothing takes",
     "whit's own",
 ];
-/// At most this share of what perf adds is aimed at,
+/// The goal is at most this share of perf's added time,
 const SHARE_AIMED_AT: f64 = 0.1;
 /// and a cost that differs by no more than this from one number of cgroups to another.
 const DIFFERENCE_AIMED_AT: f64 = 0.2;
 
-/// The machine, who took part, one table for each number of cgroups, what it comes to.
+/// The machine, the counters, one table for each number of cgroups, and the verdict.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     for line in comparison.system.lines().iter().chain(&comparison.absent) {
@@ -114,7 +114,7 @@ fn estimate(estimate: &Estimate) -> String {
     format!("{} [{}–{}]", number(value), number(low), number(high))
 }
 
-/// What was aimed at, what it came to, and whether that can be told.
+/// The goals, their results, and whether these are decidable.
 fn conclusions(comparison: &Comparison) -> Vec<String> {
     let bpf = CounterKind::WhitBpf;
     let mut lines = vec![

@@ -14,7 +14,7 @@ use crate::turns::order;
 /// Share of a window that others may have had the CPU.
 const TAKEN_MAX: f64 = 0.1;
 
-/// What all rounds have in common.
+/// Settings that all rounds have in common.
 pub(super) struct Setting<'a> {
     pub(super) counters: &'a [Counter],
     pub(super) events: &'a [String],
@@ -25,7 +25,7 @@ pub(super) struct Setting<'a> {
     pub(super) interruption: &'a Interruption,
 }
 
-/// What was found of a counter.
+/// Results of a counter.
 struct Counted {
     /// `None` where others had the CPU all the time.
     hops: Option<Hops>,

@@ -80,7 +80,7 @@ fn the_text_says_what_was_aimed_at() {
     assert!(text.contains("- perf stat -G: not installed"), "{text}");
 }
 
-/// With what the programs take in each round, by the kernel's statistics.
+/// With the time of the programs in each round, by the kernel's statistics.
 fn timed(mut table: Table, whits: &[f64], nothings: &[f64]) -> Table {
     let mut nothing = table.rows[1].clone();
     nothing.counter = CounterKind::Nothing;
@@ -204,7 +204,7 @@ fn counters_are_started_checked_and_stopped() {
     assert_eq!(row(CounterKind::WhitBpf).runs.len(), 2);
     let run = &row(CounterKind::WhitBpf).runs[1];
     assert_eq!(run.alone, [Hops { cpu_ns: 4.0, taken: 0.0, median_ns: 5.0, p99_ns: 9.0 }; 2]);
-    // Who leaves a cgroup out has not counted.
+    // A counter that leaves a cgroup out has not counted.
     program(&directory.path().join("whit"), &counter("c1"));
     let comparison = compare(&options, &mut |_| ()).unwrap();
     let row = |kind| comparison.tables[0].rows.iter().find(|row| row.counter == kind).unwrap();

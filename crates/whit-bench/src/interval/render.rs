@@ -53,7 +53,7 @@ fn cells(comparison: &Comparison, row: &Row) -> Vec<String> {
     cells
 }
 
-/// CPU time for an interval, of what perf takes; medians of both.
+/// CPU time for an interval, as a share of perf's; medians of both.
 fn of_perfs(comparison: &Comparison, row: &Row) -> Option<f64> {
     let each = |row: &Row| row.spread(|run| run.cpu_of_interval_s()).map(|spread| spread.median);
     let perf = comparison.beside(row, ToolKind::Perf).filter(|_| row.tool != ToolKind::Perf)?;

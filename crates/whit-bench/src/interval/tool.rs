@@ -16,7 +16,7 @@ use crate::peer::{perf, version};
 use crate::record::recorder::refusal;
 use whit_measure::measure::{End, anonymous_file, wait_for_end};
 
-/// Who counts.
+/// A tool that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ToolKind {
     /// `perf stat`.
@@ -41,9 +41,9 @@ show_by_name!(ToolKind);
 pub struct Tool {
     /// Which.
     pub kind: ToolKind,
-    /// What is run.
+    /// Path of the program.
     pub program: PathBuf,
-    /// What it says of itself.
+    /// Its version.
     pub version: String,
 }
 
@@ -61,7 +61,7 @@ impl Tool {
     }
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Run {
     /// CPU time of the tool in user mode, in seconds.
@@ -93,7 +93,7 @@ impl Run {
     }
 }
 
-/// What is to be counted.
+/// Events and target.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) target: Target,
@@ -147,7 +147,7 @@ impl Job<'_> {
             printed(&std::fs::read_to_string(self.output).unwrap_or_default());
         if intervals == 0 {
             let mut text = String::new();
-            // What cannot be read is not there to be shown.
+            // An unreadable output is not shown.
             let _ = stderr.seek(SeekFrom::Start(0));
             let _ = stderr.read_to_string(&mut text);
             return Ok(Err(format!("printed nothing: {}", refusal(&text))));

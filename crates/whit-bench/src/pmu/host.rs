@@ -39,7 +39,7 @@ const SETTINGS: [Setting; 7] = [
     (&["--call-graph", "lbr"], Some((3770, 37_164))),
 ];
 
-/// What to measure.
+/// Settings of the measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Runs of each recorder with each set of options.
@@ -57,7 +57,7 @@ pub struct Comparison {
     pub schema: u32,
     /// The machine.
     pub system: System,
-    /// Who is not here, and why.
+    /// Absent recorders, with the reason.
     pub absent: Vec<String>,
     /// One row per set of options and recorder.
     pub rows: Vec<Row>,
@@ -68,7 +68,7 @@ pub struct Comparison {
 pub struct Row {
     /// The options.
     pub options: String,
-    /// Who.
+    /// The recorder.
     pub recorder: RecorderKind,
     /// Handlers of each run.
     pub runs: Vec<Handlers>,

@@ -1,4 +1,4 @@
-//! What keeping branch records apart costs at context switches, by policy.
+//! Cost of keeping branch records apart at context switches, by policy.
 
 use serde::Serialize;
 use whit_pmu::bus::Counting;
@@ -29,7 +29,7 @@ pub struct Comparison {
     pub reset_wrmsr: Vec<(String, u64)>,
     /// One row per trace and policy.
     pub rows: Vec<Row>,
-    /// What a search over all events found, by policy.
+    /// Results of a search over all events, by policy.
     pub leaks: Vec<Leak>,
 }
 
@@ -48,7 +48,7 @@ pub struct Row {
     pub time_ns: Vec<f64>,
 }
 
-/// What a search over all events found.
+/// Result of a search over all events.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Leak {
     /// The policy.

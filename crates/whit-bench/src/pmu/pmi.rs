@@ -1,4 +1,4 @@
-//! What one performance monitoring interrupt costs, by protocol.
+//! Cost of one performance monitoring interrupt, by protocol.
 
 use serde::Serialize;
 use whit_pmu::bus::RegisterClass;
@@ -35,7 +35,7 @@ pub struct Comparison {
     pub interrupts: u64,
     /// One row per protocol.
     pub rows: Vec<Row>,
-    /// What freezing does not count.
+    /// Counts that freezing loses.
     pub gaps: Vec<Gap>,
 }
 
@@ -56,7 +56,7 @@ pub struct Row {
     pub time_ns: Vec<f64>,
 }
 
-/// What freezing does not count, at one skid.
+/// Counts that freezing loses, at one skid.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// Cycles from the overflow to the interrupt.
@@ -65,7 +65,7 @@ pub struct Gap {
     pub lost_cycles: f64,
     /// The same as the driver measured it.
     pub measured_cycles: f64,
-    /// Of all cycles, in thousandths.
+    /// Share of all cycles, in thousandths.
     pub lost_permille: u64,
 }
 

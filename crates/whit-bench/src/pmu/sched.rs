@@ -1,4 +1,4 @@
-//! What a switch between cgroups costs: groups that are looked at, registers that are written.
+//! Cost of a switch between cgroups: groups that are looked at, registers that are written.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a CPU switches to: a thread, or idle.
+/// The next task of a CPU: a thread, or idle.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Switch {
     /// Process, from 1 on, and thread within it; `None`: idle.

@@ -1,12 +1,12 @@
-//! What one recording holds and what it lost, read in the same way whoever made it.
+//! Contents and losses of one recording, read in the same way for every recorder.
 //!
 //! The kernel writes a LOST record into a ring as soon as there is room again: the ring was
 //! *paused* from the record before it to the LOST record, unless that says since when
-//! ([`whit_perfdata::loss`]). In a recording the rings stand mixed,
-//! so that the record before belongs to another ring as often as not; records are therefore told
-//! apart by their CPU, which each ring has of its own (`--sample-cpu` sees to it that records say
-//! it). Data loss is paused time over elapsed time, as in Budankov, "Linux perf advancements for
-//! compute intensive and server systems", Linux Piter 2019.
+//! ([`whit_perfdata::loss`]). In a recording the rings stand mixed, so that the record before
+//! belongs to another ring as often as not. Records are therefore told apart by their CPU, which
+//! each ring has of its own (`--sample-cpu` sees to it that records say it). Data loss is paused
+//! time over elapsed time, as in Budankov, "Linux perf advancements for compute intensive and
+//! server systems", Linux Piter 2019.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -31,8 +31,7 @@ pub struct Recorded {
     pub records: u64,
     /// Samples among them.
     pub samples: u64,
-    /// Records dropped, as LOST records say: of any type, and only where a later record found
-    /// room.
+    /// Records dropped, as LOST records say: of any type, and only where a later record was stored.
     pub lost_records: u64,
     /// Number of LOST records.
     pub lost_chunks: u64,
@@ -49,11 +48,11 @@ pub struct Recorded {
     pub rings: u64,
     /// Bytes inside compressed records.
     pub compressed_bytes: u64,
-    /// What these bytes were before.
+    /// Size of these bytes before.
     pub decompressed_bytes: u64,
     /// Bytes that hold no whole record.
     pub unreadable_bytes: u64,
-    /// What the recorder measured itself, where it is whit.
+    /// The recorder's own measurements, where it is whit.
     pub ledger: Option<LedgerLoss>,
     /// The recorder's BPF programs, where it has some and the kernel timed them.
     pub bpf: Option<BpfRuns>,
@@ -166,9 +165,9 @@ impl Recorded {
         }
     }
 
-    /// LOST records tell of drops that a later record followed. What the counters of the events
-    /// say (`PERF_FORMAT_LOST`) is written as LOST_SAMPLES at the end: by perf all of it, drops
-    /// that LOST records tell of included; by whit, which has a ledger, only the rest.
+    /// LOST records count drops that a later record followed. What the counters of the events say
+    /// (`PERF_FORMAT_LOST`) is written as LOST_SAMPLES at the end: by perf all of it, drops that
+    /// LOST records tell of included; by whit, which has a ledger, only the rest.
     fn lost_in_all(&self) -> u64 {
         match self.ledger {
             Some(_) => self.lost_records.saturating_add(self.lost_samples),
@@ -247,7 +246,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Notes a record; false for one that the recorder made up for what existed before, which
+    /// Notes a record; false for one that the recorder synthesized for existing processes, which
     /// has no time and was in no ring.
     fn see(&mut self, kind: u32, place: RecordOrigin, loss: Option<Loss>) -> bool {
         let (Some(cpu), Some(time)) = (place.cpu, place.time) else {

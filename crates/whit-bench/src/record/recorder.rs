@@ -1,4 +1,4 @@
-//! The recorders that are compared, and what they refuse.
+//! The compared recorders, and their refusals.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,11 +18,11 @@ const IGNORED: &str = "is being ignored because";
 pub struct Recorder {
     /// Which.
     pub kind: RecorderKind,
-    /// What is run.
+    /// Path of the program.
     pub program: PathBuf,
-    /// What it says of itself.
+    /// Its version.
     pub version: String,
-    /// Its help for `record`: what is not in it is refused without a run.
+    /// Its help for `record`: options that are not in it are refused without a run.
     #[serde(skip)]
     help: String,
 }
@@ -46,7 +46,7 @@ impl Recorder {
         let version = version(&program).map_err(|reason| AbsentRecorder { kind, reason })?;
         let help = match kind {
             RecorderKind::Perf => help(&program),
-            // whit says itself what it does not know.
+            // whit itself names the options that it does not know.
             RecorderKind::Whit => String::new(),
         };
         Ok(Recorder { kind, program, version, help })
@@ -85,7 +85,7 @@ impl Recorder {
     }
 }
 
-/// The name under which perf's help has an option; `None` for what every perf has.
+/// The name under which perf's help has an option; `None` for options that every perf has.
 fn long_name(option: &str) -> Option<&str> {
     if option.strip_prefix("-z").is_some_and(|level| level.bytes().all(|b| b.is_ascii_digit())) {
         return Some("--compression-level");
@@ -106,7 +106,7 @@ fn help(program: &Path) -> String {
     )
 }
 
-/// What perf ignored although it was asked for.
+/// Options that perf ignored.
 pub fn ignored(stderr: &str) -> Option<String> {
     stderr.lines().find(|line| line.contains(IGNORED)).map(shorten)
 }

@@ -20,7 +20,7 @@ use whit_measure::measure::{self, Measurement, Outcome, Printed};
 /// `--affinity=node` frees memory twice) does not touch the recording.
 const PERF_IS_DONE: &str = "[ perf record: Captured and wrote ";
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Run {
@@ -28,12 +28,12 @@ pub enum Run {
     Measured(Box<Figures>),
     /// The recorder did not start the workload.
     Refused {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// Anything else.
     Failed {
-        /// What happened.
+        /// Description of the failure.
         reason: String,
     },
     /// It exceeded the limit and was ended.
@@ -53,18 +53,18 @@ pub struct Figures {
     pub wall_overhead: f64,
     /// CPU time of the recorder without its target, in both modes.
     pub recorder_cpu_s: f64,
-    /// Of recorder and target together.
+    /// CPU time of recorder and target together.
     pub measurement: Measurement,
-    /// What the workload said.
+    /// The workload's own figures.
     pub workload: WorkloadResult,
-    /// What is in the recording.
+    /// Contents of the recording.
     pub recorded: Recorded,
     /// How a recorder ended that completed its recording and crashed afterwards.
     pub crash: Option<String>,
 }
 
 impl Figures {
-    /// Of a run that went well; overheads are set at the end of its round.
+    /// Figures of a run that went well; overheads are set at the end of its round.
     pub(crate) fn new(
         measurement: Measurement,
         workload: WorkloadResult,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::run::{Figures, Run};
 use whit_measure::summary::Spread;
 
-/// What all runs of one recorder with one setting came to.
+/// Results of all runs of one recorder with one setting.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum RowSummary {

@@ -1,4 +1,4 @@
-//! The tables: what is recorded with which settings.
+//! The tables: workloads and settings.
 //!
 //! They are those of Budankov, "Linux perf advancements for compute intensive and server
 //! systems", Linux Piter 2019, with this repository's own workloads: trace streaming and loss,
@@ -79,7 +79,7 @@ impl TableKind {
 
 go_by_name!(TableKind, "table", TableKind::ALL);
 
-/// What the user may choose for all tables.
+/// The user's choices for all tables.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Tuning {
     /// The event that is sampled.
@@ -93,7 +93,7 @@ pub struct Tuning {
 /// One way to record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Setting {
-    /// What the table calls it.
+    /// Its name in the table.
     pub name: String,
     /// Options beside the table's.
     pub options: Vec<String>,
@@ -104,7 +104,7 @@ pub struct Setting {
 pub struct Table {
     /// Which.
     pub kind: TableKind,
-    /// What is recorded.
+    /// The recorded workload.
     pub workload: Workload,
     /// The workload takes `seconds / time_divisor` by itself: high rates slow it down by much.
     pub time_divisor: u32,
@@ -155,8 +155,8 @@ fn setting(name: &str, options: &str) -> Setting {
     Setting { name: name.to_owned(), options: words(options) }
 }
 
-/// What every recording has: nothing that costs after the end, times, raw bytes, CPUs (which
-/// tell rings apart), rings of the same size.
+/// Options of every recording: nothing that costs after the end, times, raw bytes, CPUs (which tell
+/// rings apart), rings of the same size.
 fn frame(tuning: &Tuning) -> Vec<String> {
     words(&format!("-N -B -T -R --sample-cpu -m {}", tuning.ring_size))
 }

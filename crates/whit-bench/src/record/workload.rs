@@ -1,5 +1,5 @@
-//! The programs that are recorded: how they are called, what they say of themselves, and how
-//! much of their work takes how long here.
+//! The programs that are recorded: their calls, their own figures, and the time of their work on
+//! this machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -63,7 +63,7 @@ impl Workload {
         let cpus = cpus.max(1);
         match self {
             Workload::Deep | Workload::Matrix | Workload::Spawn => cpus,
-            // Pairs, of which one thread runs at a time.
+            // Pairs with one running thread at a time.
             Workload::Pingpong => cpus.next_multiple_of(2),
             // A yield switches only where somebody waits for the CPU.
             Workload::Yield | Workload::Sleep0 => 2 * cpus,
@@ -102,7 +102,7 @@ impl Workload {
 
 show_by_name!(Workload);
 
-/// What a workload printed of its run: `bench/workloads/result.h`.
+/// A workload's output about its run: `bench/workloads/result.h`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WorkloadResult {
     /// Time of the main loop.
@@ -116,7 +116,7 @@ pub struct WorkloadResult {
 }
 
 impl WorkloadResult {
-    /// From what was printed; `None` where there is no such line, or it lacks a field.
+    /// From the output; `None` where there is no such line, or it lacks a field.
     pub fn parse(stdout: &str) -> Option<WorkloadResult> {
         let line = stdout.lines().rev().find_map(|line| line.strip_prefix("result "))?;
         let field = |name: &str| {
@@ -154,7 +154,7 @@ pub struct Job {
 pub struct Alone {
     /// From before the fork to the end of the process.
     pub wall_s: f64,
-    /// What it said.
+    /// Its output.
     pub result: WorkloadResult,
 }
 
@@ -177,7 +177,7 @@ impl Alone {
 }
 
 impl Job {
-    /// Of a workload in `directory`.
+    /// Path of a workload in `directory`.
     pub fn new(workload: Workload, directory: &Path, threads: usize, iterations: u64) -> Job {
         let program = directory.join(workload.program());
         let mut words = vec![program.display().to_string()];

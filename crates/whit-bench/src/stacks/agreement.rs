@@ -19,7 +19,7 @@ pub struct Agreement {
     /// Frames that were compared: of two chains, as many as the longer one has; where the offline
     /// unwinder came to no end, as many as it found.
     pub frames: u64,
-    /// Of these, frames that are the same and follow upon the same.
+    /// Frames among these that are the same and follow upon the same.
     pub equal: u64,
     /// Chains that are the same in all frames that were compared.
     pub equal_chains: u64,

@@ -1,4 +1,4 @@
-//! What processes have mapped, and both offline unwinders over it.
+//! Mappings of processes, and both offline unwinders over them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ struct Mapped {
     since: TimestampNs,
 }
 
-/// What is made of a process's mappings when they are needed.
+/// Unwinders of a process's mappings, made when they are needed.
 struct Prepared {
     space: AddressSpace,
     framehop: UnwinderX86_64<Bytes>,
@@ -56,7 +56,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Takes in a record of whatever kind. Gives the process that runs another program from here on.
+    /// Takes in a record of any kind. Gives the process that runs another program from here on.
     pub(super) fn record(&mut self, bytes: &[u8], time: TimestampNs) -> Option<i32> {
         match RawRecord::split(bytes).and_then(|(record, _)| SideBand::parse(record)) {
             Some(SideBand::Mmap(map)) if map.is_executable() && map.pid.0 > 0 => {

@@ -1,4 +1,4 @@
-//! Both stacks of each sample, and what processes map meanwhile, in the order of time.
+//! Both stacks of each sample, and the new mappings of processes, in the order of time.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ const ABI_64: u64 = 2;
 pub(super) struct Pair {
     pub(super) time: TimestampNs,
     pub(super) pid: i32,
-    /// User frames that the program told of, innermost first.
+    /// User frames of the program, innermost first.
     pub(super) told: Vec<u64>,
     pub(super) regs: UserRegs,
     /// The dump, from the stack pointer up.
@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-/// What was found.
+/// Results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taken {
     pub(super) entries: Vec<Entry>,

@@ -15,7 +15,7 @@ fn frames_count_as_equal_up_to_the_first_difference() {
     };
     assert_eq!(sums(&[1, 2, 3], &[1, 2, 3], true), (3, 3, 1));
     assert_eq!(sums(&[1, 9, 3], &[1, 2, 3], true), (3, 1, 0));
-    // What one side has too much, or too little, is unequal,
+    // Frames that one side has too many, or too few, are unequal,
     assert_eq!(sums(&[1, 2, 3, 4], &[1, 2], true), (4, 2, 0));
     assert_eq!(sums(&[1, 2], &[1, 2, 3, 4], true), (4, 2, 0));
     assert_eq!(sums(&[], &[1], true), (1, 0, 0));

@@ -1,4 +1,4 @@
-//! Who records how.
+//! The recorders and their options.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,12 +17,12 @@ use whit_measure::measure::{self, Outcome};
 const PINGPONG_THREADS: usize = 8;
 /// Samples a second beside the switches.
 const PINGPONG_HZ: &str = "1000";
-/// Of the deep program.
+/// Frequency for the deep program.
 const DEEP_HZ: &str = "5000";
-/// What all recordings have: nothing that costs after the end, times, CPUs.
+/// Options of all recordings: nothing that costs after the end, times, CPUs.
 const FRAME: &str = "-N -B -T --sample-cpu";
 
-/// What is recorded.
+/// The recorded load.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Load {
     /// Futex ping-pong of 8 threads: samples and every switch, with user and kernel stacks.
@@ -67,7 +67,7 @@ pub enum Way {
     PerfZ,
     /// With dumps of 32 KiB, which hold deep stacks.
     Perf32K,
-    /// Without stacks: what the samples themselves cost, whoever takes them.
+    /// Without stacks: the cost of the samples themselves, with any recorder.
     PerfClock,
     /// `samply record`.
     Samply,
@@ -113,7 +113,7 @@ impl Way {
         self.recorder() == Some(RecorderKind::Whit)
     }
 
-    /// Whether its recordings are perf.data, which says what it holds.
+    /// Whether its recordings are perf.data, which can be counted.
     pub(super) fn tells_content(self) -> bool {
         self.recorder().is_some()
     }
@@ -134,7 +134,7 @@ impl Way {
         let hz = if load == Load::Deep { DEEP_HZ } else { PINGPONG_HZ };
         let what = match load {
             _ if self == Way::Samply => format!("-r {hz}"),
-            // Its switches have stacks, whatever else is sampled.
+            // Its switches have stacks, beside any other samples.
             _ if self == Way::PerfClock => format!("{FRAME} -F {hz} -e {event}"),
             Load::Pingpong if matches!(self, Way::WhitBpf | Way::WhitBpfPlain) => {
                 format!("{FRAME} -F {hz} -g --switch-events -e {event}")
@@ -177,7 +177,7 @@ impl Way {
 
 show_by_name!(Way);
 
-/// What is installed here.
+/// The installed recorders.
 #[derive(Debug)]
 pub(super) struct Programs {
     recorders: Vec<Recorder>,
@@ -237,7 +237,7 @@ impl Programs {
 
 const SAMPLY: &str = "samply";
 
-/// samply writes a profile of its own; how large it is, what it took, and no more is known of it.
+/// samply writes a profile of its own. Only its size and its cost are known.
 fn samply(options: &[String], job: &Job, place: RunLimits<'_>) -> Result<Run, Error> {
     place.scratch.clear()?;
     let output = place.scratch.path().join("profile.json.gz");

@@ -17,7 +17,7 @@ const HEADINGS: [&str; 9] = [
 ];
 const MIB: f64 = (1 << 20) as f64;
 
-/// The machine, who took part, a table for each load, what it comes to.
+/// The machine, the recorders, a table for each load, and the verdict.
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     for line in comparison.system.lines().iter().chain(&comparison.versions) {

@@ -24,7 +24,7 @@ const WORK: u64 = 4000;
 /// Rounds of work between a stop and a start.
 const SHORT_WORK: u64 = 200;
 
-/// What a session came to.
+/// Result of a session.
 pub(super) struct Session {
     pub(super) start_ns: f64,
     pub(super) lengths_ns: Vec<f64>,
@@ -275,7 +275,7 @@ fn driver_model(pmu: &IntelPmu) -> DriverModel {
     }
 }
 
-/// What a guest does beside.
+/// The guest's other work.
 fn work(rounds: u64) {
     let sum = (0..rounds).fold(1, |sum: u64, number| std::hint::black_box(sum ^ number));
     std::hint::black_box(sum);

@@ -15,7 +15,7 @@ use whit_measure::summary::Spread;
 
 /// The guest's event: instructions, as it thinks.
 const CODE: u64 = 0xc0;
-/// What it is on the host. Hardware events could leave the host out; no clock can.
+/// Its event on the host. Hardware events could leave the host out; no clock can.
 const EVENT: HostEvent = HostEvent::TASK_CLOCK;
 /// A run that takes longer is stopped.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -48,7 +48,7 @@ pub struct Row {
     pub samples: u64,
     /// Overflows that the device saw.
     pub overflows: u64,
-    /// What the guest's event counted.
+    /// Count of the guest's event.
     pub counted_ns: u64,
     /// Interrupts that the guest could not explain.
     pub not_ours: u64,

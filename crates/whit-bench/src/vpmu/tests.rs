@@ -1,6 +1,6 @@
 use super::*;
 
-/// Everything but the speed: what is counted must add up.
+/// Everything but the speed: the counts must add up.
 #[test]
 fn sessions_count_what_they_do() {
     let signal = OverflowSignal::block().unwrap();

@@ -56,7 +56,7 @@ impl Way {
     }
 }
 
-/// What the guest's ten events are on the host.
+/// The guest's ten events on the host.
 #[derive(Clone, Debug)]
 pub struct Events {
     host: Vec<HostEvent>,
@@ -94,7 +94,7 @@ impl Events {
         Events { host, names }
     }
 
-    /// Which, for whoever reads the result.
+    /// The way, for the reader of the result.
     #[must_use]
     pub fn words(&self) -> String {
         let hardware = self.host.iter().any(|event| event.kind == pmu_type::HARDWARE);
