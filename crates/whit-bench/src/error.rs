@@ -112,7 +112,7 @@ pub enum Error {
     NoTracepoint,
     /// Cgroups cannot be found.
     #[error(transparent)]
-    Cgroups(#[from] whit_capture::error::CaptureError),
+    Cgroups(#[from] whit_host::error::HostError),
     /// A recorder's file cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),

@@ -3,9 +3,10 @@
 
 use std::io;
 
-use crate::cpus::{self, CpuListError, parse_list};
+use whit_host::cpus::{self, CpuListError, parse_list};
+use whit_host::roots::{Roots, read_number};
+
 use crate::error::CaptureError;
-use crate::roots::{Roots, read_number};
 
 /// `--affinity`: where a reader runs while it drains a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -258,6 +259,6 @@ mod tests {
         assert_eq!(place(Affinity::Cpu, 5, &roots), Some(vec![5]));
         assert_eq!(place(Affinity::Node, 5, &roots), Some(vec![0, 1, 4, 5]));
         assert_eq!(place(Affinity::System, 5, &roots), None);
-        assert_eq!(place(Affinity::Cpu, crate::target::ANY, &roots), None);
+        assert_eq!(place(Affinity::Cpu, whit_host::target::ANY, &roots), None);
     }
 }

@@ -8,6 +8,8 @@
 //! samples are overwritten, or events are switched off meanwhile, the side band has an event of its
 //! own that is neither.
 
+use whit_host::roots::Roots;
+use whit_host::target::Target;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType};
 use whit_types::Arch;
 
@@ -19,9 +21,7 @@ use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, Engine, RecordOptions, Start};
 use crate::registers;
 use crate::ring_set::SIDEBAND_RING_BYTES;
-use crate::roots::Roots;
 use crate::stack_engine;
-use crate::target::Target;
 
 /// The highest `precise_ip`.
 pub const MAX_PRECISION: u8 = 3;

@@ -3,48 +3,23 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use whit_host::advice::meaning;
+use whit_host::error::HostError;
 use whit_sys::{Errno, WorkloadError};
-
-use crate::cgroup::ListCut;
-use crate::open::meaning;
 
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CaptureError {
-    /// Neither a command nor a target.
-    #[error("nothing to record: give a command, or -a, -p, -t or -C")]
-    NothingToRecord,
+    /// Whom or what to record is not there.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// No events.
     #[error("no events to record")]
     NoEvents,
-    /// `-p` or `-t` names nobody.
-    #[error("there is no {kind} {id}")]
-    NoSuchProcess { id: i32, kind: &'static str },
     /// Every thread ended before events could be opened.
     #[error("every thread to record ended before its events were open")]
     TargetGone,
-    /// `-C` names CPUs that do not run.
-    #[error("CPU {wanted} is not online; online are {online}")]
-    CpusNotOnline { wanted: String, online: String },
-    /// `-u` names a user without processes.
-    #[error("user {uid} has no process that could be recorded")]
-    NoProcessOfUser { uid: u32 },
-    /// No cgroup hierarchy.
-    #[error("no cgroup file system is mounted (mount one: mount -t cgroup2 none /sys/fs/cgroup)")]
-    NoCgroups,
-    /// A cgroup that is not there.
-    #[error("cannot open cgroup '{name}': looked for {}", path.display())]
-    Cgroup { name: String, path: PathBuf, source: io::Error },
-    /// The kernel counts in no cgroup of the hierarchy.
-    #[error(
-        "the kernel counts in no cgroup below {mount} before a first controller is switched on \
-         there: echo +pids > {mount}/cgroup.subtree_control", mount = mount.display()
-    )]
-    CgroupsWithoutState { mount: PathBuf },
-    /// Patterns that choose cgroups may miss some.
-    #[error("not all cgroups are known that a pattern may choose: {cut}")]
-    CgroupsCut { cut: ListCut },
     /// `-G` without CPUs.
     #[error("cgroups are recorded on CPUs: add -a, or -C with a list of CPUs, to -G")]
     CgroupNeedsCpus,
@@ -79,16 +54,13 @@ pub enum CaptureError {
     EngineConflict { why: &'static str },
     /// The control channel.
     #[error(transparent)]
-    Control(#[from] crate::control::ControlOpenError),
+    Control(#[from] whit_host::control::ControlOpenError),
     /// Real-time priority.
     #[error(
         "cannot run the readers as SCHED_FIFO with priority {priority} (allow it: ulimit -r \
          {priority}, or grant cap_sys_nice)"
     )]
     Realtime { priority: i32, source: Errno },
-    /// A file of the kernel cannot be read.
-    #[error("cannot read {what} from {}", path.display())]
-    Read { what: &'static str, path: PathBuf, source: io::Error },
     /// A frequency above the limit with `--strict-freq`.
     #[error(
         "frequency {asked_hz} Hz is above the kernel's limit of {limit_hz} Hz (raise it: sysctl \
@@ -202,17 +174,17 @@ impl CaptureError {
 
     /// Whether the command line is at fault, whatever the machine.
     pub fn is_wrong_usage(&self) -> bool {
-        matches!(
-            self,
-            CaptureError::NothingToRecord
-                | CaptureError::NoEvents
-                | CaptureError::CgroupNeedsCpus
-                | CaptureError::GroupAcrossCgroups { .. }
-                | CaptureError::PipeHasNoFiles
-                | CaptureError::EngineConflict { .. }
-                | CaptureError::ZeroRate(_)
-                | CaptureError::OutputIsTerminal
-        )
+        match self {
+            CaptureError::Host(error) => error.is_wrong_usage(),
+            CaptureError::NoEvents
+            | CaptureError::CgroupNeedsCpus
+            | CaptureError::GroupAcrossCgroups { .. }
+            | CaptureError::PipeHasNoFiles
+            | CaptureError::EngineConflict { .. }
+            | CaptureError::ZeroRate(_)
+            | CaptureError::OutputIsTerminal => true,
+            _ => false,
+        }
     }
 
     /// What the kernel said when it refused to open an event.

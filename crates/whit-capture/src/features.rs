@@ -1,7 +1,5 @@
 //! Which fields of `perf_event_attr` the running kernel knows.
 
-use std::os::fd::{AsRawFd as _, BorrowedFd};
-
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_sys::clock::ClockId;
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
@@ -64,16 +62,6 @@ impl KernelFeatures {
     pub fn check_clock(clock: ClockId) -> Result<(), Errno> {
         let flags = plain().flags | AttrFlags::USE_CLOCKID;
         try_open(&Attr { flags, clockid: clock.0, ..plain() })
-    }
-
-    /// Whether the kernel keeps a `perf_event` state for the cgroup of this directory, without
-    /// which it opens no event there. Other reasons for not opening one do not count.
-    pub fn cgroup_has_state(directory: BorrowedFd<'_>) -> bool {
-        // The cgroup is looked at before the CPU is.
-        let flags = OpenFlags { pid_is_cgroup: true };
-        let attr = plain().to_bytes();
-        let opened = PerfEventFd::open(&attr, directory.as_raw_fd(), 0, None, flags);
-        !matches!(opened, Err(Errno::NOENT))
     }
 
     /// Takes out of `attr` what the kernel does not know.

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use whit_host::roots::Roots;
 use whit_perfdata::mapped_file::{FoundFile, MappedFile};
 use whit_sys::maps::MapsLine;
 use whit_sys::process_files::{DELETED, Identity, WantedFile, stated_id};
@@ -18,7 +19,6 @@ use whit_types::{BuildId, FileId, OpenFailure};
 use crate::build_id;
 use crate::kept_files::KeptFiles;
 use crate::mapped_files::{FILES_MAX, MappedFiles};
-use crate::roots::Roots;
 
 /// A file that cannot be opened is tried through so many processes: one may have ended meanwhile.
 const OPEN_ATTEMPTS_MAX: u8 = 3;

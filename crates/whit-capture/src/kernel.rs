@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
+use whit_host::roots::Roots;
 use whit_sys::capability::Capability;
 use whit_sys::privilege;
 use whit_types::BuildId;
-
-use crate::roots::Roots;
 
 /// The kernel's text. With `kptr_restrict` addresses read as zero: there is no range then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,14 @@
 
 use std::path::Path;
 
+use whit_host::cpus::{format_list, online, parse_list, present};
+use whit_host::roots::{Roots, read_number};
 use whit_perfdata::feature::{BuildIdEntry, Feature, Features, encode_string};
 use whit_perfdata::record::misc;
 use whit_sys::system::uname;
 use whit_types::Pid;
 
-use crate::cpus::{format_list, online, parse_list, present};
 use crate::kernel;
-use crate::roots::{Roots, read_number};
 
 /// The kernel's name among build ids.
 const KERNEL_NAME: &str = "[kernel.kallsyms]";

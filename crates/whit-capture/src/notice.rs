@@ -3,27 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use whit_host::advice::meaning;
+use whit_host::cgroup::ListCut;
+use whit_host::level::Level;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
 
-use crate::cgroup::ListCut;
 use crate::kept_files::KEPT_MAX_BYTES;
-use crate::open::meaning;
 use crate::options::CallGraph;
 use crate::summary::Summary;
-
-/// How loud a notice is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Shown with `-v`.
-    Verbose,
-    /// An answer; shown as it is unless `-q` is given.
-    Answer,
-    /// Shown unless `-q` is given.
-    Warning,
-    /// Always shown: data was lost, or the recording is not what was asked for.
-    Error,
-}
 
 /// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]

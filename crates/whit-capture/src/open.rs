@@ -9,8 +9,12 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use whit_host::advice::{Refusal, advice};
+use whit_host::rights::Rights;
+use whit_host::roots::Roots;
+use whit_host::target::{ANY, Plan};
+use whit_host::tracepoint::filter_advice;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
-use whit_sys::capability::CapabilitySet;
 use whit_sys::limit::Limit;
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
@@ -18,13 +22,6 @@ use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
 use crate::event::{Precision, software};
 use crate::notice::{Listener, Notice};
-use crate::roots::Roots;
-use crate::target::{ANY, Plan};
-use crate::tracing_data::filter_advice;
-
-mod advice;
-
-pub use advice::{Refusal, advice, meaning};
 
 /// Descriptors that the recorder needs besides events: standard streams, output, epoll, pipes.
 const SPARE_DESCRIPTORS: usize = 24;
@@ -73,26 +70,6 @@ impl OpenEvent {
 
 /// Times that a group is opened again because its leader is elsewhere for the moment.
 const SWAPS_MAX: usize = 10;
-
-/// What the kernel lets this process do.
-#[derive(Clone, Copy, Debug)]
-pub struct Rights {
-    /// `perf_event_paranoid`.
-    pub paranoid: i64,
-    /// Whether the level does not apply.
-    pub may_profile: bool,
-}
-
-impl Rights {
-    /// Of this process. A machine without the setting has no perf events; the default stands in.
-    pub fn of_process(roots: &Roots) -> Rights {
-        const KERNEL_DEFAULT: i64 = 2;
-        Rights {
-            paranoid: roots.kernel_setting("perf_event_paranoid").unwrap_or(KERNEL_DEFAULT),
-            may_profile: CapabilitySet::usable().is_ok_and(CapabilitySet::may_profile),
-        }
-    }
-}
 
 /// Makes room for the descriptors that the plan needs. Where the limit cannot be raised far
 /// enough, gives a plan that needs fewer.
@@ -271,7 +248,7 @@ impl Opener<'_> {
         }
         let offline = errno == Errno::NODEV
             && cpu != ANY
-            && crate::cpus::online(self.roots).is_ok_and(|cpus| !cpus.contains(&(cpu as u32)));
+            && whit_host::cpus::online(self.roots).is_ok_and(|cpus| !cpus.contains(&(cpu as u32)));
         if offline {
             self.listener.notice(Notice::CpuGone { cpu });
         }

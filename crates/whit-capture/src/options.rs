@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use whit_host::control::ControlSpec;
+use whit_host::target::Target;
 use whit_sys::clock::ClockId;
 
 use crate::affinity::{Affinity, ThreadSpec};
 use crate::branch::BranchFilter;
-use crate::control::ControlSpec;
 use crate::event::{EventSpec, Rate};
-use crate::target::Target;
 
 /// Default frequency of samples.
 pub const DEFAULT_FREQUENCY_HZ: u64 = 4000;

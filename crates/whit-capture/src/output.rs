@@ -482,7 +482,7 @@ mod tests {
         let mut said = Vec::new();
         open(&Output::File(path), false, &mut |notice: Notice| said.push(notice)).unwrap();
         let [notice] = &said[..] else { panic!("{said:?}") };
-        assert_eq!(notice.level(), crate::notice::Level::Warning);
+        assert_eq!(notice.level(), whit_host::level::Level::Warning);
         assert!(notice.to_string().ends_with("notes.txt.old now"), "{notice}");
         assert_eq!(std::fs::read(dir.path().join("notes.txt.old")).unwrap(), b"Dear diary");
     }

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use whit_host::roots::Roots;
 use whit_perfdata::attr::{Attr, pmu_type};
 use whit_sys::capability::Capability;
 use whit_sys::privilege;
-
-use crate::roots::Roots;
 
 /// perf's handlers of non-maskable interrupts on x86: that of the CPU's PMU, of whatever make, and
 /// that of AMD's instruction-based sampling (`register_nmi_handler` in `arch/x86/events`).

@@ -325,7 +325,7 @@ impl RingDrainer {
 pub struct RingEnd {
     /// Those of [`MappedRing`].
     pub members: Vec<(usize, usize)>,
-    /// The CPU, or [`crate::target::ANY`].
+    /// The CPU, or [`whit_host::target::ANY`].
     pub cpu: i32,
     /// Whether the kernel overwrites what was not read.
     pub is_backward: bool,

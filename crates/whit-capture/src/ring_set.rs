@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use whit_host::roots::Roots;
+use whit_host::target::{ANY, Plan};
 use whit_perfdata::attr::AttrFlags;
 use whit_sys::{BackwardRing, Errno, PerfEventFd, Ring, system};
 
@@ -12,8 +14,6 @@ use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::open::{Instance, OpenEvent};
 use crate::options::RingSize;
-use crate::roots::Roots;
-use crate::target::{ANY, Plan};
 
 /// `perf_event_mlock_kb` where the kernel does not say: 512 KiB and a page.
 const DEFAULT_MLOCK_KB: usize = 516;

@@ -15,23 +15,23 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use whit_host::control::ControlChannel;
+use whit_host::processes;
+use whit_host::roots::Roots;
+use whit_host::target::{Plan, Target};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, scheduling};
 
-use crate::control::ControlChannel;
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
 use crate::notice::{Listener, Notice};
 use crate::options::{Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
-use crate::processes;
-use crate::roots::Roots;
 use crate::stack_engine::{StackEngine, StackSummary};
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
 use crate::summary::Summary;
-use crate::target::{Plan, Target};
 
 mod choose;
 mod code;

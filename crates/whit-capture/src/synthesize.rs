@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
+use whit_host::cgroup::Cgroup;
+use whit_host::processes::{self, Status};
+use whit_host::roots::Roots;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::record::{MappedFileId, Mmap, Task, misc};
 use whit_perfdata::sample::SampleId;
 use whit_sys::maps::{MapsLine, flag};
 use whit_types::{Avma, Pid, Tid};
 
-use crate::cgroup::Cgroup;
 use crate::file_cache::FileCache;
 use crate::kernel::{KernelText, Module};
 use crate::options::Synthesis;
-use crate::processes::{self, Status};
-use crate::roots::Roots;
 use crate::stream::{Sink, SinkError};
 
 /// Most threads that read `/proc` at once.

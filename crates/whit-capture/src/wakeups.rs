@@ -6,12 +6,12 @@
 
 use std::io;
 
+use whit_host::roots::Roots;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::tracing_data::TraceEvent;
 
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Exclude, Rate};
-use crate::roots::Roots;
 use crate::tracing_data;
 
 /// The tracepoint.

@@ -8,15 +8,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use whit_capture::processes::Status;
-use whit_capture::roots::Roots;
+use whit_host::processes::Status;
+use whit_host::roots::Roots;
+use whit_types::OutsideText;
 
 use crate::counter::Counter;
 use crate::reading::Reading;
 use crate::source::Slot;
 use crate::table::{Aggregation, Label, Row, Table};
 use crate::topology::Topology;
-use whit_types::OutsideText;
 
 /// How readings are added up.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,10 +7,10 @@
 
 use whit_bpf::BpfError;
 use whit_bpf::cgroup::{Cgroup, CgroupCounter, Counts};
-use whit_capture::cpus;
-use whit_capture::error::CaptureError;
-use whit_capture::roots::Roots;
-use whit_capture::target::{ANY, Plan};
+use whit_host::cpus;
+use whit_host::error::HostError;
+use whit_host::roots::Roots;
+use whit_host::target::{ANY, Plan};
 use whit_types::CpuId;
 
 use crate::counter::Counter;
@@ -300,7 +300,7 @@ fn load(
     cpus: &[CpuEvents],
     roots: &Roots,
 ) -> Result<CgroupCounter, StatError> {
-    let possible = cpus::possible(roots).map_err(|source| CaptureError::Read {
+    let possible = cpus::possible(roots).map_err(|source| HostError::Read {
         what: "the list of possible CPUs",
         path: roots.sys.join("devices/system/cpu/possible"),
         source,

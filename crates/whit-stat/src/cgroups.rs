@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use whit_capture::cgroup::Hierarchy;
-use whit_capture::roots::Roots;
 use whit_events::glob_matches;
+use whit_host::cgroup::Hierarchy;
+use whit_host::roots::Roots;
 use whit_types::OutsideText;
 
 use crate::counter::Counter;

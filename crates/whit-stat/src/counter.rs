@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use whit_capture::open::meaning;
 use whit_events::{ResolvedEvent, ResolvedGroup, SoftwareEvent, TYPE_SOFTWARE, TYPE_TRACEPOINT};
+use whit_host::advice::meaning;
 use whit_sys::Errno;
 use whit_types::OutsideText;
 

@@ -1,7 +1,7 @@
 //! Why nothing could be counted, and what would make it possible.
 
-use whit_capture::error::CaptureError;
-use whit_capture::open::meaning;
+use whit_host::advice::meaning;
+use whit_host::error::HostError;
 use whit_sys::{Errno, WorkloadError};
 
 use crate::bpf::BpfRefusal;
@@ -12,7 +12,7 @@ use crate::bpf::BpfRefusal;
 pub enum StatError {
     /// Whom to count, in which cgroup: as for recording.
     #[error(transparent)]
-    Target(#[from] CaptureError),
+    Host(#[from] HostError),
     /// Every thread ended before events could be opened.
     #[error("every thread to count ended before its events were open")]
     TargetGone,
@@ -36,7 +36,7 @@ pub enum StatError {
     Output { source: std::io::Error },
     /// The control channel.
     #[error(transparent)]
-    Control(#[from] whit_capture::control::ControlOpenError),
+    Control(#[from] whit_host::control::ControlOpenError),
     /// A command before or after a run.
     #[error("'{command}' failed with exit code {code}: nothing was counted after it")]
     Hook { command: String, code: i32 },
@@ -81,7 +81,7 @@ impl StatError {
     /// Whether the command line is at fault, whatever the machine.
     pub fn is_wrong_usage(&self) -> bool {
         match self {
-            StatError::Target(error) => error.is_wrong_usage(),
+            StatError::Host(error) => error.is_wrong_usage(),
             StatError::CgroupNeedsCpus
             | StatError::CgroupPattern { .. }
             | StatError::GroupAcrossCgroups { .. } => true,
@@ -91,7 +91,7 @@ impl StatError {
 
     /// A cgroup is not there, or not any more.
     pub(crate) fn is_missing_cgroup(&self) -> bool {
-        let StatError::Target(CaptureError::Cgroup { source, .. }) = self else { return false };
+        let StatError::Host(HostError::Cgroup { source, .. }) = self else { return false };
         source.kind() == std::io::ErrorKind::NotFound
     }
 }

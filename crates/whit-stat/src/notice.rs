@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use whit_capture::notice::Level;
+use whit_host::level::Level;
 
 use crate::bpf::Unserved;
 

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use whit_capture::control::ControlSpec;
-use whit_capture::target::Target;
+use whit_host::control::ControlSpec;
+use whit_host::target::Target;
 
 use crate::cgroups::CgroupChoice;
 use crate::counter::Counter;

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 
-use whit_capture::cgroup::Hierarchy;
-use whit_capture::open::Rights;
-use whit_capture::roots::Roots;
-use whit_capture::target::{ANY, Plan};
 use whit_events::ResolvedEvent;
+use whit_host::cgroup::Hierarchy;
+use whit_host::rights::Rights;
+use whit_host::roots::Roots;
+use whit_host::target::{ANY, Plan};
 use whit_sys::Errno;
 use whit_sys::limit::Limit;
 use whit_types::{CpuId, Tid};

@@ -8,9 +8,9 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use whit_capture::control::ControlChannel;
-use whit_capture::roots::Roots;
-use whit_capture::target::Target;
+use whit_host::control::ControlChannel;
+use whit_host::roots::Roots;
+use whit_host::target::Target;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, system};
 

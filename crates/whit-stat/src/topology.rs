@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use whit_capture::roots::{Roots, read_number};
+use whit_host::roots::{Roots, read_number};
 
 /// Most levels of cache that are looked at.
 const CACHES_MAX: usize = 16;

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use whit_capture::roots::Roots;
 use whit_events::{PmuTable, TracefsIds, parse, resolve};
+use whit_host::roots::Roots;
 use whit_stat::aggregate::{Aggregator, Rules};
 use whit_stat::counter::{Counter, from_groups};
 use whit_stat::derived_metrics::DerivedMetrics;

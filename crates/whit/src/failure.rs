@@ -94,12 +94,7 @@ fn exit_code(error: &Error) -> u8 {
     if error.downcast_ref::<WrongUsage>().is_some() {
         return WRONG_USAGE;
     }
-    let (capture, stat) = (error.downcast_ref(), error.downcast_ref());
-    let capture = capture.or(match stat {
-        Some(StatError::Target(error)) => Some(error),
-        _ => None,
-    });
-    match (capture, stat) {
+    match (error.downcast_ref(), error.downcast_ref()) {
         (Some(CaptureError::Workload(error)), _) | (_, Some(StatError::Workload(error))) => {
             of_workload(error)
         }
@@ -122,6 +117,7 @@ fn of_workload(error: &WorkloadError) -> u8 {
 mod tests {
     use super::*;
     use anyhow::{Context, anyhow};
+    use whit_host::error::HostError;
 
     #[test]
     fn wrong_usage_keeps_its_causes_and_its_code_under_further_context() {
@@ -139,15 +135,15 @@ mod tests {
         for (errno, code) in [(Errno::NOENT, 127), (Errno::ACCESS, 126), (Errno::NOEXEC, 126)] {
             assert_eq!(exit_code(&CaptureError::Workload(exec(errno)).into()), code);
             assert_eq!(exit_code(&StatError::Workload(exec(errno)).into()), code);
-            let target = StatError::Target(CaptureError::Workload(exec(errno)));
-            assert_eq!(exit_code(&target.into()), code);
         }
     }
 
     #[test]
     fn libraries_say_whether_the_command_line_is_at_fault() {
-        assert_eq!(exit_code(&CaptureError::NothingToRecord.into()), WRONG_USAGE);
-        assert_eq!(exit_code(&StatError::Target(CaptureError::NoEvents).into()), WRONG_USAGE);
+        assert_eq!(exit_code(&CaptureError::NoEvents.into()), WRONG_USAGE);
+        let no_target = || HostError::NothingToRecord;
+        assert_eq!(exit_code(&CaptureError::Host(no_target()).into()), WRONG_USAGE);
+        assert_eq!(exit_code(&StatError::Host(no_target()).into()), WRONG_USAGE);
         assert_eq!(exit_code(&StatError::CgroupNeedsCpus.into()), WRONG_USAGE);
         assert_eq!(exit_code(&CaptureError::TargetGone.into()), FAILED);
         assert_eq!(exit_code(&StatError::TargetGone.into()), FAILED);

@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use whit_capture::notice::Level;
+use whit_host::level::Level;
 use whit_types::escape;
 
 /// In front of lines after the first that are not indented already.

@@ -19,12 +19,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use whit_capture::affinity::{Affinity, ThreadSpec};
 use whit_capture::branch::BranchFilter;
-use whit_capture::control::ControlSpec;
-use whit_capture::notice::{Level, Notice};
+use whit_capture::notice::Notice;
 use whit_capture::options::{Engine, RingSize, Start, SwitchOutput};
 use whit_capture::registers;
-use whit_capture::roots::Roots;
 use whit_capture::session::{self, Outcome};
+use whit_host::control::ControlSpec;
+use whit_host::level::Level;
+use whit_host::roots::Roots;
 use whit_sys::clock::ClockId;
 use whit_types::Arch;
 

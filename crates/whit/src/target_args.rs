@@ -4,8 +4,8 @@
 
 use crate::failure::usage;
 use anyhow::{Context, Result};
-use whit_capture::cpus;
-use whit_capture::target::Target;
+use whit_host::cpus;
+use whit_host::target::Target;
 
 /// Arguments that name whom: perf's names and meanings.
 #[derive(clap::Args, Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use whit_capture::cgroup::Hierarchy;
-use whit_capture::roots::Roots;
+use whit_host::cgroup::Hierarchy;
+use whit_host::roots::Roots;
 
 use crate::Error;
 

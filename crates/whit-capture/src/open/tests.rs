@@ -14,7 +14,7 @@ fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
 
 fn own_plan() -> Plan {
     let roots = Roots::default();
-    let online = crate::cpus::online(&roots).unwrap();
+    let online = whit_host::cpus::online(&roots).unwrap();
     let cpus = online.into_iter().map(|cpu| cpu as i32).collect();
     Plan { cpus, threads: vec![whit_sys::system::pid()], inherit: true }
 }

@@ -3,12 +3,12 @@
 //! `--engine=auto` records the same whichever it takes: samples with call chains of all of the stack. Where the
 //! programs cannot be had, dumps of stacks take their place, which no right is needed for.
 
+use whit_host::roots::Roots;
 use whit_types::Arch;
 
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, DEFAULT_STACK_DUMP_BYTES, Engine, RecordOptions};
-use crate::roots::Roots;
 use crate::stack_engine::{self, StackEngine, WakeFormat};
 use crate::wakeups;
 

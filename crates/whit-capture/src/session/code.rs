@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use whit_host::roots::Roots;
 use whit_perfdata::feature::{BuildIdEntry, Features};
 use whit_perfdata::record::misc;
 use whit_types::Pid;
@@ -10,7 +11,6 @@ use crate::file_cache::FileCache;
 use crate::kept_files::{KeptCounts, KeptFiles};
 use crate::mapped_files::{FILES_MAX, MappedFiles};
 use crate::notice::{Listener, Notice};
-use crate::roots::Roots;
 
 /// perf's mark for build ids that are not of a guest.
 const HOST_PID: Pid = Pid(-1);
@@ -70,7 +70,7 @@ mod tests {
     use std::slice;
 
     use super::*;
-    use crate::notice::Level;
+    use whit_host::level::Level;
     use whit_perfdata::record::PROT_EXEC;
 
     /// A mapping of a file by a process that is gone.

@@ -3,9 +3,10 @@
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
+use whit_host::control::{Command, Received};
+
 use super::reader_thread::Order;
 use super::{End, Session, listing};
-use crate::control::{Command, Received};
 use crate::error::CaptureError;
 use crate::notice::Notice;
 

@@ -6,6 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+use whit_host::cpus;
+use whit_host::roots::Roots;
+use whit_host::target::{ANY, Plan};
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, pmu_type};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 use whit_types::{CpuId, TimestampNs};
@@ -13,11 +16,8 @@ use whit_types::{CpuId, TimestampNs};
 use super::Session;
 use super::reader_thread::ReaderShare;
 use super::unreported_loss::{UnreportedLoss, each_end};
-use crate::cpus;
 use crate::event::software;
 use crate::notice::{Listener, Notice};
-use crate::roots::Roots;
-use crate::target::{ANY, Plan};
 
 /// Some machines have a scheduler clock that advances with the timer only, at 100 Hz or faster.
 const CLOCK_STEP_MAX: Duration = Duration::from_millis(20);

@@ -2,9 +2,10 @@
 
 use std::ffi::CString;
 
+use whit_host::processes;
+
 use super::Session;
 use crate::error::CaptureError;
-use crate::processes;
 
 /// The kernel takes filters of up to a page.
 const FILTER_BYTES_MAX: usize = 4095;

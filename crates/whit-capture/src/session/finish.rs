@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
+use whit_host::roots::Roots;
+use whit_host::target::Target;
 use whit_perfdata::feature::CompressedDesc;
 use whit_perfdata::ledger::{Ledger, ReaderLedger};
 use whit_sys::Workload;
@@ -22,11 +24,9 @@ use crate::machine::own_peak_memory_bytes;
 use crate::notice::{Listener, Notice};
 use crate::options::RecordOptions;
 use crate::output::OutputName;
-use crate::roots::Roots;
 use crate::stack_engine::DecodeCounts;
 use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
-use crate::target::Target;
 
 /// When an output ended.
 #[derive(Clone, Copy, Debug)]

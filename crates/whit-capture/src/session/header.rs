@@ -1,5 +1,6 @@
 //! The header: what is known before the first record, and what only the end tells.
 
+use whit_host::roots::Roots;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{ClockData, EventDesc, Feature, Features, GroupDesc};
@@ -12,7 +13,6 @@ use crate::kernel;
 use crate::machine;
 use crate::open::OpenEvent;
 use crate::options::{Engine, RecordOptions};
-use crate::roots::Roots;
 use crate::stack_engine::{self, WakeFormat};
 use crate::tracing_data;
 use crate::wakeups::WAKING;

@@ -1,8 +1,8 @@
 //! The events of a recording as text, as `perf evlist` has them.
 
+use whit_host::control::Listing;
 use whit_perfdata::attr::{Attr, AttrFlags};
 
-use crate::control::Listing;
 use crate::open::OpenEvent;
 
 /// One line per event, or per group.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use whit_bpf::BpfError;
 use whit_bpf::pmi::{self, PmiMeter, RunStatistics};
+use whit_host::roots::Roots;
 use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, PmiLedger, PmiMeasurement};
 use whit_sys::Errno;
 
 use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
 use crate::pmi::{any_interrupts, perf_handlers};
-use crate::roots::Roots;
 
 /// Name of the thread.
 const THREAD: &str = "whit-meter";
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(pmi.measurement, PmiMeasurement::NoTracepoint);
         // Told to those who ask with -v, and to nobody else.
         assert_eq!(said.len(), 1);
-        assert_eq!(said[0].level(), crate::notice::Level::Verbose);
+        assert_eq!(said[0].level(), whit_host::level::Level::Verbose);
     }
 
     /// Loads it as an event of a PMU would have it loaded, whether this machine has one or not.

@@ -1,12 +1,15 @@
 //! How many readers there are, and which rings each of them drains.
 
+use whit_host::cpus;
+use whit_host::error::HostError;
+use whit_host::roots::Roots;
+use whit_host::target::ANY;
 use whit_sys::affinity as cpu_affinity;
 use whit_sys::usage::CpuUsage;
 
 use super::reader_thread::ReaderThread;
 use super::wait::RingWaiter;
 use crate::affinity::{self, Affinity, ReaderPlan};
-use crate::cpus;
 use crate::error::CaptureError;
 use crate::loss::TimeLayout;
 use crate::notice::{Listener, Notice};
@@ -16,10 +19,8 @@ use crate::output::OutputName;
 use crate::recording::Recording;
 use crate::ring_drainer::{RingDrainer, RingDrainerOptions};
 use crate::ring_set::MappedRing;
-use crate::roots::Roots;
 use crate::stack_engine;
 use crate::stream::{AsyncEngine, StreamOptions, StreamSink};
-use crate::target::ANY;
 
 /// The next stream of a recording, for a reader of so many rings.
 pub(super) fn stream(
@@ -121,7 +122,7 @@ impl ReaderBuilder<'_> {
         };
         let by_thread = rings.iter().all(|ring| ring.cpu == ANY);
         let mut cpus: Vec<u32> = match by_thread {
-            true => cpus::online(self.roots).map_err(|source| CaptureError::Read {
+            true => cpus::online(self.roots).map_err(|source| HostError::Read {
                 what: "the list of online CPUs",
                 path: self.roots.sys.join("devices/system/cpu/online"),
                 source,

@@ -3,22 +3,24 @@
 use std::collections::HashMap;
 use std::fs::File;
 
+use whit_host::advice::{Refusal, advice};
+use whit_host::cgroup::Hierarchy;
+use whit_host::rights::Rights;
+use whit_host::roots::Roots;
+use whit_host::target::{self, Plan, Target};
 use whit_perfdata::attr::pmu_type;
 use whit_types::Arch;
 
 use super::cpu_watch::CpuWatch;
-use crate::cgroup::Hierarchy;
 use crate::configure::{self, ConfiguredEvent};
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Rate};
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
-use crate::open::{self, OpenEvent, Opener, Refusal, Rights};
+use crate::open::{self, OpenEvent, Opener};
 use crate::options::{Engine, RecordOptions};
 use crate::ring_set::{self, MappedRing};
-use crate::roots::Roots;
 use crate::stack_engine;
-use crate::target::{self, Plan, Target};
 
 /// Events and rings, ready to run.
 pub(super) struct Ready {
@@ -102,7 +104,7 @@ impl SetUp<'_> {
             event: "dummy".to_owned(),
             place: "for this process".to_owned(),
             errno,
-            advice: open::advice(&Refusal {
+            advice: advice(&Refusal {
                 activity: "recording",
                 errno,
                 paranoid: rights.paranoid,
@@ -137,7 +139,7 @@ impl SetUp<'_> {
             }
         }
         let names = events.iter().filter_map(|event| event.cgroup.clone());
-        Hierarchy::find(self.roots)?.open_all(names)
+        Ok(Hierarchy::find(self.roots)?.open_all(names)?)
     }
 
     /// With `--skip-unsupported`, leaves out one event after the other that this machine does not

@@ -1,20 +1,20 @@
 //! Which records for what existed before an output begins are written, and when.
 
+use whit_host::cgroup::{Cgroup, Hierarchy};
+use whit_host::processes::{self, Status};
+use whit_host::roots::Roots;
+use whit_host::target::{Plan, Target};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::SampleLayout;
 
-use crate::cgroup::{Cgroup, Hierarchy};
 use crate::file_cache::FileCache;
 use crate::kernel;
 use crate::notice::{Listener, Notice};
 use crate::open::OpenEvent;
 use crate::options::RecordOptions;
-use crate::processes::{self, Status};
-use crate::roots::Roots;
 use crate::stream::{Sink, SinkError, StreamSink};
 use crate::synthesize::{CutProcesses, Synthesizer};
-use crate::target::{Plan, Target};
 
 /// The command's name until it execs.
 const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";
@@ -168,7 +168,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::notice::Level;
+    use whit_host::level::Level;
 
     #[test]
     fn cgroups_that_have_no_names_are_said() {

@@ -3,6 +3,7 @@
 //! An event of a thread is hit first at the end of a whole period. Where threads run for less than that in all, they have
 //! few samples or none, and nothing is lost. The event counts all the same: a clock's count is the time.
 
+use whit_host::target::Target;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 
 use super::Session;
@@ -10,7 +11,6 @@ use crate::event::software;
 use crate::notice::Notice;
 use crate::open::OpenEvent;
 use crate::options::Engine;
-use crate::target::Target;
 
 /// Fewer samples than this are expected of too little time to judge.
 const LEAST_EXPECTED: u64 = 30;

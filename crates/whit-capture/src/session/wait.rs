@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use whit_host::control::{ControlChannel, Received};
 use whit_sys::{Poller, Signal, SignalFd, Waker};
 
 use crate::configure::ConfiguredEvent;
-use crate::control::{ControlChannel, Received};
 use crate::error::CaptureError;
 use crate::open::{Instance, OpenEvent};
 use crate::ring_set::MappedRing;

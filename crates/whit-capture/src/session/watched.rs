@@ -3,9 +3,9 @@
 //! Where nobody ran there is nothing to sample, and no switch: a recording without samples looks the same as one
 //! that failed. The kernel keeps how long each thread has run, and how often it came onto a CPU.
 
-use crate::processes;
-use crate::roots::Roots;
-use crate::target::Target;
+use whit_host::processes;
+use whit_host::roots::Roots;
+use whit_host::target::Target;
 
 /// The state of a thread by `/proc/TID/schedstat` and `/proc/TID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use whit_bpf::stacks::Stacks;
+use whit_host::processes;
+use whit_host::roots::Roots;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand};
 use whit_perfdata::sample::SampleLayout;
 use whit_sys::maps::MapsLine;
@@ -21,9 +23,7 @@ use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
 use crate::error::CaptureError;
 use crate::open::OpenEvent;
-use crate::processes;
 use crate::ring_set::{AnyRing, MappedRing};
-use crate::roots::Roots;
 
 /// How often processes are looked for that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);

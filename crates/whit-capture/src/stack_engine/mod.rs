@@ -33,14 +33,10 @@ use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
 use whit_sys::scheduling;
 use whit_unwind_tables::TableStore;
 
-use crate::cpus;
 use crate::error::CaptureError;
 use crate::open::OpenEvent;
 use crate::options::{CallGraph, RecordOptions};
-use crate::processes;
 use crate::ring_set::MappedRing;
-use crate::roots::Roots;
-use crate::target::Target;
 pub use decoder::BpfRecordDecoder;
 pub use decoder::DecodeCounts;
 pub(crate) use decoder::DecoderConfig;
@@ -56,6 +52,10 @@ pub use summary::{PartSummary, StackSummary};
 use switch_events::SwitchEvents;
 use traced::{Hits, Traced, hits_of};
 pub(crate) use wakes::WakeFormat;
+use whit_host::cpus;
+use whit_host::processes;
+use whit_host::roots::Roots;
+use whit_host::target::Target;
 
 /// Pages of the rings that carry mappings, forks and execs to the thread that follows processes.
 pub(crate) const FOLLOW_PAGES: usize = 16;

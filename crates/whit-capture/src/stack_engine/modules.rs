@@ -15,6 +15,7 @@ use std::time::Instant;
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
+use whit_host::roots::Roots;
 use whit_sys::process_files::{Identity, OpenError, WantedFile};
 use whit_sys::{Errno, MappedFile, Waker};
 use whit_types::{FileId, FileOffset, FileStamp, OpenFailure};
@@ -24,7 +25,6 @@ use whit_unwind_tables::{FileVersion, Origin, TableStore};
 
 use super::model::{Backing, Mapped, Model, Space};
 use crate::error::CaptureError;
-use crate::roots::Roots;
 
 /// Threads that make tables.
 const WORKERS_MAX: usize = 4;

@@ -1,5 +1,7 @@
 //! What of a recording's options the engine that unwinds in the kernel takes, and what becomes of them.
 
+use whit_host::roots::Roots;
+use whit_host::target::Target;
 use whit_perfdata::attr::pmu_type;
 use whit_sys::clock::ClockId;
 use whit_sys::system::page_size;
@@ -7,8 +9,6 @@ use whit_sys::system::page_size;
 use super::traced::{Hits, hits_of};
 use crate::event::{EventSpec, software};
 use crate::options::{CallGraph, Engine, ExtraFields, RecordOptions, RingSize};
-use crate::roots::Roots;
-use crate::target::Target;
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
 /// busiest that were seen.

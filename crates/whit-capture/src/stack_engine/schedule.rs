@@ -5,10 +5,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 
+use whit_host::roots::Roots;
 use whit_sys::capability::Capability;
 use whit_sys::privilege;
-
-use crate::roots::Roots;
 
 /// How much of `/proc/kallsyms` is read at once.
 const BUFFER_BYTES: usize = 256 * 1024;

@@ -8,13 +8,13 @@ use std::os::fd::AsFd;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{ProgramKind, Stacks};
+use whit_host::roots::Roots;
 use whit_perfdata::attr::{Attr, AttrFlags};
 use whit_sys::{Errno, PerfEventFd};
 
 use crate::error::CaptureError;
 use crate::event::EventSpec;
 use crate::open::{OpenEvent, open_one};
-use crate::roots::Roots;
 use crate::tracing_data;
 
 /// Dynamic events, one a line: kind, `:`, group, `/`, name.

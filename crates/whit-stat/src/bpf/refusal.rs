@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use whit_bpf::BpfError;
-use whit_capture::roots::Roots;
+use whit_host::roots::Roots;
 
 /// BPF was refused.
 #[derive(Debug)]

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use whit_bpf::cgroup::Cgroup;
-use whit_capture::cgroup::Hierarchy;
-use whit_capture::roots::Roots;
 use whit_events::ResolvedEvent;
+use whit_host::cgroup::Hierarchy;
+use whit_host::roots::Roots;
 use whit_types::CpuId;
+use whit_types::OutsideText;
 
 use super::layout::Layout;
 use super::split::Split;
@@ -15,7 +16,6 @@ use crate::counter::Counter;
 use crate::error::StatError;
 use crate::perf::{Opened, PerfSource};
 use crate::source::{Slot, Source};
-use whit_types::OutsideText;
 
 /// Where a reading comes from.
 #[derive(Clone, Copy, Debug)]

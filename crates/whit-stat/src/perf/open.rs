@@ -9,11 +9,12 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use whit_capture::open::{Refusal, Rights, advice};
-use whit_capture::roots::Roots;
-use whit_capture::target::{ANY, Plan};
-use whit_capture::tracing_data::filter_advice;
 use whit_events::{ResolvedEvent, TYPE_SOFTWARE};
+use whit_host::advice::{Refusal, advice};
+use whit_host::rights::Rights;
+use whit_host::roots::Roots;
+use whit_host::target::{ANY, Plan};
+use whit_host::tracepoint::filter_advice;
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
 use super::attr::{self, Common, Role};
@@ -270,7 +271,7 @@ impl Opener<'_> {
         }
         let offline = errno == Errno::NODEV
             && place.cpu != ANY
-            && whit_capture::cpus::online(self.roots)
+            && whit_host::cpus::online(self.roots)
                 .is_ok_and(|cpus| !cpus.contains(&(place.cpu as u32)));
         if offline {
             self.listener.notice(Notice::CpuGone { cpu: place.cpu });

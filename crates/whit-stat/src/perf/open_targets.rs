@@ -1,6 +1,6 @@
 //! In which places each counter is counted.
 
-use whit_capture::target::{ANY, Plan};
+use whit_host::target::{ANY, Plan};
 
 use crate::counter::{Absence, Counter};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use whit_capture::roots::Roots;
+use whit_host::roots::Roots;
 use whit_pmu::counter::CounterMask;
 use whit_pmu::known_models as models;
 use whit_pmu::model::{ModelError, PmuKind, PmuModel};

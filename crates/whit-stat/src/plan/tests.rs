@@ -1,7 +1,8 @@
+use whit_host::roots::Roots;
+use whit_types::OutsideText;
+
 use super::*;
 use crate::counter::tests::counters;
-use whit_capture::roots::Roots;
-use whit_types::OutsideText;
 
 fn on(model: &str) -> Machine {
     Machine::choose(Some(model), &Roots::default()).unwrap()

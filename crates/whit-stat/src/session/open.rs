@@ -1,7 +1,7 @@
 //! Who is counted where, and by what.
 
-use whit_capture::processes;
-use whit_capture::target::{ANY, Plan, Target};
+use whit_host::processes;
+use whit_host::target::{ANY, Plan, Target};
 use whit_sys::Workload;
 
 use super::Session;
@@ -134,7 +134,7 @@ impl Session<'_> {
     }
 
     fn all_threads(&self) -> Result<Vec<i32>, StatError> {
-        let error = |source| whit_capture::error::CaptureError::Read {
+        let error = |source| whit_host::error::HostError::Read {
             what: "the list of processes",
             path: self.roots.proc.clone(),
             source,

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use whit_capture::control::{Command, Received};
-use whit_capture::target::Target;
+use whit_host::control::{Command, Received};
+use whit_host::target::Target;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Sender, Signal, Workload};
 

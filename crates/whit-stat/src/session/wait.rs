@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use whit_capture::control::{ControlChannel, Received};
+use whit_host::control::{ControlChannel, Received};
 use whit_sys::{Poller, Sender, Signal, SignalFd, Timer};
 
 use crate::error::StatError;

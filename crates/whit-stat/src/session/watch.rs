@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use whit_capture::processes;
-use whit_capture::roots::Roots;
+use whit_host::processes;
+use whit_host::roots::Roots;
 use whit_sys::pidfd;
 
 /// How often threads are looked for of which the kernel tells no end.

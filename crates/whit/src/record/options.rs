@@ -16,7 +16,7 @@ use whit_capture::options::{
     Synthesis,
 };
 use whit_capture::registers;
-use whit_capture::roots::Roots;
+use whit_host::roots::Roots;
 
 /// Where the recording goes without `-o`.
 const DEFAULT_OUTPUT: &str = "perf.data";

@@ -4,8 +4,8 @@ use crate::event_args::{EventArgs, Wanted};
 use crate::failure::bail_usage;
 use anyhow::Result;
 use std::path::Path;
-use whit_capture::target::Target;
 use whit_events::{PmuTable, ResolvedGroup, SYSFS_PMUS, TYPE_TRACEPOINT};
+use whit_host::target::Target;
 use whit_stat::counter::{Counter, from_groups};
 use whit_types::OutsideText;
 

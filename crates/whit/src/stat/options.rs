@@ -5,7 +5,7 @@ use crate::failure::bail_usage;
 use crate::message;
 use anyhow::Result;
 use std::time::Duration;
-use whit_capture::target::Target;
+use whit_host::target::Target;
 use whit_stat::cgroups::CgroupChoice;
 use whit_stat::counter::Counter;
 use whit_stat::options::{Intervals, Repeats, RunHooks, StatOptions};

@@ -3,7 +3,7 @@
 use super::{Output, StatArgs};
 use anyhow::{Context, Result};
 use std::io::Write;
-use whit_capture::roots::Roots;
+use whit_host::roots::Roots;
 use whit_stat::options::{BpfCounters, StatOptions};
 use whit_stat::plan::{Machine, forecast};
 use whit_stat::{bpf, cgroups};

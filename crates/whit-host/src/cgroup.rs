@@ -9,14 +9,15 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::hash::Hash;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use whit_sys::Errno;
+use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
+use whit_sys::{Errno, OpenFlags, PerfEventFd};
+use whit_types::SoftwareEvent;
 
-use crate::error::CaptureError;
-use crate::features::KernelFeatures;
+use crate::error::HostError;
 use crate::roots::Roots;
 
 /// Deepest cgroup that is looked at.
@@ -77,16 +78,16 @@ impl CgroupList {
     /// # Errors
     ///
     /// Where there may be more than are listed.
-    pub fn all(self) -> Result<Vec<Cgroup>, CaptureError> {
-        self.cut.map_or(Ok(self.listed), |cut| Err(CaptureError::CgroupsCut { cut }))
+    pub fn all(self) -> Result<Vec<Cgroup>, HostError> {
+        self.cut.map_or(Ok(self.listed), |cut| Err(HostError::CgroupsCut { cut }))
     }
 }
 
 impl Hierarchy {
     /// Finds it in `/proc/self/mountinfo`.
-    pub fn find(roots: &Roots) -> Result<Hierarchy, CaptureError> {
+    pub fn find(roots: &Roots) -> Result<Hierarchy, HostError> {
         let path = roots.proc.join("self/mountinfo");
-        let text = std::fs::read_to_string(&path).map_err(|source| CaptureError::Read {
+        let text = std::fs::read_to_string(&path).map_err(|source| HostError::Read {
             what: "mount points",
             path,
             source,
@@ -94,14 +95,14 @@ impl Hierarchy {
         let mounts = || text.lines().filter_map(parse);
         let old = mounts().find(|m| m.kind == "cgroup" && m.options.contains(&"perf_event"));
         let mount = old.or_else(|| mounts().find(|m| m.kind == "cgroup2"));
-        let mount = mount.ok_or(CaptureError::NoCgroups)?.point;
+        let mount = mount.ok_or(HostError::NoCgroups)?.point;
         Ok(Hierarchy { mount })
     }
 
     /// The directory of a cgroup.
-    pub fn open(&self, name: &str) -> Result<File, CaptureError> {
+    pub fn open(&self, name: &str) -> Result<File, HostError> {
         let path = self.path(name);
-        File::open(&path).and_then(is_directory).map_err(|source| CaptureError::Cgroup {
+        File::open(&path).and_then(is_directory).map_err(|source| HostError::Cgroup {
             name: name.to_owned(),
             path,
             source,
@@ -116,7 +117,7 @@ impl Hierarchy {
     pub fn open_all<N>(
         &self,
         names: impl Iterator<Item = N> + Clone,
-    ) -> Result<HashMap<N, File>, CaptureError>
+    ) -> Result<HashMap<N, File>, HostError>
     where
         N: AsRef<str> + Eq + Hash,
     {
@@ -135,28 +136,28 @@ impl Hierarchy {
     ///
     /// # Errors
     ///
-    /// [`CaptureError::CgroupsWithoutState`]: in a version 2 hierarchy cgroups get their
+    /// [`HostError::CgroupsWithoutState`]: in a version 2 hierarchy cgroups get their
     /// `perf_event` state when a first other controller is switched on in its root.
     pub fn check_states(
         &self,
         mut names: impl Iterator<Item = impl AsRef<str>>,
-    ) -> Result<(), CaptureError> {
+    ) -> Result<(), HostError> {
         // All have it or none, but for the root, which always has.
         let Some(name) = names.find(|name| self.path(name.as_ref()) != self.mount) else {
             return Ok(());
         };
-        if !KernelFeatures::cgroup_has_state(self.open(name.as_ref())?.as_fd()) {
+        if !has_state(self.open(name.as_ref())?.as_fd()) {
             // One that has just been removed has none either.
             self.open(name.as_ref())?;
-            return Err(CaptureError::CgroupsWithoutState { mount: self.mount.clone() });
+            return Err(HostError::CgroupsWithoutState { mount: self.mount.clone() });
         }
         Ok(())
     }
 
     /// The cgroup of a name, by its id and the one path that it has.
-    pub fn cgroup(&self, name: &str) -> Result<Cgroup, CaptureError> {
+    pub fn cgroup(&self, name: &str) -> Result<Cgroup, HostError> {
         let error =
-            |source| CaptureError::Cgroup { name: name.to_owned(), path: self.path(name), source };
+            |source| HostError::Cgroup { name: name.to_owned(), path: self.path(name), source };
         let directory = self.open(name)?;
         let id = directory.metadata().map_err(error)?.ino();
         let path = self.path(name).canonicalize().map_err(error)?;
@@ -223,6 +224,21 @@ fn is_directory(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() { Ok(file) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
+/// Whether the kernel keeps a `perf_event` state for the cgroup of this directory, without
+/// which it opens no event there. Other reasons for not opening one do not count.
+fn has_state(directory: BorrowedFd<'_>) -> bool {
+    let attr = Attr {
+        pmu_type: pmu_type::SOFTWARE,
+        config: SoftwareEvent::Dummy.config(),
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..Attr::default()
+    };
+    // The cgroup is looked at before the CPU is.
+    let flags = OpenFlags { pid_is_cgroup: true };
+    let opened = PerfEventFd::open(&attr.to_bytes(), directory.as_raw_fd(), 0, None, flags);
+    !matches!(opened, Err(Errno::NOENT))
+}
+
 /// What a line of mountinfo says.
 struct Mount<'a> {
     point: PathBuf,
@@ -285,7 +301,7 @@ mod tests {
         let (_dir, roots) = machine(&format!("{HYBRID}{old}"));
         assert_eq!(Hierarchy::find(&roots).unwrap(), Hierarchy { mount: "/mnt/perf".into() });
         let (_dir, roots) = machine("");
-        assert!(matches!(Hierarchy::find(&roots), Err(CaptureError::NoCgroups)));
+        assert!(matches!(Hierarchy::find(&roots), Err(HostError::NoCgroups)));
     }
 
     #[test]
@@ -315,11 +331,11 @@ mod tests {
             let mut names: Vec<_> =
                 hierarchy.open_all(names.iter().copied())?.into_keys().collect();
             names.sort_unstable();
-            Ok::<_, CaptureError>(names)
+            Ok::<_, HostError>(names)
         };
         // The kernel refuses these directories, which are of no cgroup: another reason.
         assert_eq!(opened(&["a/b", "/", "a", "a/b"]).unwrap(), ["/", "a", "a/b"]);
-        assert!(matches!(opened(&["/", "nobody"]), Err(CaptureError::Cgroup { .. })));
+        assert!(matches!(opened(&["/", "nobody"]), Err(HostError::Cgroup { .. })));
     }
 
     #[test]
@@ -336,7 +352,7 @@ mod tests {
         std::fs::create_dir(mount.join(&deep).join("d")).unwrap();
         assert_eq!(cut(&hierarchy.list()), (nr, Some(ListCut::Depth)));
         let refused = hierarchy.list().all();
-        assert!(matches!(refused, Err(CaptureError::CgroupsCut { cut: ListCut::Depth })));
+        assert!(matches!(refused, Err(HostError::CgroupsCut { cut: ListCut::Depth })));
     }
 
     #[test]
@@ -346,8 +362,8 @@ mod tests {
         let root = hierarchy.path("").display().to_string();
         hierarchy.check_states(["/", "", root.as_str()].into_iter()).unwrap();
         let missing = hierarchy.check_states(["/", "a"].into_iter());
-        assert!(matches!(missing, Err(CaptureError::Cgroup { name, .. }) if name == "a"));
-        let error = CaptureError::CgroupsWithoutState { mount: "/sys/fs/cgroup".into() };
+        assert!(matches!(missing, Err(HostError::Cgroup { name, .. }) if name == "a"));
+        let error = HostError::CgroupsWithoutState { mount: "/sys/fs/cgroup".into() };
         let way_out = "echo +pids > /sys/fs/cgroup/cgroup.subtree_control";
         assert!(error.to_string().ends_with(way_out), "{error}");
     }

@@ -1,7 +1,7 @@
 //! Whom to record: which threads, on which CPUs.
 
 use crate::cpus;
-use crate::error::CaptureError;
+use crate::error::HostError;
 use crate::processes;
 use crate::roots::Roots;
 
@@ -42,8 +42,8 @@ impl Plan {
         inherit: bool,
         per_thread: bool,
         roots: &Roots,
-    ) -> Result<Plan, CaptureError> {
-        let online = cpus::online(roots).map_err(|source| CaptureError::Read {
+    ) -> Result<Plan, HostError> {
+        let online = cpus::online(roots).map_err(|source| HostError::Read {
             what: "the list of online CPUs",
             path: roots.sys.join("devices/system/cpu/online"),
             source,
@@ -87,7 +87,7 @@ impl Plan {
 
 /// The other CPUs, where some of a machine's are recorded: of these, the side band is recorded. What runs on
 /// the recorded ones may have got its name and mapped its files on any of them.
-pub(crate) fn beside(target: &Target, roots: &Roots) -> Vec<i32> {
+pub fn beside(target: &Target, roots: &Roots) -> Vec<i32> {
     let Target::SystemWide(Some(recorded)) = target else { return Vec::new() };
     // That these are online was read before.
     let online = cpus::online(roots).unwrap_or_default();
@@ -99,23 +99,23 @@ fn threads_of(
     target: &Target,
     command_pid: Option<i32>,
     roots: &Roots,
-) -> Result<Vec<i32>, CaptureError> {
+) -> Result<Vec<i32>, HostError> {
     match target {
-        Target::Command => Ok(vec![command_pid.ok_or(CaptureError::NothingToRecord)?]),
+        Target::Command => Ok(vec![command_pid.ok_or(HostError::NothingToRecord)?]),
         Target::SystemWide(_) => Ok(vec![ANY]),
         Target::Processes(pids) => {
             let mut all = Vec::new();
             for &pid in pids {
                 let threads = processes::threads(roots, pid);
                 if threads.is_empty() {
-                    return Err(CaptureError::NoSuchProcess { id: pid, kind: "process" });
+                    return Err(HostError::NoSuchProcess { id: pid, kind: "process" });
                 }
                 all.extend(threads);
             }
             Ok(unique(all))
         }
         Target::User(uid) => {
-            let all = processes::all(roots).map_err(|source| CaptureError::Read {
+            let all = processes::all(roots).map_err(|source| HostError::Read {
                 what: "the list of processes",
                 path: roots.proc.clone(),
                 source,
@@ -123,12 +123,12 @@ fn threads_of(
             let own = all.into_iter().filter(|&pid| processes::owner(roots, pid) == Some(*uid));
             let threads: Vec<i32> = own.flat_map(|pid| processes::threads(roots, pid)).collect();
             match threads.is_empty() {
-                true => Err(CaptureError::NoProcessOfUser { uid: *uid }),
+                true => Err(HostError::NoProcessOfUser { uid: *uid }),
                 false => Ok(unique(threads)),
             }
         }
         Target::Threads(tids) => match tids.iter().find(|&&tid| !processes::exists(roots, tid)) {
-            Some(&id) => Err(CaptureError::NoSuchProcess { id, kind: "thread" }),
+            Some(&id) => Err(HostError::NoSuchProcess { id, kind: "thread" }),
             None => Ok(unique(tids.clone())),
         },
     }
@@ -140,10 +140,10 @@ fn unique(mut ids: Vec<i32>) -> Vec<i32> {
     ids
 }
 
-fn check_cpus(wanted: &[u32], online: &[u32]) -> Result<Vec<u32>, CaptureError> {
+fn check_cpus(wanted: &[u32], online: &[u32]) -> Result<Vec<u32>, HostError> {
     let offline: Vec<u32> = wanted.iter().copied().filter(|cpu| !online.contains(cpu)).collect();
     if wanted.is_empty() || !offline.is_empty() {
-        return Err(CaptureError::CpusNotOnline {
+        return Err(HostError::CpusNotOnline {
             wanted: cpus::format_list(if wanted.is_empty() { wanted } else { &offline }),
             online: cpus::format_list(online),
         });
@@ -170,7 +170,7 @@ mod tests {
         (dir, roots)
     }
 
-    fn resolve(target: Target) -> Result<Plan, CaptureError> {
+    fn resolve(target: Target) -> Result<Plan, HostError> {
         let (_dir, roots) = machine();
         Plan::resolve(&target, Some(42), true, false, &roots)
     }
@@ -196,7 +196,7 @@ mod tests {
         let (_dir, roots) = machine();
         let resolve = |uid| Plan::resolve(&Target::User(uid), None, true, false, &roots);
         assert_eq!(resolve(whit_sys::system::effective_uid()).unwrap().threads, [7, 8, 9]);
-        assert!(matches!(resolve(u32::MAX - 1), Err(CaptureError::NoProcessOfUser { .. })));
+        assert!(matches!(resolve(u32::MAX - 1), Err(HostError::NoProcessOfUser { .. })));
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(beside(&Target::SystemWide(Some(vec![2, 5])), &roots), [0, 1]);
         assert!(beside(&Target::SystemWide(None), &roots).is_empty());
         let error = resolve(Target::SystemWide(Some(vec![2, 3]))).unwrap_err();
-        assert!(matches!(error, CaptureError::CpusNotOnline { wanted, .. } if wanted == "3"));
+        assert!(matches!(error, HostError::CpusNotOnline { wanted, .. } if wanted == "3"));
         assert!(resolve(Target::SystemWide(Some(vec![]))).is_err());
     }
 
@@ -225,10 +225,10 @@ mod tests {
     fn whoever_is_not_there_is_named() {
         for target in [Target::Processes(vec![7, 99]), Target::Threads(vec![99])] {
             let error = resolve(target).unwrap_err();
-            assert!(matches!(error, CaptureError::NoSuchProcess { id: 99, .. }), "{error}");
+            assert!(matches!(error, HostError::NoSuchProcess { id: 99, .. }), "{error}");
         }
         let (_dir, roots) = machine();
         let nothing = Plan::resolve(&Target::Command, None, true, false, &roots);
-        assert!(matches!(nothing, Err(CaptureError::NothingToRecord)));
+        assert!(matches!(nothing, Err(HostError::NothingToRecord)));
     }
 }

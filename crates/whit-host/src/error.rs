@@ -1,0 +1,49 @@
+//! Why whom or what was asked for cannot be found on this machine.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::cgroup::ListCut;
+
+/// Why whom or what was asked for cannot be found.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum HostError {
+    /// Neither a command nor a target.
+    #[error("nothing to record: give a command, or -a, -p, -t or -C")]
+    NothingToRecord,
+    /// `-p` or `-t` names nobody.
+    #[error("there is no {kind} {id}")]
+    NoSuchProcess { id: i32, kind: &'static str },
+    /// `-C` names CPUs that do not run.
+    #[error("CPU {wanted} is not online; online are {online}")]
+    CpusNotOnline { wanted: String, online: String },
+    /// `-u` names a user without processes.
+    #[error("user {uid} has no process that could be recorded")]
+    NoProcessOfUser { uid: u32 },
+    /// No cgroup hierarchy.
+    #[error("no cgroup file system is mounted (mount one: mount -t cgroup2 none /sys/fs/cgroup)")]
+    NoCgroups,
+    /// A cgroup that is not there.
+    #[error("cannot open cgroup '{name}': looked for {}", path.display())]
+    Cgroup { name: String, path: PathBuf, source: io::Error },
+    /// The kernel counts in no cgroup of the hierarchy.
+    #[error(
+        "the kernel counts in no cgroup below {mount} before a first controller is switched on \
+         there: echo +pids > {mount}/cgroup.subtree_control", mount = mount.display()
+    )]
+    CgroupsWithoutState { mount: PathBuf },
+    /// Patterns that choose cgroups may miss some.
+    #[error("not all cgroups are known that a pattern may choose: {cut}")]
+    CgroupsCut { cut: ListCut },
+    /// A file of the kernel cannot be read.
+    #[error("cannot read {what} from {}", path.display())]
+    Read { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl HostError {
+    /// Whether the command line is at fault, whatever the machine.
+    pub fn is_wrong_usage(&self) -> bool {
+        matches!(self, HostError::NothingToRecord)
+    }
+}

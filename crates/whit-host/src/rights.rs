@@ -1,0 +1,25 @@
+//! What the kernel lets this process record and count.
+
+use whit_sys::capability::CapabilitySet;
+
+use crate::roots::Roots;
+
+/// What the kernel lets this process do.
+#[derive(Clone, Copy, Debug)]
+pub struct Rights {
+    /// `perf_event_paranoid`.
+    pub paranoid: i64,
+    /// Whether the level does not apply.
+    pub may_profile: bool,
+}
+
+impl Rights {
+    /// Of this process. A machine without the setting has no perf events; the default stands in.
+    pub fn of_process(roots: &Roots) -> Rights {
+        const KERNEL_DEFAULT: i64 = 2;
+        Rights {
+            paranoid: roots.kernel_setting("perf_event_paranoid").unwrap_or(KERNEL_DEFAULT),
+            may_profile: CapabilitySet::usable().is_ok_and(CapabilitySet::may_profile),
+        }
+    }
+}
