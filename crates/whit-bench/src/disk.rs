@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::Error;
-use crate::size::ByteSize;
+use whit_types::ByteSize;
 
 /// Left free beside the files of a benchmark.
 pub const RESERVE_BYTES: u64 = 256 << 20;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::size::ByteSize;
+use whit_types::ByteSize;
 
 /// Why a benchmark could not be run. A peer that fails is a result, not an error.
 #[derive(Debug, thiserror::Error)]

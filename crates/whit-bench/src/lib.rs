@@ -35,7 +35,6 @@ pub mod render;
 pub mod report;
 pub mod scratch;
 pub mod setup;
-pub mod size;
 pub mod stacks;
 pub mod switches;
 pub mod system;

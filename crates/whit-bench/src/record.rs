@@ -27,10 +27,10 @@ use crate::Error;
 use crate::disk;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
-use crate::size::ByteSize;
 use crate::system::System;
 use crate::turns::order;
 use whit_measure::measure::command_line;
+use whit_types::ByteSize;
 
 /// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::named::go_by_name;
 use crate::peer::perf;
-use crate::size::ByteSize;
 use crate::{Error, disk};
 use whit_measure::measure::{self, Outcome, command_line};
+use whit_types::ByteSize;
 
 /// Sampling frequency of the recordings.
 pub const FREQUENCY_HZ: u32 = 5000;

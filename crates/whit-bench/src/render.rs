@@ -3,8 +3,8 @@
 use crate::markdown::{line_to, number, spread, table_to};
 use crate::peer::PeerKind;
 use crate::report::{Comparison, FileResult};
-use crate::size::ByteSize;
 use whit_measure::summary::{Spread, Summary};
+use whit_types::ByteSize;
 
 const HEADINGS: [&str; 6] = ["", "wall s", "user s", "sys s", "peak MiB", "of whit's time"];
 

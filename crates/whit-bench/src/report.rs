@@ -13,10 +13,10 @@ use crate::compare::{PeerResult, Rounds, interleave};
 use crate::peer::{AbsentPeer, Peer, PeerKind};
 use crate::recording::{Cache, Recorder, Recording};
 use crate::scratch::Scratch;
-use crate::size::ByteSize;
 use crate::system::System;
 use whit_measure::measure::{Measurement, Outcome};
 use whit_measure::summary::Summary;
+use whit_types::ByteSize;
 
 /// Version of the JSON form of [`Comparison`]; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;

@@ -27,10 +27,10 @@ use crate::named::go_by_name;
 use crate::record::recorder::refusal;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
-use crate::size::ByteSize;
 use crate::system::System;
 use memory::Memory;
 use whit_measure::measure::{self, Outcome};
+use whit_types::ByteSize;
 
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;

@@ -23,11 +23,11 @@ use crate::record::run::{Run, RunLimits};
 use crate::record::workload::{Alone, Job, calibrate};
 use crate::scratch::Scratch;
 use crate::setup::Setup;
-use crate::size::ByteSize;
 use crate::system::System;
 use crate::turns::order;
 use recorders::Programs;
 use whit_measure::summary::Spread;
+use whit_types::ByteSize;
 
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 2;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use crate::size::ByteSize;
+use whit_types::ByteSize;
 
 /// The machine; empty or zero where it does not say.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]

@@ -1,10 +1,9 @@
 //! Where readers run: which threads there are, on which CPUs each of them runs, and whose rings it
 //! drains.
 
-use std::io;
-
-use whit_host::cpus::{self, CpuListError, parse_list};
+use whit_host::cpus;
 use whit_host::roots::{Roots, read_number};
+use whit_types::{CpuId, CpuListError, parse_cpu_list};
 
 use crate::error::CaptureError;
 
@@ -34,7 +33,7 @@ pub enum ThreadSpec {
     /// The CPUs of a NUMA node share one.
     Numa,
     /// As listed: the CPUs whose rings are drained, and those that the reader runs on.
-    Sets(Vec<(Vec<u32>, Vec<u32>)>),
+    Sets(Vec<(Vec<CpuId>, Vec<CpuId>)>),
 }
 
 /// What is wrong with a thread specification.
@@ -71,12 +70,12 @@ impl std::str::FromStr for ThreadSpec {
         for set in text.split(':') {
             let (rings, runs) =
                 set.split_once('/').ok_or_else(|| ThreadSpecError::Unknown(text.to_owned()))?;
-            let (rings, runs) = (parse_list(rings)?, parse_list(runs)?);
+            let (rings, runs) = (parse_cpu_list(rings)?, parse_cpu_list(runs)?);
             if rings.is_empty() || runs.is_empty() {
                 return Err(ThreadSpecError::Empty);
             }
             if let Some(&twice) = rings.iter().find(|cpu| seen.contains(*cpu)) {
-                return Err(ThreadSpecError::Twice(twice));
+                return Err(ThreadSpecError::Twice(twice.0));
             }
             seen.extend(&rings);
             sets.push((rings, runs));
@@ -89,19 +88,19 @@ impl std::str::FromStr for ThreadSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReaderPlan {
     /// CPUs whose rings it drains.
-    pub rings: Vec<u32>,
+    pub rings: Vec<CpuId>,
     /// CPUs that it runs on.
-    pub runs_on: Vec<u32>,
+    pub runs_on: Vec<CpuId>,
 }
 
 /// The readers for rings of `cpus`, in the order of their first CPU. CPUs that no set of the
 /// specification names fall to the first reader: nothing that is recorded is left in its ring.
 pub fn reader_plans(
     spec: &ThreadSpec,
-    cpus: &[u32],
+    cpus: &[CpuId],
     roots: &Roots,
 ) -> Result<Vec<ReaderPlan>, CaptureError> {
-    let sets: Vec<(Vec<u32>, Vec<u32>)> = match spec {
+    let sets: Vec<(Vec<CpuId>, Vec<CpuId>)> = match spec {
         ThreadSpec::Sets(sets) => sets.clone(),
         ThreadSpec::Cpu => same(cpus.iter().map(|&cpu| vec![cpu]).collect()),
         ThreadSpec::Core => same(by_file(roots, cpus, &["core_cpus_list", "thread_siblings_list"])),
@@ -112,13 +111,13 @@ pub fn reader_plans(
     };
     let mut plans = Vec::new();
     for (rings, runs_on) in sets {
-        let rings: Vec<u32> = rings.into_iter().filter(|cpu| cpus.contains(cpu)).collect();
+        let rings: Vec<CpuId> = rings.into_iter().filter(|cpu| cpus.contains(cpu)).collect();
         if !rings.is_empty() {
             plans.push(ReaderPlan { rings, runs_on });
         }
     }
-    let named = |cpu: &u32| plans.iter().any(|plan: &ReaderPlan| plan.rings.contains(cpu));
-    let unnamed: Vec<u32> = cpus.iter().copied().filter(|cpu| !named(cpu)).collect();
+    let named = |cpu: &CpuId| plans.iter().any(|plan: &ReaderPlan| plan.rings.contains(cpu));
+    let unnamed: Vec<CpuId> = cpus.iter().copied().filter(|cpu| !named(cpu)).collect();
     match plans.first_mut() {
         Some(first) => first.rings.extend(unnamed),
         None => plans.push(ReaderPlan { runs_on: unnamed.clone(), rings: unnamed }),
@@ -126,28 +125,28 @@ pub fn reader_plans(
     Ok(plans)
 }
 
-fn same(sets: Vec<Vec<u32>>) -> Vec<(Vec<u32>, Vec<u32>)> {
+fn same(sets: Vec<Vec<CpuId>>) -> Vec<(Vec<CpuId>, Vec<CpuId>)> {
     sets.into_iter().map(|set| (set.clone(), set)).collect()
 }
 
 /// CPUs grouped by what the first of these files of their topology lists; alone where it is not
 /// there.
-fn by_file(roots: &Roots, cpus: &[u32], files: &[&str]) -> Vec<Vec<u32>> {
+fn by_file(roots: &Roots, cpus: &[CpuId], files: &[&str]) -> Vec<Vec<CpuId>> {
     group(cpus, |cpu| {
-        let directory = roots.sys.join(format!("devices/system/cpu/cpu{cpu}/topology"));
-        let text = files.iter().find_map(|f| std::fs::read_to_string(directory.join(f)).ok());
-        text.and_then(|text| parse_list(&text).ok()).unwrap_or_else(|| vec![cpu])
+        let directory = roots.sys.join(format!("devices/system/cpu/cpu{}/topology", cpu.0));
+        let list = files.iter().find_map(|file| cpus::read_list(&directory.join(file)).ok());
+        list.unwrap_or_else(|| vec![cpu])
     })
 }
 
-fn nodes(roots: &Roots, cpus: &[u32]) -> Vec<Vec<u32>> {
+fn nodes(roots: &Roots, cpus: &[CpuId]) -> Vec<Vec<CpuId>> {
     let all = all_nodes(roots);
     group(cpus, |cpu| all.iter().find(|node| node.contains(&cpu)).cloned().unwrap_or_default())
 }
 
 /// Groups in the order of their first CPU.
-fn group(cpus: &[u32], set_of: impl Fn(u32) -> Vec<u32>) -> Vec<Vec<u32>> {
-    let mut groups: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
+fn group(cpus: &[CpuId], set_of: impl Fn(CpuId) -> Vec<CpuId>) -> Vec<Vec<CpuId>> {
+    let mut groups: Vec<(Vec<CpuId>, Vec<CpuId>)> = Vec::new();
     for &cpu in cpus {
         let set = set_of(cpu);
         match groups.iter_mut().find(|(known, _)| *known == set) {
@@ -158,23 +157,18 @@ fn group(cpus: &[u32], set_of: impl Fn(u32) -> Vec<u32>) -> Vec<Vec<u32>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-fn all_nodes(roots: &Roots) -> Vec<Vec<u32>> {
+fn all_nodes(roots: &Roots) -> Vec<Vec<CpuId>> {
     let directory = roots.sys.join("devices/system/node");
-    let list = |path: std::path::PathBuf| -> io::Result<Vec<u32>> {
-        let text = std::fs::read_to_string(path)?;
-        parse_list(&text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
-    };
-    let numbers = list(directory.join("online")).unwrap_or_default();
-    numbers
-        .into_iter()
-        .filter_map(|node| list(directory.join(format!("node{node}/cpulist"))).ok())
-        .collect()
+    // Nodes are listed as CPUs are.
+    let numbers = cpus::read_list(&directory.join("online")).unwrap_or_default();
+    let cpus_of = |node: CpuId| directory.join(format!("node{}/cpulist", node.0));
+    numbers.into_iter().filter_map(|node| cpus::read_list(&cpus_of(node)).ok()).collect()
 }
 
 /// The CPUs that a reader is to run on while it drains the ring of `cpu`; `None` where that is no
 /// matter. A ring that is not of one CPU has no place.
-pub fn place(affinity: Affinity, cpu: i32, roots: &Roots) -> Option<Vec<u32>> {
-    let cpu = u32::try_from(cpu).ok()?;
+pub fn place(affinity: Affinity, cpu: Option<CpuId>, roots: &Roots) -> Option<Vec<CpuId>> {
+    let cpu = cpu?;
     match affinity {
         Affinity::Thread | Affinity::System => None,
         Affinity::Cpu => Some(vec![cpu]),
@@ -183,8 +177,8 @@ pub fn place(affinity: Affinity, cpu: i32, roots: &Roots) -> Option<Vec<u32>> {
 }
 
 /// Whether the CPU is online.
-pub fn is_online(roots: &Roots, cpu: u32) -> bool {
-    let path = roots.sys.join(format!("devices/system/cpu/cpu{cpu}/online"));
+pub fn is_online(roots: &Roots, cpu: CpuId) -> bool {
+    let path = roots.sys.join(format!("devices/system/cpu/cpu{}/online", cpu.0));
     // CPU 0 has no such file where it cannot be switched off.
     read_number(&path).is_none_or(|online| online == 1)
         && cpus::online(roots).is_ok_and(|cpus| cpus.contains(&cpu))
@@ -216,10 +210,15 @@ mod tests {
         (dir, roots)
     }
 
+    fn ids(cpus: &[u32]) -> Vec<CpuId> {
+        cpus.iter().copied().map(CpuId).collect()
+    }
+
     fn rings(spec: &str, cpus: &[u32]) -> Vec<Vec<u32>> {
         let (_dir, roots) = machine();
-        let plans = reader_plans(&spec.parse().unwrap(), cpus, &roots).unwrap();
-        plans.into_iter().map(|plan| plan.rings).collect()
+        let plans = reader_plans(&spec.parse().unwrap(), &ids(cpus), &roots).unwrap();
+        let numbers = |plan: ReaderPlan| plan.rings.into_iter().map(|cpu| cpu.0).collect();
+        plans.into_iter().map(numbers).collect()
     }
 
     #[test]
@@ -237,11 +236,11 @@ mod tests {
     fn sets_say_whose_rings_and_where() {
         let (_dir, roots) = machine();
         let spec: ThreadSpec = "0-1,9/4-5:2/0".parse().unwrap();
-        let plans = reader_plans(&spec, &[0, 1, 2, 3], &roots).unwrap();
+        let plans = reader_plans(&spec, &ids(&[0, 1, 2, 3]), &roots).unwrap();
         let expected = [
             // CPU 3 is in no set and must be drained all the same.
-            ReaderPlan { rings: vec![0, 1, 3], runs_on: vec![4, 5] },
-            ReaderPlan { rings: vec![2], runs_on: vec![0] },
+            ReaderPlan { rings: ids(&[0, 1, 3]), runs_on: ids(&[4, 5]) },
+            ReaderPlan { rings: ids(&[2]), runs_on: ids(&[0]) },
         ];
         assert_eq!(plans, expected);
     }
@@ -256,9 +255,9 @@ mod tests {
     #[test]
     fn rings_have_places_unless_they_are_of_any_cpu() {
         let (_dir, roots) = machine();
-        assert_eq!(place(Affinity::Cpu, 5, &roots), Some(vec![5]));
-        assert_eq!(place(Affinity::Node, 5, &roots), Some(vec![0, 1, 4, 5]));
-        assert_eq!(place(Affinity::System, 5, &roots), None);
-        assert_eq!(place(Affinity::Cpu, whit_host::target::ANY, &roots), None);
+        assert_eq!(place(Affinity::Cpu, Some(CpuId(5)), &roots), Some(ids(&[5])));
+        assert_eq!(place(Affinity::Node, Some(CpuId(5)), &roots), Some(ids(&[0, 1, 4, 5])));
+        assert_eq!(place(Affinity::System, Some(CpuId(5)), &roots), None);
+        assert_eq!(place(Affinity::Cpu, None, &roots), None);
     }
 }

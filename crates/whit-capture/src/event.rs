@@ -1,6 +1,7 @@
 //! An event to record, as the event language resolved it and as the user's options left it.
 
 use whit_perfdata::attr::pmu_type::{HARDWARE, SOFTWARE, TRACEPOINT};
+use whit_types::CpuId;
 
 use crate::branch::BranchFilter;
 use crate::options::CallGraph;
@@ -90,7 +91,7 @@ pub struct EventSpec {
     /// groups.
     pub leader: Option<usize>,
     /// The CPUs that this PMU counts on, where they are fewer than all.
-    pub cpus: Option<Vec<u32>>,
+    pub cpus: Option<Vec<CpuId>>,
     /// `system:event` of a tracepoint; `None` for one that goes by another name.
     pub tracepoint: Option<String>,
     /// A tracepoint's filter expression.

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use whit_host::cpus::{format_list, online, parse_list, present};
+use whit_host::cpus::{online, present, read_list};
 use whit_host::roots::{Roots, read_number};
 use whit_perfdata::feature::{BuildIdEntry, Feature, Features, encode_string};
 use whit_perfdata::record::misc;
 use whit_sys::system::uname;
-use whit_types::Pid;
+use whit_types::{CpuId, Pid, format_cpu_list};
 
 use crate::kernel;
 
@@ -101,9 +101,9 @@ fn meminfo(path: &Path, field: &str) -> Option<u64> {
 }
 
 /// Sibling lists of packages and cores, then core and package of every CPU, then dies.
-fn cpu_topology(roots: &Roots, cpus: &[u32]) -> Vec<u8> {
-    let topology = |cpu: u32, file: &str| {
-        roots.sys.join(format!("devices/system/cpu/cpu{cpu}/topology")).join(file)
+fn cpu_topology(roots: &Roots, cpus: &[CpuId]) -> Vec<u8> {
+    let topology = |cpu: CpuId, file: &str| {
+        roots.sys.join(format!("devices/system/cpu/cpu{}/topology", cpu.0)).join(file)
     };
     let lists = |names: &[&str]| {
         let mut lists: Vec<String> = Vec::new();
@@ -138,17 +138,19 @@ fn push_strings(out: &mut Vec<u8>, strings: &[String]) {
 /// For each node its number, memory in KiB, free memory in KiB and CPUs.
 fn numa_topology(roots: &Roots) -> Option<Vec<u8>> {
     let directory = roots.sys.join("devices/system/node");
-    let online = std::fs::read_to_string(directory.join("online")).ok()?;
-    let nodes = parse_list(&online).ok()?;
+    // Nodes are listed as CPUs are.
+    let nodes = read_list(&directory.join("online")).ok()?;
     let mut out = (nodes.len() as u32).to_le_bytes().to_vec();
-    for node in nodes {
+    for CpuId(node) in nodes {
         let path = directory.join(format!("node{node}"));
         let memory = |field| meminfo(&path.join("meminfo"), field).unwrap_or(0);
-        let cpus = std::fs::read_to_string(path.join("cpulist")).unwrap_or_default();
         out.extend(node.to_le_bytes());
         out.extend(memory("MemTotal:").to_le_bytes());
         out.extend(memory("MemFree:").to_le_bytes());
-        encode_string(&mut out, &format_list(&parse_list(&cpus).unwrap_or_default()));
+        encode_string(
+            &mut out,
+            &format_cpu_list(&read_list(&path.join("cpulist")).unwrap_or_default()),
+        );
     }
     Some(out)
 }

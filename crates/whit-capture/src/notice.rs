@@ -8,6 +8,7 @@ use whit_host::cgroup::ListCut;
 use whit_host::level::Level;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
+use whit_types::{CpuId, Pid, Tid};
 
 use crate::kept_files::KEPT_MAX_BYTES;
 use crate::options::CallGraph;
@@ -50,23 +51,23 @@ pub enum Notice {
     /// It takes the ring engine: why, what call chains are made from then, and whether switches lack them.
     RingChosen { why: String, call_graph: CallGraph, bare_switches: bool },
     /// A thread ended before its events were open.
-    ThreadGone { tid: i32 },
+    ThreadGone { tid: Tid },
     /// A CPU went offline before its events were open.
-    CpuGone { cpu: i32 },
+    CpuGone { cpu: CpuId },
     /// A CPU went offline while it was recorded, so long after recording began.
-    CpuLost { cpu: u32, after: Option<Duration> },
+    CpuLost { cpu: CpuId, after: Option<Duration> },
     /// A CPU came online after events were open.
-    CpuLate { cpu: u32 },
+    CpuLate { cpu: CpuId },
     /// Kernel addresses are hidden.
     KernelAddressesHidden,
     /// Mappings of processes are missing: reading them took too long. The first of them, and how many.
-    MappingsCut { pid: i32, lines: usize, processes: usize, timeout: Duration },
+    MappingsCut { pid: Pid, lines: usize, processes: usize, timeout: Duration },
     /// Those that are recorded had more CPU time than samples stand for.
     TimeWithoutSamples { samples: u64, expected: u64, period_ns: u64 },
     /// Names of cgroups are missing: only so many are listed.
     CgroupsCut { listed: usize, cut: ListCut },
     /// None of those that are recorded ran. A process or thread of theirs, where one was named.
-    NobodyRan { threads: u64, id: Option<i32> },
+    NobodyRan { threads: u64, id: Option<Tid> },
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -216,10 +217,12 @@ impl fmt::Display for Notice {
             Notice::RingChosen { why, call_graph, bare_switches } => {
                 ring_chosen(f, why, *call_graph, *bare_switches)
             }
-            Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was recorded"),
-            Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not recorded"),
+            Notice::ThreadGone { tid } => {
+                write!(f, "thread {} ended before it was recorded", tid.0)
+            }
+            Notice::CpuGone { cpu } => write!(f, "CPU {} went offline and is not recorded", cpu.0),
             Notice::CpuLost { cpu, after } => {
-                write!(f, "CPU {cpu} went offline")?;
+                write!(f, "CPU {} went offline", cpu.0)?;
                 if let Some(after) = after {
                     write!(f, " {:.3} s after recording began", after.as_secs_f64())?;
                 }
@@ -231,8 +234,9 @@ impl fmt::Display for Notice {
             }
             Notice::CpuLate { cpu } => write!(
                 f,
-                "CPU {cpu} came online after recording was set up and is not recorded: samples and \
-                 switches of whatever runs there are missing, and waits are not trusted"
+                "CPU {} came online after recording was set up and is not recorded: samples and \
+                 switches of whatever runs there are missing, and waits are not trusted",
+                cpu.0
             ),
             Notice::KernelAddressesHidden => write!(
                 f,
@@ -240,15 +244,16 @@ impl fmt::Display for Notice {
                  sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1, or run as root)"
             ),
             Notice::MappingsCut { pid, lines, processes, timeout } => {
-                write!(f, "mappings of process {pid}")?;
+                write!(f, "mappings of process {}", pid.0)?;
                 if let Some(more @ 1..) = processes.checked_sub(1) {
                     write!(f, " and {more} more")?;
                 }
                 write!(
                     f,
-                    " are missing: reading /proc/{pid}/maps took longer than {} ms and ended after \
+                    " are missing: reading /proc/{}/maps took longer than {} ms and ended after \
                      {lines} lines; functions in the other mappings have no names, and stacks end \
                      there (allow more time: --proc-map-timeout {})",
+                    pid.0,
                     timeout.as_millis(),
                     (timeout.as_millis() * 10).max(10_000),
                 )
@@ -266,7 +271,7 @@ impl fmt::Display for Notice {
                  by number only"
             ),
             Notice::NobodyRan { threads, id } => {
-                let id = id.map_or_else(|| "PID".to_owned(), |id| id.to_string());
+                let id = id.map_or_else(|| "PID".to_owned(), |id| id.0.to_string());
                 f.write_str(&nobody_ran_text(*threads, &id))
             }
             Notice::RegistersAdded => write!(
@@ -406,7 +411,7 @@ mod tests {
         let aloud = Notice::CyclesReplaced { event: "cycles:P".into(), errno: Errno::NOENT };
         assert_eq!(aloud.level(), Level::Warning);
         assert!(aloud.to_string().contains("cpu-clock"));
-        assert_eq!(Notice::ThreadGone { tid: 1 }.level(), Level::Verbose);
+        assert_eq!(Notice::ThreadGone { tid: Tid(1) }.level(), Level::Verbose);
         let failed = Notice::WriteFailed { output: "perf.data".into(), errno: "x".into() };
         assert!(failed.level() > Level::Warning);
     }

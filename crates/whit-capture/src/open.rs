@@ -7,24 +7,26 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 use whit_host::advice::{Refusal, advice};
+use whit_host::open::{
+    self, EventTarget, Gone, OpenFiles, Opening, Reducible, Refused, Tasks, give_up_guests,
+    give_up_kernel_mode,
+};
 use whit_host::rights::Rights;
 use whit_host::roots::Roots;
-use whit_host::target::{ANY, Plan};
+use whit_host::target::Plan;
 use whit_host::tracepoint::filter_advice;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_sys::limit::Limit;
-use whit_sys::{Errno, OpenFlags, PerfEventFd};
+use whit_sys::{Errno, PerfEventFd};
+use whit_types::{CpuId, Tid};
 
 use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
 use crate::event::{Precision, software};
 use crate::notice::{Listener, Notice};
-
-/// Descriptors that the recorder needs besides events: standard streams, output, epoll, pipes.
-const SPARE_DESCRIPTORS: usize = 24;
 
 /// One open instance of an event.
 #[derive(Debug)]
@@ -33,10 +35,36 @@ pub struct Instance {
     pub fd: PerfEventFd,
     /// The kernel's id.
     pub id: u64,
-    /// The CPU, or [`ANY`].
-    pub cpu: i32,
-    /// The thread, or [`ANY`].
-    pub tid: i32,
+    /// The CPU; `None` is any.
+    pub cpu: Option<CpuId>,
+    /// The thread; `None` is whoever runs, or the tasks of a cgroup.
+    pub tid: Option<Tid>,
+}
+
+impl Instance {
+    fn new(fd: PerfEventFd, target: EventTarget<'_>) -> Result<Instance, Errno> {
+        let tid = match target.tasks {
+            Tasks::Thread(tid) => Some(tid),
+            Tasks::All | Tasks::Own | Tasks::Cgroup(_) => None,
+        };
+        Ok(Instance { id: fd.id()?, fd, cpu: target.cpu, tid })
+    }
+}
+
+/// Where an instance stands among the open events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceIndex {
+    /// Index of the event.
+    pub event: usize,
+    /// Index among the event's instances.
+    pub instance: usize,
+}
+
+impl InstanceIndex {
+    /// The instance.
+    pub fn of(self, events: &[OpenEvent]) -> &Instance {
+        &events[self.event].instances[self.instance]
+    }
 }
 
 /// An event with its instances.
@@ -78,23 +106,18 @@ pub fn fit_descriptors(
     events: usize,
     listener: &mut dyn Listener,
 ) -> Result<Plan, CaptureError> {
-    let needed = plan.nr_descriptors(events) + SPARE_DESCRIPTORS;
-    let fits = |needed: usize, limit: Option<u64>| limit.is_none_or(|l| needed as u64 <= l);
-    let from = Limit::OpenFiles.get().soft;
-    if fits(needed, from) {
+    let all = plan.nr_descriptors(events);
+    let files =
+        OpenFiles::make_room(all).map_err(CaptureError::system("raise the limit of open files"))?;
+    if let Some(from) = files.raised_from {
+        listener.notice(Notice::OpenFilesRaised { from: Some(from), to: files.limit });
+    }
+    if files.fits(all) {
         return Ok(plan);
     }
-    let to =
-        Limit::OpenFiles.raise().map_err(CaptureError::system("raise the limit of open files"))?;
-    if to != from {
-        listener.notice(Notice::OpenFilesRaised { from, to });
-    }
-    let limit = to.unwrap_or(u64::MAX);
-    if fits(needed, to) {
-        return Ok(plan);
-    }
+    let (needed, limit) = (open::needed(all), files.limit.unwrap_or(u64::MAX));
     let fewer = plan.without_cpus();
-    if plan.is_system_wide() || !fits(fewer.nr_descriptors(events) + SPARE_DESCRIPTORS, to) {
+    if plan.is_system_wide() || !files.fits(fewer.nr_descriptors(events)) {
         return Err(CaptureError::OpenFiles { needed, limit });
     }
     listener.notice(Notice::PerThreadRings { needed, limit });
@@ -106,7 +129,7 @@ pub struct Opener<'a> {
     /// CPUs and threads.
     pub plan: &'a Plan,
     /// Other CPUs, of which the side band is recorded.
-    pub beside: &'a [i32],
+    pub beside: &'a [CpuId],
     /// What this process may do.
     pub rights: Rights,
     /// `/proc` and `/sys`.
@@ -167,21 +190,40 @@ impl Opener<'_> {
         open: &[OpenEvent],
         index: usize,
     ) -> Result<Option<OpenEvent>, CaptureError> {
-        loop {
-            match self.open_everywhere(event, open, index) {
-                Ok(slots) => {
-                    self.set_filter(event, &slots)?;
-                    return Ok(Some(OpenEvent::new(event.clone(), slots)));
-                }
-                Err((errno, cpu)) => {
-                    match self.fall_back(event, errno, event.spec.is_member(index)) {
-                        Fallback::Retry => {}
-                        Fallback::BreakGroup => return Ok(None),
-                        Fallback::GiveUp => return Err(self.refusal(event, errno, cpu)),
-                    }
-                }
+        let opening = EventOpening { opener: self, event, open, index };
+        match open::open_with_fallbacks(opening) {
+            Ok(slots) => {
+                self.set_filter(event, &slots)?;
+                Ok(Some(OpenEvent::new(event.clone(), slots)))
+            }
+            Err(Fallback::BreakGroup) => Ok(None),
+            Err(Fallback::GiveUp(refused)) => Err(self.refusal(event, refused)),
+        }
+    }
+
+    /// Where an event is opened, in the order of its slots, each with the leader of its group. `None` stands where it
+    /// is not: the PMU counts on other CPUs, or the leader's thread has gone.
+    fn targets<'a>(
+        &'a self,
+        event: &ConfiguredEvent,
+        leader: Option<&'a OpenEvent>,
+    ) -> Vec<Option<(EventTarget<'a>, Option<&'a PerfEventFd>)>> {
+        let mut targets = Vec::with_capacity(self.plan.nr_descriptors(1));
+        let cgroup = event.spec.cgroup.as_ref().and_then(|name| self.cgroups.get(name));
+        for cpu in self.plan.cpus.iter() {
+            if event.is_bpf_output || event.is_of_cpus {
+                targets.push(Some((EventTarget { cpu, tasks: Tasks::All }, None)));
+                continue;
+            }
+            for tid in self.plan.threads.iter() {
+                let tasks = cgroup.map_or(tid.into(), |file| Tasks::Cgroup(file.as_fd()));
+                let target = EventTarget { cpu, tasks };
+                let fd = leader.map(|leader| leader.in_slot(targets.len()).map(|one| &one.fd));
+                let is_there = counts_on(event, cpu) && !matches!(fd, Some(None));
+                targets.push(is_there.then_some((target, fd.flatten())));
             }
         }
+        targets
     }
 
     /// One slot for each CPU and thread, and for each CPU beside. The first refusal ends it, with its CPU.
@@ -190,113 +232,26 @@ impl Opener<'_> {
         event: &ConfiguredEvent,
         open: &[OpenEvent],
         index: usize,
-    ) -> Result<Vec<Option<Instance>>, (Errno, i32)> {
+    ) -> Result<Vec<Option<Instance>>, Refused> {
         let leader = event.spec.leader.filter(|&leader| leader != index).map(|l| &open[l]);
-        let bytes = event.attr.to_bytes();
-        let mut slots = Vec::with_capacity(self.plan.nr_descriptors(1));
-        for &cpu in &self.plan.cpus {
-            if event.is_bpf_output || event.is_of_cpus {
-                slots.push(self.open_for_all(&bytes, cpu)?);
-                continue;
-            }
-            for &tid in &self.plan.threads {
-                let leader = leader.map(|leader| leader.in_slot(slots.len()));
-                // Where the leader is not, the thread has gone.
-                if !self.counts_on(event, cpu) || matches!(leader, Some(None)) {
-                    slots.push(None);
-                    continue;
-                }
-                let leader = leader.flatten().map(|leader| &leader.fd);
-                let cgroup = event.spec.cgroup.as_ref().and_then(|name| self.cgroups.get(name));
-                match open_one(&bytes, cpu, tid, cgroup, leader) {
-                    Ok(instance) => slots.push(Some(instance)),
-                    Err(errno) if self.is_gone(errno, cpu, tid) => slots.push(None),
-                    Err(errno) => return Err((errno, cpu)),
-                }
-            }
-        }
-        if event.is_sideband() {
+        let mut gone = Vec::new();
+        let targets = self.targets(event, leader);
+        let mut slots =
+            slots(&event.attr.to_bytes(), &targets, self.roots, &mut |who| gone.push(who));
+        if event.is_sideband() && slots.is_ok() {
+            let target = |&cpu| Some((EventTarget { cpu: Some(cpu), tasks: Tasks::All }, None));
+            let targets: Vec<_> = self.beside.iter().map(target).collect();
             let bytes = event.attr_of_sideband_ring().to_bytes();
-            for &cpu in self.beside {
-                slots.push(self.open_for_all(&bytes, cpu)?);
-            }
+            let beside = self::slots(&bytes, &targets, self.roots, &mut |who| gone.push(who));
+            slots = slots.and_then(|slots| Ok([slots, beside?].into_iter().flatten().collect()));
         }
-        Ok(slots)
-    }
-
-    /// For whoever runs on a CPU.
-    fn open_for_all(&mut self, attr: &[u8], cpu: i32) -> Result<Option<Instance>, (Errno, i32)> {
-        match open_one(attr, cpu, ANY, None, None) {
-            Ok(instance) => Ok(Some(instance)),
-            Err(errno) if self.is_gone(errno, cpu, ANY) => Ok(None),
-            Err(errno) => Err((errno, cpu)),
+        for who in gone {
+            self.listener.notice(match who {
+                Gone::Thread(tid) => Notice::ThreadGone { tid },
+                Gone::Cpu(cpu) => Notice::CpuGone { cpu },
+            });
         }
-    }
-
-    /// A PMU that counts on some CPUs only is opened on those of them that were asked for.
-    fn counts_on(&self, event: &ConfiguredEvent, cpu: i32) -> bool {
-        match &event.spec.cpus {
-            Some(own) if cpu != ANY => own.iter().any(|&o| i64::from(o) == i64::from(cpu)),
-            _ => true,
-        }
-    }
-
-    fn is_gone(&mut self, errno: Errno, cpu: i32, tid: i32) -> bool {
-        if errno == Errno::SRCH && tid != ANY {
-            self.listener.notice(Notice::ThreadGone { tid });
-            return true;
-        }
-        let offline = errno == Errno::NODEV
-            && cpu != ANY
-            && whit_host::cpus::online(self.roots).is_ok_and(|cpus| !cpus.contains(&(cpu as u32)));
-        if offline {
-            self.listener.notice(Notice::CpuGone { cpu });
-        }
-        offline
-    }
-
-    fn fall_back(&mut self, event: &mut ConfiguredEvent, errno: Errno, in_group: bool) -> Fallback {
-        let name = event.spec.name.clone();
-        if errno == Errno::MFILE && Limit::OpenFiles.get().soft != Limit::OpenFiles.get().hard {
-            let from = Limit::OpenFiles.get().soft;
-            if let Ok(to) = Limit::OpenFiles.raise() {
-                self.listener.notice(Notice::OpenFilesRaised { from, to });
-                return Fallback::Retry;
-            }
-        }
-        let unsupported = matches!(
-            errno,
-            Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL
-        );
-        let level = event.attr.precise_ip();
-        if unsupported && event.spec.precision == Precision::Max && level > 0 {
-            event.attr.set_precise_ip(level - 1);
-            self.listener.notice(Notice::PrecisionLowered { event: name, level: level - 1 });
-            return Fallback::Retry;
-        }
-        // The timer has no branch records.
-        let wants_branches = event.attr.sample_type.contains(SampleType::BRANCH_STACK);
-        if unsupported && event.spec.is_cycles() && !wants_branches {
-            self.replace_cycles(event, errno);
-            return Fallback::Retry;
-        }
-        if errno == Errno::ACCESS && self.may_try_user_mode(event) {
-            self.leave_kernel_out(event);
-            return Fallback::Retry;
-        }
-        let hardware = event.attr.pmu_type != pmu_type::SOFTWARE;
-        if matches!(errno, Errno::INVAL | Errno::OPNOTSUPP)
-            && hardware
-            && event.attr.has(AttrFlags::EXCLUDE_GUEST)
-        {
-            event.attr.flags = event.attr.flags.with(AttrFlags::EXCLUDE_GUEST, false);
-            self.listener.notice(Notice::GuestsIncluded { event: name });
-            return Fallback::Retry;
-        }
-        if in_group && event.spec.is_weak && matches!(errno, Errno::INVAL | Errno::NOSPC) {
-            return Fallback::BreakGroup;
-        }
-        Fallback::GiveUp
+        slots
     }
 
     /// The timer of the CPU stands in for its cycle counter, as in perf.
@@ -317,28 +272,6 @@ impl Opener<'_> {
         self.listener.notice(Notice::CyclesReplaced { event: asked, errno });
     }
 
-    /// User mode of one's own processes is free up to level 2; all of a CPU is not.
-    fn may_try_user_mode(&self, event: &ConfiguredEvent) -> bool {
-        let attr = &event.attr;
-        !attr.has(AttrFlags::EXCLUDE_KERNEL)
-            && !attr.has(AttrFlags::EXCLUDE_USER)
-            && self.rights.paranoid > 1
-            && !self.plan.is_system_wide()
-    }
-
-    fn leave_kernel_out(&mut self, event: &mut ConfiguredEvent) {
-        let asked = event.spec.name.clone();
-        if !event.spec.is_name_given {
-            let has_modifiers = !event.spec.is_tracepoint() && asked.contains(['/', ':']);
-            event.spec.name = format!("{asked}{}u", if has_modifiers { "" } else { ":" });
-        }
-        event.spec.exclude.kernel = true;
-        event.spec.exclude.hypervisor = true;
-        event.attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
-        let paranoid = self.rights.paranoid;
-        self.listener.notice(Notice::UserModeOnly { event: asked, paranoid });
-    }
-
     fn set_filter(
         &self,
         event: &ConfiguredEvent,
@@ -355,7 +288,8 @@ impl Opener<'_> {
         slots.iter().flatten().try_for_each(|i| i.fd.set_filter(&text)).map_err(error)
     }
 
-    fn refusal(&self, event: &ConfiguredEvent, errno: Errno, cpu: i32) -> CaptureError {
+    fn refusal(&self, event: &ConfiguredEvent, refused: Refused) -> CaptureError {
+        let errno = refused.errno;
         let refusal = Refusal {
             activity: "recording",
             errno,
@@ -365,10 +299,10 @@ impl Opener<'_> {
             wants_branches: event.attr.sample_type.contains(SampleType::BRANCH_STACK),
             pmu_type: event.attr.pmu_type,
         };
-        let place = match (self.plan.is_system_wide(), cpu) {
-            (true, cpu) => format!("for everything on CPU {cpu}"),
-            (false, ANY) => "for the target's threads".to_owned(),
-            (false, cpu) => format!("for the target on CPU {cpu}"),
+        let place = match (self.plan.is_system_wide(), refused.cpu) {
+            (true, Some(cpu)) => format!("for everything on CPU {}", cpu.0),
+            (false, Some(cpu)) => format!("for the target on CPU {}", cpu.0),
+            (_, None) => "for the target's threads".to_owned(),
         };
         CaptureError::Open {
             event: event.spec.name.clone(),
@@ -379,24 +313,130 @@ impl Opener<'_> {
     }
 }
 
-enum Fallback {
-    Retry,
-    BreakGroup,
-    GiveUp,
+/// An event on its way.
+struct EventOpening<'a, 'o> {
+    opener: &'a mut Opener<'o>,
+    event: &'a mut ConfiguredEvent,
+    open: &'a [OpenEvent],
+    index: usize,
 }
 
-pub(crate) fn open_one(
+/// What becomes of an event that stays refused.
+enum Fallback {
+    BreakGroup,
+    GiveUp(Refused),
+}
+
+impl Opening for EventOpening<'_, '_> {
+    type Opened = Vec<Option<Instance>>;
+    type Verdict = Fallback;
+
+    fn open(&mut self) -> Result<Self::Opened, Refused> {
+        self.opener.open_everywhere(self.event, self.open, self.index)
+    }
+
+    fn fall_back(&mut self, refused: Refused) -> Result<(), Fallback> {
+        let EventOpening { opener, event, index, .. } = self;
+        let errno = refused.errno;
+        let name = event.spec.name.clone();
+        let listener = &mut *opener.listener;
+        if errno == Errno::MFILE
+            && Limit::OpenFiles.get().soft != Limit::OpenFiles.get().hard
+            && let Ok(files) = OpenFiles::raise()
+        {
+            listener.notice(Notice::OpenFilesRaised { from: files.raised_from, to: files.limit });
+            return Ok(());
+        }
+        let unsupported = matches!(
+            errno,
+            Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL
+        );
+        let level = event.attr.precise_ip();
+        if unsupported && event.spec.precision == Precision::Max && level > 0 {
+            event.attr.set_precise_ip(level - 1);
+            listener.notice(Notice::PrecisionLowered { event: name, level: level - 1 });
+            return Ok(());
+        }
+        // The timer has no branch records.
+        let wants_branches = event.attr.sample_type.contains(SampleType::BRANCH_STACK);
+        if unsupported && event.spec.is_cycles() && !wants_branches {
+            opener.replace_cycles(event, errno);
+            return Ok(());
+        }
+        let is_system_wide = opener.plan.is_system_wide();
+        if errno == Errno::ACCESS && give_up_kernel_mode(*event, opener.rights, is_system_wide) {
+            let paranoid = opener.rights.paranoid;
+            listener.notice(Notice::UserModeOnly { event: name, paranoid });
+            return Ok(());
+        }
+        if give_up_guests(*event, errno) {
+            listener.notice(Notice::GuestsIncluded { event: name });
+            return Ok(());
+        }
+        let does_not_fit = matches!(errno, Errno::INVAL | Errno::NOSPC);
+        match event.spec.is_member(*index) && event.spec.is_weak && does_not_fit {
+            true => Err(Fallback::BreakGroup),
+            false => Err(Fallback::GiveUp(refused)),
+        }
+    }
+}
+
+impl Reducible for ConfiguredEvent {
+    fn is_software(&self) -> bool {
+        self.attr.pmu_type == pmu_type::SOFTWARE
+    }
+
+    fn leaves_guests_out(&self) -> bool {
+        self.attr.has(AttrFlags::EXCLUDE_GUEST)
+    }
+
+    fn covers_both_modes(&self) -> bool {
+        !self.attr.has(AttrFlags::EXCLUDE_KERNEL) && !self.attr.has(AttrFlags::EXCLUDE_USER)
+    }
+
+    fn take_guests_in(&mut self) {
+        self.attr.flags = self.attr.flags.with(AttrFlags::EXCLUDE_GUEST, false);
+    }
+
+    fn leave_kernel_out(&mut self) {
+        if !self.spec.is_name_given {
+            let has_modifiers = !self.spec.is_tracepoint() && self.spec.name.contains(['/', ':']);
+            self.spec.name.push_str(if has_modifiers { "u" } else { ":u" });
+        }
+        self.spec.exclude.kernel = true;
+        self.spec.exclude.hypervisor = true;
+        self.attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    }
+}
+
+/// A PMU that counts on some CPUs only is opened on those of them that were asked for.
+fn counts_on(event: &ConfiguredEvent, cpu: Option<CpuId>) -> bool {
+    match (&event.spec.cpus, cpu) {
+        (Some(own), Some(cpu)) => own.contains(&cpu),
+        _ => true,
+    }
+}
+
+/// An open instance for each target that is there.
+fn slots(
     attr: &[u8],
-    cpu: i32,
-    tid: i32,
-    cgroup: Option<&File>,
-    leader: Option<&PerfEventFd>,
-) -> Result<Instance, Errno> {
-    let flags = OpenFlags { pid_is_cgroup: cgroup.is_some() };
-    let whom = cgroup.map_or(tid, AsRawFd::as_raw_fd);
-    let fd = PerfEventFd::open(attr, whom, cpu, leader, flags)?;
-    let id = fd.id()?;
-    Ok(Instance { fd, id, cpu, tid })
+    targets: &[Option<(EventTarget<'_>, Option<&PerfEventFd>)>],
+    roots: &Roots,
+    gone: &mut dyn FnMut(Gone),
+) -> Result<Vec<Option<Instance>>, Refused> {
+    let there = targets.iter().flatten().copied();
+    let mut fds = open::open_everywhere(attr, there, roots, gone)?.into_iter();
+    let slot = |target: &Option<(EventTarget<'_>, Option<&PerfEventFd>)>| {
+        let Some((target, _)) = target else { return Ok(None) };
+        let instance = fds.next().flatten().map(|fd| Instance::new(fd, *target));
+        instance.transpose().map_err(|errno| Refused { errno, cpu: target.cpu })
+    };
+    targets.iter().map(slot).collect()
+}
+
+/// Opens one instance.
+pub(crate) fn open_one(attr: &[u8], target: EventTarget<'_>) -> Result<Instance, Errno> {
+    Instance::new(open::open(attr, target, None)?, target)
 }
 
 /// Makes the members of the group at `index` events of their own; gives the leader's index.

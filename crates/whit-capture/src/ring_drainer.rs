@@ -13,7 +13,7 @@ use whit_types::{CpuId, TimestampNs};
 
 use crate::loss::{RingCounts, RingWatch, TimeLayout};
 use crate::mapped_files::MappedFiles;
-use crate::open::{Instance, OpenEvent};
+use crate::open::{Instance, InstanceIndex, OpenEvent};
 use crate::ring_clock::RecordClock;
 use crate::ring_set::{AnyRing, MappedRing};
 use crate::ring_slices::RingSlices;
@@ -31,7 +31,7 @@ const JOURNAL_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 struct Group {
     /// The CPUs to run on meanwhile; `None` where that is no matter.
-    place: Option<Vec<u32>>,
+    place: Option<Vec<CpuId>>,
     rings: Vec<Watched>,
 }
 
@@ -119,7 +119,7 @@ impl RingDrainer {
         rings: Vec<MappedRing>,
         layout: TimeLayout,
         options: RingDrainerOptions,
-        place: impl Fn(&MappedRing) -> Option<Vec<u32>>,
+        place: impl Fn(&MappedRing) -> Option<Vec<CpuId>>,
         decoder: impl Fn(&MappedRing) -> Option<BpfRecordDecoder>,
     ) -> RingDrainer {
         let mut groups: Vec<Group> = Vec::new();
@@ -206,7 +206,7 @@ impl RingDrainer {
         let mut bytes = 0;
         for watched in self.groups.iter_mut().flat_map(|group| &mut group.rings) {
             let Watched { ring, watch, .. } = watched;
-            let owner = ring.members.first().map(|&(event, index)| &events[event].instances[index]);
+            let owner = ring.members.first().map(|member| member.of(events));
             let (AnyRing::Backward(backward), Some(owner)) = (&mut ring.ring, owner) else {
                 continue;
             };
@@ -320,13 +320,16 @@ impl RingDrainer {
     }
 }
 
+/// How records name the CPU where it can be any.
+pub(crate) const ANY_CPU: CpuId = CpuId(u32::MAX);
+
 /// A ring as its records left it when it was drained last.
 #[derive(Clone, Debug)]
 pub struct RingEnd {
     /// Those of [`MappedRing`].
-    pub members: Vec<(usize, usize)>,
-    /// The CPU, or [`whit_host::target::ANY`].
-    pub cpu: i32,
+    pub members: Vec<InstanceIndex>,
+    /// The CPU; `None` is any.
+    pub cpu: Option<CpuId>,
     /// Whether the kernel overwrites what was not read.
     pub is_backward: bool,
     /// Records that its LOST records have reported as lost.
@@ -385,7 +388,7 @@ fn gap(
         pid_tid: None,
         time: until,
         id: Some(owner.id),
-        cpu: Some(CpuId(owner.cpu as u32)),
+        cpu: Some(owner.cpu.unwrap_or(ANY_CPU)),
     };
     RecordEncoder::new(layout).lost_samples(&mut out, 0, Some(since), id);
     out
@@ -393,7 +396,7 @@ fn gap(
 
 /// How the records of a ring end.
 fn layout_of(ring: &MappedRing, events: &[OpenEvent]) -> SampleLayout {
-    let attr = ring.members.first().map(|&(event, _)| &events[event].event.attr);
+    let attr = ring.members.first().map(|member| &events[member.event].event.attr);
     SampleLayout::new(attr.unwrap_or(&Attr::default()))
 }
 

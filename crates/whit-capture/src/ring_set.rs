@@ -5,14 +5,15 @@
 use std::collections::HashMap;
 
 use whit_host::roots::Roots;
-use whit_host::target::{ANY, Plan};
+use whit_host::target::Plan;
 use whit_perfdata::attr::AttrFlags;
 use whit_sys::{BackwardRing, Errno, PerfEventFd, Ring, system};
+use whit_types::{CpuId, Tid};
 
 use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
-use crate::open::{Instance, OpenEvent};
+use crate::open::{Instance, InstanceIndex, OpenEvent};
 use crate::options::RingSize;
 
 /// `perf_event_mlock_kb` where the kernel does not say: 512 KiB and a page.
@@ -56,13 +57,12 @@ impl AnyRing {
 pub struct MappedRing {
     /// The ring.
     pub ring: AnyRing,
-    /// The CPU, or [`ANY`].
-    pub cpu: i32,
+    /// The CPU; `None` is any.
+    pub cpu: Option<CpuId>,
     /// Whether the CPU is not recorded: there is only its side band in it.
     pub is_sideband: bool,
-    /// Which instances write into it: index of the event, index among its instances. The first
-    /// one owns the ring.
-    pub members: Vec<(usize, usize)>,
+    /// Which instances write into it. The first one owns the ring.
+    pub members: Vec<InstanceIndex>,
 }
 
 /// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
@@ -122,7 +122,7 @@ fn power_of_two_below(pages: usize) -> usize {
 /// CPUs `beside` those that are recorded. Where locked memory does not suffice for `pages`, all rings
 /// are mapped smaller.
 pub fn map_rings(
-    beside: &[i32],
+    beside: &[CpuId],
     events: &[OpenEvent],
     pages: usize,
     listener: &mut dyn Listener,
@@ -159,9 +159,9 @@ pub fn map_rings(
 
 /// What shares a ring.
 struct RingPlace {
-    cpu: i32,
+    cpu: Option<CpuId>,
     is_sideband: bool,
-    members: Vec<(usize, usize)>,
+    members: Vec<InstanceIndex>,
 }
 
 impl RingPlace {
@@ -174,7 +174,7 @@ impl RingPlace {
 }
 
 /// The instances of each place, in the order in which they were opened.
-fn places(beside: &[i32], events: &[OpenEvent]) -> Vec<RingPlace> {
+fn places(beside: &[CpuId], events: &[OpenEvent]) -> Vec<RingPlace> {
     let mut index_of = HashMap::new();
     let mut places: Vec<RingPlace> = Vec::new();
     for (e, event) in events.iter().enumerate() {
@@ -183,19 +183,19 @@ fn places(beside: &[i32], events: &[OpenEvent]) -> Vec<RingPlace> {
             let place = (place_of(instance), is_backward);
             let index = *index_of.entry(place).or_insert_with(|| {
                 let cpu = instance.cpu;
-                let is_sideband = beside.contains(&cpu);
+                let is_sideband = cpu.is_some_and(|cpu| beside.contains(&cpu));
                 places.push(RingPlace { cpu, is_sideband, members: Vec::new() });
                 places.len() - 1
             });
-            places[index].members.push((e, i));
+            places[index].members.push(InstanceIndex { event: e, instance: i });
         }
     }
     places
 }
 
 /// Events share a ring on the same CPU; on any CPU, only those of the same thread do.
-fn place_of(instance: &Instance) -> (i32, i32) {
-    if instance.cpu == ANY { (ANY, instance.tid) } else { (instance.cpu, ANY) }
+fn place_of(instance: &Instance) -> (Option<CpuId>, Option<Tid>) {
+    (instance.cpu, instance.tid.filter(|_| instance.cpu.is_none()))
 }
 
 struct Failure {
@@ -213,13 +213,14 @@ fn try_map(
         .map(|place| {
             let RingPlace { cpu, is_sideband, members } = place;
             let pages = place.pages(pages);
-            let (first_event, first) = members[0];
-            let owner = &events[first_event].instances[first].fd;
+            let owner = &members[0].of(events).fd;
+            let first_event = members[0].event;
             let failure = |event| move |errno| Failure { event, errno };
             let is_backward = events[first_event].event.attr.has(AttrFlags::WRITE_BACKWARD);
             let ring = AnyRing::map(owner, pages, is_backward).map_err(failure(first_event))?;
-            for &(event, instance) in &members[1..] {
-                events[event].instances[instance].fd.set_output(owner).map_err(failure(event))?;
+            for member in &members[1..] {
+                let instance = member.of(events);
+                instance.fd.set_output(owner).map_err(failure(member.event))?;
             }
             Ok(MappedRing { ring, cpu: *cpu, is_sideband: *is_sideband, members: members.clone() })
         })
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn cpus_beside_have_small_rings() {
-        let place = |is_sideband| RingPlace { cpu: 1, is_sideband, members: Vec::new() };
+        let place = |is_sideband| RingPlace { cpu: None, is_sideband, members: Vec::new() };
         let most = SIDEBAND_RING_BYTES / system::page_size();
         assert_eq!((place(false).pages(4096), place(true).pages(4096)), (4096, most));
         assert_eq!((place(false).pages(1), place(true).pages(1)), (1, 1));

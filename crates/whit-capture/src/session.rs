@@ -23,6 +23,7 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, scheduling};
+use whit_types::{Pid, Tid};
 
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
@@ -141,7 +142,7 @@ pub fn record(
     let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;
     let workload = prepare(options, &signals)?;
     let watch = SetUpWatch::start()?;
-    let pid = workload.as_ref().map(Workload::pid);
+    let pid = workload.as_ref().map(|workload| Pid(workload.pid()));
     let (engine, options) = choose_engine(options, roots, listener)?;
     let options = &options;
     let mut set_up = SetUp { options, roots, listener }.run(pid)?;
@@ -172,18 +173,19 @@ pub fn record(
 fn start_engine(
     mut engine: StackEngine,
     ready: &mut Ready,
-    command_pid: Option<i32>,
+    command_pid: Option<Pid>,
     options: &RecordOptions,
     roots: &Roots,
 ) -> Result<StackEngine, CaptureError> {
     engine.connect(&ready.events, roots)?;
-    engine.track(&ready.plan.threads, options)?;
+    engine.track(ready.plan.threads.named(), options)?;
     let pids = match &options.target {
         Target::Command => command_pid.into_iter().collect(),
         Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
         _ => {
-            let process = |tid: &i32| Some(processes::Status::of_thread(roots, *tid)?.tgid);
-            let mut pids: Vec<i32> = ready.plan.threads.iter().filter_map(process).collect();
+            let process = |tid: &Tid| Some(processes::Status::of_thread(roots, *tid)?.tgid);
+            let mut pids: Vec<Pid> =
+                ready.plan.threads.named().iter().filter_map(process).collect();
             pids.sort_unstable();
             pids.dedup();
             pids
@@ -489,7 +491,8 @@ impl<'a> Session<'a> {
 
     /// Switches on what does not switch itself on at the command's exec.
     fn switch_on(&mut self, now: Instant) -> Result<(), CaptureError> {
-        let (target, threads, roots) = (&self.options.target, &self.plan.threads, self.roots);
+        let (target, threads, roots) =
+            (&self.options.target, self.plan.threads.named(), self.roots);
         self.watched.get_or_insert_with(|| Watched::begin(target, threads, roots));
         self.enabled.start(now);
         self.switch_engine_on()?;
@@ -564,7 +567,7 @@ impl<'a> Session<'a> {
             plan: &self.plan,
             events: &self.shared.events,
             files: &self.known_files,
-            waiting_command: command,
+            waiting_command: command.map(Pid),
             has_run: false,
         };
         // Not through `main_sink`, which borrows more than the sink.

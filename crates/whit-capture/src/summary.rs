@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use whit_perfdata::ledger::Ledger;
+use whit_types::ByteSize;
 
 /// The outcome in numbers; prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl fmt::Display for Summary {
              ({:.2}% of one); set up in {} at {} CPU; {} written ]",
             ledger.samples,
             if ledger.nobody_ran() { " (no thread ran)" } else { "" },
-            Bytes(self.size_bytes),
+            ByteSize(self.size_bytes).in_words(),
             self.output,
             ledger.lost_records,
             ledger.data_loss(),
@@ -46,7 +47,7 @@ impl fmt::Display for Summary {
             self.cpu_percent(),
             Seconds(ledger.setup_ns),
             Seconds(ledger.setup_cpu_ns),
-            Bytes(ledger.written_bytes),
+            ByteSize(ledger.written_bytes).in_words(),
         )
     }
 }
@@ -79,22 +80,6 @@ impl fmt::Display for Unrecorded {
                 write!(f, " and everything since recording stopped, {time} before the end")
             }
         }
-    }
-}
-
-struct Bytes(u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-        if self.0 < 1024 {
-            return write!(f, "{} B", self.0);
-        }
-        let (mut value, mut unit) = (self.0 as f64 / 1024.0, 0);
-        while value >= 1024.0 && unit + 1 < UNITS.len() {
-            (value, unit) = (value / 1024.0, unit + 1);
-        }
-        write!(f, "{value:.1} {}", UNITS[unit])
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Synthesizer<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CutProcess {
     /// Process.
-    pub pid: i32,
+    pub pid: Pid,
     /// Lines of `/proc/PID/maps` that were read.
     pub lines: usize,
 }
@@ -74,7 +74,7 @@ pub struct CutProcess {
 pub struct CutProcesses(Mutex<Vec<CutProcess>>);
 
 impl CutProcesses {
-    fn note(&self, pid: i32, lines: usize) {
+    fn note(&self, pid: Pid, lines: usize) {
         // A thread that panics leaves a whole list behind.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(CutProcess { pid, lines });
@@ -124,7 +124,7 @@ impl Synthesizer<'_> {
     }
 
     /// One process with all its threads and mappings. Nothing when it is gone.
-    pub fn process(&self, out: &mut Vec<u8>, pid: i32) {
+    pub fn process(&self, out: &mut Vec<u8>, pid: Pid) {
         // Mappings of a process that nobody has heard of are worth nothing.
         let maps = {
             let _in_force = processes::see_others();
@@ -150,15 +150,15 @@ impl Synthesizer<'_> {
     }
 
     /// A thread: that it was forked, and its name.
-    fn thread(&self, out: &mut Vec<u8>, pid: i32, tid: i32) {
+    fn thread(&self, out: &mut Vec<u8>, pid: Pid, tid: Tid) {
         let Some(status) = Status::read(self.roots, pid, tid) else { return };
         // A thread's parent is its process; a process's parent is in its status.
-        let parent = if tid == pid { status.parent } else { pid };
+        let parent = if tid == pid.main_thread() { status.parent } else { pid };
         let task = Task {
-            pid: Pid(status.tgid),
-            parent_pid: Pid(parent),
-            tid: Tid(tid),
-            parent_tid: Tid(parent),
+            pid: status.tgid,
+            parent_pid: parent,
+            tid,
+            parent_tid: parent.main_thread(),
             time: 0,
         };
         if self.namespaces {
@@ -168,22 +168,22 @@ impl Synthesizer<'_> {
         self.comm(out, status.tgid, tid, &status.name);
     }
 
-    fn namespaces(&self, out: &mut Vec<u8>, pid: i32, tid: i32) {
+    fn namespaces(&self, out: &mut Vec<u8>, pid: Pid, tid: Tid) {
         use std::os::unix::fs::MetadataExt;
-        let directory = self.roots.process(tid, "ns");
+        let directory = self.roots.thread(tid).join("ns");
         let ids = NAMESPACES.map(|name| {
             // What may not be looked at is left at zero, as perf does.
             std::fs::metadata(directory.join(name)).map_or((0, 0), |m| (m.dev(), m.ino()))
         });
-        self.encoder.namespaces(out, Pid(pid), Tid(tid), &ids, SampleId::default());
+        self.encoder.namespaces(out, pid, tid, &ids, SampleId::default());
     }
 
     /// A thread's name.
-    pub fn comm(&self, out: &mut Vec<u8>, pid: i32, tid: i32, name: &[u8]) {
-        self.encoder.comm(out, Pid(pid), Tid(tid), name, false, SampleId::default());
+    pub fn comm(&self, out: &mut Vec<u8>, pid: Pid, tid: Tid, name: &[u8]) {
+        self.encoder.comm(out, pid, tid, name, false, SampleId::default());
     }
 
-    fn mappings(&self, out: &mut Vec<u8>, pid: i32, file: File) {
+    fn mappings(&self, out: &mut Vec<u8>, pid: Pid, file: File) {
         let begin = Instant::now();
         let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
         let mut number = 0;
@@ -204,8 +204,8 @@ impl Synthesizer<'_> {
         }
     }
 
-    fn mapping(&self, out: &mut Vec<u8>, pid: i32, bits: u16, map: &MapsLine<'_>) {
-        let id = self.build_ids.and_then(|cache| cache.build_id(self.roots, pid, map));
+    fn mapping(&self, out: &mut Vec<u8>, pid: Pid, bits: u16, map: &MapsLine<'_>) {
+        let id = self.build_ids.and_then(|cache| cache.build_id(self.roots, pid.0, map));
         let inode = MappedFileId::Inode {
             major: map.major,
             minor: map.minor,
@@ -213,8 +213,8 @@ impl Synthesizer<'_> {
             generation: 0,
         };
         let record = Mmap {
-            pid: Pid(pid),
-            tid: Tid(pid),
+            pid,
+            tid: pid.main_thread(),
             start: Avma(map.start),
             len_bytes: map.end - map.start,
             page_offset: map.file_offset,
@@ -227,7 +227,7 @@ impl Synthesizer<'_> {
     }
 
     /// Many processes, by several threads; `sink` is written by this one.
-    pub fn processes(&self, pids: &[i32], sink: &mut dyn Sink) -> Result<(), SinkError> {
+    pub fn processes(&self, pids: &[Pid], sink: &mut dyn Sink) -> Result<(), SinkError> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let worth = pids.len().div_ceil(PROCESSES_PER_WORKER).clamp(1, cpus.min(WORKERS_MAX));
         let workers =
@@ -245,7 +245,7 @@ impl Synthesizer<'_> {
         })
     }
 
-    fn work(&self, pids: &[i32], next: &AtomicUsize, sender: &mpsc::SyncSender<Vec<u8>>) {
+    fn work(&self, pids: &[Pid], next: &AtomicUsize, sender: &mpsc::SyncSender<Vec<u8>>) {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         while let Some(pid) = pids.get(next.fetch_add(1, Ordering::Relaxed)) {
             self.process(&mut chunk, *pid);
@@ -330,7 +330,7 @@ mod tests {
         let (_dir, roots) = tree();
         let synthesizer = Synthesizer { data_mappings, ..synthesizer(&roots) };
         let mut sink = Collected(Vec::new());
-        synthesizer.processes(&[10, 11, 99], &mut sink).unwrap();
+        synthesizer.processes(&[10, 11, 99].map(Pid), &mut sink).unwrap();
         sink.0
     }
 
@@ -370,7 +370,7 @@ mod tests {
         let (dir, roots) = tree();
         let count = |what: Synthesis, namespaces: bool| {
             let mut out = Vec::new();
-            Synthesizer { what, namespaces, ..synthesizer(&roots) }.process(&mut out, 10);
+            Synthesizer { what, namespaces, ..synthesizer(&roots) }.process(&mut out, Pid(10));
             let mut rest = &out[..];
             let mut kinds = Vec::new();
             while let Some((record, tail)) = RawRecord::split(rest) {
@@ -392,8 +392,8 @@ mod tests {
         assert_eq!(count(at_once, false).len(), 4 + LINES_PER_LOOK);
         let cut = CutProcesses::default();
         let mut out = Vec::new();
-        Synthesizer { what: at_once, cut: &cut, ..synthesizer(&roots) }.process(&mut out, 10);
-        assert_eq!(cut.take(), [CutProcess { pid: 10, lines: LINES_PER_LOOK }]);
+        Synthesizer { what: at_once, cut: &cut, ..synthesizer(&roots) }.process(&mut out, Pid(10));
+        assert_eq!(cut.take(), [CutProcess { pid: Pid(10), lines: LINES_PER_LOOK }]);
     }
 
     #[test]

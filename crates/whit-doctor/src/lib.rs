@@ -35,7 +35,8 @@ pub use listing::{
     ListedEvent, Listing, MAX_TRACEPOINTS_TRIED, Note, Openable, Selection, TextOptions, Trial,
     Unmatched, list, render_listing_json, render_listing_text, render_names,
 };
-pub use machine::{Machine, Privileges, ProgramFile, Roots};
+pub use machine::{Machine, Privileges, ProgramFile};
 pub use probe::{Count, EngineTrial, Probe, Target};
 pub use render::{render_json, render_text};
 pub use system_probe::SystemProbe;
+pub use whit_host::roots::Roots;

@@ -5,22 +5,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use whit_host::cpus;
+use whit_host::roots::Roots;
 use whit_sys::capability::{Capability, CapabilitySet};
 use whit_sys::file_capability::FileCapabilities;
 use whit_sys::limit::{Limit, LimitValue};
 use whit_sys::system;
+use whit_types::CpuId;
 
 use crate::probe::Probe;
 use crate::system_probe::SystemProbe;
-
-/// Where the machine's own files are.
-#[derive(Clone, Debug)]
-pub struct Roots {
-    /// `/proc`
-    pub proc: PathBuf,
-    /// `/sys`
-    pub sys: PathBuf,
-}
 
 /// Everything that the checks look at.
 pub struct Machine {
@@ -53,7 +47,7 @@ impl Machine {
     pub fn this() -> Machine {
         let names = system::uname();
         Machine {
-            roots: Roots { proc: "/proc".into(), sys: "/sys".into() },
+            roots: Roots::default(),
             release: names.release,
             machine: names.machine,
             euid: system::effective_uid(),
@@ -77,15 +71,13 @@ impl Machine {
 
     /// A setting under `/proc/sys/kernel`, if it is there and a number.
     pub(crate) fn setting(&self, name: &str) -> Option<i64> {
-        read_trimmed(&self.proc("sys/kernel").join(name)).ok()?.parse().ok()
+        self.roots.kernel_setting(name)
     }
 
     /// CPUs that are online; at least one.
-    pub(crate) fn cpus(&self) -> Vec<i32> {
-        let listed = read_trimmed(&self.sys("devices/system/cpu/online")).ok();
-        let cpus = listed.and_then(|text| whit_events::parse_cpu_list(&text)).unwrap_or_default();
-        let ids: Vec<i32> = cpus.iter().filter_map(|cpu| i32::try_from(cpu.0).ok()).collect();
-        if ids.is_empty() { vec![0] } else { ids }
+    pub(crate) fn cpus(&self) -> Vec<CpuId> {
+        let online = cpus::online(&self.roots).unwrap_or_default();
+        if online.is_empty() { vec![CpuId(0)] } else { online }
     }
 }
 

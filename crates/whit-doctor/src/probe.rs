@@ -2,6 +2,7 @@
 
 use whit_perfdata::attr::Attr;
 use whit_sys::Errno;
+use whit_types::{CpuId, Pid};
 
 /// On what an event is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,9 +10,9 @@ pub enum Target {
     /// The calling thread, on any CPU.
     ThisThread,
     /// Another process.
-    Process(i32),
+    Process(Pid),
     /// Everything on one CPU.
-    Cpu(i32),
+    Cpu(CpuId),
 }
 
 /// What an event counted while the probe worked for it.

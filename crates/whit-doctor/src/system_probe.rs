@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{FIND_VMA, StackOptions, Stacks};
+use whit_host::open::{EventTarget, Tasks};
 use whit_perfdata::attr::Attr;
-use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
+use whit_sys::{Errno, PerfEventFd, Ring};
 
 use crate::probe::{Count, EngineTrial, Probe, Target};
 use crate::work::{spin, spin_briefly, work};
@@ -149,12 +150,12 @@ fn timed(operation: impl FnOnce() -> Result<(), Errno>) -> Result<u64, Errno> {
 }
 
 fn open(attr: &Attr, target: Target) -> Result<PerfEventFd, Errno> {
-    let (pid, cpu) = match target {
-        Target::ThisThread => (0, -1),
-        Target::Process(pid) => (pid, -1),
-        Target::Cpu(cpu) => (-1, cpu),
+    let (tasks, cpu) = match target {
+        Target::ThisThread => (Tasks::Own, None),
+        Target::Process(pid) => (Tasks::Thread(pid.main_thread()), None),
+        Target::Cpu(cpu) => (Tasks::All, Some(cpu)),
     };
-    PerfEventFd::open(&attr.to_bytes(), pid, cpu, None, OpenFlags::default())
+    whit_host::open::open(&attr.to_bytes(), EventTarget { cpu, tasks }, None)
 }
 
 /// Counts the samples among whole records.

@@ -132,7 +132,11 @@ fn bench(capabilities: &str, rule: Rule) -> Bench {
     let opened = std::rc::Rc::default();
     let limit = LimitValue { soft: Some(1024), hard: Some(4096) };
     let machine = Machine {
-        roots: Roots { proc: dir.path().join("proc"), sys: dir.path().join("sys") },
+        roots: Roots {
+            proc: dir.path().join("proc"),
+            sys: dir.path().join("sys"),
+            ..Roots::default()
+        },
         release: "6.1.0".into(),
         machine: "x86_64".into(),
         euid: 1000,

@@ -11,6 +11,7 @@ use whit_sys::Errno;
 use whit_sys::capability::{Capability, CapabilitySet};
 use whit_sys::file_capability::FileCapabilities;
 use whit_sys::limit::LimitValue;
+use whit_types::CpuId;
 
 /// What the scripted kernel says to an opening.
 type Rule = fn(&Attr, Target) -> Result<(), Errno>;
@@ -144,7 +145,11 @@ impl Fixture {
 
     fn machine(&self, euid: u32, opens: Rule, count: Count) -> Machine {
         Machine {
-            roots: Roots { proc: self.dir.path().join("proc"), sys: self.dir.path().join("sys") },
+            roots: Roots {
+                proc: self.dir.path().join("proc"),
+                sys: self.dir.path().join("sys"),
+                ..Roots::default()
+            },
             release: "6.12.0".into(),
             machine: "x86_64".into(),
             euid,
@@ -158,7 +163,7 @@ impl Fixture {
                 opens,
                 count,
                 // Who may count whole CPUs may load programs, as far as these tests go.
-                load: opens(&Attr { pmu_type: SOFTWARE, ..Attr::default() }, Target::Cpu(0)),
+                load: opens(&Attr { pmu_type: SOFTWARE, ..Attr::default() }, Target::Cpu(CpuId(0))),
                 engine: EngineTrial::Runs { instructions: Some(24_016), without: None },
             }),
         }

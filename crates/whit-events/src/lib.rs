@@ -57,8 +57,8 @@ pub use names::{known_event_names, nearest};
 pub use parse_term::MAX_TERMS;
 pub use parser::{MAX_TEXT_BYTES, parse};
 pub use pmu::{
-    MAX_CPUS, Pmu, PmuEvent, PmuProblem, PmuTable, PmuTableError, SYSFS_PMUS, TYPE_BREAKPOINT,
-    TYPE_HARDWARE, TYPE_HW_CACHE, TYPE_RAW, TYPE_SOFTWARE, TYPE_TRACEPOINT, parse_cpu_list,
+    Pmu, PmuEvent, PmuProblem, PmuTable, PmuTableError, SYSFS_PMUS, TYPE_BREAKPOINT, TYPE_HARDWARE,
+    TYPE_HW_CACHE, TYPE_RAW, TYPE_SOFTWARE, TYPE_TRACEPOINT,
 };
 pub use resolve::{
     BreakpointAttr, EventTerms, MAX_RESOLVED_EVENTS, PreciseIp, ResolveError, ResolveErrorKind,

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whit_types::CpuId;
+use whit_types::{CpuId, parse_cpu_list};
 
 use crate::format::FormatSpec;
 use crate::parse_term::term_list;
@@ -13,8 +13,6 @@ use crate::term::Term;
 
 /// Where the kernel lists its PMUs.
 pub const SYSFS_PMUS: &str = "/sys/bus/event_source/devices";
-/// Most CPUs that a CPU list may name.
-pub const MAX_CPUS: u32 = 1 << 16;
 
 /// `perf_event_attr.type` of generic hardware events (`enum perf_type_id`).
 pub const TYPE_HARDWARE: u32 = 0;
@@ -278,26 +276,11 @@ fn read_event_attributes(
 
 fn read_cpus(path: &Path, problems: &mut Vec<PmuProblem>) -> Option<Vec<CpuId>> {
     let text = read_optional(path, problems)?;
-    let cpus = parse_cpu_list(&text);
+    let cpus = parse_cpu_list(&text).ok();
     if cpus.is_none() {
         note(problems, path, format!("`{text}` is no CPU list"));
     }
     cpus
-}
-
-/// Parses a CPU list as the kernel prints it: `0-3,8,10-11`. `None` for anything else, and for
-/// CPUs beyond [`MAX_CPUS`].
-pub fn parse_cpu_list(text: &str) -> Option<Vec<CpuId>> {
-    let mut cpus = Vec::new();
-    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
-        if last >= MAX_CPUS || first > last {
-            return None;
-        }
-        cpus.extend((first..=last).map(CpuId));
-    }
-    Some(cpus)
 }
 
 fn note(problems: &mut Vec<PmuProblem>, path: &Path, why: impl ToString) {
@@ -332,20 +315,4 @@ fn list_optional(dir: &Path, problems: &mut Vec<PmuProblem>) -> Vec<String> {
 
 fn list_dir(dir: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_lists_are_those_of_the_kernel() {
-        let ids =
-            |text| parse_cpu_list(text).map(|cpus| cpus.iter().map(|c| c.0).collect::<Vec<_>>());
-        assert_eq!(ids("0-2,8\n"), Some(vec![0, 1, 2, 8]));
-        assert_eq!(ids(""), Some(vec![]));
-        for text in ["3-1", "x", "0-99999999", "-1"] {
-            assert_eq!(ids(text), None, "{text}");
-        }
-    }
 }

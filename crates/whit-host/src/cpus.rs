@@ -1,100 +1,62 @@
-//! CPU lists as the kernel and `-C` write them.
+//! Which CPUs there are.
 
-use std::io;
+use std::path::{Path, PathBuf};
 
+use whit_types::{CpuId, parse_cpu_list};
+
+use crate::error::HostError;
 use crate::roots::Roots;
 
-/// Highest CPU number that is taken from a list (the kernel's largest `NR_CPUS` is 8192).
-pub const CPU_MAX: u32 = 65_535;
-
-/// A CPU list that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no CPU list: {reason} (write it as 0,2-5)")]
-pub struct CpuListError {
-    /// The list.
-    pub text: String,
-    /// What is wrong with it.
-    pub reason: &'static str,
-}
-
-/// Reads a list such as `0-3,8`: ascending, without doubles.
-pub fn parse_list(text: &str) -> Result<Vec<u32>, CpuListError> {
-    let error = |reason| CpuListError { text: text.trim().to_owned(), reason };
-    let number = |part: &str| {
-        let value: u32 = part.trim().parse().map_err(|_| error("not a number"))?;
-        if value > CPU_MAX { Err(error("no machine has that many CPUs")) } else { Ok(value) }
-    };
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',').filter(|part| !part.trim().is_empty()) {
-        let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if last < first {
-            return Err(error("a range runs backwards"));
-        }
-        cpus.extend(first..=last);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(cpus)
-}
-
-/// Writes a list the way the kernel does.
-pub fn format_list(cpus: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let text = |&(first, last): &(u32, u32)| {
-        if first == last { first.to_string() } else { format!("{first}-{last}") }
-    };
-    ranges.iter().map(text).collect::<Vec<_>>().join(",")
-}
-
 /// The CPUs that run now.
-pub fn online(roots: &Roots) -> io::Result<Vec<u32>> {
-    list_file(roots, "online")
+///
+/// # Errors
+///
+/// Where sysfs does not say.
+pub fn online(roots: &Roots) -> Result<Vec<CpuId>, HostError> {
+    list_file(roots, "online", "the list of online CPUs")
 }
 
 /// The CPUs that this machine may have.
-pub fn present(roots: &Roots) -> io::Result<Vec<u32>> {
-    list_file(roots, "present")
+///
+/// # Errors
+///
+/// Where sysfs does not say.
+pub fn present(roots: &Roots) -> Result<Vec<CpuId>, HostError> {
+    list_file(roots, "present", "the list of present CPUs")
 }
 
 /// The CPUs that the kernel has room for, with those that may be plugged in.
-pub fn possible(roots: &Roots) -> io::Result<Vec<u32>> {
-    list_file(roots, "possible")
+///
+/// # Errors
+///
+/// Where sysfs does not say.
+pub fn possible(roots: &Roots) -> Result<Vec<CpuId>, HostError> {
+    list_file(roots, "possible", "the list of possible CPUs")
 }
 
-fn list_file(roots: &Roots, name: &str) -> io::Result<Vec<u32>> {
-    let text = std::fs::read_to_string(roots.sys.join("devices/system/cpu").join(name))?;
-    parse_list(&text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+/// Whether a CPU is known not to run now.
+pub fn is_offline(roots: &Roots, cpu: CpuId) -> bool {
+    online(roots).is_ok_and(|online| !online.contains(&cpu))
+}
+
+/// The CPUs that a file of the kernel lists.
+///
+/// # Errors
+///
+/// Where it cannot be read or holds anything else.
+pub fn read_list(path: &Path) -> std::io::Result<Vec<CpuId>> {
+    let text = std::fs::read_to_string(path)?;
+    parse_cpu_list(&text).map_err(|e| std::io::Error::new(std::io::ErrorKind::InvalidData, e))
+}
+
+fn list_file(roots: &Roots, name: &str, what: &'static str) -> Result<Vec<CpuId>, HostError> {
+    let path: PathBuf = roots.sys.join("devices/system/cpu").join(name);
+    read_list(&path).map_err(|source| HostError::Read { what, path, source })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_are_read_and_written_back() {
-        for (text, cpus) in [("0-3,8\n", vec![0, 1, 2, 3, 8]), ("", vec![]), ("5", vec![5])] {
-            assert_eq!(parse_list(text).unwrap(), cpus);
-            assert_eq!(parse_list(&format_list(&cpus)).unwrap(), cpus);
-        }
-        assert_eq!(parse_list("3,1-3,2").unwrap(), [1, 2, 3]);
-        assert_eq!(format_list(&[0, 1, 2, 7]), "0-2,7");
-    }
-
-    #[test]
-    fn nonsense_is_named() {
-        for text in ["a", "1-", "-1", "3-1", "0-99999999", "4294967296"] {
-            assert!(parse_list(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn this_machine_has_an_online_cpu() {
@@ -103,5 +65,25 @@ mod tests {
         assert!(!online.is_empty());
         assert!(online.iter().all(|cpu| present(&roots).unwrap().contains(cpu)));
         assert!(online.iter().all(|cpu| possible(&roots).unwrap().contains(cpu)));
+        assert!(!is_offline(&roots, online[0]));
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { sys: dir.path().to_owned(), ..Roots::default() };
+        let error = online(&roots).unwrap_err().to_string();
+        assert!(
+            error.contains("the list of online CPUs") && error.ends_with("cpu/online"),
+            "{error}"
+        );
+        assert!(!is_offline(&roots, CpuId(0)), "nobody says so");
+        let directory = dir.path().join("devices/system/cpu");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("online"), "1-\n").unwrap();
+        assert!(online(&roots).is_err());
+        std::fs::write(directory.join("online"), "0,2-3\n").unwrap();
+        assert_eq!(online(&roots).unwrap(), [0, 2, 3].map(CpuId));
+        assert!(is_offline(&roots, CpuId(1)));
     }
 }

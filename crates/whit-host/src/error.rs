@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use whit_types::{Pid, Tid};
+
 use crate::cgroup::ListCut;
 
 /// Why whom or what was asked for cannot be found.
@@ -12,9 +14,12 @@ pub enum HostError {
     /// Neither a command nor a target.
     #[error("nothing to record: give a command, or -a, -p, -t or -C")]
     NothingToRecord,
-    /// `-p` or `-t` names nobody.
-    #[error("there is no {kind} {id}")]
-    NoSuchProcess { id: i32, kind: &'static str },
+    /// `-p` names nobody.
+    #[error("there is no process {}", pid.0)]
+    NoSuchProcess { pid: Pid },
+    /// `-t` names nobody.
+    #[error("there is no thread {}", tid.0)]
+    NoSuchThread { tid: Tid },
     /// `-C` names CPUs that do not run.
     #[error("CPU {wanted} is not online; online are {online}")]
     CpusNotOnline { wanted: String, online: String },

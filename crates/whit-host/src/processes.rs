@@ -1,11 +1,11 @@
 //! Processes and threads in `/proc`. A process may vanish between any two reads: every reader
 //! here gives `None` or an empty list then, which is no error.
 
-use std::path::Path;
-
 use whit_sys::capability::Capability;
 use whit_sys::privilege::{self, Raised};
+use whit_types::{Pid, Tid};
 
+use crate::error::HostError;
 use crate::roots::Roots;
 
 /// `PROC_PID_INIT_INO` (`include/linux/proc_ns.h`).
@@ -17,24 +17,24 @@ pub struct Status {
     /// Name, with the kernel's escapes undone.
     pub name: Vec<u8>,
     /// Process.
-    pub tgid: i32,
+    pub tgid: Pid,
     /// Parent process.
-    pub parent: i32,
+    pub parent: Pid,
     /// A kernel thread: it has no address space.
     pub is_kernel_thread: bool,
 }
 
 impl Status {
     /// Reads the status of a thread of process `pid`.
-    pub fn read(roots: &Roots, pid: i32, tid: i32) -> Option<Status> {
-        let path = roots.process(pid, "task").join(tid.to_string()).join("status");
+    pub fn read(roots: &Roots, pid: Pid, tid: Tid) -> Option<Status> {
+        let path = roots.process(pid, "task").join(tid.0.to_string()).join("status");
         Status::parse(&std::fs::read(path).ok()?)
     }
 
     /// Reads the status of a thread whose process is not known.
-    pub fn of_thread(roots: &Roots, tid: i32) -> Option<Status> {
+    pub fn of_thread(roots: &Roots, tid: Tid) -> Option<Status> {
         let _in_force = see_others();
-        Status::parse(&std::fs::read(roots.process(tid, "status")).ok()?)
+        Status::parse(&std::fs::read(roots.thread(tid).join("status")).ok()?)
     }
 
     fn parse(text: &[u8]) -> Option<Status> {
@@ -45,8 +45,8 @@ impl Status {
         let number = |name| std::str::from_utf8(field(name)?).ok()?.trim().parse().ok();
         Some(Status {
             name: unescape(field(b"Name:")?),
-            tgid: number(b"Tgid:")?,
-            parent: number(b"PPid:")?,
+            tgid: Pid(number(b"Tgid:")?),
+            parent: Pid(number(b"PPid:")?),
             is_kernel_thread: field(b"VmPeak:").is_none() && field(b"VmSize:").is_none(),
         })
     }
@@ -68,35 +68,53 @@ pub fn namespace(roots: &Roots) -> Option<u32> {
 }
 
 /// The ids of all processes, ascending.
-pub fn all(roots: &Roots) -> std::io::Result<Vec<i32>> {
+///
+/// # Errors
+///
+/// Where `/proc` cannot be read.
+pub fn all(roots: &Roots) -> Result<Vec<Pid>, HostError> {
     let _in_force = see_others();
-    Ok(numbered(std::fs::read_dir(&roots.proc)?))
+    let entries = std::fs::read_dir(&roots.proc).map_err(|source| HostError::Read {
+        what: "the list of processes",
+        path: roots.proc.clone(),
+        source,
+    })?;
+    Ok(numbered(entries).into_iter().map(Pid).collect())
 }
 
 /// The ids of the threads of a process, ascending; empty when it is gone.
-pub fn threads(roots: &Roots, pid: i32) -> Vec<i32> {
+pub fn threads(roots: &Roots, pid: Pid) -> Vec<Tid> {
     let _in_force = see_others();
-    std::fs::read_dir(roots.process(pid, "task")).map(numbered).unwrap_or_default()
+    let ids = std::fs::read_dir(roots.process(pid, "task")).map(numbered).unwrap_or_default();
+    ids.into_iter().map(Tid).collect()
 }
 
 /// The user who owns a process.
-pub fn owner(roots: &Roots, pid: i32) -> Option<u32> {
+pub fn owner(roots: &Roots, pid: Pid) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(roots.proc.join(pid.to_string())).ok().map(|m| m.uid())
+    std::fs::metadata(roots.proc.join(pid.0.to_string())).ok().map(|m| m.uid())
+}
+
+/// The user with whose rights a process runs.
+pub fn effective_user(roots: &Roots, pid: Pid) -> Option<u32> {
+    let text = std::fs::read(roots.process(pid, "status")).ok()?;
+    let users = text.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    // Real, effective, saved, of the file system.
+    std::str::from_utf8(users).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// When a process began, in the kernel's ticks since boot (`proc_pid_stat(5)`, field 22).
-pub fn start_ticks(roots: &Roots, pid: i32) -> Option<u64> {
+pub fn start_ticks(roots: &Roots, pid: Pid) -> Option<u64> {
     let text = std::fs::read(roots.process(pid, "stat")).ok()?;
     // The name may hold anything; what follows its last parenthesis begins with field 3.
     let behind_name = &text[text.iter().rposition(|b| *b == b')')? + 1..];
     std::str::from_utf8(behind_name).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether there is a process or thread with this id.
-pub fn exists(roots: &Roots, id: i32) -> bool {
+/// Whether there is a thread, or a process with that main thread.
+pub fn exists(roots: &Roots, tid: Tid) -> bool {
     let _in_force = see_others();
-    Path::exists(&roots.proc.join(id.to_string()))
+    roots.thread(tid).exists()
 }
 
 fn numbered(entries: std::fs::ReadDir) -> Vec<i32> {
@@ -148,12 +166,12 @@ mod tests {
     #[test]
     fn processes_threads_and_their_status() {
         let (_dir, roots) = tree();
-        assert_eq!(all(&roots).unwrap(), [2, 10]);
-        assert_eq!(threads(&roots, 10), [10, 12]);
-        let status = Status::read(&roots, 10, 10).unwrap();
+        assert_eq!(all(&roots).unwrap(), [2, 10].map(Pid));
+        assert_eq!(threads(&roots, Pid(10)), [10, 12].map(Tid));
+        let status = Status::read(&roots, Pid(10), Tid(10)).unwrap();
         assert_eq!(status.name, b"a b\\c\nd");
-        assert_eq!((status.tgid, status.parent, status.is_kernel_thread), (10, 1, false));
-        assert!(Status::read(&roots, 2, 2).unwrap().is_kernel_thread);
+        assert_eq!((status.tgid, status.parent, status.is_kernel_thread), (Pid(10), Pid(1), false));
+        assert!(Status::read(&roots, Pid(2), Tid(2)).unwrap().is_kernel_thread);
     }
 
     #[test]
@@ -161,16 +179,24 @@ mod tests {
         let (dir, roots) = tree();
         let stat = "10 (a) b) S 1 10 10 0 -1 4194560 108 0 0 0 0 0 0 0 20 0 1 0 98765 2985984 250";
         std::fs::write(dir.path().join("10/stat"), stat).unwrap();
-        assert_eq!(start_ticks(&roots, 10), Some(98_765));
-        assert_eq!(start_ticks(&roots, 99), None);
+        assert_eq!(start_ticks(&roots, Pid(10)), Some(98_765));
+        assert_eq!(start_ticks(&roots, Pid(99)), None);
+    }
+
+    #[test]
+    fn processes_run_with_the_rights_of_their_effective_user() {
+        let (dir, roots) = tree();
+        std::fs::write(dir.path().join("10/status"), "Name:\tUid:\nUid:\t1\t2\t3\t4\n").unwrap();
+        assert_eq!(effective_user(&roots, Pid(10)), Some(2));
+        assert_eq!(effective_user(&roots, Pid(99)), None);
     }
 
     #[test]
     fn what_is_gone_is_absent() {
         let (_dir, roots) = tree();
-        assert_eq!(threads(&roots, 99), [0i32; 0]);
-        assert_eq!(Status::read(&roots, 99, 99), None);
-        assert!(!exists(&roots, 99) && exists(&roots, 10));
-        assert_eq!(owner(&roots, 99), None);
+        assert_eq!(threads(&roots, Pid(99)), []);
+        assert_eq!(Status::read(&roots, Pid(99), Tid(99)), None);
+        assert!(!exists(&roots, Tid(99)) && exists(&roots, Tid(10)));
+        assert_eq!(owner(&roots, Pid(99)), None);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use whit_types::{Pid, Tid};
+
 /// The mount points that the recorder reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
@@ -21,8 +23,13 @@ impl Default for Roots {
 
 impl Roots {
     /// A file of one process.
-    pub fn process(&self, pid: i32, file: &str) -> PathBuf {
-        self.proc.join(pid.to_string()).join(file)
+    pub fn process(&self, pid: Pid, file: &str) -> PathBuf {
+        self.proc.join(pid.0.to_string()).join(file)
+    }
+
+    /// The directory of a thread, which `/proc` lists for main threads only and has for all.
+    pub fn thread(&self, tid: Tid) -> PathBuf {
+        self.proc.join(tid.0.to_string())
     }
 
     /// A kernel setting under `/proc/sys/kernel`, as a number.

@@ -1,54 +1,117 @@
-//! Whom to record: which threads, on which CPUs.
+//! Whom to record or count: which threads, on which CPUs.
+
+use whit_types::{CpuId, Pid, Tid, format_cpu_list};
 
 use crate::cpus;
 use crate::error::HostError;
 use crate::processes;
 use crate::roots::Roots;
 
-/// Whom to record.
+/// Whom to record or count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command that is started, and its children.
     Command,
     /// Everything, on these CPUs or (`None`) on all.
-    SystemWide(Option<Vec<u32>>),
+    SystemWide(Option<Vec<CpuId>>),
     /// All threads of these processes.
-    Processes(Vec<i32>),
+    Processes(Vec<Pid>),
     /// These threads.
-    Threads(Vec<i32>),
+    Threads(Vec<Tid>),
     /// All processes of a user that run now.
     User(u32),
 }
 
-/// "Any" as `perf_event_open(2)` writes it, for CPUs and threads.
-pub const ANY: i32 = -1;
+/// The CPUs that events are opened on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuScope {
+    /// One event follows its thread to any CPU.
+    Any,
+    /// One event on each of these.
+    Each(Vec<CpuId>),
+}
+
+impl CpuScope {
+    /// What to open an event on, one after the other; `None` is any CPU.
+    pub fn iter(&self) -> impl Iterator<Item = Option<CpuId>> {
+        let (any, each) = match self {
+            CpuScope::Any => (Some(None), &[][..]),
+            CpuScope::Each(cpus) => (None, &cpus[..]),
+        };
+        any.into_iter().chain(each.iter().copied().map(Some))
+    }
+
+    /// The CPUs, where they are named.
+    pub fn named(&self) -> &[CpuId] {
+        match self {
+            CpuScope::Any => &[],
+            CpuScope::Each(cpus) => cpus,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.iter().count()
+    }
+}
+
+/// The threads that events are opened for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThreadScope {
+    /// One event for whoever runs.
+    All,
+    /// One event for each of these.
+    Each(Vec<Tid>),
+}
+
+impl ThreadScope {
+    /// What to open an event for, one after the other; `None` is whoever runs.
+    pub fn iter(&self) -> impl Iterator<Item = Option<Tid>> {
+        let (all, each) = match self {
+            ThreadScope::All => (Some(None), &[][..]),
+            ThreadScope::Each(threads) => (None, &threads[..]),
+        };
+        all.into_iter().chain(each.iter().copied().map(Some))
+    }
+
+    /// The threads, where they are named.
+    pub fn named(&self) -> &[Tid] {
+        match self {
+            ThreadScope::All => &[],
+            ThreadScope::Each(threads) => threads,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.iter().count()
+    }
+}
 
 /// The events are opened for each pair of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// CPUs, or [`ANY`] alone.
-    pub cpus: Vec<i32>,
-    /// Threads, or [`ANY`] alone.
-    pub threads: Vec<i32>,
+    /// On which CPUs.
+    pub cpus: CpuScope,
+    /// For which threads.
+    pub threads: ThreadScope,
     /// Children inherit the events.
     pub inherit: bool,
 }
 
 impl Plan {
-    /// Resolves a target. `command_pid` is the forked command's, when there is one.
+    /// Resolves a target. `command` is the forked command, when there is one.
+    ///
+    /// # Errors
+    ///
+    /// Where whom or what the target names is not there.
     pub fn resolve(
         target: &Target,
-        command_pid: Option<i32>,
+        command: Option<Pid>,
         inherit: bool,
         per_thread: bool,
         roots: &Roots,
     ) -> Result<Plan, HostError> {
-        let online = cpus::online(roots).map_err(|source| HostError::Read {
-            what: "the list of online CPUs",
-            path: roots.sys.join("devices/system/cpu/online"),
-            source,
-        })?;
-        let threads = threads_of(target, command_pid, roots)?;
+        let online = cpus::online(roots)?;
+        let threads = threads_of(target, command, roots)?;
         let cpus = match target {
             Target::SystemWide(Some(wanted)) => check_cpus(wanted, &online)?,
             _ => online,
@@ -57,26 +120,29 @@ impl Plan {
         let inherit = inherit && !matches!(target, Target::Threads(_));
         if per_thread && !is_system_wide {
             // The kernel maps no ring for an inherited event that is on any CPU.
-            return Ok(Plan { cpus: vec![ANY], threads, inherit: false });
+            return Ok(Plan { cpus: CpuScope::Any, threads, inherit: false });
         }
-        Ok(Plan { cpus: cpus.into_iter().map(|cpu| cpu as i32).collect(), threads, inherit })
+        Ok(Plan { cpus: CpuScope::Each(cpus), threads, inherit })
     }
 
     /// The same threads, each with one event on whatever CPU it runs: needs fewer descriptors,
     /// but threads that start later are not seen.
     #[must_use]
     pub fn without_cpus(&self) -> Plan {
-        Plan { cpus: vec![ANY], threads: self.threads.clone(), inherit: false }
+        Plan { cpus: CpuScope::Any, threads: self.threads.clone(), inherit: false }
     }
 
     /// Whether it covers CPUs rather than threads.
     pub fn is_system_wide(&self) -> bool {
-        self.threads == [ANY]
+        self.threads == ThreadScope::All
     }
 
     /// Number of rings: one per CPU, or one per thread where events are on any CPU.
     pub fn nr_rings(&self) -> usize {
-        if self.cpus == [ANY] { self.threads.len() } else { self.cpus.len() }
+        match &self.cpus {
+            CpuScope::Any => self.threads.len(),
+            CpuScope::Each(cpus) => cpus.len(),
+        }
     }
 
     /// Number of descriptors that `events` events take.
@@ -87,65 +153,61 @@ impl Plan {
 
 /// The other CPUs, where some of a machine's are recorded: of these, the side band is recorded. What runs on
 /// the recorded ones may have got its name and mapped its files on any of them.
-pub fn beside(target: &Target, roots: &Roots) -> Vec<i32> {
+pub fn beside(target: &Target, roots: &Roots) -> Vec<CpuId> {
     let Target::SystemWide(Some(recorded)) = target else { return Vec::new() };
     // That these are online was read before.
     let online = cpus::online(roots).unwrap_or_default();
-    let others = online.into_iter().filter(|cpu| !recorded.contains(cpu));
-    others.map(|cpu| cpu as i32).collect()
+    online.into_iter().filter(|cpu| !recorded.contains(cpu)).collect()
 }
 
 fn threads_of(
     target: &Target,
-    command_pid: Option<i32>,
+    command: Option<Pid>,
     roots: &Roots,
-) -> Result<Vec<i32>, HostError> {
-    match target {
-        Target::Command => Ok(vec![command_pid.ok_or(HostError::NothingToRecord)?]),
-        Target::SystemWide(_) => Ok(vec![ANY]),
+) -> Result<ThreadScope, HostError> {
+    let threads = match target {
+        Target::Command => vec![command.ok_or(HostError::NothingToRecord)?.main_thread()],
+        Target::SystemWide(_) => return Ok(ThreadScope::All),
         Target::Processes(pids) => {
             let mut all = Vec::new();
             for &pid in pids {
                 let threads = processes::threads(roots, pid);
                 if threads.is_empty() {
-                    return Err(HostError::NoSuchProcess { id: pid, kind: "process" });
+                    return Err(HostError::NoSuchProcess { pid });
                 }
                 all.extend(threads);
             }
-            Ok(unique(all))
+            unique(all)
         }
         Target::User(uid) => {
-            let all = processes::all(roots).map_err(|source| HostError::Read {
-                what: "the list of processes",
-                path: roots.proc.clone(),
-                source,
-            })?;
-            let own = all.into_iter().filter(|&pid| processes::owner(roots, pid) == Some(*uid));
-            let threads: Vec<i32> = own.flat_map(|pid| processes::threads(roots, pid)).collect();
-            match threads.is_empty() {
-                true => Err(HostError::NoProcessOfUser { uid: *uid }),
-                false => Ok(unique(threads)),
+            let own = processes::all(roots)?;
+            let own = own.into_iter().filter(|&pid| processes::owner(roots, pid) == Some(*uid));
+            let threads: Vec<Tid> = own.flat_map(|pid| processes::threads(roots, pid)).collect();
+            if threads.is_empty() {
+                return Err(HostError::NoProcessOfUser { uid: *uid });
             }
+            unique(threads)
         }
         Target::Threads(tids) => match tids.iter().find(|&&tid| !processes::exists(roots, tid)) {
-            Some(&id) => Err(HostError::NoSuchProcess { id, kind: "thread" }),
-            None => Ok(unique(tids.clone())),
+            Some(&tid) => return Err(HostError::NoSuchThread { tid }),
+            None => unique(tids.clone()),
         },
-    }
+    };
+    Ok(ThreadScope::Each(threads))
 }
 
-fn unique(mut ids: Vec<i32>) -> Vec<i32> {
+fn unique(mut ids: Vec<Tid>) -> Vec<Tid> {
     ids.sort_unstable();
     ids.dedup();
     ids
 }
 
-fn check_cpus(wanted: &[u32], online: &[u32]) -> Result<Vec<u32>, HostError> {
-    let offline: Vec<u32> = wanted.iter().copied().filter(|cpu| !online.contains(cpu)).collect();
+fn check_cpus(wanted: &[CpuId], online: &[CpuId]) -> Result<Vec<CpuId>, HostError> {
+    let offline: Vec<CpuId> = wanted.iter().copied().filter(|cpu| !online.contains(cpu)).collect();
     if wanted.is_empty() || !offline.is_empty() {
         return Err(HostError::CpusNotOnline {
-            wanted: cpus::format_list(if wanted.is_empty() { wanted } else { &offline }),
-            online: cpus::format_list(online),
+            wanted: format_cpu_list(&offline),
+            online: format_cpu_list(online),
         });
     }
     Ok(wanted.to_vec())
@@ -170,43 +232,55 @@ mod tests {
         (dir, roots)
     }
 
+    fn on(cpus: &[u32]) -> CpuScope {
+        CpuScope::Each(cpus.iter().copied().map(CpuId).collect())
+    }
+
+    fn of(threads: &[i32]) -> ThreadScope {
+        ThreadScope::Each(threads.iter().copied().map(Tid).collect())
+    }
+
     fn resolve(target: Target) -> Result<Plan, HostError> {
         let (_dir, roots) = machine();
-        Plan::resolve(&target, Some(42), true, false, &roots)
+        Plan::resolve(&target, Some(Pid(42)), true, false, &roots)
     }
 
     #[test]
     fn a_command_is_opened_on_every_cpu_and_inherited() {
         let plan = resolve(Target::Command).unwrap();
-        assert_eq!(plan, Plan { cpus: vec![0, 1, 2, 5], threads: vec![42], inherit: true });
+        let expected = Plan { cpus: on(&[0, 1, 2, 5]), threads: of(&[42]), inherit: true };
+        assert_eq!(plan, expected);
         assert_eq!((plan.nr_descriptors(3), plan.nr_rings()), (12, 4));
         assert_eq!(plan.without_cpus().nr_rings(), 1);
     }
 
     #[test]
     fn processes_have_all_their_threads_and_threads_do_not_inherit() {
-        let plan = resolve(Target::Processes(vec![8, 7, 7])).unwrap();
-        assert_eq!((plan.threads, plan.inherit), (vec![7, 8, 9], true));
-        let plan = resolve(Target::Threads(vec![9])).unwrap();
-        assert_eq!((plan.threads, plan.inherit), (vec![9], false));
+        let plan = resolve(Target::Processes([8, 7, 7].map(Pid).to_vec())).unwrap();
+        assert_eq!((plan.threads, plan.inherit), (of(&[7, 8, 9]), true));
+        let plan = resolve(Target::Threads(vec![Tid(9)])).unwrap();
+        assert_eq!((plan.threads, plan.inherit), (of(&[9]), false));
     }
 
     #[test]
     fn a_user_has_the_threads_of_all_processes() {
         let (_dir, roots) = machine();
         let resolve = |uid| Plan::resolve(&Target::User(uid), None, true, false, &roots);
-        assert_eq!(resolve(whit_sys::system::effective_uid()).unwrap().threads, [7, 8, 9]);
+        assert_eq!(resolve(whit_sys::system::effective_uid()).unwrap().threads, of(&[7, 8, 9]));
         assert!(matches!(resolve(u32::MAX - 1), Err(HostError::NoProcessOfUser { .. })));
     }
 
     #[test]
     fn cpus_must_be_online() {
-        let plan = resolve(Target::SystemWide(Some(vec![2, 5]))).unwrap();
-        assert_eq!((plan.cpus, plan.threads), (vec![2, 5], vec![ANY]));
+        let plan = resolve(Target::SystemWide(Some([2, 5].map(CpuId).to_vec()))).unwrap();
+        assert_eq!((plan.cpus, plan.threads), (on(&[2, 5]), ThreadScope::All));
         let (_dir, roots) = machine();
-        assert_eq!(beside(&Target::SystemWide(Some(vec![2, 5])), &roots), [0, 1]);
+        assert_eq!(
+            beside(&Target::SystemWide(Some([2, 5].map(CpuId).to_vec())), &roots),
+            [0, 1].map(CpuId)
+        );
         assert!(beside(&Target::SystemWide(None), &roots).is_empty());
-        let error = resolve(Target::SystemWide(Some(vec![2, 3]))).unwrap_err();
+        let error = resolve(Target::SystemWide(Some([2, 3].map(CpuId).to_vec()))).unwrap_err();
         assert!(matches!(error, HostError::CpusNotOnline { wanted, .. } if wanted == "3"));
         assert!(resolve(Target::SystemWide(Some(vec![]))).is_err());
     }
@@ -214,19 +288,21 @@ mod tests {
     #[test]
     fn per_thread_rings_are_on_any_cpu_and_not_inherited() {
         let (_dir, roots) = machine();
-        let target = Target::Processes(vec![7]);
+        let target = Target::Processes(vec![Pid(7)]);
         let plan = Plan::resolve(&target, None, true, true, &roots).unwrap();
-        assert_eq!(plan, Plan { cpus: vec![ANY], threads: vec![7, 9], inherit: false });
+        assert_eq!(plan, Plan { cpus: CpuScope::Any, threads: of(&[7, 9]), inherit: false });
+        assert_eq!(plan.cpus.iter().collect::<Vec<_>>(), [None]);
+        assert_eq!(plan.threads.iter().collect::<Vec<_>>(), [Some(Tid(7)), Some(Tid(9))]);
         let all = Target::SystemWide(None);
         assert_eq!(Plan::resolve(&all, None, true, true, &roots).unwrap().cpus.len(), 4);
     }
 
     #[test]
     fn whoever_is_not_there_is_named() {
-        for target in [Target::Processes(vec![7, 99]), Target::Threads(vec![99])] {
-            let error = resolve(target).unwrap_err();
-            assert!(matches!(error, HostError::NoSuchProcess { id: 99, .. }), "{error}");
-        }
+        let said = |target| resolve(target).unwrap_err().to_string();
+        let processes = Target::Processes([7, 99].map(Pid).to_vec());
+        assert_eq!(said(processes), "there is no process 99");
+        assert_eq!(said(Target::Threads(vec![Tid(99)])), "there is no thread 99");
         let (_dir, roots) = machine();
         let nothing = Plan::resolve(&Target::Command, None, true, false, &roots);
         assert!(matches!(nothing, Err(HostError::NothingToRecord)));

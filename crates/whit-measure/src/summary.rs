@@ -19,14 +19,8 @@ impl Spread {
     /// Summary of a set of values; `None` where there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
+        let median = whit_types::median(&mut values)?;
         let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            (values[middle - 1] + values[middle]) / 2.0
-        };
         Some(Spread { median, min, max })
     }
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use whit_host::processes::Status;
 use whit_host::roots::Roots;
-use whit_types::OutsideText;
+use whit_host::topology::Topology;
+use whit_types::{OutsideText, Tid};
 
 use crate::counter::Counter;
 use crate::reading::Reading;
 use crate::source::Slot;
 use crate::table::{Aggregation, Label, Row, Table};
-use crate::topology::Topology;
 
 /// How readings are added up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ pub struct Aggregator {
     topology: Topology,
     roots: Roots,
     /// Names of threads, as they were when first seen.
-    comms: HashMap<i32, Arc<str>>,
+    comms: HashMap<Tid, Arc<str>>,
     labels: Vec<Label>,
     /// The row of each slot; `None` for one that does not count.
     row_of_slot: Vec<Option<usize>>,
@@ -123,7 +123,7 @@ impl Aggregator {
     /// Of an event that counts once for a whole package, only one CPU of each is taken.
     fn is_first(&mut self, slot: &Slot, packages: &mut Vec<(usize, i64, i64)>) -> bool {
         let Some(cpu) = slot.cpu else { return true };
-        let place = self.topology.place(cpu.0);
+        let place = self.topology.place(cpu);
         let package = (slot.counter, place.socket, place.die);
         let is_new = !packages.contains(&package);
         if is_new {
@@ -156,11 +156,11 @@ impl Aggregator {
         };
         if aggregation == Aggregation::Thread {
             let Some(thread) = slot.thread else { return Label::Everything };
-            let comm = OutsideText::new(self.comm(thread.tid.0));
+            let comm = OutsideText::new(self.comm(thread.tid));
             return Label::Thread { index: thread.index, tid: thread.tid.0, comm };
         }
         let Some(cpu) = slot.cpu else { return Label::Everything };
-        let place = self.topology.place(cpu.0);
+        let place = self.topology.place(cpu);
         let (socket, die) = (place.socket, place.die);
         match aggregation {
             Aggregation::Global | Aggregation::Thread => Label::Everything,
@@ -176,7 +176,7 @@ impl Aggregator {
         }
     }
 
-    fn comm(&mut self, tid: i32) -> Arc<str> {
+    fn comm(&mut self, tid: Tid) -> Arc<str> {
         let read = || {
             let status = Status::of_thread(&self.roots, tid);
             status.map_or("<gone>".into(), |s| String::from_utf8_lossy(&s.name).into())
@@ -189,7 +189,6 @@ impl Aggregator {
 mod tests {
     use super::*;
     use crate::counter::tests::counters;
-    use crate::topology::tests::machine;
     use proptest::prelude::*;
     use std::sync::LazyLock;
     use whit_types::CpuId;
@@ -204,9 +203,11 @@ mod tests {
     }
 
     fn table(aggregation: Aggregation, counters: &[Counter], readings: &[Reading]) -> Table {
-        static MACHINE: LazyLock<(tempfile::TempDir, Roots)> = LazyLock::new(machine);
+        static MACHINE: LazyLock<tempfile::TempDir> =
+            LazyLock::new(whit_testing::machine::two_sockets);
         let rules = Rules { aggregation, scale: true, merge: true };
-        let mut aggregator = Aggregator::new(rules, &MACHINE.1);
+        let roots = Roots { sys: MACHINE.path().to_owned(), ..Roots::default() };
+        let mut aggregator = Aggregator::new(rules, &roots);
         aggregator.add_up(counters, &slots(counters.len()), readings)
     }
 
@@ -261,7 +262,8 @@ mod tests {
             counter.event.pmu = pmu.to_owned();
             counter.event.auto_merge = true;
         }
-        let (_dir, roots) = machine();
+        let dir = whit_testing::machine::two_sockets();
+        let roots = Roots { sys: dir.path().to_owned(), ..Roots::default() };
         let rows = |merge| {
             let rules = Rules { aggregation: Aggregation::Global, scale: true, merge };
             let table = Aggregator::new(rules, &roots).add_up(&two, &slots(2), &read(&[1; 16]));

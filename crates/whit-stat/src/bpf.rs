@@ -8,9 +8,8 @@
 use whit_bpf::BpfError;
 use whit_bpf::cgroup::{Cgroup, CgroupCounter, Counts};
 use whit_host::cpus;
-use whit_host::error::HostError;
 use whit_host::roots::Roots;
-use whit_host::target::{ANY, Plan};
+use whit_host::target::{CpuScope, Plan, ThreadScope};
 use whit_types::CpuId;
 
 use crate::counter::Counter;
@@ -134,7 +133,7 @@ impl BpfSource {
             let is_suspect = all || enabled_ns == cpu.enabled_ns;
             if self.is_counting && is_suspect && !gone.contains(&cpu.cpu) && cpu.are_dead() {
                 gone.push(cpu.cpu);
-                self.notices.push(Notice::CpuCountsMissing { cpu: cpu.cpu.0 });
+                self.notices.push(Notice::CpuCountsMissing { cpu: cpu.cpu });
             }
             cpu.enabled_ns = enabled_ns;
         }
@@ -150,7 +149,7 @@ impl BpfSource {
         let shown = self.layout.shown(&gone.groups);
         self.counter.retire_cpu(cpu, &shown).map_err(|error| refused(error, &self.roots))?;
         self.offline.push(cpu);
-        self.notices.push(Notice::CpuWentOffline { cpu: cpu.0 });
+        self.notices.push(Notice::CpuWentOffline { cpu });
         Ok(())
     }
 
@@ -161,13 +160,14 @@ impl BpfSource {
         }
         let online = cpus::online(&self.roots).unwrap_or_default();
         let (back, offline): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.offline).into_iter().partition(|cpu| online.contains(&cpu.0));
+            std::mem::take(&mut self.offline).into_iter().partition(|cpu| online.contains(cpu));
         self.offline = offline;
         for &cpu in &back {
             let notices = &mut self.notices;
             let mut listener = |notice| notices.push(notice);
             let distinct = self.distinct.clone();
-            let opened = open_shared(distinct, &[cpu.0 as i32], &self.roots, &mut listener)?;
+            let opened =
+                open_shared(distinct, &CpuScope::Each(vec![cpu]), &self.roots, &mut listener)?;
             for events in by_cpu(opened) {
                 let descriptors = self.layout.descriptors(&events.groups);
                 let added = self.counter.add_cpu(cpu, &descriptors);
@@ -177,7 +177,7 @@ impl BpfSource {
                 }
                 self.cpus.push(events);
             }
-            self.notices.push(Notice::CpuCameBack { cpu: cpu.0 });
+            self.notices.push(Notice::CpuCameBack { cpu });
         }
         Ok(!back.is_empty())
     }
@@ -284,11 +284,11 @@ fn refused(error: BpfError, roots: &Roots) -> StatError {
 /// Opens each different event on these CPUs.
 fn open_shared(
     distinct: Vec<Counter>,
-    cpus: &[i32],
+    cpus: &CpuScope,
     roots: &Roots,
     listener: &mut dyn Listener,
 ) -> Result<Opened, StatError> {
-    let plan = Plan { cpus: cpus.to_vec(), threads: vec![ANY], inherit: false };
+    let plan = Plan { cpus: cpus.clone(), threads: ThreadScope::All, inherit: false };
     let request = Request { counters: distinct, plan: &plan, on_exec: false, roots };
     Opened::open(request, listener)
 }
@@ -300,11 +300,7 @@ fn load(
     cpus: &[CpuEvents],
     roots: &Roots,
 ) -> Result<CgroupCounter, StatError> {
-    let possible = cpus::possible(roots).map_err(|source| HostError::Read {
-        what: "the list of possible CPUs",
-        path: roots.sys.join("devices/system/cpu/possible"),
-        source,
-    })?;
+    let possible: Vec<u32> = cpus::possible(roots)?.iter().map(|cpu| cpu.0).collect();
     let plan = whit_bpf::cgroup::Plan { events: layout.how(), cgroups, possible_cpus: &possible };
     let load = || {
         let mut counter = CgroupCounter::load(&plan)?;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use whit_events::{Cache, CacheEvent, CacheOp, CacheResult, Exclude, HardwareEvent};
 use whit_events::{TYPE_HARDWARE, TYPE_HW_CACHE};
+use whit_types::OutsideText;
 
 use crate::counter::Counter;
 use crate::metric::{Grade, Metric, Shape};
 use crate::table::Table;
-use whit_types::OutsideText;
 
 /// Generic events of hybrid machines name their PMU above this bit.
 const EVENT_BITS: u64 = 0xffff_ffff;

@@ -32,4 +32,3 @@ pub mod show;
 pub mod source;
 pub mod statistics;
 pub mod table;
-pub mod topology;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use whit_host::level::Level;
+use whit_types::{CpuId, Tid};
 
 use crate::bpf::Unserved;
 
@@ -21,9 +22,9 @@ pub enum Notice {
     /// More descriptors were needed.
     OpenFilesRaised { from: Option<u64>, to: Option<u64> },
     /// A thread ended before its events were open.
-    ThreadGone { tid: i32 },
+    ThreadGone { tid: Tid },
     /// A CPU went offline before its events were open.
-    CpuGone { cpu: i32 },
+    CpuGone { cpu: CpuId },
     /// Cgroups are counted by the kernel's events, because BPF is refused.
     BpfRefused { reason: String },
     /// These are counted by the kernel's events, for a reason of their own.
@@ -31,11 +32,11 @@ pub enum Notice {
     /// BPF was asked for where there is nothing for it to count.
     NothingForBpf,
     /// A CPU went offline while it was counted.
-    CpuWentOffline { cpu: u32 },
+    CpuWentOffline { cpu: CpuId },
     /// A CPU went offline and came back, and nobody looked meanwhile.
-    CpuCountsMissing { cpu: u32 },
+    CpuCountsMissing { cpu: CpuId },
     /// A CPU is online again, and counted.
-    CpuCameBack { cpu: u32 },
+    CpuCameBack { cpu: CpuId },
     /// A group can no longer be read as a whole.
     GroupUnreadable { event: String },
     /// The command ran on without events.
@@ -100,8 +101,8 @@ impl fmt::Display for Notice {
                 };
                 write!(f, "limit of open files raised from {} to {}", limit(from), limit(to))
             }
-            Notice::ThreadGone { tid } => write!(f, "thread {tid} ended before it was counted"),
-            Notice::CpuGone { cpu } => write!(f, "CPU {cpu} went offline and is not counted"),
+            Notice::ThreadGone { tid } => write!(f, "thread {} ended before it was counted", tid.0),
+            Notice::CpuGone { cpu } => write!(f, "CPU {} went offline and is not counted", cpu.0),
             Notice::BpfRefused { reason } => write!(
                 f,
                 "{reason}: cgroups are counted by the kernel's cgroup events, which costs more at \
@@ -118,14 +119,15 @@ impl fmt::Display for Notice {
                  are none for it: the kernel's events count"
             ),
             Notice::CpuWentOffline { cpu } => {
-                write!(f, "CPU {cpu} went offline; what it counted stays")
+                write!(f, "CPU {} went offline; what it counted stays", cpu.0)
             }
             Notice::CpuCountsMissing { cpu } => write!(
                 f,
-                "CPU {cpu} was offline between two readings: what it counted after it came back \
-                 is missing (with -I, it is missed until the next interval only)"
+                "CPU {} was offline between two readings: what it counted after it came back \
+                 is missing (with -I, it is missed until the next interval only)",
+                cpu.0
             ),
-            Notice::CpuCameBack { cpu } => write!(f, "CPU {cpu} is online and counted again"),
+            Notice::CpuCameBack { cpu } => write!(f, "CPU {} is online and counted again", cpu.0),
             Notice::GroupUnreadable { event } => write!(
                 f,
                 "the kernel no longer reads '{event}' together with its group: what it counts \

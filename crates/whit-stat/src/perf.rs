@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use whit_events::ResolvedEvent;
 use whit_host::cgroup::Hierarchy;
+use whit_host::open::{OpenFiles, needed};
 use whit_host::rights::Rights;
 use whit_host::roots::Roots;
-use whit_host::target::{ANY, Plan};
+use whit_host::target::Plan;
 use whit_sys::Errno;
-use whit_sys::limit::Limit;
-use whit_types::{CpuId, Tid};
 
 use crate::counter::Counter;
 use crate::error::StatError;
@@ -35,9 +34,6 @@ pub(crate) use open_group::OpenGroup;
 use open_group::ReadOutcome;
 use open_targets::{OpenTarget, Places};
 use shared_time::SharedTime;
-
-/// Descriptors that are needed besides events: standard streams, output, epoll, signals, pipes.
-const SPARE_DESCRIPTORS: usize = 24;
 
 /// What is to be counted, where.
 #[derive(Clone)]
@@ -81,7 +77,7 @@ impl Opened {
             refusals: Refusals::default(),
         };
         let groups = opener.open_all(&mut counters)?;
-        let slots = slots(&counters, &places, plan);
+        let slots = slots(&counters, &places);
         Ok(Opened { counters, slots, groups })
     }
 }
@@ -246,29 +242,25 @@ fn fit_descriptors(
 ) -> Result<(), StatError> {
     let of_set = |set: &sets::Set| set.descriptors() * places.of_counter(set.counters[0]).len();
     let events: usize = sets::partition(counters).iter().map(of_set).sum();
-    let needed = events + SPARE_DESCRIPTORS;
-    let fits = |limit: Option<u64>| limit.is_none_or(|limit| needed as u64 <= limit);
-    let from = Limit::OpenFiles.get().soft;
-    if fits(from) {
-        return Ok(());
+    let files =
+        OpenFiles::make_room(events).map_err(StatError::system("raise the limit of open files"))?;
+    if let Some(from) = files.raised_from {
+        listener.notice(Notice::OpenFilesRaised { from: Some(from), to: files.limit });
     }
-    let to =
-        Limit::OpenFiles.raise().map_err(StatError::system("raise the limit of open files"))?;
-    if to != from {
-        listener.notice(Notice::OpenFilesRaised { from, to });
-    }
-    match fits(to) {
+    match files.fits(events) {
         true => Ok(()),
-        false => Err(StatError::OpenFiles { needed, limit: to.unwrap_or(u64::MAX) }),
+        false => Err(StatError::OpenFiles {
+            needed: needed(events),
+            limit: files.limit.unwrap_or(u64::MAX),
+        }),
     }
 }
 
-fn slots(counters: &[Counter], places: &Places, plan: &Plan) -> Vec<Slot> {
+fn slots(counters: &[Counter], places: &Places) -> Vec<Slot> {
     let slot = |counter: usize, place: &OpenTarget| Slot {
         counter,
-        cpu: (place.cpu != ANY).then_some(CpuId(place.cpu as u32)),
-        thread: (!plan.is_system_wide())
-            .then(|| ThreadSlot { index: place.thread, tid: Tid(plan.threads[place.thread]) }),
+        cpu: place.cpu,
+        thread: place.tid.map(|tid| ThreadSlot { index: place.thread, tid }),
     };
     let of = |index| places.of_counter(index).iter().map(move |place| slot(index, place));
     (0..counters.len()).flat_map(of).collect()

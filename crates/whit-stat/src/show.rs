@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use whit_types::OutsideText;
+
 use crate::counter::Counter;
 use crate::derived_metrics::DerivedMetrics;
 use crate::table::{Aggregation, Row, Table};
-use whit_types::OutsideText;
 
 mod csv;
 mod footer;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use whit_types::OutsideText;
+
 use crate::counter::Counter;
 use crate::reading::Reading;
-use whit_types::OutsideText;
 
 /// By what counts are added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! CPU affinity, for machines with any number of CPUs.
 
+use whit_types::CpuId;
+
 use crate::{Errno, check};
 
 /// Most CPUs that a mask is sized for (the kernel's largest `NR_CPUS` is 8192).
@@ -7,7 +9,7 @@ const CPUS_MAX: usize = 65_536;
 const WORD_BITS: usize = u64::BITS as usize;
 
 /// The CPUs that thread `tid` may run on, ascending; 0 stands for the calling thread.
-pub fn get(tid: i32) -> Result<Vec<u32>, Errno> {
+pub fn get(tid: i32) -> Result<Vec<CpuId>, Errno> {
     let mut mask = vec![0u64; 1024 / WORD_BITS];
     loop {
         let size = mask.len() * 8;
@@ -27,13 +29,13 @@ pub fn get(tid: i32) -> Result<Vec<u32>, Errno> {
 
 /// Lets thread `tid` (0: the calling one) run on `cpus` only. `Errno::INVAL` when none of them
 /// is online and allowed.
-pub fn set(tid: i32, cpus: &[u32]) -> Result<(), Errno> {
-    let highest = cpus.iter().copied().max().unwrap_or(0) as usize;
+pub fn set(tid: i32, cpus: &[CpuId]) -> Result<(), Errno> {
+    let highest = cpus.iter().copied().max().unwrap_or_default().0 as usize;
     if highest >= CPUS_MAX {
         return Err(Errno::INVAL);
     }
     let mut mask = vec![0u64; highest / WORD_BITS + 1];
-    for &cpu in cpus {
+    for &CpuId(cpu) in cpus {
         mask[cpu as usize / WORD_BITS] |= 1 << (cpu as usize % WORD_BITS);
     }
     // SAFETY: the kernel reads `len * 8` bytes of a live buffer of that size.
@@ -42,9 +44,9 @@ pub fn set(tid: i32, cpus: &[u32]) -> Result<(), Errno> {
     check(result).map(drop)
 }
 
-fn cpus_of(mask: &[u64]) -> Vec<u32> {
+fn cpus_of(mask: &[u64]) -> Vec<CpuId> {
     let bit = |i: &usize| mask[i / WORD_BITS] >> (i % WORD_BITS) & 1 == 1;
-    (0..mask.len() * WORD_BITS).filter(bit).map(|i| i as u32).collect()
+    (0..mask.len() * WORD_BITS).filter(bit).map(|i| CpuId(i as u32)).collect()
 }
 
 #[cfg(test)]
@@ -64,6 +66,6 @@ mod tests {
     #[test]
     fn impossible_sets_are_refused() {
         assert_eq!(set(0, &[]), Err(Errno::INVAL));
-        assert_eq!(set(0, &[u32::MAX]), Err(Errno::INVAL));
+        assert_eq!(set(0, &[CpuId(u32::MAX)]), Err(Errno::INVAL));
     }
 }

@@ -13,6 +13,7 @@
 //! that went through whit would ask whit whether whit works. `unsafe` lives in `syscalls` alone.
 #![deny(unsafe_code)]
 
+pub mod machine;
 pub mod measure;
 pub mod parse;
 mod plain;

@@ -1,5 +1,5 @@
-//! The small vocabulary that every whit crate shares: kinds of address, ids, times, sizes and the events
-//! that have a name everywhere.
+//! The small vocabulary that every whit crate shares: kinds of address, ids, CPU lists, times, sizes, the
+//! median, and the events that have a name everywhere.
 //!
 //! A bare `u64` says nothing about whether it is an address in a running process, an address as
 //! the ELF file states it, or an offset into that file; mixing the three is the classic symbolizer
@@ -9,14 +9,20 @@
 //! Invariants: no dependency, no I/O, no `unsafe`, nothing here knows a file format.
 #![forbid(unsafe_code)]
 
+mod byte_size;
+mod cpu_list;
 mod event;
+mod median;
 mod open_failure;
 mod outside_text;
 mod stack_end;
 
 use std::fmt;
 
+pub use byte_size::{ByteSize, ParseByteSizeError};
+pub use cpu_list::{CpuListError, MAX_CPUS, format_cpu_list, parse_cpu_list};
 pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
+pub use median::median;
 pub use open_failure::OpenFailure;
 pub use outside_text::{OutsideText, escape, escape_appended, escape_json, is_escaped};
 pub use stack_end::StackEnd;
@@ -59,6 +65,13 @@ address_type!(
 /// Process id (thread group id). `-1` stands for "none", as in the kernel's records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Pid(pub i32);
+
+impl Pid {
+    /// The thread that the process began with: it bears the same number.
+    pub fn main_thread(self) -> Tid {
+        Tid(self.0)
+    }
+}
 
 /// Thread id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

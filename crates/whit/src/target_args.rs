@@ -4,8 +4,8 @@
 
 use crate::failure::usage;
 use anyhow::{Context, Result};
-use whit_host::cpus;
 use whit_host::target::Target;
+use whit_types::{Pid, Tid, parse_cpu_list};
 
 /// Arguments that name whom: perf's names and meanings.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -55,13 +55,13 @@ impl TargetArgs {
             overridden.push("-p, -t and -u override -a and -C");
         }
         let target = if !self.pid.is_empty() {
-            Target::Processes(self.pid.clone())
+            Target::Processes(self.pid.iter().copied().map(Pid).collect())
         } else if !self.tid.is_empty() {
-            Target::Threads(self.tid.clone())
+            Target::Threads(self.tid.iter().copied().map(Tid).collect())
         } else if let Some(user) = user {
             Target::User(uid(user)?)
         } else if let Some(list) = &self.cpu {
-            Target::SystemWide(Some(cpus::parse_list(list).map_err(usage)?))
+            Target::SystemWide(Some(parse_cpu_list(list).map_err(usage)?))
         } else if self.all_cpus || !has_command {
             Target::SystemWide(None)
         } else {

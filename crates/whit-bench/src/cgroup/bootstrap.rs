@@ -68,9 +68,7 @@ fn estimate(sets: &[&[f64]], of: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
 
 /// The median of at least one value.
 fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
+    whit_types::median(&mut values).unwrap_or(f64::NAN)
 }
 
 /// Marsaglia's xorshift64.

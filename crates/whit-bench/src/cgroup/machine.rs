@@ -3,6 +3,7 @@
 use std::fs;
 
 use whit_sys::affinity;
+use whit_types::CpuId;
 
 use crate::Error;
 
@@ -15,7 +16,7 @@ const STEAL_FIELD: usize = 7;
 #[derive(Debug)]
 pub(super) struct LoadCpu {
     number: u32,
-    allowed: Vec<u32>,
+    allowed: Vec<CpuId>,
 }
 
 impl LoadCpu {
@@ -29,7 +30,7 @@ impl LoadCpu {
         if !others.is_empty() {
             affinity::set(0, others).map_err(failed)?;
         }
-        Ok(LoadCpu { number, allowed })
+        Ok(LoadCpu { number: number.0, allowed })
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -75,8 +76,8 @@ mod tests {
         let before = affinity::get(0).unwrap();
         let chosen = LoadCpu::choose().unwrap();
         let left = affinity::get(0).unwrap();
-        assert_eq!(chosen.number(), *before.last().unwrap());
-        assert_eq!(left.contains(&chosen.number()), before.len() == 1);
+        assert_eq!(chosen.number(), before.last().unwrap().0);
+        assert_eq!(left.contains(&CpuId(chosen.number())), before.len() == 1);
         drop(chosen);
         assert_eq!(affinity::get(0).unwrap(), before);
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use whit_bench::record::tables::TableKind;
 use whit_bench::record::workload::Workload;
 use whit_bench::record::{Options, compare, render};
-use whit_bench::size::ByteSize;
+use whit_types::ByteSize;
 
 use super::Results;
 use super::setup::SetupArgs;

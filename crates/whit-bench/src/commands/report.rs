@@ -8,7 +8,7 @@ use clap::Args;
 use whit_bench::peer::PeerKind;
 use whit_bench::recording::{Recorder, RecorderKind};
 use whit_bench::report::{Options, compare};
-use whit_bench::size::ByteSize;
+use whit_types::ByteSize;
 
 use super::{Results, WORKLOADS, default_cache, installed_whit};
 

@@ -6,8 +6,8 @@ use super::summary::{RowFigures, RowSummary};
 use super::tables::{EVERY_MODE, TableKind};
 use super::{Comparison, Row, TableResult};
 use crate::markdown::{line_to, number, spread, table_to};
-use crate::size::ByteSize;
 use whit_measure::summary::Spread;
+use whit_types::ByteSize;
 
 const HEADINGS: [&str; 10] = [
     "setting",

@@ -13,8 +13,8 @@ use super::workload::{Alone, Job, WorkloadResult};
 use crate::Error;
 use crate::disk;
 use crate::scratch::Scratch;
-use crate::size::ByteSize;
 use whit_measure::measure::{self, Measurement, Outcome, Printed};
+use whit_types::ByteSize;
 
 /// perf says this when its recording is complete. What happens to it afterwards (perf 6.1 with
 /// `--affinity=node` frees memory twice) does not touch the recording.

@@ -4,6 +4,7 @@
 use super::*;
 use crate::options::{ExtraFields, Output};
 use whit_perfdata::attr::pmu_type;
+use whit_types::{CpuId, Pid, Tid};
 
 const TRACKING: AttrFlags = AttrFlags(
     AttrFlags::MMAP.0
@@ -108,7 +109,7 @@ fn system_wide_has_a_side_band_event_that_runs_at_once() {
 #[test]
 fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
     let options = RecordOptions {
-        target: Target::SystemWide(Some(vec![0])),
+        target: Target::SystemWide(Some(vec![CpuId(0)])),
         switch_events: true,
         ..options(vec![event(0)])
     };
@@ -326,7 +327,8 @@ fn clocks_of_programs_are_of_cpus() {
         let options = RecordOptions { engine, target, ..options(vec![event(0), event(2)]) };
         configured(&options)
     };
-    for target in [Target::Command, Target::Processes(vec![7]), Target::Threads(vec![7])] {
+    for target in [Target::Command, Target::Processes(vec![Pid(7)]), Target::Threads(vec![Tid(7)])]
+    {
         let events = events(Engine::Bpf, target);
         assert_eq!(
             events.iter().map(|e| e.is_of_cpus).collect::<Vec<_>>(),

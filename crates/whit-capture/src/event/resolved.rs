@@ -83,7 +83,7 @@ fn from_event(event: &ResolvedEvent) -> Result<EventSpec, UnrecordableEvent> {
         is_exclusive: event.exclusive,
         reads_group: event.sample_read,
         is_weak: event.weak_group,
-        cpus: event.cpus.as_ref().map(|cpus| cpus.iter().map(|cpu| cpu.0).collect()),
+        cpus: event.cpus.clone(),
         tracepoint: (event.pmu_type == TRACEPOINT && !event.name_given).then(|| event.name.clone()),
         ..EventSpec::new(&event.name, event.pmu_type, event.config[0])
     };

@@ -3,6 +3,7 @@ use crate::event::EventSpec;
 use crate::event::Rate;
 use crate::features::KernelFeatures;
 use crate::options::{Output, RecordOptions};
+use whit_host::target::{CpuScope, ThreadScope};
 
 fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
     let options = RecordOptions::for_command(specs, vec!["true".into()], Output::Stdout);
@@ -15,8 +16,8 @@ fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
 fn own_plan() -> Plan {
     let roots = Roots::default();
     let online = whit_host::cpus::online(&roots).unwrap();
-    let cpus = online.into_iter().map(|cpu| cpu as i32).collect();
-    Plan { cpus, threads: vec![whit_sys::system::pid()], inherit: true }
+    let own = Tid(whit_sys::system::pid());
+    Plan { cpus: CpuScope::Each(online), threads: ThreadScope::Each(vec![own]), inherit: true }
 }
 
 fn open(
@@ -49,20 +50,21 @@ fn groups_are_open_on_every_cpu_with_ids_of_their_own() {
     let events = configured(vec![member("cpu-clock:u", 0), member("page-faults:u", 2)]);
     let open = open(&plan, events).0.unwrap();
     let mut ids: Vec<_> = open.iter().flat_map(|event| &event.instances).map(|i| i.id).collect();
-    assert_eq!(ids.len(), 2 * plan.cpus.len());
+    assert_eq!(ids.len(), 2 * plan.cpus.named().len());
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 2 * plan.cpus.len());
+    assert_eq!(ids.len(), 2 * plan.cpus.named().len());
 }
 
 #[test]
 fn threads_that_are_gone_are_left_out_and_none_left_is_an_error() {
     let mut plan = own_plan();
-    plan.threads.push(i32::MAX);
+    let nobody = Tid(i32::MAX);
+    plan.threads = ThreadScope::Each([plan.threads.named(), &[nobody]].concat());
     let (result, notices) = open(&plan, configured(vec![software("cpu-clock:u", 0)]));
-    assert_eq!(result.unwrap()[0].instances.len(), plan.cpus.len());
-    assert!(notices.contains(&Notice::ThreadGone { tid: i32::MAX }));
-    plan.threads = vec![i32::MAX];
+    assert_eq!(result.unwrap()[0].instances.len(), plan.cpus.named().len());
+    assert!(notices.contains(&Notice::ThreadGone { tid: nobody }));
+    plan.threads = ThreadScope::Each(vec![nobody]);
     let (result, _) = open(&plan, configured(vec![software("cpu-clock:u", 0)]));
     assert!(matches!(result, Err(CaptureError::TargetGone)));
 }
@@ -103,17 +105,21 @@ fn a_broken_group_starts_as_its_leader_would() {
 
 #[test]
 fn few_descriptors_mean_fewer_events_per_thread() {
-    let plan = Plan { cpus: vec![0, 1], threads: vec![1, 2, 3], inherit: true };
+    let plan = Plan {
+        cpus: CpuScope::Each([0, 1].map(CpuId).to_vec()),
+        threads: ThreadScope::Each([1, 2, 3].map(Tid).to_vec()),
+        inherit: true,
+    };
     assert_eq!(fit_descriptors(plan.clone(), 2, &mut |_| ()).unwrap(), plan);
     let hard = Limit::OpenFiles.get().hard;
     if let Some(limit) = hard.filter(|limit| *limit < 1 << 22) {
-        let cpus = (0..limit as i32).collect();
-        let huge = Plan { cpus, threads: vec![1], inherit: true };
+        let cpus = CpuScope::Each((0..limit as u32).map(CpuId).collect());
+        let huge = Plan { cpus, threads: ThreadScope::Each(vec![Tid(1)]), inherit: true };
         let mut notices = Vec::new();
         let fewer = fit_descriptors(huge.clone(), 1, &mut |n| notices.push(n)).unwrap();
-        assert_eq!((fewer.cpus, fewer.inherit), (vec![ANY], false));
+        assert_eq!((fewer.cpus, fewer.inherit), (CpuScope::Any, false));
         assert!(notices.iter().any(|n| matches!(n, Notice::PerThreadRings { .. })));
-        let all = Plan { threads: vec![ANY], ..huge };
+        let all = Plan { threads: ThreadScope::All, ..huge };
         assert!(matches!(
             fit_descriptors(all, 1, &mut |_| ()),
             Err(CaptureError::OpenFiles { .. })

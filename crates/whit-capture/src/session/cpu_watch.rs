@@ -7,10 +7,11 @@
 use std::time::{Duration, Instant};
 
 use whit_host::cpus;
+use whit_host::open::{self, EventTarget, Tasks};
 use whit_host::roots::Roots;
-use whit_host::target::{ANY, Plan};
+use whit_host::target::{CpuScope, Plan};
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, pmu_type};
-use whit_sys::{Errno, OpenFlags, PerfEventFd};
+use whit_sys::{Errno, PerfEventFd};
 use whit_types::{CpuId, TimestampNs};
 
 use super::Session;
@@ -31,18 +32,18 @@ const BEGINNING: TimestampNs = TimestampNs(1);
 pub(super) struct CpuWatch {
     watched: Vec<Watched>,
     /// CPUs that have events of their own; `None` where events follow threads to any CPU.
-    covered: Option<Vec<u32>>,
+    covered: Option<Vec<CpuId>>,
     /// When recording began.
     begin: Option<Instant>,
     /// CPUs whose events the kernel has taken off.
-    gone: Vec<u32>,
+    gone: Vec<CpuId>,
     /// CPUs that came online later.
-    late: Vec<u32>,
+    late: Vec<CpuId>,
 }
 
 #[derive(Debug)]
 struct Watched {
-    cpu: u32,
+    cpu: CpuId,
     event: PerfEventFd,
     opened: Instant,
 }
@@ -59,15 +60,12 @@ impl CpuWatch {
     /// Those of threads survive that their CPU goes offline.
     pub(super) fn open(
         plan: &Plan,
-        beside: &[i32],
+        beside: &[CpuId],
         on_cpus: bool,
         listener: &mut dyn Listener,
     ) -> CpuWatch {
-        if plan.cpus == [ANY] {
-            return CpuWatch::default();
-        }
-        let cpus = plan.cpus.iter().chain(beside).filter_map(|cpu| u32::try_from(*cpu).ok());
-        let mut covered: Vec<u32> = cpus.collect();
+        let CpuScope::Each(cpus) = &plan.cpus else { return CpuWatch::default() };
+        let mut covered: Vec<CpuId> = cpus.iter().chain(beside).copied().collect();
         let mut watched = Vec::new();
         if on_cpus {
             covered.retain(|&cpu| match open_one(cpu) {
@@ -78,7 +76,7 @@ impl CpuWatch {
                 // It is offline, which the first event on it will say.
                 Err(Errno::NODEV) => false,
                 Err(errno) => {
-                    let what = format!("watching whether CPU {cpu} stays online");
+                    let what = format!("watching whether CPU {} stays online", cpu.0);
                     listener.notice(Notice::Skipped { what, why: errno.to_string() });
                     true
                 }
@@ -109,7 +107,7 @@ impl CpuWatch {
     }
 
     /// CPUs whose events have stopped since the last look, and when.
-    fn stopped(&mut self) -> Vec<(u32, Instant)> {
+    fn stopped(&mut self) -> Vec<(CpuId, Instant)> {
         let first: Vec<_> = self.watched.iter().map(Watched::enabled_ns).collect();
         let second: Vec<_> = self.watched.iter().map(Watched::enabled_ns).collect();
         if first.iter().zip(&second).all(|(first, second)| first != second) {
@@ -136,7 +134,7 @@ impl CpuWatch {
     }
 }
 
-fn open_one(cpu: u32) -> Result<Watched, Errno> {
+fn open_one(cpu: CpuId) -> Result<Watched, Errno> {
     let attr = Attr {
         pmu_type: pmu_type::SOFTWARE,
         config: software::DUMMY,
@@ -144,9 +142,9 @@ fn open_one(cpu: u32) -> Result<Watched, Errno> {
         read_format: ReadFormat::TOTAL_TIME_ENABLED,
         ..Attr::default()
     };
-    let on = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
+    let target = EventTarget { cpu: Some(cpu), tasks: Tasks::All };
     let opened = Instant::now();
-    let event = PerfEventFd::open(&attr.to_bytes(), ANY, on, None, OpenFlags::default())?;
+    let event = open::open(&attr.to_bytes(), target, None)?;
     Ok(Watched { cpu, event, opened })
 }
 
@@ -158,14 +156,14 @@ impl Session<'_> {
         let CpuWatch { gone, late, .. } = &self.cpu_watch;
         let mut all = Vec::new();
         for &cpu in gone {
-            let ends = each_end(shares).filter(|(_, _, end)| i64::from(end.cpu) == i64::from(cpu));
+            let ends = each_end(shares).filter(|(_, _, end)| end.cpu == Some(cpu));
             let before = all.len();
             all.extend(ends.map(|(ring_drainer, _, end)| self.behind(ring_drainer, end)));
             if all.len() == before {
-                all.push(self.nothing_of(CpuId(cpu)));
+                all.push(self.nothing_of(cpu));
             }
         }
-        all.extend(late.iter().map(|cpu| self.nothing_of(CpuId(*cpu))));
+        all.extend(late.iter().map(|cpu| self.nothing_of(*cpu)));
         all.iter_mut().for_each(|unreported_loss| unreported_loss.begin_at_least(BEGINNING));
         all
     }

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 
 use whit_host::processes;
+use whit_types::{Pid, Tid};
 
 use super::Session;
 use crate::error::CaptureError;
@@ -18,7 +19,7 @@ impl Session<'_> {
         if events().next().is_none() {
             return Ok(());
         }
-        let own = processes::threads(self.roots, whit_sys::system::pid());
+        let own = processes::threads(self.roots, Pid(whit_sys::system::pid()));
         for event in events() {
             let spec = &event.event.spec;
             let filter = without(spec.filter.as_deref(), &own);
@@ -38,20 +39,21 @@ impl Session<'_> {
 }
 
 /// A filter that leaves out these threads as well.
-fn without(filter: Option<&str>, tids: &[i32]) -> String {
+fn without(filter: Option<&str>, tids: &[Tid]) -> String {
     let asked = filter.map(|filter| format!("({filter})"));
-    let own = tids.iter().map(|tid| format!("common_pid != {tid}"));
+    let own = tids.iter().map(|tid| format!("common_pid != {}", tid.0));
     asked.into_iter().chain(own).collect::<Vec<_>>().join(" && ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::without;
+    use whit_types::Tid;
 
     #[test]
     fn filters_are_combined() {
-        assert_eq!(without(None, &[7]), "common_pid != 7");
+        assert_eq!(without(None, &[Tid(7)]), "common_pid != 7");
         let both = "(a == 1 || b == 2) && common_pid != 7 && common_pid != 8";
-        assert_eq!(without(Some("a == 1 || b == 2"), &[7, 8]), both);
+        assert_eq!(without(Some("a == 1 || b == 2"), &[7, 8].map(Tid)), both);
     }
 }

@@ -242,12 +242,13 @@ impl Session<'_> {
 
 /// The notice where none of the threads that were recorded ran.
 fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
-    let ids = match target {
-        Target::Processes(ids) | Target::Threads(ids) => ids.as_slice(),
-        _ => &[],
+    let id = match target {
+        Target::Processes(ids) => ids.first().map(|pid| pid.main_thread()),
+        Target::Threads(ids) => ids.first().copied(),
+        _ => None,
     };
     let threads = ledger.watched_threads;
-    ledger.nobody_ran().then(|| Notice::NobodyRan { threads, id: ids.first().copied() })
+    ledger.nobody_ran().then_some(Notice::NobodyRan { threads, id })
 }
 
 /// What passed through each ring.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_short_slices};
+use whit_types::CpuId;
 
 use super::quota::Quota;
 use super::wait::RingWaiter;
@@ -51,7 +52,7 @@ pub(super) struct ReaderThread {
     pub(super) sink: StreamSink,
     pub(super) waiter: RingWaiter,
     /// CPUs to run on from the start; `None` leaves it where the process may run.
-    pub(super) runs_on: Option<Vec<u32>>,
+    pub(super) runs_on: Option<Vec<CpuId>>,
     pub(super) wakeups: u64,
     /// CPU time of its thread; before the thread ends, that up to the present output.
     pub(super) usage: CpuUsage,

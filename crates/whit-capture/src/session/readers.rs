@@ -1,11 +1,10 @@
 //! How many readers there are, and which rings each of them drains.
 
 use whit_host::cpus;
-use whit_host::error::HostError;
 use whit_host::roots::Roots;
-use whit_host::target::ANY;
 use whit_sys::affinity as cpu_affinity;
 use whit_sys::usage::CpuUsage;
+use whit_types::CpuId;
 
 use super::reader_thread::ReaderThread;
 use super::wait::RingWaiter;
@@ -51,7 +50,7 @@ pub(super) struct ReaderBuilder<'a> {
 /// The rings of one reader, and where it runs.
 struct Share {
     rings: Vec<MappedRing>,
-    runs_on: Option<Vec<u32>>,
+    runs_on: Option<Vec<CpuId>>,
 }
 
 impl ReaderBuilder<'_> {
@@ -120,16 +119,12 @@ impl ReaderBuilder<'_> {
         let Some(spec) = &self.options.streaming.threads else {
             return Ok(vec![Share { rings, runs_on: None }]);
         };
-        let by_thread = rings.iter().all(|ring| ring.cpu == ANY);
-        let mut cpus: Vec<u32> = match by_thread {
-            true => cpus::online(self.roots).map_err(|source| HostError::Read {
-                what: "the list of online CPUs",
-                path: self.roots.sys.join("devices/system/cpu/online"),
-                source,
-            })?,
+        let by_thread = rings.iter().all(|ring| ring.cpu.is_none());
+        let mut cpus: Vec<CpuId> = match by_thread {
+            true => cpus::online(self.roots)?,
             false => {
                 let recorded = rings.iter().filter(|ring| !ring.is_sideband);
-                recorded.filter_map(|ring| u32::try_from(ring.cpu).ok()).collect()
+                recorded.filter_map(|ring| ring.cpu).collect()
             }
         };
         cpus.sort_unstable();
@@ -148,9 +143,7 @@ impl ReaderBuilder<'_> {
             })
             .collect();
         for (number, ring) in rings.into_iter().enumerate() {
-            let holds = |plan: &ReaderPlan| {
-                u32::try_from(ring.cpu).is_ok_and(|cpu| plan.rings.contains(&cpu))
-            };
+            let holds = |plan: &ReaderPlan| ring.cpu.is_some_and(|cpu| plan.rings.contains(&cpu));
             let index = plans.iter().position(holds).unwrap_or(number % turns);
             shares[index].rings.push(ring);
         }

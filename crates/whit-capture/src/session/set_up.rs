@@ -9,7 +9,7 @@ use whit_host::rights::Rights;
 use whit_host::roots::Roots;
 use whit_host::target::{self, Plan, Target};
 use whit_perfdata::attr::pmu_type;
-use whit_types::Arch;
+use whit_types::{Arch, CpuId, Pid};
 
 use super::cpu_watch::CpuWatch;
 use crate::configure::{self, ConfiguredEvent};
@@ -37,7 +37,7 @@ pub(super) struct Ready {
 struct OpenContext {
     plan: Plan,
     /// CPUs of which only the side band is recorded.
-    beside: Vec<i32>,
+    beside: Vec<CpuId>,
     rights: Rights,
     kernel: KernelFeatures,
     rate: (Rate, bool),
@@ -51,7 +51,7 @@ pub(super) struct SetUp<'a> {
 }
 
 impl SetUp<'_> {
-    pub(super) fn run(mut self, command_pid: Option<i32>) -> Result<Ready, CaptureError> {
+    pub(super) fn run(mut self, command_pid: Option<Pid>) -> Result<Ready, CaptureError> {
         let (options, roots) = (self.options, self.roots);
         let rights = Rights::of_process(roots);
         let kernel = self.probe(rights)?;

@@ -7,6 +7,7 @@ use whit_host::target::{Plan, Target};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::SampleLayout;
+use whit_types::{Pid, Tid};
 
 use crate::file_cache::FileCache;
 use crate::kernel;
@@ -27,7 +28,7 @@ pub(super) struct SynthesisContext<'a> {
     pub(super) events: &'a [OpenEvent],
     pub(super) files: &'a FileCache,
     /// The command, while it has not begun.
-    pub(super) waiting_command: Option<i32>,
+    pub(super) waiting_command: Option<Pid>,
     /// Whether events have counted already: their targets may have started others.
     pub(super) has_run: bool,
 }
@@ -58,7 +59,7 @@ impl SynthesisContext<'_> {
             self.cgroups(&synthesizer, &mut out, listener);
         }
         if let Some(pid) = self.waiting_command {
-            synthesizer.comm(&mut out, pid, pid, COMMAND_BEFORE_EXEC);
+            synthesizer.comm(&mut out, pid, pid.main_thread(), COMMAND_BEFORE_EXEC);
         }
         sink.records(&out)?;
         synthesizer.processes(&self.existing(listener), sink)?;
@@ -114,12 +115,12 @@ impl SynthesisContext<'_> {
     }
 
     /// The processes that there are, of those that are recorded.
-    fn existing(&self, listener: &mut dyn Listener) -> Vec<i32> {
-        let process = |tid: &i32| Some(Status::of_thread(self.roots, *tid)?.tgid);
-        let mut pids: Vec<i32> = match &self.options.target {
+    fn existing(&self, listener: &mut dyn Listener) -> Vec<Pid> {
+        let process = |tid: &Tid| Some(Status::of_thread(self.roots, *tid)?.tgid);
+        let mut pids: Vec<Pid> = match &self.options.target {
             Target::Command if self.waiting_command.is_some() => return Vec::new(),
             Target::SystemWide(_) => return self.all(listener),
-            _ => self.plan.threads.iter().filter_map(process).collect(),
+            _ => self.plan.threads.named().iter().filter_map(process).collect(),
         };
         if self.has_run && self.plan.inherit {
             pids.extend(self.started_meanwhile(listener));
@@ -131,15 +132,15 @@ impl SynthesisContext<'_> {
 
     /// All processes that are younger than the recorder: those that the target has started are
     /// among them, whoever is their parent by now.
-    fn started_meanwhile(&self, listener: &mut dyn Listener) -> Vec<i32> {
-        let begin = processes::start_ticks(self.roots, whit_sys::system::pid()).unwrap_or(0);
-        let is_younger = |pid: &i32| {
+    fn started_meanwhile(&self, listener: &mut dyn Listener) -> Vec<Pid> {
+        let begin = processes::start_ticks(self.roots, Pid(whit_sys::system::pid())).unwrap_or(0);
+        let is_younger = |pid: &Pid| {
             processes::start_ticks(self.roots, *pid).is_some_and(|start| start >= begin)
         };
         self.all(listener).into_iter().filter(is_younger).collect()
     }
 
-    fn all(&self, listener: &mut dyn Listener) -> Vec<i32> {
+    fn all(&self, listener: &mut dyn Listener) -> Vec<Pid> {
         processes::all(self.roots).unwrap_or_else(|error| {
             let what = "processes that ran before".to_owned();
             listener.notice(Notice::Skipped { what, why: error.to_string() });

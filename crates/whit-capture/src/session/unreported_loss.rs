@@ -13,7 +13,8 @@ use whit_types::{CpuId, TimestampNs};
 use super::Session;
 use super::reader_thread::ReaderShare;
 use crate::lost_counts;
-use crate::ring_drainer::RingEnd;
+use crate::open::InstanceIndex;
+use crate::ring_drainer::{ANY_CPU, RingEnd};
 use crate::stack_engine::StackEngine;
 use crate::stream::Sink;
 
@@ -86,8 +87,8 @@ impl Session<'_> {
         let counted = self.counted();
         let switches = self.engine.as_ref().map(StackEngine::lost_switches).unwrap_or_default();
         let lost_switches = |end: &RingEnd| {
-            let cpu = usize::try_from(end.cpu).ok();
-            cpu.and_then(|cpu| switches.get(cpu)).is_some_and(|lost| *lost > end.lost_switches)
+            let counted = end.cpu.and_then(|cpu| switches.get(cpu.0 as usize));
+            counted.is_some_and(|lost| *lost > end.lost_switches)
         };
         let doubt = |ring_drainer: usize, end: &RingEnd| {
             let behind = self.behind(ring_drainer, end);
@@ -103,14 +104,14 @@ impl Session<'_> {
 
     /// That nothing was lost.
     pub(super) fn behind(&self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
-        let id = |&(event, index): &(usize, usize)| self.shared.events[event].instances[index].id;
+        let id = |member: &InstanceIndex| member.of(&self.shared.events).id;
         UnreportedLoss {
             ring_drainer,
             lost: 0,
             paused_ns: 0,
             since: end.last_record,
             id: end.members.first().map_or(0, id),
-            cpu: CpuId(end.cpu as u32),
+            cpu: end.cpu.unwrap_or(ANY_CPU),
         }
     }
 
@@ -164,12 +165,10 @@ struct Counted {
 impl Counted {
     /// Dropped records that no record of the ring reports.
     fn unreported(&self, session: &Session<'_>, end: &RingEnd) -> u64 {
-        let id =
-            |&(event, index): &(usize, usize)| session.shared.events[event].instances[index].id;
+        let id = |member: &InstanceIndex| member.of(&session.shared.events).id;
         let lost: u64 = end.members.iter().filter_map(|member| self.by_id.get(&id(member))).sum();
         // Some of what was reported may be records that only wake the reader.
-        let of_wakeup_events =
-            u32::try_from(end.cpu).ok().and_then(|cpu| self.wakeup_events.get(&cpu));
+        let of_wakeup_events = end.cpu.and_then(|cpu| self.wakeup_events.get(&cpu.0));
         lost.saturating_sub(end.reported.saturating_sub(of_wakeup_events.copied().unwrap_or(0)))
     }
 }

@@ -7,7 +7,7 @@ use whit_sys::{Poller, Signal, SignalFd, Waker};
 
 use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
-use crate::open::{Instance, OpenEvent};
+use crate::open::{InstanceIndex, OpenEvent};
 use crate::ring_set::MappedRing;
 
 /// Token of the waker; rings have their index.
@@ -34,7 +34,7 @@ struct Watched {
     /// Nobody waits for what is in it.
     is_backward: bool,
     /// Events of the ring whose tasks may still run, the one that is waited for last.
-    members: Vec<(usize, usize)>,
+    members: Vec<InstanceIndex>,
 }
 
 impl RingWaiter {
@@ -50,8 +50,9 @@ impl RingWaiter {
             let mut members = ring.members.clone();
             // An event of a whole CPU never goes.
             let is_of_cpu = |event: &ConfiguredEvent| event.is_bpf_output || event.is_of_cpus;
-            members
-                .retain(|(event, _)| !is_of_cpu(&events[*event].event) || ring.members.len() == 1);
+            members.retain(|member| {
+                !is_of_cpu(&events[member.event].event) || ring.members.len() == 1
+            });
             members.reverse();
             waiter.rings.push(Watched { members, is_backward: ring.ring.is_backward() });
             waiter.alive += 1;
@@ -86,7 +87,7 @@ impl RingWaiter {
     fn next_member(&mut self, ring: usize, events: &[OpenEvent]) -> Result<(), CaptureError> {
         let error = CaptureError::system("stop waiting for an event");
         if let Some(gone) = self.rings[ring].members.pop() {
-            self.poller.remove(&instance(events, gone).fd).map_err(error)?;
+            self.poller.remove(&gone.of(events).fd).map_err(error)?;
         }
         if self.rings[ring].members.is_empty() {
             self.alive -= 1;
@@ -99,16 +100,12 @@ impl RingWaiter {
         let error = CaptureError::system("wait for an event");
         let Watched { is_backward, members } = &self.rings[ring];
         let Some(&member) = members.last() else { return Ok(()) };
-        let fd = &instance(events, member).fd;
+        let fd = &member.of(events).fd;
         match is_backward {
             true => self.poller.add_hang_up(fd, ring as u64).map_err(error),
             false => self.poller.add(fd, ring as u64).map_err(error),
         }
     }
-}
-
-fn instance(events: &[OpenEvent], (event, index): (usize, usize)) -> &Instance {
-    &events[event].instances[index]
 }
 
 /// Waits for signals, for news of the readers, and for commands.

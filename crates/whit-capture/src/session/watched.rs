@@ -6,6 +6,7 @@
 use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_host::target::Target;
+use whit_types::Tid;
 
 /// The state of a thread by `/proc/TID/schedstat` and `/proc/TID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +18,9 @@ struct Run {
 }
 
 impl Run {
-    fn read(roots: &Roots, tid: i32) -> Option<Run> {
+    fn read(roots: &Roots, tid: Tid) -> Option<Run> {
         let _in_force = processes::see_others();
-        let read = |name| std::fs::read_to_string(roots.process(tid, name)).ok();
+        let read = |name| std::fs::read_to_string(roots.thread(tid).join(name)).ok();
         let stat = read("stat")?;
         // The name may hold anything; the state follows its last parenthesis.
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
@@ -36,17 +37,17 @@ impl Run {
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     /// By thread; empty where nobody is watched.
-    before: Vec<(i32, Run)>,
+    before: Vec<(Tid, Run)>,
 }
 
 impl Watched {
     /// To be called before anything is switched on. Only threads that exist can be watched: a command has run once
     /// it is there.
-    pub(super) fn begin(target: &Target, threads: &[i32], roots: &Roots) -> Watched {
+    pub(super) fn begin(target: &Target, threads: &[Tid], roots: &Roots) -> Watched {
         if matches!(target, Target::Command | Target::SystemWide(_)) {
             return Watched::default();
         }
-        let run = |&tid: &i32| {
+        let run = |&tid: &Tid| {
             let run = Run::read(roots, tid)?;
             run.is_told().then_some((tid, run))
         };
@@ -56,7 +57,7 @@ impl Watched {
     /// How many threads were watched, and how many of these ran since, maybe to their end. To be called when all is off.
     /// Threads that came since were made by others that ran.
     pub(super) fn end(&self, roots: &Roots) -> (u64, u64) {
-        let ran = |(tid, before): &&(i32, Run)| {
+        let ran = |(tid, before): &&(Tid, Run)| {
             before.may_run || Run::read(roots, *tid).as_ref() != Some(before)
         };
         (self.before.len() as u64, self.before.iter().filter(ran).count() as u64)
@@ -67,6 +68,7 @@ impl Watched {
 mod tests {
     use super::*;
     use std::fs;
+    use whit_types::Pid;
 
     fn state(proc: &std::path::Path, tid: i32, state: char, numbers: &str) {
         let folder = proc.join(tid.to_string());
@@ -77,7 +79,8 @@ mod tests {
 
     fn watched(proc: &std::path::Path, threads: &[i32]) -> (Watched, Roots) {
         let roots = Roots { proc: proc.to_owned(), ..Roots::default() };
-        (Watched::begin(&Target::Processes(vec![1]), threads, &roots), roots)
+        let threads: Vec<Tid> = threads.iter().copied().map(Tid).collect();
+        (Watched::begin(&Target::Processes(vec![Pid(1)]), &threads, &roots), roots)
     }
 
     #[test]
@@ -102,7 +105,7 @@ mod tests {
         let (watched, roots) = watched(place.path(), &[1, 2]);
         assert_eq!(watched.end(&roots), (0, 0));
         state(place.path(), 1, 'S', "7 0 1\n");
-        let of_command = Watched::begin(&Target::Command, &[1], &roots);
+        let of_command = Watched::begin(&Target::Command, &[Tid(1)], &roots);
         assert_eq!(of_command.end(&roots), (0, 0));
     }
 }

@@ -3,6 +3,7 @@
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::packed;
+use whit_types::CpuId;
 
 use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
 use super::switches::{ChannelConfig, Switches};
@@ -132,17 +133,17 @@ pub(crate) fn decoder(
     given: DecoderConfig,
 ) -> Option<BpfRecordDecoder> {
     let mut members = ring.members.iter();
-    let (event, instance) = members.find(|(event, _)| events[*event].event.is_bpf_output)?;
-    let bpf_output = &events[*event];
-    let id = bpf_output.instances[*instance].id;
-    let traced = ring.members.iter().filter_map(|(event, instance)| {
-        let event = &events[*event];
-        let tracepoint = event.event.spec.is_tracepoint().then_some(event.event.spec.config)?;
-        Some((event.instances[*instance].id, tracepoint as u32))
+    let member = members.find(|member| events[member.event].event.is_bpf_output)?;
+    let id = member.of(events).id;
+    let bpf_output = &events[member.event];
+    let traced = ring.members.iter().filter_map(|member| {
+        let spec = &events[member.event].event.spec;
+        let tracepoint = spec.is_tracepoint().then_some(spec.config)?;
+        Some((member.of(events).id, tracepoint as u32))
     });
     let attr = &bpf_output.event.attr;
     let switches = || {
-        let cpu = u32::try_from(ring.cpu).ok()?;
+        let CpuId(cpu) = ring.cpu?;
         let channel = given.channels.as_ref()?.of_cpu(cpu)?;
         let wakeup_event = given.wakeup_events.get(&cpu).copied();
         let is_packed = given.packs && packed::can_carry(attr);

@@ -86,7 +86,7 @@ impl Following {
     pub(super) fn start(
         stacks: Arc<Mutex<Stacks>>,
         (events, rings): (Vec<OpenEvent>, Vec<MappedRing>),
-        pids: &[i32],
+        pids: &[Pid],
         expected: Option<Expected>,
         store: TableStore,
         roots: &Roots,
@@ -95,8 +95,7 @@ impl Following {
         let waker = Waker::new().map_err(CaptureError::system("create an event descriptor"))?;
         poller.add(&waker, WAKER).map_err(CaptureError::system("wait for tables"))?;
         for (number, ring) in rings.iter().enumerate() {
-            let (event, instance) = ring.members[0];
-            let fd = &events[event].instances[instance].fd;
+            let fd = &ring.members[0].of(&events).fd;
             poller.add(fd, number as u64).map_err(CaptureError::system("wait for mappings"))?;
         }
         let layout = SampleLayout::new(&events[0].event.attr);
@@ -114,8 +113,8 @@ impl Following {
             counts: FollowCounts::default(),
         };
         match &expected {
-            None => pids.iter().for_each(|pid| follower.existing(*pid)),
-            Some(_) => pids.iter().for_each(|pid| follower.model.know(*pid)),
+            None => pids.iter().for_each(|pid| follower.existing(pid.0)),
+            Some(_) => pids.iter().for_each(|pid| follower.model.know(pid.0)),
         }
         if let Some(Expected { pid, backings }) = expected {
             follower.modules.expect(pid, backings);
@@ -204,8 +203,8 @@ impl Follower {
     /// The task of a ring's first event has exited: its children still write there, and are waited
     /// for by time.
     fn leave(&self, ring: usize) {
-        if let Some(&(event, instance)) = self.rings.get(ring).and_then(|r| r.members.first()) {
-            let _ = self.poller.remove(&self.events[event].instances[instance].fd);
+        if let Some(member) = self.rings.get(ring).and_then(|r| r.members.first()) {
+            let _ = self.poller.remove(&member.of(&self.events).fd);
         }
     }
 
@@ -213,7 +212,7 @@ impl Follower {
     fn existing(&mut self, pid: i32) {
         let text = {
             let _in_force = processes::see_others();
-            std::fs::read(self.roots.process(pid, "maps")).unwrap_or_default()
+            std::fs::read(self.roots.process(Pid(pid), "maps")).unwrap_or_default()
         };
         for line in text.split(|byte| *byte == b'\n').filter_map(MapsLine::parse) {
             if !line.is_executable() {
@@ -280,7 +279,7 @@ impl Follower {
 
     fn sweep(&mut self) {
         let now = Instant::now();
-        for pid in self.model.sweep(|pid| processes::exists(&self.roots, pid)) {
+        for pid in self.model.sweep(|pid| processes::exists(&self.roots, Tid(pid))) {
             self.lock().remove_process(pid as u32, now);
         }
     }

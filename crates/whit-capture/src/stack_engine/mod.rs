@@ -31,6 +31,7 @@ use whit_bpf::BpfError;
 pub use whit_bpf::stacks::FRAMES_MAX;
 use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
 use whit_sys::scheduling;
+use whit_types::{Pid, Tid};
 use whit_unwind_tables::TableStore;
 
 use crate::error::CaptureError;
@@ -86,7 +87,7 @@ impl StackEngine {
     ) -> Result<StackEngine, BpfError> {
         // Where the kernel does not say, programs find no event on the CPUs beyond and say nothing.
         let cpus = cpus::present(roots).ok().and_then(|cpus| cpus.last().copied());
-        let cpus = cpus.map_or(1, |last| last as usize + 1);
+        let cpus = cpus.map_or(1, |last| last.0 as usize + 1);
         // The kernel's list of symbols takes a while to read, as the verifier takes for the programs.
         let of_scheduler = (options.switch_events || wakes.is_some()).then(|| {
             let (roots, has_wakes) = (roots.clone(), wakes.is_some());
@@ -151,7 +152,7 @@ impl StackEngine {
         let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events.iter().filter(|event| event.event.is_bpf_output) {
             for instance in &event.instances {
-                let cpu = u32::try_from(instance.cpu).unwrap_or(0);
+                let cpu = instance.cpu.map_or(0, |cpu| cpu.0);
                 stacks.set_output(cpu, instance.fd.as_fd()).map_err(CaptureError::Bpf)?;
             }
             if self.switches {
@@ -170,7 +171,7 @@ impl StackEngine {
     /// Has programs tell of these threads of the processes, where not of all.
     pub(crate) fn track(
         &self,
-        threads: &[i32],
+        threads: &[Tid],
         options: &RecordOptions,
     ) -> Result<(), CaptureError> {
         if !has_few_threads(options) {
@@ -178,14 +179,14 @@ impl StackEngine {
         }
         let stacks = self.lock();
         let mut threads = threads.iter();
-        threads.try_for_each(|tid| stacks.add_thread(*tid as u32)).map_err(CaptureError::Bpf)
+        threads.try_for_each(|tid| stacks.add_thread(tid.0 as u32)).map_err(CaptureError::Bpf)
     }
 
     /// Follows processes from here on.
     pub(crate) fn follow(
         &mut self,
         follow: (Vec<OpenEvent>, Vec<MappedRing>),
-        pids: &[i32],
+        pids: &[Pid],
         options: &RecordOptions,
         roots: &Roots,
     ) -> Result<(), CaptureError> {
@@ -193,7 +194,7 @@ impl StackEngine {
         let store = TableStore::new(options.table_cache.clone());
         let command = options.command.first().filter(|_| options.target == Target::Command);
         let expected = command.zip(pids.first()).map(|(command, pid)| Expected {
-            pid: *pid,
+            pid: pid.0,
             backings: preload::backings(command, &options.loader),
         });
         let following =
@@ -201,7 +202,7 @@ impl StackEngine {
         self.following = Some(following);
         // Samples of events of CPUs begin with the command's program, as those of its threads do.
         let command = pids.first().filter(|_| options.target == Target::Command);
-        let awaited = command.map(|pid| self.lock().await_exec(*pid as u32));
+        let awaited = command.map(|pid| self.lock().await_exec(pid.0 as u32));
         awaited.transpose().map(drop).map_err(CaptureError::Bpf)
     }
 

@@ -47,7 +47,7 @@ impl SwitchEvents {
         let attr = attr.to_bytes();
         let mut ids = BTreeMap::new();
         for Instance { fd, cpu, .. } in &bpf_output.instances {
-            let cpu = u32::try_from(*cpu).unwrap_or(0);
+            let cpu = cpu.map_or(0, |cpu| cpu.0);
             let Some(wakeup_event) = open(&attr, cpu)? else { continue };
             wakeup_event
                 .set_output(fd)

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{ProgramKind, Stacks};
+use whit_host::open::EventTarget;
 use whit_host::roots::Roots;
 use whit_perfdata::attr::{Attr, AttrFlags};
 use whit_sys::{Errno, PerfEventFd};
@@ -78,7 +79,7 @@ fn open_anywhere(of: &OpenEvent) -> Result<PerfEventFd, Errno> {
     let bytes = attr.to_bytes();
     let mut last = Errno::SRCH;
     for instance in &of.instances {
-        match open_one(&bytes, instance.cpu, instance.tid, None, None) {
+        match open_one(&bytes, EventTarget { cpu: instance.cpu, tasks: instance.tid.into() }) {
             Ok(opened) => return Ok(opened.fd),
             // A thread may have ended meanwhile.
             Err(errno) => last = errno,

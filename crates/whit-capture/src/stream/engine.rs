@@ -3,6 +3,7 @@
 use std::io;
 
 use whit_sys::{AsyncWriter, Completion};
+use whit_types::CpuId;
 
 use super::blocks::{Block, Written};
 use super::file::StreamFile;
@@ -36,7 +37,7 @@ impl Engine {
     pub(super) fn asynchronous(
         depth: usize,
         file: &StreamFile,
-        cpus: &[u32],
+        cpus: &[CpuId],
     ) -> io::Result<(Engine, AsyncEngine)> {
         if !file.is_pipe()
             && let Ok(writer) = AsyncWriter::new(depth as u32)

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use whit_perfdata::encode;
+use whit_types::CpuId;
 
 use super::blocks::BlockPool;
 use super::buffered::Buffered;
@@ -48,7 +49,7 @@ pub struct StreamOptions {
     /// Blocks that may be written while others are filled; 0 writes at once.
     pub async_blocks: usize,
     /// CPUs for a writer thread, where one is needed.
-    pub cpus: Vec<u32>,
+    pub cpus: Vec<CpuId>,
 }
 
 /// What writing cost.
@@ -229,7 +230,7 @@ mod tests {
                 is_packed: false,
                 whole_frames: async_blocks == 4,
                 async_blocks,
-                cpus: vec![0],
+                cpus: vec![CpuId(0)],
             })
         })
     }

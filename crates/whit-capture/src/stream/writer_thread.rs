@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::{io, thread};
 
 use whit_sys::affinity;
+use whit_types::CpuId;
 
 use super::blocks::{Block, Written};
 use super::file::StreamFile;
@@ -28,7 +29,7 @@ pub(super) struct WriterThread {
 impl WriterThread {
     /// For up to `depth` blocks at once. The thread runs on any of `cpus`: it must not compete
     /// with the reader for the one CPU that the reader may be pinned to.
-    pub(super) fn start(depth: usize, cpus: Vec<u32>) -> io::Result<WriterThread> {
+    pub(super) fn start(depth: usize, cpus: Vec<CpuId>) -> io::Result<WriterThread> {
         let (jobs, todo) = sync_channel::<Job>(depth);
         let (report, done) = sync_channel(depth);
         let work = move || {
@@ -102,7 +103,7 @@ mod tests {
     fn blocks_are_written_in_order_and_come_back() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let mut stream = StreamFile::seekable(file.clone(), 0);
-        let mut writer = WriterThread::start(2, vec![0]).unwrap();
+        let mut writer = WriterThread::start(2, vec![CpuId(0)]).unwrap();
         for index in 0..10u8 {
             if !writer.has_room() {
                 writer.complete().unwrap().unwrap().result.unwrap();

@@ -66,8 +66,9 @@ fn interrupts(machine: &mut Machine, privileges: &Privileges) -> Vec<Cost> {
     costs
 }
 
-fn cost(what: String, mut times: Vec<u64>) -> Option<Cost> {
-    times.sort_unstable();
-    let (min_ns, max_ns) = (*times.first()?, *times.last()?);
-    Some(Cost { what, median_ns: times[times.len() / 2], min_ns, max_ns, rounds: times.len() })
+fn cost(what: String, times: Vec<u64>) -> Option<Cost> {
+    let (min_ns, max_ns) = (*times.iter().min()?, *times.iter().max()?);
+    let mut values: Vec<f64> = times.iter().map(|ns| *ns as f64).collect();
+    let median_ns = whit_types::median(&mut values)?.round() as u64;
+    Some(Cost { what, median_ns, min_ns, max_ns, rounds: times.len() })
 }

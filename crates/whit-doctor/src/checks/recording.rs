@@ -1,10 +1,10 @@
 //! What can be recorded: tried with an event that every machine has.
 
-use std::fs;
-
 use whit_events::{SoftwareEvent, TYPE_SOFTWARE};
+use whit_host::processes;
 use whit_sys::Errno;
 use whit_sys::capability::Capability;
+use whit_types::Pid;
 
 use crate::checks::{Side, counting, usual_side};
 use crate::finding::{Area, Finding, Status};
@@ -70,12 +70,12 @@ fn others(machine: &mut Machine, privileges: &Privileges) -> Finding {
             Area::Recording,
             what,
             Status::Ok,
-            format!("yes (tried with process {pid})"),
+            format!("yes (tried with process {})", pid.0),
         ),
         Err(error @ (Errno::ACCESS | Errno::PERM)) => {
             let remedy = grant(privileges).unwrap_or_else(|| "run whit as root".to_owned());
             let name = if error == Errno::PERM { "EPERM" } else { "EACCES" };
-            let detail = format!("process {pid} is out of reach for this user ({name})");
+            let detail = format!("process {} is out of reach for this user ({name})", pid.0);
             Finding::new(Area::Recording, what, Status::Refused, detail).with_remedy(remedy)
         }
         Err(error) => {
@@ -88,18 +88,10 @@ fn others(machine: &mut Machine, privileges: &Privileges) -> Finding {
 
 /// The lowest process id whose user is another one than ours. Kernel threads count: they are
 /// root's, and show that the right reaches other users.
-fn process_of_another_user(machine: &Machine) -> Option<i32> {
-    let entries = fs::read_dir(&machine.roots.proc).ok()?;
-    let mut pids: Vec<i32> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    pids.sort_unstable();
-    pids.into_iter().find(|pid| {
-        let status = fs::read_to_string(machine.proc(&pid.to_string()).join("status"));
-        let uid = status.ok().and_then(|text| {
-            let line =
-                text.lines().find_map(|line| line.strip_prefix("Uid:").map(str::to_owned))?;
-            line.split_whitespace().nth(1)?.parse::<u32>().ok()
-        });
+fn process_of_another_user(machine: &Machine) -> Option<Pid> {
+    let mut all = processes::all(&machine.roots).ok()?.into_iter();
+    all.find(|pid| {
+        let uid = processes::effective_user(&machine.roots, *pid);
         uid.is_some_and(|uid| uid != machine.euid)
     })
 }

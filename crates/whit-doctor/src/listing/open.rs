@@ -194,10 +194,9 @@ impl Opener<'_> {
 
     /// On what the event is opened, and what that needs.
     fn target(&self, event: &ResolvedEvent) -> (Target, Needs) {
-        let first = event.cpus.as_ref().and_then(|cpus| cpus.first());
-        let cpu = first.and_then(|cpu| i32::try_from(cpu.0).ok());
+        let cpu = event.cpus.as_ref().and_then(|cpus| cpus.first().copied());
         match (event.uncore, event.pmu_type) {
-            (true, _) => (Target::Cpu(cpu.unwrap_or(0)), Needs::SystemWide),
+            (true, _) => (Target::Cpu(cpu.unwrap_or_default()), Needs::SystemWide),
             (false, TYPE_TRACEPOINT) => (Target::ThisThread, Needs::Kernel),
             (false, _) => (Target::ThisThread, Needs::OwnUser),
         }

@@ -6,16 +6,21 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use whit_events::{ResolvedEvent, TYPE_SOFTWARE};
 use whit_host::advice::{Refusal, advice};
+use whit_host::open::{
+    EventTarget, Gone, Opening, Reducible, Refused, Tasks, give_up_guests, give_up_kernel_mode,
+    open_everywhere, open_with_fallbacks,
+};
 use whit_host::rights::Rights;
 use whit_host::roots::Roots;
-use whit_host::target::{ANY, Plan};
+use whit_host::target::Plan;
 use whit_host::tracepoint::filter_advice;
-use whit_sys::{Errno, OpenFlags, PerfEventFd};
+use whit_sys::{Errno, PerfEventFd};
+use whit_types::CpuId;
 
 use super::attr::{self, Common, Role};
 use super::open_group::{OpenEvent, OpenGroup};
@@ -65,7 +70,7 @@ impl Refusals {
 }
 
 /// A set on its way: a unit for each place.
-struct Opening<'a> {
+struct SetOpening<'a> {
     set: &'a Set,
     places: &'a [OpenTarget],
     groups: Vec<OpenGroup>,
@@ -76,9 +81,8 @@ struct Opening<'a> {
     scheduling: (bool, bool),
 }
 
-/// What becomes of an event that was refused.
+/// What becomes of an event that stays refused.
 enum Fallback {
-    Retry,
     /// It counts nothing.
     Absent(Absence),
     /// It is to be opened outside of its set.
@@ -115,7 +119,7 @@ impl Opener<'_> {
         });
         let is_empty = groups.is_empty();
         if let Some((counter, errno)) = refused.filter(|_| is_empty) {
-            return Err(self.refusal(counter, errno, self.plan.cpus.first().copied()));
+            return Err(self.refusal(counter, errno, self.plan.cpus.iter().next().flatten()));
         }
         let asked = counters.iter().any(|c| c.absence.is_none() && c.event.tool.is_none());
         if is_empty && asked { Err(StatError::TargetGone) } else { Ok(()) }
@@ -130,7 +134,7 @@ impl Opener<'_> {
         let first = &counters[set.counters[0]];
         let places = self.places.of_counter(set.counters[0]);
         let is_group = set.counters.len() > 1;
-        let mut opening = Opening {
+        let mut opening = SetOpening {
             set,
             places,
             groups: places.iter().map(|_| OpenGroup::new(is_group)).collect(),
@@ -170,14 +174,14 @@ impl Opener<'_> {
     }
 
     /// The leader of a set of ours. Where it cannot be had, the set is opened event by event.
-    fn open_dummy(&mut self, opening: &mut Opening<'_>, inherit: Option<bool>) -> bool {
+    fn open_dummy(&mut self, opening: &mut SetOpening<'_>, inherit: Option<bool>) -> bool {
         let bytes = attr::of_dummy(self.common, inherit).to_bytes();
-        for (number, place) in opening.places.iter().enumerate() {
-            match self.open_one(&bytes, *place, opening.cgroup, None) {
-                Ok(fd) => opening.groups[number].events.push(OpenEvent { fd, slot: None }),
-                Err(errno) if self.is_gone(errno, *place) => {}
-                Err(_) => return false,
-            }
+        let targets = opening.places.iter().map(|place| (target(place, opening.cgroup), None));
+        let Ok(fds) = open_everywhere(&bytes, targets, self.roots, &mut hear(self.listener)) else {
+            return false;
+        };
+        for (group, fd) in opening.groups.iter_mut().zip(fds) {
+            group.events.extend(fd.map(|fd| OpenEvent { fd, slot: None }));
         }
         opening.has_leader = true;
         true
@@ -188,126 +192,50 @@ impl Opener<'_> {
         &mut self,
         counters: &mut [Counter],
         index: usize,
-        opening: &mut Opening<'_>,
+        set: &mut SetOpening<'_>,
     ) -> Result<Option<Fallback>, StatError> {
         let counter = &mut counters[index];
         let as_asked = counter.event.clone();
-        loop {
-            match self.open_everywhere(counter, opening) {
-                Ok(fds) => {
-                    self.set_filter(counter, &fds)?;
-                    for (place, fd) in fds {
-                        let slot = Some(self.places.slot(index, place));
-                        opening.groups[place].events.push(OpenEvent { fd, slot });
-                    }
-                    opening.has_leader = true;
-                    return Ok(None);
+        let opening = CounterOpening { opener: self, counter, set, asked: &as_asked.name };
+        match open_with_fallbacks(opening) {
+            Ok(fds) => {
+                self.set_filter(counter, &fds)?;
+                for (place, fd) in fds {
+                    let slot = Some(self.places.slot(index, place));
+                    set.groups[place].events.push(OpenEvent { fd, slot });
                 }
-                Err((errno, cpu)) => {
-                    match self.answer(counter, &as_asked.name, errno, cpu, opening)? {
-                        Fallback::Retry => {}
-                        Fallback::Absent(absence) => {
-                            if matches!(absence, Absence::NotPermitted(_)) {
-                                // Leaving the kernel out did not help.
-                                self.refusals.kernel_mode.retain(|name| *name != as_asked.name);
-                                counter.event = as_asked;
-                            }
-                            counter.absence = Some(absence);
-                            return Ok(None);
-                        }
-                        other => return Ok(Some(other)),
-                    }
+                set.has_leader = true;
+                Ok(None)
+            }
+            Err(Verdict::Error(error)) => Err(error),
+            Err(Verdict::Answer(Fallback::Absent(absence))) => {
+                if matches!(absence, Absence::NotPermitted(_)) {
+                    // Leaving the kernel out did not help.
+                    self.refusals.kernel_mode.retain(|name| *name != as_asked.name);
+                    counter.event = as_asked;
                 }
+                counter.absence = Some(absence);
+                Ok(None)
             }
+            Err(Verdict::Answer(other)) => Ok(Some(other)),
         }
     }
 
-    /// The open event of each place that still is there. The first refusal ends it, with its CPU.
-    fn open_everywhere(
-        &mut self,
-        counter: &Counter,
-        opening: &Opening<'_>,
-    ) -> Result<Vec<(usize, PerfEventFd)>, (Errno, i32)> {
-        let role = match (opening.has_leader, opening.set.counters.len()) {
-            (true, _) => Role::Member,
-            (false, 1) => Role::Alone,
-            (false, _) => Role::Leader,
-        };
-        let attr = attr::of_event(&counter.event, role, opening.scheduling, self.common);
-        let bytes = attr.to_bytes();
-        let mut fds = Vec::with_capacity(opening.places.len());
-        for (number, place) in opening.places.iter().enumerate() {
-            let leader = opening.groups[number].events.first().map(|event| &event.fd);
-            if role == Role::Member && leader.is_none() {
-                // Where the leader is not, the target has gone.
-                continue;
-            }
-            match self.open_one(&bytes, *place, opening.cgroup, leader) {
-                Ok(fd) => fds.push((number, fd)),
-                Err(errno) if self.is_gone(errno, *place) => {}
-                Err(errno) => return Err((errno, place.cpu)),
-            }
-        }
-        Ok(fds)
-    }
-
-    fn open_one(
-        &self,
-        attr: &[u8],
-        place: OpenTarget,
-        cgroup: Option<&File>,
-        leader: Option<&PerfEventFd>,
-    ) -> Result<PerfEventFd, Errno> {
-        let flags = OpenFlags { pid_is_cgroup: cgroup.is_some() };
-        let whom = cgroup.map_or(self.plan.threads[place.thread], AsRawFd::as_raw_fd);
-        PerfEventFd::open(attr, whom, place.cpu, leader, flags)
-    }
-
-    fn is_gone(&mut self, errno: Errno, place: OpenTarget) -> bool {
-        let tid = self.plan.threads[place.thread];
-        if errno == Errno::SRCH && tid != ANY {
-            self.listener.notice(Notice::ThreadGone { tid });
-            return true;
-        }
-        let offline = errno == Errno::NODEV
-            && place.cpu != ANY
-            && whit_host::cpus::online(self.roots)
-                .is_ok_and(|cpus| !cpus.contains(&(place.cpu as u32)));
-        if offline {
-            self.listener.notice(Notice::CpuGone { cpu: place.cpu });
-        }
-        offline
-    }
-
+    /// What becomes of an event of which no part is taken.
     fn answer(
         &mut self,
-        counter: &mut Counter,
+        counter: &Counter,
         asked: &str,
-        errno: Errno,
-        cpu: i32,
-        opening: &Opening<'_>,
+        refused: Refused,
+        is_member: bool,
     ) -> Result<Fallback, StatError> {
-        let is_member = opening.has_leader;
-        let event = &mut counter.event;
-        if opening.set.is_ours && !matches!(errno, Errno::ACCESS | Errno::PERM | Errno::MFILE) {
-            return Ok(Fallback::Apart);
-        }
-        let cannot_exclude = matches!(errno, Errno::INVAL | Errno::OPNOTSUPP);
-        if cannot_exclude && event.exclude.guest && event.pmu_type != TYPE_SOFTWARE {
-            event.exclude.guest = false;
-            self.listener.notice(Notice::GuestsIncluded { event: event.name.clone() });
-            return Ok(Fallback::Retry);
-        }
+        let errno = refused.errno;
         if is_member && matches!(errno, Errno::INVAL | Errno::NOSPC) {
             let no_room = Fallback::Absent(Absence::DoesNotFitGroup(errno));
-            return Ok(if event.weak_group { Fallback::BreakUp } else { no_room });
+            return Ok(if counter.event.weak_group { Fallback::BreakUp } else { no_room });
         }
         use Errno as E;
         match errno {
-            E::ACCESS | E::PERM if self.may_try_user_mode(event) => {
-                self.leave_kernel_out(event);
-                Ok(Fallback::Retry)
-            }
             E::ACCESS | E::PERM => {
                 let advice = self.advice(counter, errno);
                 self.refusals.add(asked.to_owned(), advice);
@@ -317,21 +245,8 @@ impl Opener<'_> {
                 Ok(Fallback::Absent(Absence::NotSupported(errno)))
             }
             E::NOSPC | E::BUSY => Ok(Fallback::Absent(Absence::NoCounterLeft(errno))),
-            _ => Err(self.refusal(counter, errno, Some(cpu))),
+            _ => Err(self.refusal(counter, errno, refused.cpu)),
         }
-    }
-
-    /// User mode of one's own processes is free up to level 2; all of a CPU is not.
-    fn may_try_user_mode(&self, event: &ResolvedEvent) -> bool {
-        event.counts_kernel()
-            && !event.exclude.user
-            && self.rights.paranoid > 1
-            && !self.plan.is_system_wide()
-    }
-
-    fn leave_kernel_out(&mut self, event: &mut ResolvedEvent) {
-        self.refusals.kernel_mode.push(event.name.clone());
-        event.restrict_to_user();
     }
 
     fn advice(&self, counter: &Counter, errno: Errno) -> String {
@@ -346,9 +261,9 @@ impl Opener<'_> {
         })
     }
 
-    fn refusal(&self, counter: &Counter, errno: Errno, cpu: Option<i32>) -> StatError {
+    fn refusal(&self, counter: &Counter, errno: Errno, cpu: Option<CpuId>) -> StatError {
         let place = match (self.plan.is_system_wide(), cpu) {
-            (true, Some(cpu)) => format!("for everything on CPU {cpu}"),
+            (true, Some(cpu)) => format!("for everything on CPU {}", cpu.0),
             _ => "for the target's threads".to_owned(),
         };
         let advice = self.advice(counter, errno);
@@ -365,5 +280,106 @@ impl Opener<'_> {
         };
         let text = std::ffi::CString::new(filter.as_str()).map_err(|_| error(Errno::INVAL))?;
         fds.iter().try_for_each(|(_, fd)| fd.set_filter(&text)).map_err(error)
+    }
+}
+
+/// A counter on its way, in the places of its set.
+struct CounterOpening<'a, 'o, 's> {
+    opener: &'a mut Opener<'o>,
+    counter: &'a mut Counter,
+    set: &'a SetOpening<'s>,
+    /// The event's name before any part of it was given up.
+    asked: &'a str,
+}
+
+/// Why a counter is not open.
+enum Verdict {
+    Answer(Fallback),
+    /// Nothing can be counted at all.
+    Error(StatError),
+}
+
+impl Opening for CounterOpening<'_, '_, '_> {
+    /// The open event of each place that still is there.
+    type Opened = Vec<(usize, PerfEventFd)>;
+    type Verdict = Verdict;
+
+    fn open(&mut self) -> Result<Self::Opened, Refused> {
+        let (opener, set) = (&mut *self.opener, self.set);
+        let role = match (set.has_leader, set.set.counters.len()) {
+            (true, _) => Role::Member,
+            (false, 1) => Role::Alone,
+            (false, _) => Role::Leader,
+        };
+        let attr = attr::of_event(&self.counter.event, role, set.scheduling, opener.common);
+        let leader = |number: usize| set.groups[number].events.first().map(|event| &event.fd);
+        // Where the leader is not, the target has gone.
+        let is_there = |number: &usize| role != Role::Member || leader(*number).is_some();
+        let numbers: Vec<usize> = (0..set.places.len()).filter(is_there).collect();
+        let targets = numbers.iter().map(|&at| (target(&set.places[at], set.cgroup), leader(at)));
+        let gone = &mut hear(opener.listener);
+        let fds = open_everywhere(&attr.to_bytes(), targets, opener.roots, gone)?;
+        Ok(numbers.into_iter().zip(fds).filter_map(|(at, fd)| Some((at, fd?))).collect())
+    }
+
+    fn fall_back(&mut self, refused: Refused) -> Result<(), Verdict> {
+        let Refused { errno, .. } = refused;
+        let (opener, event) = (&mut *self.opener, &mut self.counter.event);
+        if self.set.set.is_ours && !matches!(errno, Errno::ACCESS | Errno::PERM | Errno::MFILE) {
+            return Err(Verdict::Answer(Fallback::Apart));
+        }
+        if give_up_guests(&mut ByEvent(event), errno) {
+            opener.listener.notice(Notice::GuestsIncluded { event: event.name.clone() });
+            return Ok(());
+        }
+        let name = event.name.clone();
+        if matches!(errno, Errno::ACCESS | Errno::PERM)
+            && give_up_kernel_mode(&mut ByEvent(event), opener.rights, opener.plan.is_system_wide())
+        {
+            opener.refusals.kernel_mode.push(name);
+            return Ok(());
+        }
+        let answer = opener.answer(self.counter, self.asked, refused, self.set.has_leader);
+        Err(answer.map_or_else(Verdict::Error, Verdict::Answer))
+    }
+}
+
+/// The event of a counter.
+struct ByEvent<'a>(&'a mut ResolvedEvent);
+
+impl Reducible for ByEvent<'_> {
+    fn is_software(&self) -> bool {
+        self.0.pmu_type == TYPE_SOFTWARE
+    }
+
+    fn leaves_guests_out(&self) -> bool {
+        self.0.exclude.guest
+    }
+
+    fn covers_both_modes(&self) -> bool {
+        self.0.counts_kernel() && !self.0.exclude.user
+    }
+
+    fn take_guests_in(&mut self) {
+        self.0.exclude.guest = false;
+    }
+
+    fn leave_kernel_out(&mut self) {
+        self.0.restrict_to_user();
+    }
+}
+
+fn target<'a>(place: &OpenTarget, cgroup: Option<&'a File>) -> EventTarget<'a> {
+    let tasks = cgroup.map_or(place.tid.into(), |directory| Tasks::Cgroup(directory.as_fd()));
+    EventTarget { cpu: place.cpu, tasks }
+}
+
+/// Says which targets have gone.
+fn hear(listener: &mut dyn Listener) -> impl FnMut(Gone) + '_ {
+    |gone| {
+        listener.notice(match gone {
+            Gone::Thread(tid) => Notice::ThreadGone { tid },
+            Gone::Cpu(cpu) => Notice::CpuGone { cpu },
+        });
     }
 }

@@ -1,16 +1,19 @@
 //! In which places each counter is counted.
 
-use whit_host::target::{ANY, Plan};
+use whit_host::target::{CpuScope, Plan};
+use whit_types::{CpuId, Tid};
 
 use crate::counter::{Absence, Counter};
 
 /// A CPU and a thread, each of which may be any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenTarget {
-    /// Or [`ANY`].
-    pub(super) cpu: i32,
-    /// Index into the plan's threads.
+    /// `None` is any.
+    pub(super) cpu: Option<CpuId>,
+    /// Index among the plan's threads.
     pub(super) thread: usize,
+    /// The thread; `None` is whoever runs.
+    pub(super) tid: Option<Tid>,
 }
 
 /// The places of all counters.
@@ -69,39 +72,46 @@ fn places(counter: &mut Counter, plan: &Plan) -> Vec<OpenTarget> {
         counter.absence.get_or_insert(Absence::NeedsCpus);
         return everywhere();
     }
-    let Some(own) = counter.event.cpus.as_ref().filter(|_| plan.cpus != [ANY]) else {
+    let Some(own) = counter.event.cpus.as_ref().filter(|_| plan.cpus != CpuScope::Any) else {
         return everywhere();
     };
-    let is_own = |cpu: &i32| own.iter().any(|own| i64::from(own.0) == i64::from(*cpu));
-    let cpus: Vec<i32> = plan.cpus.iter().copied().filter(is_own).collect();
+    let cpus: Vec<CpuId> =
+        plan.cpus.named().iter().copied().filter(|cpu| own.contains(cpu)).collect();
     if cpus.is_empty() {
         counter.absence.get_or_insert(Absence::OnOtherCpus);
         return everywhere();
     }
-    all(&cpus, plan)
+    all(&CpuScope::Each(cpus), plan)
 }
 
-fn all(cpus: &[i32], plan: &Plan) -> Vec<OpenTarget> {
-    let threads = 0..plan.threads.len();
-    cpus.iter()
-        .flat_map(|&cpu| threads.clone().map(move |thread| OpenTarget { cpu, thread }))
-        .collect()
+fn all(cpus: &CpuScope, plan: &Plan) -> Vec<OpenTarget> {
+    let of = |cpu| {
+        let threads = plan.threads.iter().enumerate();
+        threads.map(move |(thread, tid)| OpenTarget { cpu, thread, tid })
+    };
+    cpus.iter().flat_map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::counter::tests::counters;
-    use whit_types::CpuId;
+    use whit_host::target::ThreadScope;
 
-    fn plan(cpus: &[i32], threads: &[i32]) -> Plan {
-        Plan { cpus: cpus.to_vec(), threads: threads.to_vec(), inherit: true }
+    fn on_any_cpu(threads: &[i32]) -> Plan {
+        let threads = ThreadScope::Each(threads.iter().copied().map(Tid).collect());
+        Plan { cpus: CpuScope::Any, threads, inherit: true }
+    }
+
+    fn of_cpus(cpus: &[u32]) -> Plan {
+        let cpus = CpuScope::Each(cpus.iter().copied().map(CpuId).collect());
+        Plan { cpus, threads: ThreadScope::All, inherit: true }
     }
 
     #[test]
     fn slots_follow_each_other_by_counter_cpu_and_thread() {
         let mut two = counters("cs,faults");
-        let places = Places::of(&mut two, &plan(&[ANY], &[7, 8]));
+        let places = Places::of(&mut two, &on_any_cpu(&[7, 8]));
         assert_eq!(places.of_counter(1).len(), 2);
         assert_eq!((places.slot(0, 1), places.slot(1, 0), places.slot(1, 1)), (1, 2, 3));
     }
@@ -111,15 +121,15 @@ mod tests {
         let mut one = counters("cs");
         one[0].event.cpus = Some(vec![CpuId(0), CpuId(2)]);
         one[0].event.uncore = true;
-        let on = |one: &mut Vec<Counter>, cpus: &[i32]| {
-            let places = Places::of(one, &plan(cpus, &[ANY]));
-            places.of_counter(0).iter().map(|place| place.cpu).collect::<Vec<_>>()
+        let on = |one: &mut Vec<Counter>, cpus: &[u32]| {
+            let places = Places::of(one, &of_cpus(cpus));
+            places.of_counter(0).iter().map(|place| place.cpu.unwrap().0).collect::<Vec<_>>()
         };
         assert_eq!(on(&mut one, &[0, 1, 2, 3]), [0, 2]);
         assert_eq!(one[0].absence, None);
         assert_eq!(on(&mut one, &[1]), [1]);
         assert_eq!(one[0].absence.take(), Some(Absence::OnOtherCpus));
-        Places::of(&mut one, &plan(&[ANY], &[7]));
+        Places::of(&mut one, &on_any_cpu(&[7]));
         assert_eq!(one[0].absence, Some(Absence::NeedsCpus));
     }
 
@@ -127,7 +137,7 @@ mod tests {
     fn members_of_a_group_are_counted_where_the_choosiest_is() {
         let mut group = counters("{cs,faults},cs");
         group[1].event.cpus = Some(vec![CpuId(1)]);
-        let places = Places::of(&mut group, &plan(&[0, 1], &[ANY]));
+        let places = Places::of(&mut group, &of_cpus(&[0, 1]));
         assert_eq!(places.of_counter(0), places.of_counter(1));
         assert_eq!(places.of_counter(0).len(), 1);
         assert_eq!(places.of_counter(2).len(), 2);

@@ -1,9 +1,12 @@
 //! On the running kernel. Software events can be counted by every user, in user mode.
 
+use whit_host::target::{CpuScope, ThreadScope};
+use whit_sys::limit::Limit;
+use whit_types::{CpuId, OutsideText, Tid};
+
 use super::*;
 use crate::counter::Absence;
 use crate::counter::tests::counters;
-use whit_types::OutsideText;
 
 /// No page of a machine is larger.
 const STRIDE_BYTES: usize = 2 << 20;
@@ -21,10 +24,14 @@ fn fault(times: usize) {
     std::hint::black_box(&memory);
 }
 
+fn any_cpu(threads: Vec<Tid>) -> Plan {
+    Plan { cpus: CpuScope::Any, threads: ThreadScope::Each(threads), inherit: true }
+}
+
 fn this_thread() -> Plan {
     let tid = std::fs::read_link("/proc/thread-self").unwrap();
     let tid = tid.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    Plan { cpus: vec![ANY], threads: vec![tid], inherit: true }
+    any_cpu(vec![Tid(tid)])
 }
 
 fn open(text: &str, plan: &Plan) -> Result<(PerfSource, Vec<Notice>), StatError> {
@@ -94,13 +101,13 @@ fn threads_that_end_keep_their_count_and_new_ones_are_inherited() {
 fn a_target_that_is_gone_is_an_error() {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
-    let plan = Plan { cpus: vec![ANY], threads: vec![child.id() as i32], inherit: true };
+    let plan = any_cpu(vec![Tid(child.id() as i32)]);
     assert!(matches!(open("page-faults:u", &plan), Err(StatError::TargetGone)));
 }
 
 #[test]
 fn more_instances_than_files_are_refused_before_any_is_opened() {
-    let plan = Plan { cpus: vec![ANY], threads: vec![1; 1 << 22], inherit: true };
+    let plan = any_cpu(vec![Tid(1); 1 << 22]);
     match open("page-faults:u", &plan) {
         Err(StatError::OpenFiles { needed, .. }) => assert!(needed > 1 << 22),
         // A machine without a limit opens until it is out of something else.
@@ -117,7 +124,8 @@ fn cgroups_need_cpus_and_one_cgroup_for_a_group() {
     let thread = this_thread();
     let refused = PerfSource::open(request(&thread, group.clone()), &mut |_| ());
     assert!(matches!(refused, Err(StatError::CgroupNeedsCpus)));
-    let everything = Plan { cpus: vec![0], threads: vec![ANY], inherit: true };
+    let everything =
+        Plan { cpus: CpuScope::Each(vec![CpuId(0)]), threads: ThreadScope::All, inherit: true };
     let refused = PerfSource::open(request(&everything, group), &mut |_| ());
     assert!(matches!(refused, Err(StatError::GroupAcrossCgroups { .. })));
 }

@@ -5,9 +5,9 @@ use whit_pmu::bits::evtsel;
 use whit_pmu::counter::CounterMask;
 use whit_pmu::model::{PmuKind, PmuModel};
 use whit_pmu::sched::plan::{PlanEvent, PlanGroup, Share, plan};
+use whit_types::escape;
 
 use crate::counter::Counter;
-use whit_types::escape;
 
 /// Event select and unit mask of `PERF_COUNT_HW_*`, in the order of their numbers: the table of Intel's
 /// architectural events (`arch/x86/events/intel/core.c`). Reference cycles have Linux's own number.

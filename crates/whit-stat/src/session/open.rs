@@ -1,8 +1,9 @@
 //! Who is counted where, and by what.
 
 use whit_host::processes;
-use whit_host::target::{ANY, Plan, Target};
+use whit_host::target::{CpuScope, Plan, Target, ThreadScope};
 use whit_sys::Workload;
+use whit_types::{Pid, Tid};
 
 use super::Session;
 use super::watch::Watch;
@@ -40,11 +41,11 @@ impl Session<'_> {
         &mut self,
         workload: Option<&Workload>,
     ) -> Result<(Box<dyn Source>, Watch), StatError> {
-        let plan = self.plan(workload.map(Workload::pid))?;
+        let plan = self.plan(workload.map(|workload| Pid(workload.pid())))?;
         let source = self.source_of_listed(&plan)?;
         // SIGCHLD tells of a command, and CPUs do not end.
         let is_watched = self.options.target != Target::Command && !plan.is_system_wide();
-        let watch = Watch::new(if is_watched { &plan.threads } else { &[] });
+        let watch = Watch::new(if is_watched { plan.threads.named() } else { &[] });
         Ok((source, watch))
     }
 
@@ -118,28 +119,23 @@ impl Session<'_> {
         counters
     }
 
-    fn plan(&self, command: Option<i32>) -> Result<Plan, StatError> {
+    fn plan(&self, command: Option<Pid>) -> Result<Plan, StatError> {
         let options = self.options;
         let by_thread = options.aggregation == Aggregation::Thread;
         let mut plan = Plan::resolve(&options.target, command, options.inherit, false, self.roots)?;
         // Unlike a recorder's, these events need no ring: children of threads are counted too.
         plan.inherit = options.inherit;
         if by_thread && plan.is_system_wide() {
-            plan.threads = self.all_threads()?;
+            plan.threads = ThreadScope::Each(self.all_threads()?);
         }
         if !plan.is_system_wide() && !options.aggregation.needs_cpus() {
-            plan.cpus = vec![ANY];
+            plan.cpus = CpuScope::Any;
         }
         Ok(plan)
     }
 
-    fn all_threads(&self) -> Result<Vec<i32>, StatError> {
-        let error = |source| whit_host::error::HostError::Read {
-            what: "the list of processes",
-            path: self.roots.proc.clone(),
-            source,
-        };
-        let all = processes::all(self.roots).map_err(error)?;
+    fn all_threads(&self) -> Result<Vec<Tid>, StatError> {
+        let all = processes::all(self.roots)?;
         Ok(all.into_iter().flat_map(|pid| processes::threads(self.roots, pid)).collect())
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_sys::pidfd;
+use whit_types::Tid;
 
 /// How often threads are looked for of which the kernel tells no end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -16,20 +17,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Watch {
     /// Those that may still be there.
-    threads: VecDeque<i32>,
+    threads: VecDeque<Tid>,
     /// Of the first of them; `None` where the kernel has none for it.
     first: Option<OwnedFd>,
 }
 
 impl Watch {
-    pub(super) fn new(threads: &[i32]) -> Watch {
+    pub(super) fn new(threads: &[Tid]) -> Watch {
         let mut watch = Watch { threads: threads.iter().copied().collect(), first: None };
         watch.first = watch.open_first();
         watch
     }
 
     fn open_first(&self) -> Option<OwnedFd> {
-        self.threads.front().and_then(|&tid| pidfd::of_thread(tid).ok())
+        self.threads.front().and_then(|&tid| pidfd::of_thread(tid.0).ok())
     }
 
     /// What becomes readable when the watched thread has ended.
@@ -70,7 +71,7 @@ mod tests {
         for id in ids {
             std::fs::create_dir(dir.path().join(id.to_string())).unwrap();
         }
-        let mut watch = Watch::new(&ids);
+        let mut watch = Watch::new(&ids.map(Tid));
         assert_eq!(watch.timeout(), Some(LOOK_EVERY));
         assert!(!watch.is_over(&roots, false));
         std::fs::remove_dir(dir.path().join("5000001")).unwrap();

@@ -5,11 +5,12 @@
 
 use std::fmt::Write;
 
+use whit_types::escape;
+
 use super::number::{decimals, plain};
 use super::{Moment, Style, View, named, no_count};
 use crate::metric::Metric;
 use crate::table::{Aggregation, Row};
-use whit_types::escape;
 
 /// Fields that a line of another metric leaves empty: count, unit, event; and, as perf has it,
 /// once more those that name the place.

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use whit_types::escape;
+
 use super::no_count;
 use crate::counter::{Absence, Counter};
 use crate::note::Note;
 use crate::statistics::Statistics;
 use crate::table::{Row, Table};
-use whit_types::escape;
 
 const SECONDS_PER_NS: f64 = 1e-9;
 /// Most marks of a bar of the table of runs.

@@ -7,11 +7,12 @@ use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter};
 use serde_json::value::RawValue;
 
+use whit_types::{OutsideText, is_escaped};
+
 use super::number::plain;
 use super::{Moment, Style, View, no_count};
 use crate::metric::Metric;
 use crate::table::{Aggregation, Row};
-use whit_types::{OutsideText, is_escaped};
 
 /// A line of `whit stat -j`. Keys are those of `perf stat -j`.
 #[derive(Serialize)]

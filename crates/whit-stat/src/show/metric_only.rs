@@ -4,10 +4,11 @@
 
 use std::fmt::Write;
 
+use whit_types::escape;
+
 use super::{Form, Style, View, csv, json};
 use crate::metric::Metric;
 use crate::table::Row;
-use whit_types::escape;
 
 const COLUMN_WIDTH: usize = 20;
 

@@ -1,12 +1,13 @@
 //! Forms read back: what is printed says what was counted.
 
+use proptest::prelude::*;
+use whit_sys::Errno;
+
 use super::*;
 use crate::counter::Absence;
 use crate::counter::tests::counters;
 use crate::reading::Reading;
 use crate::table::Label;
-use proptest::prelude::*;
-use whit_sys::Errno;
 
 fn row(counter: usize, label: usize, value: u64) -> Row {
     let reading = Reading { value, enabled_ns: 4000, running_ns: 1000 };

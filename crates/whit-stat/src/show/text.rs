@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use whit_types::escape;
+
 use super::number::decimals;
 use super::{Style, View, named, no_count};
 use crate::counter::Counter;
 use crate::metric::{Grade, Metric};
 use crate::table::{Aggregation, Label, Row};
-use whit_types::escape;
 
 /// Widths are perf's.
 const COUNT_WIDTH: usize = 18;

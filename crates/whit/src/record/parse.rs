@@ -8,6 +8,7 @@ use whit_capture::options::{
 };
 use whit_sys::clock::ClockId;
 use whit_sys::scheduling::FIFO_PRIORITIES;
+use whit_types::ByteSize;
 
 /// `--engine`.
 pub(super) fn engine(text: &str) -> Result<Engine, String> {
@@ -81,15 +82,16 @@ pub(super) fn switch_output(text: &str) -> Result<SwitchOutput, String> {
         return Ok(SwitchOutput::OnSignal);
     }
     let unit = text.chars().last().ok_or_else(error)?;
-    let number: u64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| error())?;
-    let scaled = |unit: u64| number.checked_mul(unit).filter(|n| *n > 0).ok_or_else(error);
-    let bytes = |shift: u32| scaled(1 << shift).map(SwitchOutput::AtBytes);
-    let seconds = |unit: u64| scaled(unit).map(Duration::from_secs).map(SwitchOutput::Every);
+    let seconds = |unit_s: u64| {
+        let number: u64 = text[..text.len() - 1].parse().map_err(|_| error())?;
+        let time_s = number.checked_mul(unit_s).filter(|n| *n > 0).ok_or_else(error)?;
+        Ok(SwitchOutput::Every(Duration::from_secs(time_s)))
+    };
     match unit {
-        'B' => bytes(0),
-        'K' => bytes(10),
-        'M' => bytes(20),
-        'G' => bytes(30),
+        'B' | 'K' | 'M' | 'G' => {
+            let size = text.parse().ok().filter(|ByteSize(bytes)| *bytes > 0);
+            size.map(|ByteSize(bytes)| SwitchOutput::AtBytes(bytes)).ok_or_else(error)
+        }
         's' => seconds(1),
         'm' => seconds(60),
         'h' => seconds(3600),
@@ -154,15 +156,8 @@ pub(super) fn ring_size(text: &str) -> Result<RingSize, String> {
 /// Bytes, with or without a unit.
 pub(super) fn bytes(text: &str) -> Result<usize, String> {
     let error = || "a number of bytes, or with B, K, M or G".to_owned();
-    let shift = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
-        Some(b'B') => 0,
-        Some(b'K') => 10,
-        Some(b'M') => 20,
-        Some(b'G') => 30,
-        _ => return text.parse().map_err(|_| error()),
-    };
-    let number: usize = text[..text.len() - 1].parse().map_err(|_| error())?;
-    number.checked_mul(1 << shift).ok_or_else(error)
+    let ByteSize(bytes) = text.parse().map_err(|_| error())?;
+    usize::try_from(bytes).map_err(|_| error())
 }
 
 pub(super) fn async_blocks(text: &str) -> Result<usize, String> {

@@ -4,19 +4,25 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A number of bytes; reads and prints `50M`, `2G`: powers of 1024, as perf's options use them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ByteSize(pub u64);
 
 /// Units with their letters, largest first.
 const UNITS: [(u64, char); 4] = [(1 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
 
 /// The text is no size.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is no size: write a number with K, M, G or T, such as 500M")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseByteSizeError {
     text: String,
 }
+
+impl fmt::Display for ParseByteSizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no size: write a number with K, M, G or T, such as 500M", self.text)
+    }
+}
+
+impl std::error::Error for ParseByteSizeError {}
 
 impl FromStr for ByteSize {
     type Err = ParseByteSizeError;
@@ -52,6 +58,21 @@ impl fmt::Display for ByteSize {
     }
 }
 
+impl ByteSize {
+    /// With one decimal, as texts have it: `17 B`, `1.5 KiB`, `2.0 GiB`.
+    pub fn in_words(self) -> String {
+        const WORDS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let (mut scaled, mut unit) = (self.0 as f64, 0);
+        while scaled >= 1024.0 && unit + 1 < WORDS.len() {
+            (scaled, unit) = (scaled / 1024.0, unit + 1);
+        }
+        match unit {
+            0 => format!("{} B", self.0),
+            _ => format!("{scaled:.1} {}", WORDS[unit]),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +101,14 @@ mod tests {
         assert_eq!(ByteSize(1536).to_string(), "1.5K");
         assert_eq!(ByteSize(500 << 20).to_string(), "500M");
         assert_eq!(ByteSize(12).to_string(), "12B");
+    }
+
+    #[test]
+    fn texts_have_units_and_one_decimal() {
+        let shown = |bytes| ByteSize(bytes).in_words();
+        assert_eq!((shown(1023), shown(1536)), ("1023 B".into(), "1.5 KiB".into()));
+        assert_eq!((shown(3 << 19), shown(2 << 30)), ("1.5 MiB".into(), "2.0 GiB".into()));
+        assert_eq!(shown(u64::MAX), "16777216.0 TiB");
     }
 
     proptest! {

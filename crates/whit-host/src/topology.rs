@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use whit_host::roots::{Roots, read_number};
+use whit_types::CpuId;
+
+use crate::roots::{Roots, read_number};
 
 /// Most levels of cache that are looked at.
 const CACHES_MAX: usize = 16;
@@ -28,7 +30,7 @@ pub struct CpuPlace {
 #[derive(Debug)]
 pub struct Topology {
     roots: Roots,
-    known: HashMap<u32, CpuPlace>,
+    known: HashMap<CpuId, CpuPlace>,
 }
 
 impl Topology {
@@ -38,8 +40,8 @@ impl Topology {
     }
 
     /// The place of a CPU.
-    pub fn place(&mut self, cpu: u32) -> CpuPlace {
-        let directory = self.roots.sys.join(format!("devices/system/cpu/cpu{cpu}"));
+    pub fn place(&mut self, cpu: CpuId) -> CpuPlace {
+        let directory = self.roots.sys.join(format!("devices/system/cpu/cpu{}", cpu.0));
         *self.known.entry(cpu).or_insert_with(|| read(&directory))
     }
 }
@@ -74,40 +76,17 @@ fn cache(directory: &Path) -> Option<(i64, i64)> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// A machine of two sockets with two cores of two threads each: CPU n is thread n / 4.
-    pub(crate) fn machine() -> (tempfile::TempDir, Roots) {
-        let dir = tempfile::tempdir().unwrap();
-        let roots = Roots { sys: dir.path().to_owned(), ..Roots::default() };
-        for cpu in 0..8 {
-            let at = dir.path().join(format!("devices/system/cpu/cpu{cpu}"));
-            for (file, value) in [
-                ("topology/physical_package_id", cpu / 2 % 2),
-                ("topology/die_id", 0),
-                ("topology/core_id", cpu % 2),
-                ("cache/index0/level", 1),
-                ("cache/index0/id", cpu),
-                ("cache/index1/level", 3),
-                ("cache/index1/id", cpu / 2 % 2),
-                (&format!("node{}/x", cpu / 2 % 2), 0),
-            ] {
-                let path = at.join(file);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, format!("{value}\n")).unwrap();
-            }
-        }
-        (dir, roots)
-    }
 
     #[test]
     fn places_are_those_of_sysfs() {
-        let (_dir, roots) = machine();
+        let dir = whit_testing::machine::two_sockets();
+        let roots = Roots { sys: dir.path().to_owned(), ..Roots::default() };
         let mut topology = Topology::new(&roots);
         let place = CpuPlace { socket: 1, die: 0, core: 1, node: 1, cache: (3, 1) };
-        assert_eq!((topology.place(3), topology.place(7)), (place, place));
+        assert_eq!((topology.place(CpuId(3)), topology.place(CpuId(7))), (place, place));
         let unknown = CpuPlace { node: -1, cache: (0, -1), ..CpuPlace::default() };
-        assert_eq!(topology.place(99), unknown);
+        assert_eq!(topology.place(CpuId(99)), unknown);
     }
 }
