@@ -98,6 +98,6 @@ mod tests {
 
     #[test]
     fn the_schema_is_published() {
-        whit_testing::assert_schema::<Report>("docs/schemas/doctor.json");
+        whit_schemas::assert_schema::<Report>("docs/schemas/doctor.json");
     }
 }

@@ -27,6 +27,6 @@ pub mod wait;
 mod workload;
 
 pub use plain::assert_plain;
-pub use published::{assert_published, assert_schema, published};
+pub use published::{assert_published, published};
 pub use skip::{Skip, check, skip};
 pub use workload::workload;

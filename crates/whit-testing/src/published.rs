@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-
 /// Compares a file, named from the root of the repository, with its text by the code. `WHIT_BLESS=1` writes
 /// the file anew.
 ///
@@ -27,15 +24,4 @@ pub fn assert_published(file: &str, text: &str) {
 pub fn published(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"))
-}
-
-/// Compares the schema of a JSON document, as it is written, with the file that publishes it.
-///
-/// # Panics
-/// If they differ.
-pub fn assert_schema<T: JsonSchema>(file: &str) {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
-    assert_published(file, &(text + "\n"));
 }

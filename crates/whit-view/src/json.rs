@@ -530,7 +530,7 @@ mod tests {
 
     #[test]
     fn the_schema_is_published() {
-        whit_testing::assert_schema::<Report<'_>>("docs/schemas/report.json");
+        whit_schemas::assert_schema::<Report<'_>>("docs/schemas/report.json");
     }
 
     #[test]

@@ -114,6 +114,6 @@ mod tests {
 
     #[test]
     fn the_schema_is_published() {
-        whit_testing::assert_schema::<JsonListing<'_>>("docs/schemas/list.json");
+        whit_schemas::assert_schema::<JsonListing<'_>>("docs/schemas/list.json");
     }
 }

@@ -302,6 +302,6 @@ mod tests {
 
     #[test]
     fn the_schema_is_published() {
-        whit_testing::assert_schema::<Line<'_>>("docs/schemas/stat.json");
+        whit_schemas::assert_schema::<Line<'_>>("docs/schemas/stat.json");
     }
 }

@@ -377,6 +377,6 @@ mod tests {
 
     #[test]
     fn the_schema_is_published() {
-        whit_testing::assert_schema::<Document<'_>>("docs/schemas/switches.json");
+        whit_schemas::assert_schema::<Document<'_>>("docs/schemas/switches.json");
     }
 }
