@@ -1,6 +1,6 @@
 //! One state of a process's address space: which binary is mapped where.
 
-use crate::dso_table::DsoIndex;
+use crate::dso_index::DsoIndex;
 use std::ops::Range;
 use std::sync::Arc;
 use whit_types::Avma;

@@ -3,7 +3,8 @@
 //! Each thread of the second pass has an [`Aggregate`] of its own; they are merged at the end.
 //! Memory grows with the number of distinct call chains, which [`MAX_TREE_NODES`] bounds.
 
-use crate::chain::{ChainEntry, CodePlace};
+use crate::chain::CodePlace;
+use crate::chain_entry::ChainEntry;
 use crate::process::{CommIndex, SpaceId};
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
@@ -287,8 +288,8 @@ impl Aggregate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::Side;
-    use crate::dso_table::DsoIndex;
+    use crate::chain_entry::Side;
+    use crate::dso_index::DsoIndex;
     use proptest::prelude::*;
     use whit_types::Avma;
 

@@ -1,7 +1,8 @@
 //! The binaries that a recording names, opened when they are first needed.
 
 use crate::address_map::Mapping;
-use crate::dso_table::{DsoIndex, DsoTable, RecordedDso, RecordedKind};
+use crate::dso_index::DsoIndex;
+use crate::dso_table::{DsoTable, RecordedDso, RecordedKind};
 use crate::machine::RecordedMachine;
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;

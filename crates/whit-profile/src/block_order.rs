@@ -3,7 +3,7 @@
 //! That order is known from the first pass, so blocks of compressed streams can be decompressed
 //! before they are due, by several threads.
 
-use crate::load::LoadError;
+use crate::error::LoadError;
 use crate::progress::Progress;
 use crate::scan::StreamPlan;
 use crate::work::Run;

@@ -6,7 +6,7 @@
 //! it continues the chain where the dump was too small: from the call on that led into the outermost
 //! frame that was unwound.
 
-use crate::chain::{ChainEntry, Side};
+use crate::chain_entry::{ChainEntry, Side};
 use whit_perfdata::sample::{BranchEntry, Sample};
 use whit_types::Avma;
 use whit_unwind::StopReason;

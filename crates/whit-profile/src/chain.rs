@@ -2,7 +2,9 @@
 
 use crate::binaries::Binaries;
 use crate::branch_chain;
-use crate::dso_table::{DsoIndex, DsoTable, RecordedKind};
+use crate::chain_entry::{ChainEntry, Side};
+use crate::dso_index::DsoIndex;
+use crate::dso_table::{DsoTable, RecordedKind};
 use crate::process::{Epoch, ProcessModel, SpaceId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -26,39 +28,6 @@ const ARM64_LR: u32 = 30;
 
 /// `PERF_SAMPLE_REGS_ABI_64`: the process was a 64-bit one, which is what whit unwinds.
 const ABI_64: u64 = 2;
-
-/// In whose code an address lies.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Side {
-    /// The sampled process.
-    User,
-    /// The kernel.
-    Kernel,
-    /// A virtual machine's guest, of which nothing is known.
-    Guest,
-}
-
-/// One address of a call chain.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct ChainEntry {
-    /// As recorded or unwound.
-    pub address: Avma,
-    /// True for the address behind a call; the call itself is just before it.
-    pub is_return_address: bool,
-    /// Side.
-    pub side: Side,
-}
-
-impl ChainEntry {
-    pub(crate) fn exact(address: Avma, side: Side) -> ChainEntry {
-        ChainEntry { address, is_return_address: false, side }
-    }
-
-    /// The address by which function and line are looked up.
-    pub(crate) fn lookup_address(self) -> Avma {
-        Avma(self.address.0.wrapping_sub(u64::from(self.is_return_address)))
-    }
-}
 
 /// A call chain and what it needs to be looked up.
 #[derive(Clone, Debug, Default)]

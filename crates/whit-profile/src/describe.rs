@@ -2,8 +2,8 @@
 
 use crate::aggregate::{Aggregate, MAX_TREE_NODES};
 use crate::dso_table::RecordedKind;
-use crate::load::Prepared;
 use crate::model::{LossReport, Profile, RecordStats, RecordingInfo};
+use crate::prepare::Prepared;
 use crate::process::MAX_EPOCHS_PER_PROCESS;
 use crate::scan::Scan;
 use crate::stops::StopCounts;

@@ -1,6 +1,7 @@
 //! The binaries that a recording names, each once.
 
 use crate::address_map::Mapping;
+use crate::dso_index::DsoIndex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use whit_perfdata::mapped_file::MappedFile;
@@ -10,22 +11,6 @@ use whit_types::{Avma, BuildId, FileId, FileStamp, Pid};
 const MEMORY_FILE: &str = "/memfd:";
 /// Processes that are remembered of those that map a binary.
 const PROCESSES_MAX: usize = 3;
-
-/// Index into a [`DsoTable`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct DsoIndex(pub u32);
-
-impl DsoIndex {
-    /// Memory that no mapping explains.
-    pub(crate) const UNKNOWN: DsoIndex = DsoIndex(0);
-    /// The kernel image.
-    pub(crate) const KERNEL: DsoIndex = DsoIndex(1);
-
-    /// As an index.
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// What kind of code a binary is, as far as its name in the recording tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

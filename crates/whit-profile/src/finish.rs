@@ -2,13 +2,15 @@
 
 use crate::aggregate::{Aggregate, NO_NODE, RowKey};
 use crate::chain::CodePlace;
-use crate::dso_table::{DsoIndex, RecordedDso, RecordedKind};
-use crate::load::{LoadOptions, Prepared};
+use crate::dso_index::DsoIndex;
+use crate::dso_table::{RecordedDso, RecordedKind};
 use crate::model::{
     CallNode, CommId, DsoId, DsoInfo, DsoKind, EventId, EventInfo, FileId, Frame, FrameId,
     FunctionId, FunctionInfo, NodeId, Profile, SampleRow, ThreadId, ThreadInfo,
 };
+use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
+use crate::prepare::Prepared;
 use crate::stops::StopCounts;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

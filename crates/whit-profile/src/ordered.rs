@@ -9,9 +9,11 @@
 //! then given out before earlier ones are found, and counted.
 
 use crate::block_order::BlockOrder;
-use crate::load::{LoadError, Prepared};
+use crate::error::LoadError;
+use crate::prepare::Prepared;
 use crate::progress::Progress;
-use crate::scan::{BlockTimes, stated_time};
+use crate::scan::BlockTimes;
+use crate::stated_time::stated_time;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::atomic::{AtomicUsize, Ordering};

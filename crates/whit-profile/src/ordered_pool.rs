@@ -3,7 +3,7 @@
 //! Jobs are handed to the workers in turn, and taken back in the same turn; so results are in order
 //! without sorting, whichever worker is faster.
 
-use crate::load::LoadError;
+use crate::error::LoadError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 

@@ -1,8 +1,8 @@
 //! Names of places, remembered by one thread.
 
 use crate::chain::CodePlace;
-use crate::load::Prepared;
 use crate::place_symbols::{NamedCode, PlaceNamer};
+use crate::prepare::Prepared;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -2,7 +2,8 @@
 
 use crate::binaries::Binaries;
 use crate::chain::CodePlace;
-use crate::dso_table::{DsoIndex, DsoTable, RecordedKind};
+use crate::dso_index::DsoIndex;
+use crate::dso_table::{DsoTable, RecordedKind};
 use std::sync::Arc;
 use whit_symbolize::Resolution;
 use whit_types::{Avma, FileOffset, Svma};

@@ -9,7 +9,7 @@
 //! code, and an exec, begin a new epoch.
 
 use crate::address_map::{AddressMap, Mapping};
-use crate::dso_table::DsoIndex;
+use crate::dso_index::DsoIndex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use whit_types::{Avma, Pid, Tid, TimestampNs};

@@ -1,7 +1,8 @@
 //! From the side band, in order of time, to the process model.
 
 use crate::address_map::Mapping;
-use crate::dso_table::{DsoIndex, DsoTable, MappedCode, RecordedDso, RecordedKind};
+use crate::dso_index::DsoIndex;
+use crate::dso_table::{DsoTable, MappedCode, RecordedDso, RecordedKind};
 use crate::process::ProcessModel;
 use crate::scan::{Change, TimedChange};
 use rustc_hash::FxHashMap;

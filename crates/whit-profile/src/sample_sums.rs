@@ -2,7 +2,8 @@
 
 use crate::aggregate::{Aggregate, SampleFacts};
 use crate::chain::{Chain, ChainMaker};
-use crate::load::{LoadOptions, Prepared};
+use crate::options::LoadOptions;
+use crate::prepare::Prepared;
 use crate::process::Epoch;
 use crate::stops::StopCounts;
 use whit_perfdata::attr::{Attr, AttrFlags};

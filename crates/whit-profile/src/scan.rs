@@ -5,10 +5,12 @@
 
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
-use crate::load::LoadError;
+use crate::error::LoadError;
+use crate::loss_window::RingLoss;
 use crate::progress::Progress;
 use crate::ring_full::{RingIdentification, RingTimes};
-use crate::switches::{RecordedCpus, RingLoss, RingLosses};
+use crate::ring_losses::{RecordedCpus, RingLosses};
+use crate::stated_time::stated_time;
 use rustc_hash::FxHashSet;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
@@ -148,21 +150,6 @@ impl BlockTimes {
         let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM);
         kind == SAMPLE || (self == BlockTimes::NoteSwitches && of_switches)
     }
-}
-
-/// When something happened, where the record says so. What the recorder made up for processes that
-/// existed before does not.
-pub(crate) fn stated_time(events: &EventTable, record: RawRecord<'_>) -> Option<TimestampNs> {
-    if record.header.kind == record_type::SAMPLE {
-        let event = events.event_of_sample(record.body)?;
-        return events.layout(event)?.sample_time(record.body);
-    }
-    let in_body = || match SideBand::parse(record)? {
-        SideBand::Fork(task) | SideBand::Exit(task) => Some(TimestampNs(task.time)),
-        _ => None,
-    };
-    let time = events.parse_id_trailer(record.body).time.or_else(in_body)?;
-    (time.0 > 0).then_some(time)
 }
 
 /// Reads all streams once; several streams in parallel, and several blocks of a stream where there

@@ -13,8 +13,10 @@ mod worker;
 pub use frame_texts::ChainText;
 pub use lookup::{CodeAt, Lookup};
 
-use crate::load::{LoadError, LoadOptions, prepare};
+use crate::error::LoadError;
+use crate::options::LoadOptions;
 use crate::ordered::OrderedSamples;
+use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::scan::BlockTimes;
 use std::io::Write;

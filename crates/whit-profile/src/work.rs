@@ -1,6 +1,6 @@
 //! Handing out blocks of the recording to the threads of the second pass.
 
-use crate::load::LoadError;
+use crate::error::LoadError;
 use crate::progress::Progress;
 use crate::scan::{PlannedBlock, StreamPlan};
 use std::sync::Mutex;

@@ -1,9 +1,10 @@
 //! The text of frames, made once for each place that chains pass through.
 
 use super::{Format, ScriptedFrame};
-use crate::chain::{ChainEntry, CodePlace};
-use crate::load::Prepared;
+use crate::chain::CodePlace;
+use crate::chain_entry::ChainEntry;
 use crate::place_names::PlaceNames;
+use crate::prepare::Prepared;
 use crate::process::SpaceId;
 use rustc_hash::FxHashMap;
 use std::ops::Range;

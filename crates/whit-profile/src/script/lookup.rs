@@ -1,10 +1,12 @@
 //! What stands at an address, from the view of a sample.
 
 use crate::address_map::Mapping;
-use crate::chain::{ChainEntry, ChainMaker, CodePlace, Side};
-use crate::dso_table::{DsoIndex, RecordedKind};
-use crate::load::Prepared;
+use crate::chain::{ChainMaker, CodePlace};
+use crate::chain_entry::{ChainEntry, Side};
+use crate::dso_index::DsoIndex;
+use crate::dso_table::RecordedKind;
 use crate::place_names::PlaceNames;
+use crate::prepare::Prepared;
 use crate::process::Epoch;
 use std::sync::Arc;
 use whit_types::{Avma, FileOffset, OutsideText, Pid, TimestampNs};

@@ -3,9 +3,10 @@
 use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
 use crate::aggregate::Aggregate;
-use crate::load::{LoadOptions, Prepared};
+use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
 use crate::ordered_pool;
+use crate::prepare::Prepared;
 use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stops::StopCounts;
 use whit_perfdata::reader::Recording;

@@ -3,9 +3,9 @@
 use super::interval::{Inconsistencies, Sink, Task};
 use super::losses::Losses;
 use super::recorded_spans::{LeftSpan, Moment, RecordedSpans};
-use super::ring_losses::RecordedCpus;
 use super::switch_event::{Source, SwitchEvent, TimedSwitchEvent, Wake};
 use super::thread::{Step, Thread};
+use crate::ring_losses::RecordedCpus;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 

@@ -1,8 +1,8 @@
 //! The interval logic, on single stories and on generated schedules of which the truth is known.
 
 use super::*;
+use crate::loss_window::{LossWindow, RingLoss};
 use crate::switches::interval::{Run, Switch, Trust, WaitEnd};
-use crate::switches::losses::{LossWindow, RingLoss};
 use crate::switches::switch_event::{StackRef, TaskState, WaitKind, Wake};
 use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;

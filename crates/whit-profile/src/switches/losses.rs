@@ -4,27 +4,12 @@
 //! between the ring's record before and the LOST record. An interval of which a part lies in such a
 //! window may in truth be several.
 
+use crate::loss_window::{LossWindow, RingLoss};
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, TimestampNs};
 
 /// Windows that are told apart, of each CPU and of all together; beyond, close ones are joined.
 const MAX_WINDOWS: usize = 1 << 16;
-
-/// A window, both ends inclusive.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LossWindow {
-    /// Last moment before which nothing is missing.
-    pub from: TimestampNs,
-    /// Moment from which on nothing is missing.
-    pub to: TimestampNs,
-}
-
-/// A loss and the ring that had it; without a CPU, that is any.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RingLoss {
-    pub(crate) cpu: Option<CpuId>,
-    pub(crate) window: LossWindow,
-}
 
 /// All losses.
 #[derive(Clone, Debug, Default)]

@@ -16,20 +16,17 @@ mod losses;
 mod model;
 mod phase;
 mod recorded_spans;
-mod ring_losses;
 mod roles;
 mod sums;
 mod switch_event;
 mod thread;
 mod timeline;
 
+pub use crate::loss_window::LossWindow;
 pub use interval::{Inconsistencies, Trust};
 pub use load::{SwitchOptions, load, may_tell};
-pub use losses::LossWindow;
-pub(crate) use losses::RingLoss;
 pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, Timeline, TimelineSpan, Wait, Waker,
     WakerRow,
 };
-pub(crate) use ring_losses::{RecordedCpus, RingLosses};
 pub use switch_event::{TaskState, WaitKind};

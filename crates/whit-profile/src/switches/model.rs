@@ -4,8 +4,8 @@
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
 use super::interval::{Inconsistencies, Trust};
-use super::losses::LossWindow;
 use super::switch_event::{TaskState, WaitKind};
+use crate::loss_window::LossWindow;
 use crate::model::{CommId, EventId, NodeId, ThreadId};
 use whit_types::{CpuId, TimestampNs};
 

@@ -5,7 +5,7 @@ use super::model::{Activity, SwitchSums};
 use super::switch_event::{StackRef, WaitKind};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use crate::aggregate::Interner;
-use crate::load::LoadOptions;
+use crate::options::LoadOptions;
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -1,14 +1,13 @@
 //! Finding the losses of one stream, in the first pass.
 
-use super::losses::{LossWindow, RingLoss};
+use crate::loss_window::{LossWindow, RingLoss};
+use crate::stated_time::stated_time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::{CpuId, TimestampNs};
-
-use crate::scan::stated_time;
 
 /// Losses that are kept of one stream; beyond, the last one goes on to the end of the recording.
 const MAX_LOSSES: usize = 1 << 20;

@@ -1,0 +1,36 @@
+//! One address of a call chain.
+
+use whit_types::Avma;
+
+/// In whose code an address lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Side {
+    /// The sampled process.
+    User,
+    /// The kernel.
+    Kernel,
+    /// A virtual machine's guest, of which nothing is known.
+    Guest,
+}
+
+/// One address of a call chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ChainEntry {
+    /// As recorded or unwound.
+    pub address: Avma,
+    /// True for the address behind a call; the call itself is just before it.
+    pub is_return_address: bool,
+    /// Side.
+    pub side: Side,
+}
+
+impl ChainEntry {
+    pub(crate) fn exact(address: Avma, side: Side) -> ChainEntry {
+        ChainEntry { address, is_return_address: false, side }
+    }
+
+    /// The address by which function and line are looked up.
+    pub(crate) fn lookup_address(self) -> Avma {
+        Avma(self.address.0.wrapping_sub(u64::from(self.is_return_address)))
+    }
+}

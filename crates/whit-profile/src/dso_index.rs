@@ -1,0 +1,17 @@
+//! Numbers of binaries.
+
+/// Index into a [`DsoTable`](crate::dso_table::DsoTable).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct DsoIndex(pub u32);
+
+impl DsoIndex {
+    /// Memory that no mapping explains.
+    pub(crate) const UNKNOWN: DsoIndex = DsoIndex(0);
+    /// The kernel image.
+    pub(crate) const KERNEL: DsoIndex = DsoIndex(1);
+
+    /// As an index.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}

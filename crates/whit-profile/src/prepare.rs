@@ -1,0 +1,108 @@
+//! First pass and process model: what samples are looked up in.
+
+use crate::binaries::Binaries;
+use crate::chain::ChainContext;
+use crate::dso_index::DsoIndex;
+use crate::dso_table::DsoTable;
+use crate::error::LoadError;
+use crate::kernel_load::KernelLoad;
+use crate::kernel_reference::kernel_reference;
+use crate::machine::RecordedMachine;
+use crate::options::LoadOptions;
+use crate::process::ProcessModel;
+use crate::progress::Progress;
+use crate::replay::{Replayed, replay};
+use crate::scan::{BlockTimes, Scan, scan};
+use crate::time_filter::{TimeFilter, TimeRange};
+use std::sync::Arc;
+use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::feature::{Feature, Features};
+use whit_perfdata::reader::Recording;
+use whit_symbolize::Symbolizer;
+use whit_types::{Arch, BuildId, TimestampNs};
+
+/// What the first pass found, made ready for looking samples up.
+pub(crate) struct Prepared {
+    pub(crate) events: EventTable,
+    pub(crate) scan: Scan,
+    pub(crate) model: ProcessModel,
+    /// Mappings of data too, where they were recorded and samples are read one by one.
+    pub(crate) data: Option<ProcessModel>,
+    pub(crate) dsos: DsoTable,
+    pub(crate) binaries: Binaries,
+    pub(crate) kernel_load: Arc<KernelLoad>,
+    pub(crate) arch: Option<Arch>,
+    pub(crate) time: Option<TimeRange>,
+}
+
+impl Prepared {
+    /// Path of a binary; `None` for what no mapping explains.
+    pub(crate) fn dso_path(&self, dso: DsoIndex) -> Option<&Arc<str>> {
+        (dso != DsoIndex::UNKNOWN).then(|| &self.dsos.get(dso).path)
+    }
+
+    pub(crate) fn chain_context(&self, max_stack: usize) -> ChainContext<'_> {
+        ChainContext {
+            model: &self.model,
+            dsos: &self.dsos,
+            binaries: &self.binaries,
+            arch: self.arch,
+            max_stack,
+        }
+    }
+}
+
+/// First pass and process model.
+pub(crate) fn prepare(
+    recording: &Recording,
+    options: &LoadOptions,
+    block_times: BlockTimes,
+    progress: &Progress<'_>,
+) -> Result<Prepared, LoadError> {
+    let events = EventTable::new(&recording.events);
+    // Only single samples show addresses of data.
+    let wants_data = block_times == BlockTimes::Note;
+    let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
+    let skips = block_times == BlockTimes::Skip;
+    let block_times = if relative_time && skips { BlockTimes::Note } else { block_times };
+    let mut config = options.symbols.clone();
+    config.kernel.reference = kernel_reference(recording);
+    config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
+    let symbolizer = Arc::new(Symbolizer::new(config));
+    let kernel_load = if options.threads > 1 && has_kernel_samples(recording) {
+        KernelLoad::start(symbolizer.clone())
+    } else {
+        Arc::default()
+    };
+    let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
+    let changes = std::mem::take(&mut scan.changes);
+    let Replayed { model, data, dsos } = replay(changes, &recording.features, wants_data);
+    let machine = RecordedMachine::of(recording, options.machine.as_ref());
+    let binaries = Binaries::new(&dsos, &model, symbolizer, &machine);
+    let time = options.time.as_ref().map(|filter| {
+        let times = scan.plans.iter().flat_map(|plan| &plan.blocks).filter_map(|b| b.times);
+        let (first, last) = times
+            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            .unwrap_or((TimestampNs(0), TimestampNs(u64::MAX)));
+        filter.resolve(first, last)
+    });
+    let arch = recorded_arch(&recording.features);
+    Ok(Prepared { events, scan, model, data, dsos, binaries, kernel_load, arch, time })
+}
+
+fn has_kernel_samples(recording: &Recording) -> bool {
+    recording.events.iter().any(|event| !event.attr.has(AttrFlags::EXCLUDE_KERNEL))
+}
+
+fn kernel_build_id(features: &Features) -> Option<BuildId> {
+    let entries = features.build_ids();
+    entries.into_iter().find(|entry| entry.path.starts_with("[kernel")).map(|entry| entry.id)
+}
+
+fn recorded_arch(features: &Features) -> Option<Arch> {
+    match features.string(Feature::ARCH) {
+        Some(machine) => Arch::from_uname(&machine),
+        None => Arch::native(),
+    }
+}

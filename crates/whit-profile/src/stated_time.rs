@@ -1,0 +1,20 @@
+//! Times of records.
+
+use whit_perfdata::event_table::EventTable;
+use whit_perfdata::record::{RawRecord, SideBand, record_type};
+use whit_types::TimestampNs;
+
+/// When something happened, where the record says so. What the recorder made up for processes that
+/// existed before does not.
+pub(crate) fn stated_time(events: &EventTable, record: RawRecord<'_>) -> Option<TimestampNs> {
+    if record.header.kind == record_type::SAMPLE {
+        let event = events.event_of_sample(record.body)?;
+        return events.layout(event)?.sample_time(record.body);
+    }
+    let in_body = || match SideBand::parse(record)? {
+        SideBand::Fork(task) | SideBand::Exit(task) => Some(TimestampNs(task.time)),
+        _ => None,
+    };
+    let time = events.parse_id_trailer(record.body).time.or_else(in_body)?;
+    (time.0 > 0).then_some(time)
+}
