@@ -60,7 +60,7 @@ fn stats(prepared: &Prepared, stops: &StopCounts) -> RecordStats {
     RecordStats {
         by_type,
         samples_by_event: prepared.scan.samples_by_event.clone(),
-        unwind_stops: stops.iter().map(|(reason, count)| (reason.to_string(), count)).collect(),
+        unwind_stops: stops.iter().collect(),
         continued_chains: stops.continued,
     }
 }

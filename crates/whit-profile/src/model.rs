@@ -15,6 +15,7 @@
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
+pub use whit_unwind::StopReason;
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -288,7 +289,7 @@ pub struct RecordStats {
     /// Samples per event, in the order of [`Profile::events`].
     pub samples_by_event: Vec<u64>,
     /// Why the unwinding of user stacks ended: reason and number of samples.
-    pub unwind_stops: Vec<(String, u64)>,
+    pub unwind_stops: Vec<(StopReason, u64)>,
     /// Samples whose user stack was cut and whose chain goes on with branch records.
     pub continued_chains: u64,
 }

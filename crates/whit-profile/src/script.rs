@@ -50,8 +50,8 @@ pub struct ScriptedSample<'a> {
     pub event: usize,
     /// The event.
     pub event_desc: &'a EventDesc,
-    /// Command name; empty where unknown.
-    pub comm: OutsideText<&'a str>,
+    /// Command name, where known.
+    pub comm: Option<OutsideText<&'a str>>,
     /// Process.
     pub pid: Pid,
     /// Thread.

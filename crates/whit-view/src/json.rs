@@ -9,7 +9,9 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use serde::Serialize;
-use whit_profile::model::{DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo};
+use whit_profile::model::{
+    DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
+};
 use whit_types::OutsideText;
 
 use crate::hists::{self, HistRow, Hists, HistsOptions, SortKey};
@@ -201,11 +203,11 @@ struct Losses {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Stats<'a> {
     /// By type of record.
-    by_type: Counts<'a>,
+    by_type: Counts<'a, String>,
     /// In the order of `events`.
     samples_by_event: &'a [u64],
     /// Samples by why unwinding of their dumped stacks ended.
-    unwind_stops: Counts<'a>,
+    unwind_stops: Counts<'a, StopReason>,
     /// Dumped stacks that branch records continue.
     continued_chains: u64,
 }
@@ -418,7 +420,7 @@ mod tests {
         builder.profile.losses.lost_records = 5;
         builder.profile.ledger = Some(Ledger { samples: 2, ..Ledger::default() });
         builder.profile.stats.by_type = vec![("SAMPLE".into(), 2)];
-        builder.profile.stats.unwind_stops = vec![("end of stack".into(), 2)];
+        builder.profile.stats.unwind_stops = vec![(StopReason::EndOfStack, 2)];
         builder.profile.warnings = vec!["careful".into()];
         builder.profile
     }
@@ -471,7 +473,7 @@ mod tests {
         });
         assert_eq!(report["ledger"]["bpf"], nothing);
         assert_eq!(report["stats"]["by_type"]["SAMPLE"], 2);
-        assert_eq!(report["stats"]["unwind_stops"]["end of stack"], 2);
+        assert_eq!(report["stats"]["unwind_stops"]["the outermost frame was reached"], 2);
         assert_eq!(report["warnings"][0], "careful");
     }
 

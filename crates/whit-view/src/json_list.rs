@@ -1,5 +1,7 @@
 //! Lists and maps of JSON that are written as they are made.
 
+use std::fmt::Display;
+
 use serde::{Serialize, Serializer};
 
 /// A list whose elements are made one by one while it is written.
@@ -24,11 +26,11 @@ impl<T: Serialize> Serialize for Each<'_, T> {
 }
 
 /// Counts by name.
-pub(crate) struct Counts<'a>(pub(crate) &'a [(String, u64)]);
+pub(crate) struct Counts<'a, N>(pub(crate) &'a [(N, u64)]);
 
-impl Serialize for Counts<'_> {
+impl<N: Display> Serialize for Counts<'_, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, count)| (name, count)))
+        serializer.collect_map(self.0.iter().map(|(name, count)| (name.to_string(), count)))
     }
 }
 
@@ -55,7 +57,7 @@ mod schemas {
         }
     }
 
-    impl JsonSchema for Counts<'_> {
+    impl<N> JsonSchema for Counts<'_, N> {
         fn inline_schema() -> bool {
             true
         }

@@ -119,7 +119,7 @@ impl Worker<'_> {
         let scripted = ScriptedSample {
             event,
             event_desc,
-            comm: OutsideText::new(comm.map_or("", |comm| comm)),
+            comm: comm.filter(|comm| !comm.is_empty()).map(|comm| OutsideText::new(&**comm)),
             pid,
             tid,
             time,

@@ -3,7 +3,7 @@
 use whit_perfdata::ledger::{
     BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, ReaderLedger, StackLedger,
 };
-use whit_profile::model::{LossReport, Profile, RecordingInfo};
+use whit_profile::model::{LossReport, Profile, RecordingInfo, StopReason};
 use whit_types::TimestampNs;
 
 use super::*;
@@ -250,7 +250,7 @@ fn statistics() {
     let mut profile = rich();
     profile.stats.by_type =
         [("MMAP2", 4), ("SAMPLE", 9), ("LOST", 2)].map(|(n, c)| (n.to_owned(), c)).to_vec();
-    profile.stats.unwind_stops = vec![("end of stack".into(), 8), ("no unwind table".into(), 1)];
+    profile.stats.unwind_stops = vec![(StopReason::EndOfStack, 8), (StopReason::NoUnwindInfo, 1)];
     profile.losses = losses();
     profile.events[1].lost_samples = 3;
     let mut out = Vec::new();

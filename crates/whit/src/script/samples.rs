@@ -67,11 +67,12 @@ impl Format for SampleText {
 
     fn sample(&self, scripted: &ScriptedSample<'_>, out: &mut Vec<u8>) {
         let unnamed;
-        let comm = if scripted.comm.is_empty() {
-            unnamed = format!(":{}", scripted.tid.0);
-            OutsideText::new(&*unnamed)
-        } else {
-            scripted.comm
+        let comm = match scripted.comm {
+            Some(comm) => comm,
+            None => {
+                unnamed = format!(":{}", scripted.tid.0);
+                OutsideText::new(&*unnamed)
+            }
         };
         let function_at = |address| scripted.lookup.kernel_function_at(address);
         let context = TraceContext { strings: &self.tracepoints.data, function_at: &function_at };
