@@ -21,7 +21,7 @@ pub enum Error {
     /// A program could not be run or waited for.
     #[error("cannot run {program}: {source}")]
     Run {
-        /// The program.
+        /// Program that was to be started.
         program: PathBuf,
         /// Error of the system.
         source: io::Error,

@@ -69,7 +69,7 @@ show_by_name!(Target);
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -92,7 +92,7 @@ pub struct Row {
     pub target: Target,
     /// How often, in milliseconds.
     pub interval_ms: u64,
-    /// The tool.
+    /// The tool that counted in these rows.
     pub tool: ToolKind,
     /// One for each round.
     pub runs: Vec<Run>,

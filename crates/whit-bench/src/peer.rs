@@ -117,7 +117,7 @@ pub struct Peer {
     pub kind: PeerKind,
     /// Path of the program.
     pub program: PathBuf,
-    /// Its version.
+    /// First line of the program's `--version`.
     pub version: String,
     /// The command line, for people.
     pub command: String,

@@ -21,11 +21,11 @@ pub const SCHEMA: u32 = 1;
 /// Accesses of one operation, on average.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct PerOperation {
-    /// WRMSR.
+    /// Average number of WRMSR accesses.
     pub wrmsr: f64,
-    /// RDMSR.
+    /// Average number of RDMSR accesses.
     pub rdmsr: f64,
-    /// RDPMC.
+    /// Average number of RDPMC accesses.
     pub rdpmc: f64,
 }
 

@@ -70,7 +70,7 @@ pub struct Options {
 /// The result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -104,7 +104,7 @@ pub struct TableResult {
 /// One recorder with one setting.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The recorder.
+    /// Recorder that made this row.
     pub recorder: RecorderKind,
     /// How.
     pub setting: Setting,

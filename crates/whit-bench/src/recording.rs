@@ -30,7 +30,7 @@ const SIZE_TOLERANCE: f64 = 0.25;
 /// Longer than any recording: the recorder ends the workload.
 const ENDLESS_S: &str = "100000";
 
-/// The recorder.
+/// The program that makes the recordings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RecorderKind {
     /// The installed `perf record`.

@@ -45,7 +45,7 @@ pub struct Options {
 /// The result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -60,7 +60,7 @@ pub struct Comparison {
 /// All results on one recording.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FileResult {
-    /// The recording.
+    /// The recording that all peers read.
     pub recording: Recording,
     /// One entry per peer.
     pub results: Vec<PeerResult>,

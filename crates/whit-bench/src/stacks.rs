@@ -115,7 +115,7 @@ pub struct Options {
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -130,7 +130,7 @@ pub struct Comparison {
 pub struct Row {
     /// Which.
     pub program: Program,
-    /// Results.
+    /// Agreement of one program's stacks.
     pub result: Option<Found>,
     /// Why there is nothing.
     pub refused: Option<String>,
@@ -143,7 +143,7 @@ pub struct Found {
     pub samples: u64,
     /// Samples of one of both alone: of the other kind, the ring had no room.
     pub unpaired: u64,
-    /// With framehop.
+    /// Agreement with framehop's stacks.
     pub framehop: Agreement,
     /// With whit's own offline unwinder.
     pub offline: Agreement,

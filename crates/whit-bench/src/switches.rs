@@ -54,7 +54,7 @@ pub struct Options {
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -86,7 +86,7 @@ pub struct Table {
 pub struct Row {
     /// Which.
     pub way: Way,
-    /// Its options.
+    /// Options of the recorder in this row.
     pub options: String,
     /// One for each round.
     pub runs: Vec<Cost>,

@@ -46,7 +46,7 @@ pub struct Options {
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -78,7 +78,7 @@ pub struct Opening {
 /// One way, over all its sessions.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The way.
+    /// Way of using host events.
     pub way: Way,
     /// Length of each handler (sampling), or of each stop and start (counting), in nanoseconds.
     #[serde(skip)]
@@ -102,7 +102,7 @@ pub struct Row {
 /// One way, in sessions that begin without any event on the machine.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cold {
-    /// The way.
+    /// Way of using host events.
     pub way: Way,
     /// The guest's waits for its PMU in each session, start and handlers, divided by its
     /// interrupts.

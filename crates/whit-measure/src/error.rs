@@ -9,7 +9,7 @@ pub enum Error {
     /// The program could not be run or waited for.
     #[error("cannot run {program}: {source}")]
     Run {
-        /// The program.
+        /// Program that was to be started.
         program: PathBuf,
         /// The answer of the system.
         source: io::Error,

@@ -79,7 +79,7 @@ pub struct Counter {
     pub kind: CounterKind,
     /// Path of the program.
     pub program: PathBuf,
-    /// Its version.
+    /// First line of the program's `--version`.
     pub version: String,
 }
 

@@ -43,7 +43,7 @@ pub struct Tool {
     pub kind: ToolKind,
     /// Path of the program.
     pub program: PathBuf,
-    /// Its version.
+    /// First line of the program's `--version`.
     pub version: String,
 }
 

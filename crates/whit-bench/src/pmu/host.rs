@@ -53,7 +53,7 @@ pub struct Options {
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -66,9 +66,9 @@ pub struct Comparison {
 /// One recorder with one set of options.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The options.
+    /// perf's options of this row.
     pub options: String,
-    /// The recorder.
+    /// Recorder that made this row.
     pub recorder: RecorderKind,
     /// Handlers of each run.
     pub runs: Vec<Handlers>,

@@ -21,7 +21,7 @@ const STATES_MAX: usize = 5_000_000;
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// Switches of each row.
     pub switches: u64,
@@ -36,9 +36,9 @@ pub struct Comparison {
 /// A policy on a trace.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The trace.
+    /// Trace of switches in this row.
     pub trace: String,
-    /// The policy.
+    /// Policy that this row measures.
     pub policy: String,
     /// Resets, of one switch.
     pub resets: f64,
@@ -51,7 +51,7 @@ pub struct Row {
 /// Result of a search over all events.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Leak {
-    /// The policy.
+    /// Policy that was searched.
     pub policy: String,
     /// States that were visited.
     pub states: usize,

@@ -29,7 +29,7 @@ const FIXED_CYCLES: CounterIndex = CounterIndex::fixed(1);
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// Interrupts of each row.
     pub interrupts: u64,

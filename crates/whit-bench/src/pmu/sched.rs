@@ -29,7 +29,7 @@ const PARENT: CgroupId = CgroupId(u64::MAX);
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// Switches of each row.
     pub switches: u64,

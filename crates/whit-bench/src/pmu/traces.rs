@@ -33,7 +33,7 @@ impl Trace {
         Trace::Cgroups,
     ];
 
-    /// Its name.
+    /// Name of the trace in tables.
     pub fn name(self) -> String {
         match self {
             Trace::PingPong => "threads of one process".into(),

@@ -20,7 +20,7 @@ pub struct Recorder {
     pub kind: RecorderKind,
     /// Path of the program.
     pub program: PathBuf,
-    /// Its version.
+    /// First line of the program's `--version`.
     pub version: String,
     /// Its help for `record`: options that are not in it are refused without a run.
     #[serde(skip)]

@@ -28,7 +28,7 @@ pub enum Run {
     Measured(Box<Figures>),
     /// The recorder did not start the workload.
     Refused {
-        /// Its message.
+        /// Message of the recorder that refused.
         message: String,
     },
     /// Anything else.

@@ -25,7 +25,7 @@ const INTERRUPTS_MAX: u64 = 4000;
 /// The whole result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
     /// The machine.
     pub system: System,
@@ -38,13 +38,13 @@ pub struct Comparison {
 /// All runs of one way.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The way.
+    /// Way of using host events.
     pub way: Way,
     /// Average length of the guest's handlers in each run, by its own time stamps, in nanoseconds.
     pub averages_ns: Vec<f64>,
     /// Shortest and longest.
     pub extremes_ns: (f64, f64),
-    /// Samples.
+    /// Samples that the guest took.
     pub samples: u64,
     /// Overflows that the device saw.
     pub overflows: u64,

@@ -10,7 +10,7 @@ pub struct HostCalls {
     pub control: u64,
     /// `mmap` of the event's page.
     pub map: u64,
-    /// `read`.
+    /// Number of `read` calls.
     pub read: u64,
     /// `ioctl` ENABLE.
     pub enable: u64,
