@@ -6,9 +6,9 @@ use crate::cache::CacheEvent;
 use crate::modifiers::Modifiers;
 use crate::term::Term;
 
-/// What one `-e` option holds: events and groups in order. Several options are several lists.
+/// Contents of one `-e` option: events and groups in order. Several options are several lists.
 ///
-/// Equality compares what is meant (the items), not how it was written.
+/// Equality compares the items, not their spelling.
 #[derive(Clone, Debug, Default)]
 pub struct EventList {
     /// The text that was parsed; empty for a list that was built.
@@ -51,7 +51,7 @@ pub struct Group {
 /// `context-switches`.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What is counted.
+    /// The counted event.
     pub kind: EventKind,
     /// Terms between slashes, in order.
     pub terms: Vec<Term>,
@@ -87,7 +87,7 @@ impl PartialEq for Event {
 
 impl Eq for Event {}
 
-/// What an event counts.
+/// Kind of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventKind {
     /// A generic hardware event: `cycles`.

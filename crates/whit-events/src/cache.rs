@@ -49,7 +49,7 @@ cache_part!(
 );
 
 cache_part!(
-    /// What was done to the cache.
+    /// Operation on the cache.
     CacheOp {
         /// Reads.
         Read: "load" | "loads" | "read";
@@ -61,7 +61,7 @@ cache_part!(
 );
 
 cache_part!(
-    /// What came of it.
+    /// Result of the operation.
     CacheResult {
         /// Every access.
         Access: "refs" | "Reference" | "ops" | "access";

@@ -16,14 +16,14 @@ use crate::resolve::without_instance;
 use crate::term::{Term, TermValue};
 use crate::tracepoint::{TracepointError, TracepointIds};
 
-/// What kind of thing an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EventClass {
     /// A generic hardware event.
     Hardware,
     /// A software event of the kernel.
     Software,
-    /// What the tool measures itself.
+    /// Values that the tool measures itself.
     Tool,
     /// A hardware-cache event.
     Cache,
@@ -83,7 +83,7 @@ impl EventClass {
 /// One line of the list.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CatalogueEntry {
-    /// What kind of thing it is.
+    /// Kind of the entry.
     pub class: EventClass,
     /// As it is written after `-e`; for [`EventClass::Raw`] and [`EventClass::Breakpoint`], the
     /// syntax.
@@ -96,13 +96,13 @@ pub struct CatalogueEntry {
     pub terms: String,
     /// Terms that have to be given a value.
     pub parameters: Vec<String>,
-    /// What it counts, in a phrase; may be empty.
+    /// Description in a phrase; may be empty.
     pub description: String,
     /// The same at length; may be empty.
     pub long_description: String,
-    /// What a count is multiplied with for display.
+    /// Factor of a count for display.
     pub scale: f64,
-    /// What the scaled count is measured in; may be empty.
+    /// Unit of the scaled count; may be empty.
     pub unit: String,
     /// Whether it counts once for a whole package.
     pub per_package: bool,
@@ -182,7 +182,7 @@ pub fn tracepoint_entries(
     Ok(entries)
 }
 
-/// What is built in.
+/// Built-in events.
 fn symbols() -> Vec<CatalogueEntry> {
     let entry = |class, names: &[&str], description| CatalogueEntry {
         aliases: names.iter().skip(1).map(|name| (*name).to_owned()).collect(),
@@ -227,7 +227,7 @@ fn pmu_entries(table: &PmuTable) -> Vec<CatalogueEntry> {
     entries
 }
 
-/// What cannot be listed, by how it is written.
+/// Spellings of events that cannot be listed.
 fn syntax(table: &PmuTable) -> [CatalogueEntry; 3] {
     let core = table.core_pmus().next().map_or("cpu", |pmu| pmu.name.as_str());
     let terms = format!("{core}/t1=v1[,t2=v2,t3 ...]/modifier");

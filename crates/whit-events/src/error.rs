@@ -15,7 +15,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The line of `text` that holds the character number `position`, cut to what fits on a
+    /// The line of `text` that holds the character number `position`, cut to the width of a
     /// terminal. Control characters are shown as `?`, so that a message stays on its line.
     pub(crate) fn new(text: &str, position: usize) -> Excerpt {
         let chars: Vec<char> = text.chars().collect();
@@ -52,11 +52,11 @@ impl fmt::Display for Excerpt {
 pub struct ParseError {
     /// The place in the text.
     pub excerpt: Excerpt,
-    /// What would have been accepted there, as a phrase.
+    /// The expected element, as a phrase.
     pub expected: String,
     /// The character that stands there; `None` at the end of the text.
     pub found: Option<char>,
-    /// The known name closest to what was written, where one is close enough.
+    /// The known name closest to the written one, where one is close enough.
     pub nearest: Option<String>,
 }
 

@@ -68,7 +68,7 @@ impl FormatSpec {
         }
     }
 
-    /// Sets the field in `config` to `value`, which replaces what it held. `false`, and nothing
+    /// Sets the field in `config` to `value`, which replaces the old one. `false`, and nothing
     /// changed, where the value does not fit.
     #[must_use]
     pub fn set(&self, config: &mut [u64; CONFIG_WORDS], value: u64) -> bool {

@@ -1,4 +1,4 @@
-//! The event language: what stands behind `-e`.
+//! The event language of `-e`.
 //!
 //! [`parse`] turns text into a syntax tree without looking at the machine; [`PmuTable`] holds
 //! what sysfs says of the PMUs; [`resolve`] joins the two into what `perf_event_open` wants.
@@ -9,11 +9,11 @@
 //! An event is shown by the name that perf 6.1 gives it:
 //!
 //! - `name=` wins. Its value may be unquoted (up to `,` or `/`), in `'…'` or in `"…"`; inside
-//!   quotes every character is allowed and a backslash takes the next one as it is. The quotes
-//!   are not part of the name, nor is a second pair directly inside the first (`'"NAME"'`), nor
-//!   quotes that still carry a shell's backslash (`\'NAME\'`, or `\ 'NAME\ '` as documents typeset
-//!   it), nor blanks around an unquoted value: perf drops all of these too. What remains is kept
-//!   exactly; modifiers are not appended.
+//!   quotes every character is allowed and a backslash takes the next one as it is. The quotes are
+//!   not part of the name, nor is a second pair directly inside the first (`'"NAME"'`), nor quotes
+//!   that still carry a shell's backslash (`\'NAME\'`, or `\ 'NAME\ '` as documents typeset it),
+//!   nor blanks around an unquoted value: perf drops all of these too. The rest is kept exactly;
+//!   modifiers are not appended.
 //! - A tracepoint is `system:event`, without modifiers.
 //! - A hardware-cache event is the word as it was written, without modifiers.
 //! - Everything else is the event as it was written, with its terms and its own modifiers, but

@@ -33,7 +33,7 @@ pub struct Modifiers {
     pub bpf: bool,
 }
 
-/// What is not counted: the `exclude_*` bits of `perf_event_attr`.
+/// Code that is not counted: the `exclude_*` bits of `perf_event_attr`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Exclude {
     /// `exclude_user`
@@ -51,7 +51,7 @@ pub struct Exclude {
 }
 
 impl Exclude {
-    /// What an event without modifiers excludes: guests, as perf does.
+    /// Exclusions of an event without modifiers: guests, as perf does.
     pub const WITHOUT_MODIFIERS: Exclude = Exclude {
         user: false,
         kernel: false,

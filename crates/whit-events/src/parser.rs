@@ -18,13 +18,12 @@ pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Hexadecimal digits of a raw event: 64 bits.
 const MAX_RAW_DIGITS: usize = 16;
 
-/// Parses what one `-e` option holds.
+/// Parses the contents of one `-e` option.
 ///
 /// # Errors
 ///
-/// Where the text is no event list: the position, what was expected there, and the nearest known
-/// name. Words that are not built in are accepted, since only sysfs knows them: see
-/// [`crate::resolve`].
+/// Where the text is no event list: the position, the expected element, and the nearest known name.
+/// Words that are not built in are accepted, since only sysfs knows them: see [`crate::resolve`].
 pub fn parse(text: &str) -> Result<EventList, ParseError> {
     let mut at = Cursor::new(text);
     if text.len() > MAX_TEXT_BYTES {

@@ -1,4 +1,4 @@
-//! What the kernel says of its PMUs under `/sys/bus/event_source/devices`.
+//! The kernel's description of its PMUs under `/sys/bus/event_source/devices`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ pub const TYPE_BREAKPOINT: u32 = 5;
 pub struct PmuTable {
     /// PMUs in the order of their names.
     pub pmus: Vec<Pmu>,
-    /// What was found but not understood; the PMUs are usable without it.
+    /// Files that were found but not understood; the PMUs are usable without it.
     pub problems: Vec<PmuProblem>,
 }
 
@@ -58,7 +58,7 @@ pub struct Pmu {
     pub core: bool,
     /// Highest `precise_ip` that it takes (`caps/max_precise`).
     pub max_precise: Option<u8>,
-    /// What the PMU says of itself (`caps/`): name and content of each file.
+    /// The PMU's capabilities (`caps/`): name and content of each file.
     pub caps: BTreeMap<String, String>,
     /// Which device it is (`identifier`), where it says so.
     pub identifier: Option<String>,
@@ -69,15 +69,15 @@ pub struct Pmu {
 pub struct PmuEvent {
     /// The terms that it stands for.
     pub terms: Vec<Term>,
-    /// What a count is multiplied with for display.
+    /// Factor of a count for display.
     pub scale: f64,
-    /// What the scaled count is measured in; may be empty.
+    /// Unit of the scaled count; may be empty.
     pub unit: String,
     /// Whether it counts once for a whole package.
     pub per_package: bool,
     /// Whether a reading stands for itself, so that readings are not subtracted.
     pub snapshot: bool,
-    /// What it counts, in a sentence; the kernel says none.
+    /// Description in a sentence; the kernel has none.
     pub description: String,
     /// The same at length; may be empty.
     pub long_description: String,
@@ -107,7 +107,7 @@ impl PmuEvent {
 pub struct PmuProblem {
     /// The file or directory.
     pub path: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub why: String,
 }
 
@@ -120,7 +120,7 @@ pub struct PmuProblem {
 pub struct PmuTableError {
     /// The directory.
     pub path: PathBuf,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }
 

@@ -1,4 +1,4 @@
-//! Terms: what stands between the slashes of `pmu/term,term=value/`.
+//! Terms: the text between the slashes of `pmu/term,term=value/`.
 
 /// One term. All but `Pmu` and `DriverConfig` are understood by every event.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -50,7 +50,7 @@ pub enum TracepointError {
         root: PathBuf,
         /// The path looked at.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// An id file did not hold a number.

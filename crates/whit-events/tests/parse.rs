@@ -1,4 +1,4 @@
-//! What the language accepts, and what it says of the rest.
+//! The accepted language, and the errors for the rest.
 
 use whit_events::*;
 

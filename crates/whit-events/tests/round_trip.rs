@@ -1,4 +1,4 @@
-//! What is printed reads back equal, and means the same to a machine.
+//! Printed events read back equal, and means the same to a machine.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Why an event cannot be resolved, with what there is instead.
+//! Why an event cannot be resolved, with the alternatives.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::tracepoint::TracepointError;
 /// Most names that a message lists.
 const MAX_LISTED_NAMES: usize = 40;
 
-/// What stands in for a suggestion.
+/// Text in place of a suggestion.
 const ALL_EVENTS: &str = "; `whit list` shows the events that there are";
 
 /// Why a parsed event cannot be resolved on this machine.
@@ -21,11 +21,11 @@ pub struct ResolveError {
     pub event: String,
     /// Its place in the list, where the list was parsed from text.
     pub excerpt: Option<Excerpt>,
-    /// What is wrong.
+    /// Kind of the error.
     pub kind: Box<ResolveErrorKind>,
 }
 
-/// What is wrong with an event.
+/// Kinds of errors in an event.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveErrorKind {
     /// No PMU has an event of this name.
@@ -105,7 +105,7 @@ pub enum ResolveErrorKind {
         pmu: String,
         /// The term.
         term: String,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// A named event needs a parameter.

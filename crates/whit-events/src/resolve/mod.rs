@@ -1,4 +1,4 @@
-//! Joining parsed events with what the machine has.
+//! Joining parsed events with the machine's PMUs and tracepoints.
 
 mod error;
 mod group;

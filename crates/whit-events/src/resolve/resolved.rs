@@ -62,15 +62,15 @@ pub struct ResolvedEvent {
     /// The sampling period that the kind of event implies where neither the event nor the
     /// command line says otherwise: 1 for tracepoints and breakpoints.
     pub default_period: Option<u64>,
-    /// What the event's own terms ask for, over the command line's options.
+    /// Requests of the event's own terms, over the command line's options.
     pub terms: EventTerms,
     /// CPUs on which it has to be opened; `None` where any will do.
     pub cpus: Option<Vec<CpuId>>,
     /// Whether it counts for CPUs only, never for a task.
     pub uncore: bool,
-    /// What a count is multiplied with for display.
+    /// Factor of a count for display.
     pub scale: f64,
-    /// What the scaled count is measured in; may be empty.
+    /// Unit of the scaled count; may be empty.
     pub unit: String,
     /// Whether it counts once for a whole package.
     pub per_package: bool,
@@ -85,7 +85,7 @@ pub struct ResolvedEvent {
     pub written: usize,
     /// Highest `precise_ip` of the PMU, where it says so.
     pub max_precise: Option<u8>,
-    /// Set for what the tool measures itself; the kernel's event is then a dummy.
+    /// Set for values that the tool measures itself; the kernel's event is then a dummy.
     pub tool: Option<ToolEvent>,
     /// Index of the group's leader among all resolved events, counted through the groups.
     pub leader: usize,
@@ -120,7 +120,7 @@ pub enum Sampling {
     FrequencyHz(u64),
 }
 
-/// What an event's own terms ask for. `None` leaves the command line's option in force.
+/// Requests of an event's own terms. `None` leaves the command line's option in force.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventTerms {
     /// `period=` or `freq=`, whichever came last.

@@ -65,8 +65,8 @@ impl Resolver<'_> {
         Ok(ResolveErrorKind::UnknownTracepoint { system, name, nearest })
     }
 
-    /// A tracepoint of this name, for who forgot its system. Only a suggestion: where tracepoints
-    /// cannot be listed there is none.
+    /// A tracepoint of this name, where its system was left out. Only a suggestion: where
+    /// tracepoints cannot be listed there is none.
     pub(super) fn tracepoint_called(&mut self, name: &str) -> Option<String> {
         let systems = self.tracepoints.systems().ok()?;
         systems.into_iter().find_map(|system| {

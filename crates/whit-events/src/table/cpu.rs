@@ -1,4 +1,4 @@
-//! What a processor is called in the tables' `mapfile.csv`.
+//! Name of a processor in the tables' `mapfile.csv`.
 
 use std::fmt;
 use std::fs;
@@ -19,7 +19,7 @@ impl CpuIdentity {
         CpuIdentity(name.into())
     }
 
-    /// Of the first processor in the text of `/proc/cpuinfo`, on x86.
+    /// Name of the first processor in the text of `/proc/cpuinfo`, on x86.
     pub fn from_cpuinfo(text: &str) -> Option<CpuIdentity> {
         let field = |name: &str| {
             text.lines().find_map(|line| {
@@ -41,7 +41,7 @@ impl CpuIdentity {
         Some(CpuIdentity(format!("{:#018x}", midr & !MIDR_VARIANT_AND_REVISION)))
     }
 
-    /// Of this machine's first processor, from below `/proc` and `/sys`.
+    /// Name of this machine's first processor, from below `/proc` and `/sys`.
     pub fn read(proc: &Path, sys: &Path) -> Option<CpuIdentity> {
         let midr = sys.join("devices/system/cpu/cpu0/regs/identification/midr_el1");
         let midr = fs::read_to_string(midr).ok();

@@ -26,7 +26,7 @@ pub enum EventTableError {
     Unreadable {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The directory has no event files.

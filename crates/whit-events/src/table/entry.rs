@@ -87,7 +87,7 @@ impl Entry {
         parsed.map_err(|why| format!("{key} is `{first}`, not {why}"))
     }
 
-    /// Fills what is missing from the architecture's event.
+    /// Fills missing fields from the architecture's event.
     pub(super) fn with_defaults(mut self, defaults: &Entry) -> Entry {
         for (key, value) in &defaults.0 {
             self.0.entry(key.clone()).or_insert_with(|| value.clone());

@@ -21,7 +21,7 @@ pub(super) struct Mapped {
     pub(super) owner: Owner,
 }
 
-/// What the map has for the processor, each once, in its order. Lines that cannot be read are
+/// Entries of the map for the processor, each once, in its order. Lines that cannot be read are
 /// those of other processors.
 pub(super) fn lookup(text: &str, cpu: &CpuIdentity) -> Vec<Mapped> {
     let mut found: Vec<Mapped> = Vec::new();

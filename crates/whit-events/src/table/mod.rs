@@ -31,7 +31,7 @@ pub const MAX_TABLE_PROBLEMS: usize = 100;
 pub struct EventTable {
     /// The events, in the order of their files.
     pub events: Vec<TableEvent>,
-    /// What was not understood; the rest is usable without it.
+    /// Parts that were not understood; the rest is usable without it.
     pub problems: Vec<PmuProblem>,
     /// Problems beyond [`MAX_TABLE_PROBLEMS`].
     pub more_problems: usize,
@@ -44,7 +44,7 @@ pub struct TableEvent {
     pub name: String,
     /// Which PMUs have it.
     pub owner: Owner,
-    /// What it stands for.
+    /// Its meaning.
     pub event: PmuEvent,
 }
 
