@@ -40,7 +40,7 @@ pub enum DsoKind {
 /// Which binary.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DsoSpec {
-    /// Kind.
+    /// Kind of object that holds the code.
     pub kind: DsoKind,
     /// Path as recorded; without meaning for the kernel and for perf-maps.
     pub path: PathBuf,

@@ -62,7 +62,7 @@ struct Placement {
 pub struct JitLine {
     /// Source file.
     pub file: String,
-    /// Line.
+    /// Number of the line in that file.
     pub line: u32,
 }
 

@@ -122,7 +122,7 @@ struct Misses {
 enum Way {
     /// By a link of the process to the very file.
     Link,
-    /// By its path.
+    /// Opened by its path in our view of files.
     Path,
 }
 
