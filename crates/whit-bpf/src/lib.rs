@@ -10,6 +10,19 @@
 //!
 //! [`RunTimer`] has the kernel time what such programs take, for a part of the time.
 //!
+//! ```
+//! use whit_bpf::nothing::Nothing;
+//!
+//! // Without CAP_BPF and CAP_PERFMON the kernel refuses, and the error says so.
+//! match Nothing::attach() {
+//!     Ok(program) => assert!(program.statistics().is_ok()),
+//!     Err(error) => assert!(error.is_permission() || error.is_absent() || error.is_unsupported()),
+//! }
+//! ```
+//!
+//! The caller opens events and finds cgroups. It keeps a loaded program alive as long as the program is to run:
+//! dropping it detaches it. It looks at the program's health before it trusts counts.
+//!
 //! Invariants:
 //! - Nothing here opens an event, knows its name, or reads `/proc` and `/sys`: events, cgroups and
 //!   CPUs come in as descriptors, ids and numbers.

@@ -1,11 +1,19 @@
 //! What this machine and this user can record, what is refused, and the command that lifts each
 //! refusal.
 //!
-//! ```no_run
-//! let mut machine = whit_doctor::Machine::this();
-//! let report = whit_doctor::run(&mut machine);
-//! print!("{}", whit_doctor::render_text(&report));
 //! ```
+//! use whit_doctor::{Area, Machine, Status, render_text, run};
+//!
+//! let report = run(&mut Machine::this());
+//! assert!(report.of(Area::Recording).count() > 0);
+//! // What is refused has a remedy or a reason, and the text shows it.
+//! let refused = report.findings.iter().find(|finding| finding.status == Status::Refused);
+//! let text = render_text(&report);
+//! assert!(refused.is_none_or(|finding| text.contains(&finding.what)));
+//! ```
+//!
+//! The caller has put no capability in force: each trial borrows those that the program's file lends, as a
+//! recording does.
 //!
 //! [`list`] does the same for every event that can be written after `-e`.
 //!

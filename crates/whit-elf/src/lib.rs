@@ -1,6 +1,24 @@
 //! ELF images: segments, sections (decompressed where needed), build id, symbol tables as they stand in the file,
 //! needed libraries, and the image of the running kernel's vdso.
 //!
+//! ```
+//! use whit_elf::{ElfImage, TableKind};
+//! use whit_types::{FileOffset, Svma};
+//!
+//! let image = ElfImage::open(std::path::Path::new("/proc/self/exe"))?;
+//! let text = image.section(".text").expect("a program has code");
+//! let offset = image.file_offset_of(Svma(text.svma));
+//! assert_eq!(offset, Some(FileOffset(text.offset)));
+//!
+//! let mut symbols = 0;
+//! image.for_each_symbol(TableKind::Symtab, |_| symbols += 1);
+//! assert!(symbols > 100, "{symbols}");
+//! # Ok::<(), whit_elf::ElfError>(())
+//! ```
+//!
+//! The caller keeps the file as it is while the image lives: a file that is cut while it is mapped ends the process
+//! with SIGBUS. Programs and libraries are replaced by renaming, which is harmless.
+//!
 //! # Invariants
 //!
 //! - An image stays in its file's mapping; only compressed sections are copied, up to a bound.

@@ -4,6 +4,27 @@
 //! what sysfs says of the PMUs; [`resolve`] joins the two into what `perf_event_open` wants.
 //! Printing a parsed event gives text that parses to an equal event.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_events::{PmuTable, TracefsIds, parse, resolve};
+//!
+//! let list = parse("{cpu-clock:u,page-faults}")?;
+//! assert_eq!(parse(&list.to_string())?, list);
+//!
+//! let pmus = PmuTable::from_sysfs(Path::new("/sys/bus/event_source/devices"))?;
+//! let groups = resolve(&list, &pmus, &mut TracefsIds::system())?;
+//! let [clock, faults] = &groups[0].events[..] else { panic!("a group of two") };
+//! // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK and PERF_COUNT_SW_PAGE_FAULTS.
+//! assert_eq!((clock.pmu_type, clock.config[0], faults.config[0]), (1, 0, 2));
+//! assert!(clock.exclude.kernel && !faults.exclude.kernel);
+//!
+//! let wrong = parse("cycles,").unwrap_err();
+//! assert!(wrong.to_string().contains("cycles,"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller opens the events. It asks [`resolve`] again on each machine: numbers of PMUs and tracepoints differ.
+//!
 //! # Names
 //!
 //! An event is shown by the name that perf 6.1 gives it:

@@ -1,6 +1,35 @@
 //! The perf.data format, read and written: headers, records, features, directories, pipes,
 //! compressed frames. `docs/format.md` says byte by byte what is read and written.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_perfdata::reader::Recording;
+//! use whit_perfdata::record::{RawRecord, record_type};
+//! use whit_perfdata::stream::StreamReader;
+//!
+//! let path = Path::new("../../tests/recordings/golden/perf-fp/recording.data");
+//! let recording = Recording::open(path)?;
+//! assert_eq!(recording.events[0].name, "cpu-clock:u");
+//!
+//! let mut samples = 0;
+//! for stream in recording.streams {
+//!     let mut reader = StreamReader::new(stream);
+//!     let mut block = Vec::new();
+//!     while reader.next_block(&mut block)?.is_some() {
+//!         let mut rest = block.as_slice();
+//!         while let Some((record, behind)) = RawRecord::split(rest) {
+//!             samples += u32::from(record.header.kind == record_type::SAMPLE);
+//!             rest = behind;
+//!         }
+//!     }
+//! }
+//! assert_eq!(samples, 6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller reads all streams: records of one time stand in several. It looks at [`reader::Recording::warnings`] and
+//! [`stream::StreamReader::truncation`], which say what is missing.
+//!
 //! Invariants:
 //! - No `unsafe`, no panic on any input: whatever a file says about lengths and offsets is
 //!   checked against what is there.

@@ -5,6 +5,28 @@
 //! second pass samples can then be looked up in any order, so that several threads decode blocks
 //! of the file at once, each with sums of its own. Symbols come last, once per distinct place.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_perfdata::reader::Recording;
+//! use whit_profile::{LoadOptions, load};
+//! use whit_symbolize::{DebugDirs, SymbolizerConfig};
+//!
+//! let golden = Path::new("../../tests/recordings/golden");
+//! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
+//! // The recorded programs are kept below another root than `/`.
+//! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
+//! let profile = load(&recording, &LoadOptions::new(2, SymbolizerConfig::new(dirs)), &|_, _| ())?;
+//!
+//! let hottest = profile.rows.iter().max_by_key(|row| row.period).unwrap();
+//! let frame = profile.frames[profile.nodes[hottest.node.index()].frame.index()];
+//! assert_eq!(profile.functions[frame.function.index()].name, "burn");
+//! assert!(profile.losses.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller keeps the recording and the programs unchanged meanwhile, and shows [`model::Profile::losses`] and
+//! [`model::Profile::warnings`] beside each result.
+//!
 //! Invariants:
 //! - Memory is bounded by the number of processes, mappings, distinct places and distinct call
 //!   chains, each with a named bound; not by the size of the recording.

@@ -4,6 +4,23 @@
 //! [`Program::inspect`] looks at the file and at what would make the grant fail or be unsafe,
 //! [`Plan`] says what is to be done as commands, and [`grant`] and [`undo`] do it.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_setup::{Group, GroupState, Plan};
+//! use whit_sys::capability::{Capability, CapabilitySet};
+//!
+//! let group = Group::parse("perfusers")?;
+//! let capabilities = CapabilitySet(1 << Capability::PerfMon as u64);
+//! let program = Path::new("/usr/local/bin/whit");
+//! let plan = Plan::to_grant(&group, GroupState::Missing, program, capabilities);
+//! assert_eq!(plan.commands.last().unwrap(), "setcap cap_perfmon+ep /usr/local/bin/whit");
+//! // A name that another program could take for an option is none.
+//! assert!(Group::parse("-g").is_err());
+//! # Ok::<(), whit_setup::SetupError>(())
+//! ```
+//!
+//! The caller shows the plan and the obstacles of [`Program::inspect`], and asks before it grants.
+//!
 //! # Invariants
 //!
 //! - Everything is done through one descriptor of the file that was inspected, never through its

@@ -5,6 +5,27 @@
 //! cgroups are counted, BPF is the other ([`bpf::BpfSource`]), with the first one beside it for what
 //! it cannot count.
 //!
+//! Two readings of a counter that shared its PMU counter with others:
+//!
+//! ```
+//! use whit_stat::reading::Reading;
+//! use whit_stat::statistics::Statistics;
+//!
+//! let before = Reading { value: 100, enabled_ns: 1_000, running_ns: 1_000 };
+//! let after = Reading { value: 400, enabled_ns: 5_000, running_ns: 2_000 };
+//! let interval = after.since(before);
+//! // It ran for a quarter of the time.
+//! assert_eq!((interval.value, interval.percent_running(), interval.scaled()), (300, 25.0, 1200));
+//!
+//! // Several runs of a command.
+//! let mut runs = Statistics::default();
+//! [10.0, 12.0, 14.0].into_iter().for_each(|count| runs.add(count));
+//! assert_eq!((runs.count(), runs.mean()), (3, 12.0));
+//! ```
+//!
+//! The caller gives resolved events and a target to [`session::count`] and takes finished tables in a listener. It shows
+//! the notices: each says which counter could not be opened, and why.
+//!
 //! Invariants:
 //! - A source knows nothing of intervals, sums or output: it counts up from zero, and whoever
 //!   wants differences subtracts.

@@ -5,6 +5,24 @@
 //! of it, an image), the vdso, perf-map and jitdump files are understood. Absent results come with
 //! a [`Reason`].
 //!
+//! ```
+//! use whit_symbolize::{DebugDirs, DsoKind, DsoSpec, Symbolizer, SymbolizerConfig};
+//! use whit_types::Svma;
+//!
+//! let program = "../../tests/recordings/golden/root/opt/whit-golden/spin";
+//! let symbolizer = Symbolizer::new(SymbolizerConfig::new(DebugDirs::none()));
+//! let symbols = symbolizer.open(&DsoSpec::new(DsoKind::Elf, program.into()));
+//! let burn = symbols.resolve(Svma(0x40_00f0));
+//! assert_eq!(burn.function.map(|function| function.name.to_string()).as_deref(), Some("burn"));
+//!
+//! // An absent name has its reason.
+//! assert!(symbols.resolve(Svma(0x10)).reason.is_some());
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! The caller gives the recorded build id in [`DsoSpec::build_id`] where it has one, and asks for each distinct address
+//! once. For a return address it asks for the address before, which lies in the call.
+//!
 //! Built on `object`, `gimli`, `addr2line`, `rustc-demangle` and `cpp_demangle`, and not on a whole
 //! symbolizer (blazesym, wholesym), because reports must agree with perf's to the name: the choice
 //! among aliases, the reach of a label without a size, `name@plt` for linkage stubs, C++ names

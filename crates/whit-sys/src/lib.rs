@@ -3,6 +3,22 @@
 //! groups, limits, affinity, scheduling, clocks, asynchronous writes, read-only file mappings, and
 //! the files of processes.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_sys::MappedFile;
+//! use whit_sys::usage::CpuUsage;
+//!
+//! let before = CpuUsage::of_thread()?;
+//! let program = MappedFile::open(Path::new("/proc/self/exe"))?;
+//! assert!(program.starts_with(b"\x7fELF"));
+//! let sum: u64 = program.iter().map(|&byte| u64::from(byte)).sum();
+//! assert!(sum > 0 && CpuUsage::of_thread()?.since(&before).total_ns() > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller decodes the bytes of rings, which outsiders may have written, and releases them to let the kernel go on.
+//! Files that it maps are replaced by renaming, never cut.
+//!
 //! Invariants: nothing here decodes a record, owns a thread or prints. This is the only crate of
 //! the workspace that may hold `unsafe`; every block does one thing and names the contract that
 //! it relies on. Errors keep the kernel's errno.

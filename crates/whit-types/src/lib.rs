@@ -6,6 +6,26 @@
 //! bug. These types keep them apart and cost nothing at run time. [`OutsideText`] does the same for names that a
 //! recording or another program chose: it cannot be printed unescaped by mistake.
 //!
+//! Kinds of address do not mix, and names of others print escaped:
+//!
+//! ```
+//! use whit_types::{BuildId, FileOffset, HardwareEvent, OutsideText, Svma};
+//!
+//! let stated = Svma(0x40_1000);
+//! let in_file = FileOffset(0x1000);
+//! // `stated == in_file` does not compile.
+//! assert_eq!(stated.0 - in_file.0, 0x40_0000);
+//!
+//! let name = OutsideText::from("worker\x1b[2J".to_string());
+//! assert_eq!(name.to_string(), r"worker\x1b[2J");
+//! assert_eq!(name.exact(), "worker\x1b[2J");
+//!
+//! assert_eq!(HardwareEvent::from_name("cpu-cycles"), Some(HardwareEvent::CpuCycles));
+//! assert_eq!(BuildId::new(&[0xab, 0xcd]).map(|id| id.to_string()).as_deref(), Some("abcd"));
+//! ```
+//!
+//! The caller converts at the boundary of a file or process, and asks for the exact text only where bytes have to stay.
+//!
 //! Invariants: no dependency, no I/O, no `unsafe`, nothing here knows a file format.
 #![forbid(unsafe_code)]
 

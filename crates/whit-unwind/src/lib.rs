@@ -5,6 +5,30 @@
 //! x86-64 and arm64 stacks unwind on any host. A frame costs about 35 ns once its rule is cached
 //! (`examples/unwind_cost.rs`).
 //!
+//! ```
+//! use whit_types::{Arch, Avma};
+//! use whit_unwind::{AddressSpace, Bias, ModuleUnwindInfo, StackDump, Unwinder, UserRegs};
+//!
+//! // Code without unwind sections: the frame pointer leads to the caller.
+//! let mut space = AddressSpace::new();
+//! space.map(Avma(0x1000)..Avma(0x2000), Bias(0), ModuleUnwindInfo::none(Arch::X86_64));
+//! let regs = UserRegs::new(Arch::X86_64).with_ip(0x1500).with_sp(0x7000).with_fp(0x7010);
+//! // Two words of locals, the caller's frame pointer, the return address.
+//! let words = [0_u64, 0, 0, 0x1600];
+//! let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+//! let dump = StackDump { sp: Avma(0x7000), bytes: &bytes };
+//!
+//! let mut frames = Vec::new();
+//! let stop = Unwinder::new().unwind(&space, &regs, dump, 127, &mut frames);
+//! let addresses: Vec<u64> = frames.iter().map(|frame| frame.address.0).collect();
+//! assert_eq!(addresses, [0x1500, 0x1600]);
+//! // This dump does not reach the thread's first function, and the end says so.
+//! assert!(!stop.is_complete());
+//! ```
+//!
+//! The caller keeps one [`AddressSpace`] a process and one [`Unwinder`] a thread, and maps each file's
+//! [`ModuleUnwindInfo`] as a clone of one, so that all processes share its rules.
+//!
 //! # Why gimli and not a whole unwinding library
 //!
 //! `gimli` parses the call frame information; the evaluation of a row is ours, because the

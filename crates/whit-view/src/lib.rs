@@ -4,6 +4,39 @@
 //! recording, resolves a symbol or reads a clock. [`hists`] turns the profile into rows as perf's
 //! `report` does; [`stdio`], [`json`] and [`folded`] print them; [`script`] prints single samples.
 //!
+//! ```
+//! use whit_profile::model::*;
+//! use whit_types::{Pid, Svma, Tid};
+//! use whit_view::folded::{FoldedOptions, write_folded};
+//!
+//! let mut profile = Profile::default();
+//! profile.events.push(EventInfo { name: "cycles".into(), ..EventInfo::default() });
+//! profile.comms.push("server".into());
+//! profile.threads.push(ThreadInfo { pid: Pid(1), tid: Tid(1), comm: CommId(0) });
+//! let (path, short_name) = ("/usr/bin/server".into(), "server".into());
+//! profile.dsos.push(DsoInfo { path, short_name, build_id: None, kind: DsoKind::Elf });
+//! let mut parent = NodeId::NONE;
+//! for (index, name) in ["main", "serve"].into_iter().enumerate() {
+//!     let id = index as u32;
+//!     profile.functions.push(FunctionInfo { name: name.into(), dso: DsoId(0), known: true });
+//!     let function = FunctionId(id);
+//!     let address = Svma(0x1000 + u64::from(id));
+//!     profile.frames.push(Frame { function, address, source: None, inlined: false, kernel: false });
+//!     profile.nodes.push(CallNode { parent, frame: FrameId(id) });
+//!     parent = NodeId(id);
+//! }
+//! let (event, thread, comm) = (EventId(0), ThreadId(0), CommId(0));
+//! profile.rows.push(SampleRow { event, thread, comm, cpu: None, node: parent, samples: 2, period: 7 });
+//!
+//! let mut text = Vec::new();
+//! write_folded(&mut text, &profile, event, &FoldedOptions::default())?;
+//! assert_eq!(String::from_utf8(text)?, "server;main;serve 7\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller gives the profile that `whit_profile::load` made. Indexes of a profile made by hand have to lie inside
+//! its tables. It escapes nothing: each form escapes names as its readers need.
+//!
 //! Invariants: no file is opened here and nothing is lost silently: a result that a loss touches
 //! is printed with the loss beside it.
 #![forbid(unsafe_code)]

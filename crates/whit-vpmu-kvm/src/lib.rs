@@ -14,6 +14,41 @@
 //!
 //! Two blocks: the guest's memory is given to the kernel (`guest`), and KVM_SET_SIGNAL_MASK, for which `kvm-ioctls` has
 //! no function. On other systems than x86-64 Linux the crate is empty.
+//!
+//! The guest's local APIC decides how an overflow reaches it; reset leaves its entry masked:
+//!
+//! ```
+//! use whit_vpmu::{Delivery, Interrupt};
+//! use whit_vpmu_kvm::Line;
+//!
+//! let mut line = Line::default();
+//! assert_eq!(line.pmi(true), Delivery::Masked);
+//! // The guest writes LVTPC: deliver as an NMI.
+//! line.lvtpc.write(0x400);
+//! assert_eq!(line.pmi(true), Delivery::Delivered);
+//! assert_eq!(line.not_injected(), 0);
+//! ```
+//!
+//! The guest takes samples. The example is not run, since it needs `/dev/kvm`:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use whit_vpmu::host::{EventMap, HostOptions, HostPerf, OverflowSignal};
+//! use whit_vpmu::{IntelPmu, PmuModel, VpmuConfig};
+//! use whit_vpmu_kvm::guest::{Work, run};
+//!
+//! let signal = OverflowSignal::block()?;
+//! let host = HostPerf::for_this_thread(EventMap::Raw, HostOptions::default())?;
+//! let config = VpmuConfig::new(PmuModel::intel(IntelPmu::default())?);
+//! let limit = Duration::from_secs(10);
+//! let work = Work { samples: 100, period: 100_000, code: 0xc0, limit };
+//! let done = run(config, host, &work, &signal)?;
+//! assert!(done.nmis >= 100);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller turns KVM's own PMU off, calls [`forward_msrs`] and [`tell_cpuid`] before the vCPU runs, blocks the
+//! overflow signal in the vCPU's thread, and calls [`KvmVpmu::enter`] before each KVM_RUN.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![deny(unsafe_code)]
