@@ -96,6 +96,15 @@ page_tests() {
     step "page" web/test/run.sh
 }
 
+# mdbook takes minutes to build too. The tests run the book's commands and check its links without it.
+book() {
+    if ! have mdbook; then
+        skip "book: mdbook is not installed (cargo install --locked mdbook)"
+        return
+    fi
+    step "book" mdbook build docs/book
+}
+
 # cargo-deny takes several minutes to build, so it is used where it is and not installed.
 licences() {
     if ! have cargo-deny; then
@@ -139,6 +148,7 @@ step "measured tests" cargo test --workspace --test '*' --locked --quiet --no-fa
 step "documentation" documentation
 fuzz_smoke_runs
 page_tests
+book
 licences
 
 skipped=$(wc -l <"$WHIT_SKIP_LOG")
