@@ -5,6 +5,26 @@
 //! or, for a file without one, its place and the time of its last change. The store is shared by
 //! threads; each file is worked on by the one that asks, without a lock.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_elf::ElfImage;
+//! use whit_unwind_tables::{Origin, TableStore};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let store = TableStore::new(Some(directory.path().join("tables")));
+//! let image = ElfImage::open(Path::new("/proc/self/exe"))?;
+//! let (table, origin) = store.table(&image, None).expect("a program has unwind sections");
+//! assert_eq!(origin, Origin::Built);
+//! assert!(!table.rules().is_empty());
+//!
+//! // Without a build id and without a `FileVersion`, the table is built each time.
+//! let again = if image.build_id().is_some() { Origin::Cached } else { Origin::Built };
+//! assert_eq!(store.table(&image, None).map(|(_, origin)| origin), Ok(again));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller looks at the [`FileVersion`] before it reads the image, and says nothing of files that may still be written.
+//!
 //! Invariants:
 //! - A file without a build id that was changed is another one, even if its size and its time of
 //!   modification were restored; what may still be written has no place in the cache.

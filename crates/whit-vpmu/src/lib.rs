@@ -22,6 +22,43 @@
 //! counter alone for a while. Opening one costs tens of microseconds, and hundreds of milliseconds
 //! where it is the first of its kind on the machine. `docs/vpmu.md` has the whole story.
 //!
+//! With the simulated host (feature `sim`), and a guest that counts instructions:
+//!
+//! ```
+//! use whit_vpmu::{Delivery, IntelPmu, Interrupt, PmuModel, Simulated, Vpmu, VpmuConfig};
+//!
+//! /// A VMM injects an NMI.
+//! #[derive(Default)]
+//! struct Nmis(u32);
+//!
+//! impl Interrupt for Nmis {
+//!     fn pmi(&mut self, _: bool) -> Delivery {
+//!         self.0 += 1;
+//!         Delivery::Delivered
+//!     }
+//! }
+//!
+//! let model = PmuModel::intel(IntelPmu::default())?;
+//! let mut vpmu = Vpmu::new(VpmuConfig::new(model), Simulated::new(), Nmis::default());
+//! // Exits of the guest: the counter is to overflow after 1000 instructions.
+//! vpmu.wrmsr(0x4c1, (1 << 48) - 1000)?;
+//! vpmu.wrmsr(0x186, 0x53_00c0)?;
+//! vpmu.on_vcpu_enter();
+//! // The guest runs.
+//! vpmu.source_mut().occur(0xc0, true, 1000);
+//! while let Some(token) = vpmu.source_mut().take_notice() {
+//!     vpmu.on_overflow(token);
+//! }
+//! vpmu.on_vcpu_enter();
+//! assert_eq!(vpmu.interrupt().0, 1);
+//! vpmu.source_mut().occur(0xc0, true, 200);
+//! assert_eq!(vpmu.rdmsr(0xc1)?, 200);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller answers the guest's accesses with [`Vpmu::rdmsr`] and [`Vpmu::wrmsr`] (an error is #GP), calls
+//! [`Vpmu::on_vcpu_enter`] before each entry and [`Vpmu::on_tick`] once each [`TICK_NS`].
+//!
 //! It knows no hypervisor. `whit-vpmu-kvm` connects it to KVM.
 //!
 //! - Intel, architectural performance monitoring 2 to 5: general-purpose and fixed counters, global
