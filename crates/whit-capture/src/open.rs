@@ -290,15 +290,12 @@ impl Opener<'_> {
 
     fn refusal(&self, event: &ConfiguredEvent, refused: Refused) -> CaptureError {
         let errno = refused.errno;
+        let wants_kernel = !event.attr.has(AttrFlags::EXCLUDE_KERNEL);
         let refusal = Refusal {
-            activity: "recording",
-            errno,
-            paranoid: self.rights.paranoid,
-            is_system_wide: self.plan.is_system_wide(),
-            wants_kernel: !event.attr.has(AttrFlags::EXCLUDE_KERNEL),
             wants_branches: event.attr.sample_type.contains(SampleType::BRANCH_STACK),
-            pmu_type: event.attr.pmu_type,
+            ..Refusal::new("recording", errno, self.rights.paranoid, event.attr.pmu_type)
         };
+        let refusal = refusal.covering(self.plan.is_system_wide(), wants_kernel);
         let place = match (self.plan.is_system_wide(), refused.cpu) {
             (true, Some(cpu)) => format!("for everything on CPU {}", cpu.0),
             (false, Some(cpu)) => format!("for the target on CPU {}", cpu.0),

@@ -1,26 +1,14 @@
 //! What an errno of `perf_event_open(2)` means here, and the way out.
 
+use whit_host::advice::{self, Kind};
+use whit_perfdata::attr::pmu_type;
 use whit_sys::Errno;
 use whit_sys::capability::CapabilitySet;
 
+pub(crate) use whit_host::advice::Needs;
+
 use crate::finding::Status;
 use crate::machine::{Privileges, ProgramFile};
-
-/// The highest `perf_event_paranoid` that allows each thing to a user without capabilities
-/// (`perf_allow_kernel`, `perf_allow_cpu`, `perf_allow_tracepoint` in
-/// `include/linux/perf_event.h`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Needs {
-    /// Own processes in user space. Upstream kernels always allow it; those of Debian, Ubuntu and
-    /// Android know levels above 2 that do not.
-    OwnUser = 2,
-    /// The kernel on behalf of own processes.
-    Kernel = 1,
-    /// Whole CPUs.
-    SystemWide = 0,
-    /// The contents of tracepoints.
-    RawTracepoints = -1,
-}
 
 /// What a refusal comes to.
 pub(crate) struct Refusal {
@@ -31,68 +19,48 @@ pub(crate) struct Refusal {
 
 /// Explains why opening an event failed.
 pub(crate) fn explain(error: Errno, needs: Needs, privileges: &Privileges) -> Refusal {
-    let absent =
-        |detail: &str| Refusal { status: Status::Absent, detail: detail.into(), remedy: None };
-    match error {
-        Errno::NOENT => absent("no PMU here has it (ENOENT)"),
-        Errno::NODEV | Errno::NXIO => absent("the PMU is not there (ENODEV)"),
-        Errno::OPNOTSUPP => absent("the hardware cannot do it (EOPNOTSUPP)"),
-        Errno::INVAL => absent("this kernel does not know it (EINVAL)"),
-        Errno::NOSYS => Refusal {
-            status: if privileges.seccomp { Status::Refused } else { Status::Absent },
-            detail: "there is no perf_event_open here (ENOSYS)".into(),
-            remedy: Some(no_system_call(privileges)),
-        },
-        Errno::ACCESS | Errno::PERM => permission(error, needs, privileges),
-        Errno::MFILE => Refusal {
-            status: Status::Refused,
-            detail: "too many open files (EMFILE)".into(),
-            remedy: Some("ulimit -n \"$(ulimit -Hn)\"".into()),
-        },
-        Errno::BUSY => Refusal {
-            status: Status::Degraded,
-            detail: "somebody else holds the counters exclusively (EBUSY)".into(),
-            remedy: Some("sudo sysctl kernel.nmi_watchdog=0".into()),
-        },
-        other => Refusal {
-            status: Status::Refused,
-            detail: format!("perf_event_open says: {other}"),
-            remedy: None,
-        },
-    }
+    explain_event(error, needs, privileges, false)
 }
 
-fn no_system_call(privileges: &Privileges) -> String {
-    if privileges.seccomp {
-        CONTAINER.to_owned()
-    } else {
-        "run a kernel that was built with CONFIG_PERF_EVENTS".to_owned()
-    }
+/// The same of an event with branch records.
+pub(crate) fn explain_branches(error: Errno, privileges: &Privileges) -> Refusal {
+    explain_event(error, Needs::OwnUser, privileges, true)
 }
 
-/// How a container is started so that perf events work in it.
-const CONTAINER: &str = "start the container with --cap-add=PERFMON and a seccomp profile that allows perf_event_open \
-     (docker: --security-opt seccomp=unconfined)";
-
-fn permission(error: Errno, needs: Needs, privileges: &Privileges) -> Refusal {
-    let name = if error == Errno::PERM { "EPERM" } else { "EACCES" };
-    let level = needs as i64;
-    let allowed_by_level = privileges.paranoid.is_some_and(|paranoid| paranoid <= level);
-    let (reason, remedy) = if privileges.may_profile() || allowed_by_level {
-        match privileges.seccomp {
-            true => {
-                ("the container's seccomp filter forbids it".to_owned(), Some(CONTAINER.into()))
-            }
-            false => (
-                "a security module or kernel lockdown forbids it".to_owned(),
-                Some("sudo dmesg | grep -iE 'lockdown|selinux|apparmor|avc'".to_owned()),
-            ),
-        }
-    } else {
-        let paranoid = privileges.paranoid.map_or("unknown".into(), |value| value.to_string());
-        (format!("perf_event_paranoid is {paranoid}"), Some(allow(needs, privileges)))
+fn explain_event(
+    error: Errno,
+    needs: Needs,
+    privileges: &Privileges,
+    wants_branches: bool,
+) -> Refusal {
+    let explanation = advice::explain(&advice::Refusal {
+        activity: "recording",
+        errno: error,
+        paranoid: privileges.paranoid,
+        may_profile: privileges.may_profile(),
+        has_seccomp: privileges.seccomp,
+        needs,
+        wants_branches,
+        pmu_type: pmu_type::SOFTWARE,
+    });
+    let status = match explanation.kind {
+        Kind::Absent => Status::Absent,
+        Kind::Taken => Status::Degraded,
+        Kind::NotPermitted | Kind::NoRoom | Kind::Other => Status::Refused,
     };
-    Refusal { status: Status::Refused, detail: format!("{reason} ({name})"), remedy }
+    let remedy = explanation.command.map(str::to_owned);
+    let (cause, remedy) = match (explanation.kind, explanation.brief) {
+        (Kind::NotPermitted, "") => {
+            let paranoid = privileges.paranoid.map_or("unknown".into(), |level| level.to_string());
+            (format!("perf_event_paranoid is {paranoid}"), Some(allow(needs, privileges)))
+        }
+        (_, "") => {
+            let detail = format!("perf_event_open says: {error}");
+            return Refusal { status, detail, remedy };
+        }
+        (_, brief) => (brief.to_owned(), remedy),
+    };
+    Refusal { status, detail: format!("{cause} ({})", advice::name(error)), remedy }
 }
 
 /// The commands that allow it: for everybody, and for this program alone.

@@ -1,10 +1,31 @@
-//! What would lift a refusal of `perf_event_open`.
+//! The one table from what the kernel says to `perf_event_open`, and the situation, to what it means and what would
+//! lift it.
 
 use whit_perfdata::attr::pmu_type;
 use whit_sys::Errno;
 
 /// The command that gives whit the rights that profiling needs.
 const GRANT: &str = "sudo \"$(command -v whit)\" setup --group perf_users";
+
+/// How a container is started so that perf events work in it.
+pub const CONTAINER: &str = "start the container with --cap-add=PERFMON and a seccomp profile that allows perf_event_open \
+     (docker: --security-opt seccomp=unconfined)";
+
+/// The highest `perf_event_paranoid` that allows each thing to a user without capabilities
+/// (`perf_allow_kernel`, `perf_allow_cpu`, `perf_allow_tracepoint` in
+/// `include/linux/perf_event.h`; levels of `Documentation/admin-guide/sysctl/kernel.rst`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Own processes in user space. Upstream kernels always allow it; those of Debian, Ubuntu and
+    /// Android know levels above 2 that do not.
+    OwnUser = 2,
+    /// The kernel on behalf of own processes.
+    Kernel = 1,
+    /// Whole CPUs.
+    SystemWide = 0,
+    /// The contents of tracepoints.
+    RawTracepoints = -1,
+}
 
 /// A refusal and its circumstances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,100 +34,319 @@ pub struct Refusal {
     pub activity: &'static str,
     /// What the kernel said.
     pub errno: Errno,
-    /// `perf_event_paranoid`.
-    pub paranoid: i64,
-    /// The event was for a whole CPU.
-    pub is_system_wide: bool,
-    /// The event covers kernel mode.
-    pub wants_kernel: bool,
+    /// `perf_event_paranoid`, where the kernel says it.
+    pub paranoid: Option<i64>,
+    /// Capabilities lift that level.
+    pub may_profile: bool,
+    /// A seccomp filter decides on system calls, as in most containers.
+    pub has_seccomp: bool,
+    /// What the event needs.
+    pub needs: Needs,
     /// The event wants branch records.
     pub wants_branches: bool,
     /// `perf_event_attr.type`.
     pub pmu_type: u32,
 }
 
+impl Refusal {
+    /// Of an event of this kind, refused without anything that is known of the process but its level.
+    pub fn new(activity: &'static str, errno: Errno, paranoid: i64, pmu_type: u32) -> Refusal {
+        Refusal {
+            activity,
+            errno,
+            paranoid: Some(paranoid),
+            may_profile: false,
+            has_seccomp: false,
+            needs: Needs::OwnUser,
+            wants_branches: false,
+            pmu_type,
+        }
+    }
+
+    /// The same of an event that covers whole CPUs, or kernel mode.
+    #[must_use]
+    pub fn covering(self, is_system_wide: bool, wants_kernel: bool) -> Refusal {
+        let needs = match (is_system_wide, wants_kernel) {
+            _ if self.pmu_type == pmu_type::TRACEPOINT => Needs::RawTracepoints,
+            (true, _) => Needs::SystemWide,
+            (false, true) => Needs::Kernel,
+            (false, false) => Needs::OwnUser,
+        };
+        Refusal { needs, ..self }
+    }
+
+    fn matches(&self, when: When) -> bool {
+        match when {
+            When::Always => true,
+            When::Tracepoint => self.pmu_type == pmu_type::TRACEPOINT,
+            When::Branches => self.wants_branches,
+            When::Seccomp => self.has_seccomp,
+            When::AboveLevel => {
+                !self.may_profile && self.paranoid.is_none_or(|level| level > self.needs as i64)
+            }
+        }
+    }
+}
+
+/// What kind of refusal it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The machine or its kernel does not have it.
+    Absent,
+    /// This user may not.
+    NotPermitted,
+    /// Somebody else has it.
+    Taken,
+    /// There is no room for it.
+    NoRoom,
+    /// Anything else.
+    Other,
+}
+
+/// What a refusal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What kind it is.
+    pub kind: Kind,
+    /// The cause in a few words; empty where the level of `perf_event_paranoid` is the cause, or nothing is known.
+    pub brief: &'static str,
+    /// A command that helps, or finds out more; `None` where none does, or it is one that depends on the user.
+    pub command: Option<&'static str>,
+    /// A sentence with the way out.
+    advice: &'static str,
+}
+
+/// Beside the errno, what a row is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Always,
+    Tracepoint,
+    Branches,
+    Seccomp,
+    /// `perf_event_paranoid` forbids it.
+    AboveLevel,
+}
+
+struct Row {
+    errnos: &'static [Errno],
+    when: When,
+    explanation: Explanation,
+}
+
+const fn row(
+    errnos: &'static [Errno],
+    when: When,
+    kind: Kind,
+    brief: &'static str,
+    command: Option<&'static str>,
+    advice: &'static str,
+) -> Row {
+    Row { errnos, when, explanation: Explanation { kind, brief, command, advice } }
+}
+
+/// The first row that fits holds.
+const TABLE: [Row; 16] = [
+    row(
+        &[Errno::ACCESS, Errno::PERM],
+        When::AboveLevel,
+        Kind::NotPermitted,
+        "",
+        None,
+        "", // Worded by `permission`.
+    ),
+    row(
+        &[Errno::ACCESS, Errno::PERM],
+        When::Seccomp,
+        Kind::NotPermitted,
+        "the container's seccomp filter forbids it",
+        Some(CONTAINER),
+        CONTAINER,
+    ),
+    row(
+        &[Errno::ACCESS, Errno::PERM],
+        When::Always,
+        Kind::NotPermitted,
+        "a security module or kernel lockdown forbids it",
+        Some("sudo dmesg | grep -iE 'lockdown|selinux|apparmor|avc'"),
+        "the process belongs to another user, or a security module or container forbids it: \
+         be its owner, or sudo \"$(command -v whit)\" setup --group perf_users",
+    ),
+    row(
+        &[Errno::NOENT],
+        When::Tracepoint,
+        Kind::Absent,
+        "the kernel has no such tracepoint",
+        None,
+        "the kernel has no such tracepoint: see /sys/kernel/tracing/events",
+    ),
+    row(
+        &[Errno::NOENT, Errno::OPNOTSUPP, Errno::INVAL],
+        When::Branches,
+        Kind::Absent,
+        "the CPU keeps no branch records, or does not show them",
+        None,
+        "branch records (-b, -j, --call-graph lbr) need a hardware event and a CPU that keeps \
+         them (Intel LBR, AMD BRS or LbrExtV2, Arm BRBE), which virtual machines rarely show: \
+         leave them out, or take call chains with --call-graph dwarf; see whit doctor",
+    ),
+    row(
+        &[Errno::NOENT],
+        When::Always,
+        Kind::Absent,
+        "no PMU here has it",
+        None,
+        "no PMU of this machine has this event (virtual machines often have none): try \
+         cpu-clock, or see whit doctor for what counts here",
+    ),
+    row(
+        &[Errno::NODEV, Errno::NXIO],
+        When::Always,
+        Kind::Absent,
+        "the PMU is not there",
+        None,
+        "this machine does not have the event's PMU, or not on this CPU (virtual machines often \
+         have none): try cpu-clock, or see whit doctor for what counts here",
+    ),
+    row(
+        &[Errno::OPNOTSUPP],
+        When::Always,
+        Kind::Absent,
+        "the hardware cannot do it",
+        None,
+        "this machine's hardware cannot do that with this event (virtual machines often cannot \
+         sample hardware events): try it without modifiers (:p), try cpu-clock, or see whit doctor \
+         for what counts here",
+    ),
+    row(
+        &[Errno::INVAL],
+        When::Always,
+        Kind::Absent,
+        "the kernel does not know it, or not in this combination",
+        None,
+        "the kernel does not take this combination of event, modifiers and options: try it \
+         without modifiers (:p, :D, :e), then without -g or -d",
+    ),
+    row(
+        &[Errno::NOSYS],
+        When::Seccomp,
+        Kind::NotPermitted,
+        "there is no perf_event_open here",
+        Some(CONTAINER),
+        CONTAINER,
+    ),
+    row(
+        &[Errno::NOSYS],
+        When::Always,
+        Kind::Absent,
+        "there is no perf_event_open here",
+        Some("run a kernel that was built with CONFIG_PERF_EVENTS"),
+        "this kernel was built without perf events (CONFIG_PERF_EVENTS), or a container's \
+         seccomp filter hides them",
+    ),
+    row(
+        &[Errno::BUSY],
+        When::Always,
+        Kind::Taken,
+        "another profiler holds the PMU for itself",
+        Some("sudo sh -c 'ls -l /proc/[0-9]*/fd' 2>/dev/null | grep perf_event"),
+        "another profiler holds the PMU for itself: find it with \
+         ls -l /proc/*/fd 2>/dev/null | grep perf_event",
+    ),
+    row(
+        &[Errno::NOSPC],
+        When::Always,
+        Kind::NoRoom,
+        "the PMU has no counter left",
+        None,
+        "the PMU has no counter left for it: ask for fewer events, or take it out of its group",
+    ),
+    row(
+        &[Errno::MFILE, Errno::NFILE],
+        When::Always,
+        Kind::NoRoom,
+        "too many open files",
+        Some("ulimit -n \"$(ulimit -Hn)\""),
+        "out of open files: raise the limit with ulimit -n, or ask for fewer threads",
+    ),
+    row(
+        &[Errno::TOOBIG],
+        When::Always,
+        Kind::Absent,
+        "this kernel is too old for it",
+        None,
+        "this kernel is too old for this event's extensions (config3)",
+    ),
+    row(&[], When::Always, Kind::Other, "", None, "see whit doctor for what can be recorded here"),
+];
+
+/// What a refusal means.
+pub fn explain(refusal: &Refusal) -> &'static Explanation {
+    let fits = |row: &&Row| {
+        (row.errnos.is_empty() || row.errnos.contains(&refusal.errno)) && refusal.matches(row.when)
+    };
+    &TABLE.iter().find(fits).unwrap_or(&TABLE[TABLE.len() - 1]).explanation
+}
+
+/// What errnos say of an event, without knowledge of the situation, and their names.
+const MEANINGS: [(Errno, &str, &str); 15] = [
+    (Errno::NOENT, "not supported here", "ENOENT"),
+    (Errno::OPNOTSUPP, "not supported here", "EOPNOTSUPP"),
+    (Errno::NODEV, "no such device", "ENODEV"),
+    (Errno::NXIO, "no such device", "ENXIO"),
+    (Errno::ACCESS, "permission denied", "EACCES"),
+    (Errno::PERM, "not permitted", "EPERM"),
+    (Errno::INVAL, "not a valid combination", "EINVAL"),
+    (Errno::NOSPC, "no counter left", "ENOSPC"),
+    (Errno::BUSY, "in use", "EBUSY"),
+    (Errno::MFILE, "too many open files", "EMFILE"),
+    (Errno::NFILE, "too many open files on this machine", "ENFILE"),
+    (Errno::NOMEM, "out of memory", "ENOMEM"),
+    (Errno::NOSYS, "no such system call", "ENOSYS"),
+    (Errno::TOOBIG, "unknown to this kernel", "E2BIG"),
+    (Errno::SRCH, "no such process", "ESRCH"),
+];
+
 /// What an errno says of an event, with its name.
 pub fn meaning(errno: Errno) -> String {
-    match errno {
-        Errno::NOENT => "not supported here (ENOENT)".to_owned(),
-        Errno::OPNOTSUPP => "not supported here (EOPNOTSUPP)".to_owned(),
-        Errno::NODEV => "no such device (ENODEV)".to_owned(),
-        Errno::NXIO => "no such device (ENXIO)".to_owned(),
-        Errno::ACCESS => "permission denied (EACCES)".to_owned(),
-        Errno::PERM => "not permitted (EPERM)".to_owned(),
-        Errno::INVAL => "not a valid combination (EINVAL)".to_owned(),
-        Errno::NOSPC => "no counter left (ENOSPC)".to_owned(),
-        Errno::BUSY => "in use (EBUSY)".to_owned(),
-        Errno::MFILE => "too many open files (EMFILE)".to_owned(),
-        Errno::NOMEM => "out of memory (ENOMEM)".to_owned(),
-        other => other.to_string(),
+    match MEANINGS.iter().find(|(known, ..)| *known == errno) {
+        Some((_, meaning, name)) => format!("{meaning} ({name})"),
+        None => errno.to_string(),
     }
+}
+
+/// The name of an errno.
+pub fn name(errno: Errno) -> String {
+    let known = MEANINGS.iter().find(|(known, ..)| *known == errno);
+    known.map_or_else(|| errno.raw_os_error().to_string(), |(.., name)| (*name).to_owned())
 }
 
 /// What the refusal means, and the command that would allow what was refused.
 pub fn advice(refusal: &Refusal) -> String {
-    match refusal.errno {
-        Errno::ACCESS | Errno::PERM => permission(refusal),
-        Errno::NOENT if refusal.pmu_type == pmu_type::TRACEPOINT => {
-            "the kernel has no such tracepoint: see /sys/kernel/tracing/events".to_owned()
-        }
-        Errno::NOENT | Errno::OPNOTSUPP | Errno::INVAL if refusal.wants_branches => {
-            "branch records (-b, -j, --call-graph lbr) need a hardware event and a CPU that keeps \
-             them (Intel LBR, AMD BRS or LbrExtV2, Arm BRBE), which virtual machines rarely show: \
-             leave them out, or take call chains with --call-graph dwarf; see whit doctor"
-                .to_owned()
-        }
-        Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO => {
-            "this machine's PMU has no such event (virtual machines often have none): try \
-             cpu-clock, or see whit doctor for what counts here"
-                .to_owned()
-        }
-        Errno::BUSY => "another profiler holds the PMU for itself: find it with \
-                        ls -l /proc/*/fd 2>/dev/null | grep perf_event"
-            .to_owned(),
-        Errno::NOSYS => {
-            "this kernel was built without perf events (CONFIG_PERF_EVENTS), or a container's \
-             seccomp filter hides them"
-                .to_owned()
-        }
-        Errno::NOSPC => "the PMU has no counter left for it: ask for fewer events, or take it out \
-                         of its group"
-            .to_owned(),
-        Errno::MFILE | Errno::NFILE => {
-            "out of open files: raise the limit with ulimit -n, or ask for fewer threads".to_owned()
-        }
-        Errno::INVAL => "the kernel does not take this combination of event, modifiers and \
-                         options: try it without modifiers (:p, :D, :e), then without -g or -d"
-            .to_owned(),
-        Errno::TOOBIG => "this kernel is too old for this event's extensions (config3)".to_owned(),
-        _ => "see whit doctor for what can be recorded here".to_owned(),
+    match explain(refusal) {
+        Explanation { kind: Kind::NotPermitted, advice: "", .. } => permission(refusal),
+        explanation => explanation.advice.to_owned(),
     }
 }
 
+/// What a level of `perf_event_paranoid` forbids, and how it is lifted.
 fn permission(refusal: &Refusal) -> String {
-    // Levels of Documentation/admin-guide/sysctl/kernel.rst; 3 and above are distributions'.
-    let (level, what) = match (refusal.is_system_wide, refusal.wants_kernel) {
-        (true, _) => (0, "whole CPUs"),
-        (false, true) => (1, "kernel mode"),
-        (false, false) => (2, "at all"),
+    let level = refusal.needs as i64;
+    let paranoid = refusal.paranoid.map_or("unknown".to_owned(), |level| level.to_string());
+    let what = match refusal.needs {
+        Needs::SystemWide => "whole CPUs",
+        Needs::Kernel => "kernel mode",
+        Needs::OwnUser => "at all",
+        Needs::RawTracepoints => {
+            return format!(
+                "tracepoints need kernel.perf_event_paranoid -1 (it is {paranoid}) or \
+                 cap_perfmon: sysctl kernel.perf_event_paranoid=-1, or {GRANT}"
+            );
+        }
     };
-    if refusal.pmu_type == pmu_type::TRACEPOINT {
-        return format!(
-            "tracepoints need kernel.perf_event_paranoid -1 (it is {}) or cap_perfmon: sysctl \
-             kernel.perf_event_paranoid=-1, or {GRANT}",
-            refusal.paranoid
-        );
-    }
-    if refusal.paranoid > level {
-        return format!(
-            "{} {what} needs kernel.perf_event_paranoid {level} or lower (it is {}) or \
-             cap_perfmon: sysctl kernel.perf_event_paranoid={level}, or {GRANT}",
-            refusal.activity, refusal.paranoid
-        );
-    }
     format!(
-        "the process belongs to another user, or a security module or container forbids it: \
-         be its owner, or {GRANT}"
+        "{} {what} needs kernel.perf_event_paranoid {level} or lower (it is {paranoid}) or \
+         cap_perfmon: sysctl kernel.perf_event_paranoid={level}, or {GRANT}",
+        refusal.activity
     )
 }
 
@@ -114,28 +354,72 @@ fn permission(refusal: &Refusal) -> String {
 mod tests {
     use super::*;
 
-    const BASE: Refusal = Refusal {
-        activity: "recording",
-        errno: Errno::ACCESS,
-        paranoid: 2,
-        is_system_wide: false,
-        wants_kernel: false,
-        wants_branches: false,
-        pmu_type: pmu_type::SOFTWARE,
-    };
+    fn base(errno: Errno) -> Refusal {
+        Refusal::new("recording", errno, 2, pmu_type::SOFTWARE)
+    }
 
     #[test]
     fn each_refusal_names_the_command_that_lifts_it() {
-        let all = Refusal { is_system_wide: true, ..BASE };
+        let base = base(Errno::ACCESS);
+        let all = base.covering(true, false);
         assert!(advice(&all).contains("sysctl kernel.perf_event_paranoid=0,"));
-        let kernel = Refusal { wants_kernel: true, ..BASE };
+        let kernel = base.covering(false, true);
         assert!(advice(&kernel).contains("sysctl kernel.perf_event_paranoid=1,"));
-        let debian = Refusal { paranoid: 3, ..BASE };
+        let debian = Refusal { paranoid: Some(3), ..base };
         assert!(advice(&debian).contains("sysctl kernel.perf_event_paranoid=2,"));
-        let others = Refusal { paranoid: 2, ..BASE };
-        assert!(advice(&others).contains("another user"));
-        let tracepoint = Refusal { pmu_type: pmu_type::TRACEPOINT, ..BASE };
+        assert!(advice(&base).contains("another user"));
+        let tracepoint = Refusal { pmu_type: pmu_type::TRACEPOINT, ..base }.covering(false, false);
         assert!(advice(&tracepoint).contains("kernel.perf_event_paranoid=-1,"));
         assert!(advice(&all).contains("setup --group perf_users"));
+        let root = Refusal { may_profile: true, ..all };
+        assert!(advice(&root).contains("security module"));
+        assert!(advice(&Refusal { has_seccomp: true, ..root }).contains("seccomp=unconfined"));
+        let unknown = Refusal { paranoid: None, ..all };
+        assert!(advice(&unknown).contains("(it is unknown)"));
+    }
+
+    #[test]
+    fn every_row_is_reached_and_says_what_it_means() {
+        use Errno as E;
+        let plain = base;
+        let branches = |errno| Refusal { wants_branches: true, ..base(errno) };
+        let confined = |errno| Refusal { has_seccomp: true, ..base(errno) };
+        let tracepoint = Refusal { pmu_type: pmu_type::TRACEPOINT, ..base(E::NOENT) };
+        let level = base(E::PERM).covering(true, true);
+        let cases = [
+            (vec![level], Kind::NotPermitted, "", "whole CPUs needs"),
+            (vec![confined(E::PERM), confined(E::ACCESS)], Kind::NotPermitted, "seccomp", "docker"),
+            (vec![plain(E::PERM), plain(E::ACCESS)], Kind::NotPermitted, "lockdown", "its owner"),
+            (vec![tracepoint], Kind::Absent, "no such tracepoint", "/sys/kernel/tracing/events"),
+            (
+                vec![branches(E::NOENT), branches(E::OPNOTSUPP), branches(E::INVAL)],
+                Kind::Absent,
+                "no branch records",
+                "--call-graph dwarf",
+            ),
+            (vec![plain(E::NOENT)], Kind::Absent, "no PMU here has it", "cpu-clock"),
+            (vec![plain(E::NODEV), plain(E::NXIO)], Kind::Absent, "PMU is not there", "cpu-clock"),
+            (vec![plain(E::OPNOTSUPP)], Kind::Absent, "hardware cannot do it", "without modifiers"),
+            (vec![plain(E::INVAL)], Kind::Absent, "not in this combination", "without modifiers"),
+            (vec![confined(E::NOSYS)], Kind::NotPermitted, "no perf_event_open", "--cap-add"),
+            (vec![plain(E::NOSYS)], Kind::Absent, "no perf_event_open", "CONFIG_PERF_EVENTS"),
+            (vec![plain(E::BUSY)], Kind::Taken, "holds the PMU", "grep perf_event"),
+            (vec![plain(E::NOSPC)], Kind::NoRoom, "no counter left", "fewer events"),
+            (vec![plain(E::MFILE), plain(E::NFILE)], Kind::NoRoom, "open files", "ulimit -n"),
+            (vec![plain(E::TOOBIG)], Kind::Absent, "too old", "config3"),
+            (vec![plain(E::IO), plain(E::NOMEM)], Kind::Other, "", "whit doctor"),
+        ];
+        assert_eq!(cases.len(), TABLE.len());
+        for ((refusals, kind, brief, way_out), row) in cases.iter().zip(&TABLE) {
+            for refusal in refusals {
+                let found = explain(refusal);
+                assert_eq!(*found, row.explanation, "{refusal:?}");
+                assert!(found.kind == *kind && found.brief.contains(brief), "{found:?}");
+                assert!(advice(refusal).contains(way_out), "{}", advice(refusal));
+            }
+            let covered = refusals.iter().map(|refusal| refusal.errno).collect::<Vec<_>>();
+            let first = row.when == When::AboveLevel;
+            assert!(first || row.errnos.iter().all(|errno| covered.contains(errno)));
+        }
     }
 }

@@ -104,15 +104,7 @@ impl SetUp<'_> {
             event: "dummy".to_owned(),
             place: "for this process".to_owned(),
             errno,
-            advice: advice(&Refusal {
-                activity: "recording",
-                errno,
-                paranoid: rights.paranoid,
-                is_system_wide: false,
-                wants_kernel: false,
-                wants_branches: false,
-                pmu_type: pmu_type::SOFTWARE,
-            }),
+            advice: advice(&Refusal::new("recording", errno, rights.paranoid, pmu_type::SOFTWARE)),
         })?;
         if let Some(clock) = self.options.clock {
             KernelFeatures::check_clock(clock).map_err(|source| CaptureError::Clock {

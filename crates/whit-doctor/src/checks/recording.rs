@@ -74,7 +74,7 @@ fn others(machine: &mut Machine, privileges: &Privileges) -> Finding {
         ),
         Err(error @ (Errno::ACCESS | Errno::PERM)) => {
             let remedy = grant(privileges).unwrap_or_else(|| "run whit as root".to_owned());
-            let name = if error == Errno::PERM { "EPERM" } else { "EACCES" };
+            let name = whit_host::advice::name(error);
             let detail = format!("process {} is out of reach for this user ({name})", pid.0);
             Finding::new(Area::Recording, what, Status::Refused, detail).with_remedy(remedy)
         }

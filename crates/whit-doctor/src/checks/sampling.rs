@@ -7,7 +7,7 @@ use crate::checks::{counting, usual_side};
 use crate::finding::{Area, Finding, Status};
 use crate::machine::{Machine, Privileges, read_trimmed};
 use crate::probe::Target;
-use crate::refusal::{Needs, explain};
+use crate::refusal::{Needs, explain, explain_branches};
 
 /// High enough to sample within the few milliseconds of the test.
 const FREQUENCY_HZ: u64 = 4000;
@@ -123,7 +123,7 @@ impl Branches {
                 Finding::new(Area::Sampling, self.what, Status::Ok, detail)
             }
             Err(error) => {
-                let refusal = explain(error, Needs::OwnUser, privileges);
+                let refusal = explain_branches(error, privileges);
                 Finding::new(Area::Sampling, self.what, refusal.status, refusal.detail)
                     .with_remedy(refusal.remedy)
             }

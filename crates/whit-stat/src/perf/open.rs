@@ -250,15 +250,9 @@ impl Opener<'_> {
     }
 
     fn advice(&self, counter: &Counter, errno: Errno) -> String {
-        advice(&Refusal {
-            activity: "counting",
-            errno,
-            paranoid: self.rights.paranoid,
-            is_system_wide: self.plan.is_system_wide(),
-            wants_kernel: counter.event.counts_kernel(),
-            wants_branches: false,
-            pmu_type: counter.event.pmu_type,
-        })
+        let event = &counter.event;
+        let refusal = Refusal::new("counting", errno, self.rights.paranoid, event.pmu_type);
+        advice(&refusal.covering(self.plan.is_system_wide(), event.counts_kernel()))
     }
 
     fn refusal(&self, counter: &Counter, errno: Errno, cpu: Option<CpuId>) -> StatError {
