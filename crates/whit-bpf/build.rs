@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
-const PROGRAMS: [&str; 4] = ["cgroup_count", "nothing", "pmi_meter", "stacks"];
-const HEADERS: [&str; 14] = [
+const PROGRAMS: [&str; 5] = ["blocked", "cgroup_count", "nothing", "pmi_meter", "stacks"];
+const HEADERS: [&str; 15] = [
     "bpf/cgroup_account.h",
     "bpf/cgroup_maps.h",
     "bpf/cgroup_settle.h",
@@ -14,6 +14,7 @@ const HEADERS: [&str; 14] = [
     "bpf/kernel.h",
     "bpf/kernel_stack.h",
     "bpf/find_vma.h",
+    "bpf/known.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
     "bpf/sched_switch.h",

@@ -32,6 +32,7 @@ function decodeSwitchTree(tree) {
     preempt: column('preempt'),
     lossy: column('lossy'),
     open: column('open'),
+    throughout: column('throughout'),
     leftOut: tree.leftOut,
   };
 }

@@ -14,6 +14,7 @@ const SWITCH_COLUMNS = [
   { id: 'preempt', label: 'Preemption Wait Count', format: formatCount },
   { id: 'lossy', label: 'Lossy Waits', format: formatCount, optional: true },
   { id: 'open', label: 'Open Waits', format: formatCount, optional: true },
+  { id: 'throughout', label: 'Throughout Waits', format: formatCount, optional: true },
 ];
 
 export class SwitchTable {

@@ -246,8 +246,27 @@ struct task_struct {
 	/* Its kernel stack. */
 	void *stack;
 	struct files_struct *files;
+	/* Whether it runs, and how it ended. Signed in kernels before 7.3, and of another size since: only of numbers without a
+	 * sign the loader adapts the size. */
+	u32 on_cpu;
+	u32 exit_state;
+	/* How often it gave its CPU up, and was taken off. */
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	struct sched_entity se;
 	struct sched_info sched_info;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+/* Argument of a program that runs for each thread, and once more at the end without one. */
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop
@@ -267,12 +286,19 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 static long (*const bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
+static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, u32 size) = (void *)127;
+static long (*const bpf_get_task_stack)(struct task_struct *task, void *buf, u32 size,
+					u64 flags) = (void *)141;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 /* Since Linux 5.17. */
 static long (*const bpf_find_vma)(struct task_struct *task, u64 addr, void *callback_fn,
 				  void *callback_ctx, u64 flags) = (void *)180;
+
+/* Since Linux 5.18; for programs that may sleep. */
+static long (*const bpf_copy_from_user_task)(void *dst, u32 size, const void *user_ptr,
+					     struct task_struct *task, u64 flags) = (void *)191;
 
 /* __builtin_preserve_type_info(): whether the running kernel has a type that goes with ours. */
 #define BPF_TYPE_EXISTS 0

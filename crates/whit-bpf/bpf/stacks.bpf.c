@@ -15,10 +15,6 @@
 #define UNWIND_FN __attribute__((noinline))
 #define UNWIND_INLINE ALWAYS_INLINE
 
-/* Processes that are known at a time. */
-#define PROCESSES_MAX 16384
-/* Words of a chunk of table memory, a power of two. */
-#define CHUNK_WORDS 65536
 /* Sets of threads' stacks that may come again, a power of two, and stacks in each; threads may share
  * one. */
 #define MEMO_SETS 2048
@@ -28,12 +24,6 @@
 /* Stacks that a CPU remembers to have told of, a power of two; others are told again. */
 #define TOLD 16384
 
-struct unwind_mapping;
-struct unwind_table;
-static ALWAYS_INLINE const struct unwind_mapping *unwind_mapping(u32 number);
-static ALWAYS_INLINE const struct unwind_table *unwind_table(u32 number);
-static ALWAYS_INLINE u64 unwind_rule(u32 number);
-static ALWAYS_INLINE u32 unwind_word(u32 number);
 struct unwind_state;
 static ALWAYS_INLINE u32 unwind_learn(struct unwind_state *s, u64 address);
 
@@ -62,74 +52,10 @@ const volatile struct {
 	u32 pid_namespace;
 } settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
 
-#include "unwind.h"
+#include "known.h"
 #include "channel.h"
 #include "kernel_stack.h"
-#include "task_ids.h"
 #include "find_vma.h"
-
-/* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
- * read whole. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u64));
-	__uint(max_entries, PROCESSES_MAX);
-} processes SEC(".maps");
-
-#define PROCESS_FIRST_SHIFT 32
-#define PROCESS_COUNT_MASK 0xffff
-/* It is one of those that are recorded. */
-#define PROCESS_IS_TARGET (1ull << 16)
-/* It is the command, before its program: an exec leaves nothing but the bit above. */
-#define PROCESS_AWAITS_EXEC (1ull << 17)
-
-/* Those threads. The value means nothing. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-	__uint(max_entries, PROCESSES_MAX);
-} threads SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct unwind_mapping));
-	__uint(max_entries, 1);
-} mappings SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct unwind_table));
-	__uint(max_entries, 1);
-} tables SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u64));
-	__uint(max_entries, 1);
-} rules SEC(".maps");
-
-struct chunk {
-	u32 words[CHUNK_WORDS];
-};
-
-/* The words of all tables. Chunks come as they are needed. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-	__uint(max_entries, 1);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_ARRAY);
-		__uint(key_size, sizeof(u32));
-		__uint(value_size, sizeof(struct chunk));
-		__uint(max_entries, 1);
-	});
-} chunks SEC(".maps");
 
 /* [CPU]: events of the kind bpf-output. */
 struct {
@@ -146,9 +72,6 @@ struct {
 	__uint(value_size, sizeof(u32));
 	__uint(max_entries, 1);
 } wakeup_events SEC(".maps");
-
-/* The code segment of 64-bit programs. */
-#define USER_CS_64 0x33
 
 /* What records begin with: kinds. */
 enum {
@@ -342,34 +265,6 @@ struct memo_key {
 	u32 tid;
 	u32 unused;
 };
-
-static ALWAYS_INLINE const struct unwind_mapping *unwind_mapping(u32 number)
-{
-	return bpf_map_lookup_elem(&mappings, &number);
-}
-
-static ALWAYS_INLINE const struct unwind_table *unwind_table(u32 number)
-{
-	return bpf_map_lookup_elem(&tables, &number);
-}
-
-static ALWAYS_INLINE u64 unwind_rule(u32 number)
-{
-	const u64 *rule = bpf_map_lookup_elem(&rules, &number);
-
-	return rule ? *rule : 0xff;
-}
-
-static ALWAYS_INLINE u32 unwind_word(u32 number)
-{
-	u32 at = number / CHUNK_WORDS, zero = 0;
-	void *inner = bpf_map_lookup_elem(&chunks, &at);
-
-	if (!inner)
-		return 0;
-	struct chunk *chunk = bpf_map_lookup_elem(inner, &zero);
-	return chunk ? chunk->words[number % CHUNK_WORDS] : 0;
-}
 
 /* What distinguishes the process as it was told of, whatever it is a target of. */
 static ALWAYS_INLINE u64 told_process(u64 first, u32 count)
@@ -625,25 +520,6 @@ static ALWAYS_INLINE u32 is_told(struct switch_memory *memory, u64 hash)
 	return known && *known == hash;
 }
 
-/* Where a thread's registers were in user mode. */
-struct user_registers {
-	u64 ip;
-	u64 sp;
-	u64 fp;
-	u64 cs;
-};
-
-/* Where a thread that is in the kernel was in user mode. */
-static ALWAYS_INLINE void registers_of(struct task_struct *task, struct user_registers *user)
-{
-	struct pt_regs *regs = bpf_task_pt_regs(task);
-
-	user->ip = regs->ip;
-	user->sp = regs->sp;
-	user->fp = regs->bp;
-	user->cs = regs->cs;
-}
-
 /* What is remembered of a thread at a place in its program. */
 static ALWAYS_INLINE struct memo_set *memo_set_of(u32 tid, u64 ip, u64 sp)
 {
@@ -731,23 +607,6 @@ static ALWAYS_INLINE u64 kernel_stack(void *ctx, struct scratch *scratch)
 	scratch->stack.reason = 0;
 	return emit_stack(ctx, scratch,
 			  kernel_hash(scratch->stack.frames, scratch->stack.frames_count));
-}
-
-static ALWAYS_INLINE u64 process_of(u32 pid)
-{
-	u64 *process = bpf_map_lookup_elem(&processes, &pid);
-
-	return process ? *process : 0;
-}
-
-/* Whether switches and wake-ups of a thread are told of. */
-static ALWAYS_INLINE u32 is_target(u32 tid, u64 process)
-{
-	if (settings.is_system_wide)
-		return 1;
-	if (!(process & PROCESS_IS_TARGET))
-		return 0;
-	return !settings.by_thread || bpf_map_lookup_elem(&threads, &tid) != NULL;
 }
 
 static ALWAYS_INLINE u64 changes_by(u32 who)

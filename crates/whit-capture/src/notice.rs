@@ -67,7 +67,7 @@ pub enum Notice {
     /// Names of cgroups are missing: only so many are listed.
     CgroupsCut { listed: usize, cut: ListCut },
     /// None of those that are recorded ran. A process or thread of theirs, where one was named.
-    NobodyRan { threads: u64, id: Option<Tid> },
+    NobodyRan { threads: u64, id: Option<Tid>, has_stacks: bool },
     /// Unwinding needs more registers than were asked for.
     RegistersAdded,
     /// Branch records that were asked for cannot be the call chain as well.
@@ -78,6 +78,8 @@ pub enum Notice {
     OutputRenamed { from: String, to: String },
     /// A file that is no recording was in the way.
     FileRenamed { from: String, to: String },
+    /// The stacks of threads that are blocked when recording begins or ends are not in the recording.
+    BlockedNotRead { why: String },
     /// The command ran on without events.
     EventsTakenOff,
     /// Events start switched off and nothing will switch them on.
@@ -270,9 +272,9 @@ impl fmt::Display for Notice {
                 "names of cgroups are missing: {cut}; {listed} are listed, and reports know the others \
                  by number only"
             ),
-            Notice::NobodyRan { threads, id } => {
+            Notice::NobodyRan { threads, id, has_stacks } => {
                 let id = id.map_or_else(|| "PID".to_owned(), |id| id.0.to_string());
-                f.write_str(&nobody_ran_text(*threads, &id))
+                f.write_str(&nobody_ran_text(*threads, &id, *has_stacks))
             }
             Notice::RegistersAdded => write!(
                 f,
@@ -292,6 +294,11 @@ impl fmt::Display for Notice {
             Notice::FileRenamed { from, to } => {
                 write!(f, "{from} was no recording; it is called {to} now")
             }
+            Notice::BlockedNotRead { why } => write!(
+                f,
+                "threads that are blocked when recording begins or ends have no stacks (that takes Linux \
+                 5.18): {why}"
+            ),
             Notice::EventsTakenOff => write!(
                 f,
                 "the kernel took the events off the command, which gained rights when it was \

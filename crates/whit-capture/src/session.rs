@@ -20,6 +20,7 @@ use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_host::target::{Plan, Target};
 use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, scheduling};
@@ -30,7 +31,7 @@ use crate::file_cache::FileCache;
 use crate::notice::{Listener, Notice};
 use crate::options::{Output, RecordOptions, Start};
 use crate::output::{self, OutputName};
-use crate::stack_engine::{StackEngine, StackSummary};
+use crate::stack_engine::{Layout, StackEngine, StackSummary};
 use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
 use crate::summary::Summary;
 
@@ -63,7 +64,7 @@ use cpu_watch::CpuWatch;
 use metering::Metering;
 use output_file::OutputFile;
 use quota::Quota;
-use reader_thread::{ReaderEvent, ReaderThread, RunningDrainer, SessionNotifier, Shared};
+use reader_thread::{Order, ReaderEvent, ReaderThread, RunningDrainer, SessionNotifier, Shared};
 use recorded_time::RecordedTime;
 use schedule::{Schedule, Step, Stopwatch};
 use set_up::{Ready, SetUp};
@@ -507,7 +508,23 @@ impl<'a> Session<'a> {
             }
         }
         self.recorded.start();
+        self.write_blocked(Edge::Begin);
         Ok(())
+    }
+
+    /// Has the stacks of blocked threads written by a reader. Such threads write nothing themselves.
+    fn write_blocked(&mut self, edge: Edge) {
+        let Some(engine) = &mut self.engine else { return };
+        let bpf_output = self.shared.events.iter().find(|event| event.event.is_bpf_output);
+        if let Some(bpf_output) = bpf_output {
+            let records = engine.blocked(edge, Layout::new(&bpf_output.event.attr));
+            if let Some(reader) = self.running.first().filter(|_| !records.is_empty()) {
+                reader.order(Order::Write(records));
+            }
+        }
+        if let Some(why) = engine.take_blocked_refusal() {
+            self.listener.notice(Notice::BlockedNotRead { why });
+        }
     }
 
     fn switch_engine_on(&mut self) -> Result<(), CaptureError> {
@@ -516,6 +533,7 @@ impl<'a> Session<'a> {
 
     /// Switches everything off but the sideband.
     fn switch_off(&mut self, now: Instant) {
+        self.write_blocked(Edge::End);
         self.recorded.stop();
         self.set_enabled(false, None);
         if let Some(engine) = &mut self.engine {

@@ -46,6 +46,7 @@ struct TreeColumns {
     preempt: String,
     lossy: String,
     open: String,
+    throughout: String,
     left_out: usize,
 }
 
@@ -98,6 +99,7 @@ fn tree(tree: &StackTree, profile: &Profile, names: &mut Names) -> TreeColumns {
         preempt: column(|sums| sums.preempt_count),
         lossy: column(|sums| sums.lossy_count),
         open: column(|sums| sums.open_count),
+        throughout: column(|sums| sums.throughout_count),
         left_out: tree.nodes.len() - shown.len(),
     }
 }

@@ -42,12 +42,16 @@ impl Ledger {
     }
 }
 
-/// Says that none of so many threads ran, and what shows more of a process or thread that goes by `id`.
-pub fn nobody_ran_text(threads: u64, id: &str) -> String {
+/// Says that none of so many threads ran, and what shows more of a process or thread that goes by `id`. With
+/// `has_stacks` the recording has the stacks at which they wait.
+pub fn nobody_ran_text(threads: u64, id: &str, has_stacks: bool) -> String {
     let who = match threads {
         1 => "the thread that was recorded never ran meanwhile: it".to_owned(),
         threads => format!("none of the {threads} threads that were recorded ran meanwhile: they"),
     };
+    if has_stacks {
+        return format!("{who} waited all the time (whit switches shows where)");
+    }
     format!(
         "{who} waited all the time (gdb -p {id} --batch -ex 'thread apply all backtrace' shows where; whit record \
          --engine=bpf --switch-events shows waits of threads that run and wait again)"

@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attr;
+pub mod blocked;
 mod bytes;
 pub mod encode;
 pub mod event_table;

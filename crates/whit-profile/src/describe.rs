@@ -127,7 +127,8 @@ fn captured_on_s(recording: &Recording, first: Option<TimestampNs>) -> Option<u6
 /// Why there is nothing in a recording of those who waited all the time.
 fn nobody_ran(recording: &Recording) -> Option<String> {
     let ledger = recording.features.ledger().filter(Ledger::nobody_ran)?;
-    Some(nobody_ran_text(ledger.watched_threads, "PID"))
+    let has_stacks = ledger.blocked_at_begin > 0;
+    Some(nobody_ran_text(ledger.watched_threads, "PID", has_stacks))
 }
 
 fn warnings(

@@ -27,6 +27,7 @@ const COMPILERS: [(&str, &[&str]); 3] = [
             "token",
             "mappings",
             "sleeper",
+            "blocked",
             "service",
             "service-no-id",
             "impostor",

@@ -4,6 +4,7 @@
 //! mappings of processes, the events that records go out by. What the records are,
 //! [`record`] says.
 
+mod blocked;
 pub mod channel;
 mod layout;
 mod needs;
@@ -25,6 +26,7 @@ pub use whit_types::StackEnd as StopReason;
 
 use crate::error::BpfError;
 use crate::run_timer::RunTimer;
+pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
 pub use needs::{FIND_VMA, KernelNeed, lacking};
 use program::Program;
@@ -221,6 +223,20 @@ impl Stacks {
             changes: 0,
             timer: None,
         })
+    }
+
+    /// Loads what reads the stacks of blocked threads, by the tables and processes that were made known here. The
+    /// options are those that this was loaded with. It counts threads beyond `threads_max`.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: Linux before 5.18, for one.
+    pub fn load_blocked(
+        &self,
+        options: &StackOptions,
+        threads_max: usize,
+    ) -> Result<BlockedThreads, BpfError> {
+        BlockedThreads::load(&self.program, options, threads_max)
     }
 
     /// Has the kernel take the programs' time from here on, for a part of the time: [`RunTimer::start`].

@@ -341,6 +341,21 @@ impl Program {
             .map_err(refused(attempt))
     }
 
+    /// Gives another object the maps that it has in common with this one. Settings are each object's own: their maps have
+    /// names with a dot, which libbpf makes from where the object is in memory and which may be the same.
+    pub(super) fn share_maps(&self, object: &mut OpenObject) -> Result<(), libbpf_rs::Error> {
+        for mut map in object.maps_mut() {
+            if map.name().to_string_lossy().contains('.') {
+                continue;
+            }
+            let mut own = self.object.maps();
+            if let Some(own) = own.find(|own| own.name() == map.name()) {
+                map.reuse_fd(own.as_fd())?;
+            }
+        }
+        Ok(())
+    }
+
     fn map(&self, name: &'static str) -> Result<Map<'_>, BpfError> {
         self.object.maps().find(|map| map.name() == name).ok_or(BpfError::Object { part: name })
     }

@@ -7,7 +7,8 @@ mod support;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use whit_bpf::stacks::channel::{Channel, Loss, Record};
-use whit_bpf::stacks::{StackOptions, Stacks, lacking};
+use whit_bpf::stacks::{BLOCKED_THREADS_MAX, Blocked, StackOptions, Stacks, lacking};
+use whit_testing::wait::wait_until;
 
 use crate::support::{Skip, check, probe};
 
@@ -61,6 +62,66 @@ fn a_kernel_that_loads_the_programs_lacks_nothing() {
     check("lacking", || {
         load(&options(true, true))?;
         assert_eq!(lacking(), []);
+        Ok(())
+    });
+}
+
+/// This process's own threads; without tables their stacks in user mode are followed by frame pointers.
+#[test]
+fn threads_that_are_blocked_are_read_with_their_stacks() {
+    check("blocked_threads", || {
+        // bpf_copy_from_user_task().
+        probe::kernel_since(5, 18)?;
+        let all = StackOptions { is_system_wide: true, by_thread: false, ..options(true, false) };
+        let options = StackOptions { pid_namespace: None, ..all };
+        let stacks = load(&options)?;
+        let load = |threads_max| {
+            let blocked = stacks.load_blocked(&options, threads_max);
+            blocked.unwrap_or_else(|error| panic!("{error}"))
+        };
+        let mut blocked = load(BLOCKED_THREADS_MAX);
+        let verified = blocked.verified_instructions().expect("ask for the program");
+        let verified = verified.expect("the kernel says how many");
+        println!("blocked: {verified} instructions");
+        assert!((1..VERIFIED_MAX).contains(&verified), "{verified}");
+        let (release, wait) = channel::<()>();
+        let (say, said) = channel();
+        let waiter = std::thread::spawn(move || {
+            let own = std::fs::read_link("/proc/thread-self").expect("the own number");
+            let tid = own.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+            say.send(tid.expect("a number")).expect("say it");
+            let _ = wait.recv();
+        });
+        let tid = said.recv().expect("a number");
+        // On its way to sleep it is on its CPU still.
+        let mut read = Blocked::default();
+        wait_until("the thread is blocked", || {
+            read = blocked.read().expect("read");
+            read.threads.iter().any(|thread| thread.tid == tid && thread.state == 1)
+        });
+        let own = read.threads.iter().filter(|thread| thread.tid == tid).collect::<Vec<_>>();
+        let [thread] = own[..] else { panic!("{own:?}") };
+        assert_eq!(thread.pid, std::process::id());
+        let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status"));
+        let status = status.expect("a status");
+        let switches = |line: &str| {
+            let line = status.lines().find_map(|l| l.strip_prefix(line)).expect("a count");
+            line.trim().parse::<u64>().expect("a number")
+        };
+        let counted =
+            switches("voluntary_ctxt_switches:") + switches("nonvoluntary_ctxt_switches:");
+        assert_eq!((thread.switches, thread.state), (counted, 1));
+        assert!(thread.kernel.len() > 3 && !thread.user.is_empty(), "{thread:?}");
+        assert!(thread.reason.is_some() && thread.time_ns > 0, "{thread:?}");
+        assert_eq!(read.left_out, 0);
+        let bounded = load(1).read().expect("read");
+        assert!(bounded.threads.len() == 1 && bounded.left_out > 0, "{bounded:?}");
+        // Settings are not those of the object whose maps it has.
+        let nobody = StackOptions { is_system_wide: false, ..options };
+        let of_nobody = stacks.load_blocked(&nobody, 1).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!({ of_nobody }.read().expect("read"), Blocked::default());
+        drop(release);
+        waiter.join().expect("it ends");
         Ok(())
     });
 }

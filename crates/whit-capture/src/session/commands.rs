@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use whit_host::control::{Command, Received};
+use whit_perfdata::blocked::Edge;
 
 use super::reader_thread::Order;
 use super::{End, Session, listing};
@@ -49,6 +50,7 @@ impl Session<'_> {
         let found = self.set_enabled(true, name.as_deref());
         if name.is_none() {
             self.recorded.start();
+            self.write_blocked(Edge::Begin);
         }
         self.answer(true, found, name);
         Ok(())

@@ -24,7 +24,7 @@ use crate::machine::own_peak_memory_bytes;
 use crate::notice::{Listener, Notice};
 use crate::options::RecordOptions;
 use crate::output::OutputName;
-use crate::stack_engine::DecodeCounts;
+use crate::stack_engine::{DecodeCounts, StackEngine};
 use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 
@@ -74,6 +74,7 @@ impl Session<'_> {
         }
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
+        let blocked = self.engine.as_ref().map(StackEngine::blocked_counts).unwrap_or_default();
         let stacks = self.engine.take().map(|mut engine| engine.summary(decoded));
         let mut ledger = self.ledger(&self.output_file, &shares, ending, enabled, &unreported_loss);
         if self.options.files.switch.is_none() {
@@ -83,6 +84,7 @@ impl Session<'_> {
             stacks.enter(&mut ledger);
         }
         self.compare_time(ledger.samples.saturating_add(ledger.lost_records));
+        blocked.enter(&mut ledger);
         if let Some(notice) = nobody_ran(&ledger, &self.options.target) {
             self.listener.notice(notice);
         }
@@ -248,7 +250,8 @@ fn nobody_ran(ledger: &Ledger, target: &Target) -> Option<Notice> {
         _ => None,
     };
     let threads = ledger.watched_threads;
-    ledger.nobody_ran().then_some(Notice::NobodyRan { threads, id })
+    let has_stacks = ledger.blocked_at_begin > 0;
+    ledger.nobody_ran().then_some(Notice::NobodyRan { threads, id, has_stacks })
 }
 
 /// What passed through each ring.

@@ -84,6 +84,8 @@ pub(super) struct ReaderShare {
 pub(super) enum Order {
     /// Go on into this stream; what is in the rings still goes into the old one.
     Swap(Box<StreamSink>, Sender<ReaderShare>),
+    /// Write these records into the present stream.
+    Write(Vec<u8>),
     /// Take what is in the rings that are overwritten.
     Snapshot(Sender<()>),
 }
@@ -216,6 +218,7 @@ impl ReaderThread {
                 // The session waits for it, unless another reader has failed.
                 let _ = reply.send(share);
             }
+            Order::Write(records) => self.sink.records(&records)?,
             Order::Snapshot(reply) => {
                 self.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
                 let _ = reply.send(());

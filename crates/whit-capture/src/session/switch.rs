@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::{Instant, SystemTime};
 
+use whit_perfdata::blocked::Edge;
+
 use super::finish::{Closing, Ending, reason, settle};
 use super::output_file::OutputFile;
 use super::reader_thread::{Order, ReaderShare};
@@ -42,7 +44,9 @@ impl Session<'_> {
                 return Ok(None);
             }
         };
+        self.write_blocked(Edge::End);
         let (mut shares, mut failed) = self.change_over(sinks);
+        self.write_blocked(Edge::Begin);
         let doubtful = self.doubtful_ends(&shares);
         failed = failed.or(self.write_unreported_loss(&mut shares, &doubtful).err());
         let unrecorded = self.unrecorded_cpus(&shares);

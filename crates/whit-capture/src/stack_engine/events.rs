@@ -2,7 +2,7 @@
 
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
-use whit_perfdata::packed;
+use whit_perfdata::{blocked, packed};
 use whit_types::CpuId;
 
 use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
@@ -119,6 +119,8 @@ pub(crate) fn describe(
         }
     }
     descriptions.extend(wakes.map(|format| format.describe(layout, &bpf_output.event.attr)));
+    let blocked = || blocked::describe(&bpf_output.event.attr, layout.raw_sample_type());
+    descriptions.extend(switches.then(blocked));
     // Behind all others, which readers of packed samples then have without it.
     let bpf_output = &bpf_output.event.attr;
     descriptions

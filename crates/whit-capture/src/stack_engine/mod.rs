@@ -6,6 +6,7 @@
 //! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
 //! [`BpfRecordDecoder`] makes ordinary records of what comes out.
 
+mod blocked;
 mod decoder;
 mod events;
 mod follow;
@@ -30,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use whit_bpf::BpfError;
 pub use whit_bpf::stacks::FRAMES_MAX;
 use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
+use whit_perfdata::blocked::Edge;
 use whit_sys::scheduling;
 use whit_types::{Pid, Tid};
 use whit_unwind_tables::TableStore;
@@ -38,9 +40,11 @@ use crate::error::CaptureError;
 use crate::open::OpenEvent;
 use crate::options::{CallGraph, RecordOptions};
 use crate::ring_set::MappedRing;
+pub(crate) use blocked::BlockedCounts;
+use blocked::BlockedStacks;
 pub use decoder::BpfRecordDecoder;
 pub use decoder::DecodeCounts;
-pub(crate) use decoder::DecoderConfig;
+pub(crate) use decoder::{DecoderConfig, Layout};
 use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
 pub(crate) use events::{bpf_output, decoder, describe, follow_event};
@@ -74,6 +78,8 @@ pub(crate) struct StackEngine {
     /// Tracepoints and probes whose stacks are told.
     traced: Vec<Traced>,
     wakes: bool,
+    /// Threads that are blocked when recording begins or ends, where switches are recorded.
+    blocked: Option<BlockedStacks>,
     /// What decoders need.
     given: DecoderConfig,
 }
@@ -97,7 +103,7 @@ impl StackEngine {
             let mut tracepoints = options.events.iter().filter(|event| event.is_tracepoint());
             tracepoints.any(|event| hits_of(event, roots) == hits)
         };
-        let stacks = Stacks::load(&StackOptions {
+        let stack_options = StackOptions {
             is_system_wide: matches!(options.target, Target::SystemWide(_)),
             by_thread: has_few_threads(options),
             pid_namespace: processes::namespace(roots),
@@ -110,9 +116,18 @@ impl StackEngine {
             wakes: wakes.is_some(),
             cpus,
             channel_bytes: if options.switch_events { channel_bytes(options.ring_size) } else { 0 },
-        })?;
+        };
+        let stacks = Stacks::load(&stack_options)?;
         let channels = options.switch_events.then(|| stacks.channels().clone());
         let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
+        let scheduler_symbols = scheduler_symbols.unwrap_or_default();
+        let cpus = match &options.target {
+            Target::SystemWide(cpus) => cpus.clone(),
+            _ => None,
+        };
+        let symbols = scheduler_symbols.clone();
+        let load_blocked = || BlockedStacks::load(&stacks, &stack_options, symbols, cpus);
+        let blocked = options.switch_events.then(load_blocked);
         Ok(StackEngine {
             stacks: Arc::new(Mutex::new(stacks)),
             following: None,
@@ -122,8 +137,9 @@ impl StackEngine {
             is_timed_anyway: roots.times_bpf_programs(),
             traced: Vec::new(),
             wakes: wakes.is_some(),
+            blocked,
             given: DecoderConfig {
-                scheduler_symbols: scheduler_symbols.unwrap_or_default(),
+                scheduler_symbols,
                 wakes,
                 channels,
                 wakeup_events: BTreeMap::new(),
@@ -231,6 +247,22 @@ impl StackEngine {
             stacks.attach_switches().map_err(CaptureError::Bpf)?;
         }
         Ok(())
+    }
+
+    /// Samples of the threads that are on no CPU now; none unless switches are recorded now.
+    pub(crate) fn blocked(&mut self, edge: Edge, layout: Layout) -> Vec<u8> {
+        let blocked = self.blocked.as_mut().filter(|_| self.is_attached);
+        blocked.map(|blocked| blocked.records(edge, layout)).unwrap_or_default()
+    }
+
+    /// Why there are no such samples, where that has not been said.
+    pub(crate) fn take_blocked_refusal(&mut self) -> Option<String> {
+        self.blocked.as_mut().and_then(BlockedStacks::take_refusal)
+    }
+
+    /// How many such threads were read.
+    pub(crate) fn blocked_counts(&self) -> BlockedCounts {
+        self.blocked.as_ref().map(|blocked| blocked.counts).unwrap_or_default()
     }
 
     /// Tells of nothing any more.

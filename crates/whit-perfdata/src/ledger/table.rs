@@ -85,6 +85,14 @@ ledger_fields! {
             "Bytes taken out of the rings.";
         [9] wakeups: u64, Count, "0.1", Always("wake-ups"), "Wake-ups",
             "Times that a reader was woken.";
+        [76] reads_blocked: u64, Count, "0.1", Elsewhere, "Blocked threads are read",
+            "1 where the recorder reads the stacks of threads that are blocked when recording begins and ends, else 0.";
+        [77] blocked_at_begin: u64, Count, "0.1", If("blocked at first", "reads_blocked"),
+            "Blocked when recording began",
+            "Threads that were on no CPU when recording began, and whose stacks were read; summed over all times that it began.";
+        [78] blocked_at_end: u64, Count, "0.1", If("blocked at last", "reads_blocked"),
+            "Blocked when recording ended",
+            "The same when recording ended.";
     }
     list OUTPUT {
         [6] written_bytes: u64, Bytes, "0.1", Always("written"), "Written",
@@ -131,6 +139,10 @@ ledger_fields! {
         [75] late_cpus: u64, Count, "0.1",
             Noted("CPUs come", "late_cpus", "came online later and were not recorded"), "CPUs come",
             "CPUs that came online after events were open, and have none.";
+        [79] blocked_left_out: u64, Count, "0.1",
+            Noted("blocked threads", "blocked_left_out", "more were blocked than are read at a time"),
+            "Blocked threads without stacks",
+            "Threads that were blocked when recording began or ended, beyond the number that is read at a time.";
     }
     and {
         /// Interrupts of the PMU.

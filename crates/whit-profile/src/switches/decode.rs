@@ -9,6 +9,7 @@ use crate::ordered_pool;
 use crate::prepare::Prepared;
 use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stops::StopCounts;
+use whit_perfdata::blocked::BlockedThread;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::{Pid, Tid, TimestampNs};
@@ -96,6 +97,17 @@ impl<'a> Decoder<'a> {
                 out.push(TimedSwitchEvent { event, ..by });
             }
             Role::Running => out.push(by),
+            Role::Blocked => {
+                let Some(BlockedThread { state, edge, switches }) = BlockedThread::parse(raw)
+                else {
+                    return;
+                };
+                let state = TaskState::from_prev_state(u64::from(state));
+                out.push(TimedSwitchEvent {
+                    event: SwitchEvent::Blocked { edge, switches, state, stack },
+                    ..by
+                });
+            }
             Role::Switch(fields) => {
                 out.extend(fields.tell(raw, by, stack).into_iter().flatten());
             }

@@ -180,6 +180,7 @@ impl Namer<'_, '_> {
                 _ => Trust::Whole,
             },
             is_open: !matches!(switch.end, WaitEnd::In { .. }),
+            begun_before: switch.found_blocked.is_some(),
         }
     }
 

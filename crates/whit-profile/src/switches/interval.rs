@@ -51,6 +51,16 @@ pub(crate) enum WaitEnd {
     Missing,
 }
 
+/// A thread that was found on no CPU; its switch-out is not in the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FoundBlocked {
+    /// How often the thread had left a CPU in its life.
+    pub(crate) switches: u64,
+    /// It was found so when recording began and when it ended, with the same number of switches: it has not run
+    /// between, whatever was lost.
+    pub(crate) lasts_throughout: bool,
+}
+
 /// A context switch: a thread left its CPU, and what became of it. Whatever engine records
 /// switches, this is what becomes of them. That a thread is made counts as one, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +74,15 @@ pub(crate) struct Switch {
     pub(crate) stack: StackRef,
     pub(crate) woken: Option<Woken>,
     pub(crate) end: WaitEnd,
+    /// Absent where the switch-out is in the recording.
+    pub(crate) found_blocked: Option<FoundBlocked>,
+}
+
+impl Switch {
+    /// The wait began before the recording and ended after it.
+    pub(crate) fn lasts_throughout(&self) -> bool {
+        self.found_blocked.is_some_and(|found_blocked| found_blocked.lasts_throughout)
+    }
 }
 
 /// A stretch of time on a CPU.

@@ -97,6 +97,10 @@ impl<'l> Intervals<'l> {
             }
             _ => {}
         }
+        if let SwitchEvent::Blocked { .. } = timed_event.event {
+            self.blocked(timed_event, sink);
+            return;
+        }
         if let SwitchEvent::Fork { pid, tid } = timed_event.event {
             self.forget(Task { pid, tid }, sink);
         }
@@ -220,6 +224,17 @@ impl<'l> Intervals<'l> {
         let mut step =
             Step { losses: self.losses, inconsistencies: &mut self.inconsistencies, thread, sink };
         step.take(timed_event);
+    }
+
+    /// A thread was found on no CPU.
+    fn blocked(&mut self, timed_event: &TimedSwitchEvent, sink: &mut impl Sink) {
+        let task = Task { pid: timed_event.pid, tid: timed_event.tid };
+        let begin = self.spans.begin().unwrap_or(timed_event.time);
+        let thread = self.threads.entry(task.tid).or_insert_with(|| Thread::new(task, None));
+        thread.task.pid = task.pid;
+        let mut step =
+            Step { losses: self.losses, inconsistencies: &mut self.inconsistencies, thread, sink };
+        step.blocked(timed_event, begin);
     }
 
     /// A thread is new, whether or not it is told who made it.

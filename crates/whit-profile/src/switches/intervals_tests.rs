@@ -7,6 +7,7 @@ use crate::switches::switch_event::{StackRef, TaskState, WaitKind, Wake};
 use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::RecordedSpan;
 use whit_types::Pid;
 
@@ -746,4 +747,92 @@ proptest! {
             prop_assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
         }
     }
+}
+
+fn found(edge: Edge, switches: u64, node: u32) -> SwitchEvent {
+    SwitchEvent::Blocked { edge, switches, state: TaskState(1), stack: stack(node) }
+}
+
+#[test]
+fn a_thread_that_is_blocked_at_both_ends_waits_throughout() {
+    let statements = [
+        said(12, 1, 7, found(Edge::Begin, 5, 3)),
+        // Others may run where it was last.
+        said(20, 1, 8, SwitchEvent::Sample(stack(9))),
+        said(98, 1, 7, found(Edge::End, 5, 4)),
+    ];
+    // Lost records do not matter: it has left no CPU since.
+    let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
+    for losses in [&[][..], &[RingLoss { cpu: None, window }]] {
+        let (kept, inconsistencies, _) = tell_in(losses, &statements, true, Some(&[(10, 100)]));
+        let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+        assert_eq!((wait.out, wait.kind, wait.stack), (TimestampNs(10), WaitKind::Sync, stack(3)));
+        assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100) });
+        assert!(wait.lasts_throughout());
+        let [(8, Some(1), ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
+        assert_eq!(inconsistencies, Inconsistencies::default());
+    }
+}
+
+#[test]
+fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
+    let statements = [
+        said(12, 1, 7, found(Edge::Begin, 5, 3)),
+        said(50, 0, 7, SwitchEvent::In { source: RECORD }),
+        said(60, 0, 7, out(RECORD, WaitKind::Sync)),
+        said(98, 0, 7, found(Edge::End, 6, 4)),
+    ];
+    let (kept, inconsistencies, _) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+    let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+    assert_eq!((first.out, first.stack), (TimestampNs(10), stack(3)));
+    assert_eq!(first.end, ended(50, Trust::Whole));
+    assert!(first.found_blocked.is_some() && !first.lasts_throughout());
+    // The source of its switch has no stack.
+    assert_eq!((second.out, second.stack, second.found_blocked), (TimestampNs(60), stack(4), None));
+    assert_eq!(second.end, WaitEnd::Open { until: TimestampNs(100) });
+    assert_eq!(inconsistencies, Inconsistencies::default());
+    let [(7, Some(0), 50, 60, ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
+    let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
+    let losses = [RingLoss { cpu: None, window }];
+    let (kept, ..) = tell_in(&losses, &statements, true, Some(&[(10, 100)]));
+    assert_eq!(kept.switches[0].end, ended(50, Trust::Lossy));
+}
+
+#[test]
+fn a_thread_that_ran_unseen_does_not_wait_throughout() {
+    let statements =
+        [said(12, 1, 7, found(Edge::Begin, 5, 3)), said(98, 1, 7, found(Edge::End, 6, 4))];
+    let (kept, inconsistencies, _) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+    let [first, second] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+    assert_eq!((first.out, first.end, first.stack), (TimestampNs(10), WaitEnd::Missing, stack(3)));
+    assert_eq!((second.out, second.stack), (TimestampNs(98), stack(4)));
+    assert!(!first.lasts_throughout() && !second.lasts_throughout());
+    assert_eq!(inconsistencies.missing_ins, 1);
+}
+
+/// A recorder that is killed says nothing of the end, and one may be left out at the beginning.
+#[test]
+fn a_thread_that_is_blocked_at_one_end_is_open() {
+    for (time, edge) in [(12, Edge::Begin), (98, Edge::End)] {
+        let statements = [said(time, 1, 7, found(edge, 5, 3))];
+        let (kept, ..) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+        let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+        assert_eq!((wait.out, wait.stack), (TimestampNs(10), stack(3)));
+        assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100) });
+        assert!(wait.found_blocked.is_some() && !wait.lasts_throughout());
+    }
+}
+
+/// A switch of its own comes before the reading of its stack.
+#[test]
+fn a_thread_that_left_its_cpu_while_others_were_read_has_its_own_switch() {
+    let statements = [
+        said(11, 1, 7, out(RECORD, WaitKind::Sync)),
+        said(12, 1, 7, found(Edge::Begin, 5, 3)),
+        said(50, 1, 7, SwitchEvent::In { source: RECORD }),
+    ];
+    let (kept, inconsistencies, _) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
+    let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
+    assert_eq!((wait.out, wait.found_blocked, wait.stack), (TimestampNs(11), None, stack(3)));
+    assert_eq!(inconsistencies, Inconsistencies::default());
 }

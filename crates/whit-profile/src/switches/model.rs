@@ -88,10 +88,15 @@ pub struct SwitchSums {
     pub lossy_count: u64,
     /// How long they seem to be.
     pub lossy_wait_ns: u64,
-    /// Waits, of any kind, of which the end is not in the recording.
+    /// Waits, of any kind, of which the beginning or the end is not in the recording, except those that last
+    /// throughout.
     pub open_count: u64,
-    /// How long they took until the recording ended, where that is why.
+    /// How long they took while it was recorded, where the recording's beginning or end is why.
     pub open_wait_ns: u64,
+    /// Waits that began before the recording and ended after it.
+    pub throughout_count: u64,
+    /// How long they took while it was recorded.
+    pub throughout_wait_ns: u64,
     /// The longest wait that nothing makes uncertain.
     pub longest_wait_ns: u64,
 }
@@ -130,6 +135,8 @@ impl SwitchSums {
             (&mut self.lossy_wait_ns, other.lossy_wait_ns),
             (&mut self.open_count, other.open_count),
             (&mut self.open_wait_ns, other.open_wait_ns),
+            (&mut self.throughout_count, other.throughout_count),
+            (&mut self.throughout_wait_ns, other.throughout_wait_ns),
         ];
         // Times may be anything in a corrupt recording.
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
@@ -181,7 +188,7 @@ pub struct Wait {
     pub thread: ThreadId,
     /// Its command name at the switch.
     pub comm: CommId,
-    /// The switch, or that it was made.
+    /// The switch, or that it was made; the beginning of the recording if the switch was before.
     pub start: TimestampNs,
     /// Until the thread came onto a CPU, or the recording ended.
     pub duration_ns: u64,
@@ -199,6 +206,8 @@ pub struct Wait {
     pub trust: Trust,
     /// True where the recording ended first.
     pub is_open: bool,
+    /// True where the thread was found on no CPU, and its switch is not in the recording.
+    pub begun_before: bool,
 }
 
 /// What a thread does in a stretch of a time line.

@@ -3,6 +3,7 @@
 use super::model::Sources;
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, Wake};
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
+use whit_perfdata::blocked;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TraceField, TracingData};
@@ -63,6 +64,8 @@ pub(crate) enum Role {
     Switch(SwitchFields),
     /// `sched:sched_waking` and its like.
     Wake(WakeFields),
+    /// A thread that is on no CPU.
+    Blocked,
     /// Nothing.
     None,
 }
@@ -137,6 +140,7 @@ impl Roles {
                 pmu_type::TRACEPOINT => {
                     roles.tracepoint(&event.name, tracing.event(event.attr.config))
                 }
+                _ if blocked::is_blocked(event) => Role::Blocked,
                 _ => role_of(&event.attr),
             };
             if matches!(role, Role::SwitchStack | Role::Switch(_) | Role::Wake(_))

@@ -44,7 +44,8 @@ pub(crate) struct CpuTime {
     pub(crate) lossy_ns: u64,
 }
 
-/// One wait, in the order of badness: the longest, and of equals the earliest, is the greatest.
+/// One wait, in the order of badness: the longest, and of equals the earliest, is the greatest. Those that last
+/// throughout the recording are the least: of idle threads there are many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct KeptWait {
     pub(crate) duration_ns: u64,
@@ -56,8 +57,9 @@ pub(crate) struct KeptWait {
 }
 
 impl KeptWait {
-    fn order(&self) -> (u64, Reverse<(TimestampNs, Tid)>) {
-        (self.duration_ns, Reverse((self.switch.out, self.switch.task.tid)))
+    fn order(&self) -> (bool, u64, Reverse<(TimestampNs, Tid)>) {
+        let is_bounded = !self.switch.lasts_throughout();
+        (is_bounded, self.duration_ns, Reverse((self.switch.out, self.switch.task.tid)))
     }
 }
 
@@ -191,14 +193,24 @@ impl Sink for SwitchTotals<'_> {
             WaitEnd::Open { until } => (until.since(switch.out), Trust::Whole),
             WaitEnd::Missing => (0, Trust::Lossy),
         };
-        let is_whole = matches!(switch.end, WaitEnd::In { trust: Trust::Whole, .. });
+        let is_whole = switch.found_blocked.is_none()
+            && matches!(switch.end, WaitEnd::In { trust: Trust::Whole, .. });
         let mut sums = SwitchSums::default();
         match switch.kind {
+            // Counts are of what was recorded.
+            _ if switch.found_blocked.is_some() => {}
             WaitKind::Sync => sums.sync_count = 1,
             WaitKind::Preempt => sums.preempt_count = 1,
             WaitKind::New => sums.new_count = 1,
         }
+        let is_found_blocked = switch.found_blocked.is_some();
         match (switch.end, switch.kind) {
+            (WaitEnd::Open { .. }, _) if switch.lasts_throughout() => {
+                (sums.throughout_count, sums.throughout_wait_ns) = (1, duration_ns);
+            }
+            (WaitEnd::In { trust: Trust::Whole, .. }, _) if is_found_blocked => {
+                (sums.open_count, sums.open_wait_ns) = (1, duration_ns);
+            }
             (WaitEnd::Open { .. } | WaitEnd::Missing, _) => {
                 (sums.open_count, sums.open_wait_ns) = (1, duration_ns);
             }

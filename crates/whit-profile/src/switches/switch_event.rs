@@ -3,6 +3,7 @@
 //! SWITCH records, `sched` tracepoints and BPF programs tell different halves of a switch, some of
 //! them twice. All of them are brought to [`TimedSwitchEvent`]s, which the interval logic alone interprets.
 
+use whit_perfdata::blocked::Edge;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Who says so. Of one switch each source tells each half once.
@@ -137,6 +138,8 @@ pub(crate) enum SwitchEvent {
     Sample(StackRef),
     /// It was running, at a place that does not matter.
     Running,
+    /// It is on no CPU, and has left one so often in its life; which switch that was is not told.
+    Blocked { edge: Edge, switches: u64, state: TaskState, stack: StackRef },
     /// It woke another thread.
     Wake(Wake),
     /// It made a thread.
@@ -153,6 +156,7 @@ impl SwitchEvent {
             | SwitchEvent::In { .. }
             | SwitchEvent::SwitchStack { .. }
             | SwitchEvent::Sample(_)
+            | SwitchEvent::Blocked { .. }
             | SwitchEvent::Wake(_) => true,
             SwitchEvent::Running | SwitchEvent::Fork { .. } | SwitchEvent::Exit => false,
         }

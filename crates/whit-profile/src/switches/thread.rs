@@ -3,12 +3,15 @@
 //! What one source alone would tell twice in a row shows that something between is missing. What
 //! different sources tell of one switch is joined; the first of them gives the time.
 
-use super::interval::{Inconsistencies, Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
+use super::interval::{
+    FoundBlocked, Inconsistencies, Run, Sink, Switch, Task, Trust, WaitEnd, Woken,
+};
 use super::losses::Losses;
 use super::phase::{Phase, RunState, WaitState};
 use super::switch_event::{
     Source, SourceSet, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind, Wake,
 };
+use whit_perfdata::blocked::Edge;
 use whit_types::{CpuId, TimestampNs};
 
 /// Samples of one run that are held until it ends; then the run so far is given out.
@@ -61,6 +64,7 @@ impl Thread {
             stack: StackRef::NONE,
             woken: Some(Woken::of(timed_event, wake)),
             end: WaitEnd::Missing,
+            found_blocked: None,
         };
         // No source tells of a switch-out that belongs to it.
         let mut sources = SourceSet::of(Source::Record);
@@ -129,7 +133,18 @@ impl<S: Sink> Step<'_, S> {
             SwitchEvent::Out { source, kind, state, stack } => {
                 let task = self.thread.task;
                 let end = WaitEnd::Missing;
-                let switch = Switch { task, cpu, out: time, kind, state, stack, woken: None, end };
+                let woken = None;
+                let switch = Switch {
+                    task,
+                    cpu,
+                    out: time,
+                    kind,
+                    state,
+                    stack,
+                    woken,
+                    end,
+                    found_blocked: None,
+                };
                 self.switch_out(source, switch);
             }
             SwitchEvent::In { source } => self.switch_in(source, cpu, time),
@@ -138,12 +153,63 @@ impl<S: Sink> Step<'_, S> {
             SwitchEvent::Running | SwitchEvent::Fork { .. } => {
                 self.is_running(cpu, time);
             }
-            SwitchEvent::Wake(_) => {}
+            SwitchEvent::Wake(_) | SwitchEvent::Blocked { .. } => {}
             SwitchEvent::Exit => {
                 self.is_running(cpu, time);
                 self.thread.exited = Some(time);
             }
         }
+    }
+
+    /// It was found on no CPU. `begin`: since when switches have been recorded.
+    pub(super) fn blocked(&mut self, timed_event: &TimedSwitchEvent, begin: TimestampNs) {
+        let SwitchEvent::Blocked { edge, switches, state, stack } = timed_event.event else {
+            return;
+        };
+        let mut out = begin;
+        match &mut self.thread.phase {
+            Phase::Waiting(wait) => {
+                let switch = &mut wait.switch;
+                match &mut switch.found_blocked {
+                    Some(before) if before.switches == switches => {
+                        before.lasts_throughout |= edge == Edge::End;
+                        return;
+                    }
+                    // It has run, and nothing tells when.
+                    Some(_) => out = timed_event.time,
+                    None => {
+                        if switch.stack == StackRef::NONE {
+                            switch.stack = stack;
+                        }
+                        switch.state = switch.state.or(Some(state));
+                        return;
+                    }
+                }
+            }
+            Phase::Unknown if !self.thread.has_spoken && self.thread.exited.is_none() => {}
+            Phase::Unknown | Phase::Running(_) => return,
+        }
+        if let Phase::Waiting(wait) = std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
+            self.miss_end(wait);
+        }
+        let switch = Switch {
+            task: self.thread.task,
+            cpu: timed_event.cpu,
+            out,
+            kind: state.kind(),
+            state: Some(state),
+            stack,
+            woken: None,
+            end: WaitEnd::Missing,
+            found_blocked: Some(FoundBlocked { switches, lasts_throughout: false }),
+        };
+        // No source tells of a switch-out that belongs to it.
+        let mut sources = SourceSet::of(Source::Record);
+        sources.add(Source::Tracepoint);
+        self.thread.since = None;
+        self.thread.heard_of = None;
+        self.thread.has_spoken = true;
+        self.thread.phase = Phase::Waiting(WaitState { switch, sources });
     }
 
     /// The run that goes on at this time; `None` where the thread is known to wait.

@@ -34,6 +34,10 @@ const LOSSY: [Column; 3] = [
     Column { heading: "Lossy Wait Time", cell: |s| seconds(s.lossy_wait_ns) },
     Column { heading: "Lossy Waits", cell: |s| s.lossy_count.to_string() },
 ];
+const THROUGHOUT: [Column; 2] = [
+    Column { heading: "Throughout Wait Time", cell: |s| seconds(s.throughout_wait_ns) },
+    Column { heading: "Throughout Waits", cell: |s| s.throughout_count.to_string() },
+];
 const OPEN: [Column; 2] = [
     Column { heading: "Open Wait Time", cell: |s| seconds(s.open_wait_ns) },
     Column { heading: "Open Waits", cell: |s| s.open_count.to_string() },
@@ -67,6 +71,9 @@ impl Column {
         }
         if total.open_count > 0 {
             columns.extend(OPEN);
+        }
+        if total.throughout_count > 0 {
+            columns.extend(THROUGHOUT);
         }
         columns
     }

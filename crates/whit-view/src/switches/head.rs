@@ -90,9 +90,17 @@ pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
     }
     if total.open_count > 0 {
         lines.push(format!(
-            "Open: {} whose end is not in the recording ({} until it ended); not in the wait times",
+            "Open: {} whose beginning or end is not in the recording ({} of them in it); not in the wait \
+             times",
             counted(total.open_count, "wait"),
             seconds(total.open_wait_ns),
+        ));
+    }
+    if total.throughout_count > 0 {
+        lines.push(format!(
+            "Throughout: {}, blocked when recording began and when it ended ({}); not in the wait times",
+            counted(total.throughout_count, "wait"),
+            seconds(total.throughout_wait_ns),
         ));
     }
     for (count, text) in [

@@ -105,6 +105,9 @@ struct Sums {
     lossy_wait_ns: u64,
     open_count: u64,
     open_wait_ns: u64,
+    /// Waits that began before the recording and ended after it.
+    throughout_count: u64,
+    throughout_wait_ns: u64,
 }
 
 /// A thread with its sums.
@@ -164,6 +167,8 @@ struct WorstWait<'a> {
     lossy: bool,
     /// The recording ended before the wait.
     open: bool,
+    /// The thread was blocked when recording began.
+    begun_before: bool,
     woken: Option<Woken>,
 }
 
@@ -288,6 +293,8 @@ impl Sums {
             lossy_wait_ns: sums.lossy_wait_ns,
             open_count: sums.open_count,
             open_wait_ns: sums.open_wait_ns,
+            throughout_count: sums.throughout_count,
+            throughout_wait_ns: sums.throughout_wait_ns,
         }
     }
 }
@@ -331,6 +338,7 @@ impl<'a> WorstWait<'a> {
             stack: functions.stack(frames),
             lossy: wait.trust == Trust::Lossy,
             open: wait.is_open,
+            begun_before: wait.begun_before,
             woken,
         }
     }

@@ -77,6 +77,7 @@ fn recorded() -> (Profile, Switches) {
     ];
     let by = Waker { thread: ThreadId(1), node: profile.rows[2].node, from_interrupt: false };
     let worst = Wait {
+        begun_before: false,
         thread: ThreadId(0),
         comm: profile.rows[0].comm,
         start: TimestampNs(2_000_000_001),

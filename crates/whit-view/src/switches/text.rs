@@ -208,6 +208,9 @@ impl Text<'_> {
         if wait.trust == Trust::Lossy {
             notes.push_str(", lossy");
         }
+        if wait.begun_before {
+            notes.push_str(", blocked when recording began");
+        }
         if wait.is_open {
             notes.push_str(", open at the end of the recording");
         }

@@ -75,16 +75,18 @@ impl StackTree {
     }
 }
 
-/// What comes first: the longest waits, also those that are uncertain; then CPU time.
-pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64) {
+/// What comes first: the longest waits, also those that are uncertain; then CPU time. Last what waited throughout: of
+/// idle threads there are many.
+pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64, u64) {
     let waits = [sums.wait_ns(), sums.lossy_wait_ns, sums.open_wait_ns];
     let wait_ns = waits.into_iter().fold(0u64, u64::saturating_add);
-    (wait_ns, sums.cpu_ns.saturating_add(sums.lossy_cpu_ns), sums.count())
+    let cpu_ns = sums.cpu_ns.saturating_add(sums.lossy_cpu_ns);
+    (wait_ns, cpu_ns, sums.count(), sums.throughout_wait_ns)
 }
 
 /// Whether any column has at least `percent` of its total.
 pub fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
-    let columns: [fn(&SwitchSums) -> u64; 7] = [
+    let columns: [fn(&SwitchSums) -> u64; 8] = [
         |sums| sums.cpu_ns,
         SwitchSums::wait_ns,
         |sums| sums.sync_count,
@@ -92,6 +94,7 @@ pub fn is_shown(sums: &SwitchSums, total: &SwitchSums, percent: f64) -> bool {
         |sums| sums.new_count,
         |sums| sums.lossy_count,
         |sums| sums.open_count,
+        |sums| sums.throughout_count,
     ];
     columns.iter().any(|column| {
         let (part, whole) = (column(sums), column(total));

@@ -10,6 +10,7 @@ mod auto_engine;
 mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
+mod blocked;
 mod chains;
 mod control_characters;
 mod false_waits;
