@@ -1,17 +1,39 @@
 //! A capture session: which events on which CPUs and threads, the readers that drain the rings,
 //! the records that stand for what was there before, losses, and the ledger.
 //!
-//! Layout: [`session`] holds the order of things. [`target`] says whom to record, [`configure`]
+//! Layout: [`session`] holds the order of things. [`whit_host::target`] says whom to record, [`configure`]
 //! turns events and options into attributes, [`open`] opens them and bears refusals, [`ring_set`]
 //! maps rings and redirects, [`affinity`] says how many readers there are and where they run, each
 //! [`ring_drainer`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`]
-//! writes what existed before, [`machine`] fills the header. [`control`] is what other programs may
-//! ask for meanwhile, [`cgroup`] finds cgroups, [`branch`] reads filters of branch records.
+//! writes what existed before, [`machine`] fills the header. [`whit_host::control`] is what other programs may
+//! ask for meanwhile, [`whit_host::cgroup`] finds cgroups, [`branch`] reads filters of branch records.
+//!
+//! The example is not run: it needs the right to open events, and it blocks signals of the whole process.
+//!
+//! ```no_run
+//! use whit_capture::event::EventSpec;
+//! use whit_capture::notice::Notice;
+//! use whit_capture::options::{Output, RecordOptions};
+//! use whit_capture::session::record;
+//! use whit_host::roots::Roots;
+//!
+//! // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.
+//! let events = vec![EventSpec::new("cpu-clock", 1, 0)];
+//! let output = Output::File("perf.data".into());
+//! let options = RecordOptions::for_command(events, vec!["true".into()], output);
+//! let mut show = |notice: Notice| eprintln!("{notice}");
+//! let outcome = record(&options, &Roots::default(), &mut show)?;
+//! assert_eq!(outcome.exit_code(), 0);
+//! # Ok::<(), whit_capture::error::CaptureError>(())
+//! ```
+//!
+//! The caller calls [`session::record`] before it starts threads, since signals are blocked for each thread alone. It shows
+//! the notices, and ends with [`session::Outcome::exit_code`].
 //!
 //! Invariants:
 //! - Nothing here knows symbols, prints, or reads the environment; what a user should hear is a
 //!   [`notice::Notice`].
-//! - `/proc` and `/sys` are values ([`roots::Roots`]), so that all that reads them is testable.
+//! - `/proc` and `/sys` are values ([`whit_host::roots::Roots`]), so that all that reads them is testable.
 //! - Bytes go from the ring to the file without a copy in between, or with one: into the block
 //!   that is written while the ring fills again. Nothing is allocated per record.
 //! - What is not recorded is counted: no loss is silent.

@@ -2,6 +2,29 @@
 //! processes and cgroups, whom to record or count, what a refusal of the kernel means, and the channel by which
 //! another program controls a running session.
 //!
+//! ```
+//! use whit_host::processes::{Status, namespace};
+//! use whit_host::roots::Roots;
+//! use whit_host::{cpus, processes};
+//! use whit_types::{Pid, Tid};
+//!
+//! let roots = Roots::default();
+//! let online = cpus::online(&roots)?;
+//! assert!(!online.is_empty() && online.iter().all(|cpu| !cpus::is_offline(&roots, *cpu)));
+//!
+//! let own = std::process::id() as i32;
+//! let status = Status::read(&roots, Pid(own), Tid(own)).expect("this process runs");
+//! assert_eq!(status.tgid, Pid(own));
+//! assert!(processes::threads(&roots, Pid(own)).contains(&Tid(own)));
+//!
+//! // A folder stands for a machine.
+//! let empty = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into(), ..roots };
+//! assert!(cpus::online(&empty).is_err() && namespace(&empty).is_none());
+//! # Ok::<(), whit_host::error::HostError>(())
+//! ```
+//!
+//! The caller treats each answer as one of the past: processes end and CPUs go offline between a look and the next call.
+//!
 //! Invariants:
 //! - `/proc` and `/sys` are values ([`roots::Roots`]), so that all that reads them is testable.
 //! - Nothing here records, counts, prints, or reads the environment.
