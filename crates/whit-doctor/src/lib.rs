@@ -6,10 +6,10 @@
 //!
 //! let report = run(&mut Machine::this());
 //! assert!(report.of(Area::Recording).count() > 0);
-//! // What is refused has a remedy or a reason, and the text shows it.
-//! let refused = report.findings.iter().find(|finding| finding.status == Status::Refused);
+//! // The text shows each refusal.
+//! let mut refused = report.findings.iter().filter(|finding| finding.status == Status::Refused);
 //! let text = render_text(&report);
-//! assert!(refused.is_none_or(|finding| text.contains(&finding.what)));
+//! assert!(refused.all(|finding| text.contains(&finding.what)));
 //! ```
 //!
 //! The caller has put no capability in force: each trial borrows those that the program's file lends, as a

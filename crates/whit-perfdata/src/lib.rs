@@ -28,7 +28,7 @@
 //! ```
 //!
 //! The caller reads all streams: records of one time stand in several. It looks at [`reader::Recording::warnings`] and
-//! [`stream::StreamReader::truncation`], which say what is missing.
+//! [`stream::StreamReader::truncation`], which name the missing parts.
 //!
 //! Invariants:
 //! - No `unsafe`, no panic on any input: whatever a file says about lengths and offsets is
