@@ -19,7 +19,7 @@ impl Rights {
         const KERNEL_DEFAULT: i64 = 2;
         Rights {
             paranoid: roots.kernel_setting("perf_event_paranoid").unwrap_or(KERNEL_DEFAULT),
-            may_profile: CapabilitySet::usable().is_ok_and(CapabilitySet::may_profile),
+            may_profile: whit_sys::privilege::usable().is_ok_and(CapabilitySet::may_profile),
         }
     }
 }

@@ -274,11 +274,10 @@ impl SharedWords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capability::CapabilitySet;
 
     #[test]
     fn a_program_is_loaded_or_the_right_is_missing() {
-        let usable = CapabilitySet::usable().unwrap();
+        let usable = crate::privilege::usable().unwrap();
         let may = usable.has(Capability::SysAdmin)
             || (usable.has(Capability::Bpf) && usable.has(Capability::PerfMon));
         match try_load() {
@@ -333,7 +332,7 @@ mod tests {
 
     #[test]
     fn statistics_are_switched_on_or_the_right_is_missing() {
-        let may = CapabilitySet::usable().unwrap().has(Capability::SysAdmin);
+        let may = crate::privilege::usable().unwrap().has(Capability::SysAdmin);
         match enable_run_statistics() {
             Ok(_) => assert!(may),
             Err(Errno::PERM) => assert!(!may, "a lockdown or a filter forbids it"),

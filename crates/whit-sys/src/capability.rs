@@ -1,6 +1,6 @@
 //! Capabilities, by name and in sets.
 
-use std::{fmt, io};
+use std::fmt;
 
 /// The capabilities that recording may need, by their number in `capabilities(7)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +78,6 @@ impl CapabilitySet {
         } else {
             CapabilitySet::of(&[SysAdmin, SysPtrace, Syslog])
         }
-    }
-
-    /// Capabilities that this process can use: those in force in the calling thread, and those that
-    /// [`crate::privilege::raise`] would put in force.
-    pub fn usable() -> io::Result<CapabilitySet> {
-        let effective = rustix::thread::capabilities(None)?.effective;
-        Ok(CapabilitySet(effective.bits()).union(crate::privilege::borrowed()))
     }
 
     /// From a line of `/proc/PID/status`: `CapEff`, `CapPrm`, `CapInh`, `CapBnd` or `CapAmb`.
@@ -167,12 +160,5 @@ mod tests {
         assert_eq!(set.to_string(), "cap_sys_ptrace,cap_perfmon");
         assert_eq!(CapabilitySet(1 << 1 | 1 << 39).to_string(), "1,cap_bpf");
         assert_eq!(CapabilitySet::EMPTY.to_string(), "");
-    }
-
-    #[test]
-    fn this_process_has_the_set_that_its_status_shows() {
-        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        let shown = CapabilitySet::from_status(&status, "CapEff").unwrap();
-        assert_eq!(CapabilitySet::usable().unwrap(), shown);
     }
 }

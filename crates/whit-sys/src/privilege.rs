@@ -254,6 +254,16 @@ pub fn borrowed() -> CapabilitySet {
     CapabilitySet(BORROWED.load(Ordering::Relaxed))
 }
 
+/// What this process can make use of: what is in force in the calling thread, and what [`raise`] would put in force.
+///
+/// # Errors
+///
+/// Where the kernel does not say.
+pub fn usable() -> Result<CapabilitySet, Errno> {
+    let effective = thread::capabilities(None)?.effective;
+    Ok(CapabilitySet(effective.bits()).union(borrowed()))
+}
+
 /// Capabilities in force in this thread until this is dropped.
 #[derive(Debug)]
 #[must_use = "the capabilities are in force until this is dropped"]
@@ -358,6 +368,13 @@ mod tests {
         let both = old.union(PROFILING);
         assert!(!keepable(both).has(Capability::SysAdmin), "cap_perfmon does instead");
         assert!(keepable(both).has(Capability::Syslog));
+    }
+
+    #[test]
+    fn this_process_has_the_set_that_its_status_shows() {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let shown = CapabilitySet::from_status(&status, "CapEff").unwrap();
+        assert_eq!(usable().unwrap(), shown);
     }
 
     #[test]
