@@ -161,8 +161,7 @@ fn a_hostile_process_is_watched() {
             let mut stat = whit();
             stat.args(["stat", "-e", "cpu-clock,context-switches", "--per-thread", "-p", &pid]);
             let (_, table) = plain(stat.args(form).args(["--", "sleep", "0.2"]));
-            let shown =
-                if form == ["-j"] { "t\\u001b[2J\\u000ax\\u202e\\u009b" } else { SHOWN_THREAD };
+            let shown = if form == ["-j"] { "t\\u001b[2J\\nx\\u202e\\u009b" } else { SHOWN_THREAD };
             assert!(table.contains(shown), "{table}");
         }
         let data = directory.path().join("watched.data");
