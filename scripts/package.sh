@@ -82,7 +82,7 @@ inside() {
         exec chroot "$0" "$@"' "$root" "$@"
 }
 
-# What a new user does: version, help, a recording where the kernel allows one, its report.
+# The first steps of a new user: version, help, a recording where the kernel allows one, its report.
 # try ROOT WHIT
 try() {
     local root=$1 whit=$2

@@ -130,7 +130,7 @@ pub struct Opener<'a> {
     pub plan: &'a Plan,
     /// Other CPUs, of which the side band is recorded.
     pub beside: &'a [CpuId],
-    /// What this process may do.
+    /// The rights of this process.
     pub rights: Rights,
     /// `/proc` and `/sys`.
     pub roots: &'a Roots,
@@ -318,7 +318,7 @@ struct EventOpening<'a, 'o> {
     index: usize,
 }
 
-/// What becomes of an event that stays refused.
+/// The outcome for an event that stays refused.
 enum Fallback {
     BreakGroup,
     GiveUp(Refused),

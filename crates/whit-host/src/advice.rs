@@ -30,9 +30,9 @@ pub enum Needs {
 /// A refusal and its circumstances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was to be done, as a gerund: `recording`.
+    /// The refused activity, as a gerund: `recording`.
     pub activity: &'static str,
-    /// What the kernel said.
+    /// The kernel's error.
     pub errno: Errno,
     /// `perf_event_paranoid`, where the kernel says it.
     pub paranoid: Option<i64>,
@@ -40,7 +40,7 @@ pub struct Refusal {
     pub may_profile: bool,
     /// A seccomp filter decides on system calls, as in most containers.
     pub has_seccomp: bool,
-    /// What the event needs.
+    /// The needs of the event.
     pub needs: Needs,
     /// The event wants branch records.
     pub wants_branches: bool,
@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// What kind of refusal it is.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The machine or its kernel does not have it.
@@ -103,10 +103,10 @@ pub enum Kind {
     Other,
 }
 
-/// What a refusal means.
+/// The explanation of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What kind it is.
+    /// The kind of the refusal.
     pub kind: Kind,
     /// The cause in a few words; empty where the level of `perf_event_paranoid` is the cause, or nothing is known.
     pub brief: &'static str,
@@ -279,7 +279,7 @@ const TABLE: [Row; 16] = [
     row(&[], When::Always, Kind::Other, "", None, "see whit doctor for what can be recorded here"),
 ];
 
-/// What a refusal means.
+/// The explanation of a refusal.
 pub fn explain(refusal: &Refusal) -> &'static Explanation {
     let fits = |row: &&Row| {
         (row.errnos.is_empty() || row.errnos.contains(&refusal.errno)) && refusal.matches(row.when)
@@ -287,7 +287,7 @@ pub fn explain(refusal: &Refusal) -> &'static Explanation {
     &TABLE.iter().find(fits).unwrap_or(&TABLE[TABLE.len() - 1]).explanation
 }
 
-/// What errnos say of an event, without knowledge of the situation, and their names.
+/// The meaning of each errno for an event if nothing else is known, with its name.
 const MEANINGS: [(Errno, &str, &str); 15] = [
     (Errno::NOENT, "not supported here", "ENOENT"),
     (Errno::OPNOTSUPP, "not supported here", "EOPNOTSUPP"),
@@ -306,7 +306,7 @@ const MEANINGS: [(Errno, &str, &str); 15] = [
     (Errno::SRCH, "no such process", "ESRCH"),
 ];
 
-/// What an errno says of an event, with its name.
+/// The meaning of an errno for an event, with its name.
 pub fn meaning(errno: Errno) -> String {
     match MEANINGS.iter().find(|(known, ..)| *known == errno) {
         Some((_, meaning, name)) => format!("{meaning} ({name})"),
@@ -320,7 +320,7 @@ pub fn name(errno: Errno) -> String {
     known.map_or_else(|| errno.raw_os_error().to_string(), |(.., name)| (*name).to_owned())
 }
 
-/// What the refusal means, and the command that would allow what was refused.
+/// The meaning of the refusal, and the command that lifts it.
 pub fn advice(refusal: &Refusal) -> String {
     match explain(refusal) {
         Explanation { kind: Kind::NotPermitted, advice: "", .. } => permission(refusal),
@@ -328,7 +328,7 @@ pub fn advice(refusal: &Refusal) -> String {
     }
 }
 
-/// What a level of `perf_event_paranoid` forbids, and how it is lifted.
+/// The restriction of a level of `perf_event_paranoid`, and the command that lifts it.
 fn permission(refusal: &Refusal) -> String {
     let level = refusal.needs as i64;
     let paranoid = refusal.paranoid.map_or("unknown".to_owned(), |level| level.to_string());

@@ -239,7 +239,7 @@ fn has_state(directory: BorrowedFd<'_>) -> bool {
     !matches!(opened, Err(Errno::NOENT))
 }
 
-/// What a line of mountinfo says.
+/// The parts of a line of mountinfo.
 struct Mount<'a> {
     point: PathBuf,
     kind: &'a str,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rustix::fs::{Mode, OFlags};
 use whit_sys::{Errno, descriptor};
 
-/// What is written when a command has been carried out.
+/// The reply to a command that has been carried out.
 const ACK: &[u8] = b"ack\n";
 /// Longest line; a longer one is not a command.
 const LINE_BYTES_MAX: usize = 4096;
@@ -36,7 +36,7 @@ pub enum ControlSpec {
     },
 }
 
-/// What is no [`ControlSpec`].
+/// The text does not name a channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' names no control channel: write fd:CTL[,ACK] or fifo:CTL[,ACK]")]
 pub struct ControlSpecError(String);
@@ -85,7 +85,7 @@ pub enum Command {
     Disable(Option<String>),
     /// List the events.
     Evlist(Listing),
-    /// What SIGUSR2 does.
+    /// The same action as SIGUSR2.
     Snapshot,
     /// End the recording.
     Stop,
@@ -145,7 +145,7 @@ impl fmt::Debug for ControlChannel {
     }
 }
 
-/// What a look at the channel gave.
+/// The result of one read of the channel.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Commands in order.

@@ -24,7 +24,7 @@ pub const SPARE_DESCRIPTORS: usize = 24;
 /// For whom an event is opened.
 #[derive(Clone, Copy, Debug)]
 pub enum Tasks<'a> {
-    /// Whoever runs.
+    /// Any thread that runs.
     All,
     /// The calling thread.
     Own,
@@ -95,7 +95,7 @@ pub fn open(
 /// A refusal, and the CPU of the target that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What the kernel said.
+    /// The kernel's error.
     pub errno: Errno,
     /// The CPU; `None` is any.
     pub cpu: Option<CpuId>,
@@ -133,7 +133,7 @@ pub fn open_everywhere<'a>(
 pub trait Opening {
     /// The open event.
     type Opened;
-    /// What becomes of an event that stays refused.
+    /// The outcome for an event that stays refused.
     type Verdict;
 
     /// Tries to open it everywhere.
@@ -209,7 +209,7 @@ pub fn give_up_kernel_mode(
 pub struct OpenFiles {
     /// How many there may be now; `None` for any number.
     pub limit: Option<u64>,
-    /// What the limit was, where it was raised.
+    /// The former limit, where it was raised.
     pub raised_from: Option<u64>,
 }
 

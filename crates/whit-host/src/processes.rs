@@ -11,7 +11,7 @@ use crate::roots::Roots;
 /// `PROC_PID_INIT_INO` (`include/linux/proc_ns.h`).
 const FIRST_NAMESPACE: u32 = 0xEFFF_FFFC;
 
-/// What `/proc/PID/status` says of a thread.
+/// A thread as `/proc/PID/status` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Name, with the kernel's escapes undone.

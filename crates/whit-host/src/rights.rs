@@ -1,10 +1,10 @@
-//! What the kernel lets this process record and count.
+//! The rights of this process to record and count.
 
 use whit_sys::capability::CapabilitySet;
 
 use crate::roots::Roots;
 
-/// What the kernel lets this process do.
+/// The rights that the kernel grants this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights {
     /// `perf_event_paranoid`.

@@ -32,7 +32,7 @@ pub enum CpuScope {
 }
 
 impl CpuScope {
-    /// What to open an event on, one after the other; `None` is any CPU.
+    /// The CPUs to open an event on, one after the other; `None` is any CPU.
     pub fn iter(&self) -> impl Iterator<Item = Option<CpuId>> {
         let (any, each) = match self {
             CpuScope::Any => (Some(None), &[][..]),
@@ -64,7 +64,7 @@ pub enum ThreadScope {
 }
 
 impl ThreadScope {
-    /// What to open an event for, one after the other; `None` is whoever runs.
+    /// The threads to open an event for, one after the other; `None` is any thread that runs.
     pub fn iter(&self) -> impl Iterator<Item = Option<Tid>> {
         let (all, each) = match self {
             ThreadScope::All => (Some(None), &[][..]),

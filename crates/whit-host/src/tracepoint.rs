@@ -25,8 +25,8 @@ pub fn name_of(tracefs: &Path, id: u64) -> Option<String> {
     })
 }
 
-/// What to say behind the refusal of a filter on the tracepoint with this id: what it can compare, since
-/// the kernel does not say what it minds.
+/// The advice for a refused filter on the tracepoint with this id: the fields that it can compare. The
+/// kernel does not name its objection.
 pub fn filter_advice(roots: &Roots, id: u64, errno: Errno) -> String {
     let fields = || {
         let tracefs = roots.tracefs()?;

@@ -4,7 +4,7 @@
 //! It is a library so that manual pages and the reference are made from the same definitions
 //! ([`command`]).
 #![forbid(unsafe_code)]
-// What is printed comes from others too: messages go through `message`, results through `output`.
+// Printed names come from others too: messages go through `message`, results through `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;

@@ -84,7 +84,7 @@ impl Layout {
     }
 }
 
-/// What decoders of all rings have from the engine.
+/// The engine's settings for the decoders of all rings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecoderConfig {
     /// Where the scheduler is.
@@ -110,7 +110,7 @@ struct Known {
     context: Context,
 }
 
-/// What could not be made whole.
+/// Records that could not be completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecodeCounts {
     /// Samples and switches that came out.
@@ -155,7 +155,7 @@ pub struct BpfRecordDecoder {
     bpf_output: u64,
     /// Samples have the id of the bpf-output event too.
     is_sample_by_perf: bool,
-    /// What the CPU's channel carries.
+    /// The switches from the CPU's channel.
     switches: Option<Switches>,
     /// The scheduler's addresses.
     scheduler_symbols: SchedulerSymbols,
@@ -228,7 +228,7 @@ impl BpfRecordDecoder {
         self.switches.as_ref().map_or(0, Switches::available_bytes)
     }
 
-    /// What follows goes into another stream than what was before.
+    /// The next records go into another stream.
     pub(crate) fn start_stream(&mut self) {
         if let Some(switches) = &mut self.switches {
             switches.start_stream();
@@ -286,7 +286,7 @@ impl BpfRecordDecoder {
         }
         self.ring_time = self.time(&ring_slices, before);
         self.scratch = scratch;
-        // What cannot be read is for the next one to count.
+        // An unreadable record is counted by the next step.
         if end == 0 {
             end = ring_slices.len();
             ring_slices.0.iter().for_each(|piece| out.extend_from_slice(piece));

@@ -80,7 +80,7 @@ pub(crate) struct StackEngine {
     wakes: bool,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
-    /// What decoders need.
+    /// The settings of the decoders.
     given: DecoderConfig,
 }
 
@@ -149,7 +149,7 @@ impl StackEngine {
         })
     }
 
-    /// What decoders need.
+    /// The settings of the decoders.
     pub(crate) fn given(&self) -> DecoderConfig {
         self.given.clone()
     }
@@ -282,7 +282,7 @@ impl StackEngine {
         if self.switches { self.lock().lost_switches().unwrap_or_default() } else { Vec::new() }
     }
 
-    /// What it did, once it has ended.
+    /// The engine's summary, after it has ended.
     pub(crate) fn summary(&mut self, decoder: DecodeCounts) -> StackSummary {
         let follow = self.following.take().map(|mut following| following.stop());
         let stacks = self.lock();

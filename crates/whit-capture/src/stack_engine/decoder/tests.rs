@@ -1,4 +1,4 @@
-//! What comes out of a decoder is what perf would have written.
+//! A decoder's records are those that perf would have written.
 
 use super::*;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
     told
 }
 
-/// What is told of a sample: in user mode where there is no stack of the kernel.
+/// The record of a sample: in user mode where there is no stack of the kernel.
 pub(in crate::stack_engine) fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
     let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
     [200_000, user, kernel, event].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
