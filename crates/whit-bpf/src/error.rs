@@ -8,7 +8,7 @@ use crate::stacks::KernelNeed;
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The kernel or libbpf refused.
-    #[error("cannot {attempt}{}{messages}", way_out(source, messages))]
+    #[error("cannot {attempt}{}", explanation(source, messages))]
     Refused {
         /// What was tried.
         attempt: &'static str,
@@ -87,9 +87,26 @@ fn list(needs: &[KernelNeed]) -> String {
     needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn way_out(source: &libbpf_rs::Error, messages: &Messages) -> &'static str {
+/// The way out, and the messages of libbpf. Without the rights, libbpf guesses at causes that are others: then its
+/// messages are left out. So are those of a verifier that was interrupted: it found no fault.
+fn explanation(source: &libbpf_rs::Error, messages: &Messages) -> String {
+    let way_out = way_out(source.kind(), messages);
+    let lacks_rights = source.kind() == libbpf_rs::ErrorKind::PermissionDenied;
+    if lacks_rights && !messages.are_of_verifier() {
+        return way_out.to_owned();
+    }
+    if source.kind() == libbpf_rs::ErrorKind::WouldBlock {
+        return way_out.to_owned();
+    }
+    format!("{way_out}{messages}")
+}
+
+fn way_out(kind: libbpf_rs::ErrorKind, messages: &Messages) -> &'static str {
     use libbpf_rs::ErrorKind;
-    match source.kind() {
+    match kind {
+        ErrorKind::WouldBlock => {
+            " (signals interrupted the kernel's verifier again and again: start whit once more)"
+        }
         _ if messages.are_of_verifier() => {
             " (this kernel's verifier refuses the program, which is a fault of whit's: please report it with \
              the kernel's version)"
@@ -139,9 +156,11 @@ mod tests {
         assert!(error.source().is_some());
         let text = error.to_string();
         assert!(text.contains("cap_bpf") && text.contains("whit setup"), "{text}");
-        assert!(text.ends_with("\n  libbpf: no"), "{text}");
+        assert!(!text.contains("libbpf"), "{text}");
         let error = refused(22);
-        assert!(!error.is_permission() && !error.to_string().contains("cap_bpf"));
+        let text = error.to_string();
+        assert!(!error.is_permission() && !text.contains("cap_bpf"), "{text}");
+        assert!(text.ends_with("\n  libbpf: no"), "{text}");
         assert!(refused(2).is_absent() && !refused(2).is_unsupported());
         assert!(refused(38).is_unsupported() && !error.is_absent());
     }
@@ -158,6 +177,17 @@ mod tests {
         assert!(!by_verifier.is_permission() && !text.contains("cap_bpf"), "{text}");
         assert!(text.contains("verifier refuses") && text.contains("R0 max value"), "{text}");
         assert!(refused("processed nothing").is_permission());
+    }
+
+    #[test]
+    fn a_verifier_that_signals_interrupt_refuses_nothing() {
+        let error = BpfError::Refused {
+            attempt: "load the program that counts cgroups",
+            source: io::Error::from_raw_os_error(11).into(),
+            messages: Messages(vec!["processed 113 insns (limit 1000000)".into()]),
+        };
+        let text = error.to_string();
+        assert!(text.contains("signals interrupted") && !text.contains("fault of whit"), "{text}");
     }
 
     #[test]
