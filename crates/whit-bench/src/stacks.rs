@@ -35,7 +35,7 @@ use whit_types::ByteSize;
 /// Version of the JSON form; a change that readers must know of raises it.
 pub const SCHEMA: u32 = 1;
 /// Most frames of a stack in the kernel; longer ones are compared as far as that.
-pub const FRAMES_MAX: usize = whit_capture::stack_engine::FRAMES_MAX;
+pub const FRAMES_MAX: usize = whit_bpf_engine::FRAMES_MAX;
 /// A recording of one run is smaller than this on any machine of today.
 const RECORDING_MAX: ByteSize = ByteSize(4 << 30);
 

@@ -1,4 +1,4 @@
-//! Events and options turned into attributes, with perf's choices.
+//! Events turned into attributes, with perf's choices.
 //!
 //! The rules are those of `evsel__config` and `evlist__config` in `tools/perf/util`. whit differs
 //! in three points, each for the sake of exact losses and complete process models: every event
@@ -8,66 +8,34 @@
 //! samples are overwritten, or events are switched off meanwhile, the side band has an event of its
 //! own that is neither.
 
+use whit_engine::Engine;
+use whit_engine::branch::BranchFilter;
+use whit_engine::event_plan::{EventPlan, RatePlan};
+use whit_engine::open_event::{ConfiguredEvent, watermark};
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType};
 use whit_types::Arch;
 
-use crate::branch::BranchFilter;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Precision, Rate};
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
-use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ, Engine, RecordOptions, Start};
+use crate::options::{CallGraph, DEFAULT_FREQUENCY_HZ};
 use crate::registers;
-use crate::ring_set::SIDEBAND_RING_BYTES;
-use crate::stack_engine;
 
 /// The highest `precise_ip`.
 pub const MAX_PRECISION: u8 = 3;
 
-/// An event with the attributes that it is opened with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfiguredEvent {
-    /// The event.
-    pub spec: EventSpec,
-    /// Its attributes.
-    pub attr: Attr,
-    /// Whether it only carries the side band: it runs whatever else is switched off.
-    pub is_side_band: bool,
-    /// Whether BPF programs write by it ([`crate::stack_engine`]): it is on whole CPUs, whoever is
-    /// recorded, and runs whatever else is switched off.
-    pub is_bpf_output: bool,
-    /// Whether it is on whole CPUs though not all of what runs there is recorded: programs leave out the others.
-    pub is_of_cpus: bool,
-}
-
-impl ConfiguredEvent {
-    /// Whether it is opened on CPUs that are not recorded, too.
-    pub fn is_sideband(&self) -> bool {
-        self.is_side_band && !self.is_bpf_output
-    }
-
-    /// How it is opened there: who runs when is not asked, and rings are smaller.
-    pub fn attr_of_sideband_ring(&self) -> Attr {
-        let mut attr = self.attr.clone();
-        attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
-        if attr.has(AttrFlags::WATERMARK) {
-            attr.wakeup = attr.wakeup.min(watermark(SIDEBAND_RING_BYTES));
-        }
-        attr
-    }
-}
-
 /// The rate that events without one of their own get, checked against the kernel's limit.
 /// `None` where the user gave none.
 pub fn checked_rate(
-    options: &RecordOptions,
+    plan: RatePlan,
     roots: &Roots,
     listener: &mut dyn Listener,
 ) -> Result<(Rate, bool), CaptureError> {
-    let by_user = options.rate.is_some();
-    let asked_hz = match options.rate.unwrap_or(Rate::FrequencyHz(DEFAULT_FREQUENCY_HZ)) {
+    let by_user = plan.by_user.is_some();
+    let asked_hz = match plan.by_user.unwrap_or(Rate::FrequencyHz(DEFAULT_FREQUENCY_HZ)) {
         Rate::Period(0) => return Err(CaptureError::ZeroRate("period")),
         Rate::FrequencyHz(0) => return Err(CaptureError::ZeroRate("frequency")),
         period @ Rate::Period(_) => return Ok((period, by_user)),
@@ -77,7 +45,7 @@ pub fn checked_rate(
     if asked_hz <= limit {
         return Ok((Rate::FrequencyHz(asked_hz), by_user));
     }
-    if by_user && options.strict_frequency {
+    if by_user && plan.is_strict {
         return Err(CaptureError::FrequencyTooHigh { asked_hz, limit_hz: limit });
     }
     listener.notice(Notice::FrequencyLowered { asked_hz, limit_hz: limit });
@@ -91,17 +59,26 @@ pub fn max_frequency_hz(roots: &Roots) -> Option<u64> {
 
 /// Whether a side-band event of its own is needed: whenever recording does not begin with an
 /// exec, mappings and names must be recorded before the samples start.
-fn needs_side_band(options: &RecordOptions, specs: &[EventSpec]) -> bool {
-    options.target != Target::Command
-        || options.start != Start::AtOnce
-        || options.control.is_some()
-        || specs.iter().any(|spec| stack_engine::samples_cpus(options, spec))
-        || specs.iter().any(|spec| spec.overwrite.unwrap_or(options.overwrite))
+fn needs_side_band(plan: &EventPlan, specs: &[EventSpec], engine: &dyn Engine) -> bool {
+    plan.target != Target::Command
+        || !plan.begin.at_once
+        || plan.begin.is_controlled
+        || specs.iter().any(|spec| engine.samples_cpus(plan, spec))
+        || specs.iter().any(|spec| spec.overwrite.unwrap_or(plan.overwrite))
+}
+
+/// Events as they are planned for an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned<'a> {
+    /// The plan, as the engine adapted it.
+    pub plan: &'a EventPlan,
+    /// The engine.
+    pub engine: &'a dyn Engine,
 }
 
 /// Turns the events into attributes. A side-band event is appended where one is needed.
 pub fn configure(
-    options: &RecordOptions,
+    Planned { plan, engine }: Planned<'_>,
     events: &[EventSpec],
     inherit: bool,
     rate: (Rate, bool),
@@ -113,31 +90,32 @@ pub fn configure(
         return Err(CaptureError::NoEvents);
     }
     let mut specs = events.to_vec();
-    let side_band = needs_side_band(options, &specs).then_some(specs.len());
+    let side_band = needs_side_band(plan, &specs, engine).then_some(specs.len());
     specs.extend(side_band.map(|_| EventSpec::side_band()));
-    let context = Context { options, inherit, rate, arch, side_band };
+    let context = Context { plan, inherit, rate, arch, side_band };
     let mut events: Vec<_> = (0..specs.len())
         .map(|index| ConfiguredEvent {
             attr: context.attr(&specs, index),
             spec: specs[index].clone(),
             is_side_band: side_band == Some(index),
             is_bpf_output: false,
-            is_of_cpus: stack_engine::samples_cpus(options, &specs[index]),
+            is_of_cpus: false,
         })
         .collect();
+    events.iter_mut().for_each(|event| engine.configure(plan, event));
     context.warn_of_registers(listener);
     context.warn_of_branches(&specs, listener);
-    context.warn_of_precision(&specs, listener);
-    let bpf_output = stack_engine::bpf_output(options);
-    let wants_identifier = options.extra.identifier || bpf_output.is_some();
-    events.extend(bpf_output);
+    warn_of_precision(&events, listener);
+    let output_event = engine.output_event(plan);
+    let wants_identifier = plan.fields.extra.identifier || output_event.is_some();
+    events.extend(output_event);
     unify(&mut events, wants_identifier);
     events.iter_mut().for_each(|event| kernel.limit(&mut event.attr));
     Ok(events)
 }
 
 struct Context<'a> {
-    options: &'a RecordOptions,
+    plan: &'a EventPlan,
     inherit: bool,
     rate: (Rate, bool),
     arch: Option<Arch>,
@@ -162,15 +140,11 @@ impl Context<'_> {
             ..Attr::default()
         };
         attr.set_precise_ip(match spec.precision {
-            // Programs see the registers of the interrupt, and the kernel gives events that have others
-            // no programs that take stacks.
-            _ if self.options.engine == Engine::Bpf => 0,
             Precision::Level(level) => level.min(MAX_PRECISION),
             Precision::Max => MAX_PRECISION,
         });
         self.set_exclusions(&mut attr, spec);
-        let is_of_cpus = stack_engine::samples_cpus(self.options, spec);
-        self.set_start(&mut attr, spec.is_member(index), is_side_band, is_of_cpus);
+        self.set_start(&mut attr, spec.is_member(index), is_side_band);
         self.set_rate(&mut attr, spec);
         self.set_group(&mut attr, specs, index);
         if index == self.side_band.unwrap_or(0) {
@@ -181,10 +155,10 @@ impl Context<'_> {
             self.set_extra_fields(&mut attr);
             self.set_branches(&mut attr, spec);
             self.set_counts(&mut attr);
-            let overwrite = spec.overwrite.unwrap_or(self.options.overwrite);
+            let overwrite = spec.overwrite.unwrap_or(self.plan.overwrite);
             attr.flags = attr.flags.with(AttrFlags::WRITE_BACKWARD, overwrite);
         }
-        if let Some(clock) = self.options.clock {
+        if let Some(clock) = self.plan.clock {
             attr.flags |= AttrFlags::USE_CLOCKID;
             attr.clockid = clock.0;
         }
@@ -193,15 +167,13 @@ impl Context<'_> {
 
     fn set_exclusions(&self, attr: &mut Attr, spec: &EventSpec) {
         let exclude = &spec.exclude;
-        let is_of_cpus = stack_engine::samples_cpus(self.options, spec);
         for (flag, on) in [
             (AttrFlags::EXCLUDE_USER, exclude.user),
             (AttrFlags::EXCLUDE_KERNEL, exclude.kernel),
             (AttrFlags::EXCLUDE_HV, exclude.hypervisor),
             (AttrFlags::EXCLUDE_GUEST, exclude.guest),
             (AttrFlags::EXCLUDE_HOST, exclude.host),
-            // The kernel throttles an event that is hit often without a tick, as on an idle CPU.
-            (AttrFlags::EXCLUDE_IDLE, exclude.idle || is_of_cpus),
+            (AttrFlags::EXCLUDE_IDLE, exclude.idle),
             (AttrFlags::PINNED, spec.is_pinned),
             (AttrFlags::EXCLUSIVE, spec.is_exclusive),
             (AttrFlags::INHERIT, self.inherit && spec.inherit.unwrap_or(true)),
@@ -211,14 +183,14 @@ impl Context<'_> {
     }
 
     /// Leaders start switched off: a command's exec switches them on, or we do. Members follow
-    /// their leader. The side-band event waits for nothing but the exec. An exec does not concern events of CPUs.
-    fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool, is_of_cpus: bool) {
-        let is_command = self.options.target == Target::Command;
+    /// their leader. The side-band event waits for nothing but the exec.
+    fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool) {
+        let is_command = self.plan.target == Target::Command;
         if is_member || (is_side_band && !is_command) {
             return;
         }
         attr.flags |= AttrFlags::DISABLED;
-        if is_command && !is_of_cpus && (is_side_band || self.options.start == Start::AtOnce) {
+        if is_command && (is_side_band || self.plan.begin.at_once) {
             attr.flags |= AttrFlags::ENABLE_ON_EXEC;
         }
     }
@@ -257,7 +229,7 @@ impl Context<'_> {
     }
 
     fn set_tracking(&self, attr: &mut Attr) {
-        let options = self.options;
+        let tracking = &self.plan.tracking;
         attr.flags |= AttrFlags::MMAP
             | AttrFlags::MMAP2
             | AttrFlags::COMM
@@ -266,12 +238,11 @@ impl Context<'_> {
             | AttrFlags::KSYMBOL;
         for (flag, on) in [
             (AttrFlags::MMAP_DATA, self.records_addresses()),
-            (AttrFlags::BUILD_ID, options.kernel_build_ids),
-            (AttrFlags::BPF_EVENT, options.bpf_events),
-            // Programs tell of switches for less.
-            (AttrFlags::CONTEXT_SWITCH, options.switch_events && options.engine != Engine::Bpf),
-            (AttrFlags::CGROUP, options.cgroups),
-            (AttrFlags::NAMESPACES, options.namespaces),
+            (AttrFlags::BUILD_ID, tracking.kernel_build_ids),
+            (AttrFlags::BPF_EVENT, tracking.bpf_events),
+            (AttrFlags::CONTEXT_SWITCH, tracking.switches),
+            (AttrFlags::CGROUP, tracking.cgroups),
+            (AttrFlags::NAMESPACES, tracking.namespaces),
         ] {
             attr.flags = attr.flags.with(flag, on);
         }
@@ -279,36 +250,37 @@ impl Context<'_> {
 
     /// Unwinding reads the data segments of binaries, so dwarf wants data mappings as well.
     fn records_addresses(&self) -> bool {
-        self.options.data_addresses || matches!(self.options.call_graph, CallGraph::Dwarf { .. })
+        self.plan.fields.data_addresses
+            || matches!(self.plan.chains.call_graph, CallGraph::Dwarf { .. })
     }
 
     fn set_sample_fields(&self, attr: &mut Attr, spec: &EventSpec) {
-        let options = self.options;
+        let fields = &self.plan.fields;
         if self.records_addresses() {
             attr.sample_type |= SampleType::ADDR | SampleType::DATA_SRC;
         }
-        if options.periods || spec.is_tracepoint() {
+        if fields.periods || spec.is_tracepoint() {
             attr.sample_type |= SampleType::PERIOD;
         }
-        if options.raw || spec.is_tracepoint() {
+        if fields.raw || spec.is_tracepoint() {
             attr.sample_type |= SampleType::RAW | SampleType::CPU;
         }
-        if options.cpus || matches!(options.target, Target::SystemWide(_)) {
+        if fields.cpus || matches!(self.plan.target, Target::SystemWide(_)) {
             attr.sample_type |= SampleType::CPU;
         }
         self.set_call_graph(attr, spec);
-        if options.user_registers != 0 {
+        if fields.user_registers != 0 {
             attr.sample_type |= SampleType::REGS_USER;
-            attr.sample_regs_user |= options.user_registers;
+            attr.sample_regs_user |= fields.user_registers;
         }
-        if options.interrupt_registers != 0 {
+        if fields.interrupt_registers != 0 {
             attr.sample_type |= SampleType::REGS_INTR;
-            attr.sample_regs_intr = options.interrupt_registers;
+            attr.sample_regs_intr = fields.interrupt_registers;
         }
     }
 
     fn set_extra_fields(&self, attr: &mut Attr) {
-        let extra = &self.options.extra;
+        let extra = &self.plan.fields.extra;
         // x86 has three weights in one, as perf has it.
         let weight = match self.arch {
             Some(Arch::X86_64) => SampleType::WEIGHT_STRUCT,
@@ -320,7 +292,7 @@ impl Context<'_> {
             (SampleType::CODE_PAGE_SIZE, extra.code_page_sizes),
             (weight, extra.weights),
             (SampleType::TRANSACTION, extra.transactions),
-            (SampleType::CGROUP, self.options.cgroups),
+            (SampleType::CGROUP, self.plan.tracking.cgroups),
         ] {
             if on {
                 attr.sample_type |= field;
@@ -333,7 +305,7 @@ impl Context<'_> {
         if spec.is_dummy() {
             return;
         }
-        let asked = spec.branches.or(self.options.branches);
+        let asked = spec.branches.or(self.plan.fields.branches);
         let call_chain = self.takes_lbr(spec).then_some(BranchFilter::CALL_CHAIN);
         if let Some(BranchFilter(mask)) = asked.or(call_chain) {
             attr.sample_type |= SampleType::BRANCH_STACK;
@@ -342,41 +314,41 @@ impl Context<'_> {
     }
 
     fn takes_lbr(&self, spec: &EventSpec) -> bool {
-        let call_graph = spec.call_graph.unwrap_or(self.options.call_graph);
+        let call_graph = self.plan.call_graph_of(spec);
         call_graph == CallGraph::Lbr && !spec.exclude.user
     }
 
     fn set_counts(&self, attr: &mut Attr) {
         let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
-        if self.options.thread_counts {
+        if self.plan.counts.by_thread {
             attr.flags |= AttrFlags::INHERIT_STAT;
         }
-        if self.options.thread_counts || self.options.running_time {
+        if self.plan.counts.by_thread || self.plan.counts.running_time {
             attr.read_format |= times;
         }
-        if self.options.no_samples {
+        if self.plan.counts.alone {
             attr.sample_period_or_freq = 0;
         }
     }
 
     fn set_call_graph(&self, attr: &mut Attr, spec: &EventSpec) {
-        let call_graph = spec.call_graph.unwrap_or(self.options.call_graph);
+        let call_graph = self.plan.call_graph_of(spec);
         if call_graph == CallGraph::None {
             return;
         }
-        attr.sample_max_stack = spec.max_stack.or(self.options.max_stack).unwrap_or(0);
+        attr.sample_max_stack = spec.max_stack.or(self.plan.chains.max_frames).unwrap_or(0);
         attr.sample_type |= SampleType::CALLCHAIN;
-        if self.options.kernel_callchains_only {
+        if self.plan.chains.kernel_only {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
         }
-        if self.options.user_callchains_only {
+        if self.plan.chains.user_only {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
         }
         if let CallGraph::Dwarf { stack_dump_bytes } = call_graph {
             attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
             attr.sample_stack_user_bytes = spec.stack_dump_bytes.unwrap_or(stack_dump_bytes);
-            attr.sample_regs_user |= match (self.arch, self.options.user_registers) {
+            attr.sample_regs_user |= match (self.arch, self.plan.fields.user_registers) {
                 (Some(arch), 0) => registers::all(arch),
                 (Some(arch), _) => registers::minimal(arch),
                 (None, _) => 0,
@@ -386,12 +358,10 @@ impl Context<'_> {
 
     /// perf's answers to call chains by branch records that cannot be: frame pointers instead.
     fn warn_of_branches(&self, specs: &[EventSpec], listener: &mut dyn Listener) {
-        let wants_lbr = |spec: &&EventSpec| {
-            spec.call_graph.unwrap_or(self.options.call_graph) == CallGraph::Lbr
-        };
+        let wants_lbr = |spec: &&EventSpec| self.plan.call_graph_of(spec) == CallGraph::Lbr;
         for spec in specs.iter().filter(wants_lbr).filter(|spec| !spec.is_dummy()) {
             let event = spec.name.clone();
-            if spec.branches.or(self.options.branches).is_some() {
+            if spec.branches.or(self.plan.fields.branches).is_some() {
                 listener.notice(Notice::BranchesNotCallChain { event });
             } else if !self.takes_lbr(spec) {
                 listener.notice(Notice::NoKernelLbr { event });
@@ -399,24 +369,21 @@ impl Context<'_> {
         }
     }
 
-    /// Where a level was asked for, and not just the best.
-    fn warn_of_precision(&self, specs: &[EventSpec], listener: &mut dyn Listener) {
-        if self.options.engine != Engine::Bpf {
-            return;
-        }
-        for spec in specs {
-            if matches!(spec.precision, Precision::Level(1..)) {
-                listener.notice(Notice::PrecisionLowered { event: spec.name.clone(), level: 0 });
-            }
-        }
-    }
-
     fn warn_of_registers(&self, listener: &mut dyn Listener) {
-        let asked = self.options.user_registers;
+        let asked = self.plan.fields.user_registers;
         let minimal = self.arch.map_or(0, registers::minimal);
-        let is_dwarf = matches!(self.options.call_graph, CallGraph::Dwarf { .. });
+        let is_dwarf = matches!(self.plan.chains.call_graph, CallGraph::Dwarf { .. });
         if is_dwarf && asked != 0 && asked & minimal != minimal {
             listener.notice(Notice::RegistersAdded);
+        }
+    }
+}
+
+/// Where a level was asked for, and not just the best.
+fn warn_of_precision(events: &[ConfiguredEvent], listener: &mut dyn Listener) {
+    for ConfiguredEvent { spec, attr, .. } in events {
+        if matches!(spec.precision, Precision::Level(1..)) && attr.precise_ip() == 0 {
+            listener.notice(Notice::PrecisionLowered { event: spec.name.clone(), level: 0 });
         }
     }
 }
@@ -448,10 +415,6 @@ pub fn set_unbuffered(attr: &mut Attr) {
 pub fn set_watermark(attr: &mut Attr, ring_size_bytes: usize) {
     attr.flags |= AttrFlags::WATERMARK;
     attr.wakeup = watermark(ring_size_bytes);
-}
-
-fn watermark(ring_size_bytes: usize) -> u32 {
-    u32::try_from(ring_size_bytes / 4).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use whit_engine::error::EngineError;
 use whit_host::advice::meaning;
 use whit_host::error::HostError;
 use whit_sys::{Errno, WorkloadError};
@@ -35,20 +36,9 @@ pub enum CaptureError {
          --switch-output and --timestamp-filename out, or name a file with -o"
     )]
     PipeHasNoFiles,
-    /// BPF programs.
+    /// The engine.
     #[error(transparent)]
-    Bpf(whit_bpf::BpfError),
-    /// The kernel calls no program at the hits of an event.
-    #[error(
-        "'{event}': the kernel calls no BPF program at its hits, so that it has no call chains with \
-         --engine=bpf (take --engine=ring --call-graph dwarf)"
-    )]
-    NoProgramAt {
-        /// The event.
-        event: String,
-        /// The kernel's answer.
-        source: whit_bpf::BpfError,
-    },
+    Engine(#[from] EngineError),
     /// Options that the engine that unwinds in the kernel does not have.
     #[error("--engine=bpf {why} (leave it out, or take --engine=ring)")]
     EngineConflict { why: &'static str },

@@ -28,12 +28,17 @@ pub struct KernelFeatures {
     flags: AttrFlags,
     lost_counts: bool,
     weight_struct: bool,
+    cgroups: bool,
 }
 
 impl KernelFeatures {
     /// Everything: for attributes that are not opened here.
-    pub const ALL: KernelFeatures =
-        KernelFeatures { flags: AttrFlags(u64::MAX), lost_counts: true, weight_struct: true };
+    pub const ALL: KernelFeatures = KernelFeatures {
+        flags: AttrFlags(u64::MAX),
+        lost_counts: true,
+        weight_struct: true,
+        cgroups: true,
+    };
 
     /// Asks the kernel, by opening an event that counts nothing with one field after the other.
     /// An error is the refusal of the plain event: nothing can be opened at all.
@@ -55,6 +60,9 @@ impl KernelFeatures {
         }
         let sample_type = plain().sample_type | SampleType::WEIGHT_STRUCT;
         features.weight_struct = try_open(&Attr { sample_type, ..plain() }).is_ok();
+        let sample_type = plain().sample_type | SampleType::CGROUP;
+        let flags = plain().flags | AttrFlags::CGROUP;
+        features.cgroups = try_open(&Attr { sample_type, flags, ..plain() }).is_ok();
         Ok(features)
     }
 
@@ -71,9 +79,18 @@ impl KernelFeatures {
             let without = attr.sample_type.with(SampleType::WEIGHT_STRUCT, false);
             attr.sample_type = without.with(SampleType::WEIGHT, true);
         }
+        if !self.cgroups {
+            attr.flags = attr.flags.with(AttrFlags::CGROUP, false);
+            attr.sample_type = attr.sample_type.with(SampleType::CGROUP, false);
+        }
         if !self.lost_counts {
             attr.read_format = ReadFormat(attr.read_format.0 & !ReadFormat::LOST.0);
         }
+    }
+
+    /// Whether samples may have their cgroups: since Linux 5.7, with CONFIG_CGROUP_PERF.
+    pub fn has_cgroups(&self) -> bool {
+        self.cgroups
     }
 
     /// Whether the kernel knows this flag.
@@ -115,10 +132,11 @@ mod tests {
             flags: AttrFlags(u64::MAX).with(AttrFlags::BUILD_ID, false),
             lost_counts: false,
             weight_struct: false,
+            cgroups: false,
         };
         let mut attr = Attr {
-            sample_type: SampleType::IP | SampleType::WEIGHT_STRUCT,
-            flags: AttrFlags::BUILD_ID | AttrFlags::MMAP2,
+            sample_type: SampleType::IP | SampleType::WEIGHT_STRUCT | SampleType::CGROUP,
+            flags: AttrFlags::BUILD_ID | AttrFlags::MMAP2 | AttrFlags::CGROUP,
             read_format: ReadFormat::ID | ReadFormat::LOST,
             ..Attr::default()
         };

@@ -1,8 +1,11 @@
 //! A capture session: which events on which CPUs and threads, the readers that drain the rings,
 //! the records that stand for what was there before, losses, and the ledger.
 //!
-//! Layout: [`session`] holds the order of things. [`whit_host::target`] says whom to record, [`configure`]
-//! turns events and options into attributes, [`open`] opens them and bears refusals, [`ring_set`]
+//! Layout: [`session`] holds the order of things. It turns [`options`] into a plan once, and hands each part of the plan
+//! to its user: [`whit_engine::event_plan`] to [`configure`], others to rings, streams, the output. A
+//! [`whit_engine::Engine`] makes call chains: the kernel, or [`whit_bpf_engine`].
+//!
+//! [`whit_host::target`] says whom to record, [`configure`] turns events into attributes, [`open`] opens them and bears refusals, [`ring_set`]
 //! maps rings and redirects, [`affinity`] says how many readers there are and where they run, each
 //! [`ring_drainer`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`]
 //! writes what existed before, [`machine`] fills the header. [`whit_host::control`] is what other programs may
@@ -40,7 +43,6 @@
 #![forbid(unsafe_code)]
 
 pub mod affinity;
-pub mod branch;
 pub mod build_id;
 pub mod configure;
 pub mod error;
@@ -50,13 +52,13 @@ pub mod file_cache;
 mod kept_files;
 pub mod kernel;
 pub mod loss;
-mod lost_counts;
 pub mod machine;
 pub mod mapped_files;
 pub mod notice;
 pub mod open;
 pub mod options;
 pub mod output;
+mod plan;
 mod pmi;
 mod record_clock;
 pub mod recording;
@@ -64,11 +66,11 @@ pub mod registers;
 mod ring_clock;
 pub mod ring_drainer;
 pub mod ring_set;
-mod ring_slices;
 pub mod session;
-pub mod stack_engine;
 pub mod stream;
 pub mod summary;
 pub mod synthesize;
 pub mod tracing_data;
 mod wakeups;
+
+pub use whit_engine::branch;

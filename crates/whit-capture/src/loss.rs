@@ -9,15 +9,14 @@
 //! Only headers are read, the ids of samples, and the time of two records per look and two per LOST
 //! record: the cost is one line of the cache per record.
 
-use whit_perfdata::attr::{Attr, SampleType};
-use whit_perfdata::loss::{self, PausedTime};
+use whit_engine::ring_slices::{RecordRef, RingSlices};
+use whit_engine::time_layout::TimeLayout;
+use whit_perfdata::loss::PausedTime;
 use whit_perfdata::packed;
 use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
-use whit_perfdata::sample::SampleLayout;
 use whit_types::TimestampNs;
 
 use crate::mapped_files::MappedFiles;
-use crate::ring_slices::{RecordRef, RingSlices};
 
 /// What has passed through one ring so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,66 +43,65 @@ pub struct RingCounts {
     pub unreadable_bytes: u64,
 }
 
-/// Where the time stands in records of a recording: the same in all of them, as
-/// [`crate::configure`] sees to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeLayout {
-    /// From the start of a SAMPLE record.
-    sample_offset: Option<usize>,
-    /// From the end of any other record.
-    trailer_offset: Option<usize>,
-    /// Size of the sample id at the end of these.
-    trailer_bytes: usize,
+/// Whole records in up to two pieces, and how many they are.
+///
+/// Only this module makes one, and counts the records itself: no sink can book other records than it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct ScannedRecords<'a> {
+    ring_slices: RingSlices<'a>,
+    tally: Tally,
 }
 
-impl TimeLayout {
-    /// From the attributes of any event of the recording.
-    pub fn new(attr: &Attr) -> TimeLayout {
-        let layout = SampleLayout::new(attr);
-        let behind = [
-            SampleType::TIME,
-            SampleType::ID,
-            SampleType::STREAM_ID,
-            SampleType::CPU,
-            SampleType::IDENTIFIER,
-        ];
-        let has_trailer = layout.sample_id_all && attr.sample_type.contains(SampleType::TIME);
-        let words = behind.iter().filter(|field| attr.sample_type.contains(**field)).count();
-        TimeLayout {
-            sample_offset: layout.time_offset().map(|offset| offset + HEADER_SIZE_BYTES),
-            trailer_offset: has_trailer.then_some(words * 8),
-            trailer_bytes: layout.id_trailer_size_bytes(),
-        }
+impl<'a> ScannedRecords<'a> {
+    /// All of these, which were no ring's or were scanned before.
+    pub fn of(slices: [&'a [u8]; 2]) -> ScannedRecords<'a> {
+        let ring_slices = RingSlices(slices);
+        ScannedRecords { ring_slices, tally: Tally::among(ring_slices) }
     }
 
-    /// Since when records may be missing, where a record of losses says so.
-    fn loss_since(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
-        let end = HEADER_SIZE_BYTES + loss::fields_bytes(seen.kind)?;
-        let has_since = seen.size == end + 8 + self.trailer_bytes;
-        has_since.then(|| ring_slices.word(seen.at + end).map(TimestampNs))?
+    /// The same in pieces that end at the first whole record behind `enough_bytes`. A rest that is no whole record
+    /// is left out.
+    pub(crate) fn pieces(
+        bytes: &'a [u8],
+        enough_bytes: usize,
+    ) -> impl Iterator<Item = ScannedRecords<'a>> {
+        let mut records = RingSlices([bytes, &[]]).records_from(0);
+        std::iter::from_fn(move || {
+            let first = records.next()?;
+            let mut end = first.at + first.size;
+            while end - first.at < enough_bytes
+                && let Some(seen) = records.next()
+            {
+                end = seen.at + seen.size;
+            }
+            Some(ScannedRecords::of([&bytes[first.at..end], &[]]))
+        })
     }
 
-    /// The time of a record.
-    pub(crate) fn time(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
-        let offset = if seen.kind == record_type::SAMPLE {
-            self.sample_offset?
-        } else {
-            seen.size.checked_sub(self.trailer_offset?)?
-        };
-        if offset + 8 > seen.size {
-            return None;
-        }
-        ring_slices.word(seen.at + offset).map(TimestampNs)
+    /// A record of the recorder's own that no one counts and no one can lose.
+    pub(crate) fn mark(record: &'a [u8]) -> ScannedRecords<'a> {
+        ScannedRecords { ring_slices: RingSlices([record, &[]]), tally: Tally::default() }
     }
-}
 
-/// What a look has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScanResult {
-    /// Where it ended: behind a whole record, or at the end.
-    pub end: usize,
-    /// What lies before that.
-    pub tally: Tally,
+    /// The bytes.
+    pub fn slices(&self) -> [&'a [u8]; 2] {
+        self.ring_slices.0
+    }
+
+    /// The same as one row of records.
+    pub(crate) fn ring_slices(&self) -> RingSlices<'a> {
+        self.ring_slices
+    }
+
+    /// Their number of bytes.
+    pub fn size_bytes(&self) -> usize {
+        self.ring_slices.size_bytes()
+    }
+
+    /// The counts.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
 }
 
 /// How much there is of something.
@@ -118,7 +116,10 @@ pub struct Tally {
 impl Tally {
     /// Of whole records.
     pub fn of(bytes: &[u8]) -> Tally {
-        let ring_slices = RingSlices([bytes, &[]]);
+        Tally::among(RingSlices([bytes, &[]]))
+    }
+
+    fn among(ring_slices: RingSlices<'_>) -> Tally {
         let mut tally = Tally::default();
         ring_slices.records_from(0).for_each(|seen| tally += Tally::of_record(&ring_slices, seen));
         tally
@@ -186,16 +187,21 @@ impl RingWatch {
         std::mem::replace(&mut self.counts, fresh)
     }
 
-    /// Looks at what a ring holds, record by record, until that is at least `enough_bytes`.
-    pub fn observe(&mut self, slices: [&[u8]; 2], enough_bytes: usize) -> ScanResult {
+    /// Scans a ring's bytes, record by record, until these are at least `enough_bytes`. Gives them; bytes that are no
+    /// records are among them.
+    pub fn observe<'a>(
+        &mut self,
+        slices: [&'a [u8]; 2],
+        enough_bytes: usize,
+    ) -> ScannedRecords<'a> {
         let ring_slices = RingSlices(slices);
         let (mut last, mut last_sample) = (None, None);
         let mut tally = Tally::default();
         let mut at = 0;
-        while at < ring_slices.len().min(enough_bytes) {
+        while at < ring_slices.size_bytes().min(enough_bytes) {
             let Some(seen) = ring_slices.record_at(at) else {
-                self.counts.unreadable_bytes += (ring_slices.len() - at) as u64;
-                at = ring_slices.len();
+                self.counts.unreadable_bytes += (ring_slices.size_bytes() - at) as u64;
+                at = ring_slices.size_bytes();
                 break;
             };
             match seen.kind {
@@ -229,7 +235,7 @@ impl RingWatch {
         let (last, last_sample) = (time(last), time(last_sample));
         self.counts.last_record = last.or(self.counts.last_record);
         self.counts.last_sample = last_sample.or(self.counts.last_sample);
-        ScanResult { end: at, tally }
+        ScannedRecords { ring_slices: RingSlices(ring_slices.first(at)), tally }
     }
 
     fn lost(&mut self, ring_slices: &RingSlices<'_>, seen: RecordRef, before: Option<RecordRef>) {
@@ -267,7 +273,7 @@ impl RingWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_perfdata::attr::AttrFlags;
+    use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
     use whit_perfdata::encode::push_record;
 
     fn watch() -> RingWatch {
@@ -309,12 +315,11 @@ mod tests {
     #[test]
     fn losses_are_counted_and_timed() {
         let mut watch = watch();
-        let look = watch.observe([&recorded(), &[]], usize::MAX);
-        assert_eq!(
-            look,
-            ScanResult { end: recorded().len(), tally: Tally { records: 6, samples: 3 } }
-        );
-        assert_eq!(look.tally, Tally::of(&recorded()));
+        let bytes = recorded();
+        let scanned = watch.observe([&bytes, &[]], usize::MAX);
+        assert_eq!(scanned.size_bytes(), bytes.len());
+        assert_eq!(scanned.tally(), Tally { records: 6, samples: 3 });
+        assert_eq!(scanned.tally(), Tally::of(&bytes));
         let counts = watch.counts;
         assert_eq!((counts.samples, counts.records, counts.lost_records), (3, 6, 7));
         assert_eq!(counts.paused_ns, (350 - 200) + (420 - 400));
@@ -367,12 +372,32 @@ mod tests {
             let mut parts = watch();
             let (mut at, mut tally) = (0, Tally::default());
             while at < bytes.len() {
-                let look = parts.observe([&bytes[at..], &[]], enough);
-                assert_eq!(look.tally, Tally::of(&bytes[at..at + look.end]));
-                tally += look.tally;
-                at += look.end;
+                let scanned = parts.observe([&bytes[at..], &[]], enough);
+                assert_eq!(scanned.slices(), [&bytes[at..at + scanned.size_bytes()], &[]]);
+                assert_eq!(scanned.tally(), Tally::of(scanned.slices()[0]));
+                tally += scanned.tally();
+                at += scanned.size_bytes();
             }
-            assert_eq!((parts.counts, tally), (whole.counts, all.tally), "{enough}");
+            assert_eq!((parts.counts, tally), (whole.counts, all.tally()), "{enough}");
+        }
+    }
+
+    #[test]
+    fn pieces_are_all_records_once_and_end_at_the_first_record_behind_their_size() {
+        let bytes = recorded();
+        let record_ends: Vec<_> =
+            RingSlices([&bytes, &[]]).records_from(0).map(|seen| seen.at + seen.size).collect();
+        for enough in [1, 49, 60, 1000] {
+            let with_rest = [&bytes[..], &[0; 8]].concat();
+            let (mut all, mut tally) = (Vec::new(), Tally::default());
+            for piece in ScannedRecords::pieces(&with_rest, enough) {
+                let begin = all.len();
+                all.extend_from_slice(piece.slices()[0]);
+                tally += piece.tally();
+                let first = record_ends.iter().find(|end| **end >= begin + enough);
+                assert_eq!(all.len(), *first.unwrap_or(&bytes.len()), "{enough}");
+            }
+            assert_eq!((all, tally), (bytes.clone(), Tally::of(&bytes)), "{enough}");
         }
     }
 
@@ -381,8 +406,8 @@ mod tests {
         let mut bytes = recorded();
         bytes.extend([0xff; 24]);
         let mut watch = watch();
-        let look = watch.observe([&bytes, &[]], usize::MAX);
-        assert_eq!(look.end, bytes.len());
+        let scanned = watch.observe([&bytes, &[]], usize::MAX);
+        assert_eq!(scanned.size_bytes(), bytes.len());
         assert_eq!((watch.counts.records, watch.counts.unreadable_bytes), (6, 24));
     }
 }

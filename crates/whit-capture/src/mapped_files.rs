@@ -1,7 +1,7 @@
 //! Which files were mapped as code while recording, by the kernel's records.
 //!
 //! The kernel could write build ids into the mapping records themselves, but see
-//! [`kernel_build_ids`](crate::options::RecordOptions::kernel_build_ids).
+//! [`kernel_build_ids`](whit_engine::event_plan::TrackingPlan::kernel_build_ids).
 
 use std::collections::HashMap;
 

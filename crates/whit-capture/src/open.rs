@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 
+use whit_engine::open_event::{ConfiguredEvent, Instance, OpenEvent};
 use whit_host::advice::{Refusal, advice};
 use whit_host::open::{
-    self, EventTarget, Gone, OpenFiles, Opening, Reducible, Refused, Tasks, give_up_guests,
+    self, EventTarget, Gone, OpenFiles, Opening, Refused, Tasks, give_up_guests,
     give_up_kernel_mode,
 };
 use whit_host::rights::Rights;
@@ -21,80 +22,11 @@ use whit_host::tracepoint::filter_advice;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_sys::limit::Limit;
 use whit_sys::{Errno, PerfEventFd};
-use whit_types::{CpuId, Tid};
+use whit_types::CpuId;
 
-use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
 use crate::event::{Precision, software};
 use crate::notice::{Listener, Notice};
-
-/// One open instance of an event.
-#[derive(Debug)]
-pub struct Instance {
-    /// The open event.
-    pub fd: PerfEventFd,
-    /// The kernel's id.
-    pub id: u64,
-    /// The CPU; `None` is any.
-    pub cpu: Option<CpuId>,
-    /// The thread; `None` is whoever runs, or the tasks of a cgroup.
-    pub tid: Option<Tid>,
-}
-
-impl Instance {
-    fn new(fd: PerfEventFd, target: EventTarget<'_>) -> Result<Instance, Errno> {
-        let tid = match target.tasks {
-            Tasks::Thread(tid) => Some(tid),
-            Tasks::All | Tasks::Own | Tasks::Cgroup(_) => None,
-        };
-        Ok(Instance { id: fd.id()?, fd, cpu: target.cpu, tid })
-    }
-}
-
-/// Where an instance stands among the open events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InstanceIndex {
-    /// Index of the event.
-    pub event: usize,
-    /// Index among the event's instances.
-    pub instance: usize,
-}
-
-impl InstanceIndex {
-    /// The instance.
-    pub fn of(self, events: &[OpenEvent]) -> &Instance {
-        &events[self.event].instances[self.instance]
-    }
-}
-
-/// An event with its instances.
-#[derive(Debug)]
-pub struct OpenEvent {
-    /// The event as it was opened in the end.
-    pub event: ConfiguredEvent,
-    /// The instances, by CPU and thread.
-    pub instances: Vec<Instance>,
-    /// For each CPU and thread of the plan, in its order, the index of the instance; `None` where
-    /// there is none. Those beside the recorded CPUs come behind.
-    slots: Vec<Option<usize>>,
-}
-
-impl OpenEvent {
-    fn new(event: ConfiguredEvent, slots: Vec<Option<Instance>>) -> OpenEvent {
-        let mut instances = Vec::with_capacity(slots.len());
-        let mut keep = |instance: Option<Instance>| {
-            instances.extend(instance);
-            instances.len().checked_sub(1)
-        };
-        let slots =
-            slots.into_iter().map(|slot| if slot.is_some() { keep(slot) } else { None }).collect();
-        OpenEvent { event, instances, slots }
-    }
-
-    fn in_slot(&self, slot: usize) -> Option<&Instance> {
-        self.instances.get(self.slots.get(slot).copied().flatten()?)
-    }
-}
 
 /// Times that a group is opened again because its leader is elsewhere for the moment.
 const SWAPS_MAX: usize = 10;
@@ -378,34 +310,6 @@ impl Opening for EventOpening<'_, '_> {
     }
 }
 
-impl Reducible for ConfiguredEvent {
-    fn is_software(&self) -> bool {
-        self.attr.pmu_type == pmu_type::SOFTWARE
-    }
-
-    fn leaves_guests_out(&self) -> bool {
-        self.attr.has(AttrFlags::EXCLUDE_GUEST)
-    }
-
-    fn covers_both_modes(&self) -> bool {
-        !self.attr.has(AttrFlags::EXCLUDE_KERNEL) && !self.attr.has(AttrFlags::EXCLUDE_USER)
-    }
-
-    fn take_guests_in(&mut self) {
-        self.attr.flags = self.attr.flags.with(AttrFlags::EXCLUDE_GUEST, false);
-    }
-
-    fn leave_kernel_out(&mut self) {
-        if !self.spec.is_name_given {
-            let has_modifiers = !self.spec.is_tracepoint() && self.spec.name.contains(['/', ':']);
-            self.spec.name.push_str(if has_modifiers { "u" } else { ":u" });
-        }
-        self.spec.exclude.kernel = true;
-        self.spec.exclude.hypervisor = true;
-        self.attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
-    }
-}
-
 /// A PMU that counts on some CPUs only is opened on those of them that were asked for.
 fn counts_on(event: &ConfiguredEvent, cpu: Option<CpuId>) -> bool {
     match (&event.spec.cpus, cpu) {
@@ -429,11 +333,6 @@ fn slots(
         instance.transpose().map_err(|errno| Refused { errno, cpu: target.cpu })
     };
     targets.iter().map(slot).collect()
-}
-
-/// Opens one instance.
-pub(crate) fn open_one(attr: &[u8], target: EventTarget<'_>) -> Result<Instance, Errno> {
-    Instance::new(open::open(attr, target, None)?, target)
 }
 
 /// Makes the members of the group at `index` events of their own; gives the leader's index.

@@ -1,41 +1,24 @@
-//! What to record and how, as values: the command line without its spelling.
+//! What to record and how, as values: the command line without its spelling. The recorder makes its plan of them
+//! once (`plan.rs`); nothing below reads them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use whit_engine::branch::BranchFilter;
 use whit_host::control::ControlSpec;
 use whit_host::target::Target;
 use whit_sys::clock::ClockId;
 
 use crate::affinity::{Affinity, ThreadSpec};
-use crate::branch::BranchFilter;
 use crate::event::{EventSpec, Rate};
+
+pub use whit_engine::settings::{
+    CallGraph, DEFAULT_STACK_DUMP_BYTES, ExtraFields, LoaderPaths, MAX_STACK_DUMP_BYTES, RingSize,
+};
 
 /// Default frequency of samples.
 pub const DEFAULT_FREQUENCY_HZ: u64 = 4000;
-/// Default size of a dump of the user's stack.
-pub const DEFAULT_STACK_DUMP_BYTES: u32 = 8192;
-/// Largest dump: what a 16-bit size holds, in whole words.
-pub const MAX_STACK_DUMP_BYTES: u32 = 65_528;
-
-/// How call chains are recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallGraph {
-    /// Not at all.
-    #[default]
-    None,
-    /// The kernel follows frame pointers.
-    FramePointer,
-    /// The kernel copies this much of the user's stack and its registers, to be unwound later.
-    Dwarf {
-        /// Multiple of 8, at most [`MAX_STACK_DUMP_BYTES`].
-        stack_dump_bytes: u32,
-    },
-    /// The CPU keeps the user's call chain in its branch records.
-    Lbr,
-}
-
 /// Who makes call chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
@@ -84,19 +67,6 @@ pub struct Files {
     pub timestamp: bool,
     /// End the recording when all files together have this size.
     pub max_bytes: Option<u64>,
-}
-
-/// Fields of samples beyond those that everything needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct ExtraFields {
-    pub physical_addresses: bool,
-    pub data_page_sizes: bool,
-    pub code_page_sizes: bool,
-    pub weights: bool,
-    pub transactions: bool,
-    /// The event's id at the start of every sample, whatever else there is.
-    pub identifier: bool,
 }
 
 /// Time for reading the mappings of one process. A hundred thousand take some 0.1 s on a quiet machine. Events
@@ -171,29 +141,6 @@ pub enum Output {
     File(PathBuf),
     /// To standard output, in the format for pipes.
     Stdout,
-}
-
-/// Size of a ring's data area.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RingSize {
-    /// As much as `perf_event_mlock_kb` allows every user per CPU.
-    #[default]
-    Default,
-    /// This many pages, rounded up to a power of two.
-    Pages(usize),
-    /// This many bytes, rounded up to a power of two pages.
-    Bytes(usize),
-}
-
-/// Where the system looks for commands and libraries: what the environment says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoaderPaths {
-    /// Directories of commands (`PATH`).
-    pub commands: Vec<PathBuf>,
-    /// Directories of libraries (`LD_LIBRARY_PATH`).
-    pub libraries: Vec<PathBuf>,
-    /// Libraries that every program gets (`LD_PRELOAD`).
-    pub preloaded: Vec<PathBuf>,
 }
 
 /// Everything that a recording can be told.
@@ -304,11 +251,6 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Whether switches are written packed.
-    pub(crate) fn packs(&self) -> bool {
-        self.engine == Engine::Bpf && self.switch_events && self.pack_switches
-    }
-
     /// A recording of `command` with every default.
     pub fn for_command(events: Vec<EventSpec>, command: Vec<OsString>, output: Output) -> Self {
         RecordOptions {

@@ -4,6 +4,8 @@
 //! stamps a COMM record when a thread is given a name: this thread is given the name that it has, and a
 //! dummy event of its own records that.
 
+use whit_engine::ring_slices::RingSlices;
+use whit_engine::time_layout::TimeLayout;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::record::record_type;
 use whit_sys::clock::ClockId;
@@ -11,8 +13,6 @@ use whit_sys::{Errno, OpenFlags, PerfEventFd, Ring};
 use whit_types::TimestampNs;
 
 use crate::event::software;
-use crate::loss::TimeLayout;
-use crate::ring_slices::RingSlices;
 
 /// One COMM record is all that it has to hold.
 const RING_PAGES: usize = 1;

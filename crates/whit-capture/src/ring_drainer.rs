@@ -3,6 +3,11 @@
 
 use std::time::Instant;
 
+use whit_engine::open_event::{Instance, InstanceIndex, OpenEvent};
+use whit_engine::ring_slices::RingSlices;
+use whit_engine::rings::{AnyRing, MappedRing};
+use whit_engine::time_layout::TimeLayout;
+use whit_engine::{DecodeCounts, RecordDecoder};
 use whit_perfdata::attr::Attr;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::loss::PausedTime;
@@ -11,13 +16,9 @@ use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_sys::{Ring, affinity};
 use whit_types::{CpuId, TimestampNs};
 
-use crate::loss::{RingCounts, RingWatch, TimeLayout};
+use crate::loss::{RingCounts, RingWatch};
 use crate::mapped_files::MappedFiles;
-use crate::open::{Instance, InstanceIndex, OpenEvent};
 use crate::ring_clock::RecordClock;
-use crate::ring_set::{AnyRing, MappedRing};
-use crate::ring_slices::RingSlices;
-use crate::stack_engine::{BpfRecordDecoder, DecodeCounts};
 use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Bytes of a ring that are decoded at once; the ring has its space back then.
@@ -40,8 +41,8 @@ struct Group {
 struct Watched {
     ring: MappedRing,
     watch: RingWatch,
-    /// Makes ordinary records of those that BPF programs wrote.
-    decoder: Option<BpfRecordDecoder>,
+    /// Makes ordinary records of those that the engine wrote.
+    decoder: Option<Box<dyn RecordDecoder>>,
     /// Records that were reported as lost into earlier outputs.
     lost_before: u64,
     /// When something was last taken from it.
@@ -58,7 +59,7 @@ impl Watched {
 
     /// Bytes that wait; a ring that is overwritten never has any.
     fn available_bytes(&self) -> usize {
-        let beside = self.decoder.as_ref().map_or(0, BpfRecordDecoder::available_bytes);
+        let beside = self.decoder.as_ref().map_or(0, |decoder| decoder.available_bytes());
         match &self.ring.ring {
             AnyRing::Forward(ring) => ring.available_bytes() + beside,
             AnyRing::Backward(_) => 0,
@@ -120,7 +121,7 @@ impl RingDrainer {
         layout: TimeLayout,
         options: RingDrainerOptions,
         place: impl Fn(&MappedRing) -> Option<Vec<CpuId>>,
-        decoder: impl Fn(&MappedRing) -> Option<BpfRecordDecoder>,
+        decoder: impl Fn(&MappedRing) -> Option<Box<dyn RecordDecoder>>,
     ) -> RingDrainer {
         let mut groups: Vec<Group> = Vec::new();
         for ring in rings {
@@ -168,7 +169,7 @@ impl RingDrainer {
                 let (watch, journal) = (&mut watched.watch, self.journal.as_mut());
                 bytes += match &mut watched.decoder {
                     None => drain(ring, watch, sink, journal)?,
-                    Some(decoder) => drain_decoded(ring, decoder, watch, sink, journal)?,
+                    Some(decoder) => drain_decoded(ring, decoder.as_mut(), watch, sink, journal)?,
                 };
                 let now = Instant::now();
                 watched.drained = Some(now);
@@ -230,7 +231,7 @@ impl RingDrainer {
         let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);
         rings
             .filter_map(|watched| watched.decoder.as_mut())
-            .for_each(BpfRecordDecoder::start_stream);
+            .for_each(|decoder| decoder.start_stream());
     }
 
     /// Keeps side band from now on, or no longer.
@@ -279,12 +280,12 @@ impl RingDrainer {
         all
     }
 
-    /// What became of the records that BPF programs wrote.
+    /// What became of the records that the engine wrote.
     pub fn decode_counts(&self) -> DecodeCounts {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
         let decoders = rings.filter_map(|watched| watched.decoder.as_ref());
         let mut sum = DecodeCounts::default();
-        decoders.for_each(|decoder| sum += decoder.counts);
+        decoders.for_each(|decoder| sum += decoder.counts());
         sum
     }
 
@@ -300,7 +301,7 @@ impl RingDrainer {
             let Watched { ring, watch, decoder, lost_before, drained } = watched;
             // The channel's losses are among the reported ones; the kernel does not count them.
             let (lost_switches, last_record) = match decoder {
-                Some(decoder) => (decoder.counts.lost_switches, Some(decoder.ring_time())),
+                Some(decoder) => (decoder.counts().lost_switches, Some(decoder.ring_time())),
                 None => (0, watch.counts.last_record),
             };
             let reported = lost_before + watch.counts.lost_records;
@@ -313,7 +314,7 @@ impl RingDrainer {
                 drained: *drained,
                 paused: watch.paused().clone(),
                 lost_switches,
-                last_switch: decoder.as_ref().and_then(BpfRecordDecoder::last_switch),
+                last_switch: decoder.as_ref().and_then(|decoder| decoder.last_beside()),
             }
         };
         rings.map(end).collect()
@@ -414,9 +415,9 @@ fn oldest_first(newest_first: &[u8]) -> Vec<u8> {
 fn take(records: &[u8], watch: &mut RingWatch, sink: &mut StreamSink) -> Result<u64, SinkError> {
     let mut at = 0;
     while at < records.len() {
-        let look = watch.observe([&records[at..], &[]], sink.chunk_bytes());
-        sink.take([&records[at..at + look.end], &[]], look.tally)?;
-        at += look.end;
+        let scanned = watch.observe([&records[at..], &[]], sink.chunk_bytes());
+        sink.take(scanned)?;
+        at += scanned.size_bytes();
     }
     Ok(records.len() as u64)
 }
@@ -432,24 +433,22 @@ fn drain(
     let mut read = ring.read();
     let mut bytes = 0;
     while !read.is_empty() {
-        let slices = read.slices();
-        let look = watch.observe(slices, sink.chunk_bytes());
-        let seen = RingSlices(slices).first(look.end);
+        let scanned = watch.observe(read.slices(), sink.chunk_bytes());
         if let Some(journal) = &mut journal {
-            journal.keep(RingSlices(seen));
+            journal.keep(scanned.ring_slices());
         }
-        let result = sink.take(seen, look.tally);
-        read.release_bytes(look.end);
-        bytes += look.end as u64;
+        let (result, size_bytes) = (sink.take(scanned), scanned.size_bytes());
+        read.release_bytes(size_bytes);
+        bytes += size_bytes as u64;
         result?;
     }
     Ok(bytes)
 }
 
-/// The same for a ring that BPF programs write into: what is written is what becomes of it.
+/// The same for a ring that the engine writes into: what is written is what becomes of it.
 fn drain_decoded(
     ring: &mut Ring,
-    decoder: &mut BpfRecordDecoder,
+    decoder: &mut dyn RecordDecoder,
     watch: &mut RingWatch,
     sink: &mut StreamSink,
     mut journal: Option<&mut Journal>,

@@ -4,69 +4,22 @@
 
 use std::collections::HashMap;
 
+use whit_engine::open_event::{ConfiguredEvent, Instance, InstanceIndex, OpenEvent};
+use whit_engine::rings::{AnyRing, MappedRing, SIDEBAND_RING_BYTES};
 use whit_host::roots::Roots;
 use whit_host::target::Plan;
 use whit_perfdata::attr::AttrFlags;
-use whit_sys::{BackwardRing, Errno, PerfEventFd, Ring, system};
+use whit_sys::{Errno, system};
 use whit_types::{CpuId, Tid};
 
-use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
-use crate::open::{Instance, InstanceIndex, OpenEvent};
 use crate::options::RingSize;
 
 /// `perf_event_mlock_kb` where the kernel does not say: 512 KiB and a page.
 const DEFAULT_MLOCK_KB: usize = 516;
 /// Largest ring that can be asked for.
 pub const MAX_RING_BYTES: usize = 1 << 30;
-
-/// A ring of either kind.
-#[derive(Debug)]
-pub enum AnyRing {
-    /// Drained all the time; what finds no room is lost.
-    Forward(Ring),
-    /// Overwritten; read when it is asked for.
-    Backward(BackwardRing),
-}
-
-impl AnyRing {
-    fn map(owner: &PerfEventFd, pages: usize, is_backward: bool) -> Result<AnyRing, Errno> {
-        Ok(match is_backward {
-            true => AnyRing::Backward(BackwardRing::map(owner, pages)?),
-            false => AnyRing::Forward(Ring::map(owner, pages)?),
-        })
-    }
-
-    /// Size of the data area.
-    pub fn data_size_bytes(&self) -> usize {
-        match self {
-            AnyRing::Forward(ring) => ring.data_size_bytes(),
-            AnyRing::Backward(ring) => ring.data_size_bytes(),
-        }
-    }
-
-    /// Whether the kernel overwrites what was not read.
-    pub fn is_backward(&self) -> bool {
-        matches!(self, AnyRing::Backward(_))
-    }
-}
-
-/// A ring with the events that write into it.
-#[derive(Debug)]
-pub struct MappedRing {
-    /// The ring.
-    pub ring: AnyRing,
-    /// The CPU; `None` is any.
-    pub cpu: Option<CpuId>,
-    /// Whether the CPU is not recorded: there is only its side band in it.
-    pub is_sideband: bool,
-    /// Which instances write into it. The first one owns the ring.
-    pub members: Vec<InstanceIndex>,
-}
-
-/// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
-pub const SIDEBAND_RING_BYTES: usize = 128 << 10;
 
 /// What all rings together take unless their size was asked for: thousands of threads, each with
 /// a ring of its own, must not use up the machine.

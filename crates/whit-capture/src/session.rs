@@ -15,13 +15,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use whit_engine::{Attachment, Engine, EngineSummary};
 use whit_host::control::ControlChannel;
 use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_host::target::{Plan, Target};
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::blocked::Edge;
-use whit_perfdata::feature::{CompressedDesc, EventDesc, Features};
+use whit_perfdata::feature::{EventDesc, Features};
 use whit_sys::usage::CpuUsage;
 use whit_sys::{ExitStatus, Signal, SignalFd, Workload, WorkloadOptions, scheduling};
 use whit_types::{Pid, Tid};
@@ -29,10 +30,10 @@ use whit_types::{Pid, Tid};
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
 use crate::notice::{Listener, Notice};
-use crate::options::{Output, RecordOptions, Start};
+use crate::options::{RecordOptions, Start};
 use crate::output::{self, OutputName};
-use crate::stack_engine::{Layout, StackEngine, StackSummary};
-use crate::stream::{DECODED_BYTES_MAX, Sink, SinkError, StreamSink};
+use crate::plan::{CommandPlan, RecordPlan};
+use crate::stream::{Sink, SinkError, StreamSink};
 use crate::summary::Summary;
 
 mod choose;
@@ -112,8 +113,8 @@ pub struct Outcome {
     pub end: End,
     /// How the command ended.
     pub command: Option<ExitStatus>,
-    /// What the engine did that unwinds in the kernel, where it was used.
-    pub stacks: Option<StackSummary>,
+    /// The work of the engine, where it says more than the ledger.
+    pub stacks: Option<Box<dyn EngineSummary>>,
 }
 
 impl Outcome {
@@ -137,23 +138,23 @@ pub fn record(
     roots: &Roots,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, CaptureError> {
-    output::check(&options.output, options.streaming.makes_directory(), &options.files)?;
-    let control = options.control.as_ref().map(ControlChannel::open).transpose()?;
+    let mut plan = RecordPlan::new(options);
+    output::check(&plan.output.output, plan.output.makes_directory, &plan.output.files)?;
+    let control = plan.schedule.control.as_ref().map(ControlChannel::open).transpose()?;
     let cost_baseline = CostBaseline::open()?;
     let signals = SignalFd::block(&SIGNALS).map_err(CaptureError::system("block signals"))?;
-    let workload = prepare(options, &signals)?;
+    let workload = prepare(&plan.command, &signals)?;
     let watch = SetUpWatch::start()?;
     let pid = workload.as_ref().map(|workload| Pid(workload.pid()));
-    let (engine, options) = choose_engine(options, roots, listener)?;
-    let options = &options;
-    let mut set_up = SetUp { options, roots, listener }.run(pid)?;
-    let engine = engine.map(|engine| start_engine(engine, &mut set_up, pid, options, roots));
-    let engine = engine.transpose()?;
+    let mut engine = choose_engine(&mut plan, roots, listener)?;
+    let (events, rings) = (&plan.events, plan.rings);
+    let mut set_up = SetUp { events, engine: engine.as_ref(), rings, roots, listener }.run(pid)?;
+    attach(engine.as_mut(), &mut set_up, pid, &plan.events.target, roots)?;
     let metering = Metering::start(&set_up.events, roots);
     let (notifier, news) = SessionNotifier::open()?;
     let waiter = SessionWaiter::new(signals, notifier.wake.clone(), control)?;
     let parts = SessionParts {
-        options,
+        plan,
         roots,
         listener,
         waiter,
@@ -170,41 +171,36 @@ pub fn record(
     session.finish(end)
 }
 
-/// Connects the engine with the open events and has it follow the processes that there are.
-fn start_engine(
-    mut engine: StackEngine,
+/// Connects the engine with the open events and the processes that there are.
+fn attach(
+    engine: &mut dyn Engine,
     ready: &mut Ready,
     command_pid: Option<Pid>,
-    options: &RecordOptions,
+    target: &Target,
     roots: &Roots,
-) -> Result<StackEngine, CaptureError> {
-    engine.connect(&ready.events, roots)?;
-    engine.track(ready.plan.threads.named(), options)?;
-    let pids = match &options.target {
+) -> Result<(), CaptureError> {
+    let threads = ready.plan.threads.named();
+    let process = |tid: &Tid| Some(processes::Status::of_thread(roots, *tid)?.tgid);
+    let mut existing: Vec<Pid> = match target {
+        // Only an engine with events of its own follows processes.
+        _ if ready.private.is_none() => Vec::new(),
         Target::Command => command_pid.into_iter().collect(),
         Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
-        _ => {
-            let process = |tid: &Tid| Some(processes::Status::of_thread(roots, *tid)?.tgid);
-            let mut pids: Vec<Pid> =
-                ready.plan.threads.named().iter().filter_map(process).collect();
-            pids.sort_unstable();
-            pids.dedup();
-            pids
-        }
+        _ => threads.iter().filter_map(process).collect(),
     };
-    if let Some(follow) = ready.follow.take() {
-        engine.follow(follow, &pids, options, roots)?;
-    }
-    Ok(engine)
+    existing.sort_unstable();
+    existing.dedup();
+    let private = ready.private.take();
+    let to = Attachment { events: &ready.events, private, threads, processes: &existing, roots };
+    Ok(engine.attach(to)?)
 }
 
-fn prepare(options: &RecordOptions, signals: &SignalFd) -> Result<Option<Workload>, CaptureError> {
-    if options.command.is_empty() {
+fn prepare(plan: &CommandPlan, signals: &SignalFd) -> Result<Option<Workload>, CaptureError> {
+    if plan.arguments.is_empty() {
         return Ok(None);
     }
-    let stdout_to_stderr = options.output == Output::Stdout;
-    let how = WorkloadOptions { stdout_to_stderr };
-    Ok(Some(Workload::prepare(&options.command, how, Some(signals))?))
+    let how = WorkloadOptions { stdout_to_stderr: plan.stdout_to_stderr };
+    Ok(Some(Workload::prepare(&plan.arguments, how, Some(signals))?))
 }
 
 /// What the recording has cost so far.
@@ -228,7 +224,7 @@ impl CostBaseline {
 
 /// What a session is given.
 struct SessionParts<'a> {
-    options: &'a RecordOptions,
+    plan: RecordPlan,
     roots: &'a Roots,
     listener: &'a mut dyn Listener,
     waiter: SessionWaiter,
@@ -237,15 +233,16 @@ struct SessionParts<'a> {
     notifier: SessionNotifier,
     news: Receiver<ReaderEvent>,
     metering: Metering,
-    engine: Option<StackEngine>,
+    engine: Box<dyn Engine>,
 }
 
 /// A recording that runs.
 struct Session<'a> {
-    options: &'a RecordOptions,
+    plan: RecordPlan,
     roots: &'a Roots,
     listener: &'a mut dyn Listener,
-    plan: Plan,
+    /// CPUs and threads.
+    targets: Plan,
     shared: Shared,
     ring_size_bytes: usize,
     /// Rings that samples may be in.
@@ -269,8 +266,7 @@ struct Session<'a> {
     known_files: FileCache,
     cpu_watch: CpuWatch,
     metering: Metering,
-    /// Unwinds in the kernel, where it is used.
-    engine: Option<StackEngine>,
+    engine: Box<dyn Engine>,
     output_file: OutputFile,
     /// Outputs that are complete, the oldest first, as long as they must be counted.
     complete: VecDeque<OutputName>,
@@ -279,7 +275,7 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn create(parts: SessionParts<'a>, ready: Ready) -> Result<Session<'a>, CaptureError> {
         let SessionParts {
-            options,
+            plan,
             roots,
             listener,
             waiter,
@@ -290,32 +286,34 @@ impl<'a> Session<'a> {
             metering,
             engine,
         } = parts;
-        let Ready { plan, events, rings, cpu_watch, .. } = ready;
-        let given = engine.as_ref().map(StackEngine::given).unwrap_or_default();
-        let descriptions = header::descriptions(&events, options, given.wakes.as_ref());
-        let mut features = header::known_beforehand(options, roots, &events, &descriptions)?;
-        if let Some(level) = options.streaming.compression_level {
-            features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
-        }
+        let Ready { plan: targets, events, rings, cpu_watch, .. } = ready;
+        let descriptions = header::descriptions(&events, engine.as_ref());
+        let features = header::known_beforehand(&plan.header, roots, &events, &descriptions)?;
         let mut output_file =
-            OutputFile::create(options, &descriptions, &features, cost_baseline, listener)?;
+            OutputFile::create(&plan.output, &descriptions, &features, cost_baseline, listener)?;
         let ring_size_bytes = rings.first().map_or(0, |ring| ring.ring.data_size_bytes());
         let nr_sample_rings = rings.iter().filter(|ring| !ring.is_sideband).count();
-        let builder = readers::ReaderBuilder { options, roots, events: &events, given };
+        let builder = readers::ReaderBuilder {
+            plan: &plan.streams,
+            roots,
+            events: &events,
+            engine: engine.as_ref(),
+        };
         let reader_threads = builder
             .build_readers(rings, &mut output_file.recording, &output_file.output, listener)
             .inspect_err(|_| output_file.output.undo())?;
         let shared = Shared {
             events: Arc::new(events),
             notifier,
-            quota: Arc::new(Quota::new(&options.files)),
+            quota: Arc::new(Quota::new(&plan.output.files)),
             keeps_journal: Arc::new(AtomicBool::new(false)),
         };
         let mut session = Session {
-            options,
+            recorded: RecordedTime::new(plan.events.clock),
+            plan,
             roots,
             listener,
-            plan,
+            targets,
             shared,
             ring_size_bytes,
             nr_sample_rings,
@@ -330,7 +328,6 @@ impl<'a> Session<'a> {
             workload,
             schedule: Schedule::new(&Start::AtOnce, None, Instant::now()),
             enabled: Stopwatch::default(),
-            recorded: RecordedTime::new(options.clock),
             watched: None,
             descriptions,
             features,
@@ -373,10 +370,10 @@ impl<'a> Session<'a> {
         self.output_file.is_set_up();
         let now = Instant::now();
         self.cpu_watch.begins(now);
-        self.schedule = Schedule::new(&self.options.start, self.options.files.switch, now);
-        match self.options.start {
+        self.schedule = Schedule::new(&self.plan.schedule.start, self.plan.schedule.switch, now);
+        match self.plan.schedule.start {
             Start::AtOnce => self.switch_on(now)?,
-            Start::Disabled if self.options.control.is_none() => {
+            Start::Disabled if self.plan.schedule.control.is_none() => {
                 self.listener.notice(Notice::StartsDisabled);
             }
             _ => {}
@@ -426,7 +423,7 @@ impl<'a> Session<'a> {
                     return Ok(end);
                 }
             }
-            if alive == 0 && self.options.target != Target::Command {
+            if alive == 0 && self.plan.events.target != Target::Command {
                 return Ok(End::TargetEnded);
             }
             if alive == 0 {
@@ -473,7 +470,7 @@ impl<'a> Session<'a> {
     }
 
     fn start_readers(&mut self) -> Result<(), CaptureError> {
-        let realtime = self.options.realtime_priority;
+        let realtime = self.plan.streams.realtime_priority;
         if let Some(priority) = realtime {
             // Threads inherit it; the session itself is in no hurry.
             scheduling::set_fifo(priority)
@@ -493,10 +490,10 @@ impl<'a> Session<'a> {
     /// Switches on what does not switch itself on at the command's exec.
     fn switch_on(&mut self, now: Instant) -> Result<(), CaptureError> {
         let (target, threads, roots) =
-            (&self.options.target, self.plan.threads.named(), self.roots);
+            (&self.plan.events.target, self.targets.threads.named(), self.roots);
         self.watched.get_or_insert_with(|| Watched::begin(target, threads, roots));
         self.enabled.start(now);
-        self.switch_engine_on()?;
+        self.engine.switch_on()?;
         for event in self.shared.events.iter() {
             let attr = &event.event.attr;
             let by_exec = attr.has(AttrFlags::ENABLE_ON_EXEC);
@@ -514,21 +511,13 @@ impl<'a> Session<'a> {
 
     /// Has the stacks of blocked threads written by a reader. Such threads write nothing themselves.
     fn write_blocked(&mut self, edge: Edge) {
-        let Some(engine) = &mut self.engine else { return };
-        let bpf_output = self.shared.events.iter().find(|event| event.event.is_bpf_output);
-        if let Some(bpf_output) = bpf_output {
-            let records = engine.blocked(edge, Layout::new(&bpf_output.event.attr));
-            if let Some(reader) = self.running.first().filter(|_| !records.is_empty()) {
-                reader.order(Order::Write(records));
-            }
+        let records = self.engine.edge_records(edge, &self.shared.events);
+        if let Some(reader) = self.running.first().filter(|_| !records.is_empty()) {
+            reader.order(Order::Write(records));
         }
-        if let Some(why) = engine.take_blocked_refusal() {
+        if let Some(why) = self.engine.take_edge_refusal() {
             self.listener.notice(Notice::BlockedNotRead { why });
         }
-    }
-
-    fn switch_engine_on(&mut self) -> Result<(), CaptureError> {
-        self.engine.as_mut().map_or(Ok(()), StackEngine::switch_on)
     }
 
     /// Switches everything off but the sideband.
@@ -536,9 +525,7 @@ impl<'a> Session<'a> {
         self.write_blocked(Edge::End);
         self.recorded.stop();
         self.set_enabled(false, None);
-        if let Some(engine) = &mut self.engine {
-            engine.switch_off();
-        }
+        self.engine.switch_off();
         self.enabled.stop(now);
     }
 
@@ -574,15 +561,15 @@ impl<'a> Session<'a> {
 
     /// Writes records for what exists already, before anything is recorded.
     fn synthesize_first(&mut self) -> Result<(), SinkError> {
-        if self.options.synthesis.at_end {
+        if self.plan.synthesis.what.at_end {
             return Ok(());
         }
-        let is_command = self.options.target == Target::Command;
+        let is_command = self.plan.events.target == Target::Command;
         let command = self.workload.as_ref().filter(|_| is_command).map(Workload::pid);
         let synthesis_context = SynthesisContext {
-            options: self.options,
+            wanted: &self.plan.synthesis,
             roots: self.roots,
-            plan: &self.plan,
+            plan: &self.targets,
             events: &self.shared.events,
             files: &self.known_files,
             waiting_command: command.map(Pid),

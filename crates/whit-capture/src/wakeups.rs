@@ -6,6 +6,7 @@
 
 use std::io;
 
+use whit_engine::event_plan::WAKING;
 use whit_host::roots::Roots;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::tracing_data::TraceEvent;
@@ -13,9 +14,6 @@ use whit_perfdata::tracing_data::TraceEvent;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Exclude, Rate};
 use crate::tracing_data;
-
-/// The tracepoint.
-pub(crate) const WAKING: &str = "sched:sched_waking";
 
 /// Its format.
 pub(crate) fn format(roots: &Roots) -> Result<TraceEvent, CaptureError> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 1 | it cannot be done here: no right, no such event, no such file, a full disk |
 //! | 2 | wrong usage: the command line is at fault, whatever the machine |
+//! | 3 | `whit diff --fail-above`: something became slower by more |
 //! | 126 | the command to record or count cannot be executed |
 //! | 127 | there is no such command |
 //!

@@ -166,9 +166,12 @@ pub(crate) struct RecordArgs {
     /// Record context switches and wake-ups: which thread ended which wait, with its call chain
     #[arg(long, help_heading = heading::SIDEBAND)]
     wakeups: bool,
-    /// Record cgroups, and the cgroup of each sample
-    #[arg(long, help_heading = heading::SIDEBAND)]
+    /// Record cgroups, and the cgroup of each sample (the default with -a and -C)
+    #[arg(long, overrides_with = "no_all_cgroups", help_heading = heading::SIDEBAND)]
     all_cgroups: bool,
+    /// Do not record cgroups
+    #[arg(long, help_heading = heading::SIDEBAND)]
+    no_all_cgroups: bool,
     /// Record namespaces
     #[arg(long, help_heading = heading::SIDEBAND)]
     namespaces: bool,

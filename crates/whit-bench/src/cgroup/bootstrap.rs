@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::random::Random;
+
 /// Times that samples are taken.
 const RESAMPLES: usize = 4000;
 /// Share of them that an interval leaves out at each end.
@@ -53,7 +55,7 @@ fn estimate(sets: &[&[f64]], of: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
     if sets.iter().any(|set| set.is_empty()) {
         return None;
     }
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let mut sample = |set: &&[f64]| {
         let drawn = (0..set.len()).map(|_| set[random.below(set.len())]);
         middle(drawn.collect())
@@ -69,18 +71,6 @@ fn estimate(sets: &[&[f64]], of: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
 /// The median of at least one value.
 fn middle(mut values: Vec<f64>) -> f64 {
     whit_types::median(&mut values).unwrap_or(f64::NAN)
-}
-
-/// Marsaglia's xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (((self.0 >> 32) * bound as u64) >> 32) as usize
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use whit_capture::stack_engine::{COMPARED, SWITCHES};
+use whit_bpf_engine::{COMPARED, SWITCHES};
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};

@@ -2,9 +2,10 @@
 //! differences that the module's documentation names.
 
 use super::*;
-use crate::options::{ExtraFields, Output};
+use crate::options::ExtraFields;
+use whit_engine::event_plan::{BeginPlan, ChainPlan, CountPlan, FieldPlan, TrackingPlan};
 use whit_perfdata::attr::pmu_type;
-use whit_types::{CpuId, Pid, Tid};
+use whit_types::CpuId;
 
 const TRACKING: AttrFlags = AttrFlags(
     AttrFlags::MMAP.0
@@ -20,31 +21,78 @@ fn event(config: u64) -> EventSpec {
     EventSpec::new("event", pmu_type::SOFTWARE, config)
 }
 
-fn options(events: Vec<EventSpec>) -> RecordOptions {
-    RecordOptions::for_command(events, vec!["true".into()], Output::Stdout)
+fn plan(events: Vec<EventSpec>) -> EventPlan {
+    EventPlan::for_command(events)
 }
 
-fn attrs(options: &RecordOptions) -> Vec<Attr> {
-    configured(options).into_iter().map(|event| event.attr).collect()
+fn chains(call_graph: CallGraph) -> ChainPlan {
+    ChainPlan { call_graph, ..ChainPlan::default() }
 }
 
-fn configured(options: &RecordOptions) -> Vec<ConfiguredEvent> {
-    let rate = options.rate.unwrap_or(Rate::FrequencyHz(4000));
+fn with_switches() -> TrackingPlan {
+    TrackingPlan { switches: true, ..plan(Vec::new()).tracking }
+}
+
+fn attrs(plan: &EventPlan) -> Vec<Attr> {
+    configured(plan).into_iter().map(|event| event.attr).collect()
+}
+
+/// An engine that leaves everything to the kernel.
+#[derive(Debug)]
+struct Plain;
+impl Engine for Plain {}
+
+/// An engine that has events opened in its own way.
+#[derive(Debug)]
+struct Other;
+
+impl Engine for Other {
+    fn samples_cpus(&self, _: &EventPlan, spec: &EventSpec) -> bool {
+        spec.config == 0
+    }
+
+    fn configure(&self, _: &EventPlan, event: &mut ConfiguredEvent) {
+        event.attr.set_precise_ip(0);
+    }
+
+    fn output_event(&self, _: &EventPlan) -> Option<ConfiguredEvent> {
+        let spec = event(10);
+        let attr = Attr::default();
+        Some(ConfiguredEvent {
+            spec,
+            attr,
+            is_side_band: true,
+            is_bpf_output: true,
+            is_of_cpus: false,
+        })
+    }
+}
+
+fn configured(plan: &EventPlan) -> Vec<ConfiguredEvent> {
+    configured_by(&Plain, plan, &mut |_| ())
+}
+
+fn configured_by(
+    engine: &dyn Engine,
+    plan: &EventPlan,
+    listener: &mut dyn Listener,
+) -> Vec<ConfiguredEvent> {
+    let by_user = plan.rate.by_user;
     let events = configure(
-        options,
-        &options.events,
-        options.inherit,
-        (rate, options.rate.is_some()),
+        Planned { plan, engine },
+        &plan.specs,
+        plan.inherit,
+        (by_user.unwrap_or(Rate::FrequencyHz(4000)), by_user.is_some()),
         &KernelFeatures::ALL,
         Some(Arch::X86_64),
-        &mut |_| (),
+        listener,
     );
     events.unwrap()
 }
 
 #[test]
 fn one_event_of_a_command() {
-    let attr = &attrs(&options(vec![event(0)]))[0];
+    let attr = &attrs(&plan(vec![event(0)]))[0];
     let wanted = AttrFlags::DISABLED
         | AttrFlags::INHERIT
         | AttrFlags::FREQ
@@ -61,7 +109,7 @@ fn one_event_of_a_command() {
 
 #[test]
 fn two_events_carry_ids_and_only_the_first_tracks() {
-    let all = attrs(&options(vec![event(0), event(2)]));
+    let all = attrs(&plan(vec![event(0), event(2)]));
     assert!(all.iter().all(|a| a.sample_type.contains(SampleType::ID)));
     assert!(all.iter().all(|a| !a.sample_type.contains(SampleType::IDENTIFIER)));
     assert!(all[0].has(AttrFlags::MMAP) && !all[1].has(AttrFlags::MMAP));
@@ -71,12 +119,12 @@ fn two_events_carry_ids_and_only_the_first_tracks() {
 #[test]
 fn members_of_a_group_follow_their_leader() {
     let member = |config| EventSpec { leader: Some(0), ..event(config) };
-    let all = attrs(&options(vec![member(0), member(2)]));
+    let all = attrs(&plan(vec![member(0), member(2)]));
     assert!(all[0].has(AttrFlags::ENABLE_ON_EXEC | AttrFlags::DISABLED | AttrFlags::FREQ));
     assert!(!all[1].has(AttrFlags::ENABLE_ON_EXEC) && !all[1].has(AttrFlags::DISABLED));
     assert_eq!(all[1].sample_period_or_freq, 4000);
     let leader = EventSpec { reads_group: true, ..member(0) };
-    let all = attrs(&options(vec![leader, member(2)]));
+    let all = attrs(&plan(vec![leader, member(2)]));
     for attr in &all {
         assert!(attr.sample_type.contains(SampleType::READ));
         assert!(attr.read_format.contains(ReadFormat::GROUP));
@@ -87,10 +135,10 @@ fn members_of_a_group_follow_their_leader() {
 
 #[test]
 fn system_wide_has_a_side_band_event_that_runs_at_once() {
-    let all = attrs(&RecordOptions {
+    let all = attrs(&EventPlan {
         target: Target::SystemWide(None),
-        switch_events: true,
-        ..options(vec![event(0)])
+        tracking: with_switches(),
+        ..plan(vec![event(0)])
     });
     let [event, side_band] = &all[..] else { panic!("{all:?}") };
     let common = SampleType::IP
@@ -108,12 +156,12 @@ fn system_wide_has_a_side_band_event_that_runs_at_once() {
 
 #[test]
 fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
-    let options = RecordOptions {
+    let plan = EventPlan {
         target: Target::SystemWide(Some(vec![CpuId(0)])),
-        switch_events: true,
-        ..options(vec![event(0)])
+        tracking: with_switches(),
+        ..plan(vec![event(0)])
     };
-    let mut all = configured(&options);
+    let mut all = configured(&plan);
     all.iter_mut().for_each(|event| set_watermark(&mut event.attr, 1 << 20));
     let [event, side_band] = &all[..] else { panic!("{all:?}") };
     assert!(!event.is_sideband() && side_band.is_sideband());
@@ -125,16 +173,19 @@ fn beside_the_recorded_cpus_there_are_no_switches_and_small_rings() {
 
 #[test]
 fn a_delay_leaves_only_the_side_band_to_the_exec() {
-    let all = attrs(&RecordOptions { start: Start::AfterMs(10), ..options(vec![event(0)]) });
+    let all = attrs(&EventPlan {
+        begin: BeginPlan { at_once: false, is_controlled: false },
+        ..plan(vec![event(0)])
+    });
     assert!(all[0].has(AttrFlags::DISABLED) && !all[0].has(AttrFlags::ENABLE_ON_EXEC));
     assert!(all[1].has(AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC));
 }
 
 #[test]
 fn dwarf_takes_registers_stack_and_data_mappings() {
-    let dwarf = RecordOptions {
-        call_graph: CallGraph::Dwarf { stack_dump_bytes: 8192 },
-        ..options(vec![event(0)])
+    let dwarf = EventPlan {
+        chains: chains(CallGraph::Dwarf { stack_dump_bytes: 8192 }),
+        ..plan(vec![event(0)])
     };
     let attr = &attrs(&dwarf)[0];
     let wanted = SampleType::CALLCHAIN
@@ -145,7 +196,7 @@ fn dwarf_takes_registers_stack_and_data_mappings() {
     assert!(attr.sample_type.contains(wanted));
     assert!(attr.has(AttrFlags::EXCLUDE_CALLCHAIN_USER | AttrFlags::MMAP_DATA));
     assert_eq!((attr.sample_regs_user, attr.sample_stack_user_bytes), (0xff_0fff, 8192));
-    let few = RecordOptions { user_registers: 1 << 8, ..dwarf };
+    let few = EventPlan { fields: FieldPlan { user_registers: 1 << 8, ..dwarf.fields }, ..dwarf };
     assert_eq!(attrs(&few)[0].sample_regs_user, 0x1c0);
 }
 
@@ -157,16 +208,16 @@ fn rates_tracepoints_and_the_fields_that_options_add() {
         default_period: Some(1),
         ..event(314)
     };
-    let all = attrs(&options(vec![tracepoint, event(0)]));
+    let all = attrs(&plan(vec![tracepoint, event(0)]));
     assert_eq!((all[0].sample_period_or_freq, all[0].has(AttrFlags::FREQ)), (1, false));
     let fields = SampleType::RAW | SampleType::CPU | SampleType::PERIOD;
     assert!(all[0].sample_type.contains(fields));
     assert!(all[1].sample_type.contains(SampleType::CPU | SampleType::IDENTIFIER));
-    let counted = RecordOptions {
-        rate: Some(Rate::Period(1_000_000)),
+    let counted = EventPlan {
+        rate: RatePlan { by_user: Some(Rate::Period(1_000_000)), is_strict: false },
         inherit: false,
         clock: Some(whit_sys::clock::ClockId::MONOTONIC_RAW),
-        ..options(vec![event(0)])
+        ..plan(vec![event(0)])
     };
     let attr = &attrs(&counted)[0];
     assert!(!attr.sample_type.contains(SampleType::PERIOD) && !attr.has(AttrFlags::INHERIT));
@@ -181,55 +232,51 @@ fn frequencies_are_held_against_the_kernels_limit() {
     std::fs::create_dir_all(dir.path().join("sys/kernel")).unwrap();
     std::fs::write(dir.path().join("sys/kernel/perf_event_max_sample_rate"), "1000\n").unwrap();
     let mut notices = Vec::new();
-    let asked = |rate, strict_frequency| RecordOptions {
-        rate,
-        strict_frequency,
-        ..options(vec![event(0)])
-    };
-    let mut check = |o: &RecordOptions| checked_rate(o, &roots, &mut |n| notices.push(n));
-    assert_eq!(check(&asked(None, false)).unwrap(), (Rate::FrequencyHz(1000), false));
+    let asked = |by_user, is_strict| RatePlan { by_user, is_strict };
+    let mut check = |plan: RatePlan| checked_rate(plan, &roots, &mut |n| notices.push(n));
+    assert_eq!(check(asked(None, false)).unwrap(), (Rate::FrequencyHz(1000), false));
     let high = Some(Rate::FrequencyHz(5000));
-    assert_eq!(check(&asked(high, false)).unwrap(), (Rate::FrequencyHz(1000), true));
+    assert_eq!(check(asked(high, false)).unwrap(), (Rate::FrequencyHz(1000), true));
     assert!(matches!(
-        check(&asked(high, true)),
+        check(asked(high, true)),
         Err(CaptureError::FrequencyTooHigh { asked_hz: 5000, limit_hz: 1000 })
     ));
     let zero = Some(Rate::Period(0));
-    assert!(matches!(check(&asked(zero, false)), Err(CaptureError::ZeroRate(_))));
+    assert!(matches!(check(asked(zero, false)), Err(CaptureError::ZeroRate(_))));
     assert_eq!(notices.len(), 2);
 }
 
 #[test]
 fn overwritten_samples_leave_the_side_band_alone() {
-    let all = attrs(&RecordOptions { overwrite: true, ..options(vec![event(0), event(2)]) });
+    let all = attrs(&EventPlan { overwrite: true, ..plan(vec![event(0), event(2)]) });
     let [first, second, side_band] = &all[..] else { panic!("{all:?}") };
     assert!(first.has(AttrFlags::WRITE_BACKWARD) && second.has(AttrFlags::WRITE_BACKWARD));
     assert!(!first.has(AttrFlags::MMAP));
     assert!(!side_band.has(AttrFlags::WRITE_BACKWARD) && side_band.has(TRACKING));
     let one = EventSpec { overwrite: Some(true), ..event(0) };
-    let all = attrs(&options(vec![one, event(2)]));
+    let all = attrs(&plan(vec![one, event(2)]));
     let backward: Vec<_> = all.iter().map(|attr| attr.has(AttrFlags::WRITE_BACKWARD)).collect();
     assert_eq!(backward, [true, false, false]);
 }
 
 #[test]
 fn branch_records_are_those_of_perf() {
-    let branches = |filter: &str| RecordOptions {
-        branches: Some(filter.parse().unwrap()),
-        ..options(vec![event(2)])
+    let branches = |filter: &str| EventPlan {
+        fields: FieldPlan { branches: Some(filter.parse().unwrap()), ..FieldPlan::default() },
+        ..plan(vec![event(2)])
     };
     let attr = &attrs(&branches("any,u"))[0];
     let fields = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD;
     assert_eq!(attr.sample_type, fields | SampleType::BRANCH_STACK);
     assert_eq!(attr.branch_sample_type, 0b1001);
-    let augmented = RecordOptions {
-        call_graph: CallGraph::Dwarf { stack_dump_bytes: 8192 },
+    let augmented = EventPlan {
+        chains: chains(CallGraph::Dwarf { stack_dump_bytes: 8192 }),
         ..branches("stack,u")
     };
     let attr = &attrs(&augmented)[0];
     assert!(attr.sample_type.contains(SampleType::STACK_USER | SampleType::BRANCH_STACK));
     assert_eq!(attr.branch_sample_type, 1 << 11 | 1);
-    let lbr = RecordOptions { call_graph: CallGraph::Lbr, ..options(vec![event(2)]) };
+    let lbr = EventPlan { chains: chains(CallGraph::Lbr), ..plan(vec![event(2)]) };
     let attr = &attrs(&lbr)[0];
     let chain = SampleType::CALLCHAIN | SampleType::BRANCH_STACK;
     assert_eq!(attr.sample_type, fields | chain);
@@ -241,23 +288,25 @@ fn branch_records_are_those_of_perf() {
 #[test]
 fn call_chains_by_branch_records_give_way_and_that_is_said() {
     let mut notices = Vec::new();
-    let mut configured = |options: &RecordOptions| {
+    let mut configured = |plan: &EventPlan| {
         let rate = (Rate::FrequencyHz(4000), false);
         let all = &KernelFeatures::ALL;
-        configure(options, &options.events, true, rate, all, None, &mut |n| notices.push(n))
-            .unwrap()
-            .remove(0)
-            .attr
+        configure(Planned { plan, engine: &Plain }, &plan.specs, true, rate, all, None, &mut |n| {
+            notices.push(n)
+        })
+        .unwrap()
+        .remove(0)
+        .attr
     };
-    let both = RecordOptions {
-        call_graph: CallGraph::Lbr,
-        branches: Some(BranchFilter::ANY),
-        ..options(vec![event(0)])
+    let both = EventPlan {
+        chains: chains(CallGraph::Lbr),
+        fields: FieldPlan { branches: Some(BranchFilter::ANY), ..FieldPlan::default() },
+        ..plan(vec![event(0)])
     };
     assert_eq!(configured(&both).branch_sample_type, BranchFilter::ANY.0);
     let exclude = crate::event::Exclude { user: true, ..event(0).exclude };
     let kernel = EventSpec { exclude, ..event(0) };
-    let attr = configured(&RecordOptions { branches: None, events: vec![kernel], ..both });
+    let attr = configured(&EventPlan { fields: FieldPlan::default(), specs: vec![kernel], ..both });
     assert!(!attr.sample_type.contains(SampleType::BRANCH_STACK));
     assert!(attr.sample_type.contains(SampleType::CALLCHAIN));
     assert!(matches!(
@@ -277,7 +326,10 @@ fn counts_fields_and_records_that_options_add() {
         identifier: true,
     };
     let base = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD;
-    let attr = &attrs(&RecordOptions { extra: fields, ..options(vec![event(2)]) })[0];
+    let attr = &attrs(&EventPlan {
+        fields: FieldPlan { extra: fields, ..FieldPlan::default() },
+        ..plan(vec![event(2)])
+    })[0];
     let extra = SampleType::IDENTIFIER
         | SampleType::PHYS_ADDR
         | SampleType::DATA_PAGE_SIZE
@@ -286,21 +338,25 @@ fn counts_fields_and_records_that_options_add() {
         | SampleType::TRANSACTION;
     assert_eq!(attr.sample_type, base | extra);
 
-    let counted = RecordOptions { thread_counts: true, ..options(vec![event(2)]) };
+    let counted = EventPlan {
+        counts: CountPlan { by_thread: true, ..CountPlan::default() },
+        ..plan(vec![event(2)])
+    };
     let attr = &attrs(&counted)[0];
     let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     assert_eq!(attr.read_format, times | ReadFormat::ID | ReadFormat::LOST);
     assert!(attr.has(AttrFlags::INHERIT_STAT));
 
-    let attr = &attrs(&RecordOptions { no_samples: true, ..options(vec![event(2)]) })[0];
+    let attr = &attrs(&EventPlan {
+        counts: CountPlan { alone: true, ..CountPlan::default() },
+        ..plan(vec![event(2)])
+    })[0];
     assert_eq!((attr.sample_period_or_freq, attr.has(AttrFlags::FREQ)), (0, true));
 
-    let attr = &attrs(&RecordOptions {
-        cgroups: true,
-        namespaces: true,
-        max_stack: Some(32),
-        call_graph: CallGraph::FramePointer,
-        ..options(vec![event(2)])
+    let attr = &attrs(&EventPlan {
+        tracking: TrackingPlan { cgroups: true, namespaces: true, ..TrackingPlan::default() },
+        chains: ChainPlan { max_frames: Some(32), ..chains(CallGraph::FramePointer) },
+        ..plan(vec![event(2)])
     })[0];
     assert!(attr.has(AttrFlags::CGROUP | AttrFlags::NAMESPACES));
     assert!(attr.sample_type.contains(SampleType::CGROUP));
@@ -308,40 +364,19 @@ fn counts_fields_and_records_that_options_add() {
 }
 
 #[test]
-fn programs_get_no_precise_events() {
-    let spec = EventSpec { precision: Precision::Level(2), ..event(0) };
-    let bpf = RecordOptions {
-        engine: Engine::Bpf,
-        ..options(vec![spec, EventSpec { precision: Precision::Max, ..event(1) }])
+fn the_engine_changes_events_and_adds_its_own() {
+    let precise = |precision, config| EventSpec { precision, ..event(config) };
+    let plan = plan(vec![precise(Precision::Level(2), 0), precise(Precision::Max, 1)]);
+    let levels = |events: &[ConfiguredEvent]| -> Vec<_> {
+        events.iter().map(|event| event.attr.precise_ip()).collect()
     };
-    assert!(attrs(&bpf).iter().all(|attr| attr.precise_ip() == 0));
-    let precise = attrs(&RecordOptions { engine: Engine::Ring, ..bpf });
-    assert_eq!(precise.iter().map(Attr::precise_ip).collect::<Vec<_>>(), [2, 3]);
-}
-
-/// Programs leave out who is not recorded, so that clocks are those of CPUs. Nothing of them waits for the exec or
-/// tells of what others map.
-#[test]
-fn clocks_of_programs_are_of_cpus() {
-    let events = |engine, target| {
-        let options = RecordOptions { engine, target, ..options(vec![event(0), event(2)]) };
-        configured(&options)
-    };
-    for target in [Target::Command, Target::Processes(vec![Pid(7)]), Target::Threads(vec![Tid(7)])]
-    {
-        let events = events(Engine::Bpf, target);
-        assert_eq!(
-            events.iter().map(|e| e.is_of_cpus).collect::<Vec<_>>(),
-            [true, false, false, false]
-        );
-        let clock = &events[0].attr;
-        assert!(clock.has(AttrFlags::DISABLED) && clock.has(AttrFlags::EXCLUDE_IDLE));
-        assert!(!clock.has(AttrFlags::ENABLE_ON_EXEC) && !clock.has(AttrFlags::MMAP));
-        assert!(events[2].is_side_band && events[2].attr.has(AttrFlags::MMAP));
-    }
-    for (engine, target) in
-        [(Engine::Ring, Target::Command), (Engine::Bpf, Target::SystemWide(None))]
-    {
-        assert!(events(engine, target).iter().all(|event| !event.is_of_cpus));
-    }
+    assert_eq!(levels(&configured(&plan)), [2, 3]);
+    let mut notices = Vec::new();
+    let events = configured_by(&Other, &plan, &mut |notice| notices.push(notice));
+    assert_eq!(levels(&events), [0; 4]);
+    assert!(matches!(&notices[..], [Notice::PrecisionLowered { level: 0, .. }]), "{notices:?}");
+    // One event is of CPUs: it does not see all mappings. The side band follows, and the engine's event.
+    assert!(!events[0].attr.has(AttrFlags::MMAP) && events[2].attr.has(AttrFlags::MMAP));
+    assert!(events[3].is_bpf_output);
+    assert!(events.iter().all(|event| event.attr.sample_type.contains(SampleType::IDENTIFIER)));
 }

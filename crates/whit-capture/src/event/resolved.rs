@@ -1,12 +1,12 @@
 //! From the event language's result to events that can be recorded.
 
+use whit_engine::branch::{BranchFilter, BranchFilterError};
 use whit_events::{
     CallGraph as TermCallGraph, EventTerms, PreciseIp, ResolvedEvent, ResolvedGroup, Sampling,
 };
 use whit_perfdata::attr::pmu_type::TRACEPOINT;
 
 use super::{EventSpec, Exclude, Precision, Rate};
-use crate::branch::{BranchFilter, BranchFilterError};
 use crate::options::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
 
 /// An event that can be counted or written, but not recorded.

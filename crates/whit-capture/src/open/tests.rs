@@ -2,15 +2,28 @@ use super::*;
 use crate::event::EventSpec;
 use crate::event::Rate;
 use crate::features::KernelFeatures;
-use crate::options::{Output, RecordOptions};
+use whit_engine::event_plan::EventPlan;
 use whit_host::target::{CpuScope, ThreadScope};
+use whit_types::Tid;
+
+#[derive(Debug)]
+struct Plain;
+impl whit_engine::Engine for Plain {}
 
 fn configured(specs: Vec<EventSpec>) -> Vec<ConfiguredEvent> {
-    let options = RecordOptions::for_command(specs, vec!["true".into()], Output::Stdout);
+    let plan = EventPlan::for_command(specs);
     let rate = (Rate::FrequencyHz(100), false);
     let kernel = KernelFeatures::probe(&mut |_| ()).unwrap();
-    crate::configure::configure(&options, &options.events, true, rate, &kernel, None, &mut |_| ())
-        .unwrap()
+    crate::configure::configure(
+        crate::configure::Planned { plan: &plan, engine: &Plain },
+        &plan.specs,
+        true,
+        rate,
+        &kernel,
+        None,
+        &mut |_| (),
+    )
+    .unwrap()
 }
 
 fn own_plan() -> Plan {

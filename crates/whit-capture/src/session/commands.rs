@@ -45,7 +45,7 @@ impl Session<'_> {
     fn command_enable(&mut self, name: Option<String>) -> Result<(), CaptureError> {
         if name.is_none() {
             self.enabled.start(Instant::now());
-            self.switch_engine_on()?;
+            self.engine.switch_on()?;
         }
         let found = self.set_enabled(true, name.as_deref());
         if name.is_none() {
@@ -77,7 +77,7 @@ impl Session<'_> {
     /// SIGUSR2: a new output where outputs are switched, else what is in the rings that are
     /// overwritten.
     pub(super) fn snapshot(&mut self) -> Result<Option<End>, CaptureError> {
-        if self.options.files.switch.is_some() {
+        if self.plan.schedule.switch.is_some() {
             return self.switch_output();
         }
         let has_backward = |session: &Self| {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
+use whit_engine::DecodeCounts;
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::feature::CompressedDesc;
@@ -22,9 +23,8 @@ use crate::file_cache::FileCache;
 use crate::loss::RingCounts;
 use crate::machine::own_peak_memory_bytes;
 use crate::notice::{Listener, Notice};
-use crate::options::RecordOptions;
 use crate::output::OutputName;
-use crate::stack_engine::{DecodeCounts, StackEngine};
+use crate::plan::OutputPlan;
 use crate::stream::{DECODED_BYTES_MAX, SinkError, StreamSink, WriteCounts};
 use crate::summary::Summary;
 
@@ -74,24 +74,22 @@ impl Session<'_> {
         }
         let enabled = self.enabled.lap(stopped);
         self.metering.settle(self.listener);
-        let blocked = self.engine.as_ref().map(StackEngine::blocked_counts).unwrap_or_default();
-        let stacks = self.engine.take().map(|mut engine| engine.summary(decoded));
+        let stacks = self.engine.summarise(decoded);
         let mut ledger = self.ledger(&self.output_file, &shares, ending, enabled, &unreported_loss);
-        if self.options.files.switch.is_none() {
+        if self.plan.output.files.switch.is_none() {
             (ledger.watched_threads, ledger.ran_threads) = ran;
         }
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }
         self.compare_time(ledger.samples.saturating_add(ledger.lost_records));
-        blocked.enter(&mut ledger);
-        if let Some(notice) = nobody_ran(&ledger, &self.options.target) {
+        if let Some(notice) = nobody_ran(&ledger, &self.plan.events.target) {
             self.listener.notice(notice);
         }
         self.output_file.state_spans(self.recorded.lap());
         let Session {
             output_file,
-            options,
+            plan,
             roots,
             listener,
             shared,
@@ -104,8 +102,15 @@ impl Session<'_> {
         } = self;
         // From here on the target runs undisturbed.
         drop((shared, metering));
-        let closing =
-            Closing { options, roots, files: &known_files, output_file, shares, ledger, failed };
+        let closing = Closing {
+            plan: &plan.output,
+            roots,
+            files: &known_files,
+            output_file,
+            shares,
+            ledger,
+            failed,
+        };
         let (mut summary, failed) = closing.close(listener, &mut complete);
         if let Some(error) = failed {
             end = Some(End::WriteFailed(error));
@@ -154,9 +159,9 @@ impl Session<'_> {
 
     fn settle_last(&mut self, shares: &mut [ReaderShare]) -> io::Result<()> {
         let synthesis_context = SynthesisContext {
-            options: self.options,
+            wanted: &self.plan.synthesis,
             roots: self.roots,
-            plan: &self.plan,
+            plan: &self.targets,
             events: &self.shared.events,
             files: &self.known_files,
             waiting_command: None,
@@ -267,7 +272,7 @@ pub(super) fn settle(
     listener: &mut dyn Listener,
 ) -> io::Result<()> {
     let mut result = Ok(());
-    if synthesis_context.options.synthesis.at_end
+    if synthesis_context.wanted.what.at_end
         && let Some(main) = main_sink(output_file, shares)
     {
         let written = synthesis_context.write(main, listener);
@@ -315,7 +320,7 @@ pub(super) fn reason(error: DrainError) -> io::Error {
 
 /// An output whose streams are complete.
 pub(super) struct Closing<'a> {
-    pub(super) options: &'a RecordOptions,
+    pub(super) plan: &'a OutputPlan,
     pub(super) roots: &'a Roots,
     pub(super) files: &'a FileCache,
     pub(super) output_file: OutputFile,
@@ -334,7 +339,7 @@ impl Closing<'_> {
         complete: &mut VecDeque<OutputName>,
     ) -> (Summary, Option<io::Error>) {
         self.complete_features(listener);
-        let Closing { options, output_file, shares, ledger, failed, .. } = self;
+        let Closing { plan, output_file, shares, ledger, failed, .. } = self;
         let OutputFile { recording, main, mut output, features, .. } = output_file;
         let main = main.as_ref().or(shares.first().map(|share| &share.sink));
         let main_bytes = main.map_or(0, |sink| sink.file().size_bytes());
@@ -352,7 +357,7 @@ impl Closing<'_> {
                 (None, failed.or(Some(error)))
             }
         };
-        let files = &options.files;
+        let files = &plan.files;
         if (files.switch.is_some() || files.timestamp)
             && !output.is_stamped()
             && let Err(error) = output.stamp(SystemTime::now())
@@ -374,16 +379,16 @@ impl Closing<'_> {
         if let (Some(first), Some(last)) = (first, last) {
             features.set_sample_time(first, last);
         }
-        if let Some(level) = self.options.streaming.compression_level {
+        if let Some(level) = self.plan.compression_level {
             let ratio = self.ledger.compression_ratio().round().max(1.0) as u32;
             features.set_compressed(&CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX));
         }
-        if self.options.build_ids {
+        if self.plan.build_ids {
             let mapped = self.shares.iter().map(|share| &share.mapped);
             MappedCode { files: self.files, roots: self.roots }.describe(
                 features,
                 mapped,
-                self.options.kept_files.clone(),
+                self.plan.kept_files.clone(),
                 listener,
             );
         }

@@ -1,9 +1,12 @@
 //! The header: what is known before the first record, and what only the end tells.
 
+use whit_engine::Engine;
+use whit_engine::event_plan::WAKING;
+use whit_engine::open_event::OpenEvent;
 use whit_host::roots::Roots;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::encode::push_record;
-use whit_perfdata::feature::{ClockData, EventDesc, Feature, Features, GroupDesc};
+use whit_perfdata::feature::{ClockData, CompressedDesc, EventDesc, Feature, Features, GroupDesc};
 use whit_perfdata::record::record_type;
 use whit_sys::clock::ClockId;
 use whit_types::TimestampNs;
@@ -11,26 +14,17 @@ use whit_types::TimestampNs;
 use crate::error::CaptureError;
 use crate::kernel;
 use crate::machine;
-use crate::open::OpenEvent;
-use crate::options::{Engine, RecordOptions};
-use crate::stack_engine::{self, WakeFormat};
+use crate::plan::HeaderPlan;
+use crate::stream::DECODED_BYTES_MAX;
 use crate::tracing_data;
-use crate::wakeups::WAKING;
 
 /// perf's name for groups without one.
 const UNNAMED_GROUP: &str = "{anon_group}";
 
 /// All events as the file describes them.
-pub(super) fn descriptions(
-    events: &[OpenEvent],
-    options: &RecordOptions,
-    wakes: Option<&WakeFormat>,
-) -> Vec<EventDesc> {
+pub(super) fn descriptions(events: &[OpenEvent], engine: &dyn Engine) -> Vec<EventDesc> {
     let mut descriptions: Vec<_> = events.iter().map(description).collect();
-    if options.engine == Engine::Bpf {
-        let (switches, packs) = (options.switch_events, options.packs());
-        stack_engine::describe(&mut descriptions, events, switches, packs, wakes);
-    }
+    engine.describe(&mut descriptions, events);
     descriptions
 }
 
@@ -44,17 +38,17 @@ fn description(event: &OpenEvent) -> EventDesc {
 
 /// Everything but what only the end tells.
 pub(super) fn known_beforehand(
-    options: &RecordOptions,
+    plan: &HeaderPlan,
     roots: &Roots,
     events: &[OpenEvent],
     descriptions: &[EventDesc],
 ) -> Result<Features, CaptureError> {
     let mut features = Features::default();
     machine::describe(&mut features, roots);
-    features.set_string(Feature::VERSION, &options.version);
-    features.set_cmdline(&options.command_line);
+    features.set_string(Feature::VERSION, &plan.version);
+    features.set_cmdline(&plan.command_line);
     features.set_event_desc(descriptions);
-    if options.build_ids {
+    if plan.build_ids {
         let modules = kernel::modules(roots, &whit_sys::system::uname().release);
         let ids = machine::kernel_build_ids(roots, &modules);
         if !ids.is_empty() {
@@ -65,11 +59,14 @@ pub(super) fn known_beforehand(
     if !groups.is_empty() {
         features.set_group_desc(&groups);
     }
-    if let Some(clock) = options.clock {
+    if let Some(clock) = plan.clock {
         set_clock(&mut features, clock)?;
     }
     if descriptions.iter().any(|event| event.attr.pmu_type == pmu_type::TRACEPOINT) {
-        features.set(Feature::TRACING_DATA, tracing_data(roots, events, options)?);
+        features.set(Feature::TRACING_DATA, tracing_data(roots, events, plan.wakeups)?);
+    }
+    if let Some(level) = plan.compression_level {
+        features.set_compressed(&CompressedDesc::zstd(level as u32, 1, DECODED_BYTES_MAX));
     }
     Ok(features)
 }
@@ -93,12 +90,12 @@ pub(super) fn names(events: &[EventDesc]) -> Vec<u8> {
 fn tracing_data(
     roots: &Roots,
     events: &[OpenEvent],
-    options: &RecordOptions,
+    wakeups: bool,
 ) -> Result<Vec<u8>, CaptureError> {
     let specs = events.iter().map(|event| &event.event.spec).filter(|spec| spec.is_tracepoint());
     let mut names: Vec<_> =
         specs.map(|spec| tracing_data::name_in(roots, spec)).collect::<Result<_, _>>()?;
-    names.extend(options.wakeups.then(|| WAKING.to_owned()));
+    names.extend(wakeups.then(|| WAKING.to_owned()));
     tracing_data::collect(&tracing_data::mounted(roots, names.first().map_or("", |n| n))?, &names)
 }
 

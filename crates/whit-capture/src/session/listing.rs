@@ -1,9 +1,8 @@
 //! The events of a recording as text, as `perf evlist` has them.
 
+use whit_engine::open_event::OpenEvent;
 use whit_host::control::Listing;
 use whit_perfdata::attr::{Attr, AttrFlags};
-
-use crate::open::OpenEvent;
 
 /// One line per event, or per group.
 pub(super) fn list(events: &[OpenEvent], how: Listing) -> String {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use whit_bpf::BpfError;
 use whit_bpf::pmi::{self, PmiMeter, RunStatistics};
+use whit_engine::open_event::OpenEvent;
 use whit_host::roots::Roots;
 use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, PmiLedger, PmiMeasurement};
 use whit_sys::Errno;
 
 use crate::notice::{Listener, Notice};
-use crate::open::OpenEvent;
 use crate::pmi::{any_interrupts, perf_handlers};
 
 /// Name of the thread.

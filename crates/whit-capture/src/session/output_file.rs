@@ -9,8 +9,8 @@ use super::CostBaseline;
 use super::metering::MeterSnapshot;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
-use crate::options::RecordOptions;
 use crate::output::{self, OutputName};
+use crate::plan::OutputPlan;
 use crate::recording::Recording;
 use crate::stream::{StreamOptions, StreamSink};
 
@@ -35,20 +35,19 @@ pub(super) struct OutputFile {
 impl OutputFile {
     /// Creates the output and writes the header as far as it is known.
     pub(super) fn create(
-        options: &RecordOptions,
+        plan: &OutputPlan,
         events: &[EventDesc],
         features: &Features,
         cost_baseline: CostBaseline,
         listener: &mut dyn Listener,
     ) -> Result<OutputFile, CaptureError> {
-        let streaming = &options.streaming;
-        let open = output::open(&options.output, streaming.makes_directory(), listener)?;
+        let open = output::open(&plan.output, plan.makes_directory, listener)?;
         let output = open.name.clone();
         let fail = |source: io::Error| {
             output.undo();
             CaptureError::Output { attempt: "write", output: output.to_string(), source }
         };
-        if (options.files.switch.is_some() || options.files.timestamp) && !output.is_file() {
+        if (plan.files.switch.is_some() || plan.files.timestamp) && !output.is_file() {
             output.undo();
             return Err(CaptureError::PipeHasNoFiles);
         }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use whit_engine::open_event::OpenEvent;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_short_slices};
 use whit_types::CpuId;
@@ -15,7 +16,6 @@ use super::wait::RingWaiter;
 use crate::error::CaptureError;
 use crate::loss::RingCounts;
 use crate::mapped_files::MappedFiles;
-use crate::open::OpenEvent;
 use crate::ring_clock::RecordClock;
 use crate::ring_drainer::{Pass, RingDrainer, RingEnd};
 use crate::stream::{Sink, SinkError, StreamSink};

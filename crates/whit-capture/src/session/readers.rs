@@ -1,5 +1,9 @@
 //! How many readers there are, and which rings each of them drains.
 
+use whit_engine::Engine;
+use whit_engine::open_event::OpenEvent;
+use whit_engine::rings::MappedRing;
+use whit_engine::time_layout::TimeLayout;
 use whit_host::cpus;
 use whit_host::roots::Roots;
 use whit_sys::affinity as cpu_affinity;
@@ -10,27 +14,24 @@ use super::reader_thread::ReaderThread;
 use super::wait::RingWaiter;
 use crate::affinity::{self, Affinity, ReaderPlan};
 use crate::error::CaptureError;
-use crate::loss::TimeLayout;
 use crate::notice::{Listener, Notice};
-use crate::open::OpenEvent;
-use crate::options::{ASYNC_BLOCKS_MAX, RecordOptions};
+use crate::options::ASYNC_BLOCKS_MAX;
 use crate::output::OutputName;
+use crate::plan::StreamPlan;
 use crate::recording::Recording;
 use crate::ring_drainer::{RingDrainer, RingDrainerOptions};
-use crate::ring_set::MappedRing;
-use crate::stack_engine;
 use crate::stream::{AsyncEngine, StreamOptions, StreamSink};
 
 /// The next stream of a recording, for a reader of so many rings.
 pub(super) fn stream(
-    options: &RecordOptions,
+    plan: &StreamPlan,
     nr_rings: usize,
     recording: &mut Recording,
 ) -> std::io::Result<(StreamSink, Option<AsyncEngine>)> {
-    let streaming = &options.streaming;
+    let streaming = &plan.streaming;
     let options = StreamOptions {
         compression_level: streaming.compression_level,
-        is_packed: options.packs(),
+        is_packed: plan.is_packed,
         whole_frames: recording.is_pipe() && streaming.threads.is_some(),
         async_blocks: streaming.async_blocks.min(ASYNC_BLOCKS_MAX) * nr_rings,
         cpus: cpu_affinity::get(0).unwrap_or_default(),
@@ -40,11 +41,10 @@ pub(super) fn stream(
 
 /// Sets readers up.
 pub(super) struct ReaderBuilder<'a> {
-    pub(super) options: &'a RecordOptions,
+    pub(super) plan: &'a StreamPlan,
     pub(super) roots: &'a Roots,
     pub(super) events: &'a [OpenEvent],
-    /// What the engine that unwinds in the kernel knows.
-    pub(super) given: stack_engine::DecoderConfig,
+    pub(super) engine: &'a dyn Engine,
 }
 
 /// The rings of one reader, and where it runs.
@@ -70,7 +70,7 @@ impl ReaderBuilder<'_> {
         let mut reader_threads = Vec::with_capacity(shares.len());
         for share in shares {
             let (sink, engine) =
-                stream(self.options, share.rings.len(), recording).map_err(|source| {
+                stream(self.plan, share.rings.len(), recording).map_err(|source| {
                     CaptureError::Output { attempt: "write", output: output.to_string(), source }
                 })?;
             if engine == Some(AsyncEngine::Thread) && reader_threads.is_empty() {
@@ -87,7 +87,7 @@ impl ReaderBuilder<'_> {
         sink: StreamSink,
         marks_rounds: bool,
     ) -> Result<ReaderThread, CaptureError> {
-        let streaming = &self.options.streaming;
+        let streaming = &self.plan.streaming;
         let layout = TimeLayout::new(&self.events[0].event.attr);
         let options = RingDrainerOptions { flush_bytes: streaming.flush_bytes, marks_rounds };
         let waiter = RingWaiter::new(self.events, &share.rings)?;
@@ -100,7 +100,7 @@ impl ReaderBuilder<'_> {
                 true => None,
                 false => affinity::place(streaming.affinity, ring.cpu, self.roots),
             },
-            |ring| stack_engine::decoder(self.events, ring, self.given.clone()),
+            |ring| self.engine.decoder(self.events, ring),
         );
         Ok(ReaderThread {
             ring_drainer,
@@ -116,7 +116,7 @@ impl ReaderBuilder<'_> {
     /// Who drains what: everything in one hand, or by CPU. Rings of threads, which have no CPU, and of
     /// CPUs that are not recorded are dealt out in turn.
     fn shares(&self, rings: Vec<MappedRing>) -> Result<Vec<Share>, CaptureError> {
-        let Some(spec) = &self.options.streaming.threads else {
+        let Some(spec) = &self.plan.streaming.threads else {
             return Ok(vec![Share { rings, runs_on: None }]);
         };
         let by_thread = rings.iter().all(|ring| ring.cpu.is_none());
@@ -134,7 +134,7 @@ impl ReaderBuilder<'_> {
             plans.truncate(rings.len().max(1));
         }
         let turns = plans.len();
-        let is_pinned = self.options.streaming.affinity != Affinity::System;
+        let is_pinned = self.plan.streaming.affinity != Affinity::System;
         let mut shares: Vec<Share> = plans
             .iter()
             .map(|plan| {

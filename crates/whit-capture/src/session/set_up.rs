@@ -3,6 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 
+use whit_engine::Engine;
+use whit_engine::event_plan::EventPlan;
+use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
+use whit_engine::rings::MappedRing;
 use whit_host::advice::{Refusal, advice};
 use whit_host::cgroup::Hierarchy;
 use whit_host::rights::Rights;
@@ -12,15 +16,14 @@ use whit_perfdata::attr::pmu_type;
 use whit_types::{Arch, CpuId, Pid};
 
 use super::cpu_watch::CpuWatch;
-use crate::configure::{self, ConfiguredEvent};
+use crate::configure;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Rate};
 use crate::features::KernelFeatures;
 use crate::notice::{Listener, Notice};
-use crate::open::{self, OpenEvent, Opener};
-use crate::options::{Engine, RecordOptions};
-use crate::ring_set::{self, MappedRing};
-use crate::stack_engine;
+use crate::open::{self, Opener};
+use crate::plan::RingPlan;
+use crate::ring_set;
 
 /// Events and rings, ready to run.
 pub(super) struct Ready {
@@ -29,8 +32,8 @@ pub(super) struct Ready {
     pub(super) rings: Vec<MappedRing>,
     /// Notices CPUs that go and come.
     pub(super) cpu_watch: CpuWatch,
-    /// What tells of mappings at once, for the engine that unwinds in the kernel.
-    pub(super) follow: Option<(Vec<OpenEvent>, Vec<MappedRing>)>,
+    /// The event that the engine reads by itself.
+    pub(super) private: Option<(Vec<OpenEvent>, Vec<MappedRing>)>,
 }
 
 /// What stays the same however often events are opened.
@@ -45,45 +48,42 @@ struct OpenContext {
 }
 
 pub(super) struct SetUp<'a> {
-    pub(super) options: &'a RecordOptions,
+    pub(super) events: &'a EventPlan,
+    pub(super) engine: &'a dyn Engine,
+    pub(super) rings: RingPlan,
     pub(super) roots: &'a Roots,
     pub(super) listener: &'a mut dyn Listener,
 }
 
 impl SetUp<'_> {
     pub(super) fn run(mut self, command_pid: Option<Pid>) -> Result<Ready, CaptureError> {
-        let (options, roots) = (self.options, self.roots);
+        let (wanted, roots) = (self.events, self.roots);
         let rights = Rights::of_process(roots);
         let kernel = self.probe(rights)?;
-        let plan = Plan::resolve(
-            &options.target,
-            command_pid,
-            options.inherit,
-            options.per_thread,
-            roots,
-        )?;
-        let rate = configure::checked_rate(options, roots, self.listener)?;
-        let on_cpus = plan.is_system_wide() || options.engine == Engine::Bpf;
+        let plan =
+            Plan::resolve(&wanted.target, command_pid, wanted.inherit, wanted.per_thread, roots)?;
+        let rate = configure::checked_rate(wanted.rate, roots, self.listener)?;
+        let on_cpus = plan.is_system_wide() || self.engine.needs_cpus();
         // The side band, and the watch over CPUs.
         let beside_events = 1 + usize::from(on_cpus);
-        let plan =
-            open::fit_descriptors(plan, options.events.len() + beside_events, self.listener)?;
-        let beside = target::beside(&options.target, roots);
+        let plan = open::fit_descriptors(plan, wanted.specs.len() + beside_events, self.listener)?;
+        let beside = target::beside(&wanted.target, roots);
         let cgroups = self.cgroups()?;
         let context = OpenContext { plan, beside, rights, kernel, rate, cgroups };
         // Before the events, so that none of them is lost unseen.
         let cpu_watch = CpuWatch::open(&context.plan, &context.beside, on_cpus, self.listener);
         let (events, rings) = self.open_supported(&context)?;
-        let follow = match options.engine {
-            Engine::Bpf => Some(self.open_follow(&context)?),
-            _ => None,
-        };
-        Ok(Ready { plan: context.plan, events, rings, follow, cpu_watch })
+        let private = self.engine.private_event(context.plan.inherit);
+        let private = private.map(|(event, pages)| self.open_private(&context, event, pages));
+        let private = private.transpose()?;
+        Ok(Ready { plan: context.plan, events, rings, private, cpu_watch })
     }
 
-    fn open_follow(
+    fn open_private(
         &mut self,
         context: &OpenContext,
+        event: ConfiguredEvent,
+        pages: usize,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
         let mut opener = Opener {
             plan: &context.plan,
@@ -93,8 +93,7 @@ impl SetUp<'_> {
             cgroups: &context.cgroups,
             listener: &mut *self.listener,
         };
-        let open = opener.open_all(vec![stack_engine::follow_event(context.plan.inherit)])?;
-        let pages = stack_engine::FOLLOW_PAGES;
+        let open = opener.open_all(vec![event])?;
         let rings = ring_set::map_rings(&context.beside, &open, pages, self.listener)?;
         Ok((open, rings))
     }
@@ -106,22 +105,26 @@ impl SetUp<'_> {
             errno,
             advice: advice(&Refusal::new("recording", errno, rights.paranoid, pmu_type::SOFTWARE)),
         })?;
-        if let Some(clock) = self.options.clock {
+        if let Some(clock) = self.events.clock {
             KernelFeatures::check_clock(clock).map_err(|source| CaptureError::Clock {
                 clock: clock.name().map_or_else(|| clock.0.to_string(), str::to_owned),
                 source,
             })?;
+        }
+        if self.events.tracking.cgroups && !kernel.has_cgroups() {
+            let (feature, since) = ("cgroups of samples", "5.7");
+            self.listener.notice(Notice::FeatureMissing { feature, since });
         }
         Ok(kernel)
     }
 
     /// The directories of the cgroups that events name.
     fn cgroups(&self) -> Result<HashMap<String, File>, CaptureError> {
-        let events = &self.options.events;
+        let events = &self.events.specs;
         if events.iter().all(|event| event.cgroup.is_none()) {
             return Ok(HashMap::new());
         }
-        if !matches!(self.options.target, Target::SystemWide(_)) {
+        if !matches!(self.events.target, Target::SystemWide(_)) {
             return Err(CaptureError::CgroupNeedsCpus);
         }
         for event in events {
@@ -140,13 +143,19 @@ impl SetUp<'_> {
         &mut self,
         context: &OpenContext,
     ) -> Result<(Vec<OpenEvent>, Vec<MappedRing>), CaptureError> {
-        let mut specs = self.options.events.clone();
+        let mut specs = self.events.specs.clone();
         let mut said = DedupListener { listener: &mut *self.listener, notices: Vec::new() };
         loop {
-            let set_up = SetUp { options: self.options, roots: self.roots, listener: &mut said };
+            let set_up = SetUp {
+                events: self.events,
+                engine: self.engine,
+                rings: self.rings,
+                roots: self.roots,
+                listener: &mut said,
+            };
             match set_up.open(context, &specs) {
                 Err(CaptureError::Unsupported { index, refusal })
-                    if self.options.skip_unsupported && index < specs.len() =>
+                    if self.events.skip_unsupported && index < specs.len() =>
                 {
                     let (event, why) = (specs[index].name.clone(), refusal.short());
                     leave_out(&mut specs, index);
@@ -169,7 +178,7 @@ impl SetUp<'_> {
         let OpenContext { plan, kernel, rate, .. } = context;
         let arch = Arch::native();
         let events = configure::configure(
-            self.options,
+            configure::Planned { plan: self.events, engine: self.engine },
             specs,
             plan.inherit,
             *rate,
@@ -178,7 +187,7 @@ impl SetUp<'_> {
             self.listener,
         )?;
         let rings = ring_set::count(plan, &events);
-        let pages = ring_set::data_pages(self.options.ring_size, rings, self.roots, self.listener);
+        let pages = ring_set::data_pages(self.rings.size, rings, self.roots, self.listener);
         self.open_and_map(context, events, pages)
     }
 
@@ -194,7 +203,7 @@ impl SetUp<'_> {
         let mut pages = pages;
         loop {
             for event in &mut events {
-                match self.options.unbuffered {
+                match self.rings.is_unbuffered {
                     true => configure::set_unbuffered(&mut event.attr),
                     false => configure::set_watermark(&mut event.attr, pages * page),
                 }

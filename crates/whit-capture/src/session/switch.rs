@@ -67,7 +67,7 @@ impl Session<'_> {
     fn next_part(&mut self) -> Result<(OutputFile, Vec<StreamSink>), CaptureError> {
         let cost_baseline = CostBaseline::open()?;
         let mut output_file = OutputFile::create(
-            self.options,
+            &self.plan.output,
             &self.descriptions,
             &self.features,
             cost_baseline,
@@ -92,17 +92,17 @@ impl Session<'_> {
     fn fill(&mut self, output_file: &mut OutputFile) -> io::Result<Vec<StreamSink>> {
         let mut sinks = Vec::with_capacity(self.rings_per_reader.len());
         for &rings in &self.rings_per_reader {
-            sinks.push(readers::stream(self.options, rings, &mut output_file.recording)?.0);
+            sinks.push(readers::stream(&self.plan.streams, rings, &mut output_file.recording)?.0);
         }
-        if self.options.synthesis.at_end {
+        if self.plan.synthesis.what.at_end {
             return Ok(sinks);
         }
         self.shared.keeps_journal.store(true, Ordering::SeqCst);
         // What the readers drain from here on is kept; what there is, is read after that.
         let synthesis_context = super::SynthesisContext {
-            options: self.options,
+            wanted: &self.plan.synthesis,
             roots: self.roots,
-            plan: &self.plan,
+            plan: &self.targets,
             events: &self.shared.events,
             files: &self.known_files,
             waiting_command: None,
@@ -160,9 +160,9 @@ impl Session<'_> {
     ) -> Result<Option<End>, CaptureError> {
         let (now, used_ns) = (Instant::now(), output_file.cost_baseline.used().total_ns());
         let synthesis_context = super::SynthesisContext {
-            options: self.options,
+            wanted: &self.plan.synthesis,
             roots: self.roots,
-            plan: &self.plan,
+            plan: &self.targets,
             events: &self.shared.events,
             files: &self.known_files,
             waiting_command: None,
@@ -174,8 +174,8 @@ impl Session<'_> {
         output_file.state_spans(self.recorded.lap());
         let ending = Ending { stopped: now, used_ns };
         let ledger = self.ledger(&output_file, &shares, ending, enabled, &[]);
-        let (options, roots, files) = (self.options, self.roots, &self.known_files);
-        let closing = Closing { options, roots, files, output_file, shares, ledger, failed };
+        let (plan, roots, files) = (&self.plan.output, self.roots, &self.known_files);
+        let closing = Closing { plan, roots, files, output_file, shares, ledger, failed };
         let (summary, failed) = closing.close(self.listener, &mut self.complete);
         self.listener.notice(Notice::Switched { summary: Box::new(summary) });
         Ok(failed.map(End::WriteFailed))

@@ -1,5 +1,6 @@
 //! Which records for what existed before an output begins are written, and when.
 
+use whit_engine::open_event::OpenEvent;
 use whit_host::cgroup::{Cgroup, Hierarchy};
 use whit_host::processes::{self, Status};
 use whit_host::roots::Roots;
@@ -12,8 +13,7 @@ use whit_types::{Pid, Tid};
 use crate::file_cache::FileCache;
 use crate::kernel;
 use crate::notice::{Listener, Notice};
-use crate::open::OpenEvent;
-use crate::options::RecordOptions;
+use crate::plan::SynthesisPlan;
 use crate::stream::{Sink, SinkError, StreamSink};
 use crate::synthesize::{CutProcesses, Synthesizer};
 
@@ -22,7 +22,7 @@ const COMMAND_BEFORE_EXEC: &[u8] = b"whit-exec";
 
 /// Writes them.
 pub(super) struct SynthesisContext<'a> {
-    pub(super) options: &'a RecordOptions,
+    pub(super) wanted: &'a SynthesisPlan,
     pub(super) roots: &'a Roots,
     pub(super) plan: &'a Plan,
     pub(super) events: &'a [OpenEvent],
@@ -41,21 +41,21 @@ impl SynthesisContext<'_> {
         sink: &mut StreamSink,
         listener: &mut dyn Listener,
     ) -> Result<u64, SinkError> {
-        let options = self.options;
+        let wanted = self.wanted;
         let cut = CutProcesses::default();
         let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
         let synthesizer = Synthesizer {
             roots: self.roots,
             encoder,
-            build_ids: options.build_ids.then_some(self.files),
+            build_ids: wanted.build_ids.then_some(self.files),
             data_mappings: self.events.iter().any(|e| e.event.attr.has(AttrFlags::MMAP_DATA)),
-            namespaces: options.namespaces,
-            what: options.synthesis,
+            namespaces: wanted.namespaces,
+            what: wanted.what,
             cut: &cut,
         };
         let mut out = Vec::new();
         self.kernel(&synthesizer, &mut out, listener);
-        if options.cgroups && options.synthesis.cgroups {
+        if wanted.cgroups {
             self.cgroups(&synthesizer, &mut out, listener);
         }
         if let Some(pid) = self.waiting_command {
@@ -70,7 +70,7 @@ impl SynthesisContext<'_> {
                 pid: first.pid,
                 lines: first.lines,
                 processes: cut.len(),
-                timeout: options.synthesis.maps_timeout,
+                timeout: wanted.what.maps_timeout,
             });
         }
         Ok(cut.len() as u64)
@@ -117,7 +117,7 @@ impl SynthesisContext<'_> {
     /// The processes that there are, of those that are recorded.
     fn existing(&self, listener: &mut dyn Listener) -> Vec<Pid> {
         let process = |tid: &Tid| Some(Status::of_thread(self.roots, *tid)?.tgid);
-        let mut pids: Vec<Pid> = match &self.options.target {
+        let mut pids: Vec<Pid> = match &self.wanted.target {
             Target::Command if self.waiting_command.is_some() => return Vec::new(),
             Target::SystemWide(_) => return self.all(listener),
             _ => self.plan.threads.named().iter().filter_map(process).collect(),

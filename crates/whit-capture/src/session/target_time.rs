@@ -3,14 +3,13 @@
 //! An event of a thread is hit first at the end of a whole period. Where threads run for less than that in all, they have
 //! few samples or none, and nothing is lost. The event counts all the same: a clock's count is the time.
 
+use whit_engine::open_event::OpenEvent;
 use whit_host::target::Target;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 
 use super::Session;
 use crate::event::software;
 use crate::notice::Notice;
-use crate::open::OpenEvent;
-use crate::options::Engine;
 
 /// Fewer samples than this are expected of too little time to judge.
 const LEAST_EXPECTED: u64 = 30;
@@ -21,10 +20,10 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 impl Session<'_> {
     /// Says if less than half of the time has samples. `samples`: those there are, and those that were lost.
     pub(super) fn compare_time(&mut self, samples: u64) {
-        let options = self.options;
-        let is_one_output = options.files.switch.is_none() && !options.overwrite;
-        if options.engine == Engine::Ring
-            && !matches!(options.target, Target::SystemWide(_))
+        let (events, files) = (&self.plan.events, &self.plan.output.files);
+        let is_one_output = files.switch.is_none() && !events.overwrite;
+        if self.engine.samples_by_thread()
+            && !matches!(events.target, Target::SystemWide(_))
             && is_one_output
             && let Some(notice) = comparison(&self.shared.events, samples)
         {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Instant;
 
+use whit_engine::lost_counts;
+use whit_engine::open_event::InstanceIndex;
 use whit_perfdata::attr::ReadFormat;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::{SampleId, SampleLayout};
@@ -12,10 +14,7 @@ use whit_types::{CpuId, TimestampNs};
 
 use super::Session;
 use super::reader_thread::ReaderShare;
-use crate::lost_counts;
-use crate::open::InstanceIndex;
 use crate::ring_drainer::{ANY_CPU, RingEnd};
-use crate::stack_engine::StackEngine;
 use crate::stream::Sink;
 
 /// Records that were dropped from a ring and that no record in it reports.
@@ -85,7 +84,7 @@ impl Session<'_> {
     /// new one says.
     pub(super) fn doubtful_ends(&self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
-        let switches = self.engine.as_ref().map(StackEngine::lost_switches).unwrap_or_default();
+        let switches = self.engine.lost_beside_rings();
         let lost_switches = |end: &RingEnd| {
             let counted = end.cpu.and_then(|cpu| switches.get(cpu.0 as usize));
             counted.is_some_and(|lost| *lost > end.lost_switches)
@@ -133,14 +132,7 @@ impl Session<'_> {
                 lost_counts::read(event, &mut by_id);
             }
         }
-        Counted {
-            by_id,
-            wakeup_events: self
-                .engine
-                .as_ref()
-                .map(StackEngine::lost_wakeup_events)
-                .unwrap_or_default(),
-        }
+        Counted { by_id, wakeup_events: self.engine.lost_private_records() }
     }
 }
 

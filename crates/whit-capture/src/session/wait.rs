@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use whit_engine::open_event::ConfiguredEvent;
+use whit_engine::open_event::{InstanceIndex, OpenEvent};
+use whit_engine::rings::MappedRing;
 use whit_host::control::{ControlChannel, Received};
 use whit_sys::{Poller, Signal, SignalFd, Waker};
 
-use crate::configure::ConfiguredEvent;
 use crate::error::CaptureError;
-use crate::open::{InstanceIndex, OpenEvent};
-use crate::ring_set::MappedRing;
 
 /// Token of the waker; rings have their index.
 const WAKER: u64 = u64::MAX;

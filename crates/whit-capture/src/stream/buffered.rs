@@ -3,12 +3,13 @@
 use std::io;
 use std::time::Instant;
 
+use whit_engine::ring_slices::RingSlices;
+
 use super::blocks::{Block, BlockPool, Written};
 use super::compress::{self, Compressor};
 use super::engine::Engine;
 use super::sink::{Out, SinkError};
-use crate::loss::Tally;
-use crate::ring_slices::RingSlices;
+use crate::loss::{ScannedRecords, Tally};
 
 /// The blocks of one stream.
 #[derive(Debug)]
@@ -58,11 +59,10 @@ impl Buffered {
     /// Takes a chunk of whole records.
     pub(super) fn take(
         &mut self,
-        ring_slices: [&[u8]; 2],
-        tally: Tally,
+        records: ScannedRecords<'_>,
         out: &mut Out,
     ) -> Result<(), SinkError> {
-        let size = ring_slices[0].len() + ring_slices[1].len();
+        let (size, tally) = (records.size_bytes(), records.tally());
         let mut block = match self.block_for(size, out) {
             Ok(block) => block,
             Err(error) => {
@@ -73,9 +73,11 @@ impl Buffered {
         block.tally += tally;
         let before = block.buffer.used().len();
         let result = match &mut self.compressor {
-            Some(compressor) => compressor.chunk(ring_slices, self.whole_frames, &mut block.buffer),
+            Some(compressor) => {
+                compressor.chunk(records.slices(), self.whole_frames, &mut block.buffer)
+            }
             None => {
-                ring_slices.iter().for_each(|piece| block.buffer.push(piece));
+                records.slices().iter().for_each(|piece| block.buffer.push(piece));
                 Ok(())
             }
         };

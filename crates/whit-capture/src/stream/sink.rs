@@ -11,8 +11,7 @@ use super::buffered::Buffered;
 use super::compress::{self, Compressor};
 use super::engine::{AsyncEngine, Engine};
 use super::file::StreamFile;
-use crate::loss::Tally;
-use crate::ring_slices::RingSlices;
+use crate::loss::{ScannedRecords, Tally};
 
 /// Records are copied or compressed in pieces of about this much, after each of which the ring
 /// gets its space back.
@@ -122,19 +121,18 @@ impl StreamSink {
         if self.buffered.is_some() { CHUNK_BYTES } else { DIRECT_BYTES }
     }
 
-    /// Takes whole records of which there are so many: no more than [`StreamSink::chunk_bytes`],
-    /// but for the last record.
-    pub fn take(&mut self, ring_slices: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
+    /// Takes whole records: no more than [`StreamSink::chunk_bytes`], but for the last record.
+    pub fn take(&mut self, records: ScannedRecords<'_>) -> Result<(), SinkError> {
         match &mut self.buffered {
-            Some(buffered) => buffered.take(ring_slices, tally, &mut self.out),
-            None => self.out.write_through(ring_slices, tally),
+            Some(buffered) => buffered.take(records, &mut self.out),
+            None => self.out.write_through(records),
         }
     }
 
     /// Ends a round over all rings: what comes later is younger than what came before the round
     /// before this one. Its record is none of the kernel's: it is not counted, nor can it be lost.
     pub fn round(&mut self) -> Result<(), SinkError> {
-        self.take([&encode::finished_round(), &[]], Tally::default())
+        self.take(ScannedRecords::mark(&encode::finished_round()))
     }
 
     /// Hands what has been buffered to the disk, without waiting for it.
@@ -160,23 +158,24 @@ impl StreamSink {
 }
 
 impl Out {
-    fn write_through(&mut self, ring_slices: [&[u8]; 2], tally: Tally) -> Result<(), SinkError> {
-        let size = ring_slices[0].len() + ring_slices[1].len();
+    fn write_through(&mut self, records: ScannedRecords<'_>) -> Result<(), SinkError> {
+        let size = records.size_bytes();
         if size == 0 {
             return Ok(());
         }
         let offset = self.file.reserve(size);
         let begin = Instant::now();
-        let result = self.file.write(offset, ring_slices);
+        let result = self.file.write(offset, records.slices());
         self.counts.write_ns += begin.elapsed().as_nanos() as u64;
         self.counts.writes += 1;
         let Err((written, error)) = result else {
             self.counts.bytes += size as u64;
             return Ok(());
         };
-        let kept = RingSlices(ring_slices).whole_records(self.file.kept_room(written));
-        self.counts.unwritten += tally;
-        self.counts.unwritten -= Tally::of(&RingSlices(ring_slices).first(kept).concat());
+        let ring_slices = records.ring_slices();
+        let kept = ring_slices.whole_records(self.file.kept_room(written));
+        self.counts.unwritten += records.tally();
+        self.counts.unwritten -= ScannedRecords::of(ring_slices.first(kept)).tally();
         self.counts.bytes += kept as u64;
         self.file.cut(offset + kept as u64);
         Err(error.into())
@@ -185,19 +184,7 @@ impl Out {
 
 impl Sink for StreamSink {
     fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
-        let ring_slices = RingSlices([bytes, &[]]);
-        let limit = self.chunk_bytes();
-        let mut start = 0;
-        let mut tally = Tally::default();
-        for seen in ring_slices.records_from(0) {
-            let end = seen.at + seen.size;
-            tally += Tally::of(&bytes[seen.at..end]);
-            if end - start >= limit || end == bytes.len() {
-                self.take([&bytes[start..end], &[]], std::mem::take(&mut tally))?;
-                start = end;
-            }
-        }
-        Ok(())
+        ScannedRecords::pieces(bytes, self.chunk_bytes()).try_for_each(|piece| self.take(piece))
     }
 }
 
@@ -206,6 +193,7 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::sync::Arc;
+    use whit_engine::ring_slices::RingSlices;
     use whit_perfdata::encode::push_record;
     use whit_perfdata::record::record_type;
 
@@ -259,7 +247,7 @@ mod tests {
             for pass in 0..40u64 {
                 let bytes = records(pass * 100..pass * 100 + 1 + pass % 90);
                 let (front, back) = bytes.split_at(bytes.len() / 16 * 8);
-                sink.take([front, back], Tally::of(&bytes)).unwrap();
+                sink.take(ScannedRecords::of([front, back])).unwrap();
                 expected.extend(bytes);
                 if pass % 3 == 0 {
                     sink.flush().unwrap();
@@ -287,9 +275,9 @@ mod tests {
             let mut failed = false;
             for pass in 0..30u64 {
                 let bytes = records(pass * 100..pass * 100 + 90);
-                let tally = Tally::of(&bytes);
-                taken += tally;
-                let result = sink.take([&bytes, &[]], tally).and_then(|()| sink.flush());
+                let scanned = ScannedRecords::of([&bytes, &[]]);
+                taken += scanned.tally();
+                let result = sink.take(scanned).and_then(|()| sink.flush());
                 if let Err(SinkError(error)) = result {
                     assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{options:?}");
                     failed = true;
@@ -316,7 +304,7 @@ mod tests {
             });
             for pass in 0..20u64 {
                 let bytes = records(pass * 100..pass * 100 + 80);
-                sink.take([&bytes, &[]], Tally::of(&bytes)).unwrap();
+                sink.take(ScannedRecords::of([&bytes, &[]])).unwrap();
             }
             sink.finish().unwrap();
             drop(sink);

@@ -17,6 +17,7 @@ use whit_capture::options::{
 };
 use whit_capture::registers;
 use whit_host::roots::Roots;
+use whit_host::target::Target;
 
 /// Where the recording goes without `-o`.
 const DEFAULT_OUTPUT: &str = "perf.data";
@@ -58,6 +59,8 @@ impl RecordArgs {
         self.check_mode_of_g()?;
         let has_command = !self.command.is_empty();
         let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
+        let is_system_wide = matches!(target, Target::SystemWide(_));
+        let cgroups = self.all_cgroups || (is_system_wide && !self.no_all_cgroups);
         for what in overridden {
             if !self.quiet {
                 message::warning(what);
@@ -91,7 +94,7 @@ impl RecordArgs {
             no_samples: self.no_samples,
             thread_counts: self.stat,
             running_time: self.running_time,
-            cgroups: self.all_cgroups,
+            cgroups,
             namespaces: self.namespaces,
             switch_events: self.switch_events || self.wakeups,
             pack_switches: !self.no_pack,

@@ -82,6 +82,7 @@ fn where_no_program_loads_stacks_come_from_dumps() {
             let said = record(user, options, &program, &out);
             assert!(said.contains("--engine=auto takes the ring engine: "), "{said}");
             assert!(said.contains("cap_bpf") && said.contains("--call-graph dwarf"), "{said}");
+            assert!(!said.contains("libbpf"), "the words of a library: {said}");
             assert_whole_stacks(&out, &said);
         }
         Ok(())

@@ -4,27 +4,29 @@ use whit_perfdata::record::HEADER_SIZE_BYTES;
 
 /// Bytes in two pieces, the second one following the first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RingSlices<'a>(pub(crate) [&'a [u8]; 2]);
+pub struct RingSlices<'a>(pub [&'a [u8]; 2]);
 
 /// A record in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RecordRef {
+pub struct RecordRef {
     /// Its first byte.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Its type.
-    pub(crate) kind: u32,
+    pub kind: u32,
     /// Its size, header included.
-    pub(crate) size: usize,
+    pub size: usize,
 }
 
 impl<'a> RingSlices<'a> {
-    pub(crate) fn len(&self) -> usize {
+    /// Bytes of both pieces.
+    #[inline]
+    pub fn size_bytes(&self) -> usize {
         self.0[0].len() + self.0[1].len()
     }
 
     /// The word at a position. Records are aligned to words, and so is the seam.
     #[inline]
-    pub(crate) fn word(&self, at: usize) -> Option<u64> {
+    pub fn word(&self, at: usize) -> Option<u64> {
         let [front, back] = self.0;
         let bytes = match at.checked_sub(front.len()) {
             None => front.get(at..)?,
@@ -34,7 +36,8 @@ impl<'a> RingSlices<'a> {
     }
 
     /// The bytes of a record, which the seam may cut; `scratch` holds them then.
-    pub(crate) fn bytes_of<'s>(&self, seen: RecordRef, scratch: &'s mut Vec<u8>) -> &'s [u8]
+    #[inline]
+    pub fn bytes_of<'s>(&self, seen: RecordRef, scratch: &'s mut Vec<u8>) -> &'s [u8]
     where
         'a: 's,
     {
@@ -54,28 +57,32 @@ impl<'a> RingSlices<'a> {
 
     /// The record at a position; `None` where there is no whole one.
     #[inline]
-    pub(crate) fn record_at(&self, at: usize) -> Option<RecordRef> {
+    pub fn record_at(&self, at: usize) -> Option<RecordRef> {
         let header = self.word(at)?;
         let size = (header >> 48) as usize;
-        let fits = size >= HEADER_SIZE_BYTES && size.is_multiple_of(8) && at + size <= self.len();
+        let fits =
+            size >= HEADER_SIZE_BYTES && size.is_multiple_of(8) && at + size <= self.size_bytes();
         fits.then_some(RecordRef { at, kind: header as u32, size })
     }
 
     /// The records from a position on, up to the first that is not whole.
-    pub(crate) fn records_from(self, at: usize) -> impl Iterator<Item = RecordRef> + use<'a> {
+    #[inline]
+    pub fn records_from(self, at: usize) -> impl Iterator<Item = RecordRef> + use<'a> {
         let first = self.record_at(at);
         std::iter::successors(first, move |seen| self.record_at(seen.at + seen.size))
     }
 
     /// The bytes before a position.
-    pub(crate) fn first(&self, size: usize) -> [&'a [u8]; 2] {
+    #[inline]
+    pub fn first(&self, size: usize) -> [&'a [u8]; 2] {
         let [front, back] = self.0;
         let in_front = size.min(front.len());
         [&front[..in_front], &back[..size - in_front]]
     }
 
     /// Size of the whole records that fit into `room` bytes.
-    pub(crate) fn whole_records(self, room: u64) -> usize {
+    #[inline]
+    pub fn whole_records(self, room: u64) -> usize {
         let ends = self.records_from(0).map(|seen| seen.at + seen.size);
         ends.take_while(|end| *end as u64 <= room).last().unwrap_or(0)
     }

@@ -13,12 +13,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use whit_elf::{ElfImage, LinkNeeds};
+use whit_engine::settings::LoaderPaths;
 use whit_sys::Errno;
 use whit_sys::process_files::{ids_of_own, open_regular};
 
 use super::ld_cache;
 use super::model::Backing;
-use crate::options::LoaderPaths;
 
 /// The dynamic linker's list of libraries.
 const LD_CACHE: &str = "/etc/ld.so.cache";

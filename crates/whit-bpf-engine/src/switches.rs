@@ -2,16 +2,17 @@
 
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channel, DictionarySlot, Loss, PLACES, Record, Switch, Thread};
+use whit_engine::DecodeCounts;
+use whit_engine::ring_slices::{RecordRef, RingSlices};
 use whit_perfdata::attr::Attr;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
 use whit_perfdata::sample::{SampleId, SampleLayout, context};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-use super::decoder::{DecodeCounts, Layout};
+use super::decoder::Layout;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 use super::task_state;
-use crate::ring_slices::{RecordRef, RingSlices};
 
 /// A stack that was told of.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use whit_bpf::stacks::{Counts, RunStatistics, StopReason};
+use whit_engine::{DecodeCounts, EngineSummary};
 use whit_perfdata::ledger::{BpfMeasurement, Ledger, StackLedger};
 use whit_types::OpenFailure;
 
-use super::{DecodeCounts, FollowCounts, UnopenedBinary};
+use super::{BlockedCounts, FollowCounts, UnopenedBinary};
 
 /// Programs that are called while a recording runs: samples, switches, forks, execs.
 const PROGRAMS: u64 = 4;
@@ -65,13 +66,15 @@ pub struct StackSummary {
     pub follow: FollowCounts,
     /// What readers made of their records.
     pub decoder: DecodeCounts,
+    /// Threads that were blocked when recording began or ended.
+    pub(crate) blocked: BlockedCounts,
     /// Switches were packed.
     pub is_packed: bool,
 }
 
-impl StackSummary {
-    /// Enters what was done, and what the programs took, into the ledger.
-    pub(crate) fn enter(&self, ledger: &mut Ledger) {
+impl EngineSummary for StackSummary {
+    fn enter(&self, ledger: &mut Ledger) {
+        self.blocked.enter(ledger);
         let tables = &self.follow.tables;
         ledger.stacks = StackLedger {
             walks: self.sum(|of| of.walks),
@@ -107,6 +110,12 @@ impl StackSummary {
         }
     }
 
+    fn details(&self) -> String {
+        Details(self).to_string()
+    }
+}
+
+impl StackSummary {
     fn parts(&self) -> [&PartSummary; 5] {
         [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes]
     }
@@ -123,11 +132,6 @@ impl StackSummary {
 }
 
 impl StackSummary {
-    /// Everything that was counted, in one line.
-    pub fn details(&self) -> impl fmt::Display + '_ {
-        Details(self)
-    }
-
     /// Why walks ended early, the most frequent reason first.
     fn cuts(&self) -> Vec<(u64, &'static str)> {
         let cut = StopReason::ALL.into_iter().filter(|reason| *reason != StopReason::EndOfStack);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use whit_bpf::stacks::record::WakeRecord;
+use whit_engine::event_plan::WAKING;
 use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::EventDesc;
@@ -12,7 +13,6 @@ use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 use super::decoder::Layout;
 use super::schedule::Context;
-use crate::wakeups::WAKING;
 
 /// Id of the samples. The kernel counts its own from 1.
 pub(super) const WAKE_ID: u64 = 1 << 63;

@@ -1,5 +1,8 @@
 //! What of a recording's options the engine that unwinds in the kernel takes, and what becomes of them.
 
+use whit_engine::event::{EventSpec, software};
+use whit_engine::event_plan::EventPlan;
+use whit_engine::settings::{CallGraph, ExtraFields, RingSize};
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::attr::pmu_type;
@@ -7,17 +10,19 @@ use whit_sys::clock::ClockId;
 use whit_sys::system::page_size;
 
 use super::traced::{Hits, hits_of};
-use crate::event::{EventSpec, software};
-use crate::options::{CallGraph, Engine, ExtraFields, RecordOptions, RingSize};
 
 /// Size of a ring where there is much to tell and nobody asked for another: a tenth of a second of the
 /// busiest that were seen.
 const RING_BYTES: usize = 4 << 20;
 
 /// Why these options cannot be had with stacks that are unwound in the kernel.
-pub(crate) fn conflict(options: &RecordOptions, roots: &Roots) -> Option<&'static str> {
-    conflict_among(options).or_else(|| {
-        let mut tracepoints = options.events.iter().filter(|event| event.is_tracepoint());
+pub(crate) fn conflict(
+    plan: &EventPlan,
+    is_automatic: bool,
+    roots: &Roots,
+) -> Option<&'static str> {
+    conflict_among(plan, is_automatic).or_else(|| {
+        let mut tracepoints = plan.specs.iter().filter(|event| event.is_tracepoint());
         let is_nobodys = |event: &EventSpec| hits_of(event, roots) == Hits::Nobodys;
         tracepoints.any(is_nobodys).then_some(
             "takes no probes by ftrace and none on other events (f:, t: and e: of dynamic_events), at which \
@@ -26,38 +31,48 @@ pub(crate) fn conflict(options: &RecordOptions, roots: &Roots) -> Option<&'stati
     })
 }
 
-fn conflict_among(options: &RecordOptions) -> Option<&'static str> {
-    let events = || options.events.iter().filter(|event| !event.is_dummy());
+fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> {
+    let events = || plan.specs.iter().filter(|event| !event.is_dummy());
     let sampled = events().count();
-    let call_graphs = || events().map(|event| event.call_graph.unwrap_or(options.call_graph));
+    let call_graphs = || events().map(|event| plan.call_graph_of(event));
     let dumps = call_graphs().any(|call_graph| matches!(call_graph, CallGraph::Dwarf { .. }));
-    let has_branches = options.branches.is_some() || events().any(|event| event.branches.is_some());
-    let extra = ExtraFields { identifier: false, ..options.extra };
-    let other_clock = options.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
+    let has_branches =
+        plan.fields.branches.is_some() || events().any(|event| event.branches.is_some());
+    let extra = ExtraFields { identifier: false, ..plan.fields.extra };
+    let other_clock = plan.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
     let checks: [(bool, &'static str); 14] = [
         (
-            other_clock && options.switch_events,
+            other_clock && plan.tracking.switches,
             "stamps switches by CLOCK_MONOTONIC: leave --clockid out",
         ),
-        (sampled == 0 && !options.switch_events && !options.wakeups, "takes an event to sample"),
+        (
+            sampled == 0 && !plan.tracking.switches && !plan.tracking.wakeups,
+            "takes an event to sample",
+        ),
         (events().any(|event| event.reads_group), "takes no counts of groups (:S)"),
         (call_graphs().any(|chains| chains == CallGraph::Lbr), "takes no branch records"),
-        (dumps && options.engine == Engine::Auto, "needs no dumps of stacks"),
+        (dumps && is_automatic, "needs no dumps of stacks"),
         (
             dumps && (sampled != 1 || events().any(EventSpec::is_tracepoint)),
             "has dumps of stacks beside one event alone, which is no tracepoint",
         ),
         (
-            dumps && options.switch_events && !events().all(counts_switches),
+            dumps && plan.tracking.switches && !events().all(counts_switches),
             "has dumps of stacks beside samples, or beside those of context-switches (-e \
              software/config=0x3,period=1,name=dumps/) with --switch-events",
         ),
         (has_branches, "takes no branch records"),
-        (extra != ExtraFields::default() || options.cgroups, "takes no further fields of samples"),
-        (options.per_thread, "needs a ring for each CPU: leave --per-thread out"),
-        (options.overwrite, "cannot overwrite old samples"),
-        (options.data_addresses || options.raw, "takes no addresses of data and no raw data"),
-        (options.user_registers != 0 || options.interrupt_registers != 0, "takes no registers"),
+        (extra != ExtraFields::default(), "takes no further fields of samples"),
+        (plan.per_thread, "needs a ring for each CPU: leave --per-thread out"),
+        (plan.overwrite, "cannot overwrite old samples"),
+        (
+            plan.fields.data_addresses || plan.fields.raw,
+            "takes no addresses of data and no raw data",
+        ),
+        (
+            plan.fields.user_registers != 0 || plan.fields.interrupt_registers != 0,
+            "takes no registers",
+        ),
         (whit_types::Arch::native() != Some(whit_types::Arch::X86_64), "runs on x86-64 alone"),
     ];
     checks.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
@@ -69,30 +84,30 @@ fn counts_switches(event: &EventSpec) -> bool {
 }
 
 /// How the sampled event gets its call chains.
-pub(super) fn call_graph(options: &RecordOptions) -> CallGraph {
-    let sampled = options.events.iter().find(|event| !event.is_dummy());
-    sampled.and_then(|event| event.call_graph).unwrap_or(options.call_graph)
+pub(super) fn call_graph(plan: &EventPlan) -> CallGraph {
+    let sampled = plan.specs.iter().find(|event| !event.is_dummy());
+    sampled.map_or(plan.chains.call_graph, |event| plan.call_graph_of(event))
 }
 
 /// What of the call graph is left to perf: dumps of stacks, to be compared with what the programs
 /// make of the same samples. Otherwise nothing.
-pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
-    options.call_graph = match call_graph(options) {
+pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
+    plan.chains.call_graph = match call_graph(plan) {
         dumps @ CallGraph::Dwarf { .. } => dumps,
         _ => CallGraph::None,
     };
-    options.events.iter_mut().for_each(|event| event.call_graph = None);
-    let has_tracepoints = options.events.iter().any(EventSpec::is_tracepoint);
-    let is_large = options.switch_events
-        || options.wakeups
+    plan.specs.iter_mut().for_each(|event| event.call_graph = None);
+    let has_tracepoints = plan.specs.iter().any(EventSpec::is_tracepoint);
+    let is_large = plan.tracking.switches
+        || plan.tracking.wakeups
         || has_tracepoints
-        || options.call_graph != CallGraph::None;
-    if is_large && options.ring_size == RingSize::Default {
-        options.ring_size = RingSize::Bytes(RING_BYTES);
+        || plan.chains.call_graph != CallGraph::None;
+    if is_large && *ring_size == RingSize::Default {
+        *ring_size = RingSize::Bytes(RING_BYTES);
     }
     // The programs have no other clock that perf has too.
-    if options.switch_events {
-        options.clock = Some(ClockId::MONOTONIC);
+    if plan.tracking.switches {
+        plan.clock = Some(ClockId::MONOTONIC);
     }
 }
 
@@ -101,23 +116,22 @@ pub(crate) fn leave_to_perf(options: &mut RecordOptions) {
 /// That is for events that count time. One of a thread has a period of its own, at the end of which it is sampled
 /// first: a pool of threads that run for less than that in the whole recording would have no sample at all. The period of a
 /// CPU goes on whoever runs. The thread that a tick hits depends on the time alone, so that none is preferred.
-pub(crate) fn samples_cpus(options: &RecordOptions, spec: &EventSpec) -> bool {
+pub(crate) fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
     let is_clock = spec.pmu_type == pmu_type::SOFTWARE
         && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);
-    options.engine == Engine::Bpf
-        && !matches!(options.target, Target::SystemWide(_))
+    !matches!(plan.target, Target::SystemWide(_))
         && (is_clock || spec.is_cycles())
         // These are of single threads: counts at their ends, groups with others, other children than all.
-        && !options.thread_counts
+        && !plan.counts.by_thread
         && spec.leader.is_none()
-        && spec.inherit.is_none_or(|inherit| inherit == options.inherit)
+        && spec.inherit.is_none_or(|inherit| inherit == plan.inherit)
         // perf's own samples beside those of the program need nothing of it.
-        && call_graph(options) == CallGraph::None
+        && call_graph(plan) == CallGraph::None
 }
 
 /// Whether of a process only some threads are recorded: those that are named, or that were there before.
-pub(super) fn has_few_threads(options: &RecordOptions) -> bool {
-    matches!(options.target, Target::Threads(_)) || !options.inherit
+pub(super) fn has_few_threads(plan: &EventPlan) -> bool {
+    matches!(plan.target, Target::Threads(_)) || !plan.inherit
 }
 
 /// Bytes of a channel beside a ring: the same.

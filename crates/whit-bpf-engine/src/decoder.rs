@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channels, Thread};
 use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
+use whit_engine::ring_slices::{RecordRef, RingSlices};
+use whit_engine::time_layout::TimeLayout;
+use whit_engine::{DecodeCounts, RecordDecoder};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::record::{misc, record_type};
@@ -21,8 +24,6 @@ use super::schedule::{Context, SchedulerSymbol, SchedulerSymbols};
 use super::switches::Switches;
 use super::traces::Traces;
 use super::wakes::{WAKE_ID, WakeFormat, Wakes};
-use crate::loss::TimeLayout;
-use crate::ring_slices::{RecordRef, RingSlices};
 
 /// Places of the dictionary: `TOLD` of `bpf/stacks.bpf.c`.
 const PLACES: usize = 16384;
@@ -32,6 +33,8 @@ const HEADER_BYTES: usize = 8;
 const LOST_FIELDS_BYTES: usize = 16;
 /// Size of the field between the CPU and the call chain.
 const PERIOD_BYTES: usize = 8;
+/// Size of the last field of a record with a cgroup.
+const CGROUP_BYTES: usize = 8;
 /// `CLOCK_DRIFT_SHIFT` of `bpf/stacks.bpf.c`.
 const CLOCK_DRIFT_SHIFT: u32 = 14;
 /// Each is one.
@@ -42,6 +45,8 @@ const WAKE_PERIOD: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     has_cpu: bool,
+    /// Behind the raw data, and behind the call chains of samples.
+    has_cgroup: bool,
     times: TimeLayout,
 }
 
@@ -49,7 +54,12 @@ impl Layout {
     /// From the attributes of the bpf-output event, which begin with the event's id, the address, the thread
     /// and the time.
     pub(crate) fn new(attr: &Attr) -> Layout {
-        Layout { has_cpu: attr.sample_type.contains(SampleType::CPU), times: TimeLayout::new(attr) }
+        let has = |field| attr.sample_type.contains(field);
+        Layout {
+            has_cpu: has(SampleType::CPU),
+            has_cgroup: has(SampleType::CGROUP),
+            times: TimeLayout::new(attr),
+        }
     }
 
     /// Whether there is the CPU.
@@ -64,6 +74,10 @@ impl Layout {
 
     /// The fields of the samples that come out.
     pub(crate) fn sample_type(self) -> SampleType {
+        self.common_fields().with(SampleType::CGROUP, self.has_cgroup)
+    }
+
+    fn common_fields(self) -> SampleType {
         let fields = SampleType::IDENTIFIER
             | SampleType::IP
             | SampleType::TID
@@ -73,9 +87,9 @@ impl Layout {
         if self.has_cpu { fields | SampleType::CPU } else { fields }
     }
 
-    /// The same with raw data.
+    /// Fields of the records with raw data: switches, wake-ups and blocked threads, whose cgroups are not known.
     pub(crate) fn raw_sample_type(self) -> SampleType {
-        self.sample_type() | SampleType::RAW
+        self.common_fields() | SampleType::RAW
     }
 
     /// Bytes of the fields in front of the raw data.
@@ -108,43 +122,6 @@ struct Known {
     frames: Vec<u64>,
     /// Where wake-ups are told of.
     context: Context,
-}
-
-/// Records that could not be completed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DecodeCounts {
-    /// Samples and switches that came out.
-    pub records: u64,
-    /// Stacks that were told of.
-    pub stacks: u64,
-    /// Records that name a stack that was not told of.
-    pub unknown_stacks: u64,
-    /// Records of the bpf-output event that nobody can read.
-    pub unreadable: u64,
-    /// Samples of tracepoints whose stacks were not told of.
-    pub without_stacks: u64,
-    /// Switches, and of these, preemptions.
-    pub switches: u64,
-    /// The thread could have gone on.
-    pub preemptions: u64,
-    /// Wake-ups.
-    pub wakes: u64,
-    /// Records that channels had no room for.
-    pub lost_switches: u64,
-}
-
-impl std::ops::AddAssign for DecodeCounts {
-    fn add_assign(&mut self, other: DecodeCounts) {
-        self.records += other.records;
-        self.stacks += other.stacks;
-        self.unknown_stacks += other.unknown_stacks;
-        self.unreadable += other.unreadable;
-        self.without_stacks += other.without_stacks;
-        self.switches += other.switches;
-        self.preemptions += other.preemptions;
-        self.wakes += other.wakes;
-        self.lost_switches += other.lost_switches;
-    }
 }
 
 /// Expands what one ring carries.
@@ -180,6 +157,8 @@ struct Prefix {
     pid_tid: u64,
     time: u64,
     cpu: u64,
+    /// 0 where it is not recorded.
+    cgroup: u64,
 }
 
 impl BpfRecordDecoder {
@@ -223,100 +202,22 @@ impl BpfRecordDecoder {
         self.switches.is_some()
     }
 
-    /// Bytes that wait beside the ring.
-    pub(crate) fn available_bytes(&self) -> usize {
-        self.switches.as_ref().map_or(0, Switches::available_bytes)
-    }
-
-    /// The next records go into another stream.
-    pub(crate) fn start_stream(&mut self) {
-        if let Some(switches) = &mut self.switches {
-            switches.start_stream();
-        }
-    }
-
-    /// To be called before a ring is read: what is beside it from now on is left for the next time.
-    pub(crate) fn look(&mut self) {
-        if let Some(switches) = &mut self.switches {
-            switches.look();
-        }
-    }
-
-    /// To be called when a ring was read: appends what is left beside it, until that is
-    /// `enough_bytes`. Whether there is more.
-    pub(crate) fn rest(&mut self, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
-        let switches = self.switches.as_mut();
-        switches.is_some_and(|switches| switches.rest(enough_bytes, &mut self.counts, out))
-    }
-
-    /// Appends to `out` the records of `ring_slices`, up to the first that is not whole or that ends
-    /// behind `enough_bytes`. Gives the bytes that were taken.
-    pub(crate) fn decode(
-        &mut self,
-        ring_slices: RingSlices<'_>,
-        enough_bytes: usize,
-        out: &mut Vec<u8>,
-    ) -> usize {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let (mut end, mut before) = (0, None);
-        for seen in ring_slices.records_from(0) {
-            if end >= enough_bytes {
-                break;
-            }
-            end = seen.at + seen.size;
-            let id = ring_slices.word(seen.at + HEADER_BYTES);
-            let id = id.filter(|_| seen.kind == record_type::SAMPLE);
-            if let Some(switches) = &mut self.switches {
-                switches.before(&ring_slices, seen, &mut self.counts, out);
-            }
-            let record = ring_slices.bytes_of(seen, &mut scratch);
-            let is_wakeup_event =
-                |id| self.switches.as_ref().is_some_and(|it| it.is_wakeup_event(id));
-            match id {
-                Some(id) if is_wakeup_event(id) => {}
-                Some(id) if id == self.bpf_output => self.told(&record[HEADER_BYTES..], out),
-                Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
-                _ if seen.kind == record_type::LOST => {
-                    self.traces.forget();
-                    push_lost(record, self.time(&ring_slices, before), out);
-                }
-                _ => out.extend_from_slice(record),
-            }
-            before = Some(seen);
-        }
-        self.ring_time = self.time(&ring_slices, before);
-        self.scratch = scratch;
-        // An unreadable record is counted by the next step.
-        if end == 0 {
-            end = ring_slices.len();
-            ring_slices.0.iter().for_each(|piece| out.extend_from_slice(piece));
-        }
-        end
-    }
-
     /// The time of a record of the ring; without one, of the last before.
     fn time(&self, ring_slices: &RingSlices<'_>, seen: Option<RecordRef>) -> u64 {
         let time = seen.and_then(|seen| self.layout.times().time(ring_slices, seen));
         time.map_or(self.ring_time, |time| time.0)
     }
 
-    /// Time of the ring's last record; 0 before the first.
-    pub(crate) fn ring_time(&self) -> TimestampNs {
-        TimestampNs(self.ring_time)
-    }
-
-    /// Time of the channel's last switch, where there is a channel.
-    pub(crate) fn last_switch(&self) -> Option<TimestampNs> {
-        self.switches.as_ref().map(|switches| TimestampNs(switches.last_switch()))
-    }
-
     fn told(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let prefix_bytes = self.layout.prefix_bytes();
         let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
-        let raw = body.get(prefix_bytes + 4..);
+        let raw_end =
+            body.len().saturating_sub(if self.layout.has_cgroup { CGROUP_BYTES } else { 0 });
+        let raw = body.get(prefix_bytes + 4..raw_end);
         let prefix = || {
             let cpu = if self.layout.has_cpu { word(32)? } else { 0 };
-            Some(Prefix { pid_tid: word(16)?, time: word(24)?, cpu })
+            let cgroup = if self.layout.has_cgroup { word(raw_end)? } else { 0 };
+            Some(Prefix { pid_tid: word(16)?, time: word(24)?, cpu, cgroup })
         };
         let (Some(prefix), Some(told)) = (prefix(), raw.and_then(Told::parse)) else {
             self.counts.unreadable += 1;
@@ -455,6 +356,9 @@ impl BpfRecordDecoder {
         out: &mut Vec<u8>,
     ) {
         self.begin_sample(id, prefix, ip, period);
+        if self.layout.has_cgroup {
+            self.body.extend_from_slice(&prefix.cgroup.to_le_bytes());
+        }
         push_record(out, record_type::SAMPLE, mode, &self.body);
     }
 
@@ -473,12 +377,103 @@ impl BpfRecordDecoder {
     }
 }
 
+impl RecordDecoder for BpfRecordDecoder {
+    fn available_bytes(&self) -> usize {
+        self.switches.as_ref().map_or(0, Switches::available_bytes)
+    }
+
+    fn start_stream(&mut self) {
+        if let Some(switches) = &mut self.switches {
+            switches.start_stream();
+        }
+    }
+
+    fn look(&mut self) {
+        if let Some(switches) = &mut self.switches {
+            switches.look();
+        }
+    }
+
+    fn rest(&mut self, enough_bytes: usize, out: &mut Vec<u8>) -> bool {
+        let switches = self.switches.as_mut();
+        switches.is_some_and(|switches| switches.rest(enough_bytes, &mut self.counts, out))
+    }
+
+    fn decode(
+        &mut self,
+        ring_slices: RingSlices<'_>,
+        enough_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let (mut end, mut before) = (0, None);
+        for seen in ring_slices.records_from(0) {
+            if end >= enough_bytes {
+                break;
+            }
+            end = seen.at + seen.size;
+            let id = ring_slices.word(seen.at + HEADER_BYTES);
+            let id = id.filter(|_| seen.kind == record_type::SAMPLE);
+            if let Some(switches) = &mut self.switches {
+                switches.before(&ring_slices, seen, &mut self.counts, out);
+            }
+            let record = ring_slices.bytes_of(seen, &mut scratch);
+            let is_wakeup_event =
+                |id| self.switches.as_ref().is_some_and(|it| it.is_wakeup_event(id));
+            match id {
+                Some(id) if is_wakeup_event(id) => {}
+                Some(id) if id == self.bpf_output => self.told(&record[HEADER_BYTES..], out),
+                Some(id) if self.traces.has(id) => self.trace_sample(id, record, out),
+                _ if seen.kind == record_type::LOST => {
+                    self.traces.forget();
+                    // The kernel reports losses by the event that writes next.
+                    let known = |id| if is_wakeup_event(id) { self.bpf_output } else { id };
+                    push_lost(record, self.time(&ring_slices, before), known, out);
+                }
+                _ => out.extend_from_slice(record),
+            }
+            before = Some(seen);
+        }
+        self.ring_time = self.time(&ring_slices, before);
+        self.scratch = scratch;
+        // An unreadable record is counted by the next step.
+        if end == 0 {
+            end = ring_slices.size_bytes();
+            ring_slices.0.iter().for_each(|piece| out.extend_from_slice(piece));
+        }
+        end
+    }
+
+    fn ring_time(&self) -> TimestampNs {
+        TimestampNs(self.ring_time)
+    }
+
+    fn last_beside(&self) -> Option<TimestampNs> {
+        self.switches.as_ref().map(|switches| TimestampNs(switches.last_switch()))
+    }
+
+    fn counts(&self) -> DecodeCounts {
+        self.counts
+    }
+}
+
 /// A LOST record of the ring says since when records may be missing: other records stand between that and the
-/// ring's record before, and the programs' own are not in the recording.
-fn push_lost(record: &[u8], since: u64, out: &mut Vec<u8>) {
+/// ring's record before, and the programs' own are not in the recording. Its ids become `known` ones: wake-up
+/// events are not in the recording, and perf refuses a file with a record of an unknown event.
+fn push_lost(record: &[u8], since: u64, known: impl Fn(u64) -> u64, out: &mut Vec<u8>) {
     let (fields, trailer) = record.split_at(record.len().min(HEADER_BYTES + LOST_FIELDS_BYTES));
     let misc = fields.get(4..6).map_or(0, |misc| u16::from_le_bytes([misc[0], misc[1]]));
-    let body = [&fields[HEADER_BYTES..], &since.to_le_bytes(), trailer].concat();
+    let mut body = [&fields[HEADER_BYTES..], &since.to_le_bytes(), trailer].concat();
+    let replace = |id: Option<&mut [u8; 8]>| {
+        if let Some(id) = id {
+            *id = known(u64::from_le_bytes(*id)).to_le_bytes();
+        }
+    };
+    replace(body.first_chunk_mut());
+    // The identifier, behind the other fields of the trailer.
+    if !trailer.is_empty() {
+        replace(body.last_chunk_mut());
+    }
     push_record(out, record_type::LOST, misc, &body);
 }
 

@@ -16,7 +16,7 @@ use super::refusal;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 
 /// How many threads were read, each time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockedCounts {
     is_read: bool,
     at_begin: u64,
@@ -73,9 +73,7 @@ impl BlockedStacks {
     }
 
     fn refuse(&mut self, error: &BpfError) {
-        // The verifier's words are for those who change the program.
-        let text = refusal(error);
-        self.refusal = text.lines().next().map(str::to_owned);
+        self.refusal = Some(refusal(error));
         self.threads = None;
     }
 

@@ -8,15 +8,14 @@ use std::os::fd::AsFd;
 
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{ProgramKind, Stacks};
+use whit_engine::error::EngineError;
+use whit_engine::event::EventSpec;
+use whit_engine::open_event::{OpenEvent, open_one};
 use whit_host::open::EventTarget;
 use whit_host::roots::Roots;
+use whit_host::tracepoint::name_of;
 use whit_perfdata::attr::{Attr, AttrFlags};
 use whit_sys::{Errno, PerfEventFd};
-
-use crate::error::CaptureError;
-use crate::event::EventSpec;
-use crate::open::{OpenEvent, open_one};
-use crate::tracing_data;
 
 /// Dynamic events, one a line: kind, `:`, group, `/`, name.
 const DYNAMIC_EVENTS: &str = "dynamic_events";
@@ -34,7 +33,8 @@ pub(super) enum Hits {
 
 /// Of an event.
 pub(super) fn hits_of(spec: &EventSpec, roots: &Roots) -> Hits {
-    let name = || tracing_data::name_in(roots, spec).ok();
+    let by_id = || name_of(&roots.tracefs()?, spec.config);
+    let name = || spec.tracepoint.clone().or_else(by_id);
     let list = || std::fs::read_to_string(roots.tracefs()?.join(DYNAMIC_EVENTS)).ok();
     match (list(), name()) {
         (Some(list), Some(name)) => hits_in(&list, &name),
@@ -55,6 +55,17 @@ fn hits_in(list: &str, name: &str) -> Hits {
         Some('p' | 'r') => Hits::Probe,
         Some(_) => Hits::Nobodys,
     }
+}
+
+/// The kernel calls no program at the hits of an event.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "'{event}': the kernel calls no BPF program at its hits, so that it has no call chains with \
+     --engine=bpf (take --engine=ring --call-graph dwarf)"
+)]
+struct NoProgramAt {
+    event: String,
+    source: BpfError,
 }
 
 /// A tracepoint or probe whose hits the program emits, with an event of its own that counts nothing: a program is with an event, and
@@ -90,7 +101,7 @@ fn open_anywhere(of: &OpenEvent) -> Result<PerfEventFd, Errno> {
 
 impl Traced {
     /// Of the events that are recorded.
-    pub(super) fn among(events: &[OpenEvent], roots: &Roots) -> Result<Vec<Traced>, CaptureError> {
+    pub(super) fn among(events: &[OpenEvent], roots: &Roots) -> Result<Vec<Traced>, EngineError> {
         let mut seen = BTreeSet::new();
         let mut traced = Vec::new();
         for event in events.iter().filter(|event| event.event.spec.is_tracepoint()) {
@@ -104,22 +115,22 @@ impl Traced {
                 Hits::Tracepoint | Hits::Nobodys => ProgramKind::Traces,
             };
             let event = open_anywhere(event)
-                .map_err(CaptureError::system("open the event that a BPF program is called by"))?;
+                .map_err(EngineError::system("open the event that a BPF program is called by"))?;
             traced.push(Traced { number, name: spec.name.clone(), part, event });
         }
         Ok(traced)
     }
 
     /// Has the program called from here on.
-    pub(super) fn attach(&self, stacks: &mut Stacks) -> Result<(), CaptureError> {
+    pub(super) fn attach(&self, stacks: &mut Stacks) -> Result<(), EngineError> {
         let attached = stacks.attach_trace(self.event.as_fd(), self.number, self.part);
         attached.map_err(|source| self.refusal(source))
     }
 
-    fn refusal(&self, source: BpfError) -> CaptureError {
+    fn refusal(&self, source: BpfError) -> EngineError {
         match source.is_permission() {
-            true => CaptureError::Bpf(source),
-            false => CaptureError::NoProgramAt { event: self.name.clone(), source },
+            true => EngineError::own(source),
+            false => EngineError::own(NoProgramAt { event: self.name.clone(), source }),
         }
     }
 }

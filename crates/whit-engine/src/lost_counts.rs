@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use whit_perfdata::attr::ReadFormat;
 use whit_sys::PerfEventFd;
 
-use crate::open::OpenEvent;
+use crate::open_event::OpenEvent;
 
 /// Words of the largest group that can be opened: the kernel lets what is read of one take 16 KiB at most
 /// (`perf_event_validate_size`).
@@ -14,14 +14,14 @@ const GROUP_WORDS_MAX: usize = 2048;
 const SINGLE_WORDS_MAX: usize = 5;
 
 /// Adds the counts of an event, or of each member of its group, by their ids.
-pub(crate) fn read(event: &OpenEvent, all: &mut HashMap<u64, u64>) {
+pub fn read(event: &OpenEvent, all: &mut HashMap<u64, u64>) {
     let format = event.event.attr.read_format;
     event.instances.iter().for_each(|instance| all.extend(read_one(&instance.fd, format)));
 }
 
 /// The same of one instance. An event in error reads as nothing; its loss is then not known better than by
 /// the LOST records.
-pub(crate) fn read_one(event: &PerfEventFd, format: ReadFormat) -> Vec<(u64, u64)> {
+pub fn read_one(event: &PerfEventFd, format: ReadFormat) -> Vec<(u64, u64)> {
     let is_group = format.contains(ReadFormat::GROUP);
     let mut words = vec![0u64; if is_group { GROUP_WORDS_MAX } else { SINGLE_WORDS_MAX }];
     event.read(&mut words).map(|count| lost_counts(format, &words[..count])).unwrap_or_default()

@@ -1,18 +1,18 @@
 //! The engine's own events, and how all events stand in the recording.
 
+use whit_engine::event::{EventSpec, software};
+use whit_engine::event_plan::EventPlan;
+use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
+use whit_engine::rings::MappedRing;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::{blocked, packed};
 use whit_types::CpuId;
 
 use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
+use super::fit::samples_cpus;
 use super::switches::{ChannelConfig, Switches};
 use super::wakes::WakeFormat;
-use crate::configure::ConfiguredEvent;
-use crate::event::{EventSpec, software};
-use crate::open::OpenEvent;
-use crate::options::{Engine, RecordOptions};
-use crate::ring_set::MappedRing;
 
 /// What switches are called in the recording: perf's own event for them.
 pub const SWITCHES: &str = "context-switches";
@@ -31,27 +31,44 @@ fn has_stacks(event: &ConfiguredEvent) -> bool {
     !event.is_side_band && !event.is_bpf_output && !event.spec.is_dummy()
 }
 
+/// Changes an event to what programs can be called by.
+pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
+    let attr = &mut event.attr;
+    // Programs see the registers of the interrupt, and the kernel gives events that have others
+    // no programs that take stacks.
+    attr.set_precise_ip(0);
+    // Programs emit switches for less.
+    attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
+    event.is_of_cpus = samples_cpus(plan, &event.spec);
+    if event.is_of_cpus {
+        // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
+        // concern events of CPUs.
+        let flags = attr.flags.with(AttrFlags::EXCLUDE_IDLE, true);
+        attr.flags = flags.with(AttrFlags::ENABLE_ON_EXEC, false);
+    }
+}
+
 /// The event by which the programs write.
-pub(crate) fn bpf_output(options: &RecordOptions) -> Option<ConfiguredEvent> {
-    (options.engine == Engine::Bpf).then(|| {
-        let spec = EventSpec::new("bpf-output", pmu_type::SOFTWARE, software::BPF_OUTPUT);
-        let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::RAW;
-        let mut attr = Attr {
-            pmu_type: spec.pmu_type,
-            config: spec.config,
-            sample_period_or_freq: 1,
-            sample_type,
-            // Samples that find no room are counted here.
-            read_format: ReadFormat::ID | ReadFormat::LOST,
-            flags: AttrFlags::SAMPLE_ID_ALL,
-            ..Attr::default()
-        };
-        if let Some(clock) = options.clock {
-            attr.flags |= AttrFlags::USE_CLOCKID;
-            attr.clockid = clock.0;
-        }
-        ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: true, is_of_cpus: false }
-    })
+pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
+    let spec = EventSpec::new("bpf-output", pmu_type::SOFTWARE, software::BPF_OUTPUT);
+    let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::RAW;
+    // The kernel adds the cgroup of the thread that runs, for less than a program could.
+    let sample_type = sample_type.with(SampleType::CGROUP, plan.tracking.cgroups);
+    let mut attr = Attr {
+        pmu_type: spec.pmu_type,
+        config: spec.config,
+        sample_period_or_freq: 1,
+        sample_type,
+        // Samples that find no room are counted here.
+        read_format: ReadFormat::ID | ReadFormat::LOST,
+        flags: AttrFlags::SAMPLE_ID_ALL,
+        ..Attr::default()
+    };
+    if let Some(clock) = plan.clock {
+        attr.flags |= AttrFlags::USE_CLOCKID;
+        attr.clockid = clock.0;
+    }
+    ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: true, is_of_cpus: false }
 }
 
 /// The event that tells of mappings, forks and execs alone, at once.
@@ -122,9 +139,14 @@ pub(crate) fn describe(
     let blocked = || blocked::describe(&bpf_output.event.attr, layout.raw_sample_type());
     descriptions.extend(switches.then(blocked));
     // Behind all others, which readers of packed samples then have without it.
-    let bpf_output = &bpf_output.event.attr;
-    descriptions
-        .extend((packs && packed::can_carry(bpf_output)).then(|| packed::describe(bpf_output)));
+    let carrier = switch_carrier(&bpf_output.event.attr);
+    descriptions.extend((packs && packed::can_carry(&carrier)).then(|| packed::describe(&carrier)));
+}
+
+/// The attributes of records of switches: those of the bpf-output event, without the cgroup.
+fn switch_carrier(bpf_output: &Attr) -> Attr {
+    let sample_type = bpf_output.sample_type.with(SampleType::CGROUP, false);
+    Attr { sample_type, ..bpf_output.clone() }
 }
 
 /// What makes ordinary records of what the programs write into a ring; `None` where they write
@@ -148,10 +170,11 @@ pub(crate) fn decoder(
         let CpuId(cpu) = ring.cpu?;
         let channel = given.channels.as_ref()?.of_cpu(cpu)?;
         let wakeup_event = given.wakeup_events.get(&cpu).copied();
-        let is_packed = given.packs && packed::can_carry(attr);
+        let carrier = switch_carrier(attr);
+        let is_packed = given.packs && packed::can_carry(&carrier);
         let config =
             ChannelConfig { id, cpu, wakeup_event, is_cpu_wide: given.is_cpu_wide, is_packed };
-        Some(Switches::new(channel, attr, config, given.scheduler_symbols.clone()))
+        Some(Switches::new(channel, &carrier, config, given.scheduler_symbols.clone()))
     };
     let switches = switches();
     let mut decoder = BpfRecordDecoder::new(Layout::new(attr), id, traced.collect(), given);
@@ -164,4 +187,50 @@ pub(crate) fn decoder(
         decoder.samples_have_bpf_output_id();
     }
     Some(decoder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_engine::settings::CallGraph;
+    use whit_host::target::Target;
+    use whit_types::{Pid, Tid};
+
+    fn configured(target: Target, config: u64) -> ConfiguredEvent {
+        let spec = EventSpec::new("event", pmu_type::SOFTWARE, config);
+        let plan = EventPlan { target, ..EventPlan::for_command(vec![spec.clone()]) };
+        assert_eq!(plan.chains.call_graph, CallGraph::None);
+        let flags = AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC | AttrFlags::CONTEXT_SWITCH;
+        let mut attr = Attr { flags, ..Attr::default() };
+        attr.set_precise_ip(2);
+        let mut event = ConfiguredEvent {
+            spec,
+            attr,
+            is_side_band: false,
+            is_bpf_output: false,
+            is_of_cpus: false,
+        };
+        configure(&plan, &mut event);
+        event
+    }
+
+    #[test]
+    fn programs_get_no_precise_events_and_emit_switches_themselves() {
+        let event = configured(Target::Command, software::CONTEXT_SWITCHES);
+        assert_eq!(event.attr.precise_ip(), 0);
+        assert!(!event.is_of_cpus);
+        assert_eq!(event.attr.flags, AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC);
+    }
+
+    /// Programs leave out who is not recorded, so that clocks are those of CPUs. Nothing of them waits for the exec.
+    #[test]
+    fn clocks_of_programs_are_of_cpus() {
+        let some = [Target::Processes(vec![Pid(7)]), Target::Threads(vec![Tid(7)])];
+        for target in [Target::Command].into_iter().chain(some) {
+            let clock = configured(target, software::CPU_CLOCK);
+            assert!(clock.is_of_cpus);
+            assert_eq!(clock.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
+        }
+        assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).is_of_cpus);
+    }
 }

@@ -6,14 +6,14 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::SampleLayout;
 
-use crate::stack_engine::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, scheduler_symbols};
+use crate::schedule::tests::{IN_SCHEDULE, IN_TIMER, IN_WAKE_UP, scheduler_symbols};
 
 /// The id of the bpf-output event.
-pub(in crate::stack_engine) const BPF_OUTPUT: u64 = 77;
+pub(crate) const BPF_OUTPUT: u64 = 77;
 const TRACED: u64 = 44;
 
 /// The attributes of the bpf-output event.
-pub(in crate::stack_engine) fn attr() -> Attr {
+pub(crate) fn attr() -> Attr {
     let sample_type = SampleType::IDENTIFIER
         | SampleType::IP
         | SampleType::TID
@@ -24,7 +24,7 @@ pub(in crate::stack_engine) fn attr() -> Attr {
 }
 
 fn given() -> DecoderConfig {
-    let wakes = Some(crate::stack_engine::wakes::tests::format());
+    let wakes = Some(crate::wakes::tests::format());
     DecoderConfig { scheduler_symbols: scheduler_symbols(), wakes, ..DecoderConfig::default() }
 }
 
@@ -33,7 +33,7 @@ fn decoder() -> BpfRecordDecoder {
 }
 
 /// A record of the bpf-output event, as the kernel writes it: padded to whole words.
-pub(in crate::stack_engine) fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
+pub(crate) fn tell(out: &mut Vec<u8>, thread: u64, time: u64, told: &[u8]) {
     let mut body: Vec<u8> =
         [BPF_OUTPUT, 0, thread, time, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
     let size = (told.len() + 4).next_multiple_of(8) - 4;
@@ -51,7 +51,7 @@ fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
 }
 
 /// The record of a sample: in user mode where there is no stack of the kernel.
-pub(in crate::stack_engine) fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
+pub(crate) fn sample(event: u64, user: u64, kernel: u64) -> Vec<u8> {
     let mut told = vec![2, u8::from(kernel == 0), 0, 0, 0, 0, 0, 0];
     [200_000, user, kernel, event].iter().for_each(|word: &u64| told.extend(word.to_ne_bytes()));
     told.extend([0; 4]);
@@ -69,7 +69,7 @@ fn decode_all(decoder: &mut BpfRecordDecoder, bytes: &[u8], seam: usize) -> Vec<
 }
 
 /// Process and thread as one word.
-pub(in crate::stack_engine) fn thread(pid: u64, tid: u64) -> u64 {
+pub(crate) fn thread(pid: u64, tid: u64) -> u64 {
     tid << 32 | pid
 }
 
@@ -115,6 +115,36 @@ fn samples_become_records_that_everybody_knows() {
         assert_eq!((counts.records, counts.stacks, counts.switches), (3, 2, 0));
         assert_eq!((counts.unknown_stacks, counts.unreadable), (0, 0));
     }
+}
+
+/// The kernel writes the cgroup behind the raw data.
+#[test]
+fn samples_have_the_cgroup_of_their_record() {
+    let mut bytes = Vec::new();
+    let with_cgroup = |record: Vec<u8>, cgroup: u64, bytes: &mut Vec<u8>| {
+        let body = [&record[HEADER_BYTES..], &cgroup.to_le_bytes()].concat();
+        push_record(bytes, record_type::SAMPLE, 0, &body);
+    };
+    let records = [stack(0x1_0001, &[0x401, 0x402]), sample(55, 0x1_0001, 0), sample(55, 0, 0)];
+    for (told, cgroup) in records.iter().zip([7, 8, 0x1_0000_0009]) {
+        let mut record = Vec::new();
+        tell(&mut record, thread(9, 10), 100, told);
+        with_cgroup(record, cgroup, &mut bytes);
+    }
+    let mut bpf_output = attr();
+    bpf_output.sample_type |= SampleType::CGROUP;
+    let sample_type = Layout::new(&bpf_output).sample_type();
+    let layout = SampleLayout::new(&Attr { sample_type, ..attr() });
+    let mut decoder = BpfRecordDecoder::new(Layout::new(&bpf_output), BPF_OUTPUT, vec![], given());
+    let out = decode_all(&mut decoder, &bytes, 0);
+    let (mut rest, mut seen) = (&out[..], Vec::new());
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        rest = tail;
+        let sample = layout.parse(record.body).unwrap();
+        seen.push((sample.callchain.iter().count(), sample.cgroup));
+    }
+    assert_eq!(seen, [(3, Some(8)), (0, Some(0x1_0000_0009))]);
+    assert_eq!(decoder.counts.unreadable, 0);
 }
 
 /// A sample of a tracepoint as perf writes it.

@@ -10,6 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use whit_bpf::stacks::Stacks;
+use whit_engine::error::EngineError;
+use whit_engine::open_event::OpenEvent;
+use whit_engine::rings::{AnyRing, MappedRing};
 use whit_host::processes;
 use whit_host::roots::Roots;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand};
@@ -21,9 +24,6 @@ use whit_unwind_tables::TableStore;
 
 use super::model::{Backing, Model};
 use super::modules::{Modules, TableCounts, UnopenedBinary};
-use crate::error::CaptureError;
-use crate::open::OpenEvent;
-use crate::ring_set::{AnyRing, MappedRing};
 
 /// How often processes are looked for that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -90,13 +90,13 @@ impl Following {
         expected: Option<Expected>,
         store: TableStore,
         roots: &Roots,
-    ) -> Result<Following, CaptureError> {
-        let poller = Poller::new().map_err(CaptureError::system("create an epoll descriptor"))?;
-        let waker = Waker::new().map_err(CaptureError::system("create an event descriptor"))?;
-        poller.add(&waker, WAKER).map_err(CaptureError::system("wait for tables"))?;
+    ) -> Result<Following, EngineError> {
+        let poller = Poller::new().map_err(EngineError::system("create an epoll descriptor"))?;
+        let waker = Waker::new().map_err(EngineError::system("create an event descriptor"))?;
+        poller.add(&waker, WAKER).map_err(EngineError::system("wait for tables"))?;
         for (number, ring) in rings.iter().enumerate() {
             let fd = &ring.members[0].of(&events).fd;
-            poller.add(fd, number as u64).map_err(CaptureError::system("wait for mappings"))?;
+            poller.add(fd, number as u64).map_err(EngineError::system("wait for mappings"))?;
         }
         let layout = SampleLayout::new(&events[0].event.attr);
         let modules = Modules::start(roots, store, &waker)?;
@@ -125,7 +125,7 @@ impl Following {
         let seen = stop.clone();
         let work = move || follower.work(&seen);
         let thread = std::thread::Builder::new().name("whit-follow".to_owned()).spawn(work);
-        let thread = thread.map_err(|source| CaptureError::Thread { source })?;
+        let thread = thread.map_err(|source| EngineError::Thread { source })?;
         Ok(Following { stop, waker, thread: Some(thread) })
     }
 
@@ -184,13 +184,13 @@ impl Follower {
     }
 
     /// Until there are the tables of what is mapped, or about to be.
-    fn await_tables(&mut self, deadline: Instant) -> Result<(), CaptureError> {
+    fn await_tables(&mut self, deadline: Instant) -> Result<(), EngineError> {
         while self.modules.is_busy() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            self.turn(left).map_err(CaptureError::system("wait for tables"))?;
+            self.turn(left).map_err(EngineError::system("wait for tables"))?;
         }
         Ok(())
     }

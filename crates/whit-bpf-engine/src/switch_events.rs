@@ -5,13 +5,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use whit_bpf::stacks::{ProgramKind, Stacks};
+use whit_engine::error::EngineError;
+use whit_engine::event::software;
+use whit_engine::lost_counts;
+use whit_engine::open_event::{Instance, OpenEvent};
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
-
-use crate::error::CaptureError;
-use crate::event::software;
-use crate::lost_counts;
-use crate::open::{Instance, OpenEvent};
 
 /// How long to wait for the tracepoint to tell of a switch out of the idle thread: this thread's sleep
 /// brings one about, unless others keep the CPU.
@@ -38,7 +37,7 @@ impl SwitchEvents {
         &mut self,
         bpf_output: &OpenEvent,
         stacks: &Stacks,
-    ) -> Result<BTreeMap<u32, u64>, CaptureError> {
+    ) -> Result<BTreeMap<u32, u64>, EngineError> {
         // The bpf-output event itself must not wake at every record.
         let mut attr = bpf_output.event.attr.clone();
         attr.flags = attr.flags.with(AttrFlags::WATERMARK, false).with(AttrFlags::DISABLED, false);
@@ -51,10 +50,10 @@ impl SwitchEvents {
             let Some(wakeup_event) = open(&attr, cpu)? else { continue };
             wakeup_event
                 .set_output(fd)
-                .map_err(CaptureError::system("share a ring between events"))?;
+                .map_err(EngineError::system("share a ring between events"))?;
             let id =
-                wakeup_event.id().map_err(CaptureError::system("ask for the id of an event"))?;
-            stacks.set_wakeup_event(cpu, wakeup_event.as_fd()).map_err(CaptureError::Bpf)?;
+                wakeup_event.id().map_err(EngineError::system("ask for the id of an event"))?;
+            stacks.set_wakeup_event(cpu, wakeup_event.as_fd()).map_err(EngineError::own)?;
             ids.insert(cpu, id);
             self.wakeup_events.push(wakeup_event);
             self.cpus.push(cpu);
@@ -75,7 +74,7 @@ impl SwitchEvents {
 
     /// To be called when switches are told of: has the kernel count switches where the tracepoint does not
     /// tell of all.
-    pub(super) fn open_comings(&mut self, stacks: &Stacks) -> Result<(), CaptureError> {
+    pub(super) fn open_comings(&mut self, stacks: &Stacks) -> Result<(), EngineError> {
         if !*self.hides_idle.get_or_insert_with(|| hides_idle(stacks)) {
             return Ok(());
         }
@@ -90,7 +89,7 @@ impl SwitchEvents {
         for cpu in &self.cpus {
             let Some(event) = open(&attr, *cpu)? else { continue };
             let attached = stacks.with_switch_ins(|program| event.set_bpf(program));
-            attached.map_err(CaptureError::system("have an event run a BPF program"))?;
+            attached.map_err(EngineError::system("have an event run a BPF program"))?;
             self.comings.push(event);
         }
         Ok(())
@@ -111,10 +110,10 @@ fn hides_idle(stacks: &Stacks) -> bool {
 }
 
 /// An event of a CPU; `None` where it has gone offline.
-fn open(attr: &[u8], cpu: u32) -> Result<Option<PerfEventFd>, CaptureError> {
+fn open(attr: &[u8], cpu: u32) -> Result<Option<PerfEventFd>, EngineError> {
     match PerfEventFd::open(attr, -1, cpu as i32, None, OpenFlags::default()) {
         Ok(event) => Ok(Some(event)),
         Err(Errno::NODEV) => Ok(None),
-        Err(errno) => Err(CaptureError::system("open an event for context switches")(errno)),
+        Err(errno) => Err(EngineError::system("open an event for context switches")(errno)),
     }
 }

@@ -10,10 +10,10 @@ use whit_perfdata::sample::SampleLayout;
 use whit_sys::bpf::SharedWords;
 
 use super::*;
-use crate::loss::Tally;
-use crate::stack_engine::decoder::tests::{BPF_OUTPUT, attr, sample, tell, thread};
-use crate::stack_engine::decoder::{BpfRecordDecoder, DecoderConfig};
-use crate::stack_engine::schedule::tests::{IN_SCHEDULE, scheduler_symbols};
+use crate::decoder::tests::{BPF_OUTPUT, attr, sample, tell, thread};
+use crate::decoder::{BpfRecordDecoder, DecoderConfig};
+use crate::schedule::tests::{IN_SCHEDULE, scheduler_symbols};
+use whit_engine::RecordDecoder;
 
 const CPU: u32 = 3;
 /// Of `struct channel` in `bpf/channel.h`: the ring, and in front of it where words are.
@@ -105,7 +105,7 @@ impl Cpu {
     fn read(&mut self, ring: &[u8]) -> Vec<String> {
         let ordinary = read(&mut self.decoder, ring);
         let packed = read(&mut self.packing, ring);
-        assert_eq!(Tally::of(&packed), Tally::of(&ordinary));
+        assert_eq!(counted(&packed), counted(&ordinary));
         let mut unpacked = Vec::new();
         self.unpacker.unpack(&packed, &mut unpacked);
         assert_eq!(shown(&unpacked), shown(&ordinary));
@@ -568,4 +568,40 @@ proptest! {
         let dropped = running.cpu.decoder.counts.lost_switches;
         prop_assert_eq!(running.seen.len() as u64 + dropped, switches);
     }
+}
+
+#[test]
+fn losses_that_the_kernel_reports_by_the_wake_up_event_name_a_known_event() {
+    let mut cpu = Cpu::new(true);
+    let report = |id: u64| {
+        let words = [id, 17, thread(9, 10), 500, 3, id];
+        let mut ring = Vec::new();
+        let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        push_record(&mut ring, record_type::LOST, 0, &body);
+        ring
+    };
+    for (reported, known) in [(WAKEUP_EVENT, BPF_OUTPUT), (5, 5)] {
+        let out = read(&mut cpu.decoder, &report(reported));
+        let (record, _) = RawRecord::split(&out).unwrap();
+        let words: Vec<_> = record
+            .body
+            .chunks(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(record.header.kind, record_type::LOST);
+        assert_eq!((words[0], words[1], words.last()), (known, 17, Some(&known)));
+    }
+}
+
+/// Records and samples, each packed one for as many as it stands for.
+fn counted(bytes: &[u8]) -> (u64, u64) {
+    let slices = RingSlices([bytes, &[]]);
+    let word = |at| slices.word(at).unwrap();
+    let one = |seen: RecordRef| match seen.kind {
+        record_type::SAMPLE if word(seen.at + 8) == packed::PACKED_ID => {
+            packed::tally(word(seen.at + seen.size - packed::TAIL_BYTES + 8))
+        }
+        kind => (1, u64::from(kind == record_type::SAMPLE)),
+    };
+    slices.records_from(0).map(one).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }

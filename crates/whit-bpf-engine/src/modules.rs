@@ -15,6 +15,7 @@ use std::time::Instant;
 use whit_bpf::BpfError;
 use whit_bpf::stacks::{Mapping, Stacks, TableNumber, TableParts};
 use whit_elf::{ElfImage, own_vdso};
+use whit_engine::error::EngineError;
 use whit_host::roots::Roots;
 use whit_sys::process_files::{Identity, OpenError, WantedFile};
 use whit_sys::{Errno, MappedFile, Waker};
@@ -24,7 +25,6 @@ use whit_unwind::table::UnwindTable;
 use whit_unwind_tables::{FileVersion, Origin, TableStore};
 
 use super::model::{Backing, Mapped, Model, Space};
-use crate::error::CaptureError;
 
 /// Threads that make tables.
 const WORKERS_MAX: usize = 4;
@@ -124,7 +124,7 @@ impl Modules {
         roots: &Roots,
         store: TableStore,
         waker: &Waker,
-    ) -> Result<Modules, CaptureError> {
+    ) -> Result<Modules, EngineError> {
         let (tasks, inbox) = channel();
         let (outbox, done) = channel();
         let (inbox, store) = (Arc::new(Mutex::new(inbox)), Arc::new(store));
@@ -135,7 +135,7 @@ impl Modules {
             let (roots, waker) = (roots.clone(), waker.clone());
             let work = move || work(&inbox, &outbox, &store, &roots, &waker);
             let thread = std::thread::Builder::new().name("whit-tables".to_owned()).spawn(work);
-            workers.push(thread.map_err(|source| CaptureError::Thread { source })?);
+            workers.push(thread.map_err(|source| EngineError::Thread { source })?);
         }
         let counts = TableCounts::default();
         Ok(Modules { known: HashMap::new(), tasks: Some(tasks), done, workers, counts })

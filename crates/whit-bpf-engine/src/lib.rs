@@ -1,0 +1,410 @@
+//! The capture engine that unwinds in the kernel (`--engine=bpf`).
+//!
+//! Overflows of sampled events run a BPF program in place of perf's own sample; context switches run
+//! another. Both write through a *bpf-output event* on each CPU, into the
+//! ring that the other events of that CPU share, so that readers, losses and writers are those of every
+//! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
+//! [`BpfRecordDecoder`] makes ordinary records of what comes out.
+//!
+//! The recorder asks [`BpfEngine::conflict`] whether the engine takes a plan, loads it, and knows it as a
+//! [`whit_engine::Engine`] from then on.
+//!
+//! ```
+//! use whit_bpf_engine::BpfEngine;
+//! use whit_engine::event::EventSpec;
+//! use whit_engine::event_plan::EventPlan;
+//! use whit_host::roots::Roots;
+//!
+//! // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.
+//! let plan = EventPlan::for_command(vec![EventSpec::new("cpu-clock", 1, 0)]);
+//! let one_ring_per_thread = EventPlan { per_thread: true, ..plan };
+//! let why = BpfEngine::conflict(&one_ring_per_thread, false, &Roots::default());
+//! assert!(why.is_some_and(|why| why.contains("a ring for each CPU")));
+//! ```
+#![forbid(unsafe_code)]
+
+mod blocked;
+mod decoder;
+mod events;
+mod fit;
+mod follow;
+mod ld_cache;
+mod model;
+mod modules;
+mod preload;
+mod schedule;
+mod summary;
+mod switch_events;
+mod switches;
+mod task_state;
+mod traced;
+mod traces;
+mod wakes;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use whit_bpf::BpfError;
+pub use whit_bpf::stacks::FRAMES_MAX;
+use whit_bpf::stacks::{ProgramKind, StackOptions, Stacks};
+use whit_engine::error::EngineError;
+use whit_engine::event::EventSpec;
+use whit_engine::event_plan::EventPlan;
+use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
+use whit_engine::rings::MappedRing;
+use whit_engine::settings::{CallGraph, LoaderPaths, RingSize};
+use whit_engine::{Attachment, DecodeCounts, Engine, EngineSummary, RecordDecoder};
+use whit_perfdata::blocked::Edge;
+use whit_perfdata::feature::EventDesc;
+use whit_perfdata::tracing_data::TraceEvent;
+use whit_sys::scheduling;
+use whit_types::{Pid, Tid};
+use whit_unwind_tables::TableStore;
+
+use blocked::{BlockedCounts, BlockedStacks};
+pub use decoder::BpfRecordDecoder;
+use decoder::{DecoderConfig, Layout};
+use events::is_sampled;
+pub use events::{COMPARED, SWITCHES};
+use events::{bpf_output, follow_event};
+use fit::{call_graph, channel_bytes, has_few_threads};
+pub use follow::FollowCounts;
+use follow::{Expected, Following};
+pub use modules::{TableCounts, UnopenedBinary};
+pub use summary::{PartSummary, StackSummary};
+use switch_events::SwitchEvents;
+use traced::{Hits, Traced, hits_of};
+use wakes::WakeFormat;
+use whit_host::cpus;
+use whit_host::processes;
+use whit_host::roots::Roots;
+use whit_host::target::Target;
+
+/// Pages of the rings that carry mappings, forks and execs to the thread that follows processes.
+const FOLLOW_PAGES: usize = 16;
+
+/// How the engine makes call chains, apart from the events.
+#[derive(Clone, Debug, Default)]
+pub struct StackPlan {
+    /// The user's wish for the size of rings.
+    pub ring_size: RingSize,
+    /// Where unwind tables are kept from one recording to the next; `None` keeps none.
+    pub table_cache: Option<PathBuf>,
+    /// The recorded command's program, whose tables are made before it begins.
+    pub program: Option<OsString>,
+    /// Where its binaries are.
+    pub loader: LoaderPaths,
+}
+
+/// The engine of one recording.
+#[derive(Debug)]
+pub struct BpfEngine {
+    stacks: Arc<Mutex<Stacks>>,
+    following: Option<Following>,
+    plan: StackPlan,
+    switches: bool,
+    /// Whether of a process only some threads are recorded.
+    has_few_threads: bool,
+    switch_events: SwitchEvents,
+    is_attached: bool,
+    /// The kernel takes the time of all BPF programs anyway.
+    is_timed_anyway: bool,
+    /// Tracepoints and probes whose stacks are told.
+    traced: Vec<Traced>,
+    wakes: bool,
+    /// Threads that are blocked when recording begins or ends, where switches are recorded.
+    blocked: Option<BlockedStacks>,
+    /// The settings of the decoders.
+    given: DecoderConfig,
+}
+
+impl BpfEngine {
+    /// Why the engine cannot make such a recording. `is_automatic`: the user did not ask for this engine.
+    pub fn conflict(plan: &EventPlan, is_automatic: bool, roots: &Roots) -> Option<&'static str> {
+        fit::conflict(plan, is_automatic, roots)
+    }
+
+    /// Loads the programs. With the format of wake-ups they emit these.
+    pub fn load(
+        events: &EventPlan,
+        plan: &StackPlan,
+        waking: Option<&TraceEvent>,
+        roots: &Roots,
+    ) -> Result<BpfEngine, BpfError> {
+        let (switches, wakes) = (events.tracking.switches, waking.map(WakeFormat::new));
+        // The kernel's list of symbols takes a while to read, as the verifier takes for the programs.
+        let of_scheduler = (switches || wakes.is_some()).then(|| {
+            let (roots, has_wakes) = (roots.clone(), wakes.is_some());
+            std::thread::spawn(move || schedule::find(&roots, has_wakes))
+        });
+        let options = stack_options(events, plan, roots);
+        let stacks = Stacks::load(&options)?;
+        let channels = switches.then(|| stacks.channels().clone());
+        let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
+        let scheduler_symbols = scheduler_symbols.unwrap_or_default();
+        let cpus = match &events.target {
+            Target::SystemWide(cpus) => cpus.clone(),
+            _ => None,
+        };
+        let symbols = scheduler_symbols.clone();
+        let load_blocked = || BlockedStacks::load(&stacks, &options, symbols, cpus);
+        let blocked = switches.then(load_blocked);
+        Ok(BpfEngine {
+            stacks: Arc::new(Mutex::new(stacks)),
+            following: None,
+            plan: plan.clone(),
+            switches,
+            has_few_threads: has_few_threads(events),
+            switch_events: SwitchEvents::default(),
+            is_attached: false,
+            is_timed_anyway: roots.times_bpf_programs(),
+            traced: Vec::new(),
+            wakes: wakes.is_some(),
+            blocked,
+            given: DecoderConfig {
+                scheduler_symbols,
+                wakes,
+                channels,
+                wakeup_events: BTreeMap::new(),
+                is_cpu_wide: matches!(events.target, Target::SystemWide(_)),
+                packs: switches && events.tracking.packs_switches,
+            },
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stacks> {
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has events run the programs, which write through the bpf-output event.
+    fn connect(&mut self, events: &[OpenEvent], roots: &Roots) -> Result<(), EngineError> {
+        self.traced = Traced::among(events, roots)?;
+        let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events.iter().filter(|event| event.event.is_bpf_output) {
+            for instance in &event.instances {
+                let cpu = instance.cpu.map_or(0, |cpu| cpu.0);
+                stacks.set_output(cpu, instance.fd.as_fd()).map_err(EngineError::own)?;
+            }
+            if self.switches {
+                self.given.wakeup_events = self.switch_events.open_wakeup_events(event, &stacks)?;
+            }
+        }
+        for event in events.iter().filter(|event| is_sampled(&event.event, self.switches)) {
+            for instance in &event.instances {
+                let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
+                attached.map_err(EngineError::system("have an event run a BPF program"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has programs tell of these threads of the processes, where not of all.
+    fn track(&self, threads: &[Tid]) -> Result<(), EngineError> {
+        if !self.has_few_threads {
+            return Ok(());
+        }
+        let stacks = self.lock();
+        let mut threads = threads.iter();
+        threads.try_for_each(|tid| stacks.add_thread(tid.0 as u32)).map_err(EngineError::own)
+    }
+
+    /// Follows processes from here on.
+    fn follow(
+        &mut self,
+        follow: (Vec<OpenEvent>, Vec<MappedRing>),
+        pids: &[Pid],
+        roots: &Roots,
+    ) -> Result<(), EngineError> {
+        self.lock().attach_processes().map_err(EngineError::own)?;
+        let StackPlan { table_cache, program, loader, .. } = &self.plan;
+        let store = TableStore::new(table_cache.clone());
+        let expected = program.as_ref().zip(pids.first()).map(|(program, pid)| Expected {
+            pid: pid.0,
+            backings: preload::backings(program, loader),
+        });
+        // Samples of events of CPUs begin with the command's program, as those of its threads do.
+        let command = pids.first().filter(|_| program.is_some());
+        let following =
+            Following::start(self.stacks.clone(), follow, pids, expected, store, roots)?;
+        let awaited = command.map(|pid| self.lock().await_exec(pid.0 as u32));
+        self.following = Some(following);
+        awaited.transpose().map(drop).map_err(EngineError::own)
+    }
+
+    fn attach_programs(&self) -> Result<(), EngineError> {
+        let mut stacks = self.lock();
+        self.traced.iter().try_for_each(|traced| traced.attach(&mut stacks))?;
+        if self.wakes {
+            stacks.attach_wakes().map_err(EngineError::own)?;
+        }
+        if self.switches {
+            stacks.attach_switches().map_err(EngineError::own)?;
+        }
+        Ok(())
+    }
+}
+
+fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOptions {
+    // Where the kernel does not say, programs find no event on the CPUs beyond and say nothing.
+    let cpus = cpus::present(roots).ok().and_then(|cpus| cpus.last().copied());
+    let has = |hits| {
+        let mut tracepoints = events.specs.iter().filter(|event| event.is_tracepoint());
+        tracepoints.any(|event| hits_of(event, roots) == hits)
+    };
+    StackOptions {
+        is_system_wide: matches!(events.target, Target::SystemWide(_)),
+        by_thread: has_few_threads(events),
+        pid_namespace: processes::namespace(roots),
+        kernel_stacks: !events.chains.user_only,
+        user_stacks: !events.chains.kernel_only,
+        memo: true,
+        perf_samples: matches!(call_graph(events), CallGraph::Dwarf { .. }),
+        traces: has(Hits::Tracepoint),
+        probes: has(Hits::Probe),
+        wakes: events.tracking.wakeups,
+        cpus: cpus.map_or(1, |last| last.0 as usize + 1),
+        channel_bytes: match events.tracking.switches {
+            true => channel_bytes(plan.ring_size),
+            false => 0,
+        },
+    }
+}
+
+impl Engine for BpfEngine {
+    fn adapt(&self, plan: &mut EventPlan, ring_size: &mut RingSize) {
+        fit::leave_to_perf(plan, ring_size);
+    }
+
+    fn packs(&self) -> bool {
+        self.given.packs
+    }
+
+    fn needs_cpus(&self) -> bool {
+        true
+    }
+
+    fn samples_cpus(&self, plan: &EventPlan, spec: &EventSpec) -> bool {
+        fit::samples_cpus(plan, spec)
+    }
+
+    fn configure(&self, plan: &EventPlan, event: &mut ConfiguredEvent) {
+        events::configure(plan, event);
+    }
+
+    fn output_event(&self, plan: &EventPlan) -> Option<ConfiguredEvent> {
+        Some(bpf_output(plan))
+    }
+
+    fn private_event(&self, inherit: bool) -> Option<(ConfiguredEvent, usize)> {
+        Some((follow_event(inherit), FOLLOW_PAGES))
+    }
+
+    fn describe(&self, descriptions: &mut Vec<EventDesc>, events: &[OpenEvent]) {
+        let DecoderConfig { packs, wakes, .. } = &self.given;
+        events::describe(descriptions, events, self.switches, *packs, wakes.as_ref());
+    }
+
+    fn attach(&mut self, to: Attachment<'_>) -> Result<(), EngineError> {
+        self.connect(to.events, to.roots)?;
+        self.track(to.threads)?;
+        match to.private {
+            Some(follow) => self.follow(follow, to.processes, to.roots),
+            None => Ok(()),
+        }
+    }
+
+    fn switch_on(&mut self) -> Result<(), EngineError> {
+        if !self.is_attached {
+            // Without, the ledger does not say what the programs took.
+            let _ = self.lock().time_runs(self.is_timed_anyway);
+            self.attach_programs()?;
+            self.is_attached = true;
+            if self.switches {
+                let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
+                self.switch_events.open_comings(&stacks)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn switch_off(&mut self) {
+        self.switch_events.close_comings();
+        self.lock().detach();
+        self.is_attached = false;
+    }
+
+    /// Samples of the threads that are on no CPU now; none unless switches are recorded now.
+    fn edge_records(&mut self, edge: Edge, events: &[OpenEvent]) -> Vec<u8> {
+        let blocked = self.blocked.as_mut().filter(|_| self.is_attached);
+        let bpf_output = events.iter().find(|event| event.event.is_bpf_output);
+        let records = blocked.zip(bpf_output).map(|(blocked, bpf_output)| {
+            blocked.records(edge, Layout::new(&bpf_output.event.attr))
+        });
+        records.unwrap_or_default()
+    }
+
+    fn take_edge_refusal(&mut self) -> Option<String> {
+        self.blocked.as_mut().and_then(BlockedStacks::take_refusal)
+    }
+
+    fn decoder(&self, events: &[OpenEvent], ring: &MappedRing) -> Option<Box<dyn RecordDecoder>> {
+        let decoder = events::decoder(events, ring, self.given.clone())?;
+        Some(Box::new(decoder))
+    }
+
+    fn lost_private_records(&self) -> BTreeMap<u32, u64> {
+        self.switch_events.lost_wakeup_events()
+    }
+
+    /// The records of switches that a CPU's full channel dropped; empty where the kernel refuses to say.
+    fn lost_beside_rings(&self) -> Vec<u64> {
+        if self.switches { self.lock().lost_switches().unwrap_or_default() } else { Vec::new() }
+    }
+
+    fn samples_by_thread(&self) -> bool {
+        false
+    }
+
+    fn summarise(&mut self, decoder: DecodeCounts) -> Option<Box<dyn EngineSummary>> {
+        let follow = self.following.take().map(|mut following| following.stop());
+        let blocked = self.blocked.as_ref().map(|blocked| blocked.counts).unwrap_or_default();
+        let stacks = self.lock();
+        let part = |part| PartSummary {
+            counts: stacks.counts(part).unwrap_or_default(),
+            runs: stacks.run_statistics(part).unwrap_or_default(),
+        };
+        Some(Box::new(StackSummary {
+            samples: part(ProgramKind::Samples),
+            switches: part(ProgramKind::Switches),
+            follow: follow.unwrap_or_default(),
+            traces: part(ProgramKind::Traces),
+            wakes: part(ProgramKind::Wakes),
+            probes: part(ProgramKind::Probes),
+            timed: stacks.timed(),
+            decoder,
+            blocked,
+            is_packed: self.given.packs,
+        }))
+    }
+}
+
+/// The nice value of threads that stacks wait for.
+const HURRIED_NICE: i32 = -20;
+
+/// Has the calling thread run before others, which are not stopped by that: their stacks are cut until it has done its
+/// work. It has as much to do as without.
+fn hurry() {
+    // Without the right to, it comes later.
+    let _ = scheduling::set_nice(HURRIED_NICE);
+}
+
+/// A refusal with its cause, in one line: the verifier's log is for those who change the program.
+pub fn refusal(error: &BpfError) -> String {
+    let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+    let said = first_line(error.to_string());
+    let source = std::error::Error::source(error).map(|cause| first_line(cause.to_string()));
+    source.map_or_else(|| said.clone(), |cause| format!("{said}: {cause}"))
+}

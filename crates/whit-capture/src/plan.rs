@@ -1,0 +1,235 @@
+//! The plan of a recording: the options, turned once into a part for each of those who carry it out.
+//!
+//! Nothing below the plan reads the options. The choice of the engine ([`crate::session`]) changes the parts that
+//! depend on it; after that the plan stays as it is.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use whit_bpf_engine::StackPlan;
+use whit_engine::event_plan::{
+    BeginPlan, ChainPlan, CountPlan, EventPlan, FieldPlan, RatePlan, TrackingPlan,
+};
+use whit_host::control::ControlSpec;
+use whit_host::target::Target;
+use whit_sys::clock::ClockId;
+
+#[cfg(test)]
+use crate::event::EventSpec;
+use crate::options::{
+    Engine, Files, Output, RecordOptions, RingSize, Start, Streaming, SwitchOutput, Synthesis,
+};
+
+/// All parts.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordPlan {
+    pub(crate) events: EventPlan,
+    /// The engine that the user asked for.
+    pub(crate) engine: EnginePlan,
+    pub(crate) rings: RingPlan,
+    pub(crate) streams: StreamPlan,
+    pub(crate) output: OutputPlan,
+    pub(crate) synthesis: SynthesisPlan,
+    pub(crate) header: HeaderPlan,
+    pub(crate) schedule: SchedulePlan,
+    pub(crate) command: CommandPlan,
+}
+
+/// The maker of call chains.
+#[derive(Clone, Debug)]
+pub(crate) struct EnginePlan {
+    pub(crate) wish: Engine,
+    /// The user chose the kind of call chains: `--engine=auto` keeps it.
+    pub(crate) is_call_graph_given: bool,
+    /// The part of the BPF engine.
+    pub(crate) stacks: StackPlan,
+}
+
+/// The rings of the events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingPlan {
+    pub(crate) size: RingSize,
+    /// Wake the readers at every record.
+    pub(crate) is_unbuffered: bool,
+}
+
+/// From the rings to the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamPlan {
+    pub(crate) streaming: Streaming,
+    /// Some records stand for many.
+    pub(crate) is_packed: bool,
+    /// Readers run as `SCHED_FIFO` with this priority.
+    pub(crate) realtime_priority: Option<i32>,
+}
+
+/// The files that the recording becomes.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputPlan {
+    pub(crate) output: Output,
+    pub(crate) makes_directory: bool,
+    pub(crate) files: Files,
+    /// perf's cache of binaries, for copies; `None` makes none.
+    pub(crate) kept_files: Option<PathBuf>,
+    /// The zstd level that the header states.
+    pub(crate) compression_level: Option<i32>,
+    /// Build ids of the files that were mapped.
+    pub(crate) build_ids: bool,
+}
+
+/// Records for processes and code that existed before the recording.
+#[derive(Clone, Debug)]
+pub(crate) struct SynthesisPlan {
+    pub(crate) what: Synthesis,
+    pub(crate) target: Target,
+    pub(crate) cgroups: bool,
+    pub(crate) namespaces: bool,
+    pub(crate) build_ids: bool,
+}
+
+/// The part of the header that is known before anything is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct HeaderPlan {
+    pub(crate) version: String,
+    pub(crate) command_line: Vec<String>,
+    pub(crate) build_ids: bool,
+    /// The clock of the time stamps, where it is not the kernel's own.
+    pub(crate) clock: Option<ClockId>,
+    pub(crate) wakeups: bool,
+    pub(crate) compression_level: Option<i32>,
+}
+
+/// Steps at certain times, and steps on demand.
+#[derive(Clone, Debug)]
+pub(crate) struct SchedulePlan {
+    pub(crate) start: Start,
+    pub(crate) switch: Option<SwitchOutput>,
+    /// The channel for commands of other programs.
+    pub(crate) control: Option<ControlSpec>,
+}
+
+/// The command that is run; empty for none.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandPlan {
+    pub(crate) arguments: Vec<OsString>,
+    /// Standard output is the recording's.
+    pub(crate) stdout_to_stderr: bool,
+}
+
+impl RecordPlan {
+    /// The plan for these options.
+    pub(crate) fn new(options: &RecordOptions) -> RecordPlan {
+        let is_recorded = options.target == Target::Command;
+        RecordPlan {
+            events: events(options),
+            engine: EnginePlan {
+                wish: options.engine,
+                is_call_graph_given: options.is_call_graph_given,
+                stacks: StackPlan {
+                    ring_size: options.ring_size,
+                    table_cache: options.table_cache.clone(),
+                    program: options.command.first().filter(|_| is_recorded).cloned(),
+                    loader: options.loader.clone(),
+                },
+            },
+            rings: RingPlan { size: options.ring_size, is_unbuffered: options.unbuffered },
+            streams: StreamPlan {
+                streaming: options.streaming.clone(),
+                is_packed: false,
+                realtime_priority: options.realtime_priority,
+            },
+            output: OutputPlan {
+                output: options.output.clone(),
+                makes_directory: options.streaming.makes_directory(),
+                files: options.files,
+                kept_files: options.kept_files.clone(),
+                compression_level: options.streaming.compression_level,
+                build_ids: options.build_ids,
+            },
+            synthesis: SynthesisPlan {
+                what: options.synthesis,
+                target: options.target.clone(),
+                cgroups: options.cgroups && options.synthesis.cgroups,
+                namespaces: options.namespaces,
+                build_ids: options.build_ids,
+            },
+            header: HeaderPlan {
+                version: options.version.clone(),
+                command_line: options.command_line.clone(),
+                build_ids: options.build_ids,
+                clock: options.clock,
+                wakeups: options.wakeups,
+                compression_level: options.streaming.compression_level,
+            },
+            schedule: SchedulePlan {
+                start: options.start.clone(),
+                switch: options.files.switch,
+                control: options.control.clone(),
+            },
+            command: CommandPlan {
+                arguments: options.command.clone(),
+                stdout_to_stderr: options.output == Output::Stdout,
+            },
+        }
+    }
+
+    /// That of a recording of a command with every default.
+    #[cfg(test)]
+    pub(crate) fn for_command(events: Vec<EventSpec>, output: Output) -> RecordPlan {
+        RecordPlan::new(&RecordOptions::for_command(events, vec!["true".into()], output))
+    }
+
+    /// Changes the parts that depend on the engine to what it records.
+    pub(crate) fn adapt_to(&mut self, engine: &dyn whit_engine::Engine) {
+        engine.adapt(&mut self.events, &mut self.rings.size);
+        self.streams.is_packed = engine.packs();
+        self.header.clock = self.events.clock;
+    }
+}
+
+fn events(options: &RecordOptions) -> EventPlan {
+    EventPlan {
+        specs: options.events.clone(),
+        target: options.target.clone(),
+        rate: RatePlan { by_user: options.rate, is_strict: options.strict_frequency },
+        chains: ChainPlan {
+            call_graph: options.call_graph,
+            kernel_only: options.kernel_callchains_only,
+            user_only: options.user_callchains_only,
+            max_frames: options.max_stack,
+        },
+        fields: FieldPlan {
+            branches: options.branches,
+            user_registers: options.user_registers,
+            interrupt_registers: options.interrupt_registers,
+            data_addresses: options.data_addresses,
+            periods: options.periods,
+            cpus: options.cpus,
+            raw: options.raw,
+            extra: options.extra,
+        },
+        counts: CountPlan {
+            alone: options.no_samples,
+            by_thread: options.thread_counts,
+            running_time: options.running_time,
+        },
+        tracking: TrackingPlan {
+            switches: options.switch_events,
+            packs_switches: options.pack_switches,
+            wakeups: options.wakeups,
+            cgroups: options.cgroups,
+            namespaces: options.namespaces,
+            bpf_events: options.bpf_events,
+            kernel_build_ids: options.kernel_build_ids,
+        },
+        begin: BeginPlan {
+            at_once: options.start == Start::AtOnce,
+            is_controlled: options.control.is_some(),
+        },
+        inherit: options.inherit,
+        per_thread: options.per_thread,
+        overwrite: options.overwrite,
+        clock: options.clock,
+        skip_unsupported: options.skip_unsupported,
+    }
+}

@@ -1,0 +1,152 @@
+//! The events of a recording, and the fields and side-band records that the kernel writes for them.
+//!
+//! A part of the recorder's plan: the recorder makes attributes of it, and the engines read and adapt it.
+
+use whit_host::target::Target;
+use whit_sys::clock::ClockId;
+
+use crate::branch::BranchFilter;
+use crate::event::{EventSpec, Rate};
+use crate::settings::{CallGraph, ExtraFields};
+
+/// The tracepoint of wake-ups.
+pub const WAKING: &str = "sched:sched_waking";
+
+/// The events, whom they count, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlan {
+    /// The events, in order.
+    pub specs: Vec<EventSpec>,
+    /// The recorded command, threads or CPUs.
+    pub target: Target,
+    /// How often events are sampled that have no rate of their own.
+    pub rate: RatePlan,
+    /// Call chains.
+    pub chains: ChainPlan,
+    /// Further fields of samples.
+    pub fields: FieldPlan,
+    /// Counts in place of samples, or beside them.
+    pub counts: CountPlan,
+    /// Side-band records.
+    pub tracking: TrackingPlan,
+    /// When events count.
+    pub begin: BeginPlan,
+    /// Children inherit the events.
+    pub inherit: bool,
+    /// One ring per thread; the thread may run on any CPU.
+    pub per_thread: bool,
+    /// The kernel overwrites the oldest samples.
+    pub overwrite: bool,
+    /// Clock of the time stamps; `None` is the kernel's own.
+    pub clock: Option<ClockId>,
+    /// Leave out events that this machine does not have.
+    pub skip_unsupported: bool,
+}
+
+/// How often events are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RatePlan {
+    /// The user's rate; `None` is 4000 Hz, and one for tracepoints.
+    pub by_user: Option<Rate>,
+    /// Refuse instead of lowering a frequency that is above the kernel's limit.
+    pub is_strict: bool,
+}
+
+/// Call chains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainPlan {
+    /// How they are recorded.
+    pub call_graph: CallGraph,
+    /// Leave the user's part out.
+    pub kernel_only: bool,
+    /// Leave the kernel's part out.
+    pub user_only: bool,
+    /// Frames; `None` leaves it to the kernel.
+    pub max_frames: Option<u16>,
+}
+
+/// Fields of samples beyond those that everything needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldPlan {
+    /// Branch records.
+    pub branches: Option<BranchFilter>,
+    /// Registers of user mode, as a mask; 0 for those that the call graph needs.
+    pub user_registers: u64,
+    /// Registers at the interrupt, as a mask.
+    pub interrupt_registers: u64,
+    /// Addresses of data and data mappings.
+    pub data_addresses: bool,
+    /// Samples say their period.
+    pub periods: bool,
+    /// Samples say their CPU.
+    pub cpus: bool,
+    /// Raw bytes.
+    pub raw: bool,
+    /// The others.
+    pub extra: ExtraFields,
+}
+
+/// Counts in place of samples, or beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountPlan {
+    /// No samples, only counts and side band.
+    pub alone: bool,
+    /// Counts of each thread, when it ends.
+    pub by_thread: bool,
+    /// How long events of groups that are read (`:S`) were enabled and running.
+    pub running_time: bool,
+}
+
+/// Records beside samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrackingPlan {
+    /// Context switches.
+    pub switches: bool,
+    /// Switches that the BPF engine emits are written packed ([`whit_perfdata::packed`]).
+    pub packs_switches: bool,
+    /// Wake-ups.
+    pub wakeups: bool,
+    /// Cgroups that are made, and the cgroup of every sample.
+    pub cgroups: bool,
+    /// Namespaces of processes.
+    pub namespaces: bool,
+    /// BPF programs and other kernel symbols that come and go.
+    pub bpf_events: bool,
+    /// The kernel writes build ids into mapping records.
+    pub kernel_build_ids: bool,
+}
+
+/// When events count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeginPlan {
+    /// At once; with a command, at its exec.
+    pub at_once: bool,
+    /// Other programs may switch events on and off.
+    pub is_controlled: bool,
+}
+
+impl EventPlan {
+    /// Every hit of these events in a command, with every default.
+    pub fn for_command(specs: Vec<EventSpec>) -> EventPlan {
+        EventPlan {
+            specs,
+            target: Target::Command,
+            rate: RatePlan::default(),
+            chains: ChainPlan::default(),
+            fields: FieldPlan::default(),
+            counts: CountPlan::default(),
+            tracking: TrackingPlan { bpf_events: true, ..TrackingPlan::default() },
+            begin: BeginPlan { at_once: true, is_controlled: false },
+            inherit: true,
+            per_thread: false,
+            overwrite: false,
+            clock: None,
+            skip_unsupported: false,
+        }
+    }
+
+    /// How an event gets its call chains.
+    pub fn call_graph_of(&self, spec: &EventSpec) -> CallGraph {
+        spec.call_graph.unwrap_or(self.chains.call_graph)
+    }
+}

@@ -1,0 +1,64 @@
+//! Where records have their time.
+
+use whit_perfdata::attr::{Attr, SampleType};
+use whit_perfdata::loss;
+use whit_perfdata::record::{HEADER_SIZE_BYTES, record_type};
+use whit_perfdata::sample::SampleLayout;
+use whit_types::TimestampNs;
+
+use crate::ring_slices::{RecordRef, RingSlices};
+
+/// Where the time stands in records of a recording: the same in all of them, as
+/// the recorder's configuration of events sees to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLayout {
+    /// From the start of a SAMPLE record.
+    sample_offset: Option<usize>,
+    /// From the end of any other record.
+    trailer_offset: Option<usize>,
+    /// Size of the sample id at the end of these.
+    trailer_bytes: usize,
+}
+
+impl TimeLayout {
+    /// From the attributes of any event of the recording.
+    pub fn new(attr: &Attr) -> TimeLayout {
+        let layout = SampleLayout::new(attr);
+        let behind = [
+            SampleType::TIME,
+            SampleType::ID,
+            SampleType::STREAM_ID,
+            SampleType::CPU,
+            SampleType::IDENTIFIER,
+        ];
+        let has_trailer = layout.sample_id_all && attr.sample_type.contains(SampleType::TIME);
+        let words = behind.iter().filter(|field| attr.sample_type.contains(**field)).count();
+        TimeLayout {
+            sample_offset: layout.time_offset().map(|offset| offset + HEADER_SIZE_BYTES),
+            trailer_offset: has_trailer.then_some(words * 8),
+            trailer_bytes: layout.id_trailer_size_bytes(),
+        }
+    }
+
+    /// Since when records may be missing, where a record of losses says so.
+    #[inline]
+    pub fn loss_since(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
+        let end = HEADER_SIZE_BYTES + loss::fields_bytes(seen.kind)?;
+        let has_since = seen.size == end + 8 + self.trailer_bytes;
+        has_since.then(|| ring_slices.word(seen.at + end).map(TimestampNs))?
+    }
+
+    /// The time of a record.
+    #[inline]
+    pub fn time(self, ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<TimestampNs> {
+        let offset = if seen.kind == record_type::SAMPLE {
+            self.sample_offset?
+        } else {
+            seen.size.checked_sub(self.trailer_offset?)?
+        };
+        if offset + 8 > seen.size {
+            return None;
+        }
+        ring_slices.word(seen.at + offset).map(TimestampNs)
+    }
+}
