@@ -20,7 +20,8 @@ soak: setup-bench ## record at the highest rate for MINUTES=10; fails if memory 
 	@scripts/soak.sh
 
 # Outside of `make test`: it takes some twenty minutes.
-torture: setup-bench ## attack whit: damaged recordings, killed recorders, full disks, forced losses (EFFORT=100, SEED=)
+torture: setup-bench ## attack whit: damaged recordings, killed, stopped and starved recorders, full disks, storms (EFFORT=100, SEED=)
+	@$(MAKE) -s -C bench/workloads storm sleeper
 	@cargo build --quiet --release --locked -p whit -p whit-torture
 	@target/release/whit-torture --effort $(or $(EFFORT),100) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
 

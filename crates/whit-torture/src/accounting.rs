@@ -1,16 +1,17 @@
 //! Forced losses: recorded + lost = produced, by a counter of the same event.
 
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
 use whit_sys::{OpenFlags, PerfEventFd};
 
 use crate::Setting;
-use crate::recorders::STREAMING;
+use crate::recorders::{Mode, STREAMING};
+use crate::trouble::Trouble;
 use crate::verdict::Verdict;
 
 /// Recordings at full effort.
@@ -20,22 +21,36 @@ const PAGE_FAULTS: u64 = 2;
 const PAGE_BYTES: usize = 4096;
 /// Memory that is touched page by page; larger than any piece that the allocator keeps.
 const TOUCHED_BYTES: usize = 64 << 20;
-/// The recorder is stopped for so long while its rings of 64 KiB fill: losses are certain.
-const STOPPED: Duration = Duration::from_millis(150);
-/// Longest wait for the recorder to be ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Call chains by dumps fill rings of 64 KiB at once; the BPF engine's are small, and its samples many.
+const DUMPS: [&str; 2] = ["--call-graph", "dwarf,8192"];
+/// Ways of the BPF engine, beside those of streaming.
+const ENGINE: [Mode; 4] = [
+    &["--engine=bpf"],
+    &["--engine=bpf", "--no-pack"],
+    &["--engine=bpf", "-z", "--aio"],
+    &["--engine=bpf", "--threads"],
+];
 
 pub(crate) fn run(setting: &mut Setting) -> Result<Verdict> {
+    attack(setting, RECORDINGS, &[Trouble::StoppedOnce])
+}
+
+/// Records page faults in every mode, with each of the troubles in turn, and closes the accounts.
+pub(crate) fn attack(setting: &mut Setting, usual: u64, troubles: &[Trouble]) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     let mut lost_in_all = 0;
-    for number in 0..setting.times(RECORDINGS) {
-        let mode = STREAMING[number as usize % STREAMING.len()];
-        let (recorded, lost, produced) = account(setting, mode)?;
+    let modes: Vec<Mode> = STREAMING.iter().copied().chain(ENGINE).collect();
+    for number in 0..setting.times(usual) as usize {
+        let mode = modes[number % modes.len()];
+        let trouble = troubles[number / modes.len() % troubles.len()];
+        let (recorded, lost, produced) = account(setting, mode, trouble)?;
         lost_in_all += lost;
         // The thread's own end is a record as well, and may be one of those that are lost.
         let closes = recorded + lost == produced || recorded + lost == produced + 1;
         verdict.attempt((!closes).then(|| {
-            format!("{}: {recorded} recorded + {lost} lost, {produced} produced", mode.join(" "))
+            let mode = mode.join(" ");
+            format!("{trouble:?} {mode}: {recorded} recorded + {lost} lost, {produced} produced")
         }));
     }
     verdict.figures.push(format!("{lost_in_all} records were lost, and counted"));
@@ -71,7 +86,7 @@ impl Toucher {
     }
 }
 
-fn account(setting: &Setting, mode: &[&str]) -> Result<(u64, u64, u64)> {
+fn account(setting: &mut Setting, mode: Mode, trouble: Trouble) -> Result<(u64, u64, u64)> {
     let scratch = tempfile::tempdir().context("cannot make a directory")?;
     let toucher = Toucher::start()?;
     let counter = counter(toucher.tid)?;
@@ -79,19 +94,23 @@ fn account(setting: &Setting, mode: &[&str]) -> Result<(u64, u64, u64)> {
     let mut command = Command::new(&setting.whit);
     let tid = toucher.tid.to_string();
     command.args(["record", "-e", "page-faults:u", "-c", "1", "-t", &tid, "-m", "16"]);
-    command.args(["--call-graph", "dwarf,8192"]).args(mode).arg("-o").arg(&data);
-    let recorder = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let recorder = recorder.context("cannot run whit")?;
-    wait_until_recorded(&recorder)?;
+    let is_bpf = mode.contains(&"--engine=bpf");
+    command.args((!is_bpf).then_some(DUMPS).into_iter().flatten());
+    command.args(mode).arg("-o").arg(&data);
+    // It runs as soon as events are on, and the recording ends with it.
+    command.args(["--", "sh", "-c", "echo begun; read -r line; exit 0"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut recorder = command.spawn().context("cannot run whit")?;
+    let mut begun = String::new();
+    BufReader::new(recorder.stdout.take().context("no pipe")?).read_line(&mut begun)?;
     let before = read(&counter)?;
-    signal(&recorder, "STOP")?;
-    drop(toucher.release);
-    std::thread::sleep(STOPPED);
-    signal(&recorder, "CONT")?;
-    if toucher.thread.join().is_err() {
+    let Toucher { release, thread, .. } = toucher;
+    trouble.befall(&recorder, &mut setting.random, || drop(release), &|| thread.is_finished())?;
+    if thread.join().is_err() {
         bail!("the load failed");
     }
     let produced = read(&counter)? - before;
+    drop(recorder.stdin.take());
     let output = recorder.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     let number = |before: &str, after: &str| -> Option<u64> {
@@ -105,34 +124,6 @@ fn account(setting: &Setting, mode: &[&str]) -> Result<(u64, u64, u64)> {
         (Some(recorded), Some(lost)) => Ok((recorded, lost, produced)),
         _ => bail!("the recorder with {mode:?} gives no counts: {said}"),
     }
-}
-
-/// Its events are open and on when the thread that it records has them: the kernel's own list of descriptors
-/// shows them, and the rings that are mapped.
-fn wait_until_recorded(recorder: &Child) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    let readers = || {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", recorder.id())).ok()?;
-        let names = tasks
-            .flatten()
-            .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-        Some(names.filter(|name| name.starts_with("whit-reader")).count())
-    };
-    while readers().is_none_or(|count| count == 0) {
-        if Instant::now() > deadline {
-            bail!("the recorder started no reader in {PATIENCE:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    // Events are switched on right behind the start of the readers.
-    std::thread::sleep(Duration::from_millis(100));
-    Ok(())
-}
-
-fn signal(child: &Child, name: &str) -> Result<()> {
-    let status = Command::new("kill").args(["-s", name, &child.id().to_string()]).status()?;
-    anyhow::ensure!(status.success(), "cannot send SIG{name} to the recorder");
-    Ok(())
 }
 
 fn counter(tid: i32) -> Result<PerfEventFd> {

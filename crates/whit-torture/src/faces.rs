@@ -4,15 +4,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use wait4::Wait4;
 use whit_measure::measure::{End, wait_for_end};
 use whit_measure::process_tree;
 
-/// Longest that a face may take for a recording of some hundred KiB, on a machine that has other work.
-pub(crate) const TIME_MAX: Duration = Duration::from_secs(10);
+/// Most CPU time that a face may take for a recording of some hundred KiB. An undamaged one takes less than 0.1 s;
+/// other work on the machine does not count.
+pub(crate) const CPU_MAX: Duration = Duration::from_secs(5);
+/// A face that has not ended by then hangs, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Most memory that it may take. Its bounds are those of `ARCHITECTURE.md`.
 pub(crate) const MEMORY_MAX_BYTES: u64 = 512 << 20;
 /// Output that is looked at; a damaged count may ask for more.
@@ -41,7 +44,7 @@ pub(crate) const FACES: [&[&str]; 8] = [
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) timed_out: bool,
-    pub(crate) wall: Duration,
+    pub(crate) cpu: Duration,
     pub(crate) peak_bytes: u64,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -61,19 +64,17 @@ pub(crate) fn look(whit: &Path, face: &[&str], recording: &Path, scratch: &Path)
     command.stdin(Stdio::null()).stdout(file(&out_path)?).stderr(file(&err_path)?);
     // Panics name their place.
     command.env("RUST_BACKTRACE", "0");
-    let begin = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot run {}", whit.display()))?;
-    let end = wait_for_end(&child, TIME_MAX, &|| None)?;
+    let end = wait_for_end(&child, PATIENCE, &|| None)?;
     let timed_out = !matches!(end, End::ByItself);
     if timed_out {
         process_tree::kill(&mut child)?;
     }
-    let wall = begin.elapsed();
     let used = child.wait4()?;
     Ok(Ended {
         code: used.status.code(),
         timed_out,
-        wall,
+        cpu: used.rusage.utime + used.rusage.stime,
         peak_bytes: used.rusage.maxrss,
         stdout: read(&out_path)?,
         stderr: read(&err_path)?,
@@ -90,7 +91,10 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 pub(crate) fn problem(face: &[&str], ended: &Ended) -> Option<String> {
     let said = String::from_utf8_lossy(&ended.stderr);
     if ended.timed_out {
-        return Some(format!("took longer than {} s", TIME_MAX.as_secs()));
+        return Some(format!("did not end in {} s", PATIENCE.as_secs()));
+    }
+    if ended.cpu > CPU_MAX {
+        return Some(format!("took {:.1} s of CPU time", ended.cpu.as_secs_f64()));
     }
     let Some(code) = ended.code else { return Some(format!("was killed by a signal: {said}")) };
     if said.contains("panicked at") || code == 101 {
@@ -135,7 +139,7 @@ mod tests {
         Ended {
             code,
             timed_out: false,
-            wall: Duration::ZERO,
+            cpu: Duration::ZERO,
             peak_bytes: 0,
             stdout: stdout.to_vec(),
             stderr: stderr.into(),
@@ -157,6 +161,7 @@ mod tests {
         assert!(bad(&ended(Some(0), b"", "\r")));
         let json: &[&str] = &["report", "--json"];
         assert!(problem(json, &ended(Some(0), "\u{202e}".as_bytes(), "")).is_none());
+        assert!(bad(&Ended { cpu: CPU_MAX * 2, ..ended(Some(0), b"", "") }));
         assert!(bad(&Ended { timed_out: true, ..ended(None, b"", "") }));
         assert!(bad(&Ended { peak_bytes: MEMORY_MAX_BYTES + 1, ..ended(Some(0), b"", "") }));
     }

@@ -1,5 +1,5 @@
-//! Attacks on a built whit (`make torture`): damaged recordings, recorders that are killed, full disks, forced
-//! losses.
+//! Attacks on a built whit (`make torture`): damaged recordings, recorders that are killed, stopped and starved, full
+//! disks, forced losses, storms of processes and mappings.
 //!
 //! The judges are outside of whit: exit codes and signals, time and memory by `wait4(2)`, raw bytes of the output,
 //! a counter of the same event, and stock perf where it is installed. Each attack is repeatable by the seed that it
@@ -10,9 +10,12 @@ mod accounting;
 mod disk;
 mod faces;
 mod kill;
+mod late;
 mod mutants;
 mod mutate;
 mod recorders;
+mod storms;
+mod trouble;
 mod verdict;
 
 use std::path::PathBuf;
@@ -23,7 +26,7 @@ use clap::{Parser, ValueEnum};
 
 use verdict::Verdict;
 
-/// Attack whit, and count what it does not survive
+/// Attack whit, and count the attacks that it does not survive
 #[derive(Parser)]
 #[command(name = "whit-torture")]
 struct Cli {
@@ -43,6 +46,10 @@ struct Cli {
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     effort: u64,
 
+    /// Directory of the built workloads (`make -C bench/workloads`)
+    #[arg(long, value_name = "DIR", default_value = "target/workloads")]
+    workloads: PathBuf,
+
     /// Directory for the inputs of failures
     #[arg(long, value_name = "DIR", default_value = "target/torture")]
     failures: PathBuf,
@@ -56,6 +63,10 @@ enum Attack {
     Kill,
     /// Disks of fifty sizes that fill up: a clear error, an undisturbed command, a readable rest
     Disk,
+    /// Recorders stopped at random moments, and starved: accounts close, and no wait is false
+    Late,
+    /// Storms of processes, threads, mappings and libraries: all of them are recorded, or counted as lost
+    Storms,
     /// Damaged recordings in every face: no crash, no control characters, bounds of time and memory
     Mutants,
 }
@@ -63,6 +74,7 @@ enum Attack {
 /// The conditions of an attack.
 struct Setting {
     whit: PathBuf,
+    workloads: PathBuf,
     failures: PathBuf,
     effort: u64,
     random: fastrand::Rng,
@@ -102,6 +114,7 @@ fn run(cli: &Cli) -> Result<bool> {
     for attack in attacks {
         let mut setting = Setting {
             whit: whit.canonicalize().context("cannot find whit")?,
+            workloads: cli.workloads.clone(),
             failures: cli.failures.clone(),
             effort: cli.effort,
             // Each attack is repeatable without the others.
@@ -111,6 +124,8 @@ fn run(cli: &Cli) -> Result<bool> {
             Attack::Accounting => accounting::run(&mut setting)?,
             Attack::Kill => kill::run(&mut setting)?,
             Attack::Disk => disk::run(&mut setting)?,
+            Attack::Late => late::run(&mut setting)?,
+            Attack::Storms => storms::run(&mut setting)?,
             Attack::Mutants => mutants::run(&mut setting)?,
         };
         println!("{attack:?}: {verdict}");

@@ -34,8 +34,8 @@ pub(crate) fn run(setting: &mut Setting) -> Result<Verdict> {
             let ended = look(&setting.whit, face, &mutant, scratch.path())?;
             let case = format!("{} of {} ({damage}), {}", number, original.name, face.join(" "));
             refused += u64::from(ended.code.is_some_and(|code| code != 0));
-            if ended.wall > slowest.0 {
-                slowest = (ended.wall, case.clone());
+            if ended.cpu > slowest.0 {
+                slowest = (ended.cpu, case.clone());
             }
             if ended.peak_bytes > largest.0 {
                 largest = (ended.peak_bytes, case.clone());
@@ -49,7 +49,11 @@ pub(crate) fn run(setting: &mut Setting) -> Result<Verdict> {
         }
     }
     verdict.figures.push(format!("{refused} looks ended with an error and a message"));
-    verdict.figures.push(format!("slowest: {:.2} s, {}", slowest.0.as_secs_f64(), slowest.1));
+    verdict.figures.push(format!(
+        "slowest: {:.2} s of CPU time, {}",
+        slowest.0.as_secs_f64(),
+        slowest.1
+    ));
     verdict.figures.push(format!("largest: {} MiB, {}", largest.0 >> 20, largest.1));
     Ok(verdict)
 }
