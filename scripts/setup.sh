@@ -144,6 +144,7 @@ case $GOAL in
         perf_tool
         optional '[ -d /usr/lib/debug/.build-id ]' \
             'the C library has few symbols, and what needs them is skipped' libc6-dbg
+        optional 'have strace' 'a refused BPF program is not tested' strace
         optional 'have go' 'what concerns Go programs is skipped' golang-go
         if [ -d web ]; then
             optional 'have node' 'the tests of the page are skipped' nodejs

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::support::tools::{command, perf, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
+use whit_testing::run;
 use whit_testing::wait::wait_until;
 
 /// Threads that never run, and where each waits.
@@ -100,12 +101,16 @@ impl Recorded {
         recorder.args(["record", "--engine=bpf", "--switch-events", "-e", "cpu-clock"]);
         recorder.args(target).arg("-o").arg(&out).args(["--", "sh", "-c", meanwhile]);
         record(&mut recorder)?;
-        let read = |form: &[&str]| text(whit().arg("switches").args(form).arg("-i").arg(&out));
+        Ok(Recorded::read(&out))
+    }
+
+    fn read(out: &Path) -> Recorded {
+        let read = |form: &[&str]| text(whit().arg("switches").args(form).arg("-i").arg(out));
         let json = read(&["--json", "--worst", "100000"]);
-        Ok(Recorded {
+        Recorded {
             json: serde_json::from_str(&json).expect("JSON"),
             text: read(&["--worst", "100000"]),
-        })
+        }
     }
 
     fn thread(&self, tid: i64) -> Option<usize> {
@@ -150,6 +155,21 @@ impl Recorded {
         assert_eq!(sums["throughout_wait_ns"], wait["duration_ns"], "{role}");
         for none in ["sync_count", "preempt_count", "open_count", "lossy_count", "cpu_ns"] {
             assert_eq!(sums[none], 0, "{role}: {none}");
+        }
+    }
+    /// All threads that never ran waited through two stretches of recorded time.
+    fn assert_twice(&self, waiting: &Waiting) {
+        for (role, call) in FOR_GOOD {
+            let waits = self.waits(waiting.tid(role));
+            let [first, second] = waits[..] else { panic!("{role}: {waits:?}") };
+            for wait in [first, second] {
+                let stack = self.stack(wait);
+                assert!(stack.iter().any(|name| name.contains(call)), "{role}: {stack:?}");
+                assert!(wait["begun_before"] == true && wait["open"] == true, "{role}: {wait}");
+            }
+            let sums = self.sums(waiting.tid(role));
+            assert_eq!(sums["throughout_count"], 2, "{role}");
+            assert_eq!(sums["throughout_wait_ns"], self.json["recorded_ns"], "{role}");
         }
     }
 }
@@ -247,18 +267,62 @@ fn pauses_divide_waits() {
         let waiting = Waiting::start(&pipe(place.path()))?;
         let pid = waiting.pid();
         let ranges = ["-p", &pid, "-D", "10-110,210-310"];
-        let recorded = Recorded::of(place.path(), &ranges, "sleep 0.5")?;
-        for (role, call) in FOR_GOOD {
-            let waits = recorded.waits(waiting.tid(role));
-            let [first, second] = waits[..] else { panic!("{role}: {waits:?}") };
-            for wait in [first, second] {
-                let stack = recorded.stack(wait);
-                assert!(stack.iter().any(|name| name.contains(call)), "{role}: {stack:?}");
-                assert!(wait["begun_before"] == true && wait["open"] == true, "{role}: {wait}");
+        Recorded::of(place.path(), &ranges, "sleep 0.5")?.assert_twice(&waiting);
+        Ok(())
+    });
+}
+
+/// A command for the recorder's control channel, in a shell that waits for the answer.
+const ASK: &str = "ask() { echo $1 >&3; read answer <&4; [ \"$answer\" = ack ]; }";
+
+/// So is each `enable` of the control channel, and each `disable` is an end.
+#[test]
+fn commands_of_the_control_channel_divide_waits() {
+    check("blocked_control", || {
+        needs()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let waiting = Waiting::start(&pipe(place.path()))?;
+        let [control, answers] = ["control", "answers"].map(|name| {
+            let path = place.path().join(name);
+            assert!(Command::new("mkfifo").arg(&path).status().expect("run mkfifo").success());
+            path.display().to_string()
+        });
+        let (pid, channel) = (waiting.pid(), format!("fifo:{control},{answers}"));
+        let target = ["-p", &pid, "-D", "-1", "--control", &channel];
+        let meanwhile = format!(
+            "{ASK}; exec 3<>{control} 4<>{answers}; \
+             for twice in 1 2; do ask enable && sleep 0.1 && ask disable && sleep 0.1 || exit 1; done"
+        );
+        Recorded::of(place.path(), &target, &meanwhile)?.assert_twice(&waiting);
+        Ok(())
+    });
+}
+
+/// Each output has the stacks of its own beginning and end.
+#[test]
+fn each_of_several_outputs_has_the_threads_that_wait_throughout_it() {
+    check("blocked_outputs", || {
+        needs()?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let waiting = Waiting::start(&pipe(place.path()))?;
+        let out = place.path().join("perf.data");
+        let mut recorder = whit();
+        recorder.args(["record", "--engine=bpf", "--switch-events", "-e", "cpu-clock"]);
+        recorder.args(["-p", &waiting.pid(), "--switch-output=signal", "-o"]).arg(&out);
+        let meanwhile = "for twice in 1 2; do sleep 0.3; kill -USR2 $PPID; done; sleep 0.3";
+        record(recorder.args(["--", "sh", "-c", meanwhile]))?;
+        let files = std::fs::read_dir(place.path()).expect("read the directory");
+        let files = files.map(|file| file.expect("a file").path());
+        let is_output = |path: &std::path::PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("perf.data."))
+        };
+        let outputs: Vec<_> = files.filter(is_output).collect();
+        assert_eq!(outputs.len(), 3, "{outputs:?}");
+        for output in outputs {
+            let recorded = Recorded::read(&output);
+            for (role, call) in FOR_GOOD {
+                recorded.assert_throughout(waiting.tid(role), role, call);
             }
-            let sums = recorded.sums(waiting.tid(role));
-            assert_eq!(sums["throughout_count"], 2, "{role}");
-            assert_eq!(sums["throughout_wait_ns"], recorded.json["recorded_ns"], "{role}");
         }
         Ok(())
     });
@@ -286,6 +350,59 @@ fn perf_reads_the_stacks_as_samples_of_an_event_of_their_own() {
                 assert!(sample.contains(&format!(" {role}+0x")), "{sample}");
             }
         }
+        Ok(())
+    });
+}
+
+/// Records a waiting process under strace, which refuses a call if one is named. Gives what the recorder said, and
+/// the calls of its first thread.
+fn traced(pid: &str, out: &Path, refuse: Option<usize>) -> (String, Vec<String>) {
+    let log = out.with_extension("calls");
+    let mut recorder = command("strace");
+    recorder.args(["-f", "-e", "trace=bpf", "-o"]).arg(&log);
+    if let Some(call) = refuse {
+        // libbpf asks a second time, for the verifier's log.
+        recorder.arg("-e").arg(format!("inject=bpf:error=EINVAL:when={call}..{}", call + 1));
+    }
+    recorder.arg(whit().get_program()).args(["record", "--engine=bpf", "--switch-events"]);
+    recorder.args(["-e", "cpu-clock", "-p", pid, "-o"]).arg(out).args(["--", "sleep", "0.2"]);
+    let said = run::stderr(&run::run(&mut recorder));
+    let log = std::fs::read_to_string(&log).expect("read the calls");
+    let calls = log.lines().filter_map(|line| line.split_once(" bpf("));
+    let first = calls.clone().next().map(|(thread, _)| thread).unwrap_or_default();
+    let of_first = calls.filter(|(thread, _)| thread.trim() == first.trim());
+    (said, of_first.map(|(_, call)| call.to_owned()).collect())
+}
+
+/// Kernels before 5.18 refuse the program that reads these stacks, and no other. A newer kernel seems to do so.
+#[test]
+fn where_the_program_does_not_load_all_else_is_recorded() {
+    check("blocked_refused", || {
+        needs()?;
+        probe::program("strace")?;
+        let place = tempfile::tempdir().expect("make a directory");
+        let out = place.path().join("perf.data");
+        let waiting = Waiting::start(&pipe(place.path()))?;
+        let is_load = |call: &String| call.contains("prog_name=\"blocked\"");
+        let (said, calls) = traced(&waiting.pid(), &out, None);
+        assert!(!said.contains("have no stacks"), "{said}");
+        assert!(Recorded::read(&out).json["total"]["throughout_count"] == 5, "{said}");
+        let load = calls.iter().position(is_load).expect("the program is loaded");
+
+        let (said, calls) = traced(&waiting.pid(), &out, Some(load + 1));
+        let refused: Vec<_> = calls.iter().filter(|call| call.contains("(INJECTED)")).collect();
+        assert!(refused.len() == 2 && refused.into_iter().all(is_load), "{calls:?}");
+        let warning = "threads that are blocked when recording begins or ends have no stacks (that takes \
+                       Linux 5.18): cannot load the BPF program that unwinds blocked threads: Invalid argument";
+        assert_eq!(said.matches(warning).count(), 1, "{said}");
+        let recorded = Recorded::read(&out);
+        assert_eq!(recorded.json["total"]["throughout_count"], 0);
+        for (role, _) in FOR_GOOD {
+            assert!(recorded.waits(waiting.tid(role)).is_empty(), "{role}");
+        }
+        let report = text(whit().args(["report", "--json", "-i"]).arg(&out));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        assert_eq!(report["ledger"]["reads_blocked"], 0);
         Ok(())
     });
 }
