@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod byte_size;
+mod cgroup_path;
 mod cpu_list;
 mod event;
 mod median;
@@ -40,6 +41,7 @@ mod stack_end;
 use std::fmt;
 
 pub use byte_size::{ByteSize, ParseByteSizeError};
+pub use cgroup_path::{CgroupPath, short_container_id};
 pub use cpu_list::{CpuListError, MAX_CPUS, format_cpu_list, parse_cpu_list};
 pub use event::{HardwareEvent, SoftwareEvent, ToolEvent};
 pub use median::median;
