@@ -282,6 +282,23 @@ impl Features {
             .collect()
     }
 
+    /// CPU_TOPOLOGY: the socket of each CPU, by the CPU's number. `None` of a CPU that was offline.
+    pub fn sockets(&self) -> Option<Vec<Option<u32>>> {
+        let (_, available) = self.nr_cpus()?;
+        let mut c = self.cursor(Feature::CPU_TOPOLOGY)?;
+        // The lists of CPUs that share a socket, and of those that share a core.
+        for _ in 0..2 {
+            for _ in 0..c.u32()? {
+                read_string(&mut c)?;
+            }
+        }
+        let socket = |_| {
+            let (_core, socket) = (c.u32()?, c.u32()?);
+            Some((socket as i32 >= 0).then_some(socket))
+        };
+        (0..available).map(socket).collect()
+    }
+
     /// Time stamps of the first and the last sample.
     pub fn sample_time(&self) -> Option<(TimestampNs, TimestampNs)> {
         let mut c = self.cursor(Feature::SAMPLE_TIME)?;
@@ -448,6 +465,25 @@ mod tests {
         f.set(Feature::WHIT_SPANS, [u64::MAX.to_le_bytes(), [0; 8]].concat());
         f.set(Feature::CMDLINE, u32::MAX.to_le_bytes().to_vec());
         assert_eq!((f.recorded_spans(), f.cmdline()), (None, None));
+    }
+
+    #[test]
+    fn sockets_stand_behind_the_lists() {
+        let mut f = Features::default();
+        f.set_nr_cpus(2, 3);
+        let mut topology = Vec::new();
+        for list in ["0-1", "2"] {
+            topology.extend(1u32.to_le_bytes());
+            encode_string(&mut topology, list);
+        }
+        for (core, socket) in [(0, 0), (1, 1), (u32::MAX, u32::MAX)] {
+            topology.extend(u32::to_le_bytes(core));
+            topology.extend(u32::to_le_bytes(socket));
+        }
+        f.set(Feature::CPU_TOPOLOGY, topology.clone());
+        assert_eq!(f.sockets(), Some(vec![Some(0), Some(1), None]));
+        f.set(Feature::CPU_TOPOLOGY, topology[..topology.len() - 1].to_vec());
+        assert_eq!(f.sockets(), None);
     }
 
     #[test]
