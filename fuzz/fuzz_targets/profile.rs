@@ -3,6 +3,7 @@
 #![no_main]
 
 use std::io::sink;
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use whit_fuzz::{fuzz_target, with_file};
@@ -10,9 +11,10 @@ use whit_page::{HtmlOptions, write_html};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{EventId, Profile};
 use whit_profile::switches::{self, SwitchOptions, SwitchSums, Switches};
-use whit_profile::{LoadOptions, load, script};
+use whit_profile::{LoadOptions, WantedFacets, load, script};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::is_escaped;
+use whit_view::diff::{DiffOptions, DiffTextOptions, Per, Run, diff, write_json, write_text};
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::hists::HistsOptions;
 use whit_view::stdio::{self, StdioOptions};
@@ -43,7 +45,13 @@ fn options(threads: usize) -> LoadOptions {
         SymbolizerConfig::new(DebugDirs { symfs: Some(nowhere.into()), ..DebugDirs::none() });
     symbols.kernel.kallsyms = Some(nowhere.join("kallsyms"));
     symbols.perf_map_dirs.clear();
-    LoadOptions { by_cpu: threads > 1, ..LoadOptions::new(threads, symbols) }
+    let facets = WantedFacets {
+        cpu: threads > 1,
+        cgroup: threads > 1,
+        time_quantum_ns: NonZeroU64::new(1_000_000).filter(|_| threads > 1),
+        weight: threads > 1,
+    };
+    LoadOptions { facets, blocks: threads > 1, ..LoadOptions::new(threads, symbols) }
 }
 
 /// Nothing in it makes a terminal do anything but begin a line.
@@ -68,6 +76,25 @@ fn show(profile: &Profile, with_page: bool) {
     if with_page {
         write_html(profile, &HtmlOptions::default(), &mut sink()).expect(written);
     }
+}
+
+/// A report with intervals, and a comparison of the recording with itself, which finds nothing.
+fn show_blocks(profile: Profile) {
+    let written = "into memory";
+    let mut out = Vec::new();
+    let hists = HistsOptions { intervals: true, ..HistsOptions::default() };
+    whit_view::json::write_json(&mut out, &profile, &hists).expect(written);
+    stdio::write_report(&mut out, &profile, &StdioOptions { hists, ..StdioOptions::default() })
+        .expect(written);
+    if let Ok(run) = Run::of(profile, &DiffOptions::default())
+        && let Ok(diff) = diff(std::slice::from_ref(&run), std::slice::from_ref(&run), &Per::Share)
+    {
+        assert!(diff.slower_by(0.0).is_empty(), "a recording differs from itself");
+        let options = DiffTextOptions { percent_limit: 0.0, quiet: false };
+        write_text(&mut out, &diff, &options).expect(written);
+        write_json(&mut out, &diff).expect(written);
+    }
+    assert_plain(&out);
 }
 
 /// All views of the context switches, and their sums.
@@ -104,8 +131,9 @@ fuzz_target!(|data| {
         if sum.is_multiple_of(16) {
             let parallel = load(&recording, &options(3), &|_, _| {}).expect("nothing changes it");
             assert_eq!(samples(&profile), samples(&parallel));
+            show_blocks(parallel);
         }
-        let wanted = SwitchOptions { max_worst: 5, max_spans: 20 };
+        let wanted = SwitchOptions { max_worst: 5, max_spans: 20, ..SwitchOptions::default() };
         let switches = |threads| {
             let loaded = switches::load(&recording, &options(threads), wanted, &|_, _| {});
             let (profile, switches) = loaded.expect("nothing changes the file");

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use whit_perfdata::ledger::{Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
-use whit_types::{CpuId, Pid, Svma, Tid, TimestampNs, is_escaped};
+use whit_types::{Pid, Svma, Tid, TimestampNs, is_escaped};
 
 use super::columns::decode;
 use super::*;
@@ -127,7 +127,7 @@ fn profile_of(seeds: &[(u32, u64, u64)]) -> Profile {
         event: EventId(seed % 2),
         thread: ThreadId(seed / 3 % 4),
         comm: CommId(seed / 5 % 2),
-        cpu: Some(CpuId(seed % 3)),
+        facets: FacetsId(0),
         node: if seed % 13 == 0 { NodeId::NONE } else { NodeId(i as u32) },
         samples,
         period,

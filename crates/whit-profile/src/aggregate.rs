@@ -3,11 +3,13 @@
 //! Each thread of the second pass has an [`Aggregate`] of its own; they are merged at the end.
 //! Memory grows with the number of distinct call chains, which [`MAX_TREE_NODES`] bounds.
 
+use crate::block_sums::{BlockSums, Context};
 use crate::chain::CodePlace;
 use crate::chain_entry::ChainEntry;
+use crate::facets::RawFacets;
 use crate::process::{CommIndex, SpaceId};
 use rustc_hash::FxHashMap;
-use whit_types::{CpuId, Pid, Tid, TimestampNs};
+use whit_types::{Pid, Tid, TimestampNs};
 
 /// Nodes of one thread's call tree. A chain that would need more is cut at its inner end, and
 /// counted.
@@ -15,6 +17,9 @@ pub(crate) const MAX_TREE_NODES: usize = 2 << 20;
 
 /// Entries of the cache from addresses to places.
 const MAX_PLACE_CACHE: usize = 1 << 18;
+
+/// The facets of rows that are told apart by none.
+pub(crate) const NO_FACETS: u32 = u32::MAX;
 
 /// No node: the parent of a root.
 pub(crate) const NO_NODE: u32 = u32::MAX;
@@ -33,8 +38,15 @@ pub(crate) struct RowKey {
     pub(crate) thread: u32,
     /// `u32::MAX` where the thread has no name.
     pub(crate) comm: u32,
-    pub(crate) cpu: Option<CpuId>,
+    /// [`NO_FACETS`] where none are wanted.
+    pub(crate) facets: u32,
     pub(crate) node: u32,
+}
+
+impl RowKey {
+    fn context(&self) -> Context {
+        Context { event: self.event, thread: self.thread, comm: self.comm, facets: self.facets }
+    }
 }
 
 /// Sum of samples.
@@ -59,9 +71,12 @@ pub(crate) struct SampleFacts {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
     pub(crate) comm: Option<CommIndex>,
-    pub(crate) cpu: Option<CpuId>,
+    /// `None` where none are wanted.
+    pub(crate) facets: Option<RawFacets>,
     pub(crate) period: u64,
     pub(crate) time: Option<TimestampNs>,
+    /// Its time, or its position in the recording where it has none.
+    pub(crate) moment: TimestampNs,
     /// The state of the address space, if an address means the same code all through it. Absent
     /// where a JIT compiler may have replaced code: nothing is remembered then.
     pub(crate) space: Option<SpaceId>,
@@ -73,7 +88,10 @@ pub(crate) struct Aggregate {
     pub(crate) places: Interner<CodePlace>,
     pub(crate) nodes: Interner<PlaceNode>,
     pub(crate) threads: Interner<(Pid, Tid)>,
+    pub(crate) facets: Interner<RawFacets>,
     pub(crate) rows: FxHashMap<RowKey, Weight>,
+    /// Weights in blocks of time, where they are wanted.
+    pub(crate) blocks: Option<BlockSums>,
     pub(crate) first_time: Option<TimestampNs>,
     pub(crate) last_time: Option<TimestampNs>,
     pub(crate) cut_chains: u64,
@@ -124,13 +142,20 @@ impl Default for Aggregate {
 }
 
 impl Aggregate {
+    /// Nothing yet; with weights in blocks of time if they are wanted.
+    pub(crate) fn with_blocks(wanted: bool) -> Self {
+        Aggregate { blocks: wanted.then(BlockSums::default), ..Aggregate::default() }
+    }
+
     /// Nothing yet; the call tree may grow to `max_nodes`, and one for what then finds no room.
     fn new(max_nodes: usize) -> Self {
         Aggregate {
             places: Interner::default(),
             nodes: Interner::default(),
             threads: Interner::default(),
+            facets: Interner::default(),
             rows: FxHashMap::default(),
+            blocks: None,
             first_time: None,
             last_time: None,
             cut_chains: 0,
@@ -153,11 +178,14 @@ impl Aggregate {
             event: facts.event,
             thread: self.threads.intern((facts.pid, facts.tid)),
             comm: facts.comm.map_or(u32::MAX, |comm| comm.0),
-            cpu: facts.cpu,
+            facets: facts.facets.map_or(NO_FACETS, |facets| self.facets.intern(facets)),
             node,
         };
         let weight = self.rows.entry(key).or_default();
         weight.add(Weight { samples: 1, period: facts.period });
+        if let Some(blocks) = &mut self.blocks {
+            blocks.add(facts.moment, key.context(), node, facts.period);
+        }
         if let Some(time) = facts.time {
             self.first_time = Some(self.first_time.map_or(time, |first| first.min(time)));
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
@@ -244,6 +272,8 @@ impl Aggregate {
             other.places.values.iter().map(|place| self.places.intern(*place)).collect();
         let threads: Vec<_> =
             other.threads.values.iter().map(|thread| self.threads.intern(*thread)).collect();
+        let renumbered: Vec<_> =
+            other.facets.values.iter().map(|facets| self.facets.intern(*facets)).collect();
         let mut nodes: Vec<u32> = Vec::with_capacity(other.nodes.values.len());
         let mut is_cut = vec![false; other.nodes.values.len()];
         for node in &other.nodes.values {
@@ -264,8 +294,12 @@ impl Aggregate {
                 self.cut_chains += weight.samples;
             }
             let node = nodes[key.node as usize];
-            let key = RowKey { thread: threads[key.thread as usize], node, ..key };
+            let facets = renumbered.get(key.facets as usize).copied().unwrap_or(NO_FACETS);
+            let key = RowKey { thread: threads[key.thread as usize], facets, node, ..key };
             self.rows.entry(key).or_default().add(weight);
+        }
+        if let Some(blocks) = other.blocks {
+            self.blocks.get_or_insert_default().merge(blocks, &threads, &renumbered, &nodes);
         }
         self.first_time = self.first_time.into_iter().chain(other.first_time).min();
         self.last_time = self.last_time.into_iter().chain(other.last_time).max();
@@ -299,9 +333,10 @@ mod tests {
             pid: Pid(1),
             tid: Tid(1),
             comm: None,
-            cpu: None,
+            facets: None,
             period: 3,
             time: Some(TimestampNs(5)),
+            moment: TimestampNs(5),
             space: Some(SpaceId(space)),
         }
     }

@@ -100,6 +100,7 @@ fn info(recording: &Recording, sums: &Aggregate) -> RecordingInfo {
         version: string(Feature::VERSION),
         arch: string(Feature::ARCH),
         nr_cpus: features.nr_cpus(),
+        sockets: features.sockets().unwrap_or_default(),
         cpu_desc: string(Feature::CPUDESC),
         cpuid: string(Feature::CPUID),
         total_mem_kib: features.word(Feature::TOTAL_MEM),

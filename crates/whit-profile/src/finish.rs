@@ -1,12 +1,15 @@
 //! From sums over places to the finished profile: symbols, inlined frames, losses.
 
 use crate::aggregate::{Aggregate, NO_NODE, RowKey};
+use crate::block_sums::{BlockSums, Chain};
 use crate::chain::CodePlace;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{RecordedDso, RecordedKind};
+use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::model::{
-    CallNode, CommId, DsoId, DsoInfo, DsoKind, EventId, EventInfo, FileId, Frame, FrameId,
-    FunctionId, FunctionInfo, NodeId, Profile, SampleRow, ThreadId, ThreadInfo,
+    BlockContext, BlockWeight, Blocks, CallNode, CgroupId, CgroupInfo, CommId, DsoId, DsoInfo,
+    DsoKind, EventId, EventInfo, FacetsId, FileId, Frame, FrameId, FunctionId, FunctionInfo,
+    NodeId, Profile, SampleRow, ThreadId, ThreadInfo,
 };
 use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
@@ -37,7 +40,7 @@ pub(crate) fn finish_with<T>(
     recording: &Recording,
     options: &LoadOptions,
     prepared: Prepared,
-    sums: Aggregate,
+    mut sums: Aggregate,
     stops: &StopCounts,
     more: impl FnOnce(&mut Builder) -> T,
 ) -> (Profile, T) {
@@ -46,6 +49,9 @@ pub(crate) fn finish_with<T>(
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
     builder.add_rows(&sums);
+    if let Some(blocks) = sums.blocks.take() {
+        builder.add_blocks(blocks, &sums);
+    }
     let more = more(&mut builder);
     let overflowed = builder.overflowed;
     let mut profile = builder.profile;
@@ -121,9 +127,12 @@ pub(crate) struct Builder {
     node_of: Vec<NodeId>,
     /// Per thread of the sums.
     thread_of: Vec<ThreadId>,
+    facets_of: Vec<FacetsId>,
     comm_of_model: FxHashMap<u32, CommId>,
     comm_by_name: FxHashMap<Arc<str>, CommId>,
     comm_names: Vec<Arc<str>>,
+    cgroup_paths: Vec<Arc<str>>,
+    cgroups: FxHashMap<RawCgroup, CgroupId>,
     last_comms: FxHashMap<(Pid, Tid), u32>,
     /// Number of events.
     events: usize,
@@ -141,9 +150,12 @@ impl Builder {
             frames_of_place: Vec::new(),
             node_of: Vec::new(),
             thread_of: Vec::new(),
+            facets_of: Vec::new(),
             comm_of_model: FxHashMap::default(),
             comm_by_name: FxHashMap::default(),
             comm_names: prepared.model.comm_names().to_vec(),
+            cgroup_paths: prepared.cgroups.paths().to_vec(),
+            cgroups: FxHashMap::default(),
             last_comms: FxHashMap::default(),
             events: prepared.events.len(),
             overflowed: false,
@@ -241,12 +253,46 @@ impl Builder {
         ids
     }
 
+    /// Facets in an order that no thread of ours decides, after those of rows that are told apart by
+    /// none. Gives back the id of each as it was found.
+    fn add_facets(&mut self, found: &[RawFacets]) -> Vec<FacetsId> {
+        let mut order: Vec<usize> = (0..found.len()).collect();
+        order.sort_unstable_by_key(|index| found[*index]);
+        let mut ids = vec![FacetsId(0); found.len()];
+        self.profile.facets.push(Facets::default());
+        for index in order {
+            let Facets { cpu, cgroup, time, weight } = found[index];
+            let cgroup = cgroup.map(|cgroup| self.cgroup(cgroup));
+            let facets = Facets { cpu, cgroup, time, weight };
+            if facets != Facets::default() {
+                ids[index] = FacetsId(self.profile.facets.len() as u32);
+                self.profile.facets.push(facets);
+            }
+        }
+        ids
+    }
+
+    fn cgroup(&mut self, cgroup: RawCgroup) -> CgroupId {
+        let cgroups = &mut self.profile.cgroups;
+        let paths = &self.cgroup_paths;
+        *self.cgroups.entry(cgroup).or_insert_with(|| {
+            let (path, known) = match cgroup {
+                RawCgroup::Named(index) => (OutsideText::from(&paths[index.0 as usize]), true),
+                RawCgroup::Unnamed(number) => (format!("[cgroup {number}]").into(), false),
+            };
+            cgroups.push(CgroupInfo { path, known });
+            CgroupId((cgroups.len() - 1) as u32)
+        })
+    }
+
     fn add_rows(&mut self, sums: &Aggregate) {
         let threads = self.add_threads(sums);
         let thread_of = |key: &RowKey| threads[key.thread as usize];
+        let facets = self.add_facets(&sums.facets.values);
+        let facets_of = |key: &RowKey| facets_id(&facets, key.facets);
         let mut rows: Vec<_> = sums.rows.iter().collect();
         rows.sort_unstable_by_key(|(key, _)| {
-            (key.event, thread_of(key), key.comm, key.cpu, key.node)
+            (key.event, thread_of(key), key.comm, facets_of(key), key.node)
         });
         // No view can overflow if not even the sum of all rows does.
         let mut room = vec![u64::MAX; self.events];
@@ -260,14 +306,41 @@ impl Builder {
                 event: EventId(key.event),
                 thread: thread_of(key),
                 comm: self.comm(key.comm, tid),
-                cpu: key.cpu,
+                facets: facets_of(key),
                 node: self.node_of[key.node as usize],
                 samples: weight.samples,
                 period,
             };
             self.profile.rows.push(row);
         }
-        self.thread_of = threads;
+        (self.thread_of, self.facets_of) = (threads, facets);
+    }
+
+    /// The sums of a block are parts of those of the rows, whose periods fit into 64 bits or were cut there.
+    fn add_blocks(&mut self, blocks: BlockSums, sums: &Aggregate) {
+        let mut room = vec![u64::MAX; self.events];
+        let mut contexts = Vec::with_capacity(blocks.contexts.values.len());
+        for context in &blocks.contexts.values {
+            let (_, tid) = sums.threads.values[context.thread as usize];
+            contexts.push(BlockContext {
+                event: EventId(context.event),
+                thread: self.thread_of[context.thread as usize],
+                comm: self.comm(context.comm, tid),
+                facets: facets_id(&self.facets_of, context.facets),
+            });
+        }
+        let length_ns = blocks.length_ns();
+        let mut weight = |(chain, period): (Chain, u64)| {
+            let room = &mut room[contexts[chain.context as usize].event.index()];
+            let period = period.min(*room);
+            *room -= period;
+            BlockWeight { context: chain.context, node: self.node_of[chain.node as usize], period }
+        };
+        let weights = blocks
+            .into_blocks()
+            .map(|block| block.into_iter().map(&mut weight).collect())
+            .collect();
+        self.profile.blocks = Some(Blocks { length_ns, contexts, weights });
     }
 
     /// The id of a node of the sums.
@@ -298,6 +371,11 @@ impl Builder {
         }
         id
     }
+}
+
+/// The id of facets as they were found.
+fn facets_id(ids: &[FacetsId], found: u32) -> FacetsId {
+    ids.get(found as usize).copied().unwrap_or(FacetsId(0))
 }
 
 fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo {

@@ -80,7 +80,8 @@ impl<'a> Worker<'a> {
     fn sample(&mut self, record: RawRecord<'_>, position: u64) {
         let Some(parsed) = self.sums.parse(record) else { return };
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
-        let is_wanted = self.options.wants(parsed.pid, parsed.tid);
+        let is_wanted = self.options.wants(parsed.pid, parsed.tid)
+            && self.prepared.filter.wants(&parsed.sample, time, &self.prepared.cgroups);
         if is_wanted && self.prepared.time.is_none_or(|range| range.contains(time)) {
             self.sums.add(&parsed, time);
         }

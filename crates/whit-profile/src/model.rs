@@ -9,12 +9,14 @@
 //! - A root is the outermost frame (`_start`, `clone3`, the kernel's entry); children are callees.
 //! - Inlined frames stand *below* the physical frame that they were inlined into, outermost first;
 //!   the physical frame of any node is found by walking up while `frames[..].inlined`.
-//! - `rows` are unique in (event, thread, comm, cpu, node) and in no particular order.
+//! - `rows` are unique in (event, thread, comm, facets, node) and in no particular order.
+//! - `facets` are distinct. Where it is empty, rows have the default.
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
+use crate::facets::Facets;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
-use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
+use whit_types::{BuildId, OutsideText, Pid, Svma, Tid, TimestampNs};
 pub use whit_unwind::StopReason;
 
 macro_rules! id_type {
@@ -43,6 +45,14 @@ id_type!(
 id_type!(
     /// Index into [`Profile::comms`].
     CommId
+);
+id_type!(
+    /// Index into [`Profile::cgroups`].
+    CgroupId
+);
+id_type!(
+    /// Index into [`Profile::facets`].
+    FacetsId
 );
 id_type!(
     /// Index into [`Profile::dsos`].
@@ -79,6 +89,10 @@ pub struct Profile {
     pub events: Vec<EventInfo>,
     /// Command names.
     pub comms: Vec<OutsideText>,
+    /// Cgroups of samples, where rows are told apart by them.
+    pub cgroups: Vec<CgroupInfo>,
+    /// Further parts of samples that rows are told apart by.
+    pub facets: Vec<Facets>,
     /// Threads that have samples, or switches where these were loaded too.
     pub threads: Vec<ThreadInfo>,
     /// Binaries and what stands in for them (kernel, vdso, JIT code, unknown).
@@ -93,6 +107,8 @@ pub struct Profile {
     pub nodes: Vec<CallNode>,
     /// Sample weights.
     pub rows: Vec<SampleRow>,
+    /// The weights of the rows by blocks of time, where they were asked for.
+    pub blocks: Option<Blocks>,
     /// Everything that is known to be missing.
     pub losses: LossReport,
     /// What the recording cost, where the recorder was whit.
@@ -102,6 +118,13 @@ pub struct Profile {
     /// What went wrong on the way and did not stop the report: a missing binary, a cut file, a
     /// build id that differs. One line each, already worded for people.
     pub warnings: Vec<OutsideText>,
+}
+
+impl Profile {
+    /// The parts of samples that a row is told apart by.
+    pub fn facets_of(&self, row: &SampleRow) -> Facets {
+        self.facets.get(row.facets.index()).copied().unwrap_or_default()
+    }
 }
 
 /// What the recording says of itself; empty strings where it says nothing.
@@ -121,6 +144,8 @@ pub struct RecordingInfo {
     pub arch: OutsideText,
     /// CPUs online and available.
     pub nr_cpus: Option<(u32, u32)>,
+    /// Socket of each CPU, by the CPU's number; empty where the recording does not say.
+    pub sockets: Vec<Option<u32>>,
     /// CPU description.
     pub cpu_desc: OutsideText,
     /// CPU id (`GenuineIntel,6,143,8`).
@@ -161,6 +186,15 @@ pub struct ThreadInfo {
     pub tid: Tid,
     /// The thread's last command name.
     pub comm: CommId,
+}
+
+/// One cgroup.
+#[derive(Clone, Debug)]
+pub struct CgroupInfo {
+    /// Path from the root of its hierarchy; where none was recorded, its number: `[cgroup 4711]`.
+    pub path: OutsideText,
+    /// False where no path was recorded.
+    pub known: bool,
 }
 
 /// What kind of code a [`DsoInfo`] stands for.
@@ -229,7 +263,7 @@ pub struct CallNode {
     pub frame: FrameId,
 }
 
-/// Samples that share event, thread, command name, CPU and call chain.
+/// Samples that share event, thread, command name, facets and call chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleRow {
     /// Event.
@@ -238,12 +272,48 @@ pub struct SampleRow {
     pub thread: ThreadId,
     /// Command name at the time of the samples.
     pub comm: CommId,
-    /// CPU, where the report was asked to tell CPUs apart and the recording knows them.
-    pub cpu: Option<CpuId>,
+    /// Further parts that the report was asked to tell apart.
+    pub facets: FacetsId,
     /// Leaf of the call chain: the (innermost inlined) frame that was executing.
     pub node: NodeId,
     /// Number of samples.
     pub samples: u64,
+    /// Sum of periods.
+    pub period: u64,
+}
+
+/// Weights in equal blocks of the recorded time, those with samples alone, in order of time. All together they are the
+/// [`Profile::rows`].
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    /// Length of a block.
+    pub length_ns: u64,
+    /// Properties that tell weights of one call chain apart.
+    pub contexts: Vec<BlockContext>,
+    /// The weights of each block; each call chain is in a block once for each of its contexts.
+    pub weights: Vec<Vec<BlockWeight>>,
+}
+
+/// Event, thread, command name and facets, as in [`SampleRow`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockContext {
+    /// Index into the profile's events.
+    pub event: EventId,
+    /// The one that was sampled.
+    pub thread: ThreadId,
+    /// Command name at the time of the samples.
+    pub comm: CommId,
+    /// Further parts that the report was asked to tell apart.
+    pub facets: FacetsId,
+}
+
+/// Samples that share context and call chain, in one block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockWeight {
+    /// Index into [`Blocks::contexts`].
+    pub context: u32,
+    /// Leaf of the call chain.
+    pub node: NodeId,
     /// Sum of periods.
     pub period: u64,
 }

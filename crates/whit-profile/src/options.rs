@@ -1,24 +1,32 @@
 //! What to load and how.
 
 use crate::chain::DEFAULT_MAX_STACK;
+use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
 use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
-use whit_types::{Pid, Tid};
+use whit_types::{CpuId, Pid, Tid};
 
 /// What to load and how.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Decoding threads; at least one.
     pub threads: usize,
-    /// Tell samples on different CPUs apart.
-    pub by_cpu: bool,
+    /// By which parts of samples rows are told apart, beside thread, command and call chain.
+    pub facets: WantedFacets,
+    /// Keep the weights of blocks of time too, from which the errors of shares come.
+    pub blocks: bool,
     /// Part of the time.
     pub time: Option<TimeFilter>,
     /// Only these processes; all where empty.
     pub pids: Vec<Pid>,
     /// Only these threads; all where empty.
     pub tids: Vec<Tid>,
+    /// Only samples on these CPUs; all where empty.
+    pub cpus: Vec<CpuId>,
+    /// Only samples in these cgroups and in those below, each named as
+    /// [`CgroupPath::is_within`](whit_types::CgroupPath::is_within) takes it; all where empty.
+    pub cgroups: Vec<String>,
     /// Longest call chain.
     pub max_stack: usize,
     /// Where symbols come from.
@@ -33,16 +41,20 @@ impl LoadOptions {
     pub fn new(threads: usize, symbols: SymbolizerConfig) -> LoadOptions {
         LoadOptions {
             threads: threads.max(1),
-            by_cpu: false,
+            facets: WantedFacets::default(),
+            blocks: false,
             time: None,
             pids: Vec::new(),
             tids: Vec::new(),
+            cpus: Vec::new(),
+            cgroups: Vec::new(),
             max_stack: DEFAULT_MAX_STACK,
             symbols,
             machine: None,
         }
     }
 
+    /// True where a process and thread may be wanted.
     pub(crate) fn wants(&self, pid: Pid, tid: Tid) -> bool {
         (self.pids.is_empty() || self.pids.contains(&pid))
             && (self.tids.is_empty() || self.tids.contains(&tid))

@@ -238,8 +238,10 @@ impl<'p> OrderedSamples<'p> {
                 let by_position =
                     (kind == record_type::SAMPLE).then_some(TimestampNs(position + at as u64));
                 let time = stated.or(by_position);
+                // Runs and waits reach into the wanted range from outside.
+                let all = self.takes == BlockTimes::NoteSwitches;
                 if let Some(time) = time
-                    && self.prepared.time.is_none_or(|range| range.contains(time))
+                    && (all || self.prepared.time.is_none_or(|range| range.contains(time)))
                 {
                     self.order += 1;
                     samples.push(PendingSample {

@@ -1,6 +1,7 @@
 //! First pass and process model: what samples are looked up in.
 
 use crate::binaries::Binaries;
+use crate::cgroups::Cgroups;
 use crate::chain::ChainContext;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::DsoTable;
@@ -12,6 +13,7 @@ use crate::options::LoadOptions;
 use crate::process::ProcessModel;
 use crate::progress::Progress;
 use crate::replay::{Replayed, replay};
+use crate::sample_filter::SampleFilter;
 use crate::scan::{BlockTimes, Scan, scan};
 use crate::time_filter::{TimeFilter, TimeRange};
 use std::sync::Arc;
@@ -29,11 +31,13 @@ pub(crate) struct Prepared {
     pub(crate) model: ProcessModel,
     /// Mappings of data too, where they were recorded and samples are read one by one.
     pub(crate) data: Option<ProcessModel>,
+    pub(crate) cgroups: Cgroups,
     pub(crate) dsos: DsoTable,
     pub(crate) binaries: Binaries,
     pub(crate) kernel_load: Arc<KernelLoad>,
     pub(crate) arch: Option<Arch>,
     pub(crate) time: Option<TimeRange>,
+    pub(crate) filter: SampleFilter,
 }
 
 impl Prepared {
@@ -77,7 +81,7 @@ pub(crate) fn prepare(
     };
     let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
     let changes = std::mem::take(&mut scan.changes);
-    let Replayed { model, data, dsos } = replay(changes, &recording.features, wants_data);
+    let Replayed { model, data, dsos, cgroups } = replay(changes, &recording.features, wants_data);
     let machine = RecordedMachine::of(recording, options.machine.as_ref());
     let binaries = Binaries::new(&dsos, &model, symbolizer, &machine);
     let time = options.time.as_ref().map(|filter| {
@@ -88,7 +92,20 @@ pub(crate) fn prepare(
         filter.resolve(first, last)
     });
     let arch = recorded_arch(&recording.features);
-    Ok(Prepared { events, scan, model, data, dsos, binaries, kernel_load, arch, time })
+    let filter = SampleFilter::new(options, &cgroups);
+    Ok(Prepared {
+        events,
+        scan,
+        model,
+        cgroups,
+        data,
+        dsos,
+        binaries,
+        kernel_load,
+        arch,
+        time,
+        filter,
+    })
 }
 
 fn has_kernel_samples(recording: &Recording) -> bool {

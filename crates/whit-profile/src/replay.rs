@@ -1,6 +1,7 @@
 //! From the side band, in order of time, to the process model.
 
 use crate::address_map::Mapping;
+use crate::cgroups::Cgroups;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{DsoTable, MappedCode, RecordedDso, RecordedKind};
 use crate::process::ProcessModel;
@@ -18,6 +19,8 @@ pub(crate) struct Replayed {
     pub(crate) data: Option<ProcessModel>,
     /// Binaries.
     pub(crate) dsos: DsoTable,
+    /// Paths by number and time.
+    pub(crate) cgroups: Cgroups,
 }
 
 /// Applies all changes; they are sorted by time.
@@ -30,7 +33,10 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
     // No record names the idle task.
     replayed.model.comm(Pid(0), Tid(0), b"swapper", false, TimestampNs(0));
     for TimedChange { time, change } in changes {
-        let Replayed { model, data, dsos } = &mut replayed;
+        let Replayed { model, data, dsos, cgroups } = &mut replayed;
+        if let Change::Cgroup { number, path } = &change {
+            cgroups.add(*number, path, time);
+        }
         if let Some(data) = data {
             apply_to_data(data, dsos, time, &change);
         }
@@ -96,7 +102,7 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
             });
             model.map_kernel(mapping(start, u64::from(len_bytes), start.0, dso));
         }
-        Change::Map { executable: false, .. } => {}
+        Change::Map { executable: false, .. } | Change::Cgroup { .. } => {}
         Change::Map { kernel: true, start, len_bytes, build_id, path, .. } => {
             let dso = kernel_dso(dsos, &path, build_id);
             model.map_kernel(mapping(start, len_bytes, start.0, dso));

@@ -2,6 +2,7 @@
 
 use crate::aggregate::{Aggregate, SampleFacts};
 use crate::chain::{Chain, ChainMaker};
+use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::options::LoadOptions;
 use crate::prepare::Prepared;
 use crate::process::Epoch;
@@ -45,7 +46,7 @@ impl<'a> SampleSums<'a> {
             prepared,
             maker: ChainMaker::new(prepared.chain_context(options.max_stack)),
             chain: Chain::default(),
-            sums: Aggregate::default(),
+            sums: Aggregate::with_blocks(options.blocks),
             stops: StopCounts::default(),
         }
     }
@@ -76,17 +77,36 @@ impl<'a> SampleSums<'a> {
             pid,
             tid,
             comm: prepared.model.comm_at(pid, tid, time),
-            cpu: sample.cpu.filter(|_| self.options.by_cpu),
+            facets: self.options.facets.any().then(|| self.facets(sample, time)),
             period: sample.period.unwrap_or(if fixed_period {
                 attr.sample_period_or_freq
             } else {
                 1
             }),
             time: sample.time,
+            moment: time,
             space: epoch.map(|epoch| epoch.id).filter(|_| !is_jitted),
         };
         let maker = &self.maker;
         self.sums.add(&facts, &self.chain.entries, |entry| maker.locate(entry, pid, epoch, time))
+    }
+
+    /// The wanted ones.
+    fn facets(&self, sample: &Sample<'_>, time: TimestampNs) -> RawFacets {
+        let wanted = self.options.facets;
+        let cgroup = sample.cgroup.filter(|_| wanted.cgroup).map(|number| {
+            let named = self.prepared.cgroups.at(number, time);
+            named.map_or(RawCgroup::Unnamed(number), RawCgroup::Named)
+        });
+        Facets {
+            cpu: sample.cpu.filter(|_| wanted.cpu),
+            cgroup,
+            time: wanted
+                .time_quantum_ns
+                .zip(sample.time)
+                .map(|(quantum, time)| TimestampNs(time.0 - time.0 % quantum)),
+            weight: sample.weight.filter(|_| wanted.weight),
+        }
     }
 
     /// The node of a sample's call chain, without counting the sample.

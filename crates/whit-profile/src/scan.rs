@@ -49,6 +49,10 @@ pub(crate) enum Change {
         len_bytes: u32,
         name: Box<[u8]>,
     },
+    Cgroup {
+        number: u64,
+        path: Box<[u8]>,
+    },
 }
 
 /// A change and when it happened.
@@ -518,6 +522,7 @@ fn to_change(side_band: SideBand<'_>, record: RawRecord<'_>, copies_maps: bool) 
             Change::Comm { pid, tid, exec, name: name.into() }
         }
         SideBand::Fork(task) => Change::Fork { task, copies_maps },
+        SideBand::Cgroup { id, path } => Change::Cgroup { number: id, path: path.into() },
         SideBand::Ksymbol { start, len_bytes, flags, name, .. } if flags & 1 == 0 => {
             Change::KernelSymbol { start, len_bytes, name: name.into() }
         }

@@ -58,6 +58,8 @@ pub struct ScriptedSample<'a> {
     pub tid: Tid,
     /// Time.
     pub time: TimestampNs,
+    /// The moment from which times are shown: 0 of the recording's clock, or as [`TimeBase`] says.
+    pub shown_since: TimestampNs,
     /// Period, from the sample or from the event's attributes.
     pub period: u64,
     /// All that was recorded.
@@ -88,8 +90,45 @@ pub struct ScriptSummary {
     pub warnings: Vec<OutsideText>,
 }
 
+/// The moment from which times are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TimeBase {
+    /// The zero of the recording's clock.
+    #[default]
+    Clock,
+    /// The first sample that is printed.
+    First,
+    /// The sample that was printed before.
+    Previous,
+}
+
+/// Properties by which a format may leave a sample out.
+pub struct Candidate<'a> {
+    /// Command name, where known.
+    pub comm: Option<OutsideText<&'a str>>,
+    /// Address of the executing instruction, where recorded.
+    pub address: Option<Avma>,
+    /// Looks the address up, which takes time.
+    pub lookup: Lookup<'a>,
+}
+
 /// Makes text of samples.
 pub trait Format: Sync {
+    /// From when times are shown.
+    fn time_base(&self) -> TimeBase {
+        TimeBase::Clock
+    }
+
+    /// False for samples to leave out.
+    fn wants(&self, _candidate: &Candidate<'_>) -> bool {
+        true
+    }
+
+    /// True for a function whose callers are not printed.
+    fn ends_chain(&self, _function: OutsideText<&str>) -> bool {
+        false
+    }
+
     /// True where the text of the event's samples shows their call chains or places.
     fn wants_chain(&self, event: usize) -> bool;
 

@@ -1,5 +1,6 @@
 //! `--time`: which part of the recording to look at.
 
+use std::num::NonZeroU64;
 use whit_types::TimestampNs;
 
 /// A part of the recording, as the user gave it.
@@ -77,6 +78,28 @@ impl TimeRange {
     }
 }
 
+/// Length of a stretch of time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeQuantum(pub NonZeroU64);
+
+/// Why a length of time could not be understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot understand the length {0:?}: give a whole number and us, ms or s, as in 100ms")]
+pub struct TimeQuantumError(String);
+
+impl std::str::FromStr for TimeQuantum {
+    type Err = TimeQuantumError;
+
+    fn from_str(text: &str) -> Result<TimeQuantum, TimeQuantumError> {
+        let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+        let length = units.into_iter().find_map(|(unit, ns)| {
+            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+            NonZeroU64::new(number.checked_mul(ns)?)
+        });
+        length.map(TimeQuantum).ok_or_else(|| TimeQuantumError(text.to_owned()))
+    }
+}
+
 fn parse_absolute(text: &str) -> Result<TimeFilter, &'static str> {
     let (from, to) = text.split_once(',').ok_or("there is no comma")?;
     let end = |text: &str| {
@@ -141,6 +164,17 @@ mod tests {
         assert_eq!(range("10%-20%"), (1_100_000_000, 1_200_000_000));
         assert_eq!(range("10%/2"), (1_100_000_000, 1_200_000_000));
         assert_eq!(range("50%"), (1_000_000_000, 1_500_000_000));
+    }
+
+    #[test]
+    fn lengths_have_units() {
+        let ns = |text: &str| text.parse::<TimeQuantum>().map(|quantum| quantum.0.get());
+        assert_eq!(ns("5us"), Ok(5_000));
+        assert_eq!(ns("100ms"), Ok(100_000_000));
+        assert_eq!(ns("2 s"), Ok(2_000_000_000));
+        for text in ["", "5", "0ms", "-1s", "1.5s", "99999999999999999s"] {
+            assert!(ns(text).is_err(), "{text}");
+        }
     }
 
     #[test]

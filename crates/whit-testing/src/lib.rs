@@ -7,12 +7,14 @@
 //!   error and in the file that `WHIT_SKIP_LOG` names; `make test` compares the lines with `tests/expected-skips`.
 //! - [`run`] starts whit, perf and the workloads, [`wait`] waits for them, [`parse`] reads their output.
 //! - [`assert_published`] compares reference pages and schemas with the code that they come from.
+//! - [`golden`] compares golden recordings with texts beside them.
 //! - [`measure`] judges a measurement by all its repetitions.
 //!
 //! Invariants: this crate is a dev-dependency only, and depends on no other crate of the workspace: a probe
 //! that went through whit would ask whit whether whit works. `unsafe` lives in `syscalls` alone.
 #![deny(unsafe_code)]
 
+pub mod golden;
 pub mod machine;
 pub mod measure;
 pub mod parse;

@@ -14,7 +14,8 @@ use whit_profile::model::{
 };
 use whit_types::OutsideText;
 
-use crate::hists::{self, HistRow, Hists, HistsOptions, SortKey};
+use crate::cgroup_tree::CgroupTree;
+use crate::hists::{self, HistRow, Hists, HistsOptions, ShareInterval, SortKey};
 use crate::json_list::{Counts, Each};
 use crate::json_strings;
 use crate::ledger_json::{LedgerJson, Names};
@@ -91,10 +92,30 @@ struct Event<'a> {
     samples: u64,
     period: u64,
     lost_samples: u64,
+    /// Blocks of time from which the intervals come; `null` where there are no intervals.
+    interval_blocks: Option<usize>,
     /// Whether rows have a weight with what they call.
     children: bool,
-    /// Heaviest first.
+    /// Heaviest first; empty with `cgroups`.
     rows: Each<'a, Row<'a>>,
+    /// Cgroups with the sums over all below, in depth-first order; with `--cgroup-tree`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroups: Option<Vec<Cgroup>>,
+}
+
+/// A cgroup and those below it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Cgroup {
+    /// Path from the root of its hierarchy; `[cgroup NUMBER]` without a recorded one, and `N/A` for samples without a
+    /// cgroup.
+    path: String,
+    /// Cgroups around it.
+    depth: u32,
+    #[serde(rename = "self")]
+    own: Weight,
+    /// With all cgroups below.
+    total: Weight,
 }
 
 /// What is told apart by the keys of `sort`. Members that no key asks for are left out.
@@ -113,6 +134,28 @@ struct Row<'a> {
     /// Key `cpu`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<Option<u32>>,
+    /// Key `socket`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    socket: Option<Option<u32>>,
+    /// Key `cgroup`: the path from the root of its hierarchy; of one whose path was not recorded,
+    /// `[cgroup NUMBER]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroup: Option<Option<&'a str>>,
+    /// Key `container`: the whole id, or the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<Option<&'a str>>,
+    /// Key `pod`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<Option<&'a str>>,
+    /// Key `unit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<Option<&'a str>>,
+    /// Key `time`: beginning of the stretch, on the recording's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_ns: Option<Option<u64>>,
+    /// Keys `weight` and `local_weight`: of one sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<Option<u64>>,
     /// Key `dso`.
     #[serde(skip_serializing_if = "Option::is_none")]
     dso: Option<Option<Dso<'a>>>,
@@ -124,6 +167,10 @@ struct Row<'a> {
     source: Option<String>,
     #[serde(rename = "self")]
     own: Weight,
+    /// Place in the order, from 1; rows have the same where their intervals overlap, so that nobody knows which one is
+    /// heavier. Only with intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
     /// With what it calls; `null` without `children`.
     children: Option<Weight>,
     /// The call graph: each node is a run of functions.
@@ -137,6 +184,12 @@ struct Weight {
     period: u64,
     samples: u64,
     percent: f64,
+    /// Lower end of the interval that holds the true share in 95 of 100 recordings, lost samples included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low_percent: Option<f64>,
+    /// Its upper end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high_percent: Option<f64>,
 }
 
 /// A binary.
@@ -287,16 +340,41 @@ impl<'a> Event<'a> {
         let hists = Rc::new(hists::hists(profile, id, options));
         let (samples, period, children) = (hists.total_samples, hists.total_period, hists.children);
         let shown: Rc<[usize]> = hists.shown_places(options.percent_limit).into();
-        let rows = shown.len();
+        let rows = if options.cgroup_tree { 0 } else { shown.len() };
+        let cgroups = options.cgroup_tree.then(|| Cgroup::all(profile, id, options));
+        let blocks = profile.blocks.as_ref().map(|blocks| blocks.weights.len());
+        let interval_blocks = blocks.filter(|_| hists.has_intervals());
         let row = move |place| Row::of(profile, options, &hists, shown[place]);
         Event {
             name: info.name.exact(),
             samples,
             period,
             lost_samples: info.lost_samples,
+            interval_blocks,
             children,
             rows: Each::new(move || (0..rows).map(row.clone())),
+            cgroups,
         }
+    }
+}
+
+impl Cgroup {
+    fn all(profile: &Profile, event: EventId, options: &HistsOptions) -> Vec<Cgroup> {
+        let tree = CgroupTree::new(profile, event, options);
+        let weight = |period, samples| Weight {
+            period,
+            samples,
+            percent: hists::percent(period, tree.event_period),
+            low_percent: None,
+            high_percent: None,
+        };
+        let cgroups = tree.shown(options.percent_limit).map(|node| Cgroup {
+            path: node.path.exact().to_owned(),
+            depth: node.depth as u32,
+            own: weight(node.self_period, node.self_samples),
+            total: weight(node.total_period, node.total_samples),
+        });
+        cgroups.collect()
     }
 }
 
@@ -309,8 +387,16 @@ impl<'a> Row<'a> {
         index: usize,
     ) -> Row<'a> {
         let row = &hists.rows[index];
-        let weight = |period, samples| Weight { period, samples, percent: hists.percent(period) };
-        let children = weight(row.children_period, row.children_samples);
+        let intervals = row.intervals.as_deref();
+        let weight = |period, samples, interval: Option<ShareInterval>| Weight {
+            period,
+            samples,
+            percent: hists.percent(period),
+            low_percent: interval.map(|interval| interval.low),
+            high_percent: interval.map(|interval| interval.high),
+        };
+        let of_children = intervals.map(|intervals| intervals.children);
+        let children = weight(row.children_period, row.children_samples, of_children);
         let nodes = row.chains.nodes.len();
         let chains = {
             let hists = Rc::clone(hists);
@@ -321,10 +407,18 @@ impl<'a> Row<'a> {
             pid: None,
             tid: None,
             cpu: None,
+            socket: None,
+            cgroup: None,
+            container: None,
+            pod: None,
+            unit: None,
+            time_ns: None,
+            weight: None,
             dso: None,
             symbol: None,
             source: None,
-            own: weight(row.self_period, row.self_samples),
+            own: weight(row.self_period, row.self_samples, intervals.map(|it| it.own)),
+            rank: intervals.map(|intervals| intervals.rank),
             children: hists.children.then_some(children),
             chains: Each::new(move || (0..nodes).map(chains.clone())),
         };
@@ -346,6 +440,13 @@ impl<'a> Row<'a> {
             SortKey::Cpu => self.cpu = Some(row.context.cpu.map(|cpu| cpu.0)),
             SortKey::Dso => self.dso = Some(row.place.dso.map(|id| Dso::of(profile, id))),
             SortKey::Symbol => self.symbol = Some(Symbol::of(profile, row)),
+            SortKey::Socket => self.socket = Some(row.context.socket),
+            SortKey::Cgroup => self.cgroup = Some(row.context.cgroup_name(profile, key)),
+            SortKey::Container => self.container = Some(row.context.cgroup_name(profile, key)),
+            SortKey::Pod => self.pod = Some(row.context.cgroup_name(profile, key)),
+            SortKey::Unit => self.unit = Some(row.context.cgroup_name(profile, key)),
+            SortKey::Time => self.time_ns = Some(row.context.time.map(|time| time.0)),
+            SortKey::LocalWeight | SortKey::Weight => self.weight = Some(row.context.weight),
             SortKey::SrcLine | SortKey::SrcFile => {
                 self.source = Some(source_text(profile, key, row).exact().to_owned());
             }

@@ -26,7 +26,7 @@
 //!     parent = NodeId(id);
 //! }
 //! let (event, thread, comm) = (EventId(0), ThreadId(0), CommId(0));
-//! profile.rows.push(SampleRow { event, thread, comm, cpu: None, node: parent, samples: 2, period: 7 });
+//! profile.rows.push(SampleRow { event, thread, comm, facets: FacetsId(0), node: parent, samples: 2, period: 7 });
 //!
 //! let mut text = Vec::new();
 //! write_folded(&mut text, &profile, event, &FoldedOptions::default())?;
@@ -41,6 +41,8 @@
 //! is printed with the loss beside it.
 #![forbid(unsafe_code)]
 
+pub mod cgroup_tree;
+pub mod diff;
 pub mod folded;
 pub mod hists;
 pub mod json;
@@ -49,6 +51,7 @@ pub mod ledger_json;
 pub mod script;
 pub mod stdio;
 pub mod switches;
+pub mod wall;
 
 mod json_list;
 mod units;

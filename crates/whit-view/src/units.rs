@@ -30,6 +30,18 @@ pub(crate) fn duration(ns: u64) -> String {
     }
 }
 
+/// A number with four significant digits: `0.01234`, `12.34`, `123400`, `1.234e9`.
+pub(crate) fn significant(value: f64) -> String {
+    let magnitude = value.abs().log10().floor();
+    if value == 0.0 || !value.is_finite() {
+        format!("{value}")
+    } else if (-4.0..7.0).contains(&magnitude) {
+        format!("{value:.*}", (3.0 - magnitude).max(0.0) as usize)
+    } else {
+        format!("{value:.3e}")
+    }
+}
+
 /// `singular` or its plural after a count: `1 record`, `2 records`.
 pub(crate) fn counted(count: u64, singular: &str) -> String {
     format!("{count} {singular}{}", if count == 1 { "" } else { "s" })
@@ -45,6 +57,12 @@ mod tests {
         assert_eq!(thousands(1001), (1, 'K'));
         assert_eq!(thousands(2_345_678), (2, 'M'));
         assert_eq!(thousands(u64::MAX).1, 'G');
+    }
+
+    #[test]
+    fn four_digits_are_significant() {
+        let texts = [0.0, 0.012_344, -12.3456, 123_456.0, 1.2345e9, 1e-9].map(significant);
+        assert_eq!(texts, ["0", "0.01234", "-12.35", "123456", "1.234e9", "1.000e-9"]);
     }
 
     #[test]

@@ -125,6 +125,7 @@ fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -
         addr_frame: None,
         weight: 0,
         phys_addr: 0,
+        cgroup: None,
         intr_regs: None,
         user_regs: None,
         arch: None,

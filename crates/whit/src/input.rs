@@ -20,7 +20,21 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Opens it.
+    /// Opens all that are named, one after the other.
+    ///
+    /// # Errors
+    /// Standard input beside others, and recordings that cannot be opened.
+    pub(crate) fn open_all(&self) -> Result<Vec<Recording>> {
+        if self.input.len() < 2 {
+            return Ok(vec![self.open()?]);
+        }
+        if self.input.iter().any(|path| path == Path::new("-")) {
+            bail_usage!("standard input is read alone: leave out `-i -`, or the other recordings");
+        }
+        self.input.iter().map(|path| open(path)).collect()
+    }
+
+    /// Opens the only one.
     pub(crate) fn open(&self) -> Result<Recording> {
         match &self.input[..] {
             [path] if path == Path::new("-") => from_stdin(),
@@ -28,14 +42,16 @@ impl InputArgs {
             [] if stdin_is_meant() => from_stdin(),
             [] => open(Path::new(DEFAULT_INPUT)),
             [_, ..] => bail_usage!(
-                "one recording is read at a time, and -i names {}: run whit once for each",
+                "one recording is read at a time, and -i names {}: run whit once for each, or add them up \
+                 with whit report",
                 self.input.len()
             ),
         }
     }
 }
 
-fn open(path: &Path) -> Result<Recording> {
+/// Opens the recording of this name.
+pub(crate) fn open(path: &Path) -> Result<Recording> {
     Recording::open(path).map_err(|error| {
         let advice = advice(path, &error);
         anyhow::Error::new(error).context(advice)

@@ -9,6 +9,7 @@
 
 mod bench;
 mod completion;
+mod diff;
 mod doctor;
 mod event_args;
 mod event_tables;
@@ -35,6 +36,7 @@ mod target_args;
 mod terminal;
 mod unsupported_options;
 mod version;
+mod wall;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -62,6 +64,8 @@ enum Command {
     Stat(Box<stat::StatArgs>),
     /// Report the functions and call chains that took the time of a recording
     Report(report::ReportArgs),
+    /// Compare recordings: which functions became faster or slower
+    Diff(Box<diff::DiffArgs>),
     /// Print the samples of a recording one by one
     Script(script::ScriptArgs),
     /// Report the waits of threads: context switches by call chain, function and thread
@@ -131,6 +135,7 @@ fn run() -> Result<u8> {
         Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Switches(args) => switches::run(&args),
         Command::Export(args) => export::run(&args),

@@ -1,25 +1,29 @@
 //! `whit report`.
 
 use crate::completion;
-use crate::failure::usage;
+use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
 use crate::page;
 use crate::progress::LoadProgress;
-use crate::symbol_args::LoadArgs;
+use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::TerminalArgs;
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
+use crate::wall::{WaitArgs, needs_switches};
 use anyhow::Result;
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
-use whit_view::hists::{ChainOptions, Filters, HistsOptions, SelfTime, SortKey};
+use whit_profile::time_filter::TimeQuantum;
+use whit_view::hists::{ChainOptions, ChainOrder, Filters, HistsOptions, SelfTime, SortKey};
 use whit_view::stdio::{self, StdioOptions};
+use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
+use whit_view::wall;
 
 /// Arguments of `whit report`.
 #[derive(clap::Args, Debug)]
@@ -41,6 +45,11 @@ pub(crate) struct ReportArgs {
     /// Print the cost of the recording
     #[arg(long, help_heading = heading::OUTPUT)]
     ledger: bool,
+    /// Print the time of threads on and off the CPU in one call tree, where context switches were
+    /// recorded
+    #[arg(long, conflicts_with_all = ["html", "stats", "ledger", "header", "header_only", "sort", "cgroup_tree", "intervals"],
+          help_heading = heading::OUTPUT)]
+    wall: bool,
     /// Print the header of the recording before the report
     #[arg(long, help_heading = heading::OUTPUT)]
     header: bool,
@@ -54,9 +63,19 @@ pub(crate) struct ReportArgs {
     /// Sort by self: each function alone
     #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// Make rows by these keys: comm, dso, symbol, srcline, srcfile, cpu, tid, pid
+    /// Make rows by these keys: comm, dso, symbol, srcline, srcfile, cpu, socket, tid, pid, tgid, cgroup,
+    /// container, pod, unit, time, weight, local_weight
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
+    /// Shares are of all samples of the event, or of those that --comms, --dsos and --symbols leave
+    #[arg(long, value_name = "OF", value_parser = ["absolute", "relative"], default_value = "absolute", help_heading = heading::ROWS)]
+    percentage: String,
+    /// Print the cgroups as a tree, each with those below it
+    #[arg(long, conflicts_with_all = ["sort", "call_graph"], help_heading = heading::ROWS)]
+    cgroup_tree: bool,
+    /// Length of a stretch of time with --sort time: a number and us, ms or s
+    #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = heading::ROWS)]
+    time_quantum: TimeQuantum,
     /// Use only samples of these commands
     #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
           add = completion::comms())]
@@ -69,6 +88,12 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
           add = completion::functions())]
     symbols: Vec<String>,
+    /// With --wall, use only call chains through this function
+    #[arg(long, value_name = "FUNCTION,..", value_delimiter = ',', requires = "wall", help_heading = heading::FILTER,
+          add = completion::functions())]
+    only_path: Vec<String>,
+    #[command(flatten)]
+    waits: WaitArgs,
     /// Omit rows and call chains below this share
     #[arg(long, value_name = "PERCENT", help_heading = heading::ROWS)]
     percent_limit: Option<f64>,
@@ -91,6 +116,15 @@ pub(crate) struct ReportArgs {
     /// Print the sum of the periods
     #[arg(long, help_heading = heading::ROWS)]
     show_total_period: bool,
+    /// Print how far shares can be trusted (the default with --json and on a terminal)
+    #[arg(long, overrides_with = "no_intervals", help_heading = heading::ROWS)]
+    intervals: bool,
+    /// Do not print how far shares can be trusted
+    #[arg(long, help_heading = heading::ROWS)]
+    no_intervals: bool,
+    /// Separate the columns with this character instead of padding them; values have a dot in its place
+    #[arg(short = 't', long, value_name = "CHAR", help_heading = heading::OUTPUT)]
+    field_separator: Option<char>,
     /// Print only the table
     #[arg(short, long, help_heading = heading::OUTPUT)]
     quiet: bool,
@@ -104,12 +138,18 @@ pub(crate) struct ReportArgs {
 
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
-    let hists = args.hists_options()?;
+    if args.wall {
+        return args.print_wall();
+    }
+    if args.waits.are_given() {
+        bail_usage!("--min-wait, --max-wait and --no-idle choose waits: give --wall, too");
+    }
+    let mut hists = args.hists_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
-    let recording = args.input.open()?;
-    let mut options = args.load.options(&recording);
-    options.by_cpu = hists.sort_keys().contains(&SortKey::Cpu);
-    let (profile, switches) = args.load(&recording, &options)?;
+    let recordings = args.input.open_all()?;
+    // Blocks of time are those of one recording.
+    hists.intervals &= recordings.len() == 1;
+    let (profile, switches) = args.load_all(&recordings, &hists)?;
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -124,16 +164,51 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
 }
 
 impl ReportArgs {
+    /// The sum of all recordings. Context switches are those of a recording alone.
+    fn load_all(
+        &self,
+        recordings: &[Recording],
+        hists: &HistsOptions,
+    ) -> Result<(Profile, Option<Switches>)> {
+        if let [recording] = recordings {
+            return self.load(recording, &self.load_options(recording, hists)?, true);
+        }
+        let load = |recording: &Recording| {
+            let options = self.load_options(recording, hists)?;
+            Ok(self.load(recording, &options, false)?.0)
+        };
+        let profiles = recordings.iter().map(load).collect::<Result<Vec<_>>>()?;
+        Ok((whit_profile::merge(profiles).unwrap_or_default(), None))
+    }
+
+    fn load_options(&self, recording: &Recording, hists: &HistsOptions) -> Result<LoadOptions> {
+        if let Some(key) = hists.sort_keys().iter().find(|key| SortKey::OF_CGROUPS.contains(key)) {
+            needs_cgroups(recording, &format!("--sort {}", key.name()))?;
+        }
+        if self.cgroup_tree {
+            needs_cgroups(recording, "--cgroup-tree")?;
+        }
+        let mut options = self.load.options(recording)?;
+        options.facets = SortKey::wanted_facets(hists.sort_keys(), self.time_quantum.0);
+        options.facets.cgroup |= self.cgroup_tree;
+        options.blocks = hists.intervals && !self.cgroup_tree;
+        Ok(options)
+    }
+
     /// Loads the recording; for the page with its context switches, where it tells of any.
     fn load(
         &self,
         recording: &Recording,
         options: &LoadOptions,
+        with_switches: bool,
     ) -> Result<(Profile, Option<Switches>)> {
         let progress = LoadProgress::new("reading", self.quiet);
         let update = |done, total| progress.update(done, total);
-        let loaded = if self.html.is_some() && switches::may_tell(recording) {
-            let wanted = SwitchOptions { max_worst: 0, max_spans: MAX_SPANS };
+        // Switches belong to threads, not to CPUs and cgroups.
+        let wants_switches = with_switches && self.html.is_some() && !self.load.chooses_samples();
+        let loaded = if wants_switches && switches::may_tell(recording) {
+            let wanted =
+                SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
             let loaded = switches::load(recording, options, wanted, &update);
             loaded.map(|(profile, switches)| {
                 let tells = switches.sources.tells_switches();
@@ -146,11 +221,61 @@ impl ReportArgs {
         Ok(loaded?)
     }
 
+    /// Prints CPU time and waits in one tree.
+    fn print_wall(&self) -> Result<u8> {
+        let options = self.wall_options()?;
+        let waits = self.waits.filter()?;
+        let recording = self.input.open()?;
+        let load = self.load.options(&recording)?;
+        let wanted = SwitchOptions { waits, ..SwitchOptions::default() };
+        let progress = LoadProgress::new("reading", self.quiet);
+        let loaded = switches::load(&recording, &load, wanted, &|done, total| {
+            progress.update(done, total);
+        });
+        progress.finish();
+        let (profile, switches) = loaded?;
+        needs_switches(&profile, &switches)?;
+        let mut out = self.terminal.output();
+        if self.json {
+            wall::write_json(&mut out, &profile, &switches, &options)?;
+            writeln!(out)?;
+        } else {
+            wall::write_text(&mut out, &profile, &switches, &options)?;
+        }
+        out.flush()?;
+        Ok(0)
+    }
+
+    fn wall_options(&self) -> Result<SwitchViewOptions> {
+        if self.load.chooses_samples() {
+            bail_usage!(
+                "waits belong to threads: choose with --pid, --tid or --comms instead of --cpu and --cgroup"
+            );
+        }
+        let chains = self.call_graph.as_deref().map(ChainOptions::parse).transpose();
+        let order = chains.map_err(usage)?.and_then(|chains| chains.order);
+        Ok(SwitchViewOptions {
+            filters: Filters {
+                comms: self.comms.clone(),
+                dsos: self.dsos.clone(),
+                symbols: [&self.symbols[..], &self.only_path].concat(),
+            },
+            inline: self.load.inline(),
+            order: order.unwrap_or(ChainOrder::Caller),
+            percent_limit: self.percent_limit.unwrap_or(DEFAULT_PERCENT_LIMIT),
+            quiet: self.quiet,
+            ..SwitchViewOptions::default()
+        })
+    }
+
     fn hists_options(&self) -> Result<HistsOptions> {
         let mut hists = HistsOptions {
             children: !self.no_children,
             inline: self.load.inline(),
             self_time: self.self_time,
+            cgroup_tree: self.cgroup_tree,
+            relative: self.percentage == "relative",
+            intervals: self.wants_intervals(),
             filters: Filters {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),
@@ -168,6 +293,14 @@ impl ReportArgs {
             hists.set_percent_limit(percent);
         }
         Ok(hists)
+    }
+
+    /// Scripts read the text of a pipe or a file as perf writes it; people and readers of JSON want to know more.
+    fn wants_intervals(&self) -> bool {
+        let are_shown = self.json || (io::stdout().is_terminal() && self.html.is_none());
+        // Blocks of time have the samples that filters leave out, too.
+        let is_relative = self.percentage == "relative";
+        !self.no_intervals && !is_relative && (self.intervals || are_shown)
     }
 
     /// With `--html` alone, only the page is written.
@@ -196,6 +329,7 @@ impl ReportArgs {
         }
         let options = StdioOptions {
             hists,
+            separator: self.field_separator,
             show_samples: self.show_nr_samples,
             show_period: self.show_total_period,
             quiet: self.quiet,

@@ -1,5 +1,6 @@
 //! `whit script`.
 
+use crate::completion;
 use crate::failure::usage;
 use crate::heading;
 use crate::input::InputArgs;
@@ -12,12 +13,13 @@ use anyhow::Result;
 use std::io::Write;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::EventId;
+use whit_profile::script::TimeBase;
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::script::FieldSpec;
 
 mod samples;
 
-use samples::SampleText;
+use samples::{Choice, SampleText};
 
 /// Arguments of `whit script`.
 #[derive(clap::Args, Debug)]
@@ -30,6 +32,27 @@ pub(crate) struct ScriptArgs {
     /// Print folded stacks for flame-graph tools: command;caller;callee weight
     #[arg(long, help_heading = heading::OUTPUT)]
     folded: bool,
+    /// Print times since the first sample
+    #[arg(long, conflicts_with = "deltatime", help_heading = heading::OUTPUT)]
+    reltime: bool,
+    /// Print times since the sample before
+    #[arg(long, help_heading = heading::OUTPUT)]
+    deltatime: bool,
+    /// End call chains at these functions
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::OUTPUT, add = completion::functions())]
+    stop_bt: Vec<String>,
+    /// Use only samples of these commands
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          conflicts_with = "folded", add = completion::comms())]
+    comms: Vec<String>,
+    /// Use only samples in these binaries
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          conflicts_with = "folded", add = completion::dsos())]
+    dsos: Vec<String>,
+    /// Use only samples in these functions
+    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          conflicts_with = "folded", add = completion::functions())]
+    symbols: Vec<String>,
     /// Print time stamps in nanoseconds
     #[arg(long, help_heading = heading::OUTPUT)]
     ns: bool,
@@ -49,9 +72,26 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<u8> {
     if args.folded { fold(args, &recording) } else { print(args, &recording, &specs) }
 }
 
+impl ScriptArgs {
+    fn choice(&self) -> Choice {
+        Choice {
+            time_base: match (self.reltime, self.deltatime) {
+                (true, _) => TimeBase::First,
+                (_, true) => TimeBase::Previous,
+                _ => TimeBase::Clock,
+            },
+            comms: self.comms.clone(),
+            dsos: self.dsos.clone(),
+            symbols: self.symbols.clone(),
+            stop_at: self.stop_bt.clone(),
+        }
+    }
+}
+
 fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
+    let options = args.load.options(recording)?;
     let progress = LoadProgress::new("reading", false);
-    let profile = whit_profile::load(recording, &args.load.options(recording), &|done, total| {
+    let profile = whit_profile::load(recording, &options, &|done, total| {
         progress.update(done, total);
     });
     progress.finish();
@@ -67,12 +107,14 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
 }
 
 fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
-    let text = SampleText::new(recording, specs, args.ns)?;
+    let mut text = SampleText::new(recording, specs, args.ns)?;
+    text.choice = args.choice();
+    let options = args.load.options(recording)?;
     let progress = LoadProgress::new("reading", args.terminal.pages());
     let mut out = args.terminal.output();
     let summary = whit_profile::script::script(
         recording,
-        &args.load.options(recording),
+        &options,
         &|done, total| progress.update(done, total),
         &text,
         &mut out,

@@ -8,7 +8,8 @@ use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::LoadArgs;
 use crate::terminal::TerminalArgs;
-use anyhow::{Result, bail};
+use crate::wall::{WaitArgs, needs_switches};
+use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
 use whit_page::{HtmlOptions, MAX_SPANS};
@@ -78,6 +79,8 @@ pub(crate) struct SwitchesArgs {
     #[arg(short, long, help_heading = heading::OUTPUT)]
     quiet: bool,
     #[command(flatten)]
+    waits: WaitArgs,
+    #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
     terminal: TerminalArgs,
@@ -89,14 +92,7 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     args.html.as_deref().map_or(Ok(()), page::check)?;
     let recording = args.input.open()?;
     let (profile, switches) = load(args, &recording)?;
-    if !switches.sources.tells_switches() {
-        bail!(
-            "{} tells of no context switches: record with --switch-events (and \
-             -e software/period=1,name=cs,config=0x3/Duk -g for the call stacks, or \
-             --engine=bpf --wakeups), or with -e sched:sched_switch",
-            profile.recording.path
-        );
-    }
+    needs_switches(&profile, &switches)?;
     if let Some(path) = &args.html {
         let page = HtmlOptions { begins_with_switches: true, ..HtmlOptions::default() };
         page::write(&profile, Some(&switches), &page, path)?;
@@ -117,9 +113,10 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
 }
 
 fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches)> {
-    let options = args.load.options(recording);
+    let options = args.load.options(recording)?;
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
-    let wanted = SwitchOptions { max_worst: args.max_worst(), max_spans };
+    let waits = args.waits.filter()?;
+    let wanted = SwitchOptions { max_worst: args.max_worst(), max_spans, waits };
     let progress = LoadProgress::new("reading", args.quiet);
     let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
         progress.update(done, total);
@@ -130,6 +127,12 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
 
 impl SwitchesArgs {
     fn view_options(&self) -> Result<SwitchViewOptions> {
+        if self.load.chooses_samples() {
+            bail_usage!(
+                "context switches belong to threads: choose with --pid, --tid or --comms instead of --cpu \
+                 and --cgroup"
+            );
+        }
         if self.worst.is_some_and(|count| count > SwitchOptions::MAX_WORST) {
             bail_usage!("at most {} waits can be kept one by one", SwitchOptions::MAX_WORST);
         }

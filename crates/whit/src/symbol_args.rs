@@ -1,13 +1,14 @@
 //! Options on symbols that `report` and `script` share.
 
 use crate::heading;
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_profile::time_filter::TimeFilter;
 use whit_profile::{LoadOptions, ThisMachine};
 use whit_symbolize::{DebugDirs, RunningList, SymbolizerConfig};
-use whit_types::{Pid, Tid};
+use whit_types::{CpuId, CpuListError, Pid, Tid, parse_cpu_list};
 
 /// Which samples, and where symbols come from.
 #[derive(clap::Args, Debug)]
@@ -18,6 +19,13 @@ pub(crate) struct LoadArgs {
     /// Use only samples of these threads
     #[arg(long, value_name = "TID,..", value_delimiter = ',', help_heading = heading::FILTER)]
     tid: Vec<i32>,
+    /// Use only samples on these CPUs: 0,2-3
+    #[arg(short = 'C', long, value_name = "LIST", value_parser = cpu_list, help_heading = heading::FILTER)]
+    cpu: Option<CpuList>,
+    /// Use only samples in these cgroups and those below: a path, or the name of any cgroup, container,
+    /// pod or unit in the path
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER)]
+    cgroup: Vec<String>,
     /// Use only this part of the recorded time: START,STOP in seconds, 10%-20%, or 10%/2
     #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true, help_heading = heading::FILTER)]
     time: Option<TimeFilter>,
@@ -53,14 +61,48 @@ pub(crate) struct LoadArgs {
     pub(crate) running_list: Option<RunningList>,
 }
 
+/// Refuses a recording whose samples have no cgroups.
+pub(crate) fn needs_cgroups(recording: &Recording, option: &str) -> Result<()> {
+    if !whit_profile::tells_cgroups(recording) {
+        bail!(
+            "{option} needs the cgroups of samples, and {} has none: record again with --all-cgroups",
+            recording.path.display()
+        );
+    }
+    Ok(())
+}
+
+/// CPUs in perf's form.
+#[derive(Clone, Debug)]
+struct CpuList(Vec<CpuId>);
+
+fn cpu_list(text: &str) -> Result<CpuList, CpuListError> {
+    parse_cpu_list(text).map(CpuList)
+}
+
 impl LoadArgs {
     /// True unless switched off.
     pub(crate) fn inline(&self) -> bool {
         !self.no_inline
     }
 
+    /// True where samples are chosen by more than their thread and time.
+    pub(crate) fn chooses_samples(&self) -> bool {
+        self.cpu.is_some() || !self.cgroup.is_empty()
+    }
+
     /// As the loader takes them.
-    pub(crate) fn options(&self, recording: &Recording) -> LoadOptions {
+    ///
+    /// # Errors
+    /// A filter by cgroup where samples have none.
+    pub(crate) fn options(&self, recording: &Recording) -> Result<LoadOptions> {
+        if !self.cgroup.is_empty() {
+            needs_cgroups(recording, "--cgroup")?;
+        }
+        Ok(self.load_options(recording))
+    }
+
+    fn load_options(&self, recording: &Recording) -> LoadOptions {
         let home = std::env::home_dir();
         let mut debug_dirs = DebugDirs::standard(home.as_deref());
         debug_dirs.symfs.clone_from(&self.symfs);
@@ -85,6 +127,8 @@ impl LoadArgs {
             time: self.time.clone(),
             pids: self.pid.iter().copied().map(Pid).collect(),
             tids: self.tid.iter().copied().map(Tid).collect(),
+            cpus: self.cpu.clone().map_or_else(Vec::new, |list| list.0),
+            cgroups: self.cgroup.clone(),
             max_stack: self.max_stack,
             machine: Some(machine),
             ..LoadOptions::new(self.threads.unwrap_or_else(cpus), symbols)

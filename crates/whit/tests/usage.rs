@@ -153,9 +153,10 @@ fn options_of_perf_report_and_script_are_known() {
 
 #[test]
 fn one_recording_is_read_at_a_time() {
-    for subcommand in ["report", "script", "switches"] {
+    for subcommand in ["script", "switches"] {
         fails(&[subcommand, "-i", "a", "-i", "b"], 2, "one recording is read at a time");
     }
+    fails(&["report", "-i", "a", "-i", "-"], 2, "standard input is read alone");
 }
 
 /// A file for standard input is the recording, unless there is a perf.data.

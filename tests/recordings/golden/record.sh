@@ -70,6 +70,28 @@ record registers spin "${clock[@]}" --intr-regs=ip,sp,flags --user-regs=ip,sp,bp
 record 32bit spin-32 "${clock[@]}" --call-graph dwarf,512
 record family family "${clock[@]}" -g
 record cgroups spin "${clock[@]}" --namespaces --all-cgroups
+# One program in several cgroups of version 2, of which the first is removed and made again.
+record_in_cgroups() {
+    local top=$(findmnt -nt cgroup2 -o TARGET | head -1)
+    local id=$(printf '3f1c8a0d9be24756%.0s' 1 2 3 4)
+    local pod=kubepods-pod0d2a1b3c_1111_2222_3333_444455556666.slice
+    rm -rf perf-containers
+    mkdir perf-containers
+    (
+        cd perf-containers
+        env -i PATH="$PATH" PERF_CONFIG=/dev/null \
+            perf record --no-buildid --no-buildid-cache "${clock[@]}" --all-cgroups -o recording.data -- \
+            sh -c 'top=$1; program=$2; shift 2
+                for path; do
+                    mkdir -p "$top/$path"; echo $$ >"$top/$path/cgroup.procs"; "$program"
+                    echo $$ >"$top/cgroup.procs"; rmdir -p "$top/$path" 2>&-
+                done; :' \
+            sh "$top" "$programs/spin" golden.slice/web.service "golden.slice/docker-$id.scope" \
+            "$pod/cri-containerd-$id.scope" golden.slice/web.service
+    )
+    forget_release perf-containers
+}
+record_in_cgroups
 record clockid spin "${clock[@]}" -k CLOCK_MONOTONIC
 record tracepoint spin -e sched:sched_process_exec -e sched:sched_process_exit
 

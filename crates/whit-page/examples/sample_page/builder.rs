@@ -129,7 +129,15 @@ impl Builder {
         info.period += period;
         let rows = &mut self.profile.rows;
         let row = *self.rows.entry((event, thread, comm, node)).or_insert_with(|| {
-            rows.push(SampleRow { event, thread, comm, cpu: None, node, samples: 0, period: 0 });
+            rows.push(SampleRow {
+                event,
+                thread,
+                comm,
+                facets: FacetsId(0),
+                node,
+                samples: 0,
+                period: 0,
+            });
             rows.len() - 1
         });
         rows[row].samples += samples;

@@ -254,6 +254,7 @@ fn describe(mut profile: Profile) -> Profile {
         nr_cpus: Some((16, 16)),
         cpu_desc: "AMD EPYC 7713 64-Core Processor".into(),
         cpuid: "AuthenticAMD,25,1,1".into(),
+        sockets: Vec::new(),
         total_mem_kib: Some(65_842_128),
         cmdline: [
             "whit",

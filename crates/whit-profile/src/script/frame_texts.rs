@@ -28,10 +28,17 @@ impl FrameKey {
     }
 }
 
+/// The text of a frame, and whether the chain is printed no further.
+#[derive(Clone)]
+struct KnownFrame {
+    text: Range<usize>,
+    is_last: bool,
+}
+
 /// Texts of frames. One per thread.
 #[derive(Default)]
 pub(super) struct FrameTexts {
-    known: FxHashMap<FrameKey, Range<usize>>,
+    known: FxHashMap<FrameKey, KnownFrame>,
     text: Vec<u8>,
     /// Frames of the current chain, innermost first.
     chain: Vec<Range<usize>>,
@@ -77,26 +84,28 @@ impl FrameTexts {
         }
     }
 
-    /// Adds a frame to the chain; `locate` is asked where text has to be made.
+    /// Adds a frame to the chain, and gives back whether it is the last one to print; `locate` is asked where text
+    /// has to be made.
     pub(super) fn push(
         &mut self,
         entry: ChainEntry,
         context: FrameContext<'_>,
         locate: impl FnOnce() -> CodePlace,
-    ) {
+    ) -> bool {
         let text = &mut self.text;
         let make = || {
             let start = text.len();
-            format_frames(entry, locate(), context, text);
-            start..text.len()
+            let is_last = format_frames(entry, locate(), context, text);
+            KnownFrame { text: start..text.len(), is_last }
         };
-        let range = if context.is_jitted {
+        let frame = if context.is_jitted {
             make()
         } else {
             let key = FrameKey::new(entry, context.space, context.event);
             self.known.entry(key).or_insert_with(make).clone()
         };
-        self.chain.push(range);
+        self.chain.push(frame.text);
+        frame.is_last
     }
 
     /// The chain.
@@ -105,13 +114,14 @@ impl FrameTexts {
     }
 }
 
-/// Formats what was inlined at a place, innermost first, and the physical frame.
+/// Formats what was inlined at a place, innermost first, and the physical frame. Gives back whether one of them ends
+/// the chain.
 fn format_frames(
     entry: ChainEntry,
     place: CodePlace,
     context: FrameContext<'_>,
     out: &mut Vec<u8>,
-) {
+) -> bool {
     let named = context.names.name(place);
     let dso = context.prepared.dso_path(place.dso).map(|path| OutsideText::new(&**path));
     let mut format = |function, function_offset, source: &Option<(Arc<str>, u32)>, inlined| {
@@ -122,11 +132,16 @@ fn format_frames(
     };
     if context.in_chain {
         for inlined in named.inlined.iter().rev() {
-            format(Some(OutsideText::new(&*inlined.name)), 0, &inlined.source, true);
+            let name = OutsideText::new(&*inlined.name);
+            format(Some(name), 0, &inlined.source, true);
+            if context.format.ends_chain(name) {
+                return true;
+            }
         }
     }
     let from_start = named.address.0.wrapping_sub(named.function_start.0);
     let offset = from_start.wrapping_add(u64::from(entry.is_return_address));
     let function = named.function.as_deref().map(OutsideText::new);
     format(function, offset, &named.source, false);
+    function.is_some_and(|name| context.format.ends_chain(name))
 }

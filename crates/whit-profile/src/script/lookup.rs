@@ -33,7 +33,14 @@ pub struct Lookup<'a> {
     pub(super) time: TimestampNs,
 }
 
-impl Lookup<'_> {
+impl<'a> Lookup<'a> {
+    /// The path of a cgroup, where it was recorded.
+    pub fn cgroup(&self, number: u64) -> Option<OutsideText<&'a str>> {
+        let cgroups = &self.prepared.cgroups;
+        let index = cgroups.at(number, self.time)?;
+        Some(OutsideText::new(&cgroups.paths()[index.0 as usize]))
+    }
+
     /// The kernel function at an address, and the distance from its start.
     pub fn kernel_function_at(&self, address: u64) -> Option<(Arc<str>, u64)> {
         let dso = self.prepared.model.kernel_at(Avma(address));

@@ -1,11 +1,12 @@
 //! Reading, formatting and writing at the same time, in order.
 
 use super::worker::{Job, Work, Worker};
-use super::{ScriptError, ScriptSummary};
+use super::{ScriptError, ScriptSummary, TimeBase};
 use crate::describe;
 use crate::ordered::OrderedSamples;
 use crate::ordered_pool::in_turn;
 use std::io::Write;
+use whit_types::TimestampNs;
 
 /// Formats all samples and writes their text.
 pub(super) fn run(
@@ -15,8 +16,10 @@ pub(super) fn run(
     summary: &mut ScriptSummary,
 ) -> Result<(), ScriptError> {
     let mut troubles = Troubles::default();
+    let mut shown_since = ShownSince::new(work);
     let fill = |job: &mut Job| {
         samples.next_batch(&mut job.samples)?;
+        shown_since.fill(job);
         Ok(!job.samples.is_empty())
     };
     let take = |job: &mut Job| {
@@ -35,6 +38,35 @@ pub(super) fn run(
     counted(troubles.foreign_stacks, describe::FOREIGN_STACKS);
     counted(samples.disordered(), describe::DISORDERED_SAMPLES);
     Ok(())
+}
+
+/// Finds the moment from which each time is shown. It depends on the samples that are printed before, so one thread
+/// looks at all of them, but only where it is asked for.
+struct ShownSince<'a> {
+    base: TimeBase,
+    chooser: Option<Worker<'a>>,
+    last: Option<TimestampNs>,
+}
+
+impl<'a> ShownSince<'a> {
+    fn new(work: Work<'a>) -> Self {
+        let base = work.format.time_base();
+        let chooser = (base != TimeBase::Clock).then(|| Worker::new(work));
+        ShownSince { base, chooser, last: None }
+    }
+
+    fn fill(&mut self, job: &mut Job) {
+        job.shown_since.clear();
+        let Some(chooser) = &self.chooser else { return };
+        for pending in &job.samples {
+            let since = self.last.unwrap_or(pending.time);
+            job.shown_since.push(since);
+            if chooser.prints(pending) {
+                let is_first = self.base == TimeBase::First;
+                self.last = Some(if is_first { since } else { pending.time });
+            }
+        }
+    }
 }
 
 /// Samples that do not show all that they should.

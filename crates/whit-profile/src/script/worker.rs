@@ -2,7 +2,7 @@
 
 use super::frame_texts::{FrameContext, FrameTexts};
 use super::lookup::Lookup;
-use super::{Format, ScriptedSample};
+use super::{Candidate, Format, ScriptedSample};
 use crate::chain::{Chain, ChainMaker};
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
@@ -11,7 +11,9 @@ use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::reader::Recording;
-use whit_types::{OutsideText, Pid, Tid};
+use whit_perfdata::record::RawRecord;
+use whit_perfdata::sample::Sample;
+use whit_types::{OutsideText, Pid, Tid, TimestampNs};
 
 /// What all workers share.
 #[derive(Clone, Copy)]
@@ -26,6 +28,8 @@ pub(super) struct Work<'a> {
 #[derive(Default)]
 pub(super) struct Job {
     pub(super) samples: Vec<PendingSample>,
+    /// From when the time of each sample is shown; empty where that is the clock's zero.
+    pub(super) shown_since: Vec<TimestampNs>,
     pub(super) text: Vec<u8>,
     pub(super) formatted: u64,
     /// Samples shorter than their fields say.
@@ -63,8 +67,9 @@ impl ordered_pool::Worker for Worker<'_> {
     fn run(&mut self, job: &mut Job) {
         (job.formatted, job.unreadable, job.foreign_stacks) = (0, 0, 0);
         job.text.clear();
-        for pending in &job.samples {
-            match self.format(pending, &mut job.text) {
+        for (index, pending) in job.samples.iter().enumerate() {
+            let shown_since = job.shown_since.get(index).copied().unwrap_or(TimestampNs(0));
+            match self.format(pending, shown_since, &mut job.text) {
                 Formatted::Yes => {
                     job.formatted += 1;
                     job.foreign_stacks += u64::from(self.chain.is_foreign);
@@ -81,18 +86,18 @@ impl ordered_pool::Worker for Worker<'_> {
 }
 
 impl Worker<'_> {
-    fn format(&mut self, pending: &PendingSample, out: &mut Vec<u8>) -> Formatted {
+    fn format(
+        &mut self,
+        pending: &PendingSample,
+        shown_since: TimestampNs,
+        out: &mut Vec<u8>,
+    ) -> Formatted {
         let record = pending.record();
-        let Work { recording, options, prepared, format } = self.work;
-        let Some(event) = prepared.events.event_of_sample(record.body) else {
-            return Formatted::Unwanted;
+        let Work { recording, prepared, format, .. } = self.work;
+        let Chosen { event, sample, pid, tid, comm } = match self.choose(pending, record) {
+            Ok(chosen) => chosen,
+            Err(why) => return why,
         };
-        let sample = prepared.events.layout(event).and_then(|layout| layout.parse(record.body));
-        let Some(sample) = sample else { return Formatted::Unreadable };
-        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        if !options.wants(pid, tid) {
-            return Formatted::Unwanted;
-        }
         let event_desc = &recording.events[event];
         let attr = &event_desc.attr;
         let epoch = prepared.model.space_at(pid, pending.time);
@@ -109,20 +114,21 @@ impl Worker<'_> {
             let len = if in_chain { self.chain.entries.len() } else { 1 };
             for entry in self.chain.entries.iter().take(len) {
                 let locate = || maker.locate(*entry, pid, epoch, pending.time);
-                self.texts.push(*entry, context, locate);
+                if self.texts.push(*entry, context, locate) {
+                    break;
+                }
             }
         }
-        let comm = prepared.model.comm_at(pid, tid, pending.time);
-        let comm = comm.and_then(|comm| prepared.model.comm_names().get(comm.0 as usize));
         let fixed = if attr.has(AttrFlags::FREQ) { 1 } else { attr.sample_period_or_freq };
         let (names, maker, time) = (&self.names, &self.maker, pending.time);
         let scripted = ScriptedSample {
             event,
             event_desc,
-            comm: comm.filter(|comm| !comm.is_empty()).map(|comm| OutsideText::new(&**comm)),
+            comm,
             pid,
             tid,
             time,
+            shown_since,
             period: sample.period.unwrap_or(fixed),
             sample: &sample,
             chain: self.texts.chain(),
@@ -131,6 +137,51 @@ impl Worker<'_> {
         format.sample(&scripted, out);
         Formatted::Yes
     }
+}
+
+impl<'a> Worker<'a> {
+    /// Decodes a sample that the filters let pass.
+    fn choose<'r>(
+        &self,
+        pending: &PendingSample,
+        record: RawRecord<'r>,
+    ) -> Result<Chosen<'a, 'r>, Formatted> {
+        let Work { options, prepared, format, .. } = self.work;
+        let event = prepared.events.event_of_sample(record.body).ok_or(Formatted::Unwanted)?;
+        let sample = prepared.events.layout(event).and_then(|layout| layout.parse(record.body));
+        let sample = sample.ok_or(Formatted::Unreadable)?;
+        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        let time = pending.time;
+        let is_wanted = prepared.filter.wants(&sample, time, &prepared.cgroups);
+        if !(is_wanted && options.wants(pid, tid)) {
+            return Err(Formatted::Unwanted);
+        }
+        let comm = prepared.model.comm_at(pid, tid, time);
+        let comm = comm.and_then(|comm| prepared.model.comm_names().get(comm.0 as usize));
+        let comm = comm.filter(|comm| !comm.is_empty()).map(|comm| OutsideText::new(&**comm));
+        let (names, maker) = (&self.names, &self.maker);
+        let epoch = prepared.model.space_at(pid, time);
+        let lookup = Lookup { prepared, names, maker, pid, epoch, time };
+        let candidate = Candidate { comm, address: sample.ip, lookup };
+        if !format.wants(&candidate) {
+            return Err(Formatted::Unwanted);
+        }
+        Ok(Chosen { event, sample, pid, tid, comm })
+    }
+
+    /// Whether a sample will be printed.
+    pub(super) fn prints(&self, pending: &PendingSample) -> bool {
+        self.choose(pending, pending.record()).is_ok()
+    }
+}
+
+/// A sample that is printed.
+struct Chosen<'a, 'r> {
+    event: usize,
+    sample: Sample<'r>,
+    pid: Pid,
+    tid: Tid,
+    comm: Option<OutsideText<&'a str>>,
 }
 
 enum Formatted {

@@ -88,9 +88,10 @@ impl<'a> Decoder<'a> {
     ) {
         let Some(parsed) = self.sums.parse(record) else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
-        let stack = self.stack(&parsed, time);
+        let role = self.roles.role(parsed.event);
+        let stack = self.stack(&parsed, role, time);
         let raw = parsed.sample.raw.unwrap_or_default();
-        match self.roles.role(parsed.event) {
+        match role {
             Role::CpuTime => out.push(TimedSwitchEvent { event: SwitchEvent::Sample(stack), ..by }),
             Role::SwitchStack => {
                 let event = SwitchEvent::SwitchStack { stack, state: TaskState::from_raw(raw) };
@@ -117,12 +118,18 @@ impl<'a> Decoder<'a> {
     }
 
     /// Wakers may be threads that are not asked for.
-    fn stack(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> StackRef {
-        let node = if self.options.wants(parsed.pid, parsed.tid) {
-            self.sums.add(parsed, time)
-        } else {
-            self.sums.node_of(parsed, time)
-        };
+    fn stack(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
+        let prepared = self.prepared;
+        let is_in_range = prepared.time.is_none_or(|range| range.contains(time));
+        // The stack of a switch before the range is that of a wait which may reach into it.
+        if !is_in_range && matches!(role, Role::CpuTime | Role::Running | Role::None) {
+            return StackRef::NONE;
+        }
+        let is_wanted = is_in_range
+            && self.options.wants(parsed.pid, parsed.tid)
+            && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups);
+        let node =
+            if is_wanted { self.sums.add(parsed, time) } else { self.sums.node_of(parsed, time) };
         StackRef { worker: self.number, node }
     }
 }

@@ -1,8 +1,8 @@
 //! From sums over workers' call trees to the finished model.
 
-use super::interval::{Trust, WaitEnd};
+use super::interval::{Life, Trust, WaitEnd};
 use super::model::{
-    SwitchRow, SwitchSums, Switches, Timeline, TimelineSpan, Wait, Waker, WakerRow,
+    SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
 };
 use super::sums::{CpuTime, KeptWait, SwitchKey, SwitchTotals, WakerKey};
 use super::switch_event::StackRef;
@@ -13,7 +13,7 @@ use crate::model::{NodeId, ThreadId};
 use crate::stops::StopCounts;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use whit_types::Tid;
+use whit_types::{Tid, TimestampNs};
 
 /// One call tree of all workers' trees.
 pub(super) struct Trees {
@@ -43,15 +43,26 @@ pub(super) struct Raw {
     wakers_left_off: u64,
     worst: Vec<KeptWait>,
     timeline: (Vec<(u32, Vec<Piece>)>, u64),
+    /// Thread, the recorded time in which it existed, and its waits that are left out.
+    lives: Vec<(u32, u64, u64)>,
     /// By the sums' own numbers.
     threads: Vec<(u32, Tid)>,
 }
 
 /// Takes what is wanted of the totals, and adds their threads to those of the samples.
-pub(super) fn take_apart(mut totals: SwitchTotals<'_>, trees: &mut Trees) -> Raw {
+pub(super) fn take_apart(
+    mut totals: SwitchTotals<'_>,
+    trees: &mut Trees,
+    recorded: &[(TimestampNs, TimestampNs)],
+) -> Raw {
     let threads = totals.threads.values.iter();
     let threads = threads.map(|thread| (trees.sums.threads.intern(*thread), thread.1)).collect();
+    let lives = totals.lives.iter().map(|(thread, lives)| {
+        let left_out_ns = totals.left_out.get(thread).copied().unwrap_or_default();
+        (*thread, elapsed_ns(lives, recorded), left_out_ns)
+    });
     Raw {
+        lives: lives.collect(),
         worst: totals.take_worst(),
         rows: totals.rows,
         cpu_times: totals.cpu_times,
@@ -70,7 +81,7 @@ pub(super) fn name<'n>(
     builder: &mut Builder,
     out: &mut Switches,
 ) {
-    let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, threads } = raw;
+    let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, lives, threads } = raw;
     let mut namer = Namer { builder, node, threads: &threads };
     let woken: FxHashSet<_> = wakers.keys().map(|key| key.row).collect();
     let numbers = namer.rows(rows, cpu_times, &woken, out);
@@ -78,6 +89,23 @@ pub(super) fn name<'n>(
     out.wakers_left_off = wakers_left_off;
     out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
     out.timeline = namer.timeline(timeline, max_spans);
+    let life = |(thread, elapsed_ns, left_out_ns)| ThreadLife {
+        thread: namer.thread(thread),
+        elapsed_ns,
+        left_out_ns,
+    };
+    out.lives = lives.into_iter().map(life).collect();
+    out.lives.sort_unstable_by_key(|life| life.thread);
+}
+
+/// The recorded time in which a thread existed.
+fn elapsed_ns(lives: &[Life], recorded: &[(TimestampNs, TimestampNs)]) -> u64 {
+    let both = |life: &Life, span: &(TimestampNs, TimestampNs)| {
+        let from = life.born.map_or(span.0, |born| born.max(span.0));
+        life.died.map_or(span.1, |died| died.min(span.1)).since(from)
+    };
+    let all = lives.iter().flat_map(|life| recorded.iter().map(move |span| both(life, span)));
+    all.fold(0, u64::saturating_add)
 }
 
 /// Ids of the profile.

@@ -46,7 +46,7 @@ pub(crate) enum WaitEnd {
     /// The thread came onto a CPU.
     In { time: TimestampNs, cpu: Option<CpuId>, trust: Trust },
     /// The recording ended first.
-    Open { until: TimestampNs },
+    Open { until: TimestampNs, trust: Trust },
     /// It must have come onto a CPU, but that is not in the recording.
     Missing,
 }
@@ -76,6 +76,8 @@ pub(crate) struct Switch {
     pub(crate) end: WaitEnd,
     /// Absent where the switch-out is in the recording.
     pub(crate) found_blocked: Option<FoundBlocked>,
+    /// The switch-out lies before the range of time that is wanted: only the rest of the wait counts.
+    pub(crate) is_cut: bool,
 }
 
 impl Switch {
@@ -83,6 +85,13 @@ impl Switch {
     pub(crate) fn lasts_throughout(&self) -> bool {
         self.found_blocked.is_some_and(|found_blocked| found_blocked.lasts_throughout)
     }
+}
+
+/// A sample in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TimedStack {
+    pub(crate) time: TimestampNs,
+    pub(crate) stack: StackRef,
 }
 
 /// A stretch of time on a CPU.
@@ -93,10 +102,19 @@ pub(crate) struct Run<'a> {
     pub(crate) from: TimestampNs,
     pub(crate) to: TimestampNs,
     /// Samples in it, in order of time.
-    pub(crate) samples: &'a [StackRef],
+    pub(crate) samples: &'a [TimedStack],
     pub(crate) trust: Trust,
     /// True where it began before the recording or ended after it: it was at least that long.
     pub(crate) is_open: bool,
+}
+
+/// When a thread existed, as far as its records tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Life {
+    /// Absent where it was there before its first record.
+    pub(crate) born: Option<TimestampNs>,
+    /// Absent where it was there after its last record.
+    pub(crate) died: Option<TimestampNs>,
 }
 
 /// Takes intervals. Those of one thread come in order of time.
@@ -105,6 +123,10 @@ pub(crate) trait Sink {
     fn run(&mut self, run: &Run<'_>);
     /// A thread is no more: what comes under its number is another one.
     fn end(&mut self, task: Task);
+    /// A thread that belongs to the recording existed; once for each span of recorded time, in order.
+    fn life(&mut self, task: Task, life: Life);
+    /// A thread ended between spans of recorded time.
+    fn died(&mut self, task: Task, time: TimestampNs);
 }
 
 /// What does not fit together.

@@ -38,6 +38,8 @@ pub(crate) struct Intervals<'l> {
     ins_are_told: bool,
     spans: RecordedSpans,
     threads: FxHashMap<Tid, Thread>,
+    /// When threads were made that have no record of recorded time yet.
+    born_outside: FxHashMap<Tid, TimestampNs>,
     cpus: FxHashMap<CpuId, Cpu>,
     inconsistencies: Inconsistencies,
     last_time: TimestampNs,
@@ -45,14 +47,24 @@ pub(crate) struct Intervals<'l> {
 }
 
 /// How much could be recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct RecordedTotals {
-    /// Time in which switches were recorded, gaps left out.
-    pub(crate) recorded_ns: u64,
+    /// When switches were recorded, in order of time.
+    pub(crate) spans: Vec<(TimestampNs, TimestampNs)>,
     /// CPUs that records name.
     pub(crate) nr_cpus: usize,
+}
+
+impl RecordedTotals {
+    /// Time in which switches were recorded, gaps left out.
+    pub(crate) fn recorded_ns(&self) -> u64 {
+        self.spans.iter().fold(0, |sum, (from, to)| sum.saturating_add(to.since(*from)))
+    }
+
     /// The first and the last moment of that time.
-    pub(crate) span: Option<(TimestampNs, TimestampNs)>,
+    pub(crate) fn span(&self) -> Option<(TimestampNs, TimestampNs)> {
+        Some((self.spans.first()?.0, self.spans.last()?.1))
+    }
 }
 
 impl<'l> Intervals<'l> {
@@ -70,6 +82,7 @@ impl<'l> Intervals<'l> {
             ins_are_told,
             spans,
             threads: FxHashMap::default(),
+            born_outside: FxHashMap::default(),
             cpus: FxHashMap::default(),
             inconsistencies: Inconsistencies::default(),
             last_time: TimestampNs(0),
@@ -84,7 +97,7 @@ impl<'l> Intervals<'l> {
         }
         let is_proof = timed_event.event.proves_recording();
         if self.spans.moment(timed_event.time, is_proof) == Moment::Unrecorded {
-            self.outside(timed_event);
+            self.outside(timed_event, sink);
             return;
         }
         self.last_time = self.last_time.max(timed_event.time);
@@ -102,7 +115,7 @@ impl<'l> Intervals<'l> {
             return;
         }
         if let SwitchEvent::Fork { pid, tid } = timed_event.event {
-            self.forget(Task { pid, tid }, sink);
+            self.forget(Task { pid, tid }, timed_event.time, sink);
         }
         let tid = match timed_event.event {
             // Who it is, only the CPU tells.
@@ -129,10 +142,18 @@ impl<'l> Intervals<'l> {
     }
 
     /// Sideband of a time in which switches were not recorded. Numbers of threads may pass to others.
-    fn outside(&mut self, timed_event: &TimedSwitchEvent) {
+    fn outside(&mut self, timed_event: &TimedSwitchEvent, sink: &mut impl Sink) {
         match timed_event.event {
-            SwitchEvent::Fork { tid, .. } => _ = self.threads.remove(&tid),
-            SwitchEvent::Exit => _ = self.threads.remove(&timed_event.tid),
+            SwitchEvent::Fork { tid, .. } => {
+                self.threads.remove(&tid);
+                self.born_outside.insert(tid, timed_event.time);
+            }
+            SwitchEvent::Exit => {
+                let task = Task { pid: timed_event.pid, tid: timed_event.tid };
+                self.threads.remove(&task.tid);
+                self.born_outside.remove(&task.tid);
+                sink.died(task, timed_event.time);
+            }
             _ => {}
         }
     }
@@ -145,12 +166,11 @@ impl<'l> Intervals<'l> {
         for mut thread in threads {
             let inconsistencies = &mut self.inconsistencies;
             let mut step = Step { losses: self.losses, inconsistencies, thread: &mut thread, sink };
-            step.finish(left.end);
+            step.finish(left.end, false);
         }
         let totals = &mut self.totals;
-        totals.recorded_ns = totals.recorded_ns.saturating_add(left.end.since(begin));
+        totals.spans.push((begin, left.end));
         totals.nr_cpus = totals.nr_cpus.max(self.cpus.len());
-        totals.span = Some((totals.span.map_or(begin, |(first, _)| first), left.end));
         self.cpus.clear();
     }
 
@@ -217,7 +237,9 @@ impl<'l> Intervals<'l> {
         let task = Task { pid: timed_event.pid, tid };
         // One thread at most has been on a CPU since recording began.
         let since = self.spans.begin().filter(|_| self.ins_are_told && cpu_was_unseen);
-        let thread = self.threads.entry(tid).or_insert_with(|| Thread::new(task, since));
+        let born = &mut self.born_outside;
+        let thread = self.threads.entry(tid);
+        let thread = thread.or_insert_with(|| Thread::new(task, born.remove(&tid), since));
         if timed_event.pid.0 >= 0 {
             thread.task.pid = timed_event.pid;
         }
@@ -230,7 +252,9 @@ impl<'l> Intervals<'l> {
     fn blocked(&mut self, timed_event: &TimedSwitchEvent, sink: &mut impl Sink) {
         let task = Task { pid: timed_event.pid, tid: timed_event.tid };
         let begin = self.spans.begin().unwrap_or(timed_event.time);
-        let thread = self.threads.entry(task.tid).or_insert_with(|| Thread::new(task, None));
+        let born = &mut self.born_outside;
+        let thread = self.threads.entry(task.tid);
+        let thread = thread.or_insert_with(|| Thread::new(task, born.remove(&task.tid), None));
         thread.task.pid = task.pid;
         let mut step =
             Step { losses: self.losses, inconsistencies: &mut self.inconsistencies, thread, sink };
@@ -240,7 +264,7 @@ impl<'l> Intervals<'l> {
     /// A thread is new, whether or not it is told who made it.
     fn first_wake(&mut self, timed_event: &TimedSwitchEvent, wake: Wake, sink: &mut impl Sink) {
         if self.threads.get(&wake.wakee).is_none_or(|thread| !thread.is_untold()) {
-            self.forget(Task { pid: Pid(-1), tid: wake.wakee }, sink);
+            self.forget(Task { pid: Pid(-1), tid: wake.wakee }, timed_event.time, sink);
         }
         if let Some(thread) = self.threads.get_mut(&wake.wakee) {
             thread.begin(timed_event, wake);
@@ -248,15 +272,16 @@ impl<'l> Intervals<'l> {
     }
 
     /// The number belongs to a new thread.
-    fn forget(&mut self, task: Task, sink: &mut impl Sink) {
+    fn forget(&mut self, task: Task, time: TimestampNs, sink: &mut impl Sink) {
         if let Some(mut old) = self.threads.remove(&task.tid) {
             let until = self.last_time;
             let inconsistencies = &mut self.inconsistencies;
-            Step { losses: self.losses, inconsistencies, thread: &mut old, sink }.finish(until);
+            Step { losses: self.losses, inconsistencies, thread: &mut old, sink }
+                .finish(until, true);
         }
         if task.tid.0 > 0 {
             // It was not there from the beginning.
-            self.threads.insert(task.tid, Thread::new(task, None));
+            self.threads.insert(task.tid, Thread::new(task, Some(time), None));
         }
     }
 

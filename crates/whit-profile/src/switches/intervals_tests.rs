@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::loss_window::{LossWindow, RingLoss};
-use crate::switches::interval::{Run, Switch, Trust, WaitEnd};
+use crate::switches::interval::{Life, Run, Switch, Trust, WaitEnd};
 use crate::switches::switch_event::{StackRef, TaskState, WaitKind, Wake};
 use crate::switches::thread::MAX_RUN_SAMPLES;
 use proptest::prelude::*;
@@ -22,6 +22,8 @@ struct Kept {
     switches: Vec<Switch>,
     runs: Vec<KeptRun>,
     ended: Vec<i32>,
+    lives: Vec<(i32, Option<u64>, Option<u64>)>,
+    died: Vec<(i32, u64)>,
 }
 
 impl Sink for Kept {
@@ -30,7 +32,7 @@ impl Sink for Kept {
     }
 
     fn run(&mut self, run: &Run<'_>) {
-        let samples = run.samples.iter().map(|stack| stack.node).collect();
+        let samples = run.samples.iter().map(|sample| sample.stack.node).collect();
         let cpu = run.cpu.map(|cpu| cpu.0);
         let (from, to) = (run.from.0, run.to.0);
         self.runs.push((run.task.tid.0, cpu, from, to, samples, run.trust, run.is_open));
@@ -38,6 +40,14 @@ impl Sink for Kept {
 
     fn end(&mut self, task: Task) {
         self.ended.push(task.tid.0);
+    }
+
+    fn life(&mut self, task: Task, life: Life) {
+        self.lives.push((task.tid.0, life.born.map(|at| at.0), life.died.map(|at| at.0)));
+    }
+
+    fn died(&mut self, task: Task, time: TimestampNs) {
+        self.died.push((task.tid.0, time.0));
     }
 }
 
@@ -82,7 +92,7 @@ fn tell_in(
     let losses = Losses::new(losses);
     let span =
         |&(from, to): &(u64, u64)| RecordedSpan { from: TimestampNs(from), to: TimestampNs(to) };
-    let spans = RecordedSpans::new(spans.map(|spans| spans.iter().map(span).collect()), None);
+    let spans = RecordedSpans::new(spans.map(|spans| spans.iter().map(span).collect()));
     let mut intervals = Intervals::new(&losses, RecordedCpus::Any, ins_are_told, spans);
     let mut kept = Kept::default();
     timed_events.iter().for_each(|timed_event| intervals.take(timed_event, &mut kept));
@@ -174,7 +184,10 @@ fn what_is_missing_is_told_and_not_filled_in() {
     );
     let ends: Vec<_> = kept.switches.iter().map(|switch| switch.end).collect();
     let until = TimestampNs(50);
-    assert_eq!(ends, [WaitEnd::Missing, ended(30, Trust::Whole), WaitEnd::Open { until }]);
+    assert_eq!(
+        ends,
+        [WaitEnd::Missing, ended(30, Trust::Whole), WaitEnd::Open { until, trust: Trust::Whole }]
+    );
     let expected = Inconsistencies { missing_outs: 1, missing_ins: 1, stray_samples: 1, exits: 0 };
     assert_eq!(inconsistencies, expected);
     // Up to the last moment at which it was seen.
@@ -230,8 +243,8 @@ fn sideband_from_before_the_recording_is_nobodys_time_on_a_cpu() {
         // Made before recording began, it is a thread like any other.
         assert_eq!(runs_of(&kept, 8), [(begin, end, whole, true)]);
         assert_eq!(runs_of(&kept, 9), []);
-        assert_eq!(totals.span, Some((TimestampNs(begin), TimestampNs(end))));
-        assert_eq!((totals.recorded_ns, totals.nr_cpus), (end - begin, 2));
+        assert_eq!(totals.span(), Some((TimestampNs(begin), TimestampNs(end))));
+        assert_eq!((totals.recorded_ns(), totals.nr_cpus), (end - begin, 2));
     }
 }
 
@@ -251,11 +264,11 @@ fn intervals_end_where_recording_pauses() {
     let whole = Trust::Whole;
     assert_eq!(runs_of(&kept, 6), [(110, 200, whole, true), (300, 320, whole, true)]);
     assert_eq!(runs_of(&kept, 7), [(100, 120, whole, true), (330, 340, whole, false)]);
-    let open = |until| WaitEnd::Open { until: TimestampNs(until) };
+    let open = |until| WaitEnd::Open { until: TimestampNs(until), trust: Trust::Whole };
     let waits: Vec<_> = kept.switches.iter().map(|it| (it.task.tid.0, it.out.0, it.end)).collect();
     assert_eq!(waits, [(7, 120, open(200)), (6, 320, open(400)), (7, 340, open(400))]);
     assert_eq!(inconsistencies, Inconsistencies::default());
-    assert_eq!((totals.recorded_ns, totals.nr_cpus), (200, 2));
+    assert_eq!((totals.recorded_ns(), totals.nr_cpus), (200, 2));
 }
 
 #[test]
@@ -441,7 +454,7 @@ fn a_first_run_whose_beginning_is_missing() {
 fn nobody_runs_on_a_cpu_that_is_not_recorded() {
     let losses = Losses::default();
     let cpus = RecordedCpus::Only([CpuId(0)].into_iter().collect());
-    let mut intervals = Intervals::new(&losses, cpus, true, RecordedSpans::new(None, None));
+    let mut intervals = Intervals::new(&losses, cpus, true, RecordedSpans::new(None));
     let mut kept = Kept::default();
     for timed_event in [
         said(10, 1, 6, SwitchEvent::Fork { pid: Pid(8), tid: Tid(8) }),
@@ -731,7 +744,7 @@ proptest! {
             prop_assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
         }
         let total: u64 = kept.runs.iter().map(|run| run.3 - run.2).sum();
-        prop_assert!(total <= totals.nr_cpus as u64 * totals.recorded_ns);
+        prop_assert!(total <= totals.nr_cpus as u64 * totals.recorded_ns());
         let mut spans: BTreeMap<i32, Vec<(u64, u64)>> = BTreeMap::new();
         for run in &kept.runs {
             prop_assert!(run.2 <= run.3);
@@ -767,7 +780,7 @@ fn a_thread_that_is_blocked_at_both_ends_waits_throughout() {
         let (kept, inconsistencies, _) = tell_in(losses, &statements, true, Some(&[(10, 100)]));
         let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
         assert_eq!((wait.out, wait.kind, wait.stack), (TimestampNs(10), WaitKind::Sync, stack(3)));
-        assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100) });
+        assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100), trust: Trust::Whole });
         assert!(wait.lasts_throughout());
         let [(8, Some(1), ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
         assert_eq!(inconsistencies, Inconsistencies::default());
@@ -789,7 +802,7 @@ fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
     assert!(first.found_blocked.is_some() && !first.lasts_throughout());
     // The source of its switch has no stack.
     assert_eq!((second.out, second.stack, second.found_blocked), (TimestampNs(60), stack(4), None));
-    assert_eq!(second.end, WaitEnd::Open { until: TimestampNs(100) });
+    assert_eq!(second.end, WaitEnd::Open { until: TimestampNs(100), trust: Trust::Whole });
     assert_eq!(inconsistencies, Inconsistencies::default());
     let [(7, Some(0), 50, 60, ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
@@ -818,7 +831,7 @@ fn a_thread_that_is_blocked_at_one_end_is_open() {
         let (kept, ..) = tell_in(&[], &statements, true, Some(&[(10, 100)]));
         let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
         assert_eq!((wait.out, wait.stack), (TimestampNs(10), stack(3)));
-        assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100) });
+        assert_eq!(wait.end, WaitEnd::Open { until: TimestampNs(100), trust: Trust::Whole });
         assert!(wait.found_blocked.is_some() && !wait.lasts_throughout());
     }
 }
@@ -835,4 +848,32 @@ fn a_thread_that_left_its_cpu_while_others_were_read_has_its_own_switch() {
     let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
     assert_eq!((wait.out, wait.found_blocked, wait.stack), (TimestampNs(11), None, stack(3)));
     assert_eq!(inconsistencies, Inconsistencies::default());
+}
+
+#[test]
+fn threads_exist_from_their_fork_to_their_last_switch() {
+    let fork = |tid| SwitchEvent::Fork { pid: Pid(tid), tid: Tid(tid) };
+    let sync = out(RECORD, WaitKind::Sync);
+    let events = [
+        said(5, 0, 1, fork(9)),
+        said(12, 0, 7, SwitchEvent::In { source: RECORD }),
+        said(20, 0, 7, fork(8)),
+        said(25, 0, 7, sync),
+        said(26, 0, 8, SwitchEvent::In { source: RECORD }),
+        said(30, 0, 8, SwitchEvent::Exit),
+        said(31, 0, 8, sync),
+        said(45, 0, 1, fork(10)),
+        said(46, 0, 7, SwitchEvent::Exit),
+        said(55, 0, 9, SwitchEvent::In { source: RECORD }),
+        said(60, 0, 9, sync),
+        said(61, 0, 10, SwitchEvent::In { source: RECORD }),
+    ];
+    let (mut kept, _, totals) = tell_in(&[], &events, true, Some(&[(10, 40), (50, 70)]));
+    kept.lives.sort_unstable();
+    // The exit of thread 7 lies between the spans.
+    assert_eq!(kept.died, [(7, 46)]);
+    let lives =
+        [(7, None, None), (8, Some(20), Some(31)), (9, Some(5), None), (10, Some(45), None)];
+    assert_eq!(kept.lives, lives);
+    assert_eq!(totals.recorded_ns(), 50);
 }

@@ -5,6 +5,7 @@
 //! decode batches of them and make their call chains, and one thread takes what they state in order
 //! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
 
+use super::cut::{Cut, recorded_in};
 use super::decode::{Decoder, Job};
 use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
@@ -14,6 +15,7 @@ use super::recorded_spans::RecordedSpans;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
+use super::wait_filter::WaitFilter;
 use crate::error::LoadError;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
@@ -30,12 +32,14 @@ use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::TimestampNs;
 
 /// How much of single intervals is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwitchOptions {
     /// The longest waits.
     pub max_worst: usize,
     /// Stretches of the time line; none where zero.
     pub max_spans: usize,
+    /// Waits that count.
+    pub waits: WaitFilter,
 }
 
 impl SwitchOptions {
@@ -77,11 +81,10 @@ pub fn load(
     let mut totals = SwitchTotals::new(
         options,
         &prepared.model,
-        wanted.max_worst.min(SwitchOptions::MAX_WORST),
-        wanted.max_spans,
+        SwitchOptions { max_worst: wanted.max_worst.min(SwitchOptions::MAX_WORST), ..wanted },
     );
     let cpus = std::mem::replace(&mut prepared.scan.recorded_cpus, RecordedCpus::Any);
-    let spans = RecordedSpans::new(recording.features.recorded_spans(), prepared.time);
+    let spans = RecordedSpans::new(recording.features.recorded_spans());
     let mut intervals = Intervals::new(&losses, cpus, switches.sources.records, spans);
     let mut records = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let fill = |job: &mut Job| {
@@ -90,18 +93,19 @@ pub fn load(
     };
     let take = |job: &mut Job| {
         for timed_event in &job.timed_events {
-            intervals.take(timed_event, &mut totals);
+            intervals.take(timed_event, &mut Cut::new(prepared.time, &mut totals));
         }
         Ok::<_, LoadError>(())
     };
     let decoder = |number| Decoder::new(number, recording, options, &prepared, &roles);
     let parts = in_turn(options.threads, decoder, fill, take)?;
-    let (inconsistencies, recorded) = intervals.finish(&mut totals);
-    (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span);
-    switches.recorded_ns = recorded.recorded_ns;
+    let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
+    let recorded = recorded_in(prepared.time, recorded);
+    (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
+    switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
     let mut trees = Trees::merge(parts);
-    let raw = super::finish::take_apart(totals, &mut trees);
+    let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans);
     let Trees { sums, stops, nodes } = trees;
     let node = |stack: StackRef| {
         nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
@@ -111,8 +115,9 @@ pub fn load(
     };
     let (mut profile, ()) =
         crate::finish::finish_with(recording, options, prepared, sums, &stops, name);
+    wanted.waits.leave_out_idle(&mut switches);
     profile.warnings.extend(roles.problems.into_iter().map(Into::into));
-    profile.warnings.extend(cpu_time_problem(recording, &switches, recorded).map(Into::into));
+    profile.warnings.extend(cpu_time_problem(recording, &switches, &recorded).map(Into::into));
     if disordered > 0 {
         let text = crate::describe::DISORDERED_SAMPLES;
         profile.warnings.push(format!("{disordered} {text}").into());
@@ -128,11 +133,11 @@ const CLOCK_TOLERANCE: u64 = 1000;
 fn cpu_time_problem(
     recording: &Recording,
     switches: &Switches,
-    recorded: RecordedTotals,
+    recorded: &RecordedTotals,
 ) -> Option<String> {
     let of_machine = recording.features.nr_cpus().map_or(0, |(online, _)| online as usize);
     let nr_cpus = of_machine.max(recorded.nr_cpus).max(1) as u64;
-    let there_was = recorded.recorded_ns.saturating_mul(nr_cpus);
+    let there_was = recorded.recorded_ns().saturating_mul(nr_cpus);
     let taken = switches.rows.iter().fold(0u64, |sum, row| {
         sum.saturating_add(row.sums.cpu_ns).saturating_add(row.sums.lossy_cpu_ns)
     });

@@ -7,6 +7,7 @@
 //! Memory grows with threads and distinct call stacks, not with switches; single intervals are kept up
 //! to bounds ([`SwitchOptions`], [`Timeline::max_spans`]).
 
+mod cut;
 mod decode;
 mod finish;
 mod interval;
@@ -21,12 +22,14 @@ mod sums;
 mod switch_event;
 mod thread;
 mod timeline;
+mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
 pub use interval::{Inconsistencies, Trust};
 pub use load::{SwitchOptions, load, may_tell};
 pub use model::{
-    Activity, Sources, SwitchRow, SwitchSums, Switches, Timeline, TimelineSpan, Wait, Waker,
-    WakerRow,
+    Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
+    Waker, WakerRow,
 };
 pub use switch_event::{TaskState, WaitKind};
+pub use wait_filter::WaitFilter;

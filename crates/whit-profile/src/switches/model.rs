@@ -24,6 +24,8 @@ pub struct Switches {
     pub worst: Vec<Wait>,
     /// What each thread did when.
     pub timeline: Timeline,
+    /// How long each thread existed, by its id.
+    pub lives: Vec<ThreadLife>,
     /// What does not fit together.
     pub inconsistencies: Inconsistencies,
     /// When records were lost, on any CPU.
@@ -55,6 +57,17 @@ impl Sources {
     pub fn tells_switches(self) -> bool {
         self.records || self.tracepoint
     }
+}
+
+/// How long a thread existed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadLife {
+    /// Id in the profile.
+    pub thread: ThreadId,
+    /// The recorded time in which it existed, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Waits of the thread that are in no row, because the user left them out.
+    pub left_out_ns: u64,
 }
 
 /// Sums of switches and runs.
@@ -97,11 +110,24 @@ pub struct SwitchSums {
     pub throughout_count: u64,
     /// How long they took while it was recorded.
     pub throughout_wait_ns: u64,
+    /// In open waits and those that last throughout, the time that no loss touches: blocked until the wake-up, or
+    /// until the end of the recording where it has none.
+    pub open_blocked_ns: u64,
+    /// The same from the wake-up on.
+    pub open_runnable_ns: u64,
+    /// The same of threads that were taken off.
+    pub open_preempt_ns: u64,
     /// The longest wait that nothing makes uncertain.
     pub longest_wait_ns: u64,
 }
 
 impl SwitchSums {
+    /// The CPU time alone.
+    pub(crate) fn cpu_only(&self) -> SwitchSums {
+        let SwitchSums { cpu_ns, lossy_cpu_ns, .. } = *self;
+        SwitchSums { cpu_ns, lossy_cpu_ns, ..SwitchSums::default() }
+    }
+
     /// Waits of all kinds.
     pub fn wait_ns(&self) -> u64 {
         self.sync_wait_ns.saturating_add(self.preempt_wait_ns).saturating_add(self.new_wait_ns)
@@ -137,6 +163,9 @@ impl SwitchSums {
             (&mut self.open_wait_ns, other.open_wait_ns),
             (&mut self.throughout_count, other.throughout_count),
             (&mut self.throughout_wait_ns, other.throughout_wait_ns),
+            (&mut self.open_blocked_ns, other.open_blocked_ns),
+            (&mut self.open_runnable_ns, other.open_runnable_ns),
+            (&mut self.open_preempt_ns, other.open_preempt_ns),
         ];
         // Times may be anything in a corrupt recording.
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));

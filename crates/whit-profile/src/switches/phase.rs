@@ -1,6 +1,6 @@
 //! What a thread is doing: it runs, or it waits.
 
-use super::interval::Switch;
+use super::interval::{Switch, TimedStack};
 use super::switch_event::{SourceSet, StackRef, TaskState, WaitKind};
 use whit_types::{CpuId, TimestampNs};
 
@@ -11,7 +11,7 @@ pub(super) struct RunState {
     pub(super) last: TimestampNs,
     pub(super) cpu: Option<CpuId>,
     pub(super) sources: SourceSet,
-    pub(super) samples: Vec<StackRef>,
+    pub(super) samples: Vec<TimedStack>,
     pub(super) switch_stack: StackRef,
     pub(super) switch_state: Option<TaskState>,
     pub(super) is_open: bool,

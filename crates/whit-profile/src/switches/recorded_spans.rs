@@ -4,8 +4,6 @@
 use whit_perfdata::feature::RecordedSpan;
 use whit_types::TimestampNs;
 
-use crate::time_filter::TimeRange;
-
 /// Where a moment lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Moment {
@@ -32,23 +30,11 @@ pub(crate) struct RecordedSpans {
 }
 
 impl RecordedSpans {
-    /// As the recorder states them, as far as they lie in `wanted`. A recorder that states none has
-    /// recorded from the first switch or sample on.
-    pub(crate) fn new(
-        stated: Option<Vec<RecordedSpan>>,
-        wanted: Option<TimeRange>,
-    ) -> RecordedSpans {
-        let clipped = |span: &RecordedSpan| {
-            let RecordedSpan { from, to } = *span;
-            let is_known = from > TimestampNs(0);
-            wanted.map_or(*span, |wanted| RecordedSpan {
-                from: if is_known { from.max(wanted.from) } else { from },
-                to: if to < TimestampNs(u64::MAX) { to.min(wanted.to) } else { to },
-            })
-        };
+    /// As the recorder states them. A recorder that states none has recorded from the first switch or sample
+    /// on.
+    pub(crate) fn new(stated: Option<Vec<RecordedSpan>>) -> RecordedSpans {
         let all = || vec![RecordedSpan { from: TimestampNs(0), to: TimestampNs(u64::MAX) }];
-        let mut spans: Vec<_> =
-            stated.map_or_else(all, |spans| spans.iter().map(clipped).collect());
+        let mut spans = stated.unwrap_or_else(all);
         spans.retain(|span| span.from <= span.to);
         spans.sort_unstable_by_key(|span| span.from);
         let mut spans = RecordedSpans { spans, current: 0, begin: None };
@@ -108,8 +94,7 @@ mod tests {
 
     #[test]
     fn moments_lie_inside_or_between_the_spans_that_are_stated() {
-        let mut spans =
-            RecordedSpans::new(Some(vec![span(30, 40), span(10, 20), span(9, 3)]), None);
+        let mut spans = RecordedSpans::new(Some(vec![span(30, 40), span(10, 20), span(9, 3)]));
         assert_eq!(spans.begin(), Some(TimestampNs(10)));
         let of = |spans: &mut RecordedSpans, time| {
             let left = spans.leave_before(TimestampNs(time)).map(|left| left.end.0);
@@ -128,27 +113,13 @@ mod tests {
     #[test]
     fn without_a_statement_the_first_proof_begins_the_span() {
         for stated in [None, Some(vec![span(0, u64::MAX)])] {
-            let mut spans = RecordedSpans::new(stated, None);
+            let mut spans = RecordedSpans::new(stated);
             assert_eq!(spans.moment(TimestampNs(5), false), Moment::Unrecorded);
             assert_eq!(spans.moment(TimestampNs(7), true), Moment::Recorded);
             assert_eq!(spans.moment(TimestampNs(8), false), Moment::Recorded);
             assert_eq!((spans.begin(), spans.end()), (Some(TimestampNs(7)), None));
         }
-        let mut never = RecordedSpans::new(Some(vec![]), None);
+        let mut never = RecordedSpans::new(Some(vec![]));
         assert_eq!(never.moment(TimestampNs(7), true), Moment::Unrecorded);
-    }
-
-    #[test]
-    fn spans_are_those_that_the_user_wants_to_see() {
-        let of = |from, to, wanted_from, wanted_to| {
-            let wanted = TimeRange { from: TimestampNs(wanted_from), to: TimestampNs(wanted_to) };
-            let spans = RecordedSpans::new(Some(vec![span(from, to)]), Some(wanted));
-            (spans.begin().map(|begin| begin.0), spans.end().map(|end| end.0))
-        };
-        assert_eq!(of(10, 20, 12, 15), (Some(12), Some(15)));
-        assert_eq!(of(10, 20, 1, 99), (Some(10), Some(20)));
-        assert_eq!(of(10, 20, 21, 99), (None, None));
-        // An output that another one precedes and follows.
-        assert_eq!(of(0, u64::MAX, 12, 15), (None, None));
     }
 }

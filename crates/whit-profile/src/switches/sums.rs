@@ -1,9 +1,11 @@
 //! Adding intervals up.
 
-use super::interval::{Run, Sink, Switch, Task, Trust, WaitEnd, Woken};
+use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
+use super::load::SwitchOptions;
 use super::model::{Activity, SwitchSums};
 use super::switch_event::{StackRef, WaitKind};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
+use super::wait_filter::WaitFilter;
 use crate::aggregate::Interner;
 use crate::options::LoadOptions;
 use crate::process::ProcessModel;
@@ -94,6 +96,11 @@ pub(crate) struct SwitchTotals<'a> {
     worst: BinaryHeap<Reverse<KeptWait>>,
     max_worst: usize,
     pub(crate) timeline: TimelineSums,
+    waits: WaitFilter,
+    /// When each thread existed, in order of time.
+    pub(crate) lives: FxHashMap<u32, Vec<Life>>,
+    /// Waits of each thread that the filter leaves out.
+    pub(crate) left_out: FxHashMap<u32, u64>,
     /// By thread.
     unsampled: FxHashMap<u32, Unsampled>,
 }
@@ -102,8 +109,7 @@ impl<'a> SwitchTotals<'a> {
     pub(crate) fn new(
         options: &'a LoadOptions,
         model: &'a ProcessModel,
-        max_worst: usize,
-        max_spans: usize,
+        wanted: SwitchOptions,
     ) -> SwitchTotals<'a> {
         SwitchTotals {
             options,
@@ -114,8 +120,11 @@ impl<'a> SwitchTotals<'a> {
             wakers: FxHashMap::default(),
             wakers_left_off: 0,
             worst: BinaryHeap::new(),
-            max_worst,
-            timeline: TimelineSums::new(max_spans),
+            max_worst: wanted.max_worst,
+            timeline: TimelineSums::new(wanted.max_spans),
+            waits: wanted.waits,
+            lives: FxHashMap::default(),
+            left_out: FxHashMap::default(),
             unsampled: FxHashMap::default(),
         }
     }
@@ -144,7 +153,7 @@ impl<'a> SwitchTotals<'a> {
         self.rows.entry(key).or_default()
     }
 
-    fn add_waker(&mut self, row: SwitchKey, woken: &Woken, blocked_ns: u64) {
+    fn add_waker(&mut self, row: SwitchKey, woken: &Woken, wakeups: u64, blocked_ns: u64) {
         let thread = self.thread(woken.waker);
         let (stack, from_interrupt) = (woken.stack, woken.from_interrupt);
         let key = WakerKey { row, thread, stack, from_interrupt };
@@ -153,7 +162,7 @@ impl<'a> SwitchTotals<'a> {
             return;
         }
         let (count, sum) = self.wakers.entry(key).or_default();
-        *count += 1;
+        *count += wakeups;
         *sum = sum.saturating_add(blocked_ns);
     }
 
@@ -169,14 +178,39 @@ impl<'a> SwitchTotals<'a> {
     }
 
     /// Equal shares for all samples; what does not divide goes to the first ones.
-    fn distribute(&mut self, thread: u32, comm: u32, samples: &[StackRef], ns: u64, trust: Trust) {
+    fn distribute(
+        &mut self,
+        thread: u32,
+        comm: u32,
+        samples: &[TimedStack],
+        ns: u64,
+        trust: Trust,
+    ) {
         let count = samples.len() as u64;
-        for (index, stack) in samples.iter().enumerate() {
+        for (index, TimedStack { stack, .. }) in samples.iter().enumerate() {
             let share = ns / count + u64::from((index as u64) < ns % count);
             let time = self.cpu_times.entry(SwitchKey { thread, comm, stack: *stack }).or_default();
             let sum = if trust == Trust::Lossy { &mut time.lossy_ns } else { &mut time.whole_ns };
             *sum = sum.saturating_add(share);
         }
+    }
+}
+
+/// Adds the time of a wait whose beginning or end is not in the recording, where no loss touches it.
+fn add_certain_open(switch: &Switch, duration_ns: u64, sums: &mut SwitchSums) {
+    let is_certain = match switch.end {
+        WaitEnd::In { trust, .. } => switch.found_blocked.is_some() && trust == Trust::Whole,
+        WaitEnd::Open { trust, .. } => trust == Trust::Whole,
+        WaitEnd::Missing => false,
+    };
+    match switch.kind {
+        WaitKind::Sync if is_certain => {
+            let until_woken = |woken: Woken| woken.time.since(switch.out).min(duration_ns);
+            sums.open_blocked_ns = switch.woken.map_or(duration_ns, until_woken);
+            sums.open_runnable_ns = duration_ns - sums.open_blocked_ns;
+        }
+        WaitKind::Preempt if is_certain => sums.open_preempt_ns = duration_ns,
+        _ => {}
     }
 }
 
@@ -190,15 +224,20 @@ impl Sink for SwitchTotals<'_> {
         let key = SwitchKey { thread, comm, stack: switch.stack };
         let (duration_ns, trust) = match switch.end {
             WaitEnd::In { time, trust, .. } => (time.since(switch.out), trust),
-            WaitEnd::Open { until } => (until.since(switch.out), Trust::Whole),
+            WaitEnd::Open { until, .. } => (until.since(switch.out), Trust::Whole),
             WaitEnd::Missing => (0, Trust::Lossy),
         };
+        if !self.waits.has_length(duration_ns) {
+            let left_out = self.left_out.entry(thread).or_default();
+            *left_out = left_out.saturating_add(duration_ns);
+            return;
+        }
         let is_whole = switch.found_blocked.is_none()
             && matches!(switch.end, WaitEnd::In { trust: Trust::Whole, .. });
         let mut sums = SwitchSums::default();
         match switch.kind {
             // Counts are of what was recorded.
-            _ if switch.found_blocked.is_some() => {}
+            _ if switch.found_blocked.is_some() || switch.is_cut => {}
             WaitKind::Sync => sums.sync_count = 1,
             WaitKind::Preempt => sums.preempt_count = 1,
             WaitKind::New => sums.new_count = 1,
@@ -224,13 +263,14 @@ impl Sink for SwitchTotals<'_> {
         if is_whole {
             sums.longest_wait_ns = duration_ns;
         }
+        add_certain_open(switch, duration_ns, &mut sums);
         // Who made a thread did not end a wait.
         let is_woken = is_whole && switch.kind == WaitKind::Sync;
         if let Some(woken) = switch.woken.filter(|_| is_woken) {
-            sums.woken_count = 1;
+            sums.woken_count = u64::from(!switch.is_cut);
             sums.blocked_ns = woken.time.since(switch.out).min(duration_ns);
             sums.runnable_ns = duration_ns - sums.blocked_ns;
-            self.add_waker(key, &woken, sums.blocked_ns);
+            self.add_waker(key, &woken, sums.woken_count, sums.blocked_ns);
         }
         self.row(key).add(&sums);
         let waker = switch.woken.map_or(0, |woken| self.thread(woken.waker));
@@ -265,7 +305,7 @@ impl Sink for SwitchTotals<'_> {
         self.timeline.add(thread, piece);
         let comm = self.comm(run.task, run.from);
         if run.trust == Trust::Lossy {
-            let nowhere = [StackRef::NONE];
+            let nowhere = [TimedStack { time: run.to, stack: StackRef::NONE }];
             let samples = if run.samples.is_empty() { &nowhere } else { run.samples };
             self.distribute(thread, comm, samples, ns, Trust::Lossy);
             return;
@@ -280,11 +320,33 @@ impl Sink for SwitchTotals<'_> {
         self.distribute(thread, comm, run.samples, total, Trust::Whole);
     }
 
+    fn life(&mut self, task: Task, life: Life) {
+        if !self.wants(task) {
+            return;
+        }
+        let thread = self.thread(task);
+        let lives = self.lives.entry(thread).or_default();
+        match lives.last_mut() {
+            // It was there between two spans of recorded time, too.
+            Some(last) if last.died.is_none() && life.born.is_none() => last.died = life.died,
+            _ => lives.push(life),
+        }
+    }
+
+    fn died(&mut self, task: Task, time: TimestampNs) {
+        let thread = self.threads.get(&(task.pid, task.tid));
+        let lives = thread.and_then(|thread| self.lives.get_mut(&thread));
+        if let Some(last) = lives.and_then(|lives| lives.last_mut()) {
+            last.died.get_or_insert(time);
+        }
+    }
+
     /// What no sample came for is the thread's, at no place.
     fn end(&mut self, task: Task) {
         let Some(thread) = self.threads.get(&(task.pid, task.tid)) else { return };
         if let Some(Unsampled { ns: ns @ 1.., comm }) = self.unsampled.remove(&thread) {
-            self.distribute(thread, comm, &[StackRef::NONE], ns, Trust::Whole);
+            let nowhere = TimedStack { time: TimestampNs(0), stack: StackRef::NONE };
+            self.distribute(thread, comm, &[nowhere], ns, Trust::Whole);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! different sources tell of one switch is joined; the first of them gives the time.
 
 use super::interval::{
-    FoundBlocked, Inconsistencies, Run, Sink, Switch, Task, Trust, WaitEnd, Woken,
+    FoundBlocked, Inconsistencies, Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken,
 };
 use super::losses::Losses;
 use super::phase::{Phase, RunState, WaitState};
@@ -22,6 +22,8 @@ pub(super) const MAX_RUN_SAMPLES: usize = 1024;
 pub(super) struct Thread {
     pub(super) task: Task,
     phase: Phase,
+    /// Absent where it was there before its first record.
+    born: Option<TimestampNs>,
     /// Since when it has run if the first that is told of it says that it runs: the beginning of the
     /// recording, where a switch-in since would have been told.
     since: Option<TimestampNs>,
@@ -32,14 +34,15 @@ pub(super) struct Thread {
     heard_of: Option<(TimestampNs, Option<CpuId>)>,
     exited: Option<TimestampNs>,
     /// Kept from run to run.
-    spare: Vec<StackRef>,
+    spare: Vec<TimedStack>,
 }
 
 impl Thread {
-    pub(super) fn new(task: Task, since: Option<TimestampNs>) -> Thread {
+    pub(super) fn new(task: Task, born: Option<TimestampNs>, since: Option<TimestampNs>) -> Thread {
         Thread {
             task,
             phase: Phase::Unknown,
+            born,
             since,
             has_spoken: false,
             heard_of: None,
@@ -65,6 +68,7 @@ impl Thread {
             woken: Some(Woken::of(timed_event, wake)),
             end: WaitEnd::Missing,
             found_blocked: None,
+            is_cut: false,
         };
         // No source tells of a switch-out that belongs to it.
         let mut sources = SourceSet::of(Source::Record);
@@ -144,6 +148,7 @@ impl<S: Sink> Step<'_, S> {
                     woken,
                     end,
                     found_blocked: None,
+                    is_cut: false,
                 };
                 self.switch_out(source, switch);
             }
@@ -202,6 +207,7 @@ impl<S: Sink> Step<'_, S> {
             woken: None,
             end: WaitEnd::Missing,
             found_blocked: Some(FoundBlocked { switches, lasts_throughout: false }),
+            is_cut: false,
         };
         // No source tells of a switch-out that belongs to it.
         let mut sources = SourceSet::of(Source::Record);
@@ -390,7 +396,7 @@ impl<S: Sink> Step<'_, S> {
             self.inconsistencies.stray_samples += 1;
             return;
         };
-        run.samples.push(stack);
+        run.samples.push(TimedStack { time, stack });
         if run.samples.len() >= MAX_RUN_SAMPLES {
             self.give_out_part(time);
         }
@@ -407,8 +413,25 @@ impl<S: Sink> Step<'_, S> {
         }
     }
 
-    /// Nothing more will be said of the thread.
-    pub(super) fn finish(&mut self, until: TimestampNs) {
+    /// When the thread existed. It runs on behind the record of its exit, until its last switch.
+    fn life(&self, until: TimestampNs, is_replaced: bool) -> Life {
+        let last = match &self.thread.phase {
+            Phase::Running(run) => run.last,
+            Phase::Waiting(wait) => wait.switch.out,
+            Phase::Unknown => TimestampNs(0),
+        };
+        let died = match self.thread.exited {
+            Some(exited) => Some(exited.max(last)),
+            None => is_replaced.then_some(until),
+        };
+        Life { born: self.thread.born, died }
+    }
+
+    /// Nothing more will be said of the thread; where it is replaced, since another one has its number.
+    pub(super) fn finish(&mut self, until: TimestampNs, is_replaced: bool) {
+        if self.thread.has_spoken {
+            self.sink.life(self.thread.task, self.life(until, is_replaced));
+        }
         match std::mem::replace(&mut self.thread.phase, Phase::Unknown) {
             Phase::Running(mut run) => match self.thread.exited {
                 Some(exited) => {
@@ -425,7 +448,12 @@ impl<S: Sink> Step<'_, S> {
             // It left its CPU for ever.
             Phase::Waiting(_) if self.thread.exited.is_some() => self.inconsistencies.exits += 1,
             Phase::Waiting(mut wait) => {
-                wait.switch.end = WaitEnd::Open { until };
+                let lossy = self.losses.touch(wait.switch.out, until);
+                let trust = match lossy && !wait.switch.lasts_throughout() {
+                    true => Trust::Lossy,
+                    false => Trust::Whole,
+                };
+                wait.switch.end = WaitEnd::Open { until, trust };
                 wait.switch.task = self.thread.task;
                 self.sink.switch(&wait.switch);
             }

@@ -1,13 +1,18 @@
 //! From samples to rows: one pass per context.
 
+use std::sync::Arc;
+
+use whit_estimate::Parts;
 use whit_profile::model::{EventId, Profile};
 
+use super::block_rows::{self, RowSums};
 use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
-use super::context::{self, ContextRows, SampleFilter, listed};
+use super::context::{self, ContextMaker, ContextRows, SampleFilter, listed};
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
 use super::row_order;
+use super::sort_key::SortKey;
 use super::tree::{NONE, Tree};
 use super::{ChainTree, HistRow, Hists, percent};
 
@@ -16,24 +21,54 @@ use super::{ChainTree, HistRow, Hists, percent};
 /// Call chains are built for the rows that pass the filters and the percent limit, and only there
 /// can they hold a branch.
 pub fn hists(profile: &Profile, event: EventId, options: &HistsOptions) -> Hists {
+    hists_with(profile, event, options, |pass, filter, hists| {
+        if options.intervals {
+            block_rows::add_intervals(pass, filter, hists);
+        }
+    })
+    .0
+}
+
+/// The same, with the sums of each row over the profile's blocks, whose weights are `parts`.
+pub fn hists_by_block(
+    profile: &Profile,
+    event: EventId,
+    options: &HistsOptions,
+    parts: &Parts,
+) -> (Hists, Vec<RowSums>) {
+    hists_with(profile, event, options, |pass, filter, hists| {
+        block_rows::row_sums(pass, filter, hists, parts)
+    })
+}
+
+fn hists_with<T>(
+    profile: &Profile,
+    event: EventId,
+    options: &HistsOptions,
+    more: impl FnOnce(&mut Pass<'_>, &SampleFilter, &mut Hists) -> T,
+) -> (Hists, T) {
     let keys = options.sort_keys();
     let mut places = Places::new(profile, keys);
     let tree = Tree::new(profile, &mut places, options.inline, options.self_time);
     let of_event = || profile.rows.iter().filter(|r| r.event == event);
-    let total_period = of_event().map(|r| r.period).sum();
+    // Without keys, each filter looks at samples.
+    let filtered = SampleFilter::new(&options.filters, &[]);
+    let counted = || of_event().filter(|r| !options.relative || filtered.passes(profile, r));
+    let total_period = counted().map(|r| r.period).sum();
     let order = KeyOrder::new(profile);
     let pruning = Pruning::new(&order, &options.chains, total_period);
     let with_chains = profile.recording.has_callchains;
     let mut hists = Hists {
         event,
         total_period,
-        total_samples: of_event().map(|r| r.samples).sum(),
+        total_samples: counted().map(|r| r.samples).sum(),
         children: options.children && with_chains,
         chain_min_hit: pruning.min_hit,
         rows: Vec::new(),
     };
     let filter = SampleFilter::new(&options.filters, keys);
-    let groups = context::group(profile, event, keys, &filter);
+    let maker = ContextMaker::new(profile, keys);
+    let groups = context::group(profile, of_event(), &maker, &filter);
     let mut pass = Pass {
         profile,
         tree: &tree,
@@ -52,11 +87,12 @@ pub fn hists(profile: &Profile, event: EventId, options: &HistsOptions) -> Hists
         pass.add_context(group, &mut hists.rows);
     }
     row_order::sort(profile, &pass.row_order(), &mut hists.rows);
-    hists
+    let more = more(&mut pass, &filter, &mut hists);
+    (hists, more)
 }
 
 /// What all contexts share; the tables have an entry for each node and are used again.
-struct Pass<'a> {
+pub(super) struct Pass<'a> {
     profile: &'a Profile,
     tree: &'a Tree,
     places: &'a Places,
@@ -72,6 +108,25 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
+    pub(super) fn profile(&self) -> &'a Profile {
+        self.profile
+    }
+
+    pub(super) fn keys(&self) -> &'a [SortKey] {
+        self.options.sort_keys()
+    }
+
+    /// The rows of other samples of the same profile, in no particular order.
+    pub(super) fn rows_without_chains(&mut self, groups: &[ContextRows<'_>]) -> Vec<HistRow> {
+        let drawn = std::mem::replace(&mut self.draw, false);
+        let mut rows = Vec::new();
+        for group in groups {
+            self.add_context(group, &mut rows);
+        }
+        self.draw = drawn;
+        rows
+    }
+
     fn row_order(&self) -> row_order::RowOrder<'a> {
         row_order::RowOrder {
             keys: self.options.sort_keys(),
@@ -231,7 +286,7 @@ fn row_slot(
     if *slot == NONE {
         *slot = (out.len() - first) as u32;
         out.push(HistRow {
-            context: group.context,
+            context: Arc::clone(&group.context),
             place: places.get(place),
             self_period: 0,
             self_samples: 0,
@@ -239,6 +294,7 @@ fn row_slot(
             children_samples: 0,
             max_depth: 0,
             first_thread: u32::MAX,
+            intervals: None,
             chains: ChainTree::default(),
         });
     }

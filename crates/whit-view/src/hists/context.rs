@@ -1,8 +1,11 @@
 //! Contexts: the part of a row's key that the sample brings.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
-use whit_profile::model::{CommId, EventId, Profile, SampleRow, ThreadId};
-use whit_types::{CpuId, OutsideText, Pid, Tid};
+use whit_profile::Facets;
+use whit_profile::model::{CgroupId, CgroupInfo, CommId, Profile, SampleRow, ThreadId};
+use whit_types::{CgroupPath, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
 use super::options::Filters;
 use super::sort_key::SortKey;
@@ -22,30 +25,42 @@ pub struct Context {
     pub process_comm: Option<CommId>,
     /// CPU, where `cpu` is a key and the profile tells CPUs apart.
     pub cpu: Option<CpuId>,
+    /// Socket of that CPU, where `socket` is a key and the recording knows it.
+    pub socket: Option<u32>,
+    /// Cgroup, where `cgroup` is a key.
+    pub cgroup: Option<CgroupId>,
+    /// The first cgroup of the same container, where `container` is a key and the path names one.
+    pub container: Option<CgroupId>,
+    /// The same for `pod`.
+    pub pod: Option<CgroupId>,
+    /// The same for `unit`.
+    pub unit: Option<CgroupId>,
+    /// Beginning of the stretch of time, where `time` is a key.
+    pub time: Option<TimestampNs>,
+    /// Weight of one sample, where `weight` or `local_weight` is a key.
+    pub weight: Option<u64>,
 }
 
 /// The samples of one context.
 pub(super) struct ContextRows<'p> {
-    pub(super) context: Context,
+    pub(super) context: Arc<Context>,
     pub(super) rows: Vec<&'p SampleRow>,
 }
 
-/// Groups the event's samples by context, in the order in which contexts appear, leaving out what
+/// Groups samples of one event by context, in the order in which contexts appear, leaving out what
 /// the filters refuse.
-pub(super) fn group<'p>(
-    profile: &'p Profile,
-    event: EventId,
-    keys: &[SortKey],
+pub(super) fn group<'r>(
+    profile: &Profile,
+    rows: impl Iterator<Item = &'r SampleRow>,
+    maker: &ContextMaker<'_>,
     filter: &SampleFilter,
-) -> Vec<ContextRows<'p>> {
-    let maker = ContextMaker::new(profile, keys);
-    let mut groups: Vec<ContextRows<'p>> = Vec::new();
+) -> Vec<ContextRows<'r>> {
+    let mut groups: Vec<ContextRows<'r>> = Vec::new();
     let mut index = FxHashMap::default();
-    let rows = profile.rows.iter().filter(|r| r.event == event);
     for row in rows.filter(|r| filter.passes(profile, r)) {
         let context = maker.context(row);
         let slot = *index.entry(context).or_insert_with(|| {
-            groups.push(ContextRows { context, rows: Vec::new() });
+            groups.push(ContextRows { context: Arc::new(context), rows: Vec::new() });
             groups.len() - 1
         });
         groups[slot].rows.push(row);
@@ -53,12 +68,17 @@ pub(super) fn group<'p>(
     groups
 }
 
-struct ContextMaker<'p> {
+/// Makes the contexts of samples.
+pub(super) struct ContextMaker<'p> {
     profile: &'p Profile,
     by_comm: bool,
     by_thread: bool,
     by_process: bool,
     by_cpu: bool,
+    by_socket: bool,
+    by_time: bool,
+    by_weight: bool,
+    groups: CgroupGroups,
     /// Of several commands with one name, the first.
     first_comm: Vec<CommId>,
     leader: FxHashMap<Pid, CommId>,
@@ -67,7 +87,7 @@ struct ContextMaker<'p> {
 }
 
 impl<'p> ContextMaker<'p> {
-    fn new(profile: &'p Profile, keys: &[SortKey]) -> ContextMaker<'p> {
+    pub(super) fn new(profile: &'p Profile, keys: &[SortKey]) -> ContextMaker<'p> {
         let mut first = FxHashMap::default();
         let comms = profile.comms.iter().enumerate();
         let first_comm = comms.map(|(i, c)| *first.entry(c).or_insert(CommId(i as u32))).collect();
@@ -84,6 +104,10 @@ impl<'p> ContextMaker<'p> {
             by_thread: keys.contains(&SortKey::Pid) || keys.contains(&SortKey::Tid),
             by_process: keys.contains(&SortKey::Tgid),
             by_cpu: keys.contains(&SortKey::Cpu),
+            by_socket: keys.contains(&SortKey::Socket),
+            by_time: keys.contains(&SortKey::Time),
+            by_weight: keys.contains(&SortKey::Weight) || keys.contains(&SortKey::LocalWeight),
+            groups: CgroupGroups::new(profile, keys),
             first_comm,
             leader,
             task: profile.threads.iter().map(|t| (t.tid, t.comm)).collect(),
@@ -98,10 +122,21 @@ impl<'p> ContextMaker<'p> {
         if self.by_thread || self.by_process {
             self.add_task(&mut context, row.thread);
         }
-        if self.by_cpu {
-            context.cpu = row.cpu;
-        }
+        self.add_facets(&mut context, self.profile.facets_of(row));
         context
+    }
+
+    fn add_facets(&self, context: &mut Context, facets: Facets) {
+        context.cpu = facets.cpu.filter(|_| self.by_cpu);
+        if self.by_socket {
+            let sockets = &self.profile.recording.sockets;
+            context.socket = facets.cpu.and_then(|cpu| *sockets.get(cpu.0 as usize)?);
+        }
+        context.time = facets.time.filter(|_| self.by_time);
+        context.weight = facets.weight.filter(|_| self.by_weight);
+        if let Some(cgroup) = facets.cgroup {
+            self.groups.add(context, cgroup);
+        }
     }
 
     fn add_task(&self, context: &mut Context, thread: ThreadId) {
@@ -114,6 +149,73 @@ impl<'p> ContextMaker<'p> {
             context.tid = Some(thread.tid);
             context.thread_comm = self.task.get(&thread.tid).copied();
         }
+    }
+}
+
+/// The cgroups that stand for others of the same container, pod or unit.
+struct CgroupGroups {
+    by_cgroup: bool,
+    /// By cgroup; empty where no key asks.
+    containers: Vec<Option<CgroupId>>,
+    pods: Vec<Option<CgroupId>>,
+    units: Vec<Option<CgroupId>>,
+}
+
+impl CgroupGroups {
+    fn new(profile: &Profile, keys: &[SortKey]) -> CgroupGroups {
+        let firsts = |key: SortKey| {
+            if !keys.contains(&key) {
+                return Vec::new();
+            }
+            let mut first = FxHashMap::default();
+            let cgroups = profile.cgroups.iter().enumerate();
+            let of = |(i, cgroup): (usize, &CgroupInfo)| {
+                let name = cgroup_part(key, cgroup)?.to_owned();
+                Some(*first.entry(name).or_insert(CgroupId(i as u32)))
+            };
+            cgroups.map(of).collect()
+        };
+        CgroupGroups {
+            by_cgroup: keys.contains(&SortKey::Cgroup),
+            containers: firsts(SortKey::Container),
+            pods: firsts(SortKey::Pod),
+            units: firsts(SortKey::Unit),
+        }
+    }
+
+    fn add(&self, context: &mut Context, cgroup: CgroupId) {
+        let first = |of: &[Option<CgroupId>]| of.get(cgroup.index()).copied().flatten();
+        context.cgroup = self.by_cgroup.then_some(cgroup);
+        context.container = first(&self.containers);
+        context.pod = first(&self.pods);
+        context.unit = first(&self.units);
+    }
+}
+
+/// The part of a cgroup's path that a key asks for.
+fn cgroup_part(key: SortKey, cgroup: &CgroupInfo) -> Option<&str> {
+    let path = CgroupPath(cgroup.path.exact());
+    match key {
+        SortKey::Cgroup => Some(path.0),
+        _ if !cgroup.known => None,
+        SortKey::Container => path.container(),
+        SortKey::Pod => path.pod(),
+        SortKey::Unit => path.unit(),
+        _ => None,
+    }
+}
+
+impl Context {
+    /// The cgroup, container, pod or unit that `key` asks for; `None` where there is none.
+    pub fn cgroup_name<'p>(&self, profile: &'p Profile, key: SortKey) -> Option<&'p str> {
+        let cgroup = match key {
+            SortKey::Cgroup => self.cgroup,
+            SortKey::Container => self.container,
+            SortKey::Pod => self.pod,
+            SortKey::Unit => self.unit,
+            _ => None,
+        };
+        cgroup_part(key, profile.cgroups.get(cgroup?.index())?)
     }
 }
 
@@ -138,7 +240,7 @@ impl SampleFilter {
         }
     }
 
-    fn passes(&self, profile: &Profile, row: &SampleRow) -> bool {
+    pub(super) fn passes(&self, profile: &Profile, row: &SampleRow) -> bool {
         if !listed(&self.comms, &profile.comms[row.comm.index()]) {
             return false;
         }

@@ -15,6 +15,7 @@
 //! Cost: linear in nodes, plus for each context (command, thread or CPU that the sort keys tell
 //! apart) linear in the nodes that its samples reach.
 
+mod block_rows;
 mod build;
 mod chain_tree;
 mod chains;
@@ -26,11 +27,14 @@ mod sort_key;
 mod tree;
 
 #[cfg(test)]
+mod block_tests;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod tests;
 
-pub use build::hists;
+pub use block_rows::{RowIntervals, RowSums, ShareInterval, block_totals, loss, lost_samples};
+pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
@@ -40,6 +44,8 @@ pub use options::{
     HistsOptions, SelfTime, UnknownSelfTime,
 };
 pub use sort_key::{SortKey, UnknownSortKey};
+
+use std::sync::Arc;
 
 use whit_profile::model::EventId;
 
@@ -63,8 +69,8 @@ pub struct Hists {
 /// One row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HistRow {
-    /// The part of the key that the sample brings: command, thread, CPU.
-    pub context: Context,
+    /// The part of the key that the sample brings: command, thread, CPU. Many rows share one, and rows are many.
+    pub context: Arc<Context>,
     /// The part of the key that the code location brings.
     pub place: CodeLocation,
     /// Period of samples in this row itself.
@@ -80,6 +86,8 @@ pub struct HistRow {
     pub max_depth: u32,
     /// First thread, in the profile's order, that has a sample in this row.
     pub first_thread: u32,
+    /// How far its shares can be trusted; where intervals were asked for and the profile has blocks enough.
+    pub intervals: Option<Box<RowIntervals>>,
     /// Call chains; empty where none are asked for or all are below the threshold.
     pub chains: ChainTree,
 }
@@ -88,6 +96,11 @@ impl Hists {
     /// What rows are ordered and limited by: the children weight where there is one.
     pub fn weight(&self, row: &HistRow) -> u64 {
         if self.children { row.children_period } else { row.self_period }
+    }
+
+    /// True where the rows have intervals.
+    pub fn has_intervals(&self) -> bool {
+        self.rows.first().is_some_and(|row| row.intervals.is_some())
     }
 
     /// Share of the event's total in percent.

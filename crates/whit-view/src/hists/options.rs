@@ -170,6 +170,12 @@ pub struct HistsOptions {
     pub self_time: SelfTime,
     /// Which rows to show.
     pub filters: Filters,
+    /// Compute the intervals of shares, from a profile that has blocks of time.
+    pub intervals: bool,
+    /// Shares are of the samples that pass the filters, not of all of the event.
+    pub relative: bool,
+    /// Show the tree of cgroups in place of rows.
+    pub cgroup_tree: bool,
     /// Leave out rows below this share of the event, in percent.
     pub percent_limit: f64,
 }
@@ -183,6 +189,9 @@ impl Default for HistsOptions {
             inline: true,
             self_time: SelfTime::default(),
             filters: Filters::default(),
+            intervals: false,
+            relative: false,
+            cgroup_tree: false,
             percent_limit: 0.0,
         }
     }

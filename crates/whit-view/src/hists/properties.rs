@@ -22,7 +22,7 @@ fn frame() -> impl Strategy<Value = At> {
 }
 
 #[derive(Clone, Debug)]
-struct Sample {
+pub(super) struct Sample {
     comm: u8,
     thread: u8,
     cpu: u8,
@@ -39,7 +39,11 @@ fn sample() -> impl Strategy<Value = Sample> {
         .prop_map(|(comm, thread, cpu, chain, period)| Sample { comm, thread, cpu, chain, period })
 }
 
-fn profile(samples: &[Sample]) -> Profile {
+pub(super) fn samples() -> impl Strategy<Value = Vec<Sample>> {
+    prop::collection::vec(sample(), 1..40)
+}
+
+pub(super) fn profile(samples: &[Sample]) -> Profile {
     let mut builder = Builder::default();
     let event = builder.event("cycles");
     for s in samples {
@@ -52,7 +56,7 @@ fn profile(samples: &[Sample]) -> Profile {
     builder.profile
 }
 
-fn options() -> impl Strategy<Value = HistsOptions> {
+pub(super) fn options() -> impl Strategy<Value = HistsOptions> {
     let keys = prop::sample::subsequence(SortKey::ALL.to_vec(), 1..=SortKey::ALL.len());
     let mode = prop::sample::select(vec![ChainMode::Graph, ChainMode::Flat, ChainMode::Folded]);
     let order =
@@ -136,7 +140,7 @@ proptest! {
             prop_assert!(row.children_period <= hists.total_period);
             prop_assert!(row.self_samples <= row.children_samples);
         }
-        let keys: HashSet<_> = hists.rows.iter().map(|r| (r.context, r.place)).collect();
+        let keys: HashSet<_> = hists.rows.iter().map(|r| (*r.context, r.place)).collect();
         prop_assert_eq!(keys.len(), hists.rows.len(), "rows are distinct");
         prop_assert!(hists.rows.is_sorted_by_key(|r| std::cmp::Reverse(hists.weight(r))));
     }
@@ -224,7 +228,7 @@ proptest! {
         let limited = hists(&profile, EventId(0), &options);
         prop_assert_eq!(all.rows.len(), limited.rows.len());
         for (all, some) in all.rows.iter().zip(limited.shown(percent)) {
-            prop_assert_eq!((all.context, all.place), (some.context, some.place));
+            prop_assert_eq!((&all.context, all.place), (&some.context, some.place));
             // The branches above a heavy end are at least as heavy, so no such end is lost.
             let ends = |tree: &ChainTree| tree.ends(limited.chain_min_hit).len();
             prop_assert_eq!(ends(&all.chains), ends(&some.chains));

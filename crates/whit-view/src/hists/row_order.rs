@@ -23,9 +23,12 @@ pub(super) struct RowOrder<'a> {
     pub(super) order: ChainOrder,
 }
 
-/// Sorts rows, heaviest first.
-pub(super) fn sort(profile: &Profile, order: &RowOrder<'_>, rows: &mut [HistRow]) {
-    rows.sort_by(|a, b| order.compare(profile, a, b));
+/// Sorts rows, heaviest first. Rows are large: their places are sorted, and each row moves once.
+pub(super) fn sort(profile: &Profile, order: &RowOrder<'_>, rows: &mut Vec<HistRow>) {
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    places.sort_by(|a, b| order.compare(profile, &rows[*a], &rows[*b]));
+    let mut unsorted: Vec<_> = std::mem::take(rows).into_iter().map(Some).collect();
+    rows.extend(places.into_iter().filter_map(|place| unsorted[place].take()));
 }
 
 impl RowOrder<'_> {
@@ -68,6 +71,13 @@ fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering
         SortKey::Dso => dso(profile, a).cmp(&dso(profile, b)),
         SortKey::Symbol => symbol(profile, a).cmp(&symbol(profile, b)),
         SortKey::SrcLine | SortKey::SrcFile => source(profile, a).cmp(&source(profile, b)),
+        SortKey::Socket => a.context.socket.cmp(&b.context.socket),
+        SortKey::LocalWeight | SortKey::Weight => a.context.weight.cmp(&b.context.weight),
+        SortKey::Time => a.context.time.cmp(&b.context.time),
+        SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
+            let name = |row: &HistRow| row.context.cgroup_name(profile, key);
+            name(a).cmp(&name(b))
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Sort keys: what makes two samples fall into the same row.
 
+use std::num::NonZeroU64;
+use whit_profile::WantedFacets;
+
 /// One key of `--sort`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SortKey {
@@ -21,6 +24,22 @@ pub enum SortKey {
     SrcLine,
     /// Source file.
     SrcFile,
+    /// Socket of the CPU.
+    Socket,
+    /// Weight of one sample.
+    LocalWeight,
+    /// Weight of one sample times the number of samples, as in perf.
+    Weight,
+    /// Path of the task's control group.
+    Cgroup,
+    /// Container, by the cgroup's path.
+    Container,
+    /// Pod, by the cgroup's path.
+    Pod,
+    /// Unit of systemd, by the cgroup's path.
+    Unit,
+    /// Stretch of time.
+    Time,
 }
 
 /// A word in a `--sort` list that names no key.
@@ -36,7 +55,7 @@ pub struct UnknownSortKey {
 
 impl SortKey {
     /// Every key, in the order in which an abbreviation is looked up.
-    pub const ALL: [SortKey; 9] = [
+    pub const ALL: [SortKey; 17] = [
         SortKey::Pid,
         SortKey::Tid,
         SortKey::Tgid,
@@ -46,6 +65,14 @@ impl SortKey {
         SortKey::Cpu,
         SortKey::SrcLine,
         SortKey::SrcFile,
+        SortKey::Socket,
+        SortKey::LocalWeight,
+        SortKey::Weight,
+        SortKey::Cgroup,
+        SortKey::Container,
+        SortKey::Pod,
+        SortKey::Unit,
+        SortKey::Time,
     ];
 
     /// perf's default: `comm,dso,symbol`.
@@ -63,6 +90,14 @@ impl SortKey {
             SortKey::Cpu => "cpu",
             SortKey::SrcLine => "srcline",
             SortKey::SrcFile => "srcfile",
+            SortKey::Socket => "socket",
+            SortKey::LocalWeight => "local_weight",
+            SortKey::Weight => "weight",
+            SortKey::Cgroup => "cgroup",
+            SortKey::Container => "container",
+            SortKey::Pod => "pod",
+            SortKey::Unit => "unit",
+            SortKey::Time => "time",
         }
     }
 
@@ -77,8 +112,31 @@ impl SortKey {
             SortKey::Cpu => "CPU",
             SortKey::SrcLine => "Source:Line",
             SortKey::SrcFile => "Source File",
+            SortKey::Socket => "Socket",
+            SortKey::LocalWeight => "Local Weight",
+            SortKey::Weight => "Weight      ",
+            SortKey::Cgroup => "Cgroup",
+            SortKey::Container => "Container",
+            SortKey::Pod => "Pod",
+            SortKey::Unit => "Unit",
+            SortKey::Time => "Time        ",
         }
     }
+
+    /// The parts of samples that rows under these keys are told apart by.
+    pub fn wanted_facets(keys: &[SortKey], time_quantum_ns: NonZeroU64) -> WantedFacets {
+        let has = |wanted: &[SortKey]| keys.iter().any(|key| wanted.contains(key));
+        WantedFacets {
+            cpu: has(&[SortKey::Cpu, SortKey::Socket]),
+            cgroup: has(&SortKey::OF_CGROUPS),
+            time_quantum_ns: has(&[SortKey::Time]).then_some(time_quantum_ns),
+            weight: has(&[SortKey::Weight, SortKey::LocalWeight]),
+        }
+    }
+
+    /// Keys that need the cgroups of samples.
+    pub const OF_CGROUPS: [SortKey; 4] =
+        [SortKey::Cgroup, SortKey::Container, SortKey::Pod, SortKey::Unit];
 
     /// Parses a comma-separated list. As in perf, a key may be abbreviated to any prefix and case
     /// does not matter; a key that is named twice counts once.

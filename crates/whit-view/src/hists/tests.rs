@@ -1,6 +1,6 @@
 //! Rows of hand-built profiles: recursion, inlining, contexts, filters.
 
-use whit_profile::model::{EventId, Profile};
+use whit_profile::model::{CgroupId, CgroupInfo, EventId, Profile};
 
 use super::*;
 use crate::builder::{At, Builder, Who, at};
@@ -180,4 +180,39 @@ fn very_deep_chains_need_no_stack() {
         assert!(hists.rows.iter().all(|r| r.children_period == 1));
         assert!(hists.rows.iter().any(|r| r.chains.nodes[0].entries.len() == DEPTH));
     }
+}
+
+#[test]
+fn cgroups_containers_and_units_make_rows() {
+    let id = "ab".repeat(32);
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    let paths = [
+        format!("/system.slice/docker-{id}.scope"),
+        format!("/system.slice/docker-{id}.scope/init.scope"),
+        "/system.slice/nginx.service".to_owned(),
+    ];
+    let named = paths.iter().map(|path| CgroupInfo { path: path.as_str().into(), known: true });
+    builder.profile.cgroups.extend(named);
+    builder.profile.cgroups.push(CgroupInfo { path: "[cgroup 9]".into(), known: false });
+    let cgroups = (0..4).map(|i| Some(CgroupId(i))).chain([None]);
+    for (i, cgroup) in cgroups.enumerate() {
+        builder.next_facets.cgroup = cgroup;
+        builder.sample(event, MAIN, &[user("main", 1)], 1 << i);
+    }
+    let names = |key: &str| {
+        let key = by(key).sort[0];
+        let hists = hists(&builder.profile, EventId(0), &by(key.name()));
+        let name = |row: &HistRow| {
+            let name = row.context.cgroup_name(&builder.profile, key);
+            format!("{} {}", row.self_period, name.unwrap_or("-"))
+        };
+        hists.rows.iter().map(name).collect::<Vec<_>>()
+    };
+    let by_cgroup = ["16 -", "8 [cgroup 9]", "4 /system.slice/nginx.service"];
+    assert_eq!(names("cgroup")[..3], by_cgroup);
+    assert_eq!(names("container"), ["28 -".to_owned(), format!("3 {id}")]);
+    let scope = format!("1 docker-{id}.scope");
+    assert_eq!(names("unit"), ["24 -", "4 nginx.service", "2 init.scope", &scope]);
+    assert_eq!(names("pod"), ["31 -"]);
 }

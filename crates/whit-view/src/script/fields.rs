@@ -67,6 +67,8 @@ fields! {
     BRSTACK = "brstack",
     /// Branch stack, by symbol.
     BRSTACKSYM = "brstacksym",
+    /// Path of the task's control group.
+    CGROUP = "cgroup",
 }
 
 impl Fields {
@@ -157,7 +159,7 @@ pub struct EventTraits<'a> {
     /// Kind.
     pub kind: EventKind,
     /// Fields of `perf_event_attr.sample_type`, of [`Fields::IP`], `TID`, `TIME`, `CPU`, `ADDR`,
-    /// `WEIGHT`, `PHYS_ADDR`, `IREGS`, `UREGS`, `BRSTACK`, `BRSTACKSYM` and `TRACE` (raw data); others are ignored, since they need nothing
+    /// `WEIGHT`, `PHYS_ADDR`, `IREGS`, `UREGS`, `BRSTACK`, `BRSTACKSYM`, `CGROUP` and `TRACE` (raw data); others are ignored, since they need nothing
     /// recorded (`PERIOD` is the attribute's where samples have none).
     pub recorded: Fields,
     /// True where samples carry call chains.
@@ -221,6 +223,7 @@ fn how_to_record(field: &str) -> &'static str {
         "iregs" => " with --intr-regs",
         "uregs" => " with --user-regs",
         "brstack" | "brstacksym" => " with -b",
+        "cgroup" => " with --all-cgroups",
         "cpu" => " with --sample-cpu",
         "time" => " with -T",
         "trace" => " with -R",
@@ -313,6 +316,7 @@ fn recorded_only(
         | Fields::UREGS
         | Fields::BRSTACK
         | Fields::BRSTACKSYM
+        | Fields::CGROUP
         | Fields::TRACE;
     let mut recorded = event.recorded;
     if recorded.has(Fields::TID) {

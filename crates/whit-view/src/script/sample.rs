@@ -68,6 +68,8 @@ pub struct ScriptSample<'a> {
     pub weight: u64,
     /// Physical data address.
     pub phys_addr: u64,
+    /// Path of the cgroup, where recorded; `None` prints `unknown`.
+    pub cgroup: Option<OutsideText<&'a str>>,
     /// Registers at the interrupt.
     pub intr_regs: Option<Registers<'a>>,
     /// User registers.

@@ -77,6 +77,10 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
     if fields.has(Fields::PHYS_ADDR) {
         hex(out, sample.phys_addr, 16);
     }
+    if fields.has(Fields::CGROUP) {
+        out.push(b' ');
+        sample.cgroup.unwrap_or(OutsideText::new("unknown")).append_to(out);
+    }
     out.push(b'\n');
 }
 
@@ -317,6 +321,7 @@ mod tests {
             addr_frame: Some(UNKNOWN),
             weight: 9,
             phys_addr: 0xfff,
+            cgroup: Some(OutsideText::new("/a\tb")),
             intr_regs: None,
             user_regs: None,
             arch: None,

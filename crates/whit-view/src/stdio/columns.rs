@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use whit_profile::model::Profile;
-use whit_types::OutsideText;
+use whit_types::{OutsideText, short_container_id};
 
 use super::StdioOptions;
 use crate::hists::{HistRow, Hists, SortKey, SourceKey};
 
 /// Width of a percentage column.
 const PERCENT_WIDTH: usize = 8;
+/// Width of half an interval.
+const PLUS_MINUS_WIDTH: usize = 6;
 /// Width of the sample and period columns.
 const COUNT_WIDTH: usize = 12;
 /// Digits of an address: what perf gives a binary's column at least where a symbol is missing.
@@ -18,11 +20,17 @@ const ADDRESS_DIGITS: usize = 16;
 /// One column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
+    /// Place in the order, with equal numbers where the order cannot be known.
+    Rank,
     Children,
+    /// Half the interval of the children weight.
+    ChildrenPlusMinus,
     /// Self weight, headed `Self` beside children and `Overhead` alone.
     Own {
         heading: &'static str,
     },
+    /// Half the interval of the self weight.
+    OwnPlusMinus,
     Samples,
     Period,
     Key(SortKey),
@@ -31,7 +39,9 @@ pub(super) enum Column {
 impl Column {
     pub(super) fn heading(self) -> &'static str {
         match self {
+            Column::Rank => "Rank",
             Column::Children => "Children",
+            Column::ChildrenPlusMinus | Column::OwnPlusMinus => "±",
             Column::Own { heading } => heading,
             Column::Samples => "Samples",
             Column::Period => "Period",
@@ -54,10 +64,16 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Columns {
         let mut list = Vec::new();
+        let has_intervals = hists.has_intervals();
+        if has_intervals {
+            list.push(Column::Rank);
+        }
         if hists.children {
             list.push(Column::Children);
+            list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
         }
         list.push(Column::Own { heading: if hists.children { "Self" } else { "Overhead" } });
+        list.extend(has_intervals.then_some(Column::OwnPlusMinus));
         if options.show_samples {
             list.push(Column::Samples);
         }
@@ -89,6 +105,47 @@ impl Columns {
         self.list.iter().map(|&(_, width)| ".".repeat(width)).collect::<Vec<_>>().join("  ")
     }
 
+    /// The same for a table whose columns are not padded.
+    pub(super) fn separated_heading(&self, separator: char) -> String {
+        let cells = self.list.iter().map(|(column, _)| column.heading().trim());
+        cells.collect::<Vec<_>>().join(&separator.to_string())
+    }
+
+    /// Appends the row's line without padding. No value holds the separator.
+    pub(super) fn write_separated(
+        &self,
+        profile: &Profile,
+        hists: &Hists,
+        row: &HistRow,
+        separator: char,
+        out: &mut String,
+    ) {
+        for (i, &(column, _)) in self.list.iter().enumerate() {
+            let mut cell = String::new();
+            // Writing to a String cannot fail.
+            let _ = match column {
+                Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
+                    write_interval(column, 0, row, &mut cell);
+                    Ok(())
+                }
+                Column::Children => write!(cell, "{:.2}%", hists.percent(row.children_period)),
+                Column::Own { .. } => write!(cell, "{:.2}%", hists.percent(row.self_period)),
+                Column::Samples => write!(cell, "{}", row.self_samples),
+                Column::Period => write!(cell, "{}", row.self_period),
+                Column::Key(key) => {
+                    write_key(profile, key, row, &mut cell);
+                    Ok(())
+                }
+            };
+            if i > 0 {
+                out.push(separator);
+            }
+            let dot = |c| if c == separator { '.' } else { c };
+            out.extend(cell.trim().chars().map(dot));
+        }
+        out.push('\n');
+    }
+
     /// Appends the row's line to `out`. `cell` is scratch.
     pub(super) fn write_row(
         &self,
@@ -106,6 +163,9 @@ impl Columns {
                 _ => row.self_period,
             };
             match column {
+                Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
+                    write_interval(column, width, row, out);
+                }
                 Column::Children | Column::Own { .. } => {
                     let percent = hists.percent(period);
                     let text = format_args!("{percent:>width$.2}%", width = width - 1);
@@ -136,7 +196,10 @@ impl Columns {
 
 /// Columns that perf pads even where they are last.
 fn pads_itself(key: SortKey) -> bool {
-    !matches!(key, SortKey::Symbol | SortKey::SrcLine | SortKey::SrcFile)
+    !matches!(
+        key,
+        SortKey::Symbol | SortKey::SrcLine | SortKey::SrcFile | SortKey::Time | SortKey::Cgroup
+    )
 }
 
 struct Widths<'a> {
@@ -149,7 +212,9 @@ impl Widths<'_> {
     fn of(&self, column: Column) -> usize {
         let heading = column.heading().len();
         match column {
+            Column::Rank => heading,
             Column::Children | Column::Own { .. } => heading.max(PERCENT_WIDTH),
+            Column::ChildrenPlusMinus | Column::OwnPlusMinus => PLUS_MINUS_WIDTH,
             Column::Samples | Column::Period => heading.max(COUNT_WIDTH),
             Column::Key(key) => heading.max(self.widest(key)),
         }
@@ -178,6 +243,19 @@ impl Widths<'_> {
     fn unresolved(&self, row: &HistRow) -> bool {
         row.place.function.is_some_and(|f| !self.profile.functions[f.index()].known)
     }
+}
+
+/// Appends a cell that comes from the row's intervals.
+fn write_interval(column: Column, width: usize, row: &HistRow, out: &mut String) {
+    let Some(intervals) = &row.intervals else { return };
+    // Writing to a String cannot fail.
+    let _ = match column {
+        Column::Rank => write!(out, "{:>width$}", intervals.rank),
+        Column::ChildrenPlusMinus => {
+            write!(out, "{:>width$.2}", intervals.children.plus_minus())
+        }
+        _ => write!(out, "{:>width$.2}", intervals.own.plus_minus()),
+    };
 }
 
 /// Appends the text of one sort key.
@@ -209,6 +287,24 @@ fn write_key(profile: &Profile, key: SortKey, row: &HistRow, out: &mut String) {
             Ok(())
         }
         SortKey::SrcLine | SortKey::SrcFile => write!(out, "{}", source_text(profile, key, row)),
+        SortKey::Socket => match row.context.socket {
+            Some(socket) => write!(out, "   {socket:03}"),
+            None => write!(out, "  -001"),
+        },
+        SortKey::LocalWeight => write!(out, "{}", row.context.weight.unwrap_or(0)),
+        SortKey::Weight => {
+            let weight = row.context.weight.unwrap_or(0);
+            write!(out, "{}", weight.saturating_mul(row.self_samples))
+        }
+        SortKey::Time => {
+            let ns = row.context.time.map_or(0, |time| time.0);
+            write!(out, "{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000)
+        }
+        SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
+            let name = row.context.cgroup_name(profile, key).unwrap_or("N/A");
+            let short = if key == SortKey::Container { short_container_id(name) } else { name };
+            write!(out, "{}", OutsideText::new(short))
+        }
     };
 }
 

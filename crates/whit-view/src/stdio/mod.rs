@@ -27,6 +27,7 @@ use std::io::{self, Write};
 use whit_profile::model::{EventId, FunctionInfo, Profile};
 use whit_types::OutsideText;
 
+use crate::cgroup_tree::CgroupTree;
 use crate::hists::{self, HistsOptions, SortKey};
 use crate::units;
 use columns::Columns;
@@ -44,6 +45,8 @@ pub struct StdioOptions {
     pub show_samples: bool,
     /// Add a column with the sum of periods.
     pub show_period: bool,
+    /// Stands between columns, which are then not padded; values have `.` in its place.
+    pub separator: Option<char>,
     /// Leave out all lines that begin with `#`, except losses.
     pub quiet: bool,
     /// Colours.
@@ -155,12 +158,44 @@ fn write_event(
         let lost = units::counted(info.lost_samples, "sample");
         writeln!(out, "# Lost of this event: {lost} ({share:.2}% of those taken)")?;
     }
+    if options.hists.cgroup_tree {
+        let tree = CgroupTree::new(profile, event, &options.hists);
+        tree.write(out, options.hists.percent_limit, !options.quiet)?;
+        return out.write_all(b"\n\n");
+    }
     let columns = Columns::new(profile, &hists, options);
     if !options.quiet {
-        writeln!(out, "#\n# {}\n# {}\n#", columns.heading(), columns.underline())?;
+        write_interval_lines(out, profile, &hists, options)?;
+        match options.separator {
+            Some(separator) => writeln!(out, "#\n# {}", columns.separated_heading(separator))?,
+            None => writeln!(out, "#\n# {}\n# {}\n#", columns.heading(), columns.underline())?,
+        }
     }
     write_rows(out, profile, &hists, &columns, options)?;
     out.write_all(b"\n\n")
+}
+
+/// How the columns `±` and `Rank` are to be read, or why there are none.
+fn write_interval_lines(
+    out: &mut impl Write,
+    profile: &Profile,
+    hists: &hists::Hists,
+    options: &StdioOptions,
+) -> io::Result<()> {
+    if !options.hists.intervals || hists.rows.is_empty() {
+        return Ok(());
+    }
+    let (count, length_ns) =
+        profile.blocks.as_ref().map_or((0, 0), |blocks| (blocks.weights.len(), blocks.length_ns));
+    if !hists.has_intervals() {
+        return writeln!(out, "# ±: no intervals: the samples cover too few blocks of time");
+    }
+    let length = units::duration(length_ns);
+    writeln!(
+        out,
+        "# ±: half of the interval that holds the true share in 95 of 100 recordings (from {count} blocks of {length})\n\
+         # Rank: rows with the same number may stand in any order"
+    )
 }
 
 fn write_rows(
@@ -181,7 +216,10 @@ fn write_rows(
     let (mut text, mut cell) = (String::new(), String::new());
     for row in hists.shown(options.hists.percent_limit) {
         text.clear();
-        columns.write_row(profile, hists, row, options, &mut cell, &mut text);
+        match options.separator {
+            Some(separator) => columns.write_separated(profile, hists, row, separator, &mut text),
+            None => columns.write_row(profile, hists, row, options, &mut cell, &mut text),
+        }
         style.write(&row.chains, hists.weight(row), &mut text);
         out.write_all(text.as_bytes())?;
     }

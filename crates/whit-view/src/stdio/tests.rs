@@ -271,6 +271,7 @@ fn header_with_all_and_with_nothing() {
         nr_cpus: Some((2, 4)),
         cpu_desc: "A CPU".into(),
         cpuid: "GenuineIntel,6,143,8".into(),
+        sockets: Vec::new(),
         total_mem_kib: Some(1024),
         cmdline: vec!["whit".into(), "record".into()],
         first_sample: Some(TimestampNs(748_150_131_999)),
@@ -333,4 +334,33 @@ fn the_ledger_says_why_something_was_not_measured() {
     assert_eq!(lines[1], untold);
     let lines = kernel_side(all, none(BpfMeasurement::NoProgram));
     assert_eq!(lines[1], "  BPF programs                   0");
+}
+
+#[test]
+fn a_separator_stands_between_columns_and_in_no_value() {
+    let hists = HistsOptions { children: false, ..chains("none") };
+    let mut options = StdioOptions { separator: Some(','), show_samples: true, ..with(hists) };
+    let text = report(&rich(), &options);
+    assert!(text.contains("# Overhead,Samples,Command,Shared Object,Symbol\n"), "{text}");
+    let rows = || text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    assert!(rows().count() > 2 && rows().all(|row| row.split(',').count() == 5), "{text}");
+    options.separator = Some('e');
+    let text = report(&rich(), &options);
+    let mut rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    assert!(rows.all(|row| row.split('e').count() == 5), "{text}");
+}
+
+#[test]
+fn relative_shares_are_of_the_filtered_samples() {
+    let filters = Filters { comms: vec!["app".into()], ..Filters::default() };
+    let hists = HistsOptions { filters, children: false, ..chains("none") };
+    let sum = |relative| {
+        let options = with(HistsOptions { relative, ..hists.clone() });
+        let text = report(&rich(), &StdioOptions { separator: Some(','), ..options });
+        let shares = text.lines().filter_map(|line| line.split_once('%')?.0.parse::<f64>().ok());
+        shares.sum::<f64>()
+    };
+    assert!(sum(false) < 199.0, "{}", sum(false));
+    // Two events, and shares with two decimals.
+    assert!((sum(true) - 200.0).abs() < 0.1, "{}", sum(true));
 }

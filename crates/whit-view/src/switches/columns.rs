@@ -80,6 +80,6 @@ impl Column {
 }
 
 /// Seconds with microseconds, cut.
-pub(super) fn seconds(ns: u64) -> String {
+pub(crate) fn seconds(ns: u64) -> String {
     format!("{}.{:06} s", ns / 1_000_000_000, ns / 1000 % 1_000_000)
 }

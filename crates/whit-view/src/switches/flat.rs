@@ -38,14 +38,16 @@ impl FlatSort {
         FlatSort(vec![SortKey::Tid])
     }
 
+    const KEYS: [SortKey; 6] =
+        [SortKey::Comm, SortKey::Pid, SortKey::Tid, SortKey::Tgid, SortKey::Dso, SortKey::Symbol];
+
     /// From a list as `--sort` takes it.
     ///
     /// # Errors
     /// [`UnsupportedSortKey`] for words that are no keys, and for keys of samples.
     pub fn parse(list: &str) -> Result<FlatSort, UnsupportedSortKey> {
         let keys = SortKey::parse_list(list)?;
-        let of_samples =
-            |key: &&SortKey| matches!(key, SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile);
+        let of_samples = |key: &&SortKey| !FlatSort::KEYS.contains(key);
         match keys.iter().find(of_samples) {
             Some(key) => Err(UnsupportedSortKey::OfSamples(key.name())),
             None => Ok(FlatSort(keys)),
@@ -168,7 +170,7 @@ fn flat_key(
             SortKey::Tgid => flat.tgid = Some(info.pid.0),
             SortKey::Dso => flat.dso = Some(place.dso(profile)),
             SortKey::Symbol => flat.symbol = Some(place.name(profile)),
-            SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => {}
+            _ => {}
         }
     }
     flat
@@ -187,7 +189,7 @@ impl FlatKey {
             SortKey::Tgid => format!("{:>7}", self.tgid.unwrap_or(-1)),
             SortKey::Dso => shown(&self.dso),
             SortKey::Symbol => shown(&self.symbol),
-            SortKey::Cpu | SortKey::SrcLine | SortKey::SrcFile => String::new(),
+            _ => String::new(),
         }
     }
 }

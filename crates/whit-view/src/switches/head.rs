@@ -22,23 +22,22 @@ pub fn summary_lines(
 }
 
 /// What was recorded, and what of it.
-pub(super) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) -> Vec<String> {
+pub(crate) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) -> Vec<String> {
     let sources = switches.sources;
-    let mut told_by = Vec::new();
-    for (is_there, name) in [
-        (sources.records, "switch records"),
+    let recorded_by = [
+        (sources.records, "switch events"),
         (sources.tracepoint, "sched:sched_switch"),
-        (sources.wakeups, "wake-ups"),
-    ] {
-        told_by.extend(is_there.then_some(name));
-    }
+        (sources.wakeups, "wake-up events"),
+    ];
+    let recorded_by = recorded_by.into_iter().filter(|(is_there, _)| *is_there);
+    let recorded_by: Vec<_> = recorded_by.map(|(_, name)| name).collect();
     let mut lines = vec![format!(
-        "Context switches: {} ({} sync, {} preemption) in {}, told by {}",
+        "Context switches: {} ({} sync, {} preemption) in {} (from {})",
         total.count(),
         total.sync_count,
         total.preempt_count,
         duration(switches.recorded_ns),
-        told_by.join(", "),
+        recorded_by.join(", "),
     )];
     if total.count() == 0 {
         lines.push("No thread was seen to leave its CPU".to_owned());

@@ -69,7 +69,7 @@ struct Document<'a> {
 /// What the recording has of switches.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Sources<'a> {
+pub(crate) struct Sources<'a> {
     /// SWITCH records of the kernel.
     switch_records: bool,
     /// The tracepoint `sched:sched_switch`.
@@ -187,7 +187,7 @@ struct Woken {
 /// A function that stacks name.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Function {
+pub(crate) struct Function {
     name: String,
     dso: String,
 }
@@ -195,7 +195,7 @@ struct Function {
 /// Records that contradict each other.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Misfits {
+pub(crate) struct Misfits {
     missing_outs: u64,
     missing_ins: u64,
     stray_samples: u64,
@@ -205,7 +205,7 @@ struct Misfits {
 impl<'a> Document<'a> {
     fn of(stacks: Stacks<'a>, switches: &Switches, options: &SwitchViewOptions) -> Document<'a> {
         let profile = stacks.profile();
-        let mut functions = Functions { profile, numbers: FxHashMap::default(), list: Vec::new() };
+        let mut functions = Functions::new(profile);
         let mut total = SwitchSums::default();
         let mut threads = vec![SwitchSums::default(); profile.threads.len()];
         let (mut rows, mut numbers) = (Vec::new(), FxHashMap::default());
@@ -262,7 +262,7 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Sources<'a> {
-    fn of(profile: &'a Profile, switches: &Switches) -> Sources<'a> {
+    pub(crate) fn of(profile: &'a Profile, switches: &Switches) -> Sources<'a> {
         let sources = switches.sources;
         Sources {
             switch_records: sources.records,
@@ -345,7 +345,7 @@ impl<'a> WorstWait<'a> {
 }
 
 impl Misfits {
-    fn of(found: &Inconsistencies) -> Misfits {
+    pub(crate) fn of(found: &Inconsistencies) -> Misfits {
         Misfits {
             missing_outs: found.missing_outs,
             missing_ins: found.missing_ins,
@@ -356,15 +356,19 @@ impl Misfits {
 }
 
 /// Functions in the order in which stacks name them.
-struct Functions<'a> {
+pub(crate) struct Functions<'a> {
     profile: &'a Profile,
     numbers: FxHashMap<ChainEntry, usize>,
-    list: Vec<Function>,
+    pub(crate) list: Vec<Function>,
 }
 
-impl Functions<'_> {
+impl<'a> Functions<'a> {
+    pub(crate) fn new(profile: &'a Profile) -> Functions<'a> {
+        Functions { profile, numbers: FxHashMap::default(), list: Vec::new() }
+    }
+
     /// Empty where no call stack was recorded.
-    fn stack(&mut self, frames: &[ChainEntry]) -> Vec<usize> {
+    pub(crate) fn stack(&mut self, frames: &[ChainEntry]) -> Vec<usize> {
         let known = frames.iter().filter(|place| **place != ChainEntry::NONE);
         known.map(|place| self.number(*place)).collect()
     }

@@ -14,12 +14,16 @@ mod tree;
 mod waits;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+pub(crate) use columns::seconds;
 pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
+pub(crate) use head::facts;
 pub use head::summary_lines;
+pub(crate) use json::{Function, Functions, Misfits, Sources};
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use stacks::{ChainEntry, Stacks};
+pub(crate) use text::{Preamble, TreeLines};
 pub use text::{View, write_text};
 pub use tree::{StackNode, StackTree, is_shown};
 

@@ -17,7 +17,7 @@ fn kernel(name: &str, address: u64) -> At {
 }
 
 /// A program with two threads: one waits for a futex and is preempted, one computes and wakes it.
-fn recorded() -> (Profile, Switches) {
+pub(crate) fn recorded() -> (Profile, Switches) {
     let mut builder = Builder::default();
     let event = builder.event("cpu-clock");
     let waiter = Who { comm: "app", pid: 7, tid: 7, cpu: None };

@@ -62,21 +62,23 @@ pub fn write_text(
     Ok(())
 }
 
-struct Text<'a> {
-    stacks: Stacks<'a>,
-    switches: &'a Switches,
-    options: &'a SwitchViewOptions,
-    columns: Vec<Column>,
+/// The leading comment lines.
+pub(crate) struct Preamble<'a> {
+    pub(crate) profile: &'a Profile,
+    /// Left out where only the tables are wanted.
+    pub(crate) facts: Vec<String>,
+    pub(crate) doubts: Vec<String>,
+    pub(crate) quiet: bool,
 }
 
-impl Text<'_> {
-    fn preamble(&self, out: &mut impl Write, total: &SwitchSums) -> io::Result<()> {
-        let profile = self.stacks.profile();
-        if !self.options.quiet {
+impl Preamble<'_> {
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let profile = self.profile;
+        if !self.quiet {
             if let Some(ledger) = &profile.ledger {
                 writeln!(out, "# {}", ledger_line(ledger))?;
             }
-            for line in facts(profile, self.switches, total) {
+            for line in &self.facts {
                 writeln!(out, "# {line}")?;
             }
             for warning in profile.warnings.iter().take(MAX_WARNINGS) {
@@ -89,10 +91,70 @@ impl Text<'_> {
         if let Some(line) = loss_line(&profile.losses) {
             writeln!(out, "# {line}")?;
         }
-        for line in doubts(self.switches, total) {
+        for line in &self.doubts {
             writeln!(out, "# {line}")?;
         }
         writeln!(out, "#")
+    }
+}
+
+/// The lines of a call tree.
+pub(crate) struct TreeLines<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) tree: &'a StackTree,
+    pub(crate) order: ChainOrder,
+    /// Whether a node is printed.
+    pub(crate) is_shown: &'a dyn Fn(&SwitchSums) -> bool,
+    /// The columns of a node.
+    pub(crate) numbers: &'a dyn Fn(&SwitchSums) -> String,
+}
+
+impl TreeLines<'_> {
+    /// A run of functions without a branch stands in one line.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let arrow = match self.order {
+            ChainOrder::Callee => " <- ",
+            ChainOrder::Caller => " -> ",
+        };
+        let node = |index: u32| &self.tree.nodes[index as usize];
+        let shown = |index: &&u32| (self.is_shown)(&node(**index).sums);
+        let roots = self.tree.roots.iter().rev().filter(shown);
+        let mut work: Vec<(u32, usize)> = roots.map(|root| (*root, 0)).collect();
+        while let Some((index, depth)) = work.pop() {
+            let mut at = node(index);
+            let mut line = (self.numbers)(&at.sums);
+            line.push_str(&"  ".repeat(depth));
+            line.push_str(&at.place.name(self.profile).escaped());
+            while let [only] = at.children[..] {
+                let next = node(only);
+                if next.sums != at.sums {
+                    break;
+                }
+                at = next;
+                line.push_str(arrow);
+                line.push_str(&at.place.name(self.profile).escaped());
+            }
+            writeln!(out, "{line}")?;
+            let children = at.children.iter().rev().filter(shown);
+            work.extend(children.map(|child| (*child, depth + 1)));
+        }
+        Ok(())
+    }
+}
+
+struct Text<'a> {
+    stacks: Stacks<'a>,
+    switches: &'a Switches,
+    options: &'a SwitchViewOptions,
+    columns: Vec<Column>,
+}
+
+impl Text<'_> {
+    fn preamble(&self, out: &mut impl Write, total: &SwitchSums) -> io::Result<()> {
+        let profile = self.stacks.profile();
+        let facts = facts(profile, self.switches, total);
+        let doubts = doubts(self.switches, total);
+        Preamble { profile, facts, doubts, quiet: self.options.quiet }.write(out)
     }
 
     fn heading(&self, out: &mut impl Write, columns: &[Column], last: &str) -> io::Result<()> {
@@ -118,37 +180,18 @@ impl Text<'_> {
         format!("  {}", cells.collect::<String>())
     }
 
-    /// A run of functions without a branch stands in one line.
     fn tree(&self, out: &mut impl Write) -> io::Result<()> {
         let tree = StackTree::new(self.stacks, self.switches, self.options.order);
         self.heading(out, &self.columns, "Function / Call Stack")?;
-        let arrow = match self.options.order {
-            ChainOrder::Callee => " <- ",
-            ChainOrder::Caller => " -> ",
-        };
         let limit = self.options.percent_limit;
-        let shown = |node: &u32| is_shown(&tree.nodes[*node as usize].sums, &tree.total, limit);
-        let mut work: Vec<(u32, usize)> =
-            tree.roots.iter().rev().filter(|node| shown(node)).map(|node| (*node, 0)).collect();
-        while let Some((node, depth)) = work.pop() {
-            let mut at = &tree.nodes[node as usize];
-            let mut line = Text::numbers(&self.columns, &at.sums);
-            line.push_str(&"  ".repeat(depth));
-            line.push_str(&at.place.name(self.stacks.profile()).escaped());
-            while let [only] = at.children[..] {
-                let next = &tree.nodes[only as usize];
-                if next.sums != at.sums {
-                    break;
-                }
-                at = next;
-                line.push_str(arrow);
-                line.push_str(&at.place.name(self.stacks.profile()).escaped());
-            }
-            writeln!(out, "{line}")?;
-            let children = at.children.iter().rev().filter(|node| shown(node));
-            work.extend(children.map(|node| (*node, depth + 1)));
-        }
-        Ok(())
+        let lines = TreeLines {
+            profile: self.stacks.profile(),
+            tree: &tree,
+            order: self.options.order,
+            is_shown: &|sums| is_shown(sums, &tree.total, limit),
+            numbers: &|sums| Text::numbers(&self.columns, sums),
+        };
+        lines.write(out)
     }
 
     fn table(&self, out: &mut impl Write, sort: &FlatSort) -> io::Result<()> {

@@ -31,6 +31,16 @@ pub struct StackTree {
 impl StackTree {
     /// Adds up what the filters let pass.
     pub fn new(stacks: Stacks<'_>, switches: &Switches, order: ChainOrder) -> StackTree {
+        StackTree::weighed(stacks, switches, order, weight)
+    }
+
+    /// The same with the heaviest nodes first by another weight.
+    pub(crate) fn weighed<K: Ord>(
+        stacks: Stacks<'_>,
+        switches: &Switches,
+        order: ChainOrder,
+        weight: fn(&SwitchSums) -> K,
+    ) -> StackTree {
         let mut tree = StackTree::default();
         let mut index: FxHashMap<(Option<u32>, ChainEntry), u32> = FxHashMap::default();
         for (_, row, mut frames) in stacks.rows(switches) {
@@ -46,7 +56,7 @@ impl StackTree {
                 parent = Some(node);
             }
         }
-        tree.sort(stacks.profile());
+        tree.sort(stacks.profile(), weight);
         tree
     }
 
@@ -61,12 +71,12 @@ impl StackTree {
         node
     }
 
-    fn sort(&mut self, profile: &Profile) {
+    fn sort<K: Ord>(&mut self, profile: &Profile, weight: fn(&SwitchSums) -> K) {
         let keys: Vec<_> = self.nodes.iter().map(|node| weight(&node.sums)).collect();
         let places: Vec<_> = self.nodes.iter().map(|node| node.place).collect();
         let key = |node: &u32| {
             let node = *node as usize;
-            (std::cmp::Reverse(keys[node]), places[node].order(profile))
+            (std::cmp::Reverse(&keys[node]), places[node].order(profile))
         };
         self.roots.sort_by(|a, b| key(a).cmp(&key(b)));
         for node in &mut self.nodes {

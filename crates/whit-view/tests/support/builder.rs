@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use whit_profile::Facets;
 use whit_profile::model::*;
 use whit_types::{CpuId, Pid, Svma, Tid};
 
@@ -63,6 +64,8 @@ pub struct Who<'a> {
 #[derive(Default)]
 pub struct Builder {
     pub profile: Profile,
+    /// The next samples get these; the CPU is that of [`Who`].
+    pub next_facets: Facets,
     comms: HashMap<String, CommId>,
     dsos: HashMap<String, DsoId>,
     functions: HashMap<(String, String), FunctionId>,
@@ -70,7 +73,8 @@ pub struct Builder {
     frames: HashMap<At, FrameId>,
     nodes: HashMap<(NodeId, FrameId), NodeId>,
     threads: HashMap<(i32, i32), ThreadId>,
-    rows: HashMap<(EventId, ThreadId, CommId, Option<CpuId>, NodeId), usize>,
+    facets: HashMap<Facets, FacetsId>,
+    rows: HashMap<(EventId, ThreadId, CommId, FacetsId, NodeId), usize>,
 }
 
 fn intern<K: Eq + Hash, I: Copy, T>(
@@ -106,9 +110,12 @@ impl Builder {
         self.profile.threads[thread.index()].comm = comm;
         let node = chain.iter().fold(NodeId::NONE, |parent, at| self.node(parent, at));
         let cpu = who.cpu.map(CpuId);
+        let facets = Facets { cpu, ..self.next_facets };
+        let list = &mut self.profile.facets;
+        let facets = intern(&mut self.facets, list, facets, FacetsId, || facets);
         let rows = &mut self.profile.rows;
-        let slot = *self.rows.entry((event, thread, comm, cpu, node)).or_insert_with(|| {
-            rows.push(SampleRow { event, thread, comm, cpu, node, samples: 0, period: 0 });
+        let slot = *self.rows.entry((event, thread, comm, facets, node)).or_insert_with(|| {
+            rows.push(SampleRow { event, thread, comm, facets, node, samples: 0, period: 0 });
             rows.len() - 1
         });
         rows[slot].samples += 1;
@@ -164,4 +171,31 @@ impl Builder {
             known: at.known,
         })
     }
+}
+
+/// Gives each row the period `part(row, block)` in each block.
+#[allow(dead_code, reason = "each test program uses a part")]
+pub fn with_blocks(
+    mut profile: Profile,
+    blocks: usize,
+    part: impl Fn(usize, usize) -> u64,
+) -> Profile {
+    let mut weights = vec![Vec::new(); blocks];
+    let mut contexts = Vec::new();
+    for (context, row) in profile.rows.iter_mut().enumerate() {
+        let (event, thread, comm, facets) = (row.event, row.thread, row.comm, row.facets);
+        contexts.push(BlockContext { event, thread, comm, facets });
+        row.period = 0;
+        for (block, weights) in weights.iter_mut().enumerate() {
+            let period = part(context, block);
+            weights.push(BlockWeight { context: context as u32, node: row.node, period });
+            row.period += period;
+        }
+    }
+    for (id, event) in profile.events.iter_mut().enumerate() {
+        let rows = profile.rows.iter().filter(|row| row.event.index() == id);
+        event.period = rows.map(|row| row.period).sum();
+    }
+    profile.blocks = Some(Blocks { length_ns: 1 << 20, contexts, weights });
+    profile
 }

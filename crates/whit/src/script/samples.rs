@@ -6,8 +6,8 @@ use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::TracingData;
 use whit_print_format::{TraceContext, TraceFormat};
-use whit_profile::script::{CodeAt, Format, ScriptedFrame, ScriptedSample};
-use whit_types::{Arch, Avma, OutsideText};
+use whit_profile::script::{Candidate, CodeAt, Format, ScriptedFrame, ScriptedSample, TimeBase};
+use whit_types::{Arch, Avma, OutsideText, TimestampNs};
 use whit_view::script::{
     EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample,
     TraceRecord, append_frame, append_sample,
@@ -15,6 +15,8 @@ use whit_view::script::{
 
 /// `PERF_COUNT_SW_PAGE_FAULTS`, and its minor and major ones.
 const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
+/// `PERF_COUNT_SW_DUMMY`.
+const DUMMY: u64 = 9;
 /// `PERF_COUNT_HW_BRANCH_INSTRUCTIONS`.
 const BRANCHES: u64 = 4;
 
@@ -24,6 +26,23 @@ pub(super) struct SampleText {
     layouts: Vec<Layout>,
     tracepoints: Tracepoints,
     arch: Option<Arch>,
+    pub(super) choice: Choice,
+}
+
+/// Which samples and frames are printed, and from when times count. Empty lists let everything pass.
+#[derive(Default)]
+pub(super) struct Choice {
+    pub(super) time_base: TimeBase,
+    pub(super) comms: Vec<String>,
+    pub(super) dsos: Vec<String>,
+    pub(super) symbols: Vec<String>,
+    /// Functions that end a chain.
+    pub(super) stop_at: Vec<String>,
+}
+
+/// True where a list has a name, exactly or as it is printed.
+fn names(list: &[String], name: OutsideText<&str>) -> bool {
+    list.iter().any(|listed| name.exact() == listed || name.escaped() == listed.as_str())
 }
 
 impl SampleText {
@@ -44,11 +63,36 @@ impl SampleText {
         let layouts = events.iter().map(layout).collect::<Result<_, _>>()?;
         let arch = recording.features.string(Feature::ARCH);
         let arch = arch.map_or(Arch::native(), |machine| Arch::from_uname(&machine));
-        Ok(SampleText { layouts, tracepoints: Tracepoints::of(recording), arch })
+        let (tracepoints, choice) = (Tracepoints::of(recording), Choice::default());
+        Ok(SampleText { layouts, tracepoints, arch, choice })
     }
 }
 
 impl Format for SampleText {
+    fn time_base(&self) -> TimeBase {
+        self.choice.time_base
+    }
+
+    fn wants(&self, candidate: &Candidate<'_>) -> bool {
+        let Choice { comms, dsos, symbols, .. } = &self.choice;
+        let comm_passes = comms.is_empty() || candidate.comm.is_some_and(|comm| names(comms, comm));
+        if !comm_passes || (dsos.is_empty() && symbols.is_empty()) {
+            return comm_passes;
+        }
+        let code = candidate.address.map(|address| candidate.lookup.code_at(address));
+        let code = code.unwrap_or_default();
+        let passes = |list: &[String], name: Option<OutsideText<&str>>| {
+            list.is_empty() || name.is_some_and(|name| names(list, name))
+        };
+        let dso = code.dso.as_ref().map(OutsideText::borrowed);
+        passes(symbols, code.function.as_ref().map(OutsideText::borrowed))
+            && (passes(dsos, dso) || passes(dsos, code.dso.as_ref().map(OutsideText::base_name)))
+    }
+
+    fn ends_chain(&self, function: OutsideText<&str>) -> bool {
+        !self.choice.stop_at.is_empty() && names(&self.choice.stop_at, function)
+    }
+
     fn wants_chain(&self, event: usize) -> bool {
         self.layouts[event].fields.has(Fields::IP)
     }
@@ -87,7 +131,7 @@ impl Format for SampleText {
             pid: scripted.pid,
             tid: scripted.tid,
             cpu: scripted.sample.cpu,
-            time: scripted.time,
+            time: TimestampNs(scripted.time.0.saturating_sub(scripted.shown_since.0)),
             period: scripted.period,
             event: OutsideText::new(&scripted.event_desc.name),
             trace: format.zip(raw).map(|(format, raw)| TraceRecord { format, raw, context }),
@@ -96,6 +140,7 @@ impl Format for SampleText {
             addr_frame: addr_code.as_ref().map(|code| code_frame(Avma(addr), code)),
             weight: scripted.sample.weight.unwrap_or(0),
             phys_addr: scripted.sample.phys_addr.unwrap_or(0),
+            cgroup: scripted.sample.cgroup.and_then(|number| scripted.lookup.cgroup(number)),
             intr_regs: scripted.sample.intr_regs,
             user_regs: scripted.sample.user_regs,
             arch: self.arch,
@@ -130,6 +175,11 @@ fn has_data_symbol(event: &EventDesc) -> bool {
     }
 }
 
+/// An event that never counts: it has no sample that could lack a field.
+fn is_dummy(event: &EventDesc) -> bool {
+    event.attr.pmu_type == pmu_type::SOFTWARE && event.attr.config == DUMMY
+}
+
 fn traits(event: &EventDesc) -> EventTraits<'_> {
     let recorded = [
         (SampleType::IP, Fields::IP),
@@ -142,12 +192,14 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
         (SampleType::REGS_INTR, Fields::IREGS),
         (SampleType::REGS_USER, Fields::UREGS),
         (SampleType::BRANCH_STACK, Fields::BRSTACK | Fields::BRSTACKSYM),
+        (SampleType::CGROUP, Fields::CGROUP),
         (SampleType::WEIGHT_STRUCT, Fields::WEIGHT),
         (SampleType::RAW, Fields::TRACE),
     ];
+    let is_recorded = |kind| event.attr.sample_type.contains(kind) || is_dummy(event);
     let recorded = recorded
         .into_iter()
-        .filter(|(recorded, _)| event.attr.sample_type.contains(*recorded))
+        .filter(|(recorded, _)| is_recorded(*recorded))
         .fold(Fields::NONE, |all, (_, field)| all | field);
     let kind = match event.attr.pmu_type {
         pmu_type::HARDWARE => EventKind::Hardware,

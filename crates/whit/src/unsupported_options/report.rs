@@ -24,7 +24,6 @@ impl Unsupported for OfReport {
         ("branch-history", None, BRANCHES),
         ("total-cycles", None, BRANCHES),
         ("stitch-lbr", None, BRANCHES),
-        ("cpu", Some('C'), "sort by CPU with -s cpu"),
         (
             "dump-raw-trace",
             Some('D'),
@@ -42,11 +41,9 @@ impl Unsupported for OfReport {
         ("exclude-other", Some('x'), PARENT),
         ("ignore-callees", None, PARENT),
         ("symbol-filter", None, "keep rows by function with -S NAME"),
-        ("field-separator", Some('t'), TABLE),
         ("column-widths", Some('w'), TABLE),
         ("pretty", None, TABLE),
         ("stdio-color", None, "the text has no colours: leave it out"),
-        ("percentage", None, "shares are those of the whole event"),
         ("hierarchy", None, "look at a tree with -g caller, or in a browser with --html page.html"),
         (
             "hide-unresolved",
@@ -81,6 +78,5 @@ impl Unsupported for OfReport {
         ("switch-off", None, SWITCH),
         ("show-ref-call-graph", None, EVENTS),
         ("socket-filter", None, "keep the CPUs of a socket when recording: whit record -C LIST"),
-        ("time-quantum", None, "choose the time with --time FROM,TO"),
     ];
 }

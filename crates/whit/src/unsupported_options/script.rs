@@ -8,8 +8,7 @@ const RECORDS: &str = "count other records with: whit report --stats";
 const TRACES: &str = "AUX area data is decoded by: perf script --itrace";
 const GUEST: &str = "names of a guest's kernel are found by: perf script --guestmount";
 const SWITCH: &str = "choose the time with --time FROM,TO";
-const TIMES: &str = "times are those of the recording's clock: subtract them with awk";
-const KEEP: &str = "keep lines with grep, or samples with --pid, --tid and --time";
+const KEEP: &str = "keep samples with -S NAME, or end call chains with --stop-bt NAME";
 
 /// Options that `whit script` leaves out.
 #[derive(Clone, Debug)]
@@ -26,12 +25,7 @@ impl Unsupported for OfScript {
         ("list-dlfilters", None, SCRIPTS),
         ("hide-call-graph", Some('G'), "leave call chains out with -F -ip,-sym,-dso"),
         ("all-cpus", Some('a'), "all that was recorded is printed: leave it out"),
-        ("comms", Some('c'), KEEP),
-        ("cpu", Some('C'), KEEP),
-        ("symbols", Some('S'), KEEP),
-        ("dsos", None, KEEP),
         ("addr-range", None, KEEP),
-        ("stop-bt", None, KEEP),
         ("graph-function", None, KEEP),
         ("debug-mode", Some('d'), "count records with: whit report --stats"),
         (
@@ -58,8 +52,6 @@ impl Unsupported for OfScript {
         ("insn-trace", None, TRACES),
         ("itrace", None, TRACES),
         ("xed", None, TRACES),
-        ("deltatime", None, TIMES),
-        ("reltime", None, TIMES),
         ("demangle-kernel", None, "whit always does so: leave it out"),
         (
             "full-source-path",

@@ -17,6 +17,18 @@ const VIEWS: [(&str, &[&str]); 3] = [
     ("script.txt", &["script", "--ns"]),
 ];
 
+/// Views of one recording: its name, file name, and the arguments that print it.
+const VIEWS_OF_ONE: [(&str, &str, &[&str]); 8] = [
+    ("perf-fp", "stop.txt", &["script", "-F", "comm,ip,sym", "--stop-bt", "outer"]),
+    ("perf-containers", "symbol.txt", &["script", "-F", "comm,time,sym,ip", "-S", "burn"]),
+    ("perf-containers", "tree.txt", &["report", "--stdio", "--cgroup-tree"]),
+    ("perf-containers", "cgroup.txt", &["report", "--stdio", "-n", "-s", "cgroup"]),
+    ("perf-containers", "container.txt", &["report", "--stdio", "-n", "-s", "container,pod,unit"]),
+    ("perf-containers", "filtered.txt", &["report", "--stdio", "-n", "--cgroup", "web.service"]),
+    ("perf-containers", "samples.txt", &["script", "-F", "comm,time,cgroup"]),
+    ("perf-containers", "time.txt", &["report", "--stdio", "-s", "time", "--time-quantum", "10ms"]),
+];
+
 /// Recordings that perf 6.1 refuses, and why.
 const PERF_REFUSES: [(&str, &str); 5] = [
     ("new-7.0", "attributes longer than its own"),
@@ -138,7 +150,112 @@ fn views_are_as_expected() {
             expect(&folder().join(&name).join(file), &actual, &mut problems);
         }
     }
+    for (name, file, arguments) in VIEWS_OF_ONE {
+        expect(&folder().join(name).join(file), &output_of(name, arguments), &mut problems);
+    }
     fail_on(&problems);
+}
+
+/// Samples by the last word of each row of `report -n -s KEY`.
+fn samples_by_name(text: &str) -> BTreeMap<String, u64> {
+    let mut samples = BTreeMap::new();
+    for line in
+        text.lines().filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+    {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [_share, count, .., name] = words[..] else { panic!("no row: {line}") };
+        *samples.entry(name.to_owned()).or_default() += count.parse::<u64>().expect("a count");
+    }
+    samples
+}
+
+/// perf has a row for each number of a cgroup; whit joins those of one path.
+#[test]
+fn perf_has_the_same_samples_by_cgroup_and_time() {
+    check("perf_has_the_same_samples_by_cgroup_and_time", || {
+        let relative = &["comm", "--dsos", "spin", "--percentage", "relative"][..];
+        let time = &["time", "--time-quantum", "10ms"][..];
+        for key in [&["cgroup"][..], time, &["local_weight"], relative] {
+            let arguments = [&["report", "--stdio", "-n", "-s"][..], key].concat();
+            let perf =
+                text(perf_in("perf-containers")?.args(&arguments).args(["-i", "recording.data"]));
+            let whit = output_of("perf-containers", &arguments);
+            let (perf, whit) = (samples_by_name(&perf), samples_by_name(&lossy(&whit)));
+            let filtered = if key == relative { 16 } else { 17 };
+            assert_eq!(whit.values().sum::<u64>(), filtered, "{key:?}");
+            assert_eq!(whit, perf, "{key:?}");
+        }
+        Ok(())
+    });
+}
+
+/// perf has no table of symbols of the kept programs, so the names that select are those of commands and binaries.
+#[test]
+fn perf_prints_the_same_of_chosen_samples_and_relative_times() {
+    check("perf_prints_the_same_of_chosen_samples_and_relative_times", || {
+        for (name, arguments) in [
+            ("perf-containers", &["-F", "comm,time", "--reltime", "--ns", "-c", "spin"][..]),
+            ("perf-containers", &["-F", "comm,time", "--reltime", "-c", "spin,mkdir"]),
+            ("perf-containers", &["-F", "comm,time", "--deltatime", "--ns", "-c", "spin"]),
+            ("perf-containers", &["-F", "comm,time", "--dsos", "spin"]),
+            ("perf-fp", &["-F", "comm,time", "--deltatime"]),
+        ] {
+            let arguments = [&["script"][..], arguments].concat();
+            let perf = text(perf_in(name)?.args(&arguments).args(["-i", "recording.data"]));
+            let whit = output_of(name, &arguments);
+            let whit = lossy(&whit);
+            let samples = whit.split("--- standard error ---").next().unwrap_or_default();
+            assert!(samples.lines().count() >= 6, "{arguments:?}: {samples}");
+            assert_eq!(samples, perf, "{name}: {arguments:?}");
+        }
+        Ok(())
+    });
+}
+
+/// Samples by row of `report -n -s KEYS -t ,` of several recordings, without shares.
+fn rows_of(recordings: &[&str]) -> BTreeMap<String, u64> {
+    let mut whit = whit_in(&folder());
+    whit.args([
+        "report",
+        "--no-children",
+        "-g",
+        "none",
+        "-n",
+        "-q",
+        "-t",
+        ",",
+        "-s",
+        "cpu,tid,dso,sym",
+    ]);
+    whit.args(["--symfs", "root", "--kallsyms", "kallsyms"]);
+    for name in recordings {
+        whit.arg("-i").arg(folder().join(name).join("recording.data"));
+    }
+    let text = text(&mut whit);
+    let rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let row = |line: &str| {
+        let [_share, samples, key] = line.splitn(3, ',').collect::<Vec<_>>()[..] else {
+            panic!("no row: {line}")
+        };
+        (key.to_owned(), samples.parse().expect("a number"))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn several_recordings_add_up() {
+    let names = ["perf-fp", "perf-containers", "perf-data"];
+    let mut wanted: BTreeMap<String, u64> = BTreeMap::new();
+    for name in names {
+        for (key, samples) in rows_of(&[name]) {
+            *wanted.entry(key).or_default() += samples;
+        }
+    }
+    assert!(wanted.len() > 3, "{wanted:?}");
+    assert_eq!(rows_of(&names), wanted);
+    let twice = rows_of(&["perf-fp", "perf-fp"]);
+    let doubled = rows_of(&["perf-fp"]).into_iter().map(|(key, samples)| (key, 2 * samples));
+    assert_eq!(twice, doubled.collect());
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::support::{Skip, check};
 const CS: &str = "software/period=1,name=cs,config=0x3/Duk";
 
 mod measured;
+mod wall;
 
 /// `/proc/stat` counts in these, and rounds down.
 const NS_PER_TICK: u64 = 10_000_000;
@@ -91,10 +92,15 @@ fn switches(data: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&json).expect("JSON")
 }
 
+/// The range between a thread's two moments, as `--time` takes it.
+fn seconds_between(counted: &Counted) -> String {
+    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    format!("{},{}", seconds(counted.begin_ns), seconds(counted.end_ns))
+}
+
 /// One thread, between its own two moments.
 fn of_thread(data: &Path, counted: &Counted, more: &[&str]) -> Value {
-    let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    let time = format!("{},{}", seconds(counted.begin_ns), seconds(counted.end_ns));
+    let time = seconds_between(counted);
     // No names are asked for, and the kernel's take longest to read.
     let tid = counted.tid.to_string();
     let fixed = ["--tid", &tid, "--time", &time, "--kallsyms", "/dev/null"];

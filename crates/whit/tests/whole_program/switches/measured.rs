@@ -19,17 +19,17 @@ const SWITCH_NS: u64 = 50_000;
 const STOLEN_MAX_NS: u64 = 200_000_000;
 
 /// How far times may be apart.
-fn tolerance_ns(counted: &Counted) -> u64 {
+pub(super) fn tolerance_ns(counted: &Counted) -> u64 {
     (counted.voluntary + counted.involuntary + 1) * SWITCH_NS
 }
 
 /// Repeats a recording; each gives how far times are off as a share of what they may be.
-fn assert_times_agree(measure: impl FnMut() -> Result<f64, Skip>) -> Result<(), Skip> {
+pub(super) fn assert_times_agree(measure: impl FnMut() -> Result<f64, Skip>) -> Result<(), Skip> {
     assert_median_at_most("times are off, as a share of the tolerance", 1.0, measure)
 }
 
 /// [`record_waits`], where not too much time was stolen.
-fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
+pub(super) fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
     let (all, stolen_ns) = record_waits(recorder)?;
     match stolen_ns {
         0..=STOLEN_MAX_NS => Ok((all, stolen_ns)),
@@ -37,9 +37,8 @@ fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), S
     }
 }
 
-/// Counts are the kernel's to the last one. The thread runs at both ends, so that its intervals fill all
-/// the time from the first to the last record between. Gives the JSON, and how far the CPU time is off as a
-/// share of what it may be.
+/// Counts are the kernel's to the last one, and intervals fill the time between the two moments to the
+/// nanosecond. Gives the JSON, and how far the CPU time is off as a share of what it may be.
 fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> (Value, f64) {
     let json = of_thread(data, counted, &[]);
     let total = &json["total"];
@@ -48,16 +47,11 @@ fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> (Value, f64) {
     assert_eq!(sum(&json, "preempt_count"), counted.involuntary, "{counted:?} {total}");
     assert_eq!(sum(&json, "open_count"), 0, "{counted:?} {total}");
     let filled = ["cpu_ns", "sync_wait_ns", "preempt_wait_ns"].map(|key| sum(&json, key));
-    // No record in this time names a thread that was neither switched nor sampled: it ran all the time.
-    let has_records = counted.voluntary + counted.involuntary > 0 || filled != [0; 3];
-    let ends = [0, 1].map(|end| json["span_ns"][end].as_u64());
-    assert!(ends[0].is_some() || !has_records, "{counted:?} {json}");
-    let span_ns =
-        ends[0].zip(ends[1]).filter(|_| has_records).map_or(0, |(first, last)| last - first);
-    assert_eq!(filled.iter().sum::<u64>(), span_ns, "{counted:?} {total}");
-    // Before the first and behind the last record it ran.
-    let outside_ns = counted.end_ns - counted.begin_ns - span_ns;
-    let cpu_ns = sum(&json, "cpu_ns") + outside_ns;
+    let span_ns = [counted.begin_ns, counted.end_ns];
+    assert_eq!(json["span_ns"], serde_json::json!(span_ns), "{counted:?}");
+    // The thread ran at both ends: no switch shows these parts of its runs.
+    assert_eq!(filled.iter().sum::<u64>(), span_ns[1] - span_ns[0], "{counted:?} {total}");
+    let cpu_ns = sum(&json, "cpu_ns");
     let off_ns = cpu_ns.abs_diff(counted.cpu_ns);
     // Only upwards is stolen time an excuse.
     let stolen_ns = if cpu_ns > counted.cpu_ns { steal_ns } else { 0 };
@@ -93,7 +87,7 @@ fn counts_and_times_are_those_of_the_kernel() {
 }
 
 /// A recorder by the BPF engine, with its cache in a folder, which a first recording fills.
-fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, Skip> {
+pub(super) fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Result<Command, Skip> {
     let recorder = || {
         let mut recorder = whit_record(data, &["--engine=bpf"]);
         recorder.args(arguments).env("XDG_CACHE_HOME", cache);

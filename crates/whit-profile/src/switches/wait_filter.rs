@@ -1,0 +1,102 @@
+//! Waits that the user leaves out: by their length, and those of idle threads.
+
+use super::model::{SwitchRow, SwitchSums, Switches};
+use crate::model::ThreadId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Which waits to keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WaitFilter {
+    /// Only waits that are at least this long, in nanoseconds.
+    pub min_ns: Option<u64>,
+    /// Only waits that are at most this long.
+    pub max_ns: Option<u64>,
+    /// No waits of threads that took less CPU time than this.
+    pub idle_below_ns: Option<u64>,
+}
+
+impl WaitFilter {
+    /// True for a wait of a wanted length.
+    pub(super) fn has_length(&self, duration_ns: u64) -> bool {
+        self.min_ns.is_none_or(|min| duration_ns >= min)
+            && self.max_ns.is_none_or(|max| duration_ns <= max)
+    }
+
+    /// Takes the waits of idle threads out of the sums, the single waits and the wakers.
+    pub(super) fn leave_out_idle(&self, switches: &mut Switches) {
+        let Some(limit) = self.idle_below_ns else { return };
+        let idle = idle_threads(&switches.rows, limit);
+        let mut left_out: FxHashMap<ThreadId, u64> = FxHashMap::default();
+        for row in switches.rows.iter_mut().filter(|row| idle.contains(&row.thread)) {
+            let sum = left_out.entry(row.thread).or_default();
+            *sum = sum.saturating_add(waits_ns(&row.sums));
+            row.sums = row.sums.cpu_only();
+        }
+        for life in &mut switches.lives {
+            let more = left_out.get(&life.thread).copied().unwrap_or_default();
+            life.left_out_ns = life.left_out_ns.saturating_add(more);
+        }
+        let rows = &switches.rows;
+        switches.wakers.retain(|waker| {
+            rows.get(waker.row as usize).is_some_and(|row| !idle.contains(&row.thread))
+        });
+        switches.worst.retain(|wait| !idle.contains(&wait.thread));
+    }
+}
+
+/// All waits of a row, certain or not.
+fn waits_ns(sums: &SwitchSums) -> u64 {
+    let uncertain = [sums.lossy_wait_ns, sums.open_wait_ns, sums.throughout_wait_ns];
+    uncertain.into_iter().fold(sums.wait_ns(), u64::saturating_add)
+}
+
+/// Threads with less CPU time than a limit.
+fn idle_threads(rows: &[SwitchRow], limit_ns: u64) -> FxHashSet<ThreadId> {
+    let mut cpu: FxHashMap<ThreadId, u64> = FxHashMap::default();
+    for row in rows {
+        let sum = cpu.entry(row.thread).or_default();
+        *sum = sum.saturating_add(row.sums.cpu_ns).saturating_add(row.sums.lossy_cpu_ns);
+    }
+    cpu.into_iter().filter(|(_, ns)| *ns < limit_ns).map(|(thread, _)| thread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::ThreadLife;
+    use super::*;
+    use crate::model::{CommId, NodeId};
+
+    #[test]
+    fn lengths_include_both_limits() {
+        let filter = WaitFilter { min_ns: Some(5), max_ns: Some(7), idle_below_ns: None };
+        let kept: Vec<_> = (3..10).filter(|ns| filter.has_length(*ns)).collect();
+        assert_eq!(kept, [5, 6, 7]);
+        assert!(WaitFilter::default().has_length(0));
+    }
+
+    #[test]
+    fn waits_of_idle_threads_are_left_out_and_their_cpu_time_stays() {
+        let row = |thread, cpu_ns| SwitchRow {
+            thread: ThreadId(thread),
+            comm: CommId(0),
+            node: NodeId::NONE,
+            sums: SwitchSums { cpu_ns, sync_count: 1, sync_wait_ns: 70, ..SwitchSums::default() },
+        };
+        let life =
+            |thread| ThreadLife { thread: ThreadId(thread), elapsed_ns: 1000, left_out_ns: 1 };
+        let mut switches = Switches {
+            rows: vec![row(0, 9), row(1, 10), row(0, 0)],
+            lives: vec![life(0), life(1)],
+            ..Switches::default()
+        };
+        let filter = WaitFilter { idle_below_ns: Some(10), ..WaitFilter::default() };
+        filter.leave_out_idle(&mut switches);
+        let waits: Vec<_> = switches.rows.iter().map(|row| row.sums.sync_wait_ns).collect();
+        assert_eq!(waits, [0, 70, 0]);
+        assert_eq!(switches.rows[0].sums.cpu_ns, 9);
+        assert_eq!(
+            switches.lives.iter().map(|life| life.left_out_ns).collect::<Vec<_>>(),
+            [141, 1]
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! How to compare.
+
+use crate::hists::Filters;
+
+/// Divisor of the weights.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Per {
+    /// All samples of the event: shares.
+    #[default]
+    Share,
+    /// So many units of work in each recording before, and in each after.
+    Units(f64, f64),
+    /// Another event of the same recording.
+    Event(String),
+}
+
+impl Per {
+    /// As in JSON.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Per::Share => "share",
+            Per::Units(..) => "units",
+            Per::Event(_) => "event",
+        }
+    }
+}
+
+/// How to compare.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DiffOptions {
+    /// Which functions and commands.
+    pub filters: Filters,
+    /// Divisor of the weights.
+    pub per: Per,
+}

@@ -1,0 +1,165 @@
+//! `whit diff`.
+
+use crate::completion;
+use crate::failure::{bail_usage, usage};
+use crate::heading;
+use crate::input;
+use crate::message;
+use crate::progress::LoadProgress;
+use crate::symbol_args::LoadArgs;
+use crate::terminal::TerminalArgs;
+use anyhow::{Result, anyhow};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use whit_types::OutsideText;
+use whit_view::diff::{self, Diff, DiffOptions, DiffTextOptions, Per, Run};
+use whit_view::hists::Filters;
+
+/// Compared without arguments: `whit record` renames an older recording so.
+const DEFAULT_FILES: [&str; 2] = ["perf.data.old", "perf.data"];
+
+/// Exit code where something became slower than `--fail-above` allows.
+const SLOWER: u8 = 3;
+
+/// Names that the message of `--fail-above` lists.
+const MAX_NAMES: usize = 5;
+
+/// Arguments of `whit diff`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// Recording before and recording after; with '--', all recordings before [default: perf.data.old
+    /// and perf.data]
+    #[arg(value_name = "BEFORE")]
+    before: Vec<PathBuf>,
+    /// Recordings after
+    #[arg(value_name = "AFTER", last = true)]
+    after: Vec<PathBuf>,
+    /// Divide by the units of work of each of several recordings: one number, or one before and one
+    /// after
+    #[arg(long, value_name = "N[,M]", conflicts_with = "per_event", help_heading = heading::ROWS)]
+    per: Option<String>,
+    /// Divide by the count of another recorded event, such as instructions
+    #[arg(long, value_name = "EVENT", help_heading = heading::ROWS)]
+    per_event: Option<String>,
+    /// End with exit code 3 if something became slower by more than this share of all weight before
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = heading::OUTPUT)]
+    fail_above: Option<f64>,
+    /// Print the comparison as JSON
+    #[arg(long, help_heading = heading::OUTPUT)]
+    json: bool,
+    /// Omit functions that do not differ and lie below this share
+    #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percent, help_heading = heading::ROWS)]
+    percent_limit: f64,
+    /// Use only samples of these commands
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::comms())]
+    comms: Vec<String>,
+    /// Use only samples in these binaries
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::dsos())]
+    dsos: Vec<String>,
+    /// Use only samples in these functions
+    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::functions())]
+    symbols: Vec<String>,
+    /// Print only the tables
+    #[arg(short, long, help_heading = heading::OUTPUT)]
+    quiet: bool,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    terminal: TerminalArgs,
+}
+
+/// A share, with or without its sign.
+fn percent(text: &str) -> Result<f64, &'static str> {
+    let number: f64 = text.strip_suffix('%').unwrap_or(text).parse().unwrap_or(f64::NAN);
+    if (0.0..=100.0).contains(&number) { Ok(number) } else { Err("give a share, such as 2%") }
+}
+
+/// Runs `whit diff`.
+pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
+    let (before, after) = args.sides()?;
+    let options = args.options()?;
+    let load = |paths: Vec<PathBuf>| -> Result<Vec<Run>> {
+        paths.iter().map(|path| args.load(path, &options)).collect()
+    };
+    let diff = diff::diff(&load(before)?, &load(after)?, &options.per)?;
+    let mut out = args.terminal.output();
+    if args.json {
+        diff::write_json(&mut out, &diff)?;
+        writeln!(out)?;
+    } else {
+        let options = DiffTextOptions { percent_limit: args.percent_limit, quiet: args.quiet };
+        diff::write_text(&mut out, &diff, &options)?;
+    }
+    out.flush()?;
+    Ok(args.judge(&diff))
+}
+
+impl DiffArgs {
+    fn sides(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+        match (&self.before[..], &self.after[..]) {
+            ([], []) => Ok((vec![DEFAULT_FILES[0].into()], vec![DEFAULT_FILES[1].into()])),
+            ([before, after], []) => Ok((vec![before.clone()], vec![after.clone()])),
+            ([_, ..], [_, ..]) => Ok((self.before.clone(), self.after.clone())),
+            _ => bail_usage!(
+                "name one recording before and one after, or several on each side of '--': \
+                 whit diff BEFORE.. -- AFTER.."
+            ),
+        }
+    }
+
+    fn options(&self) -> Result<DiffOptions> {
+        let per = match (&self.per, &self.per_event) {
+            (Some(text), _) => units(text)?,
+            (None, Some(event)) => Per::Event(event.clone()),
+            (None, None) => Per::Share,
+        };
+        let filters = Filters {
+            comms: self.comms.clone(),
+            dsos: self.dsos.clone(),
+            symbols: self.symbols.clone(),
+        };
+        Ok(DiffOptions { filters, per })
+    }
+
+    /// Loads a recording and reduces it; only the sums stay in memory.
+    fn load(&self, path: &Path, options: &DiffOptions) -> Result<Run> {
+        let recording = input::open(path)?;
+        let mut load = self.load.options(&recording)?;
+        load.blocks = true;
+        let progress = LoadProgress::new("reading", self.quiet);
+        let update = |done, total| progress.update(done, total);
+        let profile = whit_profile::load(&recording, &load, &update);
+        progress.finish();
+        Ok(Run::of(profile?, options)?)
+    }
+
+    fn judge(&self, diff: &Diff) -> u8 {
+        let Some(limit) = self.fail_above else { return 0 };
+        let slower = diff.slower_by(limit);
+        if slower.is_empty() {
+            return 0;
+        }
+        let named: Vec<&str> = slower.iter().take(MAX_NAMES).map(OutsideText::exact).collect();
+        let more = match slower.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        message::error(format!("slower by more than {limit}%: {}{more}", named.join(", ")));
+        SLOWER
+    }
+}
+
+fn units(text: &str) -> Result<Per> {
+    let (before, after) = text.split_once(',').unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    match (number(before), number(after)) {
+        (Some(before), Some(after)) => Ok(Per::Units(before, after)),
+        _ => Err(usage(anyhow!(
+            "--per takes the units of work of each recording, such as 10000 requests: one number, or one before and \
+             one after with a comma"
+        ))),
+    }
+}
