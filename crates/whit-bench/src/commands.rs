@@ -1,6 +1,7 @@
 //! The comparisons, and the options that all of them have.
 
 mod cgroup;
+mod diff;
 mod pmu;
 mod record;
 mod report;
@@ -32,6 +33,8 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Compare ways to count per cgroup: what each adds to a switch between cgroups
     Cgroup(cgroup::CgroupArgs),
+    /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power, losses
+    Diff(diff::DiffArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
     Lbr(pmu::LbrArgs),
     /// Compare protocols of PMU interrupts, on simulated hardware or on this machine (--host)
@@ -69,6 +72,7 @@ struct Results {
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
         What::Cgroup(args) => cgroup::run(args),
+        What::Diff(args) => diff::run(args),
         What::Lbr(args) => pmu::lbr(args),
         What::Pmi(args) => pmu::pmi(args),
         What::Record(args) => record::run(args),

@@ -116,6 +116,12 @@ pub enum Error {
     /// A recorder's file cannot be read.
     #[error("cannot read what the recorder wrote: {0}")]
     Unreadable(#[from] whit_perfdata::reader::OpenError),
+    /// It cannot be made a profile.
+    #[error(transparent)]
+    Load(#[from] whit_profile::LoadError),
+    /// Its profile cannot be compared.
+    #[error(transparent)]
+    Diff(#[from] whit_view::diff::DiffError),
     /// Nor can the records in it.
     #[error("cannot read the records that the recorder wrote: {source}")]
     Stream {

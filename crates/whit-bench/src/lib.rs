@@ -10,6 +10,7 @@
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
 //! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
 //! [`stacks`] is behind `whit bench stacks`: whether stacks unwound in the kernel are right.
+//! [`diff`](mod@diff) is behind `whit bench diff`: whether verdicts and intervals are right.
 //! [`switches`] is behind `whit bench switches`: what every context switch with its stack costs.
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
@@ -22,6 +23,7 @@
 pub mod cgroup;
 pub mod compare;
 pub mod core_pmu;
+pub mod diff;
 pub mod disk;
 pub mod error;
 pub mod interval;
@@ -29,6 +31,7 @@ mod markdown;
 pub mod named;
 pub mod peer;
 pub mod pmu;
+mod random;
 pub mod record;
 pub mod recording;
 pub mod render;

@@ -1,0 +1,70 @@
+//! `whit bench diff`.
+
+use anyhow::Result;
+use clap::Args;
+use whit_bench::diff::{Options, markdown, prove};
+
+use super::Results;
+use super::setup::SetupArgs;
+
+#[derive(Args, Debug)]
+pub(super) struct DiffArgs {
+    /// Pairs of equal synthetic recordings
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pairs: usize,
+
+    /// Synthetic recordings whose intervals are judged
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    recordings: usize,
+
+    /// Samples of each of them
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    samples: u32,
+
+    /// Pairs of synthetic recordings with a slowdown
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    power_pairs: usize,
+
+    /// Samples of each of them
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    power_samples: u32,
+
+    /// Synthetic recordings with losses, of each kind
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    lossy: usize,
+
+    /// Samples that a program stays in a function, for each setting
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,5,20")]
+    clusters: Vec<u32>,
+
+    /// Recordings of a real program
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    real: usize,
+
+    #[command(flatten)]
+    setup: SetupArgs,
+
+    #[command(flatten)]
+    results: Results,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &DiffArgs) -> Result<i32> {
+    let real = match args.real {
+        0 => None,
+        recordings => Some((recordings, args.setup.with_workloads(&["deep-fp"])?)),
+    };
+    let options = Options {
+        pairs: args.pairs,
+        recordings: args.recordings,
+        samples: args.samples as usize,
+        power_pairs: args.power_pairs,
+        power_samples: args.power_samples as usize,
+        lossy: args.lossy,
+        stays: args.clusters.iter().map(|stay| f64::from((*stay).max(1))).collect(),
+        real,
+    };
+    let proofs = prove(&options, &mut |text| eprintln!("{text}"))?;
+    args.results.publish(&markdown(&proofs), &proofs)?;
+    Ok(0)
+}
