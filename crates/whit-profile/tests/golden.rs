@@ -6,7 +6,7 @@
 use std::num::NonZeroU64;
 
 use whit_perfdata::reader::Recording;
-use whit_profile::model::{FrameId, NodeId, Profile};
+use whit_profile::model::{FrameId, NodeId, Profile, RecordingInfo};
 use whit_profile::script::{self, Format, ScriptedFrame, ScriptedSample};
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::time_filter::TimeFilter;
@@ -49,7 +49,8 @@ fn write(recording: &Recording, lines: &mut Lines) {
 
 fn write_profile(profile: &Profile, lines: &mut Lines) {
     lines.push("== profile");
-    lines.debug("recording", &profile.recording);
+    // A recording without the wall clock's time has that of its file, which is the time of the checkout.
+    lines.debug("recording", &RecordingInfo { captured_on_s: None, ..profile.recording.clone() });
     profile.events.iter().for_each(|event| lines.debug("event", event));
     lines.sorted(profile.comms.iter().map(|comm| format!("comm {comm:?}")).collect());
     lines.sorted(profile.dsos.iter().map(|dso| format!("{dso:?}")).collect());
