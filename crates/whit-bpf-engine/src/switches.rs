@@ -155,22 +155,31 @@ impl Switches {
     pub(crate) fn came(&mut self, thread: Thread, since: u64, time: u64, out: &mut Vec<u8>) {
         let (thread, time) = (of_recording(thread), time.max(self.settled));
         if since < time {
-            self.close(out);
-            let (since, id) = (TimestampNs(since), self.sample_id(time));
-            self.encoder.lost_samples(out, 0, Some(since), id);
+            self.doubt(thread, since, time, out);
         }
-        self.end_unseen(thread, time, out);
+        self.end_unseen(thread, since, time, out);
         match &mut self.form {
             Form::Ordinary(ordinary) => ordinary.came(thread, time, out),
             Form::Packed(packer) => packer.came(thread, time),
         }
     }
 
+    /// Appends that a record of the thread is late: its intervals between these times are uncertain.
+    fn doubt(&mut self, thread: packed::Thread, since: u64, time: u64, out: &mut Vec<u8>) {
+        self.close(out);
+        let pid_tid = Some((Pid(thread.pid as i32), Tid(thread.tid as i32)));
+        let id = SampleId { pid_tid, ..self.sample_id(time) };
+        self.encoder.lost_samples(out, 0, Some(TimestampNs(since)), id);
+    }
+
     /// A thread comes, and the one that was there has not gone: there are kernels that hide this, too, of some
-    /// threads. Nobody knows since when it is gone; it has not run since now.
-    fn end_unseen(&mut self, comes: packed::Thread, time: u64, out: &mut Vec<u8>) {
+    /// threads. Nobody knows since when it is gone; it has not run since `since`.
+    fn end_unseen(&mut self, comes: packed::Thread, since: u64, time: u64, out: &mut Vec<u8>) {
         let gone = self.running.replace(comes).filter(|gone| gone.tid != 0 && *gone != comes);
         if let (Some(gone), true) = (gone, self.config.is_cpu_wide) {
+            if since < time {
+                self.doubt(gone, since, time, out);
+            }
             self.close(out);
             Ordinary::new(self.config.origin(self.layout)).went(gone, comes, time, out);
         }

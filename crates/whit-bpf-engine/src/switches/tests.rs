@@ -153,7 +153,7 @@ fn shown(mut rest: &[u8]) -> Vec<String> {
             }
             record_type::LOST_SAMPLES => {
                 assert_eq!((record.body.len(), word(0)), (48, 0), "{record:?}");
-                format!("unsure from {} to {}", word(8), word(24))
+                format!("unsure of {} from {} to {}", word(16) >> 32, word(8), word(24))
             }
             record_type::SWITCH_CPU_WIDE => {
                 let (other, rest) = (word(0), [1, 2, 3, 4].map(|at| word(at * 8)));
@@ -326,6 +326,18 @@ fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
     cpu.put(&goes(10, 0));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(cpu.read(&[]).iter().filter(|seen| seen.contains("went")).count(), 1);
+    // It is uncertain when it went, where it is uncertain when the other came.
+    let mut cpu = Cpu::new(true);
+    cpu.put(&[SWITCH | HAS_NEXT << 8 | 10 << 32, 400, 9, 11 | 12 << 32]);
+    cpu.read(&[]);
+    cpu.put(&[CAME | 13 << 32, 300, 11]);
+    let wanted = [
+        "unsure of 13 from 300 to 400",
+        "unsure of 12 from 300 to 400",
+        "11/12 went at 400 beside 13",
+        "11/13 came at 400 beside 0",
+    ];
+    assert_eq!(cpu.read(&[]), wanted);
     // Behind a loss nobody is known to run; of some processes alone, nobody is told to have gone.
     let mut cpu = Cpu::new(true);
     cpu.put(&goes(10, 12));
@@ -346,7 +358,7 @@ fn who_is_seen_late_came_no_earlier_than_what_readers_are_done_with() {
     cpu.put(&[CAME | 12 << 32, 150, 11]);
     cpu.put(&[CAME | 13 << 32, 250, 11]);
     // Until then it seems to have waited.
-    let wanted = ["unsure from 150 to 200", "11/12 came at 200", "11/13 came at 250"];
+    let wanted = ["unsure of 12 from 150 to 200", "11/12 came at 200", "11/13 came at 250"];
     assert_eq!(cpu.read(&[]), wanted);
 }
 
@@ -372,7 +384,7 @@ fn a_thread_that_came_very_long_ago_came_behind_the_last_switch() {
     cpu.switch(100, 10, false, 0, 0);
     tell(&mut ring, thread(11, 12), 10_000_000_000, &told);
     let seen = cpu.read(&ring);
-    assert_eq!(seen[2..4], ["unsure from 100 to 5705032705", "11/12 came at 5705032705"]);
+    assert_eq!(seen[2..4], ["unsure of 12 from 100 to 5705032705", "11/12 came at 5705032705"]);
 }
 
 #[test]

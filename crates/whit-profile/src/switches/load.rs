@@ -157,7 +157,7 @@ fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLo
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
         let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };
-        losses.push(RingLoss { cpu: None, window });
+        losses.push(RingLoss { cpu: None, thread: None, window });
     }
     losses
 }

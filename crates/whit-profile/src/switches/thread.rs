@@ -335,7 +335,7 @@ impl<S: Sink> Step<'_, S> {
                 self.end_run(run, last, Trust::Lossy);
             }
             Phase::Waiting(mut wait) => {
-                let lossy = self.losses.touch(wait.switch.out, time);
+                let lossy = self.losses.touch(self.thread.task.tid, wait.switch.out, time);
                 let trust = if lossy { Trust::Lossy } else { Trust::Whole };
                 wait.switch.end = WaitEnd::In { time, cpu, trust };
                 wait.switch.task = self.thread.task;
@@ -354,7 +354,7 @@ impl<S: Sink> Step<'_, S> {
     }
 
     fn give_out(&mut self, run: &RunState, to: TimestampNs, trust: Trust, is_open: bool) {
-        let lossy = self.losses.touch_cpu(run.cpu, run.from, to);
+        let lossy = self.losses.touch_cpu(run.cpu, self.thread.task.tid, run.from, to);
         self.sink.run(&Run {
             task: self.thread.task,
             cpu: run.cpu,
@@ -448,7 +448,7 @@ impl<S: Sink> Step<'_, S> {
             // It left its CPU for ever.
             Phase::Waiting(_) if self.thread.exited.is_some() => self.inconsistencies.exits += 1,
             Phase::Waiting(mut wait) => {
-                let lossy = self.losses.touch(wait.switch.out, until);
+                let lossy = self.losses.touch(self.thread.task.tid, wait.switch.out, until);
                 let trust = match lossy && !wait.switch.lasts_throughout() {
                     true => Trust::Lossy,
                     false => Trust::Whole,

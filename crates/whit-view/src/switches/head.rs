@@ -80,7 +80,7 @@ pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
             count => format!("{count} stretches of time"),
         };
         lines.push(format!(
-            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records were lost; they \
+            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records are missing; they \
              are in no other column of time",
             counted(total.lossy_count, "wait"),
             seconds(total.lossy_wait_ns),
