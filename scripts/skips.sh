@@ -57,6 +57,7 @@ condition() {
             fi
             ;;
         no-perf) ! perf --version >/dev/null 2>&1 ;;
+        no-postgresql) ! ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 ;;
         no-zsh-or-fish) ! have zsh || ! have fish ;;
         no-groff) ! have groff ;;
         no-root) [ "$(id -u)" != 0 ] ;;

@@ -66,18 +66,28 @@ fn steal_ns() -> u64 {
     ticks * NS_PER_TICK
 }
 
-/// Runs `waits` under a recorder. What was stolen meanwhile is known to a tick of each CPU: where a
-/// machine loses time at all, "nothing" is anything below that.
-fn record_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
-    recorder.arg("--").arg(workload("waits")?);
+/// The time that the hypervisor took meanwhile is known to a tick of each CPU: where a machine loses time at all,
+/// "nothing" is anything below that.
+fn with_stolen_time<T>(record: impl FnOnce() -> Result<T, Skip>) -> Result<(T, u64), Skip> {
     let before = steal_ns();
-    let output = record(recorder)?;
+    let recorded = record()?;
     let after = steal_ns();
     let stolen_ns = match after {
         0 => 0,
         _ => after - before + 2 * NS_PER_TICK,
     };
-    Ok((Counted::all(&String::from_utf8_lossy(&output)), stolen_ns))
+    Ok((recorded, stolen_ns))
+}
+
+/// Runs `waits` under a recorder.
+fn waits_under(recorder: &mut Command) -> Result<Vec<Counted>, Skip> {
+    recorder.arg("--").arg(workload("waits")?);
+    Ok(Counted::all(&String::from_utf8_lossy(&record(recorder)?)))
+}
+
+/// The counts of `waits` under a recorder, and the stolen time.
+fn record_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
+    with_stolen_time(|| waits_under(recorder))
 }
 
 fn whit_record(data: &Path, arguments: &[&str]) -> Command {

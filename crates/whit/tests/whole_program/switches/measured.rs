@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use whit_testing::measure::assert_median_at_most;
 
-use super::{CS, Counted, of_thread, record_waits, sum, switches, whit_record};
+use super::{CS, Counted, of_thread, sum, switches, waits_under, whit_record, with_stolen_time};
 use crate::support::tools::{perf, record, text, whit};
 use crate::support::{Skip, check};
 
@@ -17,6 +17,8 @@ use crate::support::{Skip, check};
 const SWITCH_NS: u64 = 50_000;
 /// Where the hypervisor takes more time than this from one recording, its times say nothing.
 const STOLEN_MAX_NS: u64 = 200_000_000;
+
+mod stopped;
 
 /// How far times may be apart.
 pub(super) fn tolerance_ns(counted: &Counted) -> u64 {
@@ -30,7 +32,12 @@ pub(super) fn assert_times_agree(measure: impl FnMut() -> Result<f64, Skip>) -> 
 
 /// [`record_waits`], where not too much time was stolen.
 pub(super) fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
-    let (all, stolen_ns) = record_waits(recorder)?;
+    charged(|| waits_under(recorder))
+}
+
+/// What a recording counted, and the time that the hypervisor took meanwhile. Too much time is a skip.
+fn charged<T>(record: impl FnOnce() -> Result<T, Skip>) -> Result<(T, u64), Skip> {
+    let (all, stolen_ns) = with_stolen_time(record)?;
     match stolen_ns {
         0..=STOLEN_MAX_NS => Ok((all, stolen_ns)),
         _ => Err(Skip(format!("the hypervisor took {stolen_ns} ns from one recording"))),
