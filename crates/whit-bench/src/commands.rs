@@ -45,8 +45,7 @@ enum What {
     Report(report::ReportArgs),
     /// Compare ways to switch events between cgroups, on simulated hardware
     Sched(pmu::SchedArgs),
-    /// Compare stacks that are unwound in the kernel with what offline unwinders make of the same
-    /// samples
+    /// Compare stacks that are unwound in the kernel with offline unwinders on the same samples
     Stacks(stacks::StacksArgs),
     /// Compare `whit stat -I` with `perf stat -I`: CPU time, and intervals really printed
     Stat(stat::StatArgs),

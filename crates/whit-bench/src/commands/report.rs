@@ -44,7 +44,7 @@ pub(super) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 
-    /// Who makes the recordings
+    /// Recorder that makes the recordings
     #[arg(long, value_name = "perf|whit", default_value = "perf")]
     recorder: RecorderKind,
 

@@ -31,7 +31,7 @@ pub(super) struct SetupArgs {
 }
 
 impl SetupArgs {
-    /// What they are called, for whoever asks for more when one is given.
+    /// Their ids, for arguments that require one more if one of these is given.
     pub(super) const IDS: [&str; 4] = ["dir", "workloads", "timeout", "whit"];
 
     /// Fails where one of the workloads is not built.
