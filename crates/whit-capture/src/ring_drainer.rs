@@ -358,7 +358,7 @@ impl Journal {
     }
 }
 
-/// Records of which thread runs which code: every output needs them.
+/// Records that say which thread runs which code: every output needs them.
 fn is_side_band(kind: u32) -> bool {
     matches!(
         kind,
