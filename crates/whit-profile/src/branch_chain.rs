@@ -50,9 +50,9 @@ fn calls<'a>(sample: &Sample<'a>) -> impl Iterator<Item = BranchEntry> + use<'a>
     sample.branch_stack.iter().filter(|call| call.from.0 < KERNEL_START)
 }
 
-/// The first call that is outside of all unwound frames: behind the one from which the outermost
-/// frame's callee was called. If several fit in a recursion, it is the one in front of which most
-/// frames agree; among equals, the one that stands where its frame does.
+/// The first call that is outside of all unwound frames: it stands behind the call of the outermost
+/// frame's callee. If several fit in a recursion, it is the one in front of which most frames
+/// agree; among equals, the one that stands where its frame does.
 fn join(frames: &[ChainEntry], calls: &[BranchEntry]) -> Option<usize> {
     let (_, callers) = frames.split_first()?;
     let Some(outermost) = callers.len().checked_sub(1) else {
