@@ -72,7 +72,7 @@ named_events!(
         BranchInstructions = 4: "branches" | "branch-instructions";
         /// Mispredicted branches.
         BranchMisses = 5: "branch-misses";
-        /// Cycles of the CPU's bus or of its reference clock.
+        /// Bus cycles, which can differ from core cycles.
         BusCycles = 6: "bus-cycles";
         /// Cycles in which the front end delivered nothing.
         StalledCyclesFrontend = 7: "stalled-cycles-frontend" | "idle-cycles-frontend";
@@ -92,7 +92,7 @@ named_events!(
         TaskClock = 1: "task-clock";
         /// Page faults, minor and major.
         PageFaults = 2: "page-faults" | "faults";
-        /// Switches of the CPU to another task.
+        /// Context switches, voluntary or not.
         ContextSwitches = 3: "context-switches" | "cs";
         /// Moves of a task to another CPU.
         CpuMigrations = 4: "cpu-migrations" | "migrations";
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn descriptions_are_phrases() {
-        assert_eq!(SoftwareEvent::PageFaults.description(), "Page faults");
+        assert_eq!(SoftwareEvent::PageFaults.description(), "Page faults, minor and major");
         assert_eq!(HardwareEvent::CpuCycles.description(), "Core clock cycles");
     }
 
