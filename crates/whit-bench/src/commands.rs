@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod diff;
+mod heading;
 mod pmu;
 mod record;
 mod report;
@@ -31,9 +32,10 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Compare ways to count per cgroup: what each adds to a switch between cgroups
+    /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
-    /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power, losses
+    /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power,
+    /// losses
     Diff(diff::DiffArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
     Lbr(pmu::LbrArgs),

@@ -21,8 +21,9 @@ pub(super) struct SetupArgs {
     #[arg(long, value_name = "DIR", default_value = WORKLOADS)]
     workloads: PathBuf,
 
-    /// Seconds after which a run is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// Seconds after which a run is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 120,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
 
     /// Another whit to compare [default: the one beside this program]
