@@ -13,7 +13,7 @@ Examples:
   make -C bench/workloads                        # the programs to record
   whit bench report --sizes 50M --rounds 3       # reports, compared with perf
   whit bench record --quick                      # recorders
-  whit bench pmi --markdown result.md            # simulated hardware; any machine
+  whit bench pmi --markdown result.md            # simulated hardware
 
 `whit bench COMPARISON --help` lists the options of a comparison.";
 

@@ -243,7 +243,7 @@ pub struct Mmap<'a> {
     pub path: &'a [u8],
 }
 
-/// Bit of [`Mmap::prot`]: code may run there.
+/// Bit of the protection: code may run there.
 pub const PROT_EXEC: u32 = 4;
 
 impl Mmap<'_> {
