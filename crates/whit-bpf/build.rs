@@ -58,7 +58,7 @@ fn compile(source: &str, object: &str) -> Result<(), String> {
     let here = variable("CARGO_MANIFEST_DIR")?;
     let output = Path::new(&variable("OUT_DIR")?).join(object);
     let status = Command::new(&clang)
-        // Types of the kernel are described by what -g writes.
+        // -g describes the types of the kernel.
         .args(["-g", "-O2", "-std=gnu11", "-target", target, "-mcpu=v3"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])

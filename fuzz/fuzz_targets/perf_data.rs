@@ -1,5 +1,5 @@
-//! Recordings of any bytes: everything that the reader gives is asked for; blocks read again are the
-//! same; what is not read is said.
+//! Recordings of any bytes: the target asks for all data that the reader gives. Blocks read again
+//! are the same, and unread parts are reported.
 #![no_main]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
 use whit_perfdata::stream::{BlockReader, MAX_INFLATED_BLOCK_BYTES, Stream, StreamReader};
 
-/// What records and compression may at most blow up to, so that an input takes no seconds.
+/// Limit of the size of decoded records, so that an input takes no seconds.
 const MAX_DECODED_BYTES: u64 = 64 << 20;
 
 fn ask_features(features: &Features) {

@@ -15,8 +15,8 @@
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
-//! This crate makes no claims. Numbers go out as measured, and what is read from recordings is read
-//! by the same code whoever made them.
+//! This crate makes no claims. It reports numbers as measured, and reads the recordings of all
+//! recorders by the same code.
 
 #![forbid(unsafe_code)]
 

@@ -14,14 +14,14 @@ use super::fit::samples_cpus;
 use super::switches::{ChannelConfig, Switches};
 use super::wakes::WakeFormat;
 
-/// What switches are called in the recording: perf's own event for them.
+/// Name of switches in the recording: that of perf's own event.
 pub const SWITCHES: &str = "context-switches";
-/// What the programs' stacks are called where perf's dumps of the same samples stand beside them. Those of
+/// Name of the programs' samples if perf's dumps of the same samples stand beside them. Samples of
 /// switches are under [`SWITCHES`] as always.
 pub const COMPARED: &str = "bpf-stacks";
 
-/// Whether an event's overflows run the program. Where switches are told of, dumps are perf's of the same
-/// switches, to be compared.
+/// Whether an event's overflows run the program. If switches are recorded, the dumps are perf's of the
+/// same switches, for comparison.
 pub(super) fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
     has_stacks(event) && !event.spec.is_tracepoint() && !(switches && has_dumps(event))
 }
@@ -31,7 +31,7 @@ fn has_stacks(event: &ConfiguredEvent) -> bool {
     !event.is_side_band && !event.is_bpf_output && !event.spec.is_dummy()
 }
 
-/// Changes an event to what programs can be called by.
+/// Changes an event so that it can run a program.
 pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     let attr = &mut event.attr;
     // Programs see the registers of the interrupt, and the kernel gives events that have others
@@ -59,7 +59,7 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
         config: spec.config,
         sample_period_or_freq: 1,
         sample_type,
-        // Samples that find no room are counted here.
+        // Samples that do not fit are counted here.
         read_format: ReadFormat::ID | ReadFormat::LOST,
         flags: AttrFlags::SAMPLE_ID_ALL,
         ..Attr::default()
@@ -71,7 +71,7 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
     ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: true, is_of_cpus: false }
 }
 
-/// The event that tells of mappings, forks and execs alone, at once.
+/// The event that records mappings, forks and execs alone, and wakes at once.
 pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
     let spec = EventSpec::side_band();
     let attr = Attr {
@@ -100,9 +100,9 @@ fn has_dumps(sampled: &ConfiguredEvent) -> bool {
     sampled.attr.sample_type.contains(SampleType::STACK_USER)
 }
 
-/// How events are described in the recording: sampled ones with what their samples get, the bpf-output event as
-/// the event of switches. With dumps of stacks, the sampled one is perf's, and the bpf-output event stands for
-/// the samples that the programs tell of.
+/// Descriptions of events in the recording: sampled ones with the fields of their samples, the bpf-output event
+/// as the event of switches. With dumps of stacks, the sampled one is perf's, and the bpf-output event stands
+/// for the samples of the programs.
 pub(crate) fn describe(
     descriptions: &mut Vec<EventDesc>,
     events: &[OpenEvent],
@@ -149,8 +149,7 @@ fn switch_carrier(bpf_output: &Attr) -> Attr {
     Attr { sample_type, ..bpf_output.clone() }
 }
 
-/// What makes ordinary records of what the programs write into a ring; `None` where they write
-/// nothing.
+/// The decoder for the programs' records in a ring; `None` if they write none.
 pub(crate) fn decoder(
     events: &[OpenEvent],
     ring: &MappedRing,

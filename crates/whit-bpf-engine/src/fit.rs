@@ -1,4 +1,5 @@
-//! What of a recording's options the engine that unwinds in the kernel takes, and what becomes of them.
+//! Recording options for the engine that unwinds in the kernel: supported ones, and the changes to
+//! others.
 
 use whit_engine::event::{EventSpec, software};
 use whit_engine::event_plan::EventPlan;
@@ -89,8 +90,8 @@ pub(super) fn call_graph(plan: &EventPlan) -> CallGraph {
     sampled.map_or(plan.chains.call_graph, |event| plan.call_graph_of(event))
 }
 
-/// What of the call graph is left to perf: dumps of stacks, to be compared with what the programs
-/// make of the same samples. Otherwise nothing.
+/// The part of the call graph that perf still writes: dumps of stacks, for comparison with the
+/// programs' stacks of the same samples. Otherwise it is empty.
 pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
     plan.chains.call_graph = match call_graph(plan) {
         dumps @ CallGraph::Dwarf { .. } => dumps,
@@ -111,11 +112,11 @@ pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
     }
 }
 
-/// Whether an event is opened on CPUs, and programs leave out whoever is not recorded.
+/// Whether an event is opened on CPUs, and programs leave out threads that are not recorded.
 ///
-/// That is for events that count time. One of a thread has a period of its own, at the end of which it is sampled
-/// first: a pool of threads that run for less than that in the whole recording would have no sample at all. The period of a
-/// CPU goes on whoever runs. The thread that a tick hits depends on the time alone, so that none is preferred.
+/// Events that count time are. An event of a thread has a period of its own, and its first sample comes at the period's
+/// end: a pool of threads that each run for less than that would have no sample at all. The period of a CPU goes on from
+/// thread to thread. The thread that a tick hits depends on the time alone, so that none is preferred.
 pub(crate) fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
     let is_clock = spec.pmu_type == pmu_type::SOFTWARE
         && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);

@@ -1,10 +1,10 @@
 //! The capture engine that unwinds in the kernel (`--engine=bpf`).
 //!
 //! Overflows of sampled events run a BPF program in place of perf's own sample; context switches run
-//! another. Both write through a *bpf-output event* on each CPU, into the
-//! ring that the other events of that CPU share, so that readers, losses and writers are those of every
-//! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
-//! [`BpfRecordDecoder`] makes ordinary records of what comes out.
+//! another. Both write through a *bpf-output event* on each CPU, into the ring that the other events of
+//! that CPU share, so that readers, losses and writers are those of every recording. A `Following`
+//! thread keeps mappings and unwind tables up to date, and each ring's [`BpfRecordDecoder`] makes
+//! ordinary records of the programs' output.
 //!
 //! The recorder asks [`BpfEngine::conflict`] whether the engine takes a plan, loads it, and knows it as a
 //! [`whit_engine::Engine`] from then on.
@@ -112,7 +112,7 @@ pub struct BpfEngine {
     is_attached: bool,
     /// The kernel takes the time of all BPF programs anyway.
     is_timed_anyway: bool,
-    /// Tracepoints and probes whose stacks are told.
+    /// Tracepoints and probes whose stacks are recorded.
     traced: Vec<Traced>,
     wakes: bool,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
@@ -201,7 +201,7 @@ impl BpfEngine {
         Ok(())
     }
 
-    /// Has programs tell of these threads of the processes, where not of all.
+    /// Has programs record these threads of the processes, if not all.
     fn track(&self, threads: &[Tid]) -> Result<(), EngineError> {
         if !self.has_few_threads {
             return Ok(());

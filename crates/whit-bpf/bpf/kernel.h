@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What our programs see of the kernel: the few fields, helpers and constants that they use, under
- * the kernel's own names. The loader moves the fields to where the running kernel has them (BTF;
+ * The programs' view of the kernel: the few fields, helpers and constants that they use, under the
+ * kernel's own names. The loader moves the fields to where the running kernel has them (BTF;
  * "compile once, run everywhere"), so that only their names and types have to be right here.
  */
 #ifndef WHIT_KERNEL_H
@@ -21,7 +21,7 @@ typedef unsigned long long u64;
 #define NOT_INLINE __attribute__((noinline))
 #define __uint(name, value) int(*name)[value]
 #define __array(name, value) typeof(value) *name[]
-/* What the kernel has under this name. */
+/* A symbol of the kernel; the loader puts in its address. */
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
 #define IF_ANY __attribute__((weak))
 
@@ -63,7 +63,7 @@ struct bpf_perf_event_data {
 	u64 addr;
 };
 
-/* What a program at a raw tracepoint is called with. */
+/* The arguments of a program at a raw tracepoint. */
 struct bpf_raw_tracepoint_args {
 	u64 args[0];
 };
@@ -87,7 +87,7 @@ typedef struct {
 
 /* Where an event counts. */
 struct perf_event_context {
-	/* The thread; NULL for a CPU, whoever runs there. */
+	/* The thread; NULL for all threads of a CPU. */
 	struct task_struct *task;
 };
 
@@ -96,7 +96,7 @@ struct perf_event {
 	/* Itself in no group; where that is off, all are. */
 	struct perf_event *group_leader;
 	enum perf_event_state state;
-	/* What it counted; of one that a PMU counts, as far as it was read. */
+	/* Its count; for an event on a PMU, up to the last read. */
 	local64_t count;
 	/* When its state or its times changed last. */
 	u64 tstamp;
@@ -105,7 +105,7 @@ struct perf_event {
 	u64 id;
 };
 
-/* What a program's struct bpf_perf_event_data is in truth. */
+/* The actual type behind a program's struct bpf_perf_event_data. */
 struct bpf_perf_event_data_kern {
 	struct perf_event *event;
 };
@@ -192,7 +192,7 @@ struct thread_info {
 };
 
 struct file {
-	/* Of an event's descriptor: its struct perf_event. */
+	/* In an event's file: its struct perf_event. */
 	void *private_data;
 	struct inode *f_inode;
 };
@@ -206,7 +206,7 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-/* Of a CPU: what runs, and is to run, there. */
+/* The run queue of a CPU. */
 struct task_struct;
 
 struct rq {
@@ -314,9 +314,9 @@ extern void *bpf_rdonly_cast(const void *address, u32 type) __attribute__((weak,
 #define CAN_LOAD_KERNEL (bpf_rdonly_cast != 0)
 
 /*
- * Loads and stores that are done in the program's order, for who reads on another CPU, and stores for who
- * interrupts. x86 keeps loads in their order, and stores; only the compiler has to. Elsewhere it takes an
- * atomic instruction, since BPF has none for that alone before Linux 6.15.
+ * Loads and stores in the program's order, for readers on other CPUs, and stores for programs that
+ * interrupt. x86 keeps loads in their order, and stores; only the compiler must not reorder. Other
+ * machines need an atomic instruction, since BPF has no plain ordering before Linux 6.15.
  */
 static ALWAYS_INLINE u32 ordered_load(u32 *from)
 {

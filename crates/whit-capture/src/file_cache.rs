@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_the_kernel_tells_of_are_described_and_deleted_ones_kept() {
+    fn mapped_files_are_described_and_deleted_ones_kept() {
         let (dir, roots) = (tempfile::tempdir().unwrap(), Roots::default());
         let exe = std::env::current_exe().unwrap();
         let (deleted, data) = (dir.path().join("deleted"), dir.path().join("data"));

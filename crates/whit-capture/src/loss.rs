@@ -1,4 +1,4 @@
-//! Looking at what passes by: samples counted, losses found, the time of the last record kept.
+//! Looks at the records that pass: counts samples, finds losses, keeps the time of the last record.
 //!
 //! The kernel writes a LOST record into a ring as soon as there is room again after it had to
 //! drop records, stamped with that moment. The ring was therefore *paused* from the record before
@@ -18,14 +18,14 @@ use whit_types::TimestampNs;
 
 use crate::mapped_files::MappedFiles;
 
-/// What has passed through one ring so far.
+/// Counts of one ring so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Bytes.
+    /// Whole records, headers included.
     pub bytes: u64,
     /// Records of any type.
     pub records: u64,
-    /// Samples.
+    /// Records of the type SAMPLE; a packed one counts as the samples that it holds.
     pub samples: u64,
     /// Records that LOST records report as dropped.
     pub lost_records: u64,
@@ -114,7 +114,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of whole records.
+    /// Counts whole records.
     pub fn of(bytes: &[u8]) -> Tally {
         Tally::among(RingSlices([bytes, &[]]))
     }
@@ -125,7 +125,7 @@ impl Tally {
         tally
     }
 
-    /// Of one record: a packed one is as much as it stands for.
+    /// Counts one record: a packed one counts as the records that it holds.
     fn of_record(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Tally {
         match packed_tally(ring_slices, seen) {
             Some((tally, _)) => tally,
@@ -148,8 +148,8 @@ impl std::ops::SubAssign for Tally {
     }
 }
 
-/// What a packed record stands for, and the time of the first; `None` for all others. Of those it looks at
-/// no more than the id: the end of a sample may be far away.
+/// The counts of a packed record, and the time of its first switch; `None` for all others. For those, it
+/// looks at no more than the id: the end of a sample may be far away.
 fn packed_tally(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<(Tally, TimestampNs)> {
     if seen.kind != record_type::SAMPLE
         || ring_slices.word(seen.at + HEADER_SIZE_BYTES) != Some(packed::PACKED_ID)
@@ -165,7 +165,7 @@ fn packed_tally(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<(Tally,
 #[derive(Clone, Debug)]
 pub struct RingWatch {
     layout: TimeLayout,
-    /// What has passed so far.
+    /// Counts since the start or the last call of [`Self::take_counts`].
     pub counts: RingCounts,
     /// Files that were mapped as code.
     pub mapped: MappedFiles,
@@ -180,7 +180,7 @@ impl RingWatch {
         RingWatch { layout, counts, mapped, paused: PausedTime::default(), scratch: Vec::new() }
     }
 
-    /// What has passed since the last call.
+    /// Takes the counts since the last call.
     pub fn take_counts(&mut self) -> RingCounts {
         // A loss that is reported into the next output began behind the last record of this one.
         let fresh = RingCounts { last_record: self.counts.last_record, ..RingCounts::default() };

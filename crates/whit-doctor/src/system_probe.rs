@@ -121,14 +121,14 @@ impl Probe for SystemProbe {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 let text =
                     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-                // What libbpf says besides is for programmers.
+                // The rest of libbpf's message is for programmers.
                 EngineTrial::Refused(text.lines().next().unwrap_or_default().to_owned())
             }
         }
     }
 }
 
-/// Of an event that reads its times as well.
+/// Reads an event that was opened with its times.
 fn read_count(event: &PerfEventFd) -> Result<Count, Errno> {
     let mut words = [0; 3];
     event.read(&mut words)?;

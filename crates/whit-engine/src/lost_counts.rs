@@ -7,7 +7,7 @@ use whit_sys::PerfEventFd;
 
 use crate::open_event::OpenEvent;
 
-/// Words of the largest group that can be opened: the kernel lets what is read of one take 16 KiB at most
+/// Words of the largest group that can be opened: the kernel limits the read of a group to 16 KiB
 /// (`perf_event_validate_size`).
 const GROUP_WORDS_MAX: usize = 2048;
 /// Value, two times, id, lost.
@@ -27,7 +27,7 @@ pub fn read_one(event: &PerfEventFd, format: ReadFormat) -> Vec<(u64, u64)> {
     event.read(&mut words).map(|count| lost_counts(format, &words[..count])).unwrap_or_default()
 }
 
-/// Ids and lost counts in what `read(2)` gives of an event with ids and lost counts
+/// Ids and lost counts in the result of `read(2)` on an event with ids and lost counts
 /// (`perf_event_open(2)`, «Reading results»).
 fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
     let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];

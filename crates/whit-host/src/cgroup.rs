@@ -54,7 +54,7 @@ pub struct CgroupList {
 pub enum ListCut {
     /// More than are listed.
     Number,
-    /// Deeper than what is looked at.
+    /// Deeper than the search goes.
     Depth,
     /// One could not be read, with this error of the system.
     Unreadable(i32),

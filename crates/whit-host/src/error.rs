@@ -1,4 +1,4 @@
-//! Why whom or what was asked for cannot be found on this machine.
+//! Reasons why a requested target cannot be found on this machine.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use whit_types::{Pid, Tid};
 
 use crate::cgroup::ListCut;
 
-/// Why whom or what was asked for cannot be found.
+/// A target that cannot be found, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum HostError {

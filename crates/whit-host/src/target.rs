@@ -1,4 +1,4 @@
-//! Whom to record or count: which threads, on which CPUs.
+//! Targets of recording and counting: which threads, on which CPUs.
 
 use whit_types::{CpuId, Pid, Tid, format_cpu_list};
 
@@ -7,7 +7,7 @@ use crate::error::HostError;
 use crate::processes;
 use crate::roots::Roots;
 
-/// Whom to record or count.
+/// The target of a recording or count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command that is started, and its children.
@@ -57,7 +57,7 @@ impl CpuScope {
 /// The threads that events are opened for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadScope {
-    /// One event for whoever runs.
+    /// One event for all threads.
     All,
     /// One event for each of these.
     Each(Vec<Tid>),
@@ -102,7 +102,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Where whom or what the target names is not there.
+    /// If the target names something that does not exist.
     pub fn resolve(
         target: &Target,
         command: Option<Pid>,
@@ -125,8 +125,8 @@ impl Plan {
         Ok(Plan { cpus: CpuScope::Each(cpus), threads, inherit })
     }
 
-    /// The same threads, each with one event on whatever CPU it runs: needs fewer descriptors,
-    /// but threads that start later are not seen.
+    /// The same threads, each with one event for all CPUs. This needs fewer descriptors, but
+    /// threads that start later are not seen.
     #[must_use]
     pub fn without_cpus(&self) -> Plan {
         Plan { cpus: CpuScope::Any, threads: self.threads.clone(), inherit: false }
@@ -151,8 +151,8 @@ impl Plan {
     }
 }
 
-/// The other CPUs, where some of a machine's are recorded: of these, the side band is recorded. What runs on
-/// the recorded ones may have got its name and mapped its files on any of them.
+/// The other CPUs, if only some of a machine's are recorded: their sideband is recorded, too. A thread on a
+/// recorded CPU may have got its name and mapped its files on any of them.
 pub fn beside(target: &Target, roots: &Roots) -> Vec<CpuId> {
     let Target::SystemWide(Some(recorded)) = target else { return Vec::new() };
     // That these are online was read before.
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_there_is_named() {
+    fn missing_targets_are_named() {
         let said = |target| resolve(target).unwrap_err().to_string();
         let processes = Target::Processes([7, 99].map(Pid).to_vec());
         assert_eq!(said(processes), "there is no process 99");

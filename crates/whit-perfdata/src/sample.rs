@@ -27,7 +27,7 @@ pub mod context {
     pub const MAX: u64 = -4095i64 as u64;
 }
 
-/// What the layout of an event's records depends on.
+/// The attributes that decide the layout of an event's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     /// Fields.
@@ -143,25 +143,26 @@ pub struct Sample<'a> {
     pub ip: Option<Avma>,
     /// Process and thread.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// Time.
+    /// By the clock of the recording.
     pub time: Option<TimestampNs>,
     /// Data address.
     pub addr: Option<u64>,
-    /// Stream id.
+    /// The id of the opened event itself.
     pub stream_id: Option<u64>,
-    /// CPU.
+    /// The CPU that the sample was taken on.
     pub cpu: Option<CpuId>,
-    /// Period.
+    /// Events since the sample before.
     pub period: Option<u64>,
     /// Call chain, innermost first, with [`context`] markers.
     pub callchain: Words<'a>,
     /// Raw bytes of the tracepoint.
     pub raw: Option<&'a [u8]>,
-    /// Branch stack.
+    /// Taken branches, newest first.
     pub branch_stack: BranchStack<'a>,
     /// User registers; `None` in kernel threads too.
     pub user_regs: Option<Registers<'a>>,
-    /// Dump of the user stack, from the stack pointer up, cut to what was really dumped.
+    /// Dump of the user stack, from the stack pointer up, cut to the bytes that the kernel could
+    /// copy.
     pub user_stack: &'a [u8],
     /// Weight; of the one in three parts the first.
     pub weight: Option<u64>,
@@ -169,7 +170,7 @@ pub struct Sample<'a> {
     pub intr_regs: Option<Registers<'a>>,
     /// Physical data address.
     pub phys_addr: Option<u64>,
-    /// Cgroup.
+    /// Id of the cgroup that the thread was in.
     pub cgroup: Option<u64>,
 }
 
@@ -178,11 +179,11 @@ pub struct Sample<'a> {
 pub struct SampleId {
     /// Process and thread.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// Time.
+    /// By the clock of the recording.
     pub time: Option<TimestampNs>,
     /// Event id.
     pub id: Option<u64>,
-    /// CPU.
+    /// The CPU that wrote the record.
     pub cpu: Option<CpuId>,
 }
 
@@ -328,7 +329,7 @@ impl SampleLayout {
             s.callchain = words(c)?;
         }
         if self.has(SampleType::RAW) {
-            // The size word counts what follows it; both together are padded to eight bytes.
+            // The size word counts the bytes behind it; both together are padded to eight bytes.
             let size = c.u32()? as usize;
             s.raw = Some(c.take(size)?);
         }

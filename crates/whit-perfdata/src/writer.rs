@@ -69,7 +69,7 @@ impl<W: Write + Seek> FileWriter<W> {
     }
 
     /// After a failed write: closes the file so that the records before it stay readable, with as
-    /// many features as still find room.
+    /// many features as still fit.
     pub fn salvage(mut self, features: &Features) -> io::Result<W> {
         if self.write_features(features).is_err() {
             self.header.features = [0; 4];

@@ -1,4 +1,4 @@
-//! What is written is read back: plain, compressed as perf does it, cut, and corrupted.
+//! Written streams are read back: plain, compressed as perf does it, cut, and corrupted.
 
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -78,7 +78,7 @@ fn records(spec: &[(u32, u16)]) -> Vec<u8> {
 }
 
 /// As perf compresses: one zstd stream for the whole recording, flushed whenever a ring was
-/// drained, cut into records without regard to what is inside.
+/// drained, cut into records without regard to their contents.
 fn compress(stream: &[u8], drains: usize, record_size: usize, kind: u32) -> Vec<u8> {
     let mut encoder = Encoder::new(1).unwrap();
     let mut out = Vec::new();
@@ -196,7 +196,7 @@ fn streams_longer_than_a_block() {
 }
 
 #[test]
-fn what_compresses_extremely_well_stays_in_bounded_blocks() {
+fn extreme_compression_stays_in_bounded_blocks() {
     let mut stream = Vec::new();
     for _ in 0..2000 {
         push_record(&mut stream, record_type::SAMPLE, 0, &[0; 60_000]);
@@ -307,7 +307,7 @@ fn features_size() -> usize {
 }
 
 #[test]
-fn what_is_not_a_recording_is_named() {
+fn files_that_are_no_recordings_are_named() {
     let error = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
     assert!(error(b"").contains("it is empty"));
     assert!(error(b"#!/bin/sh\n").contains("it starts with \"#!/bin/s\""));

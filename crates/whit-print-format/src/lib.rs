@@ -1,13 +1,13 @@
 //! The text of the records of Linux tracepoints: `print fmt`, compiled once per event.
 //!
-//! [`TraceEvent::parse`] reads a tracepoint's `format` file of tracefs.
-//! A kernel describes each tracepoint's text by a format string and C expressions over the
-//! record's fields. [`TraceFormat::new`] compiles them; [`TraceFormat::append`] then prints a
-//! record without allocating. What only the kernel could compute makes the fields be printed one
-//! by one behind `[FAILED TO PARSE]`, as perf does.
+//! [`TraceEvent::parse`] reads a tracepoint's `format` file of tracefs. A kernel describes each
+//! tracepoint's text by a format string and C expressions over the record's fields.
+//! [`TraceFormat::new`] compiles them; [`TraceFormat::append`] then prints a record without
+//! allocating. Fields whose format only the kernel could evaluate are printed one by one behind
+//! `[FAILED TO PARSE]`, as perf does.
 //!
-//! What is accepted: the macros of `TRACE_EVENT`, and C's operators and casts. Source: the
-//! kernel's `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
+//! It accepts the macros of `TRACE_EVENT`, and C's operators and casts. Source: the kernel's
+//! `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
 //!
 //! Invariants: no `unsafe`, no panic on any format and any record; this crate knows neither recordings nor
 //! symbols.
@@ -36,7 +36,7 @@ use fields::FieldText;
 use std::fmt;
 use std::sync::Arc;
 
-/// What perf prints before the fields of an event whose format it cannot evaluate.
+/// perf prints this before the fields of an event whose format it cannot evaluate.
 const FAILED: &[u8] = b"[FAILED TO PARSE]";
 
 /// A tracepoint's text, compiled.
@@ -51,7 +51,7 @@ struct Unevaluated {
     error: TraceFormatError,
 }
 
-/// What a tracepoint's text refers to outside the record.
+/// Data outside the record that a tracepoint's text refers to.
 #[derive(Clone, Copy)]
 pub struct TraceContext<'a> {
     /// The kernel's strings.

@@ -18,8 +18,8 @@ const MAX_RINGS: usize = 1 << 16;
 const START: TimestampNs = TimestampNs(0);
 const END: TimestampNs = TimestampNs(u64::MAX);
 
-/// CPUs of which it is recorded who runs there. Names, forks and exits are recorded of others, too: of all
-/// CPUs, where some were asked for.
+/// CPUs whose running threads are recorded. Names, forks and exits are recorded on others, too: on all
+/// CPUs, if some were selected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RecordedCpus {
     /// They are not told apart.
@@ -46,7 +46,7 @@ impl RecordedCpus {
     }
 }
 
-/// By what the records of a ring are known.
+/// The key by which records of a ring are recognized.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum RingKey {
     Cpu(CpuId),
@@ -54,7 +54,7 @@ enum RingKey {
     Event(u64),
 }
 
-/// What was seen of a ring.
+/// The state of a ring so far.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     /// Its last record.
@@ -83,8 +83,8 @@ pub(crate) struct RingLosses<'e> {
     begins: FxHashMap<Option<RingKey>, TimestampNs>,
     seen: FxHashMap<RingKey, Seen>,
     newest: TimestampNs,
-    /// The newest record at the end of the rounds before: whatever a ring held then has been read, so
-    /// that no record behind the next round's end is older.
+    /// The newest record at the end of the rounds before: all records of a ring at that time have
+    /// been read, so that no record behind the next round's end is older.
     rounds: [TimestampNs; 2],
     /// Losses that no record of their ring followed.
     at_end: Vec<LossAtEnd>,
@@ -203,7 +203,7 @@ impl<'e> RingLosses<'e> {
         if is_none && since.is_none() {
             return;
         }
-        // Of perf's counts the id is right and the CPU is always 0.
+        // In perf's counts the id is right and the CPU is always 0.
         let ring = ring.filter(|_| since.is_some() || !self.by_cpu);
         let since = since.filter(|since| *since > START);
         match self.at_end.get_mut(MAX_RINGS - 1) {
@@ -227,7 +227,7 @@ impl<'e> RingLosses<'e> {
         }
     }
 
-    /// The CPUs of which there are samples or switches, and not their side band alone.
+    /// The CPUs with samples or switches, and not with sideband alone.
     pub(crate) fn recorded_cpus(&self) -> RecordedCpus {
         if !self.by_cpu {
             return RecordedCpus::Any;
@@ -362,7 +362,7 @@ mod tests {
 
     /// Names and mappings are in a ring of their own, which keeps them all.
     #[test]
-    fn what_was_overwritten_lies_in_front_of_the_first_sample() {
+    fn overwritten_time_lies_in_front_of_the_first_sample() {
         let mut bytes = Bytes::new(true);
         bytes.push(record_type::COMM, &[1, 2], 50, 0, 1);
         bytes.sample(100, 0);
@@ -421,7 +421,7 @@ mod tests {
         bytes.lost(420, 0);
         bytes.sample_of(425, 0, 2);
         assert_eq!(bytes.losses(false, false), [(None, 100, 420)]);
-        // Behind the cut anything may be missing: but not what was there two rounds ago.
+        // Behind the cut anything may be missing, except records of two rounds ago.
         bytes.round();
         assert_eq!(bytes.losses(true, false)[1..], [(None, 420, u64::MAX)]);
         bytes.sample_of(500, 0, 1);

@@ -48,7 +48,7 @@ pub struct ScriptedFrame<'a> {
 pub struct ScriptedSample<'a> {
     /// Index of the event.
     pub event: usize,
-    /// The event.
+    /// Attributes, ids and name.
     pub event_desc: &'a EventDesc,
     /// Command name, where known.
     pub comm: Option<OutsideText<&'a str>>,
@@ -56,7 +56,7 @@ pub struct ScriptedSample<'a> {
     pub pid: Pid,
     /// Thread.
     pub tid: Tid,
-    /// Time.
+    /// By the clock of the recording.
     pub time: TimestampNs,
     /// The moment from which times are shown: 0 of the recording's clock, or as [`TimeBase`] says.
     pub shown_since: TimestampNs,
@@ -81,12 +81,12 @@ pub enum ScriptError {
     Write(#[from] std::io::Error),
 }
 
-/// What was met on the way.
+/// Counts and warnings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptSummary {
     /// Samples given out.
     pub samples: u64,
-    /// What to warn of.
+    /// Losses and defects of the recording, worded for people.
     pub warnings: Vec<OutsideText>,
 }
 

@@ -254,7 +254,8 @@ pub fn borrowed() -> CapabilitySet {
     CapabilitySet(BORROWED.load(Ordering::Relaxed))
 }
 
-/// What this process can make use of: what is in force in the calling thread, and what [`raise`] would put in force.
+/// Capabilities that this process can use: those in force in the calling thread, and those that [`raise`] would put
+/// in force.
 ///
 /// # Errors
 ///
@@ -337,7 +338,7 @@ mod tests {
     };
 
     #[test]
-    fn what_an_ordinary_user_holds_beyond_the_ambient_set_is_lent() {
+    fn permitted_capabilities_beyond_the_ambient_set_are_lent() {
         assert_eq!(USER.lent().unwrap(), PROFILING);
         let ambient = CapabilitySet::of(&[Capability::PerfMon]);
         let lent = Facts { ambient, ..USER }.lent().unwrap();
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn set_id_programs_are_refused_and_told_what_to_do() {
+    fn set_id_programs_are_refused_with_a_remedy() {
         for facts in [Facts { effective_uid: 0, ..USER }, Facts { effective_gid: 0, ..USER }] {
             let error = facts.lent().unwrap_err().to_string();
             assert!(error.contains("chmod u-s,g-s") && error.contains("whit setup"), "{error}");
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_whit_has_no_use_for_is_given_up() {
+    fn unused_capabilities_are_given_up() {
         let dac_override = CapabilitySet(1 << 1);
         let old = CapabilitySet::of(&[Capability::SysAdmin, Capability::Syslog]);
         assert_eq!(keepable(old.union(dac_override)), old);
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_for_who_borrows_nothing() {
+    fn nothing_changes_without_lent_capabilities() {
         // The tests' process has its capabilities from its user.
         let before = thread::capabilities(None).unwrap();
         let privileges = begin().unwrap();

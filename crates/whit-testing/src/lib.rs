@@ -20,6 +20,7 @@ pub mod measure;
 pub mod parse;
 mod plain;
 pub mod probe;
+pub mod prose;
 mod published;
 pub mod run;
 mod skip;

@@ -19,7 +19,7 @@ pub(crate) trait Abi {
     }
 }
 
-/// x86-64.
+/// System V ABI; registers by their DWARF numbers.
 pub(crate) struct X86_64;
 
 impl Abi for X86_64 {

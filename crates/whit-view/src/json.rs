@@ -2,8 +2,8 @@
 //!
 //! One object. `version` grows when a member changes its meaning or goes away; new members may
 //! appear without that. Periods, counts, nanoseconds and bytes are whole numbers; percentages and
-//! `data_loss` (0 to 1) are fractions. What is not known is `null`. Names are exact, whatever characters are
-//! in them. `docs/schemas/report.json` is the schema; it comes from the types here.
+//! `data_loss` (0 to 1) are fractions. Unknown values are `null`. Names are exact, with all their
+//! characters. `docs/schemas/report.json` is the schema; it comes from the types here.
 
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub const VERSION: u32 = 1;
 /// Writes the report, without a line end after it.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_json(
     out: &mut impl Write,
     profile: &Profile,
@@ -48,11 +48,11 @@ struct Report<'a> {
     recording: Recording<'a>,
     /// Keys by which rows are told apart.
     sort: Vec<&'static str>,
-    /// Whose own time a sample in inlined code is: `innermost` or `outer`.
+    /// The owner of own time in inlined code: `innermost` or `outer`.
     self_time: &'static str,
     events: Each<'a, Event<'a>>,
     losses: Losses,
-    /// What recording cost; `null` where the recorder kept none.
+    /// The recording's cost; `null` if the recorder kept no ledger.
     ledger: Option<LedgerJson<'a>>,
     stats: Stats<'a>,
     warnings: Vec<&'a str>,
@@ -94,7 +94,7 @@ struct Event<'a> {
     lost_samples: u64,
     /// Blocks of time from which the intervals come; `null` where there are no intervals.
     interval_blocks: Option<usize>,
-    /// Whether rows have a weight with what they call.
+    /// Whether rows have a weight that includes their callees.
     children: bool,
     /// Heaviest first; empty with `cgroups`.
     rows: Each<'a, Row<'a>>,
@@ -118,7 +118,7 @@ struct Cgroup {
     total: Weight,
 }
 
-/// What is told apart by the keys of `sort`. Members that no key asks for are left out.
+/// One combination of the keys of `sort`. Members without a key are left out.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row<'a> {
@@ -171,7 +171,7 @@ struct Row<'a> {
     /// heavier. Only with intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     rank: Option<u32>,
-    /// With what it calls; `null` without `children`.
+    /// Weight with callees; `null` without `children`.
     children: Option<Weight>,
     /// The call graph: each node is a run of functions.
     chains: Each<'a, Chain<'a>>,
@@ -219,9 +219,9 @@ struct Chain<'a> {
     /// Index in this list.
     parent: Option<u32>,
     functions: Vec<Function<'a>>,
-    /// Of all chains through this node.
+    /// All chains through this node.
     period: u64,
-    /// Of the chains that end here.
+    /// The chains that end here.
     self_period: u64,
 }
 
@@ -233,7 +233,7 @@ struct Function<'a> {
     inlined: bool,
 }
 
-/// What is missing.
+/// Records and time that the recording lacks.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Losses {
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_spent_is_there_where_it_was_measured() {
+    fn the_kernels_time_is_there_if_it_was_measured() {
         let mut profile = profile();
         let measurement = PmiMeasurement::AllHandlers;
         let pmi = PmiLedger { measurement, count: 3, time_ns: 9, longest_ns: 4, measured_ns: 50 };

@@ -1,7 +1,7 @@
 //! Compares printed samples with those of the installed `perf script` on the same recording.
 //!
 //! `perf script` with every field gives the samples' contents; each selection of fields is then
-//! printed from them and compared, byte by byte, with what `perf script -F` prints.
+//! printed from them and compared, byte by byte, with the output of `perf script -F`.
 
 #![allow(unreachable_pub, dead_code, reason = "the helpers are shared by path")]
 
@@ -177,6 +177,6 @@ fn single_addresses_are_printed_as_perf_prints_them() {
     let recorded = Fields::IP | Fields::TID | Fields::TIME | Fields::CPU;
     let every = "comm,pid,tid,cpu,time,period,event,ip,sym,symoff,dso";
     let lists = [&LISTS[..], &["comm,cpu,time", "cpu,ip,sym", "-cpu"]].concat();
-    // Not all CPUs: what others run has names that the parser above cannot tell apart.
+    // Not all CPUs: programs of others have names that the parser above cannot separate.
     compare("with cpu", &["--sample-cpu", "-e", "cpu-clock,page-faults"], recorded, every, &lists);
 }

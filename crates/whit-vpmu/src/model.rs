@@ -85,7 +85,7 @@ pub enum ModelError {
     General(u8),
     /// A number of fixed counters.
     Fixed(u8),
-    /// A width.
+    /// A number of bits of a counter.
     Width(u8),
 }
 

@@ -46,7 +46,7 @@ fn intel_refuses_reserved_bits_and_read_only_registers() {
 }
 
 #[test]
-fn amd_drops_what_intel_refuses() {
+fn amd_drops_writes_that_intel_refuses() {
     let mut guest = device(models()[6]);
     write(&mut guest, 0xc001_0200, u64::MAX);
     assert_eq!(read(&mut guest, 0xc001_0000), 0xf_ffd7_ffff, "the first four have two addresses");
@@ -196,7 +196,7 @@ fn a_guest_is_frozen_and_thawed_in_the_middle_of_a_period() {
 }
 
 #[test]
-fn cpuid_says_what_there_is() {
+fn cpuid_reports_the_model() {
     let driver = |model: PmuModel, vendor: [u32; 3]| {
         let guest = device(model);
         let none = CpuidRegisters::default();

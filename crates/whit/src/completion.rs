@@ -1,5 +1,5 @@
-//! Completion of the command line in shells, with names from this machine: events, cgroups, and what a recording
-//! has.
+//! Completion of the command line in shells, with names from this machine: events, cgroups, and the contents of
+//! a recording.
 
 use crate::output;
 use anyhow::{Result, bail};

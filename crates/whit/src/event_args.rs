@@ -1,6 +1,6 @@
 //! `-e`, and the options that speak of the events before them: `--filter`, `-G`, `--exclude-perf`.
 //!
-//! `whit record` makes of them what is recorded, `whit stat` what is counted.
+//! `whit record` turns them into recorded events, `whit stat` into counters.
 
 use crate::completion;
 use crate::failure::{bail_usage, usage};
@@ -13,9 +13,9 @@ use whit_events::{
     EventList, Item, PmuTable, ResolveError, ResolveErrorKind, ResolvedGroup, TracefsIds, resolve,
 };
 
-/// What a subcommand makes of an event.
+/// A subcommand's own form of an event.
 pub(crate) trait Wanted: Sized {
-    /// Of all events of these groups, in order.
+    /// Converts all events of these groups, in order.
     fn from_groups(groups: Vec<ResolvedGroup>) -> Result<Vec<Self>>;
     /// As shown.
     fn name(&self) -> &str;
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out_and_named_when_that_is_asked_for() {
+    fn missing_events_are_left_out_and_named_on_request() {
         let line = ["-e", "nopmu/event=1/,{cs,nopmu/event=2/,faults},cs", "-G", "a,b,c,d,e"];
         assert!(
             args(&line)

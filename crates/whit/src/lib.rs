@@ -1,5 +1,5 @@
-//! The command line of `whit`: one file per subcommand, each of which parses arguments, calls the
-//! crates that do the work, and prints.
+//! The command line of `whit`: one file per subcommand. Each parses arguments, calls the crates
+//! that do the work, and prints.
 //!
 //! It is a library so that manual pages and the reference are made from the same definitions
 //! ([`command`]).

@@ -44,7 +44,7 @@ Examples:
 
 /// Arguments of `whit record`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
-// The last one counts: people add options to what a shell alias already gives.
+// The last one of repeated options counts: people add options to those of a shell alias.
 #[command(args_override_self = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {

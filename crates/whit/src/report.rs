@@ -195,7 +195,7 @@ impl ReportArgs {
         Ok(options)
     }
 
-    /// Loads the recording; for the page with its context switches, where it tells of any.
+    /// Loads the recording; for the page with its context switches, if it has any.
     fn load(
         &self,
         recording: &Recording,

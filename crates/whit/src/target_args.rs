@@ -36,7 +36,7 @@ fn uid(user: &str) -> Result<u32> {
 
 impl TargetArgs {
     /// Chooses as perf does: `-p` over `-t` over `-u` over `-C` and `-a` over the command; with none
-    /// of them it is everything. Gives what was overridden.
+    /// of them, all CPUs. Gives the overridden options.
     pub(crate) fn choose(
         &self,
         user: Option<&str>,

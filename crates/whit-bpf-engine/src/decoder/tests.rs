@@ -157,7 +157,7 @@ fn traced(out: &mut Vec<u8>, thread: u64, time: u64, data: &[u8]) {
 }
 
 #[test]
-fn samples_of_tracepoints_get_the_stacks_that_were_told() {
+fn samples_of_tracepoints_get_the_stacks_of_their_hits() {
     let mut bytes = Vec::new();
     let mut told = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
     [0x1_0001u64, 0].iter().for_each(|word| told.extend(word.to_ne_bytes()));
@@ -220,7 +220,7 @@ fn wake_ups_become_samples_of_their_tracepoint() {
 }
 
 #[test]
-fn a_place_keeps_two_stacks_and_says_what_it_does_not_know() {
+fn a_place_keeps_two_stacks_and_counts_unknown_ones() {
     let mut bytes = Vec::new();
     let alike = |n: u64| 5 + n * PLACES as u64;
     (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));

@@ -22,9 +22,9 @@ use crate::messages;
 
 /// The object, as clang has made it.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
-/// Who counts in `changes`: see `bpf/stacks.bpf.c`.
+/// The slot of `changes` that the loader counts up: see `bpf/stacks.bpf.c`.
 const CHANGED_BY_LOADER: u32 = 0;
-/// And since when switches are told of.
+/// The slot of `changes` with the time from which switches are recorded.
 const SWITCHES_SINCE: u32 = 2;
 /// Where the words begin in `settings`: the mask of channels, and the namespace.
 const WORDS_AT: usize = 8;
@@ -32,7 +32,7 @@ const WORDS_AT: usize = 8;
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 /// The program that the loader runs to name a file.
 const NAME_FILE: &str = "name_file";
-/// What it says while this process's memory changes: `EBUSY`.
+/// Error while this process's memory changes: `EBUSY`.
 const BUSY: i32 = 16;
 /// It is asked again so often, after a pause: mappings are made within microseconds.
 const NAMING_ATTEMPTS_MAX: u32 = 100;
@@ -46,7 +46,7 @@ pub(super) struct Program {
     wakes: Option<Link>,
     traces: Vec<OwnedFd>,
     followers: Vec<Link>,
-    /// The programs find mappings that nobody has told of.
+    /// The programs find mappings without an announcement.
     pub(super) finds_mappings: bool,
     object: Object,
 }
@@ -173,7 +173,7 @@ impl Program {
         })
     }
 
-    /// The program that tells of threads that come after hidden ones.
+    /// The program that records threads that come after hidden ones.
     pub(super) fn switch_ins(&self) -> Result<ProgramMut<'_>, BpfError> {
         self.program("switched_in")
     }
@@ -286,7 +286,7 @@ impl Program {
         self.update("changes", CHANGED_BY_LOADER, &count.to_ne_bytes(), "describe a process")
     }
 
-    /// Switches are told of since this time, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Switches are recorded from this time on, in nanoseconds of `CLOCK_MONOTONIC`.
     pub(super) fn set_switches_since(&self, now_ns: u64) -> Result<(), BpfError> {
         self.update("changes", SWITCHES_SINCE, &now_ns.to_ne_bytes(), "tell of switches")
     }

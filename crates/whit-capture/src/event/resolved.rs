@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_named() {
+    fn events_that_cannot_be_recorded_are_named() {
         let error = events("cycles/aux-output/").unwrap_err();
         assert!(error.to_string().contains("'aux-output'"), "{error}");
         let error = events("cycles/branch_type=sideways/").unwrap_err();

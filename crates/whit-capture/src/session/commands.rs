@@ -1,4 +1,4 @@
-//! What the control channel asks for.
+//! Commands of the control channel.
 
 use std::sync::mpsc::channel;
 use std::time::Instant;
@@ -74,7 +74,7 @@ impl Session<'_> {
         });
     }
 
-    /// SIGUSR2: a new output where outputs are switched, else what is in the rings that are
+    /// SIGUSR2: a new output where outputs are switched, else the contents of the rings that are
     /// overwritten.
     pub(super) fn snapshot(&mut self) -> Result<Option<End>, CaptureError> {
         if self.plan.schedule.switch.is_some() {

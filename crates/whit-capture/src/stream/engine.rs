@@ -1,4 +1,4 @@
-//! Who writes the blocks.
+//! The writers of blocks: `io_uring`, or a thread.
 
 use std::io;
 
@@ -101,7 +101,7 @@ impl Engine {
     }
 }
 
-/// What the kernel wrote only in part is written to the end here: that also tells why.
+/// A write that the kernel did in part is completed here: the next attempt also gives the reason.
 fn written(done: Completion<Tally>, file: &StreamFile) -> Written {
     let Completion { buffer, tag, offset, result } = done;
     let size = buffer.used().len();

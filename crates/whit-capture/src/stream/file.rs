@@ -31,7 +31,7 @@ impl StreamFile {
         StreamFile { file, position: Position::Seekable { start, next: start } }
     }
 
-    /// A pipe. Clones share it: what one call writes stays together.
+    /// A pipe. Clones share it: the bytes of one call stay together.
     pub fn pipe(file: Arc<File>) -> StreamFile {
         StreamFile { file, position: Position::Pipe(Arc::default()) }
     }
@@ -44,7 +44,7 @@ impl StreamFile {
         matches!(self.position, Position::Pipe(_))
     }
 
-    /// Size of what the stream holds; zero for pipes.
+    /// Size of the stream; zero for pipes.
     pub fn size_bytes(&self) -> u64 {
         match self.position {
             Position::Seekable { start, next } => next - start,
@@ -74,8 +74,8 @@ impl StreamFile {
     pub(super) fn cut(&mut self, end: u64) {
         if let Position::Seekable { next, .. } = &mut self.position {
             *next = end;
-            // A device cannot be cut. Of a file, what stays behind the end is written over, or
-            // lies behind the size that the header states.
+            // A device cannot be cut. In a file, the bytes behind the end are written over, or lie
+            // behind the size that the header states.
             let _ = self.file.set_len(end);
         }
     }

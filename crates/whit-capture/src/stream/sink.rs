@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_refuses_is_counted() {
+    fn bytes_that_a_full_disk_refuses_are_counted() {
         for options in all_options() {
             let full = Arc::new(File::options().write(true).open("/dev/full").unwrap());
             let (mut sink, _) = StreamSink::new(StreamFile::seekable(full, 0), &options).unwrap();

@@ -46,11 +46,11 @@ const fn plain(title: &'static str, fields: &'static [Field<Ledger>]) -> Group {
     Group { member: None, title, fields, is_optional: false, measurement: None, known: &[] }
 }
 
-/// What a reader's share has, in the order of the file.
+/// Fields of one reader's ledger, in the order of the file.
 pub static READER_FIELDS: &[Field<ReaderLedger>] = READER;
 
 ledger_fields! {
-    /// What the recording cost. Zero where a figure was not measured.
+    /// The cost of the recording. A figure that was not measured is zero.
     struct Ledger in Ledger, ledger => ledger;
     list TIME {
         [0] wall_ns: u64, Ns, "0.1", Always("wall time"), "Wall time",
@@ -157,7 +157,7 @@ ledger_fields! {
 }
 
 ledger_fields! {
-    /// The PMU's interrupts on all CPUs, whoever's events raised them.
+    /// The PMU's interrupts on all CPUs, by the events of all users.
     #[derive(Copy)]
     struct PmiLedger in Ledger, ledger => ledger.pmi;
     list PMI {
@@ -234,7 +234,7 @@ ledger_fields! {
 }
 
 ledger_fields! {
-    /// What one reader's thread did and cost.
+    /// The work and cost of one reader thread.
     #[derive(Copy)]
     struct ReaderLedger in ReaderLedger, reader => reader;
     list READER {

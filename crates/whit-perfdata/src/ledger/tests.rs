@@ -36,14 +36,14 @@ fn stored() -> usize {
     fields().flat_map(|field| field.numbers).max().map_or(0, |last| last + 1)
 }
 
-/// What the file has of these words: those that no field has are zero.
+/// The words as the file keeps them: words without a field are zero.
 fn known(words: &[u64]) -> Vec<u64> {
     let is_known = |number| fields().any(|field| field.numbers.contains(&number));
     let word = |(number, word): (usize, &u64)| if is_known(number) { *word } else { 0 };
     words.iter().enumerate().map(word).collect()
 }
 
-/// A section with so many fields, and `width` in each reader, whoever wrote it.
+/// A section with so many fields, and `width` in each reader, by any version of whit.
 fn section(words: &[u64], readers: &[Vec<u64>], width: usize) -> Vec<u8> {
     let mut out = VERSION.to_le_bytes().to_vec();
     out.extend((words.len() as u32).to_le_bytes());
@@ -61,7 +61,7 @@ fn word() -> impl Strategy<Value = u64> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_sections_are_read_back(
         words in vec(word(), stored()),
         readers in vec(any::<[u64; OLD_READER_FIELDS]>(), 0..4),
     ) {
@@ -141,7 +141,7 @@ fn the_cost_of_recording_is_told_apart_from_that_of_setting_up() {
     assert_eq!(ledger.recording_cpu_ns(), Some(15));
     let untold = Ledger { setup_cpu_ns: 0, teardown_cpu_ns: 0, ..ledger };
     assert_eq!(untold.recording_cpu_ns(), None);
-    // Of any writer.
+    // A ledger of any version.
     let odd =
         Ledger { setup_ns: u64::MAX, setup_cpu_ns: u64::MAX, user_cpu_ns: u64::MAX, ..untold };
     assert_eq!((odd.recorded_ns(), odd.recording_cpu_ns()), (0, Some(0)));
@@ -177,7 +177,7 @@ fn kernel_side_fields_stand_where_the_format_says() {
             rules: 9,
             table_bytes: 10,
             build_ns: 11,
-            // What came later stands behind the time for which programs were timed.
+            // Later fields stand behind the time for which programs were timed.
             ended: std::array::from_fn(|number| 12 + number as u64 + u64::from(number > 15)),
             not_opened: std::array::from_fn(|number| 30 + number as u64),
         },

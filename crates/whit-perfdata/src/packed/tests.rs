@@ -35,7 +35,7 @@ fn records(bytes: &[u8]) -> Vec<(u32, usize)> {
 #[derive(Clone, Debug)]
 enum Told {
     Stack(Vec<u64>),
-    /// Stacks are the index of one that was told of before.
+    /// The numbers are indices of stacks that were defined before.
     Switch(Switch, usize, usize),
     Came(Thread, u64),
     /// A record of somebody else's.
@@ -75,7 +75,7 @@ fn told() -> impl Strategy<Value = Told> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_was_packed_comes_back_as_perf_writes_it(
+    fn packed_switches_are_unpacked_as_perf_writes_them(
         told in proptest::collection::vec(told(), 0..400),
         has_cpu: bool,
         is_cpu_wide: bool,
@@ -147,7 +147,7 @@ proptest! {
         prop_assert!(again == parts[number]);
     }
 
-    /// Nothing is made of nonsense, and what is none comes through.
+    /// Nonsense comes through unchanged, and the rest is unpacked.
     #[test]
     fn nonsense_stays_as_it_is(
         words in proptest::collection::vec(prop_oneof![any::<u64>(), 0u64..4, Just(PACKED_ID)], 0..60),
@@ -197,7 +197,7 @@ fn a_stack_that_is_not_defined_is_none() {
 }
 
 #[test]
-fn what_is_cut_or_of_no_kind_stays_as_it_is() {
+fn cut_and_unknown_records_stay_as_they_are() {
     let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
     let mut packer = Packer::new(origin);
     let stack = packer.define(&chain(&[1, 2]));

@@ -14,7 +14,7 @@ const BLOCKS_PER_THREAD: usize = 2;
 /// Blocks that are read ahead in all.
 const MAX_BLOCKS: usize = 32;
 
-/// What came of a block.
+/// The result for a block.
 type Outcome = Result<Option<OwnBlock>, StreamError>;
 
 /// Reads blocks ahead. Threads are started when there is work for them, and end with this.
@@ -99,7 +99,7 @@ impl Drop for Running<'_> {
 }
 
 impl Shared {
-    /// What a helping thread does.
+    /// The work of a helping thread.
     fn help(&self) {
         let mut reader = BlockReader::default();
         while let Some(job) = self.next_job() {

@@ -1,8 +1,8 @@
 //! When something may be missing from a recording.
 //!
-//! The kernel writes a LOST record as soon as a ring has room again: what is missing happened
-//! between the ring's record before and the LOST record. An interval of which a part lies in such a
-//! window may in truth be several.
+//! The kernel writes a LOST record as soon as a record fits into the ring again: the lost ones lie
+//! between the ring's record before and the LOST record. An interval that touches such a window may
+//! in truth be several.
 
 use crate::loss_window::{LossWindow, RingLoss};
 use rustc_hash::FxHashMap;
@@ -48,12 +48,12 @@ impl Losses {
         }
     }
 
-    /// Whether any record of the thread may be missing, on any CPU, of an interval.
+    /// Whether records of an interval of the thread may be missing, on any CPU.
     pub(crate) fn touch(&self, tid: Tid, from: TimestampNs, to: TimestampNs) -> bool {
         self.any.touch(from, to) || self.touch_thread(tid, from, to)
     }
 
-    /// The same for records of one CPU.
+    /// Whether records of an interval of the thread may be missing on one CPU.
     pub(crate) fn touch_cpu(
         &self,
         cpu: Option<CpuId>,
@@ -90,7 +90,7 @@ struct Windows(Vec<LossWindow>);
 impl Windows {
     fn new(mut windows: Vec<LossWindow>, max: usize) -> Windows {
         windows.sort_unstable();
-        // To join what is close only says more to be uncertain.
+        // Joining close windows only makes more time uncertain.
         let mut gap_ns = 0;
         loop {
             windows.dedup_by(|next, kept| {
@@ -129,7 +129,7 @@ mod tests {
     const TID: Tid = Tid(7);
 
     #[test]
-    fn a_cpu_has_its_own_losses_and_those_of_nobody() {
+    fn a_cpu_has_its_own_losses_and_those_without_a_cpu() {
         let losses = Losses::new(&[loss(Some(1), 10, 20), loss(None, 100, 110)]);
         let touch = |cpu: u32, from, to| {
             losses.touch_cpu(Some(CpuId(cpu)), TID, TimestampNs(from), TimestampNs(to))
@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bounded or not, a window that was lost is found, by whatever touches it.
+        /// Bounded or not, a lost window is found by each interval that touches it.
         #[test]
         fn no_loss_is_forgotten(
             starts in prop::collection::vec((0u64..100_000, 0u64..500), 1..80),

@@ -1,4 +1,4 @@
-//! What this machine can do, asked of the kernel and of files, never of whit.
+//! Abilities of this machine, asked of the kernel and of files, never of whit.
 //!
 //! Each probe runs once per process and answers `Ok(())` or a [`Skip`] with the reason. A test that needs
 //! something begins with `probe::…()?`; from then on a failure of whit is a failure of the test.
@@ -24,7 +24,7 @@ pub use tools::{fails_with, need_program, perf, program};
 
 use crate::Skip;
 
-/// What a probe answers.
+/// The answer of a probe.
 pub type Probed = Result<(), Skip>;
 
 /// A probe's answer, kept for the process.

@@ -33,7 +33,7 @@ fields! {
     PID = "pid",
     /// Time stamp.
     TIME = "time",
-    /// CPU.
+    /// The CPU that the sample was taken on.
     CPU = "cpu",
     /// Event name.
     EVENT = "event",
@@ -51,11 +51,11 @@ fields! {
     SYMOFF = "symoff",
     /// Source file and line.
     SRCLINE = "srcline",
-    /// Period.
+    /// Events since the sample before.
     PERIOD = "period",
     /// Branch flags.
     FLAGS = "flags",
-    /// Weight.
+    /// Weight by the hardware: for a memory access, its latency.
     WEIGHT = "weight",
     /// Physical data address.
     PHYS_ADDR = "phys_addr",
@@ -151,12 +151,12 @@ impl EventKind {
     }
 }
 
-/// What an event's samples carry.
+/// The fields that an event's samples have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventTraits<'a> {
     /// Name, for messages.
     pub name: &'a str,
-    /// Kind.
+    /// Decides the default fields.
     pub kind: EventKind,
     /// Fields of `perf_event_attr.sample_type`, of [`Fields::IP`], `TID`, `TIME`, `CPU`, `ADDR`,
     /// `WEIGHT`, `PHYS_ADDR`, `IREGS`, `UREGS`, `BRSTACK`, `BRSTACKSYM`, `CGROUP` and `TRACE` (raw data); others are ignored, since they need nothing
@@ -172,7 +172,7 @@ pub enum FieldError {
     /// A word names no field.
     #[error("cannot print field `{word}`: no such field; the fields are {}", all_names())]
     Unknown {
-        /// The word.
+        /// As the user wrote it.
         word: String,
     },
     /// The list names no field.
@@ -190,23 +190,23 @@ pub enum FieldError {
         /// The first word of the other kind.
         word: String,
     },
-    /// The samples do not carry what was asked for.
+    /// The samples lack the requested field.
     #[error(
         "cannot print field `{field}`: samples of `{event}` were recorded without it; leave the \
          field out, or record again{}", how_to_record(.field)
     )]
     NotRecorded {
-        /// The field.
+        /// As `-F` names it.
         field: &'static str,
-        /// The event.
+        /// As the recording names it.
         event: String,
     },
     /// A field needs another one.
     #[error("cannot print field `{field}` without {needed}: add it to -F")]
     Needs {
-        /// The field.
+        /// The field that cannot stand alone.
         field: &'static str,
-        /// What it needs.
+        /// The field that is missing.
         needed: &'static str,
     },
 }
@@ -329,7 +329,7 @@ fn recorded_only(
     }
 }
 
-/// What depends on a field that is not printed is dropped, or refused where it was asked for.
+/// A field that needs a field without being printed is dropped, or refused if it was asked for.
 fn check_needs(mut fields: Fields, asked: Fields) -> Result<Fields, FieldError> {
     let code = Fields::IP | Fields::ADDR;
     let branches = Fields::BRSTACK | Fields::BRSTACKSYM;
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_the_kind_and_what_is_recorded() {
+    fn defaults_follow_the_kind_and_the_recorded_fields() {
         assert_eq!(resolve(&[], &CLOCK).unwrap(), "comm,tid,time,event,ip,sym,dso,symoff,period");
         let all_cpus = EventTraits { recorded: CLOCK.recorded | Fields::CPU, ..CLOCK };
         assert!(resolve(&[], &all_cpus).unwrap().contains("time,cpu,event"));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_ip_drops_what_hangs_on_it() {
+    fn dropping_ip_drops_its_dependents() {
         assert_eq!(resolve(&["-ip"], &CLOCK).unwrap(), "comm,tid,time,event,period");
     }
 

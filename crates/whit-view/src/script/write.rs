@@ -16,7 +16,7 @@ const MAX_HEX: usize = 16;
 /// How samples of one event are laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// What to print.
+    /// The fields to print.
     pub fields: Fields,
     /// Width of the event's name: that of the longest of the recording, as they are printed.
     pub event_width: usize,
@@ -87,7 +87,7 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
 /// Writes the sample's text to `out`, by way of `buffer`, whose room is used again.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_sample(
     out: &mut impl Write,
     sample: &ScriptSample<'_>,

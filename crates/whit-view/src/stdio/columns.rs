@@ -14,7 +14,7 @@ const PERCENT_WIDTH: usize = 8;
 const PLUS_MINUS_WIDTH: usize = 6;
 /// Width of the sample and period columns.
 const COUNT_WIDTH: usize = 12;
-/// Digits of an address: what perf gives a binary's column at least where a symbol is missing.
+/// Digits of an address: perf's least width of a binary's column where a symbol is missing.
 const ADDRESS_DIGITS: usize = 16;
 
 /// One column.
@@ -230,7 +230,7 @@ impl Widths<'_> {
                 SortKey::Symbol if row.place.inlined => {
                     cell.trim_end_matches(" (inlined)").chars().count()
                 }
-                // `[k] 0x` and the digits, whatever is printed.
+                // `[k] 0x` and the digits, in every form of output.
                 SortKey::Symbol if self.unresolved(row) => 6 + ADDRESS_DIGITS,
                 _ => cell.chars().count(),
             };
@@ -325,7 +325,7 @@ fn write_symbol(profile: &Profile, row: &HistRow, out: &mut String) {
     }
 }
 
-/// Source file or line, or what stands for it.
+/// Source file or line, or the text in place of a missing one.
 pub(crate) fn source_text(profile: &Profile, key: SortKey, row: &HistRow) -> OutsideText {
     let base = |file: whit_profile::model::FileId| profile.files[file.index()].base_name();
     match row.place.source {

@@ -1,9 +1,9 @@
 //! The report as text, as `perf report --stdio` users know it.
 //!
-//! [`write_report`] prints the header lines and one table per event; [`write_header`] what the
-//! recording says of itself; [`write_stats`] records by type; [`write_ledger`] what recording
-//! cost. Lines that perf does not have stand among the `#` comments and name the losses: no
-//! table is printed without what is known to be missing from it.
+//! [`write_report`] prints the header lines and one table per event; [`write_header`] the
+//! recording's description of itself; [`write_stats`] records by type; [`write_ledger`] the
+//! recording's cost. Lines that perf does not have stand among the `#` comments and name the
+//! losses: each table has the known gaps in its data beside it.
 
 mod colour;
 mod columns;
@@ -39,7 +39,7 @@ const MAX_WARNINGS: usize = 20;
 /// How to print a report.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StdioOptions {
-    /// What to compute.
+    /// The rows and their order.
     pub hists: HistsOptions,
     /// Add a column with the number of samples.
     pub show_samples: bool,
@@ -49,7 +49,7 @@ pub struct StdioOptions {
     pub separator: Option<char>,
     /// Leave out all lines that begin with `#`, except losses.
     pub quiet: bool,
-    /// Colours.
+    /// Whether large percentages are coloured.
     pub colour: Colour,
 }
 
@@ -82,7 +82,7 @@ impl StdioOptions {
 /// Prints the whole report: the leading comment lines, then each event that has samples.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_report(
     out: &mut impl Write,
     profile: &Profile,

@@ -22,7 +22,7 @@ pub enum UnsupportedSortKey {
     OfSamples(&'static str),
 }
 
-/// What makes a row.
+/// The keys of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlatSort(Vec<SortKey>);
 
@@ -64,7 +64,7 @@ impl FlatSort {
     }
 }
 
-/// A row, of which only the keys that were asked for are filled in.
+/// The key of a row; only the requested parts are filled in.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct FlatKey {
     /// Command name.
@@ -79,12 +79,12 @@ pub struct FlatKey {
     pub symbol: Option<OutsideText>,
 }
 
-/// A row.
+/// The switches with one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlatRow {
-    /// What it stands for.
+    /// The key that its switches share.
     pub key: FlatKey,
-    /// Sums.
+    /// Counts and times of its switches.
     pub sums: SwitchSums,
     /// CPU time of the row's functions themselves, without their callees.
     pub self_cpu_ns: u64,
@@ -93,7 +93,7 @@ pub struct FlatRow {
 /// A table, the row with the longest waits first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlatTable {
-    /// Rows.
+    /// The row with the longest waits first.
     pub rows: Vec<FlatRow>,
     /// Sums of all stacks, each once.
     pub total: SwitchSums,

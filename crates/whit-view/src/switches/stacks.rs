@@ -54,12 +54,12 @@ pub struct Stacks<'a> {
 }
 
 impl<'a> Stacks<'a> {
-    /// Of the profile that was loaded with the switches.
+    /// For the profile that was loaded with the switches.
     pub fn new(profile: &'a Profile, filters: &'a Filters, inline: bool) -> Stacks<'a> {
         Stacks { profile, filters, inline }
     }
 
-    /// The profile.
+    /// The names behind the stacks.
     pub fn profile(&self) -> &'a Profile {
         self.profile
     }

@@ -24,7 +24,7 @@ const EXCLUDE_GUEST: u64 = 1 << 20;
 pub struct HostEvent {
     /// `type`.
     pub kind: u32,
-    /// `config`.
+    /// `config`: the event in the numbering of its type.
     pub config: u64,
 }
 

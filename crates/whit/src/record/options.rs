@@ -1,4 +1,4 @@
-//! From the command line to what the recorder is told.
+//! Converts the command line to the recorder's options.
 
 use super::{RecordArgs, arch, parse};
 use crate::event_args::Skipped;
@@ -133,8 +133,8 @@ impl RecordArgs {
         (!self.no_buildid && !self.no_buildid_cache).then(|| home.join(".debug"))
     }
 
-    /// `-g` takes no mode, and what stands behind it is the command: refused where it is a mode, as in
-    /// `-g dwarf PROGRAM`, which older perfs took.
+    /// `-g` takes no mode; the word behind it is the command. It is refused if it is a mode, as in `-g
+    /// dwarf PROGRAM`, which older perfs took.
     fn check_mode_of_g(&self) -> Result<()> {
         let mode = self.command.first().and_then(|name| name.to_str()).unwrap_or_default();
         if self.g && parse::call_graph(mode).is_ok() && !has_separator(self.command.len()) {

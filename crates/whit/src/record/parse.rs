@@ -10,7 +10,7 @@ use whit_sys::clock::ClockId;
 use whit_sys::scheduling::FIFO_PRIORITIES;
 use whit_types::ByteSize;
 
-/// `--engine`.
+/// Parses `--engine`: `auto`, `ring` or `bpf`.
 pub(super) fn engine(text: &str) -> Result<Engine, String> {
     match text {
         "ring" => Ok(Engine::Ring),
@@ -24,7 +24,7 @@ pub(super) fn engine(text: &str) -> Result<Engine, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frequency {
     Hz(u64),
-    /// Whatever the kernel allows now.
+    /// The highest rate that the kernel allows now.
     Max,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn realtime(text: &str) -> Result<i32, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Synthesized(pub(super) Synthesis);
 
-/// Of `no`, `all`, `task`, `mmap`, `cgroup`; mappings come with their tasks.
+/// Parses `no`, `all`, `task`, `mmap` or `cgroup`; mappings come with their tasks.
 pub(super) fn synthesis(text: &str) -> Result<Synthesized, String> {
     let none = Synthesis { tasks: false, mappings: false, cgroups: false, ..Synthesis::default() };
     let mut what = none;

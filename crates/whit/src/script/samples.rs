@@ -1,4 +1,4 @@
-//! From the samples of a recording to what prints them.
+//! Connects the samples of a recording with the printer.
 
 use crate::message;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
@@ -215,7 +215,7 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
 /// How the recording's tracepoints are printed.
 struct Tracepoints {
     data: TracingData,
-    /// By event; `None` for what is no tracepoint, or one whose format was not recorded.
+    /// By event; `None` for an event that is no tracepoint, or whose format was not recorded.
     formats: Vec<Option<TraceFormat>>,
 }
 

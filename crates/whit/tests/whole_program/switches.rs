@@ -1,4 +1,4 @@
-//! `whit switches` against what the kernel counts itself, and against `perf sched timehist`.
+//! `whit switches` against the kernel's own counts, and against `perf sched timehist`.
 //!
 //! The load is `waits`, whose threads read their own counts together with the clock of the recording:
 //! between two such moments whit has to find exactly as many switches.
@@ -20,7 +20,7 @@ mod wall;
 /// `/proc/stat` counts in these, and rounds down.
 const NS_PER_TICK: u64 = 10_000_000;
 
-/// What the kernel counted of a thread, from one moment to another.
+/// The kernel's counts for a thread, between two moments.
 #[derive(Debug)]
 struct Counted {
     tid: u64,
@@ -57,8 +57,8 @@ impl Counted {
     }
 }
 
-/// Time that the hypervisor took from this machine since it was started: whoever ran then is not charged
-/// for it, but to the recording he ran.
+/// Time that the hypervisor took from this machine since it was started. The kernel charges no thread
+/// for it, but in the recording the current thread ran.
 fn steal_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").expect("read /proc/stat");
     let of_all = stat.lines().next().expect("a line of all CPUs");
@@ -248,7 +248,7 @@ fn waits_are_those_of_perf_sched_timehist() {
             for wait in whole_waits(&ours) {
                 let [start_us, wait_us] =
                     ["start_ns", "duration_ns"].map(|key| microseconds(wait, key));
-                // Two waits may begin within what perf cuts: the nearest is the one.
+                // Two waits may begin within the digits that perf cuts: the nearest is taken.
                 let off_us = |line: &Timehist| line.start_us() - start_us;
                 let found = theirs
                     .iter()
@@ -303,8 +303,8 @@ fn first_runs_are_those_of_perf_sched_timehist() {
                 assert_eq!(first.wait_us, 0.0, "{first:?} {wait}");
             }
         }
-        // Three processes for each unit, and threads of the program itself. Not every kernel lets a tracepoint
-        // tell of all switches of an idle CPU.
+        // Three processes for each unit, and threads of the program itself. Not every kernel shows all
+        // switches of an idle CPU at a tracepoint.
         let new = sum(&ours, "new_count");
         assert!(compared > 100 && compared * 10 >= new * 9, "{compared} of {new}");
         Ok(())

@@ -4,7 +4,7 @@
 use super::{Made, at, sample};
 use crate::encode::{Attr, Kernel, Recording, bytes, feature, field, kind, marker, misc, record};
 
-/// Compressed as zstd stores what it cannot make smaller: a frame of raw blocks (RFC 8878).
+/// Compressed as zstd stores bytes that it cannot shrink: a frame of raw blocks (RFC 8878).
 fn zstd_frame(blocks: &[&[u8]]) -> Vec<u8> {
     bytes(|b| {
         // No checksum, no size; a window of 256 KiB.

@@ -25,7 +25,7 @@ pub(super) fn tolerance_ns(counted: &Counted) -> u64 {
     (counted.voluntary + counted.involuntary + 1) * SWITCH_NS
 }
 
-/// Repeats a recording; each gives how far times are off as a share of what they may be.
+/// Repeats a recording; each gives the error of its times as a share of the allowed one.
 pub(super) fn assert_times_agree(measure: impl FnMut() -> Result<f64, Skip>) -> Result<(), Skip> {
     assert_median_at_most("times are off, as a share of the tolerance", 1.0, measure)
 }
@@ -45,7 +45,7 @@ fn charged<T>(record: impl FnOnce() -> Result<T, Skip>) -> Result<(T, u64), Skip
 }
 
 /// Counts are the kernel's to the last one, and intervals fill the time between the two moments to the
-/// nanosecond. Gives the JSON, and how far the CPU time is off as a share of what it may be.
+/// nanosecond. Gives the JSON, and the error of the CPU time as a share of the allowed one.
 fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> (Value, f64) {
     let json = of_thread(data, counted, &[]);
     let total = &json["total"];
@@ -104,8 +104,8 @@ pub(super) fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Resul
     Ok(recorder())
 }
 
-/// Each switch says in what state the thread was: those that wait for others or for time can be
-/// interrupted, those that are taken off or yield run.
+/// Each switch has the thread's state: threads that wait for others or for time can be interrupted,
+/// those that are taken off or yield run.
 fn assert_states(data: &Path, all: &[Counted]) {
     for counted in all {
         let json = of_thread(data, counted, &["--worst", "100000"]);
@@ -128,8 +128,8 @@ fn assert_states(data: &Path, all: &[Counted]) {
 
 /// The program at the switch types it as the kernel's own records do, and each has its stack.
 #[test]
-fn the_bpf_engine_tells_of_every_switch() {
-    check("the_bpf_engine_tells_of_every_switch", || {
+fn the_bpf_engine_records_every_switch() {
+    check("the_bpf_engine_records_every_switch", || {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
         let arguments = ["-g", "--switch-events", "-e", "cpu-clock"];
@@ -168,8 +168,8 @@ fn perfs_recordings_are_read_too() {
     });
 }
 
-/// `sched` tracepoints and switch records tell of the same switches; with the wake-ups, what was
-/// runnable is what the kernel counts as waiting for a CPU.
+/// `sched` tracepoints and switch records have the same switches; with the wake-ups, the runnable
+/// time is the time that the kernel counts as waiting for a CPU.
 #[test]
 fn wake_ups_split_waits() {
     check("wake_ups_split_waits", || {
@@ -186,8 +186,8 @@ fn wake_ups_split_waits() {
     });
 }
 
-/// The kernel's waiting time of each thread is what it was runnable for. Gives how far times are off as a
-/// share of what they may be.
+/// The kernel's waiting time of each thread is its runnable time. Gives the error of the times as a share
+/// of the allowed one.
 fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
     let (mut fully_woken, mut largest) = (0, 0.0_f64);
     for counted in all {
@@ -195,7 +195,7 @@ fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
         let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
         let tolerance_ns = tolerance_ns(counted) + steal_ns;
         let expected_ns = counted.run_delay_ns;
-        // What an idle CPU wakes, not every kernel lets a tracepoint tell.
+        // Not every kernel shows the wake-ups of an idle CPU at a tracepoint.
         let all_woken = sum(&json, "woken_count") == sum(&json, "sync_count");
         fully_woken += u32::from(all_woken);
         let off_ns = match all_woken {
@@ -212,10 +212,10 @@ fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
     largest
 }
 
-/// A program tells of the wake-ups of those who are recorded, whoever wakes them.
+/// A program records the wake-ups of recorded threads, by any waker.
 #[test]
-fn the_bpf_engine_tells_who_ended_waits() {
-    check("the_bpf_engine_tells_who_ended_waits", || {
+fn the_bpf_engine_records_wakers() {
+    check("the_bpf_engine_records_wakers", || {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
         for everybody in [&[][..], &["-a"]] {
@@ -244,7 +244,7 @@ fn the_bpf_engine_tells_who_ended_waits() {
             let woken = sum(&played, "woken_count");
             // How often they have to wait is the scheduler's: seldom where it runs both at once.
             assert!(woken > 20 && by_play * 100 >= woken * 95, "{by_play} of {woken}");
-            // Timers wake those that sleep: interrupts of whoever runs there, mostly of nobody.
+            // Timers wake the sleepers: interrupts of the thread that runs there, mostly of none.
             let slept =
                 text(whit().args(["switches", "--wakers", "-S", "sleep_often", "-i"]).arg(&data));
             assert!(slept.contains("by an interrupt of "), "{slept}");
@@ -255,7 +255,7 @@ fn the_bpf_engine_tells_who_ended_waits() {
     });
 }
 
-/// With the ring engine it is the tracepoint.
+/// The ring engine needs no program for it.
 #[test]
 fn the_ring_engine_records_wake_ups_by_their_tracepoint() {
     check("the_ring_engine_records_wake_ups_by_their_tracepoint", || {
