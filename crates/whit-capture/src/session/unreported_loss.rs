@@ -2,26 +2,23 @@
 //! never comes, or goes into another output.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::time::Instant;
 
-use whit_engine::lost_counts;
-use whit_engine::open_event::InstanceIndex;
+use whit_engine::open_event::{InstanceIndex, OpenEvent};
+use whit_engine::{Engine, lost_counts};
 use whit_perfdata::attr::ReadFormat;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_types::{CpuId, TimestampNs};
 
-use super::Session;
-use super::reader_thread::ReaderShare;
+use super::reader_share::{ReaderShare, each_end};
 use crate::ring_drainer::{ANY_CPU, RingEnd};
-use crate::stream::Sink;
 
 /// Records that were dropped from a ring and that no record in it reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnreportedLoss {
     /// Index of its reader.
-    ring_drainer: usize,
+    reader: usize,
     pub(super) lost: u64,
     pub(super) paused_ns: u64,
     /// Time of the ring's last record; 0 without any.
@@ -32,50 +29,59 @@ pub(super) struct UnreportedLoss {
 }
 
 impl UnreportedLoss {
+    /// The index of the ring's reader.
+    pub(super) fn reader(&self) -> usize {
+        self.reader
+    }
+
     /// Records may be missing since `time` at the earliest.
     pub(super) fn begin_at_least(&mut self, time: TimestampNs) {
         self.since = self.since.max(time);
     }
+
+    /// A LOST_SAMPLES record. Nobody knows until when records are missing, so it has no time.
+    pub(super) fn record(&self, encoder: &RecordEncoder) -> Vec<u8> {
+        let &UnreportedLoss { lost, since, id, cpu, .. } = self;
+        let id = SampleId { pid_tid: None, time: None, id: Some(id), cpu: Some(cpu) };
+        let mut record = Vec::new();
+        encoder.lost_samples(&mut record, lost, Some(since), id);
+        record
+    }
 }
 
-impl Session<'_> {
-    /// A LOST_SAMPLES record for each ring. Until when records are missing nobody knows, so it has no time.
-    pub(super) fn write_unreported_loss(
-        &self,
-        shares: &mut [ReaderShare],
-        unreported_loss: &[UnreportedLoss],
-    ) -> io::Result<()> {
-        let encoder = RecordEncoder::new(SampleLayout::new(&self.shared.events[0].event.attr));
-        for &UnreportedLoss { ring_drainer, lost, since, id, cpu, .. } in unreported_loss {
-            let Some(share) = shares.get_mut(ring_drainer) else { continue };
-            let id = SampleId { pid_tid: None, time: None, id: Some(id), cpu: Some(cpu) };
-            let mut record = Vec::new();
-            encoder.lost_samples(&mut record, lost, Some(since), id);
-            share.sink.records(&record).map_err(|error| error.0)?;
-        }
-        Ok(())
+/// Finds records that are missing at the ends of rings.
+#[derive(Clone, Copy)]
+pub(super) struct LossFinder<'a> {
+    pub(super) events: &'a [OpenEvent],
+    pub(super) engine: &'a dyn Engine,
+}
+
+impl LossFinder<'_> {
+    /// The encoder of the records about losses.
+    pub(super) fn encoder(&self) -> RecordEncoder {
+        RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr))
     }
 
     /// Records that were dropped after the last one that found room, once the recording was `stopped`. The kernel
     /// would count the time from the ring's last record to the next one. A ring that was full was drained afterwards,
     /// so that it ends there at the latest. Rings that are overwritten are never full: they drop records only while
     /// they are being read.
-    pub(super) fn unreported_loss(
+    pub(super) fn unreported(
         &self,
         shares: &[ReaderShare],
         stopped: Instant,
     ) -> Vec<UnreportedLoss> {
         let counted = self.counted();
-        let unreported_loss = |ring_drainer: usize, share: &ReaderShare, end: &RingEnd| {
-            let lost = counted.unreported(self, end);
+        let unreported_loss = |reader: usize, share: &ReaderShare, end: &RingEnd| {
+            let lost = counted.unreported(self.events, end);
             let until = end.drained.map_or(stopped, |drained| drained.min(stopped));
             let is_known = !end.is_backward && end.last_record.0 > 0;
             let until = share.clock.time(until).filter(|_| is_known);
             let paused_ns = until.map_or(0, |until| end.paused.clone().add(end.last_record, until));
-            (lost > 0).then(|| UnreportedLoss { lost, paused_ns, ..self.behind(ring_drainer, end) })
+            (lost > 0).then(|| UnreportedLoss { lost, paused_ns, ..self.behind(reader, end) })
         };
         each_end(shares)
-            .filter_map(|(ring_drainer, share, end)| unreported_loss(ring_drainer, share, end))
+            .filter_map(|(reader, share, end)| unreported_loss(reader, share, end))
             .collect()
     }
 
@@ -89,23 +95,20 @@ impl Session<'_> {
             let counted = end.cpu.and_then(|cpu| switches.get(cpu.0 as usize));
             counted.is_some_and(|lost| *lost > end.lost_switches)
         };
-        let doubt = |ring_drainer: usize, end: &RingEnd| {
-            let behind = self.behind(ring_drainer, end);
-            let ring = (counted.unreported(self, end) > 0).then_some(behind);
+        let doubt = |reader: usize, end: &RingEnd| {
+            let behind = self.behind(reader, end);
+            let ring = (counted.unreported(self.events, end) > 0).then_some(behind);
             let since = end.last_switch.filter(|_| lost_switches(end));
             [ring, since.map(|since| UnreportedLoss { since, ..behind })]
         };
-        each_end(shares)
-            .flat_map(|(ring_drainer, _, end)| doubt(ring_drainer, end))
-            .flatten()
-            .collect()
+        each_end(shares).flat_map(|(reader, _, end)| doubt(reader, end)).flatten().collect()
     }
 
     /// That nothing was lost.
-    pub(super) fn behind(&self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
-        let id = |member: &InstanceIndex| member.of(&self.shared.events).id;
+    pub(super) fn behind(&self, reader: usize, end: &RingEnd) -> UnreportedLoss {
+        let id = |member: &InstanceIndex| member.of(self.events).id;
         UnreportedLoss {
-            ring_drainer,
+            reader,
             lost: 0,
             paused_ns: 0,
             since: end.last_record,
@@ -116,15 +119,15 @@ impl Session<'_> {
 
     /// Of a CPU that has no ring.
     pub(super) fn nothing_of(&self, cpu: CpuId) -> UnreportedLoss {
-        let first = self.shared.events.iter().flat_map(|event| &event.instances).next();
+        let first = self.events.iter().flat_map(|event| &event.instances).next();
         let id = first.map_or(0, |instance| instance.id);
-        UnreportedLoss { ring_drainer: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
+        UnreportedLoss { reader: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
     }
 
     /// The kernel's own counts of dropped records.
     fn counted(&self) -> Counted {
         let mut by_id = HashMap::new();
-        for (index, event) in self.shared.events.iter().enumerate() {
+        for (index, event) in self.events.iter().enumerate() {
             let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
             if event.event.attr.read_format.contains(ReadFormat::LOST)
                 && !(is_group && event.event.spec.is_member(index))
@@ -134,16 +137,6 @@ impl Session<'_> {
         }
         Counted { by_id, wakeup_events: self.engine.lost_private_records() }
     }
-}
-
-/// The rings of all readers.
-pub(super) fn each_end(
-    shares: &[ReaderShare],
-) -> impl Iterator<Item = (usize, &ReaderShare, &RingEnd)> {
-    let shares = shares.iter().enumerate();
-    shares.flat_map(|(ring_drainer, share)| {
-        share.ends.iter().map(move |end| (ring_drainer, share, end))
-    })
 }
 
 /// Counts of the kernel.
@@ -156,8 +149,8 @@ struct Counted {
 
 impl Counted {
     /// Dropped records that no record of the ring reports.
-    fn unreported(&self, session: &Session<'_>, end: &RingEnd) -> u64 {
-        let id = |member: &InstanceIndex| member.of(&session.shared.events).id;
+    fn unreported(&self, events: &[OpenEvent], end: &RingEnd) -> u64 {
+        let id = |member: &InstanceIndex| member.of(events).id;
         let lost: u64 = end.members.iter().filter_map(|member| self.by_id.get(&id(member))).sum();
         // Some of what was reported may be records that only wake the reader.
         let of_wakeup_events = end.cpu.and_then(|cpu| self.wakeup_events.get(&cpu.0));
