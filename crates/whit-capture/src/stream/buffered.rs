@@ -8,7 +8,7 @@ use whit_engine::ring_slices::RingSlices;
 use super::blocks::{Block, BlockPool, Written};
 use super::compress::{self, Compressor};
 use super::engine::Engine;
-use super::sink::{Out, SinkError};
+use super::out::{Out, SinkError};
 use crate::loss::{ScannedRecords, Tally};
 
 /// The blocks of one stream.
