@@ -15,7 +15,7 @@ use whit_sys::{Errno, PerfEventFd};
 use whit_types::{CpuId, TimestampNs};
 
 use super::reader_share::{ReaderShare, each_end};
-use super::unreported_loss::{LossFinder, UnreportedLoss};
+use super::unreported_loss::{Losses, UnreportedLoss};
 use crate::event::software;
 use crate::notice::{Listener, Notice};
 
@@ -109,7 +109,7 @@ impl CpuWatch {
     /// the whole recording for each that never was.
     pub(super) fn unrecorded(
         &self,
-        losses: LossFinder<'_>,
+        losses: Losses<'_>,
         shares: &[ReaderShare],
     ) -> Vec<UnreportedLoss> {
         let mut all = Vec::new();

@@ -15,7 +15,7 @@ use super::output_file::{EndedOutput, OutputFile};
 use super::parts::SessionParts;
 use super::reader_thread::ReaderThread;
 use super::target_time;
-use super::unreported_loss::{LossFinder, UnreportedLoss};
+use super::unreported_loss::UnreportedLoss;
 use super::wait::SessionWaiter;
 use crate::error::CaptureError;
 use crate::notice::Notice;
@@ -96,7 +96,7 @@ impl<'a> Drained<'a> {
         let shares = self.output.shares();
         let unrecorded = meters.unrecorded(context.roots, losses, shares, *listener);
         for behind in [&unreported, &unrecorded] {
-            self.output.write_losses(&losses.encoder(), behind);
+            self.output.write_losses(losses, behind);
         }
         unreported
     }
@@ -145,7 +145,7 @@ impl<'a> Drained<'a> {
     fn say_what_ran(&mut self, ledger: &Ledger) {
         let SessionParts { context, listener, control, .. } = &mut self.parts;
         let samples = ledger.samples.saturating_add(ledger.lost_records);
-        let LossFinder { events, engine } = control.losses();
+        let (events, engine) = control.events_and_engine();
         let without_samples = target_time::compare(&context.plan, events, engine, samples);
         let nobody_ran = nobody_ran(ledger, &context.plan.events.target);
         without_samples.into_iter().chain(nobody_ran).for_each(|notice| listener.notice(notice));

@@ -12,7 +12,7 @@ use whit_perfdata::feature::RecordedSpan;
 use super::context::SessionContext;
 use super::recorded_time::RecordedTime;
 use super::schedule::Stopwatch;
-use super::unreported_loss::LossFinder;
+use super::unreported_loss::Losses;
 use super::watched::Watched;
 use crate::error::CaptureError;
 
@@ -57,8 +57,12 @@ impl EventControl {
         self.engine.as_mut()
     }
 
-    pub(super) fn losses(&self) -> LossFinder<'_> {
-        LossFinder { events: &self.events, engine: self.engine.as_ref() }
+    pub(super) fn events_and_engine(&self) -> (&[OpenEvent], &dyn Engine) {
+        (&self.events, self.engine.as_ref())
+    }
+
+    pub(super) fn losses(&self) -> Losses<'_> {
+        Losses { events: &self.events, engine: self.engine.as_ref() }
     }
 
     /// Switches on all events that do not switch themselves on at the command's exec.

@@ -10,7 +10,7 @@ use whit_sys::usage::CpuUsage;
 use super::cpu_watch::CpuWatch;
 use super::metering::{MeterSnapshot, Metering};
 use super::reader_share::ReaderShare;
-use super::unreported_loss::{LossFinder, UnreportedLoss};
+use super::unreported_loss::{Losses, UnreportedLoss};
 use crate::loss::RingCounts;
 use crate::machine::own_peak_memory_bytes;
 use crate::notice::Listener;
@@ -40,7 +40,7 @@ impl Meters {
     pub(super) fn unrecorded(
         &mut self,
         roots: &Roots,
-        losses: LossFinder<'_>,
+        losses: Losses<'_>,
         shares: &[ReaderShare],
         listener: &mut dyn Listener,
     ) -> Vec<UnreportedLoss> {

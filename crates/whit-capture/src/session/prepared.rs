@@ -36,7 +36,6 @@ use super::running::Running;
 use super::running_readers::RunningReaders;
 use super::set_up::{Ready, SetUp};
 use super::set_up_watch::SetUpWatch;
-use super::unreported_loss::LossFinder;
 use super::wait::SessionWaiter;
 use crate::error::CaptureError;
 use crate::file_cache::FileCache;
@@ -150,7 +149,7 @@ impl Beginning {
         let (notifier, news) = SessionNotifier::open()?;
         let waiter = SessionWaiter::new(self.signals, notifier.waker(), self.control)?;
         let SessionContext { plan, roots, .. } = &context;
-        let LossFinder { events, engine } = control.losses();
+        let (events, engine) = control.events_and_engine();
         let header = KnownHeader::new(&plan.header, roots, events, engine)?;
         let builder = ReaderBuilder { plan: &plan.streams, roots, events, engine };
         let shares = builder.shares(rings)?;

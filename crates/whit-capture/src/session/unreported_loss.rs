@@ -2,9 +2,11 @@
 //! never comes, or goes into another output.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::num::NonZeroU64;
 use std::time::Instant;
 
-use whit_engine::open_event::{InstanceIndex, OpenEvent};
+use whit_engine::open_event::OpenEvent;
 use whit_engine::{Engine, lost_counts};
 use whit_perfdata::attr::ReadFormat;
 use whit_perfdata::encode::RecordEncoder;
@@ -13,12 +15,13 @@ use whit_types::{CpuId, TimestampNs};
 
 use super::reader_share::{ReaderShare, each_end};
 use crate::ring_drainer::{ANY_CPU, RingEnd};
+use crate::stream::Sink;
 
 /// Records that were dropped from a ring and that no record in it reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnreportedLoss {
     /// Index of its reader.
-    reader: usize,
+    ring_drainer: usize,
     pub(super) lost: u64,
     pub(super) paused_ns: u64,
     /// Time of the ring's last record; 0 without any.
@@ -29,37 +32,35 @@ pub(super) struct UnreportedLoss {
 }
 
 impl UnreportedLoss {
-    /// The index of the ring's reader.
-    pub(super) fn reader(&self) -> usize {
-        self.reader
-    }
-
     /// Records may be missing since `time` at the earliest.
     pub(super) fn begin_at_least(&mut self, time: TimestampNs) {
         self.since = self.since.max(time);
     }
-
-    /// A LOST_SAMPLES record. Nobody knows until when records are missing, so it has no time.
-    pub(super) fn record(&self, encoder: &RecordEncoder) -> Vec<u8> {
-        let &UnreportedLoss { lost, since, id, cpu, .. } = self;
-        let id = SampleId { pid_tid: None, time: None, id: Some(id), cpu: Some(cpu) };
-        let mut record = Vec::new();
-        encoder.lost_samples(&mut record, lost, Some(since), id);
-        record
-    }
 }
 
-/// Finds records that are missing at the ends of rings.
-#[derive(Clone, Copy)]
-pub(super) struct LossFinder<'a> {
+/// Compares rings with the counts of the kernel and of the engine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses<'a> {
     pub(super) events: &'a [OpenEvent],
     pub(super) engine: &'a dyn Engine,
 }
 
-impl LossFinder<'_> {
-    /// The encoder of the records about losses.
-    pub(super) fn encoder(&self) -> RecordEncoder {
-        RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr))
+impl Losses<'_> {
+    /// A LOST_SAMPLES record for each ring. Nobody knows until when records are missing, so it has no time.
+    pub(super) fn write(
+        self,
+        shares: &mut [ReaderShare],
+        unreported_loss: &[UnreportedLoss],
+    ) -> io::Result<()> {
+        let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
+        for &UnreportedLoss { ring_drainer, lost, since, id, cpu, .. } in unreported_loss {
+            let Some(share) = shares.get_mut(ring_drainer) else { continue };
+            let id = SampleId { pid_tid: None, time: None, id: Some(id), cpu: Some(cpu) };
+            let mut record = Vec::new();
+            encoder.lost_samples(&mut record, lost, Some(since), id);
+            share.sink.records(&record).map_err(|error| error.0)?;
+        }
+        Ok(())
     }
 
     /// Records that were dropped after the last one that found room, once the recording was `stopped`. The kernel
@@ -67,65 +68,69 @@ impl LossFinder<'_> {
     /// so that it ends there at the latest. Rings that are overwritten are never full: they drop records only while
     /// they are being read.
     pub(super) fn unreported(
-        &self,
+        self,
         shares: &[ReaderShare],
         stopped: Instant,
     ) -> Vec<UnreportedLoss> {
         let counted = self.counted();
-        let unreported_loss = |reader: usize, share: &ReaderShare, end: &RingEnd| {
-            let lost = counted.unreported(self.events, end);
+        let unreported_loss = |(ring_drainer, share, end): (usize, &ReaderShare, &RingEnd)| {
+            let lost = NonZeroU64::new(counted.unreported(self.ids(end), end))?;
             let until = end.drained.map_or(stopped, |drained| drained.min(stopped));
-            let is_known = !end.is_backward && end.last_record.0 > 0;
+            let is_known = !end.is_backward && end.last_record != TimestampNs(0);
             let until = share.clock.time(until).filter(|_| is_known);
             let paused_ns = until.map_or(0, |until| end.paused.clone().add(end.last_record, until));
-            (lost > 0).then(|| UnreportedLoss { lost, paused_ns, ..self.behind(reader, end) })
+            Some(UnreportedLoss { lost: lost.get(), paused_ns, ..self.behind(ring_drainer, end) })
         };
-        each_end(shares)
-            .filter_map(|(reader, share, end)| unreported_loss(reader, share, end))
-            .collect()
+        each_end(shares).filter_map(unreported_loss).collect()
     }
 
     /// Where the recording has gone on in another output, a ring may have dropped records while others were
     /// still drained into the old one: that has newer records than what is missing. How many there were, the
     /// new one says.
-    pub(super) fn doubtful_ends(&self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
+    pub(super) fn doubtful(self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
         let switches = self.engine.lost_beside_rings();
         let lost_switches = |end: &RingEnd| {
             let counted = end.cpu.and_then(|cpu| switches.get(cpu.0 as usize));
             counted.is_some_and(|lost| *lost > end.lost_switches)
         };
-        let doubt = |reader: usize, end: &RingEnd| {
-            let behind = self.behind(reader, end);
-            let ring = (counted.unreported(self.events, end) > 0).then_some(behind);
+        let doubt = |ring_drainer: usize, end: &RingEnd| {
+            let behind = self.behind(ring_drainer, end);
+            let ring = NonZeroU64::new(counted.unreported(self.ids(end), end)).map(|_| behind);
             let since = end.last_switch.filter(|_| lost_switches(end));
             [ring, since.map(|since| UnreportedLoss { since, ..behind })]
         };
-        each_end(shares).flat_map(|(reader, _, end)| doubt(reader, end)).flatten().collect()
+        each_end(shares)
+            .flat_map(|(ring_drainer, _, end)| doubt(ring_drainer, end))
+            .flatten()
+            .collect()
     }
 
     /// That nothing was lost.
-    pub(super) fn behind(&self, reader: usize, end: &RingEnd) -> UnreportedLoss {
-        let id = |member: &InstanceIndex| member.of(self.events).id;
+    pub(super) fn behind(self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
         UnreportedLoss {
-            reader,
+            ring_drainer,
             lost: 0,
             paused_ns: 0,
             since: end.last_record,
-            id: end.members.first().map_or(0, id),
+            id: self.ids(end).next().unwrap_or(0),
             cpu: end.cpu.unwrap_or(ANY_CPU),
         }
     }
 
     /// Of a CPU that has no ring.
-    pub(super) fn nothing_of(&self, cpu: CpuId) -> UnreportedLoss {
+    pub(super) fn nothing_of(self, cpu: CpuId) -> UnreportedLoss {
         let first = self.events.iter().flat_map(|event| &event.instances).next();
         let id = first.map_or(0, |instance| instance.id);
-        UnreportedLoss { reader: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
+        UnreportedLoss { ring_drainer: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
     }
 
-    /// The kernel's own counts of dropped records.
-    fn counted(&self) -> Counted {
+    /// Ids of the events that write into a ring.
+    fn ids(self, end: &RingEnd) -> impl Iterator<Item = u64> {
+        end.members.iter().map(move |member| member.of(self.events).id)
+    }
+
+    fn counted(self) -> Counted {
         let mut by_id = HashMap::new();
         for (index, event) in self.events.iter().enumerate() {
             let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
@@ -148,10 +153,9 @@ struct Counted {
 }
 
 impl Counted {
-    /// Dropped records that no record of the ring reports.
-    fn unreported(&self, events: &[OpenEvent], end: &RingEnd) -> u64 {
-        let id = |member: &InstanceIndex| member.of(events).id;
-        let lost: u64 = end.members.iter().filter_map(|member| self.by_id.get(&id(member))).sum();
+    /// Records that were dropped from a ring, by the ids of its events, and that none of its records reports.
+    fn unreported(&self, ids: impl Iterator<Item = u64>, end: &RingEnd) -> u64 {
+        let lost: u64 = ids.filter_map(|id| self.by_id.get(&id)).sum();
         // Some of what was reported may be records that only wake the reader.
         let of_wakeup_events = end.cpu.and_then(|cpu| self.wakeup_events.get(&cpu.0));
         lost.saturating_sub(end.reported.saturating_sub(of_wakeup_events.copied().unwrap_or(0)))

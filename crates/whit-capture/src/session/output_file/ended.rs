@@ -4,7 +4,6 @@ use std::io;
 use std::time::{Instant, SystemTime};
 
 use whit_host::roots::Roots;
-use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::feature::{CompressedDesc, RecordedSpan};
 use whit_perfdata::ledger::Ledger;
 
@@ -18,8 +17,8 @@ use crate::session::context::SessionContext;
 use crate::session::ledger::{Ending, Meters, OutputCosts};
 use crate::session::reader_share::ReaderShare;
 use crate::session::synthesis::SynthesisContext;
-use crate::session::unreported_loss::UnreportedLoss;
-use crate::stream::{DECODED_BYTES_MAX, Sink, StreamSink};
+use crate::session::unreported_loss::{Losses, UnreportedLoss};
+use crate::stream::{DECODED_BYTES_MAX, StreamSink};
 use crate::summary::Summary;
 
 /// An output with the share of each reader.
@@ -44,19 +43,14 @@ impl EndedOutput {
         self.failed.is_some()
     }
 
-    /// Writes a LOST_SAMPLES record for each ring. Nobody knows until when records are missing, so it has no time.
+    /// Writes a record for each ring with losses that no other record reports.
     pub(in crate::session) fn write_losses(
         &mut self,
-        encoder: &RecordEncoder,
-        losses: &[UnreportedLoss],
+        losses: Losses<'_>,
+        found: &[UnreportedLoss],
     ) {
-        for loss in losses {
-            if self.has_failed() {
-                return;
-            }
-            let Some(share) = self.shares.get_mut(loss.reader()) else { continue };
-            let written = share.sink.records(&loss.record(encoder));
-            self.failed = written.err().map(|error| error.0);
+        if !self.has_failed() {
+            self.failed = losses.write(&mut self.shares, found).err();
         }
     }
 

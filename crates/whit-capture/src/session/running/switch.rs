@@ -71,10 +71,10 @@ impl Running<'_> {
         let parts = &mut self.parts;
         let mut ended = std::mem::replace(&mut self.output, next).ended(shares, failed);
         let losses = parts.control.losses();
-        ended.write_losses(&losses.encoder(), &losses.doubtful_ends(ended.shares()));
+        ended.write_losses(losses, &losses.doubtful(ended.shares()));
         let unrecorded =
             parts.meters.unrecorded(parts.context.roots, losses, ended.shares(), parts.listener);
-        ended.write_losses(&losses.encoder(), &unrecorded);
+        ended.write_losses(losses, &unrecorded);
         self.readers.keep_journal(false);
         if ended.shares().iter().any(|share| share.journal_cut) {
             parts.listener.notice(Notice::Skipped {
