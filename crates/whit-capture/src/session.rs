@@ -7,8 +7,8 @@
 //! stopped, the readers have emptied the rings; losses are added up, and the header is completed. The same happens to
 //! each output that is switched away from, except that nothing stops.
 //!
-//! [`parts`] holds what all stages need: the plan and the targets ([`context`]), the events and the engine
-//! ([`event_control`]), and the outputs ([`outputs`]). An output has three states of its own ([`output_file`]).
+//! `parts` holds what all stages need: the plan and the targets (`context`), the events and the engine
+//! (`event_control`), and the outputs (`outputs`). An output has three states of its own (`output_file`).
 
 use whit_host::roots::Roots;
 
@@ -24,6 +24,8 @@ mod cost_baseline;
 mod cpu_watch;
 mod drained;
 mod event_control;
+#[cfg(test)]
+mod fault_tests;
 mod filters;
 mod header;
 mod ledger;

@@ -15,6 +15,8 @@ mod sink;
 mod writer_thread;
 
 pub use engine::AsyncEngine;
+#[cfg(test)]
+pub(crate) use file::Medium;
 pub use file::StreamFile;
 pub use out::{SinkError, WriteCounts};
 pub use sink::{Sink, StreamOptions, StreamSink};

@@ -138,7 +138,9 @@ impl Buffered {
         while let Some(written) = self.engine.complete()? {
             self.settle(written, out);
         }
-        submitted.and_then(|()| self.check(out))
+        // After a failure too: only now that nothing is under way, the file can be cut.
+        let checked = self.check(out);
+        submitted.and(checked)
     }
 
     fn next_block(&mut self, out: &mut Out) -> Result<Block, SinkError> {
