@@ -134,11 +134,11 @@ mod tests {
     const BYTES: &[u8] = b"sixteen bytes...";
     const AT: u64 = 4;
 
-    /// What becomes of a write that the kernel ended with this result, on a disk with these faults.
-    fn after(
-        result: io::Result<usize>,
-        faults: Faults,
-    ) -> (Result<(), (usize, Option<i32>)>, Vec<u8>) {
+    /// Bytes before an error, and its number.
+    type Failure = (usize, Option<i32>);
+
+    /// The end of a write that the kernel ended with this result, on a disk with these faults.
+    fn after(result: io::Result<usize>, faults: Faults) -> (Result<(), Failure>, Vec<u8>) {
         let disk = Arc::new(FaultyFile::new(tempfile::tempfile().unwrap(), faults));
         let kept = *result.as_ref().unwrap_or(&0);
         disk.write_at(0, [b"head", &BYTES[..kept]]).unwrap();
