@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 
-use whit_engine::open_event::{ConfiguredEvent, Instance, InstanceIndex, OpenEvent};
-use whit_engine::rings::{AnyRing, MappedRing, SIDEBAND_RING_BYTES};
+use whit_engine::open_event::{
+    ConfiguredEvent, Instance, InstanceIndex, OpenEvent, SIDEBAND_RING_BYTES,
+};
+use whit_engine::rings::{AnyRing, MappedRing};
 use whit_host::roots::Roots;
 use whit_host::target::Plan;
 use whit_perfdata::attr::AttrFlags;

@@ -6,7 +6,9 @@ use whit_sys::{Errno, PerfEventFd};
 use whit_types::{CpuId, Tid};
 
 use crate::event::EventSpec;
-use crate::rings::SIDEBAND_RING_BYTES;
+
+/// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
+pub const SIDEBAND_RING_BYTES: usize = 128 << 10;
 
 /// An event with the attributes that it is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,6 +49,3 @@ pub struct MappedRing {
     /// Which instances write into it. The first one owns the ring.
     pub members: Vec<InstanceIndex>,
 }
-
-/// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
-pub const SIDEBAND_RING_BYTES: usize = 128 << 10;

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod borrowing;
 pub mod cgroup;
 pub mod control;
 pub mod cpus;

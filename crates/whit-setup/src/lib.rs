@@ -28,7 +28,7 @@
 //! - Capabilities are given last, when owner and mode are as they must be, and are read back. A
 //!   failure leaves owner and mode as they were, and no capabilities.
 //! - No program is run but `groupadd`, by its full path and with an empty environment.
-//! - The use of the capabilities is the policy of [`whit_sys::privilege`], not of this crate.
+//! - The use of the capabilities is the policy of `whit_host::borrowing`, not of this crate.
 #![forbid(unsafe_code)]
 
 mod apply;

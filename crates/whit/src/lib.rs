@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> Result<u8> {
     // Before anything else: while there is one thread, and nothing of the user's was looked at.
-    let privileges = privilege::begin()?;
+    let privileges = privilege::begin(&whit_host::borrowing::POLICY)?;
     if completion::is_wanted() {
         privileges.keep(&[])?;
         completion::complete();

@@ -1,13 +1,13 @@
 //! From the event language's result to events that can be recorded.
 
 use whit_engine::branch::{BranchFilter, BranchFilterError};
+use whit_engine::settings::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
 use whit_events::{
     CallGraph as TermCallGraph, EventTerms, PreciseIp, ResolvedEvent, ResolvedGroup, Sampling,
 };
 use whit_perfdata::attr::pmu_type::TRACEPOINT;
 
 use super::{EventSpec, Exclude, Precision, Rate};
-use crate::options::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
 
 /// An event that can be counted or written, but not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -34,6 +34,11 @@ pub(super) struct SynthesisContext<'a> {
 }
 
 impl SynthesisContext<'_> {
+    /// Whether the records stand at the end of an output.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.wanted.what.at_end
+    }
+
     /// Writes them into the stream behind the header. Gives the number of processes whose mappings were not
     /// read to the end.
     pub(super) fn write(

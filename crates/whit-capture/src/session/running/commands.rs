@@ -1,25 +1,26 @@
 //! Commands of the control channel.
 
-use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use whit_host::control::{Command, Received};
+use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::blocked::Edge;
 
-use super::reader_thread::Order;
-use super::{End, Session, listing};
+use super::Running;
 use crate::error::CaptureError;
 use crate::notice::Notice;
+use crate::session::listing;
+use crate::session::outcome::End;
 
-impl Session<'_> {
+impl Running<'_> {
     /// Carries commands out, and answers each.
     pub(super) fn obey(&mut self, received: Received) -> Result<Option<End>, CaptureError> {
         for line in received.unknown {
-            self.listener.notice(Notice::UnknownCommand { line });
+            self.parts.listener.notice(Notice::UnknownCommand { line });
         }
         for command in received.commands {
             let end = self.obey_one(command)?;
-            self.waiter.acknowledge();
+            self.parts.waiter.acknowledge();
             if end.is_some() {
                 return Ok(end);
             }
@@ -32,8 +33,8 @@ impl Session<'_> {
             Command::Enable(name) => self.command_enable(name)?,
             Command::Disable(name) => self.command_disable(name),
             Command::Evlist(how) => {
-                let text = listing::list(&self.shared.events, how);
-                self.listener.notice(Notice::EventList { text });
+                let text = listing::list(self.parts.control.events(), how);
+                self.parts.listener.notice(Notice::EventList { text });
             }
             Command::Snapshot => return self.snapshot(),
             Command::Stop => return Ok(Some(End::Stopped)),
@@ -43,15 +44,15 @@ impl Session<'_> {
     }
 
     fn command_enable(&mut self, name: Option<String>) -> Result<(), CaptureError> {
-        if name.is_none() {
-            self.enabled.start(Instant::now());
-            self.engine.switch_on()?;
-        }
-        let found = self.set_enabled(true, name.as_deref());
-        if name.is_none() {
-            self.recorded.start();
-            self.write_blocked(Edge::Begin);
-        }
+        let control = &mut self.parts.control;
+        let found = match &name {
+            Some(name) => control.set_enabled(true, Some(name)),
+            None => {
+                let found = control.switch_on(Instant::now())?;
+                self.write_blocked(Edge::Begin);
+                found
+            }
+        };
         self.answer(true, found, name);
         Ok(())
     }
@@ -62,13 +63,13 @@ impl Session<'_> {
                 self.switch_off(Instant::now());
                 true
             }
-            Some(name) => self.set_enabled(false, Some(name)),
+            Some(name) => self.parts.control.set_enabled(false, Some(name)),
         };
         self.answer(false, found, name);
     }
 
     fn answer(&mut self, on: bool, found: bool, name: Option<String>) {
-        self.listener.notice(match (found, name) {
+        self.parts.listener.notice(match (found, name) {
             (false, Some(event)) => Notice::NoSuchEvent { event },
             (_, event) => Notice::EventsSwitched { event, on },
         });
@@ -77,30 +78,14 @@ impl Session<'_> {
     /// SIGUSR2: a new output where outputs are switched, else the contents of the rings that are
     /// overwritten.
     pub(super) fn snapshot(&mut self) -> Result<Option<End>, CaptureError> {
-        if self.plan.schedule.switch.is_some() {
+        if self.parts.context.plan.schedule.switch.is_some() {
             return self.switch_output();
         }
-        let has_backward = |session: &Self| {
-            use whit_perfdata::attr::AttrFlags;
-            let events = session.shared.events.iter();
-            events.into_iter().any(|e| e.event.attr.has(AttrFlags::WRITE_BACKWARD))
-        };
-        if !has_backward(self) {
-            self.listener.notice(Notice::NothingToSnapshot);
-            return Ok(None);
-        }
-        let replies: Vec<_> = self
-            .running
-            .iter()
-            .map(|ring_drainer| {
-                let (reply, done) = channel();
-                ring_drainer.order(Order::Snapshot(reply));
-                done
-            })
-            .collect();
-        // A reader that drops the reply has ended, and says so itself.
-        for done in replies {
-            let _ = done.recv();
+        let mut events = self.parts.control.events().iter();
+        if events.any(|event| event.event.attr.has(AttrFlags::WRITE_BACKWARD)) {
+            self.readers.snapshot();
+        } else {
+            self.parts.listener.notice(Notice::NothingToSnapshot);
         }
         Ok(None)
     }
