@@ -153,17 +153,17 @@ impl Session<'_> {
     /// the whole recording for each that never was.
     pub(super) fn unrecorded_cpus(&mut self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         self.cpu_watch.look(self.roots, self.listener);
-        let CpuWatch { gone, late, .. } = &self.cpu_watch;
+        let (CpuWatch { gone, late, .. }, losses) = (&self.cpu_watch, self.losses());
         let mut all = Vec::new();
         for &cpu in gone {
             let ends = each_end(shares).filter(|(_, _, end)| end.cpu == Some(cpu));
             let before = all.len();
-            all.extend(ends.map(|(ring_drainer, _, end)| self.behind(ring_drainer, end)));
+            all.extend(ends.map(|(ring_drainer, _, end)| losses.behind(ring_drainer, end)));
             if all.len() == before {
-                all.push(self.nothing_of(cpu));
+                all.push(losses.nothing_of(cpu));
             }
         }
-        all.extend(late.iter().map(|cpu| self.nothing_of(*cpu)));
+        all.extend(late.iter().map(|cpu| losses.nothing_of(*cpu)));
         all.iter_mut().for_each(|unreported_loss| unreported_loss.begin_at_least(BEGINNING));
         all
     }

@@ -59,11 +59,11 @@ impl Session<'_> {
             .for_each(|reader_thread| decoded += reader_thread.ring_drainer.decode_counts());
         let mut shares: Vec<_> = reader_threads.into_iter().map(ReaderThread::into_share).collect();
         let unreported_loss =
-            if failed.is_none() { self.unreported_loss(&shares, stopped) } else { Vec::new() };
+            if failed.is_none() { self.losses().unreported(&shares, stopped) } else { Vec::new() };
         let unrecorded = self.unrecorded_cpus(&shares);
         for behind in [&unreported_loss, &unrecorded] {
             if failed.is_none() {
-                failed = self.write_unreported_loss(&mut shares, behind).err();
+                failed = self.losses().write(&mut shares, behind).err();
             }
         }
         if failed.is_none() {

@@ -47,10 +47,10 @@ impl Session<'_> {
         self.write_blocked(Edge::End);
         let (mut shares, mut failed) = self.change_over(sinks);
         self.write_blocked(Edge::Begin);
-        let doubtful = self.doubtful_ends(&shares);
-        failed = failed.or(self.write_unreported_loss(&mut shares, &doubtful).err());
+        let doubtful = self.losses().doubtful(&shares);
+        failed = failed.or(self.losses().write(&mut shares, &doubtful).err());
         let unrecorded = self.unrecorded_cpus(&shares);
-        failed = failed.or(self.write_unreported_loss(&mut shares, &unrecorded).err());
+        failed = failed.or(self.losses().write(&mut shares, &unrecorded).err());
         self.shared.keeps_journal.store(false, Ordering::SeqCst);
         let output_file = std::mem::replace(&mut self.output_file, next);
         let journal_cut = shares.iter().any(|share| share.journal_cut);

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::num::NonZeroU64;
 use std::time::Instant;
 
-use whit_engine::lost_counts;
-use whit_engine::open_event::InstanceIndex;
+use whit_engine::open_event::OpenEvent;
+use whit_engine::{Engine, lost_counts};
 use whit_perfdata::attr::ReadFormat;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::{SampleId, SampleLayout};
@@ -39,13 +40,27 @@ impl UnreportedLoss {
 }
 
 impl Session<'_> {
+    /// What the kernel and the engine count of the open events.
+    pub(super) fn losses(&self) -> Losses<'_> {
+        Losses { events: &self.shared.events, engine: self.engine.as_ref() }
+    }
+}
+
+/// Compares rings with what the kernel and the engine count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses<'a> {
+    events: &'a [OpenEvent],
+    engine: &'a dyn Engine,
+}
+
+impl Losses<'_> {
     /// A LOST_SAMPLES record for each ring. Until when records are missing nobody knows, so it has no time.
-    pub(super) fn write_unreported_loss(
-        &self,
+    pub(super) fn write(
+        self,
         shares: &mut [ReaderShare],
         unreported_loss: &[UnreportedLoss],
     ) -> io::Result<()> {
-        let encoder = RecordEncoder::new(SampleLayout::new(&self.shared.events[0].event.attr));
+        let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
         for &UnreportedLoss { ring_drainer, lost, since, id, cpu, .. } in unreported_loss {
             let Some(share) = shares.get_mut(ring_drainer) else { continue };
             let id = SampleId { pid_tid: None, time: None, id: Some(id), cpu: Some(cpu) };
@@ -60,29 +75,27 @@ impl Session<'_> {
     /// would count the time from the ring's last record to the next one. A ring that was full was drained afterwards,
     /// so that it ends there at the latest. Rings that are overwritten are never full: they drop records only while
     /// they are being read.
-    pub(super) fn unreported_loss(
-        &self,
+    pub(super) fn unreported(
+        self,
         shares: &[ReaderShare],
         stopped: Instant,
     ) -> Vec<UnreportedLoss> {
         let counted = self.counted();
-        let unreported_loss = |ring_drainer: usize, share: &ReaderShare, end: &RingEnd| {
-            let lost = counted.unreported(self, end);
+        let unreported_loss = |(ring_drainer, share, end): (usize, &ReaderShare, &RingEnd)| {
+            let lost = NonZeroU64::new(counted.unreported(self.ids(end), end))?;
             let until = end.drained.map_or(stopped, |drained| drained.min(stopped));
-            let is_known = !end.is_backward && end.last_record.0 > 0;
+            let is_known = !end.is_backward && end.last_record != TimestampNs(0);
             let until = share.clock.time(until).filter(|_| is_known);
             let paused_ns = until.map_or(0, |until| end.paused.clone().add(end.last_record, until));
-            (lost > 0).then(|| UnreportedLoss { lost, paused_ns, ..self.behind(ring_drainer, end) })
+            Some(UnreportedLoss { lost: lost.get(), paused_ns, ..self.behind(ring_drainer, end) })
         };
-        each_end(shares)
-            .filter_map(|(ring_drainer, share, end)| unreported_loss(ring_drainer, share, end))
-            .collect()
+        each_end(shares).filter_map(unreported_loss).collect()
     }
 
     /// Where the recording has gone on in another output, a ring may have dropped records while others were
     /// still drained into the old one: that has newer records than what is missing. How many there were, the
     /// new one says.
-    pub(super) fn doubtful_ends(&self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
+    pub(super) fn doubtful(self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
         let switches = self.engine.lost_beside_rings();
         let lost_switches = |end: &RingEnd| {
@@ -91,7 +104,7 @@ impl Session<'_> {
         };
         let doubt = |ring_drainer: usize, end: &RingEnd| {
             let behind = self.behind(ring_drainer, end);
-            let ring = (counted.unreported(self, end) > 0).then_some(behind);
+            let ring = NonZeroU64::new(counted.unreported(self.ids(end), end)).map(|_| behind);
             let since = end.last_switch.filter(|_| lost_switches(end));
             [ring, since.map(|since| UnreportedLoss { since, ..behind })]
         };
@@ -102,29 +115,32 @@ impl Session<'_> {
     }
 
     /// That nothing was lost.
-    pub(super) fn behind(&self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
-        let id = |member: &InstanceIndex| member.of(&self.shared.events).id;
+    pub(super) fn behind(self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
         UnreportedLoss {
             ring_drainer,
             lost: 0,
             paused_ns: 0,
             since: end.last_record,
-            id: end.members.first().map_or(0, id),
+            id: self.ids(end).next().unwrap_or(0),
             cpu: end.cpu.unwrap_or(ANY_CPU),
         }
     }
 
     /// Of a CPU that has no ring.
-    pub(super) fn nothing_of(&self, cpu: CpuId) -> UnreportedLoss {
-        let first = self.shared.events.iter().flat_map(|event| &event.instances).next();
+    pub(super) fn nothing_of(self, cpu: CpuId) -> UnreportedLoss {
+        let first = self.events.iter().flat_map(|event| &event.instances).next();
         let id = first.map_or(0, |instance| instance.id);
         UnreportedLoss { ring_drainer: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
     }
 
-    /// The kernel's own counts of dropped records.
-    fn counted(&self) -> Counted {
+    /// Ids of the events that write into a ring.
+    fn ids(self, end: &RingEnd) -> impl Iterator<Item = u64> {
+        end.members.iter().map(move |member| member.of(self.events).id)
+    }
+
+    fn counted(self) -> Counted {
         let mut by_id = HashMap::new();
-        for (index, event) in self.shared.events.iter().enumerate() {
+        for (index, event) in self.events.iter().enumerate() {
             let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
             if event.event.attr.read_format.contains(ReadFormat::LOST)
                 && !(is_group && event.event.spec.is_member(index))
@@ -155,12 +171,14 @@ struct Counted {
 }
 
 impl Counted {
-    /// Dropped records that no record of the ring reports.
-    fn unreported(&self, session: &Session<'_>, end: &RingEnd) -> u64 {
-        let id = |member: &InstanceIndex| member.of(&session.shared.events).id;
-        let lost: u64 = end.members.iter().filter_map(|member| self.by_id.get(&id(member))).sum();
+    /// Records that were dropped from a ring, by the ids of its events, and that none of its records reports.
+    fn unreported(&self, ids: impl Iterator<Item = u64>, end: &RingEnd) -> u64 {
+        let lost: u64 = ids.filter_map(|id| self.by_id.get(&id)).sum();
         // Some of what was reported may be records that only wake the reader.
         let of_wakeup_events = end.cpu.and_then(|cpu| self.wakeup_events.get(&cpu.0));
         lost.saturating_sub(end.reported.saturating_sub(of_wakeup_events.copied().unwrap_or(0)))
     }
 }
+
+#[cfg(test)]
+mod tests;
