@@ -3,7 +3,8 @@
 #
 #   CRATE=whit-perfdata   whose code, and whose tests
 #   SHARD=0/12            the sample: every twelfth mutant from the first on; without it all of them
-#   FILES='a.rs b.rs'     only of these files (globs, from the root of the repository)
+#   FILES='a.rs b/*.rs'   only of these files (globs, from the root of the repository)
+#   TESTS='--lib loss'    only these tests, as arguments of cargo test; without it all but those of the documentation
 #   TIMEOUT=120           seconds after which a test hangs; longer than the slowest test on a busy machine
 #   BASELINE=skip         the tests of the unchanged code are known to pass
 #
@@ -19,13 +20,14 @@ options=(--package "$CRATE" --test-package "$CRATE" --jobs 1 --timeout "${TIMEOU
 options+=(--baseline "${BASELINE:-run}" --output "target/mutants/$CRATE")
 [ -z "${SHARD:-}" ] || options+=(--sharding round-robin --shard "$SHARD")
 read -r -a files <<<"${FILES:-}"
+read -r -a tests <<<"${TESTS:---lib --tests}"
 for file in "${files[@]}"; do options+=(--file "$file"); done
 
 # Without debug information a mutant is built in a fraction of the time. Dependencies are built once for all runs.
 export CARGO_TARGET_DIR=$ROOT/target/mutants/build CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 mkdir -p "target/mutants/$CRATE"
 status=0
-nice -n 19 cargo mutants "${options[@]}" -- --locked --lib --tests || status=$?
+nice -n 19 cargo mutants "${options[@]}" -- --locked "${tests[@]}" || status=$?
 # 2: some survived. 3: some ran into the time limit. Everything else is a failure of the run.
 [ "$status" = 0 ] || [ "$status" = 2 ] || [ "$status" = 3 ] || exit "$status"
 

@@ -60,8 +60,9 @@ fn open(formats: &[ReadFormat]) -> Result<Vec<OpenEvent>, Skip> {
         let attr = attr(read_format);
         let is_group = read_format.contains(ReadFormat::GROUP);
         let leader = events.first().filter(|_| is_group).map(|event| &event.instances[0].fd);
-        let fd = PerfEventFd::open(&attr.to_bytes(), 0, -1, leader, OpenFlags::default())
-            .map_err(|errno| Skip(format!("no event with lost counts opens (Linux 6.0): {errno}")))?;
+        let fd = PerfEventFd::open(&attr.to_bytes(), 0, -1, leader, OpenFlags::default()).map_err(
+            |errno| Skip(format!("no event with lost counts opens (Linux 6.0): {errno}")),
+        )?;
         let target = EventTarget { cpu: None, tasks: Tasks::Own };
         let instance = Instance::new(fd, target).expect("an id");
         let mut spec = EventSpec::new("dummy", attr.pmu_type, attr.config);
