@@ -434,7 +434,7 @@ mod tests {
             assert_eq!((watch.counts.records, watch.counts.samples), (5, 2));
             assert_eq!(watch.counts.first_sample, Some(TimestampNs(500)), "the first one's");
         }
-        // Whatever has that word and is no sample.
+        // A record with that word, and no sample.
         let mut other = Vec::new();
         push_record(&mut other, record_type::COMM, 0, &bytes[HEADER_SIZE_BYTES..]);
         assert_eq!(Tally::of(&other), Tally { records: 1, samples: 0 });

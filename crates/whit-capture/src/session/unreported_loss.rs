@@ -40,13 +40,13 @@ impl UnreportedLoss {
 }
 
 impl Session<'_> {
-    /// What the kernel and the engine count of the open events.
+    /// Counts of the kernel and of the engine, of the open events.
     pub(super) fn losses(&self) -> Losses<'_> {
         Losses { events: &self.shared.events, engine: self.engine.as_ref() }
     }
 }
 
-/// Compares rings with what the kernel and the engine count.
+/// Compares rings with the counts of the kernel and of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses<'a> {
     events: &'a [OpenEvent],
@@ -93,7 +93,7 @@ impl Losses<'_> {
     }
 
     /// Where the recording has gone on in another output, a ring may have dropped records while others were
-    /// still drained into the old one: that has newer records than what is missing. How many there were, the
+    /// still drained into the old one: that has newer records than the missing ones. How many there were, the
     /// new one says.
     pub(super) fn doubtful(self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
