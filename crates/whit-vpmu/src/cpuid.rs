@@ -112,7 +112,7 @@ mod tests {
             let pmu = IntelPmu { version, full_width_writes, ..IntelPmu::default() };
             leaves(PmuModel::intel(pmu).unwrap())
         };
-        let perfmon = |version, ecx| (0xa, [0x0730_0400 | version, 0, ecx, 0x8603]);
+        let perfmon = |version: u32, ecx| (0xa, [0x0730_0400 | version, 0, ecx, 0x8603]);
         assert_eq!(intel(4, true), [(1, [0, 0, 0x8000, 0]), perfmon(4, 0)]);
         assert_eq!(intel(5, false), [(1, [0; 4]), perfmon(5, 7)]);
         let amd = |core, v2| [(0x8000_0001, [0, 0, core, 0]), (0x8000_0022, v2)];
