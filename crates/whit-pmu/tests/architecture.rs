@@ -219,7 +219,9 @@ fn branch_records_are_read_from_the_newest_to_the_first_empty_one() {
             let value = u64::from(100 + age);
             bus.values.insert(Msr(from + step * place), value);
             bus.values.insert(Msr(to + step * place), value + 1000);
-            info.map(|info| bus.values.insert(Msr(info + step * place), value + 2000));
+            if let Some(info) = info {
+                bus.values.insert(Msr(info + step * place), value + 2000);
+            }
             let info = info.map_or(0, |_| value + 2000);
             expected.push(BranchRecord { from: value, to: value + 1000, info });
         }
@@ -240,7 +242,9 @@ fn branch_records_are_read_from_the_newest_to_the_first_empty_one() {
         if other.values.contains_key(&msr::IA32_LBR_DEPTH) {
             // The write of the depth comes first, and resets all.
             assert_eq!(other.written[0], (msr::IA32_LBR_DEPTH, u64::from(depth)));
-            (4..depth).for_each(|place| drop(other.values.insert(Msr(from + place), 0)));
+            for place in 4..depth {
+                other.values.insert(Msr(from + place), 0);
+            }
         }
         lbr.read(&mut other, &mut stack);
         assert_eq!(stack.as_slice(), expected, "{model:?}");
