@@ -261,8 +261,7 @@ fn a_group_of_zeros_is_left_out_only_where_nothing_of_the_kind_was_done() {
 
 #[test]
 fn figures_that_were_not_measured_are_reasons() {
-    let mut ledger = Ledger::default();
-    ledger.wall_ns = 70;
+    let mut ledger = Ledger { wall_ns: 70, ..Ledger::default() };
     (ledger.pmi.count, ledger.bpf.programs, ledger.bpf.runs) = (21, 3, 26);
     let (time, pmi, bpf) =
         (&GROUPS[0], group("Interrupts of the PMU"), group("BPF programs of the recorder"));

@@ -260,7 +260,7 @@ fn files_and_perf_have_these_words() {
     Unpacker::new(&event(true)).unwrap().unpack(&packed, &mut unpacked);
     let (thread, next, other) = (11 << 32 | 10, 21 << 32 | 20, 31 << 32 | 30);
     let sample = [9 | 1 << 32 | 88 << 48, ID, 0x10, thread, 600, 3, 1, 2, context::USER, 0x10];
-    let raw = [4 | state as u64 * (1 << 32)];
+    let raw = [4 | u64::from(state) << 32];
     let leaves_words = [15 | 3 << (32 + 13) | 48 << 48, next, thread, 600, 3, ID];
     let comes_words = [15 | 48 << 48, thread, next, 600, 3, ID];
     let came = [15 | 48 << 48, 0, other, 500, 3, ID];
