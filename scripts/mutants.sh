@@ -16,7 +16,7 @@ CRATE=${CRATE:-}
 [ -n "$CRATE" ] || fail "which crate? make mutants CRATE=whit-perfdata SHARD=0/12"
 have cargo-mutants || fail "cargo-mutants is missing: cargo install --locked cargo-mutants"
 
-options=(--package "$CRATE" --test-package "$CRATE" --jobs 1 --timeout "${TIMEOUT:-120}" --colors never)
+options=(--package "$CRATE" --test-package "$CRATE" --jobs 1 --timeout "${TIMEOUT:-120}" --shuffle --colors never)
 options+=(--baseline "${BASELINE:-run}" --output "target/mutants/$CRATE")
 [ -z "${SHARD:-}" ] || options+=(--sharding round-robin --shard "$SHARD")
 read -r -a files <<<"${FILES:-}"
