@@ -60,7 +60,8 @@ fn events_are_called_as_the_recording_says_and_else_by_their_attributes() {
     };
     let (hardware, tracepoint) = (0, 2);
     assert_eq!([name(hardware, "mine"), name(tracepoint, "mine:own")], ["mine", "mine:own"]);
-    assert_eq!(name(hardware, ""), "cache-misses");
+    // It counts the host and its guests.
+    assert_eq!(name(hardware, ""), "cache-misses:HG");
     // No format says which one it is.
     assert_eq!(name(tracepoint, ""), "2:0x3");
 }

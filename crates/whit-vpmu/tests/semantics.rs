@@ -149,6 +149,23 @@ fn frozen_counters_stand_still_from_version_4_on() {
     assert_eq!((old.wrmsr(0x391, 0), old.wrmsr(0x390, 1 << 59)), (Err(Gp), Err(Gp)));
 }
 
+/// A signal without a token comes of an event that a pause left running: it is stopped, and no other notice comes.
+#[test]
+fn a_paused_event_gives_one_notice() {
+    let mut guest =
+        Vpmu::new(VpmuConfig::new(models()[1]), Simulated::lingering(), support::Line::nmi());
+    for select in [0x186, 0x187, 0x188] {
+        write(&mut guest, select, INSTRUCTIONS);
+    }
+    assert_eq!((guest.poll_overflows(), guest.statistics().early_notices), (0, 0));
+    for (select, notices) in [(0x187, 1), (0x186, 2)] {
+        write(&mut guest, select, 0);
+        for _ in 0..2 {
+            assert_eq!((guest.poll_overflows(), guest.statistics().early_notices), (0, notices));
+        }
+    }
+}
+
 #[test]
 fn idle_events_are_released_after_a_tick_and_running_ones_never() {
     let mut guest = device(models()[1]);
