@@ -167,6 +167,24 @@ fn a_paused_event_gives_one_notice() {
 }
 
 #[test]
+fn the_work_that_reuse_avoids_is_counted() {
+    let mut guest = device(models()[1]);
+    write(&mut guest, 0x186, INSTRUCTIONS);
+    // Another value, and no interrupt: the host's event goes on.
+    write(&mut guest, 0x4c1, 5);
+    write(&mut guest, 0x186, 0x43_00c0);
+    write(&mut guest, 0x186, 0);
+    write(&mut guest, 0x186, INSTRUCTIONS);
+    // Cycles: another event.
+    write(&mut guest, 0x186, 0x53_003c);
+    read(&mut guest, 0x186);
+    let statistics = guest.statistics();
+    assert_eq!((statistics.kept, statistics.opens_avoided), (2, 1));
+    assert_eq!((statistics.opens, statistics.closes, statistics.faults), (2, 1, 0));
+    assert_eq!((statistics.wrmsr, statistics.rdmsr), (6, 1));
+}
+
+#[test]
 fn idle_events_are_released_after_a_tick_and_running_ones_never() {
     let mut guest = device(models()[1]);
     write(&mut guest, 0x186, INSTRUCTIONS);
