@@ -185,6 +185,22 @@ fn the_work_that_reuse_avoids_is_counted() {
 }
 
 #[test]
+fn registers_in_use_are_those_with_an_event_and_one_bit_for_all_interrupts() {
+    let mut guest = device(models()[1]);
+    assert_eq!(read(&mut guest, 0x392), 0);
+    let mut seen = Vec::new();
+    for (register, value) in [(0x186, 0x43_00c0), (0x188, INSTRUCTIONS), (0x189, INSTRUCTIONS)] {
+        write(&mut guest, register, value);
+        seen.push(read(&mut guest, 0x392));
+    }
+    // Control of the second fixed counter: user mode, interrupting.
+    write(&mut guest, 0x38d, 0xa0);
+    seen.push(read(&mut guest, 0x392));
+    let pmi = 1 << 63;
+    assert_eq!(seen, [1, pmi | 0b101, pmi | 0b1101, pmi | 1 << 33 | 0b1101]);
+}
+
+#[test]
 fn idle_events_are_released_after_a_tick_and_running_ones_never() {
     let mut guest = device(models()[1]);
     write(&mut guest, 0x186, INSTRUCTIONS);
