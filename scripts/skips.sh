@@ -67,6 +67,7 @@ condition() {
         no-tracefs) [ ! -r /sys/kernel/tracing/events/sched ] && [ ! -r /sys/kernel/debug/tracing/events/sched ] ;;
         no-uprobes) [ ! -w /sys/kernel/tracing/uprobe_events ] && [ ! -w /sys/kernel/debug/tracing/uprobe_events ] ;;
         no-bpf) [ "$(id -u)" != 0 ] || [ ! -e /sys/kernel/btf/vmlinux ] || ! kernel_since 5 15 ;;
+        no-lost-counts) ! kernel_since 6 0 ;;
         no-nmi-tracepoint) [ ! -d /sys/kernel/tracing/events/nmi ] ;;
         no-kvm) [ ! -w /dev/kvm ] ;;
         # The list of symbols hides addresses from ordinary users, but never names.

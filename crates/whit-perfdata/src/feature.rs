@@ -449,6 +449,7 @@ pub fn encode_string(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_types::FileId;
 
     /// A recording may be switched on and off for days: a limit here would charge nobody for the rest.
     #[test]
@@ -515,6 +516,35 @@ mod tests {
         assert_eq!(f.group_desc().unwrap(), [group]);
         assert_eq!(f.build_ids(), [entry.clone(), entry]);
         assert_eq!(f.recorded_spans().unwrap(), spans);
+    }
+
+    #[test]
+    fn numbers_and_whits_own_features_round_trip() {
+        let mut f = Features::default();
+        assert_eq!(
+            (f.word(Feature::TOTAL_MEM), f.compressed(), f.clock_data()),
+            (None, None, None)
+        );
+        assert_eq!((f.ledger(), f.mapped_files()), (None, Vec::new()));
+        f.set_word(Feature::TOTAL_MEM, 1 << 40);
+        let compressed =
+            CompressedDesc { version: 0, kind: 1, level: 3, ratio: 7, decoded_bytes_max: 1 << 20 };
+        f.set_compressed(&compressed);
+        let clock_ns = TimestampNs(9);
+        let clock = ClockData { clockid: 4, wall_clock_ns: 1 << 60, clock_ns };
+        f.set_clock_data(clock);
+        let ledger = Ledger { wall_ns: 5, lost_records: 6, ..Ledger::default() };
+        f.set_ledger(&ledger);
+        let file = MappedFile {
+            id: FileId { device: (8, 1), inode: 42 },
+            path: b"/bin/tool".to_vec(),
+            found: Ok(mapped_file::FoundFile { size_bytes: 7, ..Default::default() }),
+        };
+        f.set_mapped_files(std::slice::from_ref(&file));
+        assert_eq!(f.word(Feature::TOTAL_MEM), Some(1 << 40));
+        assert_eq!(f.compressed().unwrap(), compressed);
+        assert_eq!(f.clock_data().unwrap(), clock);
+        assert_eq!((f.ledger(), f.mapped_files()), (Some(ledger), vec![file]));
     }
 
     #[test]

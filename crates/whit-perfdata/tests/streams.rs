@@ -46,6 +46,26 @@ fn open(bytes: &[u8]) -> Result<Recording, whit_perfdata::reader::OpenError> {
     Recording::from_file(Path::new("test.data"), file)
 }
 
+#[test]
+fn events_are_called_as_the_recording_says_and_else_by_their_attributes() {
+    let name = |pmu_type: u32, name: &str| {
+        let attr = Attr { pmu_type, config: 3, ..Attr::default() };
+        let event = EventDesc { attr, ids: vec![11], name: name.into() };
+        let events = std::slice::from_ref(&event);
+        let writer = FileWriter::create(Cursor::new(Vec::new()), events).unwrap();
+        let mut features = Features::default();
+        features.set_event_desc(events);
+        let recording = open(writer.finish(&features).unwrap().get_ref()).unwrap();
+        recording.events[0].name.clone()
+    };
+    let (hardware, tracepoint) = (0, 2);
+    assert_eq!([name(hardware, "mine"), name(tracepoint, "mine:own")], ["mine", "mine:own"]);
+    // It counts the host and its guests.
+    assert_eq!(name(hardware, ""), "cache-misses:HG");
+    // No format says which one it is.
+    assert_eq!(name(tracepoint, ""), "2:0x3");
+}
+
 /// All blocks in a row, and how the stream ended.
 fn read_all(recording: &Recording) -> (Vec<u8>, Result<u64, StreamError>) {
     let mut reader = StreamReader::new(recording.streams[0].clone());

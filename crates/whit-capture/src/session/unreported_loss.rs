@@ -85,7 +85,7 @@ impl Losses<'_> {
     }
 
     /// Where the recording has gone on in another output, a ring may have dropped records while others were
-    /// still drained into the old one: that has newer records than what is missing. How many there were, the
+    /// still drained into the old one: that has newer records than the missing ones. How many there were, the
     /// new one says.
     pub(super) fn doubtful(self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
@@ -161,3 +161,6 @@ impl Counted {
         lost.saturating_sub(end.reported.saturating_sub(of_wakeup_events.copied().unwrap_or(0)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -260,3 +260,26 @@ impl Job {
         Arc::new(Job { stream: stream.clone(), range, state, done })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_as_many_as_were_asked_for_and_blocks_are_bounded() {
+        for (threads, blocks) in [(0, 1), (1, 1), (3, 6), (100, MAX_BLOCKS)] {
+            let mut ahead = ReadAhead::new(threads);
+            let file = Arc::new(tempfile::tempfile().unwrap());
+            let path = std::path::Path::new("empty").into();
+            let stream = Stream { file, path, start: 0, end: 8, unpacker: None };
+            let range = BlockRange { offset: 0, size_bytes: 8, compressed: false };
+            while ahead.has_room() {
+                ahead.push(&stream, range);
+            }
+            assert_eq!(ahead.len(), blocks, "{threads} threads");
+            assert!(ahead.helpers.len() < threads.max(1), "{threads} threads");
+            (0..blocks).for_each(|_| assert!(ahead.take(&mut Vec::new()).is_some()));
+            assert!(ahead.is_empty() && ahead.take(&mut Vec::new()).is_none());
+        }
+    }
+}
