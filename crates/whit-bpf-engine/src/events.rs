@@ -40,7 +40,8 @@ pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     // Programs emit switches for less.
     attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
     event.is_of_cpus = samples_cpus(plan, &event.spec);
-    if event.is_of_cpus {
+    let leaves_others_out = event.is_of_cpus || plan.target.chosen().is_some();
+    if leaves_others_out && !event.is_side_band {
         // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
         // concern events of CPUs.
         let flags = attr.flags.with(AttrFlags::EXCLUDE_IDLE, true);
@@ -193,6 +194,7 @@ pub(crate) fn decoder(
 mod tests {
     use super::*;
     use whit_engine::settings::CallGraph;
+    use whit_host::named::Chosen;
     use whit_host::target::Target;
     use whit_types::{Pid, Tid};
 
@@ -232,5 +234,7 @@ mod tests {
             assert_eq!(clock.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
         }
         assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).is_of_cpus);
+        let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
+        assert!(!named.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
     }
 }

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod blocked;
+mod chosen;
 mod decoder;
 mod events;
 mod fit;
@@ -145,10 +146,8 @@ impl BpfEngine {
         let channels = switches.then(|| stacks.channels().clone());
         let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         let scheduler_symbols = scheduler_symbols.unwrap_or_default();
-        let cpus = match &events.target {
-            Target::SystemWide(cpus) => cpus.clone(),
-            _ => None,
-        };
+        chosen::choose(&stacks, &events.target)?;
+        let cpus = events.target.cpus().map(<[_]>::to_vec);
         let symbols = scheduler_symbols.clone();
         let load_blocked = || BlockedStacks::load(&stacks, &options, symbols, cpus);
         let blocked = switches.then(load_blocked);
@@ -257,6 +256,7 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
     StackOptions {
         is_system_wide: matches!(events.target, Target::SystemWide(_)),
         by_thread: has_few_threads(events),
+        chosen: chosen::chosen_by(&events.target),
         pid_namespace: processes::namespace(roots),
         kernel_stacks: !events.chains.user_only,
         user_stacks: !events.chains.kernel_only,
@@ -283,6 +283,10 @@ impl Engine for BpfEngine {
     }
 
     fn needs_cpus(&self) -> bool {
+        true
+    }
+
+    fn chooses_targets(&self) -> bool {
         true
     }
 

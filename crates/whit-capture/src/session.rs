@@ -45,6 +45,7 @@ mod finish;
 mod header;
 mod listing;
 mod metering;
+mod names;
 mod output_file;
 mod quota;
 mod reader_thread;
@@ -185,7 +186,7 @@ fn attach(
         // Only an engine with events of its own follows processes.
         _ if ready.private.is_none() => Vec::new(),
         Target::Command => command_pid.into_iter().collect(),
-        Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
+        target if target.covers_cpus() => processes::all(roots).unwrap_or_default(),
         _ => threads.iter().filter_map(process).collect(),
     };
     existing.sort_unstable();

@@ -3,6 +3,7 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod events;
+mod names;
 mod options;
 mod overhead;
 mod parse;
@@ -15,6 +16,7 @@ use crate::output;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
+use names::NameArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use whit_capture::affinity::{Affinity, ThreadSpec};
@@ -33,7 +35,7 @@ use whit_types::Arch;
 const EXAMPLES: &str = "\
 Examples:
   Events                  whit record -e cycles:u,page-faults -F 999 -- ./bench
-  Target                  whit record -a -g -- sleep 10
+  Target                  whit record --container 3f1c8a0d9be2 -- sleep 10
   Call chains             whit record --call-graph dwarf -- ./server
   Contents of samples     whit record -d --phys-data -p 1234
   Switches and sideband   whit record --engine=bpf --wakeups -- ./server
@@ -74,6 +76,8 @@ pub(crate) struct RecordArgs {
     /// Record the running processes of this user (name or number)
     #[arg(short, long, value_name = "USER", help_heading = heading::TARGET)]
     uid: Option<String>,
+    #[command(flatten, next_help_heading = heading::TARGET)]
+    names: NameArgs,
     /// Use one ring for each thread instead of one for each CPU; do not record children
     #[arg(long, help_heading = heading::TARGET)]
     per_thread: bool,

@@ -6,6 +6,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use whit_engine::DecodeCounts;
+use whit_host::named::Chosen;
 use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_perfdata::feature::CompressedDesc;
@@ -79,6 +80,7 @@ impl Session<'_> {
         if self.plan.output.files.switch.is_none() {
             (ledger.watched_threads, ledger.ran_threads) = ran;
         }
+        ledger.names_chosen = self.plan.events.target.chosen().map_or(0, Chosen::count);
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }

@@ -4,7 +4,6 @@
 //! few samples or none, and nothing is lost. The event counts all the same: a clock's count is the time.
 
 use whit_engine::open_event::OpenEvent;
-use whit_host::target::Target;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 
 use super::Session;
@@ -23,7 +22,7 @@ impl Session<'_> {
         let (events, files) = (&self.plan.events, &self.plan.output.files);
         let is_one_output = files.switch.is_none() && !events.overwrite;
         if self.engine.samples_by_thread()
-            && !matches!(events.target, Target::SystemWide(_))
+            && !events.target.covers_cpus()
             && is_one_output
             && let Some(notice) = comparison(&self.shared.events, samples)
         {

@@ -21,6 +21,7 @@ mod roles;
 mod sums;
 mod switch_event;
 mod thread;
+mod thread_cgroups;
 mod timeline;
 mod wait_filter;
 

@@ -11,6 +11,7 @@ mod bench_pmu;
 mod bench_record;
 mod bench_stacks;
 mod blocked;
+mod by_name;
 mod cgroups;
 mod chains;
 mod control_characters;
