@@ -61,7 +61,7 @@ use whit_engine::{Attachment, DecodeCounts, Engine, EngineSummary, RecordDecoder
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::tracing_data::TraceEvent;
-use whit_sys::scheduling;
+use whit_sys::{Errno, scheduling};
 use whit_types::{Pid, Tid};
 use whit_unwind_tables::TableStore;
 
@@ -194,7 +194,10 @@ impl BpfEngine {
         for event in events.iter().filter(|event| is_sampled(&event.event, self.switches)) {
             for instance in &event.instances {
                 let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
-                attached.map_err(EngineError::system("have an event run a BPF program"))?;
+                attached.map_err(|errno| match errno {
+                    Errno::PROTO => EngineError::Precise { event: event.event.spec.name.clone() },
+                    errno => EngineError::system("have an event run a BPF program")(errno),
+                })?;
             }
         }
         Ok(())
