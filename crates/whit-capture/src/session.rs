@@ -51,6 +51,7 @@ mod quota;
 mod reader_thread;
 mod readers;
 mod recorded_time;
+mod redraw;
 mod schedule;
 mod set_up;
 mod set_up_watch;
@@ -68,6 +69,7 @@ use output_file::OutputFile;
 use quota::Quota;
 use reader_thread::{Order, ReaderEvent, ReaderThread, RunningDrainer, SessionNotifier, Shared};
 use recorded_time::RecordedTime;
+use redraw::Redraws;
 use schedule::{Schedule, Step, Stopwatch};
 use set_up::{Ready, SetUp};
 use set_up_watch::SetUpWatch;
@@ -268,6 +270,8 @@ struct Session<'a> {
     cpu_watch: CpuWatch,
     metering: Metering,
     engine: Box<dyn Engine>,
+    /// Draws the periods of clocks, while it records.
+    redraws: Option<Redraws>,
     output_file: OutputFile,
     /// Outputs that are complete, the oldest first, as long as they must be counted.
     complete: VecDeque<OutputName>,
@@ -336,6 +340,7 @@ impl<'a> Session<'a> {
             cpu_watch,
             metering,
             engine,
+            redraws: None,
             output_file,
             complete: VecDeque::new(),
         };
@@ -368,6 +373,9 @@ impl<'a> Session<'a> {
         self.start_readers()?;
         self.leave_recorder_out()?;
         drop(watch);
+        if !self.plan.events.rate.keeps_periods {
+            self.redraws = Redraws::start(&self.shared.events)?;
+        }
         self.output_file.is_set_up();
         let now = Instant::now();
         self.cpu_watch.begins(now);

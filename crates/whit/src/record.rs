@@ -71,6 +71,10 @@ pub(crate) struct RecordArgs {
     /// Fail if the frequency is above the kernel's limit, instead of lowering it
     #[arg(long, help_heading = heading::EVENTS)]
     strict_freq: bool,
+    /// Keep the time between samples of cpu-clock and task-clock fixed, instead of drawing it anew all
+    /// the time; fixed times may keep step with the recorded program
+    #[arg(long, help_heading = heading::EVENTS)]
+    fixed_periods: bool,
     #[command(flatten, next_help_heading = heading::TARGET)]
     target: TargetArgs,
     /// Record the running processes of this user (name or number)

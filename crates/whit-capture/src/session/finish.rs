@@ -16,6 +16,7 @@ use whit_sys::Workload;
 use super::code::MappedCode;
 use super::output_file::OutputFile;
 use super::reader_thread::{DrainError, ReaderShare, ReaderThread, RunningDrainer};
+use super::redraw::Redraws;
 use super::unreported_loss::UnreportedLoss;
 use super::wait::SessionWaiter;
 use super::{End, Outcome, Session, SynthesisContext};
@@ -81,6 +82,7 @@ impl Session<'_> {
             (ledger.watched_threads, ledger.ran_threads) = ran;
         }
         ledger.names_chosen = self.plan.events.target.chosen().map_or(0, Chosen::count);
+        ledger.period_redraws = self.redraws.take().map_or(0, Redraws::end);
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }

@@ -11,6 +11,7 @@ use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::Losses;
 use super::model::Switches;
+use super::phase_test::PhaseTest;
 use super::recorded_spans::RecordedSpans;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
@@ -102,6 +103,7 @@ pub fn load(
     let parts = in_turn(options.threads, decoder, fill, take)?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
+    let step = step_problem(&totals.phase_test);
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
@@ -125,11 +127,22 @@ pub fn load(
     wanted.waits.leave_out_idle(&mut switches);
     profile.warnings.extend(roles.problems.into_iter().map(Into::into));
     profile.warnings.extend(cpu_time_problem(recording, &switches, &recorded).map(Into::into));
+    profile.warnings.extend(step.map(Into::into));
     if disordered > 0 {
         let text = crate::describe::DISORDERED_SAMPLES;
         profile.warnings.push(format!("{disordered} {text}").into());
     }
     Ok((profile, switches))
+}
+
+/// A warning where samples come in step with runs.
+fn step_problem(test: &PhaseTest) -> Option<String> {
+    let percent = 100.0 * test.misplaced()?;
+    Some(format!(
+        "samples keep step with the recorded threads: {percent:.0}% of them are not where they would be in their runs \
+         without it, and shares of functions are wrong (record clocks on CPUs, whose periods whit draws: -a or \
+         --engine=bpf without --fixed-periods and -c; or take another -F)"
+    ))
 }
 
 /// Leaves out threads that the filter by cgroup does not let pass. A warning where it cannot tell of some.

@@ -16,6 +16,7 @@ mod load;
 mod losses;
 mod model;
 mod phase;
+mod phase_test;
 mod recorded_spans;
 mod roles;
 mod sums;

@@ -73,6 +73,7 @@ impl RecordArgs {
             target,
             rate: self.rate(roots)?,
             strict_frequency: self.strict_freq,
+            fixed_periods: self.fixed_periods,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
             engine: self.engine.unwrap_or(default_engine),
             is_call_graph_given: self.call_graph.is_some(),

@@ -27,6 +27,7 @@ mod memory;
 mod packed;
 mod parity;
 mod pools;
+mod precision;
 mod probes;
 mod rebuilt_files;
 mod recorded;
