@@ -17,6 +17,7 @@ pub use recorders::Recorder;
 pub use render::markdown;
 
 use crate::Error;
+use crate::named::go_by_name;
 use crate::setup::Setup;
 use crate::system::System;
 
@@ -31,9 +32,40 @@ const FREE: [&str; 6] = ["flat", "twenty", "recursion", "threads", "processes", 
 /// Samples a second of those.
 const FREE_HZ: u32 = 999;
 
+/// A table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Table {
+    /// Shares of programs whose work has nothing to do with the clock of the samples.
+    Free,
+    /// Shares of programs that keep step with it.
+    Locked,
+    /// Predicted and measured gains.
+    Gains,
+    /// Whether `whit switches` notices recordings in step.
+    Noticed,
+}
+
+impl Table {
+    /// All of them.
+    pub const ALL: [Table; 4] = [Table::Free, Table::Locked, Table::Gains, Table::Noticed];
+
+    fn name(self) -> &'static str {
+        match self {
+            Table::Free => "free",
+            Table::Locked => "locked",
+            Table::Gains => "gains",
+            Table::Noticed => "noticed",
+        }
+    }
+}
+
+go_by_name!(Table, "table", Table::ALL);
+
 /// How much to try.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The tables to make.
+    pub tables: Vec<Table>,
     /// Recordings of each workload by each recorder.
     pub runs: usize,
     /// Seconds of each of them.
@@ -131,20 +163,23 @@ pub struct Noticed {
 pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Accuracy, Error> {
     let (recorders, missing) = recorders::detect(&options.setup);
     let bench = run::Bench::new(options)?;
-    let modes = FREE.map(|mode| (mode.to_owned(), FREE_HZ)).into_iter();
-    let locked = options.locked_hz.iter().map(|hz| (format!("locked:{hz}"), *hz));
+    let has = |table| options.tables.contains(&table);
+    let hz_of = |table| if has(table) { &options.locked_hz[..] } else { &[] };
+    let free = FREE.into_iter().filter(|_| has(Table::Free));
+    let modes = free.map(|mode| (mode.to_owned(), FREE_HZ));
+    let locked = hz_of(Table::Locked).iter().map(|hz| (format!("locked:{hz}"), *hz));
     let mut shares = Vec::new();
     for (mode, hz) in modes.chain(locked) {
         tell(&format!("{mode} at {hz} Hz"));
         shares.extend(bench.rows(&mode, hz, &recorders)?);
     }
     let mut gains = Vec::new();
-    for percent in &options.faster {
+    for percent in options.faster.iter().filter(|_| has(Table::Gains)) {
         tell(&format!("a function that is {percent} % faster"));
         gains.push(gain::gain(&bench, *percent, &recorders)?);
     }
     let mut noticed = Vec::new();
-    for hz in &options.locked_hz {
+    for hz in hz_of(Table::Noticed) {
         tell(&format!("threads that wake up {hz} times a second"));
         noticed.extend(bench.noticed(*hz)?);
     }

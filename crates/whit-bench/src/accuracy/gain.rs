@@ -11,7 +11,7 @@ use crate::Error;
 
 /// The function that is made faster: `f1` of the mode `flat`.
 const FUNCTION: &str = "f1";
-/// Units of a run: some two seconds.
+/// Units of a run: some seconds.
 const UNITS: u64 = 6_000_000;
 /// Pairs of runs, without and with the change.
 const PAIRS: usize = 7;

@@ -2,13 +2,22 @@
 
 use anyhow::Result;
 use clap::Args;
-use whit_bench::accuracy::{Options, PROGRAM, compare, markdown};
+use whit_bench::accuracy::{Options, PROGRAM, Table, compare, markdown};
 
 use super::Results;
 use super::setup::SetupArgs;
 
 #[derive(Args, Debug)]
 pub(super) struct AccuracyArgs {
+    /// Tables to make: free (programs of their own pace), locked (in step with the samples), gains, noticed
+    #[arg(
+        long,
+        value_name = "TABLE,..",
+        value_delimiter = ',',
+        default_value = "free,locked,gains,noticed"
+    )]
+    tables: Vec<Table>,
+
     /// Recordings of each workload by each recorder
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
@@ -41,6 +50,7 @@ pub(super) struct AccuracyArgs {
 /// Runs the command.
 pub(super) fn run(args: &AccuracyArgs) -> Result<i32> {
     let options = Options {
+        tables: args.tables.clone(),
         runs: usize::from(args.runs),
         seconds: args.seconds,
         event: args.event.clone(),

@@ -20,6 +20,11 @@ pub(crate) struct NameArgs {
 }
 
 impl NameArgs {
+    /// Whether an option is given, with names or without.
+    pub(crate) fn are_given(&self) -> bool {
+        [&self.container, &self.unit, &self.comm].iter().any(|names| !names.is_empty())
+    }
+
     /// All names, with those of cgroups.
     pub(crate) fn with_cgroups(&self, cgroups: Vec<String>) -> Names {
         let given =

@@ -139,6 +139,11 @@ impl RecordArgs {
             false => self.events.without_cgroups(),
         };
         let (names, user) = (self.names.with_cgroups(cgroups), self.uid.as_deref());
+        let are_given =
+            self.names.are_given() || (self.events.has_cgroups() && !self.target.covers_cpus());
+        if are_given && names.is_empty() {
+            bail_usage!("--cgroup, --container, --unit and --comm take names: none is given");
+        }
         if names.is_empty() {
             let (target, overridden) = self.target.choose(user, has_command)?;
             for what in overridden.into_iter().filter(|_| !self.quiet) {

@@ -189,11 +189,19 @@ fn switches_are_those_of_the_cgroup_alone() {
             serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
         };
         let all = report(&["switches", "--json"]);
-        let of = |threads: &serde_json::Value, comm: &str| {
-            let threads = threads["threads"].as_array().expect("threads").iter();
-            threads.filter(|thread| thread["comm"] == comm).count()
-        };
-        assert_eq!((of(&all, "sleep"), of(&all, "sh")), (10, 1), "{}", all["threads"]);
+        // Threads of others are in the side band, and have no rows.
+        let rows = all["rows"].as_array().expect("rows").iter();
+        let threads: BTreeSet<(&str, u64)> = rows
+            .map(|row| {
+                (row["comm"].as_str().expect("a name"), row["thread"].as_u64().expect("a number"))
+            })
+            .collect();
+        let of = |comm: &str| threads.iter().filter(|(name, _)| *name == comm).count();
+        assert_eq!(
+            (of("sleep"), threads.iter().all(|(name, _)| ["sh", "sleep"].contains(name))),
+            (10, true),
+            "{threads:?}"
+        );
         Ok(())
     });
 }
@@ -232,14 +240,16 @@ fn waits_are_chosen_and_grouped_by_cgroup() {
             let mut program = whit();
             program.args(line).args(["--json", "--cgroup", &name, "-i"]).arg(&path);
             let json: serde_json::Value = serde_json::from_str(&text(&mut program)).expect("JSON");
-            let threads = json["threads"].as_array().expect("threads").clone();
-            threads
-                .iter()
-                .map(|thread| thread["comm"].as_str().expect("a name").to_owned())
-                .collect::<Vec<_>>()
+            let threads = json["threads"].as_array().expect("threads");
+            let rows = json["rows"].as_array().expect("rows").iter();
+            let comm = |row: &serde_json::Value| {
+                let number = row["thread"].as_u64().expect("a number") as usize;
+                threads[number]["comm"].as_str().expect("a name").to_owned()
+            };
+            rows.map(comm).collect::<BTreeSet<_>>()
         };
-        assert_eq!(threads(&["switches"]), ["inside"]);
-        assert_eq!(threads(&["report", "--wall"]), ["inside"]);
+        assert_eq!(threads(&["switches"]), set(&["inside"]));
+        assert_eq!(threads(&["report", "--wall"]), set(&["inside"]));
         let mut table = whit();
         table
             .args(["switches", "-q", "-s", "cgroup,comm", "--percent-limit", "0", "-i"])
@@ -271,6 +281,10 @@ fn names_that_choose_nothing_are_answered() {
             none.contains("--container 0123456789ab: there is no such container here"),
             "{none}"
         );
+        for nothing in [["--comm", ""], ["--container", ",,"], ["--cgroup", ""]] {
+            let none = refused(&nothing);
+            assert!(none.contains("none is given"), "{none}");
+        }
         let both = refused(&["--unit", "x", "-p", "1"]);
         assert!(both.contains("give one"), "{both}");
         let ring = refused(&["--comm", "sh", "--engine=ring"]);
