@@ -1,5 +1,6 @@
 //! The comparisons, and the options that all of them have.
 
+mod accuracy;
 mod cgroup;
 mod diff;
 mod heading;
@@ -32,6 +33,8 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    /// Compare shares of functions with the programs' own counts: errors, intervals, work in step with the samples
+    Accuracy(accuracy::AccuracyArgs),
     /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
     /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power,
@@ -72,6 +75,7 @@ struct Results {
 /// Runs the command; the exit code is 1 where whit itself did not get through.
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
+        What::Accuracy(args) => accuracy::run(args),
         What::Cgroup(args) => cgroup::run(args),
         What::Diff(args) => diff::run(args),
         What::Lbr(args) => pmu::lbr(args),

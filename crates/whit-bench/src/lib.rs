@@ -6,6 +6,7 @@
 //! killed and shown as `> N s`, never dropped.
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
+//! [`accuracy`] is behind `whit bench accuracy`: whether shares are right.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
 //! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
 pub mod cgroup;
 pub mod compare;
 pub mod core_pmu;

@@ -1,6 +1,6 @@
 //! The engine's own events, and how all events stand in the recording.
 
-use whit_engine::event::{EventSpec, software};
+use whit_engine::event::{EventSpec, Precision, software};
 use whit_engine::event_plan::EventPlan;
 use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine::rings::MappedRing;
@@ -34,18 +34,30 @@ fn has_stacks(event: &ConfiguredEvent) -> bool {
 /// Changes an event so that it can run a program.
 pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     let attr = &mut event.attr;
-    // Programs see the registers of the interrupt, and the kernel gives events that have others
-    // no programs that take stacks.
-    attr.set_precise_ip(0);
+    make_precise(event.spec.precision, attr);
     // Programs emit switches for less.
     attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
     event.is_of_cpus = samples_cpus(plan, &event.spec);
-    if event.is_of_cpus {
+    let leaves_others_out = event.is_of_cpus || plan.target.chosen().is_some();
+    if leaves_others_out && !event.is_side_band {
         // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
         // concern events of CPUs.
         let flags = attr.flags.with(AttrFlags::EXCLUDE_IDLE, true);
         attr.flags = flags.with(AttrFlags::ENABLE_ON_EXEC, false);
     }
+}
+
+/// A precise event has the registers of an earlier moment than its interrupt. The kernel gives it a program that takes
+/// stacks only where it takes the whole call chain at that moment itself, for all samples (`perf_event_set_bpf_handler`).
+/// So an event is precise if the user asks for a level. `:P`, the greatest precision that there is, is level 0.
+fn make_precise(precision: Precision, attr: &mut Attr) {
+    let Precision::Level(1..) = precision else {
+        attr.set_precise_ip(0);
+        return;
+    };
+    attr.sample_type |= SampleType::CALLCHAIN;
+    let flags = attr.flags.with(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, false);
+    attr.flags = flags.with(AttrFlags::EXCLUDE_CALLCHAIN_USER, false);
 }
 
 /// The event by which the programs write.
@@ -192,6 +204,7 @@ pub(crate) fn decoder(
 mod tests {
     use super::*;
     use whit_engine::settings::CallGraph;
+    use whit_host::named::Chosen;
     use whit_host::target::Target;
     use whit_types::{Pid, Tid};
 
@@ -221,6 +234,23 @@ mod tests {
         assert_eq!(event.attr.flags, AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC);
     }
 
+    #[test]
+    fn events_that_are_precise_by_number_have_the_kernel_s_call_chain() {
+        let mut attr = Attr { flags: AttrFlags::EXCLUDE_CALLCHAIN_USER, ..Attr::default() };
+        attr.set_precise_ip(2);
+        let without = Attr { flags: attr.flags, ..Attr::default() };
+        for (precision, is_precise) in
+            [(Precision::Level(2), true), (Precision::Level(0), false), (Precision::Max, false)]
+        {
+            let mut attr = attr.clone();
+            make_precise(precision, &mut attr);
+            assert_eq!(attr.precise_ip(), if is_precise { 2 } else { 0 });
+            assert_eq!(attr.sample_type.contains(SampleType::CALLCHAIN), is_precise);
+            assert_eq!(attr == without, !is_precise);
+            assert_eq!(attr.has(AttrFlags::EXCLUDE_CALLCHAIN_USER), !is_precise);
+        }
+    }
+
     /// Programs leave out who is not recorded, so that clocks are those of CPUs. Nothing of them waits for the exec.
     #[test]
     fn clocks_of_programs_are_of_cpus() {
@@ -231,5 +261,7 @@ mod tests {
             assert_eq!(clock.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
         }
         assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).is_of_cpus);
+        let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
+        assert!(!named.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
     }
 }

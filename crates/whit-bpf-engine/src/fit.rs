@@ -22,7 +22,7 @@ pub(crate) fn conflict(
     is_automatic: bool,
     roots: &Roots,
 ) -> Option<&'static str> {
-    conflict_among(plan, is_automatic).or_else(|| {
+    conflict_among(plan, is_automatic).or_else(|| super::chosen::conflict(&plan.target)).or_else(|| {
         let mut tracepoints = plan.specs.iter().filter(|event| event.is_tracepoint());
         let is_nobodys = |event: &EventSpec| hits_of(event, roots) == Hits::Nobodys;
         tracepoints.any(is_nobodys).then_some(
@@ -41,7 +41,12 @@ fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> 
         plan.fields.branches.is_some() || events().any(|event| event.branches.is_some());
     let extra = ExtraFields { identifier: false, ..plan.fields.extra };
     let other_clock = plan.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
-    let checks: [(bool, &'static str); 14] = [
+    let names_whom = plan.target.chosen().is_some();
+    let checks: [(bool, &'static str); 15] = [
+        (
+            names_whom && events().any(EventSpec::is_tracepoint),
+            "cannot limit tracepoints and probes to names: record them with --engine=ring and --cgroup",
+        ),
         (
             other_clock && plan.tracking.switches,
             "stamps switches by CLOCK_MONOTONIC: leave --clockid out",
@@ -120,7 +125,7 @@ pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
 pub(crate) fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
     let is_clock = spec.pmu_type == pmu_type::SOFTWARE
         && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);
-    !matches!(plan.target, Target::SystemWide(_))
+    !plan.target.covers_cpus()
         && (is_clock || spec.is_cycles())
         // These are of single threads: counts at their ends, groups with others, other children than all.
         && !plan.counts.by_thread

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod blocked;
+mod chosen;
 mod decoder;
 mod events;
 mod fit;
@@ -60,7 +61,7 @@ use whit_engine::{Attachment, DecodeCounts, Engine, EngineSummary, RecordDecoder
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::tracing_data::TraceEvent;
-use whit_sys::scheduling;
+use whit_sys::{Errno, scheduling};
 use whit_types::{Pid, Tid};
 use whit_unwind_tables::TableStore;
 
@@ -145,10 +146,8 @@ impl BpfEngine {
         let channels = switches.then(|| stacks.channels().clone());
         let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         let scheduler_symbols = scheduler_symbols.unwrap_or_default();
-        let cpus = match &events.target {
-            Target::SystemWide(cpus) => cpus.clone(),
-            _ => None,
-        };
+        chosen::choose(&stacks, &events.target)?;
+        let cpus = events.target.cpus().map(<[_]>::to_vec);
         let symbols = scheduler_symbols.clone();
         let load_blocked = || BlockedStacks::load(&stacks, &options, symbols, cpus);
         let blocked = switches.then(load_blocked);
@@ -195,7 +194,10 @@ impl BpfEngine {
         for event in events.iter().filter(|event| is_sampled(&event.event, self.switches)) {
             for instance in &event.instances {
                 let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
-                attached.map_err(EngineError::system("have an event run a BPF program"))?;
+                attached.map_err(|errno| match errno {
+                    Errno::PROTO => EngineError::Precise { event: event.event.spec.name.clone() },
+                    errno => EngineError::system("have an event run a BPF program")(errno),
+                })?;
             }
         }
         Ok(())
@@ -257,6 +259,7 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
     StackOptions {
         is_system_wide: matches!(events.target, Target::SystemWide(_)),
         by_thread: has_few_threads(events),
+        chosen: chosen::chosen_by(&events.target),
         pid_namespace: processes::namespace(roots),
         kernel_stacks: !events.chains.user_only,
         user_stacks: !events.chains.kernel_only,
@@ -283,6 +286,10 @@ impl Engine for BpfEngine {
     }
 
     fn needs_cpus(&self) -> bool {
+        true
+    }
+
+    fn chooses_targets(&self) -> bool {
         true
     }
 

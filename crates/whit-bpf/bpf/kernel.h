@@ -114,12 +114,7 @@ struct kernfs_node {
 	u64 id;
 };
 
-struct cgroup_subsys_state;
-
-struct cgroup {
-	struct kernfs_node *kn;
-	struct cgroup_subsys_state *subsys[1];
-};
+struct cgroup;
 
 /* The state of one subsystem in one cgroup; parent is that of the same subsystem. */
 struct cgroup_subsys_state {
@@ -127,9 +122,18 @@ struct cgroup_subsys_state {
 	struct cgroup_subsys_state *parent;
 };
 
+struct cgroup {
+	/* Its own state, which is of no subsystem. */
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[1];
+};
+
 /* The cgroups of a task, one state for each subsystem. */
 struct css_set {
 	struct cgroup_subsys_state *subsys[1];
+	/* That of version 2. */
+	struct cgroup *dfl_cgrp;
 };
 
 struct pt_regs {
@@ -286,6 +290,7 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 static long (*const bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
+static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, u32 size) = (void *)127;
 static long (*const bpf_get_task_stack)(struct task_struct *task, void *buf, u32 size,
 					u64 flags) = (void *)141;

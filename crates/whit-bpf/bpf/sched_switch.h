@@ -146,10 +146,10 @@ static __attribute__((noinline)) int emit_switch(u64 *ctx, struct kernel_look *l
 
 	if (next_pid != pid)
 		next_process = process_at_switch(memory, generation, next_pid);
-	u32 has_next = came && is_target(came, next_process);
+	u32 has_next = came && is_target(next, came, next_process);
 
 	compare_clocks(scratch, prev, now);
-	if (!tid || !is_target(tid, process)) {
+	if (!tid || !is_target(prev, tid, process)) {
 		if (has_next)
 			emit_switch_in(ctx, scratch, channel, came, next_pid, now);
 		return 0;
@@ -220,7 +220,7 @@ int switched_in(void *ctx)
 		return 0;
 	u32 tid = tid_of(next), pid = pid_of(next);
 	scratch->running = (u64)next;
-	if (tid && is_target(tid, process_at_switch(memory, processes_generation(), pid)))
+	if (tid && is_target(next, tid, process_at_switch(memory, processes_generation(), pid)))
 		emit_switch_in(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());
 	return 0;
 }

@@ -60,7 +60,7 @@ static __attribute__((noinline)) int emit_wake(u64 *ctx, struct kernel_look *loo
 	if (!scratch)
 		return 0;
 	u32 tid = tid_of(wakee);
-	if (!tid || !is_target(tid, process_of(pid_of(wakee))))
+	if (!tid || !is_target(wakee, tid, process_of(pid_of(wakee))))
 		return 0;
 	scratch->counts.runs++;
 	record.prio = wakee->prio;
@@ -70,7 +70,7 @@ static __attribute__((noinline)) int emit_wake(u64 *ctx, struct kernel_look *loo
 	else
 		record.target_cpu = wakee->cpu;
 	bpf_probe_read_kernel(record.comm, TASK_COMM_LEN, &wakee->comm);
-	if (!is_target(tid_of(waker), process)) {
+	if (!is_target(waker, tid_of(waker), process)) {
 		record.flags = WAKE_HAS_NAME;
 		bpf_probe_read_kernel(record.waker_comm, TASK_COMM_LEN, &waker->comm);
 		size = RECORD_WAKE_NAMED_BYTES;

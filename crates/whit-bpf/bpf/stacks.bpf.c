@@ -46,10 +46,14 @@ const volatile struct {
 	u8 by_thread;
 	/* The program may ask the kernel for mappings that are not announced: it has bpf_find_vma(). */
 	u8 learns;
+	/* Threads that are chosen by cgroup or name: see chosen.h. */
+	u8 chosen_by;
 	/* Words of a channel, less one. */
 	u32 channel_mask;
 	/* The recorder's PID namespace; 0 for the first of the machine. */
 	u32 pid_namespace;
+	/* The hierarchy of chosen cgroups: the number of one of its controllers. */
+	u32 cgroup_subsystem;
 } settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
 
 #include "known.h"
@@ -713,7 +717,7 @@ static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 
 	/* An NMI may come in the middle of a switch. */
 	if (!switches || !switches->running || switches->running == (u64)task || !runqueue ||
-	    runqueue->curr != task || !is_target(tid_of(task), process))
+	    runqueue->curr != task || !is_target(task, tid_of(task), process))
 		return 0;
 	switches->running = (u64)task;
 	time = came_at(switches, task, now);
@@ -735,7 +739,7 @@ static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 static ALWAYS_INLINE u32 is_others(void *ctx, struct task_struct *task, u64 process)
 {
 	/* One that has ended has no number any more, and no event of its own. */
-	if (is_target(tid_of(task), process) && !(process & PROCESS_AWAITS_EXEC) && task->thread_pid)
+	if (is_target(task, tid_of(task), process) && !(process & PROCESS_AWAITS_EXEC) && task->thread_pid)
 		return 0;
 	return is_of_cpu(ctx);
 }
@@ -842,7 +846,7 @@ int executed(u64 *ctx)
 		*process &= PROCESS_IS_TARGET;
 		processes_changed();
 	}
-	if (process || settings.is_system_wide)
+	if (process || settings.is_system_wide || settings.chosen_by)
 		learn_first(task);
 	return 0;
 }

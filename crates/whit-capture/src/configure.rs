@@ -265,7 +265,7 @@ impl Context<'_> {
         if fields.raw || spec.is_tracepoint() {
             attr.sample_type |= SampleType::RAW | SampleType::CPU;
         }
-        if fields.cpus || matches!(self.plan.target, Target::SystemWide(_)) {
+        if fields.cpus || self.plan.target.covers_cpus() {
             attr.sample_type |= SampleType::CPU;
         }
         self.set_call_graph(attr, spec);

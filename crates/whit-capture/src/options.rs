@@ -158,6 +158,8 @@ pub struct RecordOptions {
     pub rate: Option<Rate>,
     /// Refuse instead of lowering a frequency that is above the kernel's limit.
     pub strict_frequency: bool,
+    /// Keep the periods of clocks as they are.
+    pub fixed_periods: bool,
     /// Call chains.
     pub call_graph: CallGraph,
     /// Who makes them.
@@ -260,6 +262,7 @@ impl RecordOptions {
             output,
             rate: None,
             strict_frequency: false,
+            fixed_periods: false,
             call_graph: CallGraph::None,
             engine: Engine::Ring,
             is_call_graph_given: false,

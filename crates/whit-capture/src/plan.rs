@@ -191,7 +191,11 @@ fn events(options: &RecordOptions) -> EventPlan {
     EventPlan {
         specs: options.events.clone(),
         target: options.target.clone(),
-        rate: RatePlan { by_user: options.rate, is_strict: options.strict_frequency },
+        rate: RatePlan {
+            by_user: options.rate,
+            is_strict: options.strict_frequency,
+            keeps_periods: options.fixed_periods,
+        },
         chains: ChainPlan {
             call_graph: options.call_graph,
             kernel_only: options.kernel_callchains_only,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{FIND_VMA, StackOptions, Stacks};
+use whit_bpf::stacks::{ChosenBy, FIND_VMA, StackOptions, Stacks};
 use whit_host::open::{EventTarget, Tasks};
 use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, PerfEventFd, Ring};
@@ -96,6 +96,7 @@ impl Probe for SystemProbe {
             is_system_wide: false,
             by_thread: true,
             pid_namespace: None,
+            chosen: ChosenBy::default(),
             kernel_stacks: true,
             user_stacks: true,
             memo: true,

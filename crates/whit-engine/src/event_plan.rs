@@ -50,6 +50,8 @@ pub struct RatePlan {
     pub by_user: Option<Rate>,
     /// Refuse instead of lowering a frequency that is above the kernel's limit.
     pub is_strict: bool,
+    /// The periods of clocks stay as they are.
+    pub keeps_periods: bool,
 }
 
 /// Call chains.

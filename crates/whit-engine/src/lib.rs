@@ -70,6 +70,11 @@ pub trait Engine: fmt::Debug {
         false
     }
 
+    /// Whether the engine itself leaves out threads that are not chosen by name.
+    fn chooses_targets(&self) -> bool {
+        false
+    }
+
     /// Whether an event is opened on CPUs while only some of the threads that run there are recorded.
     fn samples_cpus(&self, _plan: &EventPlan, _spec: &EventSpec) -> bool {
         false

@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
+use crate::precision::Precision;
 use crate::prepare::Prepared;
 use crate::stops::StopCounts;
 use rustc_hash::FxHashMap;
@@ -66,6 +67,7 @@ pub(crate) fn finish_with<T>(
 }
 
 fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<EventInfo> {
+    let redraws = recording.features.ledger().map_or(0, |ledger| ledger.period_redraws);
     let mut events: Vec<_> = recording
         .events
         .iter()
@@ -73,6 +75,7 @@ fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<
         .map(|(event, lost)| EventInfo {
             name: event.name.as_str().into(),
             lost_samples: *lost,
+            precision: Precision::of(&event.attr, redraws),
             ..EventInfo::default()
         })
         .collect();

@@ -65,6 +65,7 @@ mod ordered;
 mod ordered_pool;
 mod place_names;
 mod place_symbols;
+pub mod precision;
 mod prepare;
 mod process;
 mod progress;

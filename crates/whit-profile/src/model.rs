@@ -14,6 +14,7 @@
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
 use crate::facets::Facets;
+use crate::precision::Precision;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, OutsideText, Pid, Svma, Tid, TimestampNs};
@@ -175,6 +176,8 @@ pub struct EventInfo {
     pub period: u64,
     /// Samples that the kernel says it lost for this event.
     pub lost_samples: u64,
+    /// The distance between samples and counted events.
+    pub precision: Precision,
 }
 
 /// One thread.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use whit_profile::model::{
     DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
 };
+use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
@@ -92,6 +93,8 @@ struct Event<'a> {
     samples: u64,
     period: u64,
     lost_samples: u64,
+    /// Where samples stand.
+    precision: EventPrecision,
     /// Blocks of time from which the intervals come; `null` where there are no intervals.
     interval_blocks: Option<usize>,
     /// Whether rows have a weight that includes their callees.
@@ -101,6 +104,39 @@ struct Event<'a> {
     /// Cgroups with the sums over all below, in depth-first order; with `--cgroup-tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroups: Option<Vec<Cgroup>>,
+}
+
+/// The distance between a sample and the counted event.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct EventPrecision {
+    /// `timer` (where the timer's interrupt came), `exact` (at the event itself) or `pmu`; `null` where nothing is known.
+    kind: Option<&'static str>,
+    /// `precise_ip`, of events of a PMU.
+    precise_ip: Option<u8>,
+    /// Nanoseconds between samples, of timers.
+    period_ns: Option<u64>,
+    /// How often the recorder has drawn the period anew, of timers.
+    redraws: Option<u64>,
+    /// The same for people.
+    text: String,
+}
+
+impl EventPrecision {
+    fn of(precision: Precision) -> EventPrecision {
+        let (precise_ip, timer) = match precision {
+            Precision::Pmu(level) => (Some(level), None),
+            Precision::Timer { period_ns, redraws } => (None, Some((period_ns, redraws))),
+            _ => (None, None),
+        };
+        EventPrecision {
+            kind: precision.name(),
+            precise_ip,
+            period_ns: timer.map(|(period_ns, _)| period_ns),
+            redraws: timer.map(|(_, redraws)| redraws),
+            text: precision.to_string(),
+        }
+    }
 }
 
 /// A cgroup and those below it.
@@ -350,6 +386,7 @@ impl<'a> Event<'a> {
             samples,
             period,
             lost_samples: info.lost_samples,
+            precision: EventPrecision::of(info.precision),
             interval_blocks,
             children,
             rows: Each::new(move || (0..rows).map(row.clone())),

@@ -62,8 +62,8 @@ impl clap::Args for EventArgs {
                 "Filter the tracepoints of the preceding -e; several filters are combined with &&",
             ))
             .arg(many("cgroup", "NAME,..").short('G').add(completion::cgroups()).help(
-                "Measure only these cgroups: the first for the first event, and so on; a single one \
-                 for all preceding events; needs -a or -C",
+                "Measure only these cgroups: with -a or -C the first for the first event, and so on; \
+                 a single one for all preceding events",
             ))
             .arg(
                 Arg::new("exclude-perf")
@@ -107,6 +107,18 @@ impl EventArgs {
     /// Whether there is an `-e`.
     pub(crate) fn has_events(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Events(_)))
+    }
+
+    /// The names of `-G`, which are no longer those of single events.
+    pub(crate) fn without_cgroups(&self) -> (EventArgs, Vec<String>) {
+        let is_cgroups = |step: &&Step| matches!(step, Step::Cgroups(_));
+        let (cgroups, others): (Vec<_>, Vec<_>) = self.steps.iter().partition(is_cgroups);
+        let names = cgroups.into_iter().flat_map(|step| match step {
+            Step::Cgroups(names) => names.split(',').map(str::to_owned).collect(),
+            _ => Vec::new(),
+        });
+        let names = names.filter(|name| !name.is_empty()).collect();
+        (EventArgs { steps: others.into_iter().cloned().collect() }, names)
     }
 
     /// Whether there is a `-G`.
@@ -360,6 +372,16 @@ mod tests {
         ];
         assert_eq!(steps.steps, wanted);
         assert_eq!(args(&[]).steps, []);
+    }
+
+    #[test]
+    fn cgroups_without_cpus_are_the_target() {
+        let line = ["whit", "-e", "cs", "-G", "a,b", "-e", "faults", "--cgroup", "c"];
+        let matches = EventArgs::augment_args(Command::new("whit")).get_matches_from(line);
+        let args = <EventArgs as clap::FromArgMatches>::from_arg_matches(&matches).unwrap();
+        let (events, names) = args.without_cgroups();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(args.has_cgroups() && !events.has_cgroups() && events.has_events());
     }
 
     #[test]

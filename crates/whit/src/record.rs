@@ -3,6 +3,7 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod events;
+mod names;
 mod options;
 mod overhead;
 mod parse;
@@ -15,6 +16,7 @@ use crate::output;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
+use names::NameArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use whit_capture::affinity::{Affinity, ThreadSpec};
@@ -33,7 +35,7 @@ use whit_types::Arch;
 const EXAMPLES: &str = "\
 Examples:
   Events                  whit record -e cycles:u,page-faults -F 999 -- ./bench
-  Target                  whit record -a -g -- sleep 10
+  Target                  whit record --container 3f1c8a0d9be2 -- sleep 10
   Call chains             whit record --call-graph dwarf -- ./server
   Contents of samples     whit record -d --phys-data -p 1234
   Switches and sideband   whit record --engine=bpf --wakeups -- ./server
@@ -69,11 +71,17 @@ pub(crate) struct RecordArgs {
     /// Fail if the frequency is above the kernel's limit, instead of lowering it
     #[arg(long, help_heading = heading::EVENTS)]
     strict_freq: bool,
+    /// Keep the time between samples of cpu-clock and task-clock fixed, instead of drawing it anew all
+    /// the time; fixed times may keep step with the recorded program
+    #[arg(long, help_heading = heading::EVENTS)]
+    fixed_periods: bool,
     #[command(flatten, next_help_heading = heading::TARGET)]
     target: TargetArgs,
     /// Record the running processes of this user (name or number)
     #[arg(short, long, value_name = "USER", help_heading = heading::TARGET)]
     uid: Option<String>,
+    #[command(flatten, next_help_heading = heading::TARGET)]
+    names: NameArgs,
     /// Use one ring for each thread instead of one for each CPU; do not record children
     #[arg(long, help_heading = heading::TARGET)]
     per_thread: bool,

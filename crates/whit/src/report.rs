@@ -204,8 +204,8 @@ impl ReportArgs {
     ) -> Result<(Profile, Option<Switches>)> {
         let progress = LoadProgress::new("reading", self.quiet);
         let update = |done, total| progress.update(done, total);
-        // Switches belong to threads, not to CPUs and cgroups.
-        let wants_switches = with_switches && self.html.is_some() && !self.load.chooses_samples();
+        // Switches belong to threads, not to CPUs.
+        let wants_switches = with_switches && self.html.is_some() && !self.load.chooses_cpus();
         let loaded = if wants_switches && switches::may_tell(recording) {
             let wanted =
                 SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
@@ -247,9 +247,9 @@ impl ReportArgs {
     }
 
     fn wall_options(&self) -> Result<SwitchViewOptions> {
-        if self.load.chooses_samples() {
+        if self.load.chooses_cpus() {
             bail_usage!(
-                "waits belong to threads: choose with --pid, --tid or --comms instead of --cpu and --cgroup"
+                "waits belong to threads: choose with --pid, --tid, --comms or --cgroup instead of --cpu"
             );
         }
         let chains = self.call_graph.as_deref().map(ChainOptions::parse).transpose();

@@ -5,6 +5,7 @@
 
 mod blocked;
 pub mod channel;
+mod chosen;
 mod layout;
 mod needs;
 mod program;
@@ -27,6 +28,7 @@ use crate::error::BpfError;
 use crate::run_timer::RunTimer;
 pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
+pub use chosen::{CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, cgroup_subsystem};
 pub use needs::{FIND_VMA, KernelNeed, lacking};
 use program::Program;
 use runs::{Run, Runs};
@@ -149,6 +151,8 @@ pub struct StackOptions {
     /// The PID namespace whose numbers processes and threads have here and in records: what
     /// `/proc/self/ns/pid` has. `None` for the first one of the machine.
     pub pid_namespace: Option<u32>,
+    /// In place of processes: threads that are chosen by cgroup or name, as long as they are.
+    pub chosen: ChosenBy,
     /// Stacks in kernel mode are recorded, too.
     pub kernel_stacks: bool,
     /// With stacks of user mode.
@@ -358,6 +362,24 @@ impl Stacks {
     /// Where the kernel refuses: more than [`PROCESSES_MAX`], for one.
     pub fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
         self.program.add_thread(tid)
+    }
+
+    /// Chooses a cgroup, by its id, with all cgroups below it ([`ChosenBy::cgroups`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn choose_cgroup(&self, id: u64) -> Result<(), BpfError> {
+        self.program.choose_cgroup(id)
+    }
+
+    /// Chooses threads by their name or their process's, with zeros behind it ([`ChosenBy::names`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: more than [`NAMES_MAX`], for one.
+    pub fn choose_name(&self, name: [u8; NAME_BYTES]) -> Result<(), BpfError> {
+        self.program.choose_name(name)
     }
 
     /// Adds the table of a binary.

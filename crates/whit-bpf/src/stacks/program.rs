@@ -13,6 +13,7 @@ use whit_sys::bpf::SharedWords;
 use whit_sys::{Errno, privilege};
 
 use super::channel::{self, Channels};
+use super::chosen::{CGROUPS_MAX, NAME_BYTES, NAMES_MAX};
 use super::layout::{self, CHUNK_WORDS};
 use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs};
@@ -209,6 +210,23 @@ impl Program {
 
     pub(super) fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
         self.update("threads", tid, &[0; 4], "name a thread to a BPF program")
+    }
+
+    /// Chooses a cgroup with those below it.
+    pub(super) fn choose_cgroup(&self, id: u64) -> Result<(), BpfError> {
+        self.choose("chosen_cgroups", &id.to_ne_bytes())
+    }
+
+    /// Chooses threads by name.
+    pub(super) fn choose_name(&self, name: [u8; NAME_BYTES]) -> Result<(), BpfError> {
+        self.choose("chosen_names", &name)
+    }
+
+    fn choose(&self, map: &'static str, key: &[u8]) -> Result<(), BpfError> {
+        let map = self.map(map)?;
+        let _in_force = privilege::raise(&NEEDED);
+        map.update(key, &1u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused("name a target to a BPF program"))
     }
 
     pub(super) fn remove_process(&self, pid: u32) {
@@ -409,6 +427,10 @@ fn dimension(
             "tables" => map.set_max_entries(TABLES_MAX as u32)?,
             "rules" => map.set_max_entries(RULES_MAX as u32)?,
             "chunks" => map.set_max_entries(CHUNKS_MAX as u32)?,
+            "chosen_cgroups" if options.chosen.cgroups.is_some() => {
+                map.set_max_entries(CGROUPS_MAX)?;
+            }
+            "chosen_names" if options.chosen.names => map.set_max_entries(NAMES_MAX)?,
             name if name.ends_with(".rodata") => {
                 let settings = [
                     options.is_system_wide,
@@ -419,9 +441,11 @@ fn dimension(
                     options.by_thread,
                     finds_mappings,
                 ];
+                let settings = settings.map(u8::from).into_iter().chain([options.chosen.bits()]);
                 if let Some(value) = map.initial_value_mut() {
-                    value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));
-                    let words = [ring_words as u32 - 1, options.pid_namespace.unwrap_or(0)];
+                    value.iter_mut().zip(settings).for_each(|(to, byte)| *to = byte);
+                    let namespace = options.pid_namespace.unwrap_or(0);
+                    let words = [ring_words as u32 - 1, namespace, options.chosen.subsystem()];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
                     let places = value.iter_mut().skip(WORDS_AT);
                     places.zip(bytes).for_each(|(to, byte)| *to = byte);

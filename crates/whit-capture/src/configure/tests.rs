@@ -214,7 +214,11 @@ fn rates_tracepoints_and_the_fields_that_options_add() {
     assert!(all[0].sample_type.contains(fields));
     assert!(all[1].sample_type.contains(SampleType::CPU | SampleType::IDENTIFIER));
     let counted = EventPlan {
-        rate: RatePlan { by_user: Some(Rate::Period(1_000_000)), is_strict: false },
+        rate: RatePlan {
+            by_user: Some(Rate::Period(1_000_000)),
+            is_strict: false,
+            keeps_periods: false,
+        },
         inherit: false,
         clock: Some(whit_sys::clock::ClockId::MONOTONIC_RAW),
         ..plan(vec![event(0)])
@@ -232,7 +236,7 @@ fn frequencies_are_held_against_the_kernels_limit() {
     std::fs::create_dir_all(dir.path().join("sys/kernel")).unwrap();
     std::fs::write(dir.path().join("sys/kernel/perf_event_max_sample_rate"), "1000\n").unwrap();
     let mut notices = Vec::new();
-    let asked = |by_user, is_strict| RatePlan { by_user, is_strict };
+    let asked = |by_user, is_strict| RatePlan { by_user, is_strict, keeps_periods: false };
     let mut check = |plan: RatePlan| checked_rate(plan, &roots, &mut |n| notices.push(n));
     assert_eq!(check(asked(None, false)).unwrap(), (Rate::FrequencyHz(1000), false));
     let high = Some(Rate::FrequencyHz(5000));

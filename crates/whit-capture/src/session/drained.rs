@@ -5,6 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use whit_engine::{DecodeCounts, EngineSummary};
+use whit_host::named::Chosen;
 use whit_host::target::Target;
 use whit_perfdata::ledger::Ledger;
 use whit_sys::{ExitStatus, Workload};
@@ -134,6 +135,8 @@ impl<'a> Drained<'a> {
         if context.plan.output.files.switch.is_none() {
             (ledger.watched_threads, ledger.ran_threads) = self.ran;
         }
+        ledger.names_chosen = context.plan.events.target.chosen().map_or(0, Chosen::count);
+        ledger.period_redraws = control.end_redraws();
         if let Some(stacks) = &stacks {
             stacks.enter(&mut ledger);
         }

@@ -11,6 +11,7 @@ use whit_perfdata::feature::RecordedSpan;
 
 use super::context::SessionContext;
 use super::recorded_time::RecordedTime;
+use super::redraw::Redraws;
 use super::schedule::Stopwatch;
 use super::unreported_loss::Losses;
 use super::watched::Watched;
@@ -24,6 +25,7 @@ pub(super) struct EventControl {
     recorded: RecordedTime,
     /// The recorded threads, as they were when recording began.
     watched: Option<Watched>,
+    redraws: Option<Redraws>,
 }
 
 /// Records of threads that write none themselves.
@@ -41,7 +43,19 @@ impl EventControl {
         recorded: RecordedTime,
     ) -> EventControl {
         let events = Arc::new(events);
-        EventControl { events, engine, enabled: Stopwatch::default(), recorded, watched: None }
+        let (enabled, watched, redraws) = (Stopwatch::default(), None, None);
+        EventControl { events, engine, enabled, recorded, watched, redraws }
+    }
+
+    /// Draws the periods of clocks anew from here on.
+    pub(super) fn start_redraws(&mut self) -> Result<(), CaptureError> {
+        self.redraws = Redraws::start(&self.events)?;
+        Ok(())
+    }
+
+    /// Ends that. Gives how often periods were drawn.
+    pub(super) fn end_redraws(&mut self) -> u64 {
+        self.redraws.take().map_or(0, Redraws::end)
     }
 
     pub(super) fn events(&self) -> &[OpenEvent] {

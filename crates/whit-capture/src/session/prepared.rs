@@ -119,6 +119,9 @@ impl<'a> Prepared<'a> {
         let readers = RunningReaders::start(readers, shared, news, priority)?;
         leave_recorder_out(parts.control.events(), parts.context.roots)?;
         drop(watch);
+        if !parts.context.plan.events.rate.keeps_periods {
+            parts.control.start_redraws()?;
+        }
         file.is_set_up();
         let mut running = Running::new(parts, file, readers, Instant::now());
         running.begin()?;
@@ -204,7 +207,7 @@ fn attach(
         // Only an engine with events of its own follows processes.
         _ if ready.private.is_none() => Vec::new(),
         Target::Command => command_pid.into_iter().collect(),
-        Target::SystemWide(_) => processes::all(roots).unwrap_or_default(),
+        target if target.covers_cpus() => processes::all(roots).unwrap_or_default(),
         _ => threads.iter().filter_map(process).collect(),
     };
     existing.sort_unstable();

@@ -124,7 +124,7 @@ impl SynthesisContext<'_> {
         let process = |tid: &Tid| Some(Status::of_thread(self.roots, *tid)?.tgid);
         let mut pids: Vec<Pid> = match &self.wanted.target {
             Target::Command if self.waiting_command.is_some() => return Vec::new(),
-            Target::SystemWide(_) => return self.all(listener),
+            target if target.covers_cpus() => return self.all(listener),
             _ => self.plan.threads.named().iter().filter_map(process).collect(),
         };
         if self.has_run && self.plan.inherit {

@@ -5,7 +5,6 @@
 
 use whit_engine::Engine;
 use whit_engine::open_event::OpenEvent;
-use whit_host::target::Target;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 
 use crate::event::software;
@@ -26,9 +25,8 @@ pub(super) fn compare(
     samples: u64,
 ) -> Option<Notice> {
     let is_one_output = plan.output.files.switch.is_none() && !plan.events.overwrite;
-    let is_comparable = engine.samples_by_thread()
-        && !matches!(plan.events.target, Target::SystemWide(_))
-        && is_one_output;
+    let is_comparable =
+        engine.samples_by_thread() && !plan.events.target.covers_cpus() && is_one_output;
     is_comparable.then(|| comparison(events, samples)).flatten()
 }
 

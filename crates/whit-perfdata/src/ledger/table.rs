@@ -132,6 +132,10 @@ ledger_fields! {
             "Of the threads that were watched, those that ran while they were recorded.";
         [72] watched_threads: u64, Count, "0.1", Elsewhere, "Threads that were watched",
             "Threads that existed when recording began and were watched: those of processes or threads that were given. 0 where that was not done.";
+        [96] names_chosen: u64, Count, "0.1", Elsewhere, "Names of the target",
+            "Cgroups and names of threads that chose whom to record (--cgroup, --container, --unit, --comm). 0 where processes, threads or CPUs did.";
+        [97] period_redraws: u64, Count, "0.1", Elsewhere, "Periods drawn",
+            "Times that the periods of clocks on CPUs were drawn anew, so that samples do not keep step with the recorded program.";
         [74] lost_cpus: u64, Count, "0.1",
             Noted("CPUs gone", "lost_cpus", "went offline and were not recorded from then on"),
             "CPUs gone",

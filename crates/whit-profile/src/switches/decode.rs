@@ -2,6 +2,7 @@
 
 use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
+use super::thread_cgroups::{CgroupTally, ThreadFacts};
 use crate::aggregate::Aggregate;
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
@@ -9,6 +10,7 @@ use crate::ordered_pool;
 use crate::prepare::Prepared;
 use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::stops::StopCounts;
+use rustc_hash::FxHashSet;
 use whit_perfdata::blocked::BlockedThread;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
@@ -28,6 +30,9 @@ pub(super) struct Decoder<'a> {
     prepared: &'a Prepared,
     roles: &'a Roles,
     sums: SampleSums<'a>,
+    cgroups: CgroupTally,
+    /// Threads with samples or switches; `None` where the side band has no others.
+    told: Option<FxHashSet<(Pid, Tid)>>,
 }
 
 impl<'a> Decoder<'a> {
@@ -39,7 +44,10 @@ impl<'a> Decoder<'a> {
         roles: &'a Roles,
     ) -> Self {
         let sums = SampleSums::new(recording, options, prepared);
-        Decoder { number: number as u32, options, prepared, roles, sums }
+        let cgroups = CgroupTally::default();
+        let by_name = recording.features.ledger().is_some_and(|ledger| ledger.names_chosen > 0);
+        let told = by_name.then(FxHashSet::default);
+        Decoder { number: number as u32, options, prepared, roles, sums, cgroups, told }
     }
 
     fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
@@ -51,18 +59,26 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn side_band(&self, record: RawRecord<'_>, time: TimestampNs) -> Option<TimedSwitchEvent> {
+    fn tell_of(&mut self, pid: Pid, tid: Tid) {
+        if let Some(told) = &mut self.told {
+            told.insert((pid, tid));
+        }
+    }
+
+    fn side_band(&mut self, record: RawRecord<'_>, time: TimestampNs) -> Option<TimedSwitchEvent> {
         let id = self.prepared.events.parse_id_trailer(record.body);
         let (pid, tid) = id.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         let by = timed_event(time, id.cpu, pid, tid);
         let source = Source::Record;
         Some(match SideBand::parse(record)? {
             SideBand::Switch { out: true, preempt, .. } => {
+                self.tell_of(pid, tid);
                 let kind = if preempt { WaitKind::Preempt } else { WaitKind::Sync };
                 let event = SwitchEvent::Out { source, kind, state: None, stack: StackRef::NONE };
                 TimedSwitchEvent { event, ..by }
             }
             SideBand::Switch { out: false, .. } => {
+                self.tell_of(pid, tid);
                 TimedSwitchEvent { event: SwitchEvent::In { source }, ..by }
             }
             SideBand::Fork(task) => {
@@ -89,8 +105,15 @@ impl<'a> Decoder<'a> {
         let Some(parsed) = self.sums.parse(record) else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
+        if !matches!(role, Role::Wake(_) | Role::None) {
+            self.tell_of(parsed.pid, parsed.tid);
+        }
         let stack = self.stack(&parsed, role, time);
         let raw = parsed.sample.raw.unwrap_or_default();
+        let cgroup = parsed.sample.cgroup.filter(|_| role != Role::Blocked);
+        if let Some(cgroup) = cgroup.and_then(|number| self.prepared.cgroups.at(number, time)) {
+            self.cgroups.add(parsed.pid, parsed.tid, cgroup, 1);
+        }
         match role {
             Role::CpuTime => out.push(TimedSwitchEvent { event: SwitchEvent::Sample(stack), ..by }),
             Role::SwitchStack => {
@@ -136,7 +159,7 @@ impl<'a> Decoder<'a> {
 
 impl ordered_pool::Worker for Decoder<'_> {
     type Job = Job;
-    type Rest = (Aggregate, StopCounts);
+    type Rest = (Aggregate, StopCounts, ThreadFacts);
 
     fn run(&mut self, job: &mut Job) {
         job.timed_events.clear();
@@ -147,7 +170,8 @@ impl ordered_pool::Worker for Decoder<'_> {
         job.records.clear();
     }
 
-    fn end(self) -> (Aggregate, StopCounts) {
-        self.sums.finish()
+    fn end(self) -> Self::Rest {
+        let (sums, stops) = self.sums.finish();
+        (sums, stops, ThreadFacts { cgroups: self.cgroups, told: self.told })
     }
 }

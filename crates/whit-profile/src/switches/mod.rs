@@ -16,11 +16,13 @@ mod load;
 mod losses;
 mod model;
 mod phase;
+mod phase_test;
 mod recorded_spans;
 mod roles;
 mod sums;
 mod switch_event;
 mod thread;
+mod thread_cgroups;
 mod timeline;
 mod wait_filter;
 

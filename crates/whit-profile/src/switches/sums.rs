@@ -3,6 +3,7 @@
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
 use super::load::SwitchOptions;
 use super::model::{Activity, SwitchSums};
+use super::phase_test::PhaseTest;
 use super::switch_event::{StackRef, WaitKind};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use super::wait_filter::WaitFilter;
@@ -101,6 +102,8 @@ pub(crate) struct SwitchTotals<'a> {
     pub(crate) lives: FxHashMap<u32, Vec<Life>>,
     /// Waits of each thread that the filter leaves out.
     pub(crate) left_out: FxHashMap<u32, u64>,
+    /// Whether samples keep step with runs.
+    pub(super) phase_test: PhaseTest,
     /// By thread.
     unsampled: FxHashMap<u32, Unsampled>,
 }
@@ -125,6 +128,7 @@ impl<'a> SwitchTotals<'a> {
             waits: wanted.waits,
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
+            phase_test: PhaseTest::default(),
             unsampled: FxHashMap::default(),
         }
     }
@@ -298,6 +302,7 @@ impl Sink for SwitchTotals<'_> {
         if !self.wants(run.task) {
             return;
         }
+        self.phase_test.add(run);
         let thread = self.thread(run.task);
         let ns = run.to.since(run.from);
         let piece =

@@ -193,7 +193,7 @@ impl CgroupGroups {
 }
 
 /// The part of a cgroup's path that a key asks for.
-fn cgroup_part(key: SortKey, cgroup: &CgroupInfo) -> Option<&str> {
+pub(crate) fn cgroup_part(key: SortKey, cgroup: &CgroupInfo) -> Option<&str> {
     let path = CgroupPath(cgroup.path.exact());
     match key {
         SortKey::Cgroup => Some(path.0),

@@ -38,7 +38,7 @@ pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
-pub(crate) use context::listed;
+pub(crate) use context::{cgroup_part, listed};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
     HistsOptions, SelfTime, UnknownSelfTime,

@@ -25,6 +25,7 @@ pub use stats::write_stats;
 use std::io::{self, Write};
 
 use whit_profile::model::{EventId, FunctionInfo, Profile};
+use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
@@ -151,6 +152,9 @@ fn write_event(
         let (samples, unit) = units::thousands(hists.total_samples);
         writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
         writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+        if info.precision != Precision::Unknown {
+            writeln!(out, "# Samples stand {}", info.precision)?;
+        }
     }
     write_loss(out, profile)?;
     if info.lost_samples > 0 {
