@@ -107,22 +107,22 @@ impl<'a> Running<'a> {
         Drained::new(parts, output, (end, stopped), || readers.drain())
     }
 
+    /// Takes the news of the readers. Switches at most once: the next output may be large enough from the beginning,
+    /// and signals and the command's end must be noticed in between.
     fn hear_readers(&mut self) -> Result<Option<End>, CaptureError> {
+        let mut is_switch_due = false;
         while let Some(event) = self.readers.next_event() {
-            let end = match event {
-                ReaderEvent::AllGone => None,
-                ReaderEvent::Ended => Some(End::ReaderEnded),
+            match event {
+                ReaderEvent::AllGone => {}
+                ReaderEvent::Ended => return Ok(Some(End::ReaderEnded)),
                 ReaderEvent::SizeReached => {
                     self.parts.listener.notice(Notice::SizeReached);
-                    Some(End::SizeReached)
+                    return Ok(Some(End::SizeReached));
                 }
-                ReaderEvent::SwitchDue => self.switch_output()?,
-            };
-            if end.is_some() {
-                return Ok(end);
+                ReaderEvent::SwitchDue => is_switch_due = true,
             }
         }
-        Ok(None)
+        if is_switch_due { self.switch_output() } else { Ok(None) }
     }
 
     fn step(&mut self, step: Step) -> Result<Option<End>, CaptureError> {
