@@ -67,6 +67,9 @@ condition() {
         no-uprobes) [ ! -w /sys/kernel/tracing/uprobe_events ] && [ ! -w /sys/kernel/debug/tracing/uprobe_events ] ;;
         no-bpf) [ "$(id -u)" != 0 ] || [ ! -e /sys/kernel/btf/vmlinux ] || ! kernel_since 5 15 ;;
         no-nmi-tracepoint) [ ! -d /sys/kernel/tracing/events/nmi ] ;;
+        # The option of the kernel is that of the architecture.
+        no-deferred-chains) ! condition deferred-chains ;;
+        deferred-chains) kernel_since 6 19 && grep -q 'unwind_deferred_request$' /proc/kallsyms ;;
         no-kvm) [ ! -w /dev/kvm ] ;;
         # The list of symbols hides addresses from ordinary users, but never names.
         no-io-uring)

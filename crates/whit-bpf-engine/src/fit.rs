@@ -40,7 +40,12 @@ fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> 
         plan.fields.branches.is_some() || events().any(|event| event.branches.is_some());
     let extra = ExtraFields { identifier: false, ..plan.fields.extra };
     let other_clock = plan.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
-    let checks: [(bool, &'static str); 14] = [
+    let checks: [(bool, &'static str); 15] = [
+        (
+            plan.chains.is_deferred,
+            "unwinds user stacks at the sample, and defers none: leave ',defer' out of --call-graph, or \
+             take --engine=ring",
+        ),
         (
             other_clock && plan.tracking.switches,
             "stamps switches by CLOCK_MONOTONIC: leave --clockid out",

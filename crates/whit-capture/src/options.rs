@@ -160,6 +160,8 @@ pub struct RecordOptions {
     pub strict_frequency: bool,
     /// Call chains.
     pub call_graph: CallGraph,
+    /// The kernel takes the user's part of frame pointers when the thread returns to user mode.
+    pub defer_callchains: bool,
     /// Who makes them.
     pub engine: Engine,
     /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
@@ -261,6 +263,7 @@ impl RecordOptions {
             rate: None,
             strict_frequency: false,
             call_graph: CallGraph::None,
+            defer_callchains: false,
             engine: Engine::Ring,
             is_call_graph_given: false,
             table_cache: None,

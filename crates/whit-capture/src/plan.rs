@@ -194,6 +194,7 @@ fn events(options: &RecordOptions) -> EventPlan {
         rate: RatePlan { by_user: options.rate, is_strict: options.strict_frequency },
         chains: ChainPlan {
             call_graph: options.call_graph,
+            is_deferred: options.defer_callchains,
             kernel_only: options.kernel_callchains_only,
             user_only: options.user_callchains_only,
             max_frames: options.max_stack,

@@ -57,6 +57,9 @@ pub struct RatePlan {
 pub struct ChainPlan {
     /// How they are recorded.
     pub call_graph: CallGraph,
+    /// The kernel takes the user's part when the thread returns to user mode, where it can: with
+    /// frame pointers, since Linux 6.19.
+    pub is_deferred: bool,
     /// Leave the user's part out.
     pub kernel_only: bool,
     /// Leave the kernel's part out.

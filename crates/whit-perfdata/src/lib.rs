@@ -41,6 +41,7 @@
 pub mod attr;
 pub mod blocked;
 mod bytes;
+pub mod deferred;
 pub mod encode;
 pub mod event_table;
 pub mod existing;

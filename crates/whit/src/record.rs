@@ -83,8 +83,9 @@ pub(crate) struct RecordArgs {
     /// Record call chains (with --engine=ring: by frame pointers)
     #[arg(short, help_heading = heading::CHAINS)]
     g: bool,
-    /// Record call chains by this method: fp[,FRAMES] (frame pointers), dwarf[,BYTES] (stack dumps), or
-    /// lbr (the CPU's branch records)
+    /// Record call chains by this method: fp[,FRAMES][,defer] (frame pointers; with defer the kernel
+    /// reads the user's stack at the return to user mode), dwarf[,BYTES] (stack dumps), or lbr (the
+    /// CPU's branch records)
     #[arg(long, value_name = "MODE", value_parser = parse::call_graph, help_heading = heading::CHAINS)]
     call_graph: Option<parse::CallChains>,
     /// Choose what takes call chains: ring (the kernel's own ways), bpf (unwinds in the kernel without

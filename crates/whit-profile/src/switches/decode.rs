@@ -45,7 +45,7 @@ impl<'a> Decoder<'a> {
     fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
         let record = pending.record();
         if record.header.kind == record_type::SAMPLE {
-            self.sample(record, pending.time, out);
+            self.sample(pending, out);
         } else if let Some(timed_event) = self.side_band(record, pending.time) {
             out.push(timed_event);
         }
@@ -80,13 +80,10 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn sample(
-        &mut self,
-        record: RawRecord<'_>,
-        time: TimestampNs,
-        out: &mut Vec<TimedSwitchEvent>,
-    ) {
-        let Some(parsed) = self.sums.parse(record) else { return };
+    fn sample(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+        let time = pending.time;
+        let parsed = self.sums.parse(pending.record(), pending.block());
+        let Some(parsed) = parsed else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
         let stack = self.stack(&parsed, role, time);

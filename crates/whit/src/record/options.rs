@@ -76,6 +76,7 @@ impl RecordArgs {
             rate: self.rate(roots)?,
             strict_frequency: self.strict_freq,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
+            defer_callchains: self.call_graph.is_some_and(|chains| chains.is_deferred),
             engine: self.engine.unwrap_or_default(),
             is_call_graph_given: self.call_graph.is_some(),
             table_cache: table_cache(),

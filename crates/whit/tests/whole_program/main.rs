@@ -14,6 +14,7 @@ mod blocked;
 mod cgroups;
 mod chains;
 mod control_characters;
+mod deferred_chains;
 mod diff;
 mod false_waits;
 mod faults;
