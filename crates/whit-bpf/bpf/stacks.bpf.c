@@ -50,7 +50,9 @@ const volatile struct {
 	u32 channel_mask;
 	/* The recorder's PID namespace; 0 for the first of the machine. */
 	u32 pid_namespace;
-} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
+	/* Nanoseconds of off-CPU time for each sample of a wait. */
+	u64 off_cpu_period;
+} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023, .off_cpu_period = 1 };
 
 #include "known.h"
 #include "channel.h"
@@ -143,7 +145,8 @@ enum {
 	OF_TRACES = 2,
 	OF_WAKES = 3,
 	OF_PROBES = 4,
-	PROGRAMS = 5,
+	OF_WAITS = 5,
+	PROGRAMS = 6,
 };
 
 /* What a program works with on a CPU. */
@@ -190,6 +193,9 @@ struct known_process {
 struct switch_memory {
 	u64 told[TOLD];
 	struct known_process processes[KNOWN_PROCESSES];
+	/* Of samples of waits: when the last switch was, and who came then, as a number. */
+	u64 switched;
+	u64 came;
 };
 
 /* [CPU]: found once in a switch, where each look into an array for each CPU reads where the CPU's element is. The
@@ -846,6 +852,7 @@ int executed(u64 *ctx)
 }
 
 #include "sched_switch.h"
+#include "off_cpu.h"
 #include "tracepoint.h"
 #include "sched_waking.h"
 

@@ -207,6 +207,10 @@ pub struct RecordOptions {
     pub switch_events: bool,
     /// Those that the BPF engine tells of are written packed ([`whit_perfdata::packed`]).
     pub pack_switches: bool,
+    /// Room for waits as samples ([`whit_perfdata::off_cpu`]), which the caller makes of the recorded switches.
+    pub off_cpu: bool,
+    /// Off-CPU time of a thread for each sample of a wait by the BPF engine, in nanoseconds; 0 samples none.
+    pub off_cpu_period_ns: u64,
     /// Wake-ups.
     pub wakeups: bool,
     /// Children inherit the events.
@@ -286,6 +290,8 @@ impl RecordOptions {
             namespaces: false,
             switch_events: false,
             pack_switches: false,
+            off_cpu: false,
+            off_cpu_period_ns: 0,
             wakeups: false,
             inherit: true,
             per_thread: false,

@@ -217,6 +217,8 @@ fn events(options: &RecordOptions) -> EventPlan {
         tracking: TrackingPlan {
             switches: options.switch_events,
             packs_switches: options.pack_switches,
+            off_cpu: options.off_cpu,
+            off_cpu_period_ns: options.off_cpu_period_ns,
             wakeups: options.wakeups,
             cgroups: options.cgroups,
             namespaces: options.namespaces,

@@ -81,7 +81,7 @@ impl<'a> Worker<'a> {
     }
 
     fn sample(&mut self, record: RawRecord<'_>, block: ChainedBlock<'_>, position: u64) {
-        let Some(parsed) = self.sums.parse(record, block) else { return };
+        let Ok(parsed) = self.sums.parse(record, block) else { return };
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
         let is_wanted = self.options.wants(parsed.pid, parsed.tid)
             && self.prepared.filter.wants(&parsed.sample, time, &self.prepared.cgroups);

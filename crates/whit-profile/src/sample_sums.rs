@@ -23,7 +23,33 @@ pub(crate) struct ParsedSample<'r> {
     pub(crate) tid: Tid,
     pub(crate) sample: Sample<'r>,
     /// The user's part of the call chain, where it was recorded apart.
-    deferred: Option<UserChain<'r>>,
+    pub(crate) deferred: Option<UserChain<'r>>,
+}
+
+/// Why a record is no sample that can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unparsed {
+    /// It belongs to no event.
+    NoEvent,
+    /// It is shorter than its fields say.
+    Unreadable,
+}
+
+impl<'r> ParsedSample<'r> {
+    /// Decodes a sample of `block`.
+    pub(crate) fn parse(
+        prepared: &'r Prepared,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed> {
+        let events = &prepared.events;
+        let event = events.event_of_sample(record.body).ok_or(Unparsed::NoEvent)?;
+        let layout = events.layout(event).ok_or(Unparsed::NoEvent)?;
+        let sample = layout.parse(record.body).ok_or(Unparsed::Unreadable)?;
+        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        let deferred = prepared.deferred_chain(&sample, block);
+        Ok(ParsedSample { event, cpu_mode: record.header.cpu_mode(), pid, tid, sample, deferred })
+    }
 }
 
 /// Where the addresses of a sample's call chain stand.
@@ -66,18 +92,14 @@ impl<'a> SampleSums<'a> {
         &mut self,
         record: RawRecord<'r>,
         block: ChainedBlock<'r>,
-    ) -> Option<ParsedSample<'r>>
+    ) -> Result<ParsedSample<'r>, Unparsed>
     where
         'a: 'r,
     {
-        let events = &self.prepared.events;
-        let event = events.event_of_sample(record.body)?;
-        let sample = events.layout(event)?.parse(record.body);
-        self.stops.unreadable_samples += u64::from(sample.is_none());
-        let sample = sample?;
-        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        let deferred = self.prepared.deferred_chain(&sample, block);
-        Some(ParsedSample { event, cpu_mode: record.header.cpu_mode(), pid, tid, sample, deferred })
+        let parsed = ParsedSample::parse(self.prepared, record, block);
+        let is_unreadable = matches!(parsed, Err(Unparsed::Unreadable));
+        self.stops.unreadable_samples += u64::from(is_unreadable);
+        parsed
     }
 
     /// Adds a sample, and gives back the node of its call chain.

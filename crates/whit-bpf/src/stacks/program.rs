@@ -32,6 +32,9 @@ const WORDS_AT: usize = 8;
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 /// The program that the loader runs to name a file.
 const NAME_FILE: &str = "name_file";
+/// The programs that sample waits: where one begins, and where it has ended.
+const OFF_CPU_BEGAN: &str = "off_cpu_began";
+const OFF_CPU_ENDED: &str = "off_cpu_ended";
 /// What it says while this process's memory changes: `EBUSY`.
 const BUSY: i32 = 16;
 /// It is asked again so often, after a pause: mappings are made within microseconds.
@@ -44,6 +47,7 @@ const VDSO: u64 = 0;
 pub(super) struct Program {
     switches: Option<Link>,
     wakes: Option<Link>,
+    off_cpu: Vec<Link>,
     traces: Vec<OwnedFd>,
     followers: Vec<Link>,
     /// The programs find mappings that nobody has told of.
@@ -89,6 +93,7 @@ impl Program {
         Ok(Program {
             switches: None,
             wakes: None,
+            off_cpu: Vec::new(),
             traces: Vec::new(),
             followers: Vec::new(),
             finds_mappings,
@@ -126,6 +131,14 @@ impl Program {
         Ok(())
     }
 
+    pub(super) fn attach_off_cpu(&mut self) -> Result<(), BpfError> {
+        for name in [OFF_CPU_BEGAN, OFF_CPU_ENDED] {
+            let link = self.attach(name)?;
+            self.off_cpu.push(link);
+        }
+        Ok(())
+    }
+
     pub(super) fn attach_trace(
         &mut self,
         event: BorrowedFd<'_>,
@@ -159,6 +172,7 @@ impl Program {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
         self.wakes = None;
+        self.off_cpu.clear();
         self.traces.clear();
         self.followers.clear();
     }
@@ -170,7 +184,13 @@ impl Program {
             ProgramKind::Traces => "traced",
             ProgramKind::Wakes => "woken",
             ProgramKind::Probes => "probed",
+            ProgramKind::Waits => OFF_CPU_ENDED,
         })
+    }
+
+    /// The program that notes where waits begin.
+    pub(super) fn off_cpu_began(&self) -> Result<ProgramMut<'_>, BpfError> {
+        self.program(OFF_CPU_BEGAN)
     }
 
     /// The program that tells of threads that come after hidden ones.
@@ -379,6 +399,7 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bo
             Some("probed") => options.probes,
             Some("woken") => options.wakes,
             Some("switched" | "switched_in") => options.channel_bytes > 0,
+            Some(OFF_CPU_BEGAN | OFF_CPU_ENDED) => options.off_cpu_period_ns > 0,
             Some(NAME_FILE) => finds_mappings,
             _ => true,
         };
@@ -409,6 +430,9 @@ fn dimension(
             "tables" => map.set_max_entries(TABLES_MAX as u32)?,
             "rules" => map.set_max_entries(RULES_MAX as u32)?,
             "chunks" => map.set_max_entries(CHUNKS_MAX as u32)?,
+            "off_cpu_accounts" | "off_cpu_others" => {
+                map.set_autocreate(options.off_cpu_period_ns > 0)?;
+            }
             name if name.ends_with(".rodata") => {
                 let settings = [
                     options.is_system_wide,
@@ -423,6 +447,9 @@ fn dimension(
                     value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));
                     let words = [ring_words as u32 - 1, options.pid_namespace.unwrap_or(0)];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+                    // Nothing is divided by zero, whoever is loaded.
+                    let period = options.off_cpu_period_ns.max(1).to_ne_bytes();
+                    let bytes = bytes.chain(period);
                     let places = value.iter_mut().skip(WORDS_AT);
                     places.zip(bytes).for_each(|(to, byte)| *to = byte);
                 }

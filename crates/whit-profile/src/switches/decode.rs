@@ -3,11 +3,12 @@
 use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
 use crate::aggregate::Aggregate;
+use crate::deferred::ChainedBlock;
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
 use crate::ordered_pool;
 use crate::prepare::Prepared;
-use crate::sample_sums::{ParsedSample, SampleSums};
+use crate::sample_sums::{ParsedSample, SampleSums, Unparsed};
 use crate::stops::StopCounts;
 use whit_perfdata::blocked::BlockedThread;
 use whit_perfdata::reader::Recording;
@@ -21,28 +22,38 @@ pub(super) struct Job {
     pub(super) timed_events: Vec<TimedSwitchEvent>,
 }
 
-/// Decodes records. One per thread.
-pub(super) struct Decoder<'a> {
-    number: u32,
-    options: &'a LoadOptions,
-    prepared: &'a Prepared,
-    roles: &'a Roles,
-    sums: SampleSums<'a>,
+/// Keeps the call chains of samples.
+pub(super) trait StackKeeper<'a> {
+    /// Decodes a sample.
+    fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r;
+
+    /// Keeps the call chain of a sample, where its role wants it.
+    fn keep(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef;
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn new(
-        number: usize,
-        recording: &'a Recording,
-        options: &'a LoadOptions,
-        prepared: &'a Prepared,
-        roles: &'a Roles,
-    ) -> Self {
-        let sums = SampleSums::new(recording, options, prepared);
-        Decoder { number: number as u32, options, prepared, roles, sums }
+/// Decodes records. One per thread.
+pub(super) struct Decoder<'a, K> {
+    prepared: &'a Prepared,
+    roles: &'a Roles,
+    keeper: K,
+}
+
+impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
+    pub(super) fn new(prepared: &'a Prepared, roles: &'a Roles, keeper: K) -> Self {
+        Decoder { prepared, roles, keeper }
     }
 
-    fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+    pub(super) fn keeper(&self) -> &K {
+        &self.keeper
+    }
+
+    pub(super) fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
         let record = pending.record();
         if record.header.kind == record_type::SAMPLE {
             self.sample(pending, out);
@@ -82,11 +93,11 @@ impl<'a> Decoder<'a> {
 
     fn sample(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
         let time = pending.time;
-        let parsed = self.sums.parse(pending.record(), pending.block());
-        let Some(parsed) = parsed else { return };
+        let parsed = self.keeper.parse(pending.record(), pending.block());
+        let Ok(parsed) = parsed else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
-        let stack = self.stack(&parsed, role, time);
+        let stack = self.keeper.keep(&parsed, role, time);
         let raw = parsed.sample.raw.unwrap_or_default();
         match role {
             Role::CpuTime => out.push(TimedSwitchEvent { event: SwitchEvent::Sample(stack), ..by }),
@@ -113,9 +124,42 @@ impl<'a> Decoder<'a> {
             Role::None => {}
         }
     }
+}
+
+/// Call chains in a call tree.
+pub(super) struct TreeStacks<'a> {
+    number: u32,
+    options: &'a LoadOptions,
+    prepared: &'a Prepared,
+    sums: SampleSums<'a>,
+}
+
+impl<'a> TreeStacks<'a> {
+    pub(super) fn new(
+        number: usize,
+        recording: &'a Recording,
+        options: &'a LoadOptions,
+        prepared: &'a Prepared,
+    ) -> Self {
+        let sums = SampleSums::new(recording, options, prepared);
+        TreeStacks { number: number as u32, options, prepared, sums }
+    }
+}
+
+impl<'a> StackKeeper<'a> for TreeStacks<'a> {
+    fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r,
+    {
+        self.sums.parse(record, block)
+    }
 
     /// Wakers may be threads that are not asked for.
-    fn stack(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
+    fn keep(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
         let prepared = self.prepared;
         let is_in_range = prepared.time.is_none_or(|range| range.contains(time));
         // The stack of a switch before the range is that of a wait which may reach into it.
@@ -131,7 +175,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl ordered_pool::Worker for Decoder<'_> {
+impl<'a> ordered_pool::Worker for Decoder<'a, TreeStacks<'a>> {
     type Job = Job;
     type Rest = (Aggregate, StopCounts);
 
@@ -145,6 +189,6 @@ impl ordered_pool::Worker for Decoder<'_> {
     }
 
     fn end(self) -> (Aggregate, StopCounts) {
-        self.sums.finish()
+        self.keeper.sums.finish()
     }
 }

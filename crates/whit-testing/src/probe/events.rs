@@ -62,6 +62,21 @@ pub fn whole_cpus() -> Probed {
     })
 }
 
+/// Whether the kernel has a tracepoint behind each switch, in the thread that comes (Linux 6.15).
+pub fn sched_exit() -> Probed {
+    static KEPT: Kept = OnceLock::new();
+    once(&KEPT, || {
+        let types = fs::read("/sys/kernel/btf/vmlinux");
+        let types =
+            types.map_err(|error| format!("the kernel does not describe its types: {error}"))?;
+        let name = b"btf_trace_sched_exit_tp\0";
+        let is_there = types.windows(name.len()).any(|window| window == name);
+        is_there
+            .then_some(())
+            .ok_or_else(|| "the kernel has no tracepoint sched_exit_tp".to_owned())
+    })
+}
+
 /// Whether the kernel takes user call chains when threads return to user mode.
 pub fn deferred_chains() -> Probed {
     static KEPT: Kept = OnceLock::new();

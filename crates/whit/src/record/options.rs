@@ -57,6 +57,7 @@ impl RecordArgs {
             bail_usage!("unknown option '{first}'{}", short_options::similar("record", first));
         }
         self.check_mode_of_g()?;
+        self.check_off_cpu()?;
         let has_command = !self.command.is_empty();
         let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
         let is_system_wide = matches!(target, Target::SystemWide(_));
@@ -77,7 +78,7 @@ impl RecordArgs {
             strict_frequency: self.strict_freq,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
             defer_callchains: self.call_graph.is_some_and(|chains| chains.is_deferred),
-            engine: self.engine.unwrap_or_default(),
+            engine: self.engine_of_waits().unwrap_or_default(),
             is_call_graph_given: self.call_graph.is_some(),
             table_cache: table_cache(),
             loader: loader_paths(),
@@ -97,7 +98,9 @@ impl RecordArgs {
             running_time: self.running_time,
             cgroups,
             namespaces: self.namespaces,
-            switch_events: self.switch_events || self.wakeups,
+            switch_events: self.switch_events || self.wakeups || self.off_cpu,
+            off_cpu: self.off_cpu,
+            off_cpu_period_ns: self.off_cpu_period.unwrap_or(0),
             pack_switches: !self.no_pack,
             wakeups: self.wakeups,
             inherit: !self.no_inherit,

@@ -44,6 +44,15 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "a number of events".to_owned())
 }
 
+/// The shortest `--off-cpu-period`, in nanoseconds: a sample takes some microseconds.
+const MIN_OFF_CPU_PERIOD_NS: u64 = 1000;
+
+/// Nanoseconds for each sample of a wait.
+pub(super) fn off_cpu_period(text: &str) -> Result<u64, String> {
+    let period = text.parse().ok().filter(|period| *period >= MIN_OFF_CPU_PERIOD_NS);
+    period.ok_or_else(|| format!("a number of nanoseconds from {MIN_OFF_CPU_PERIOD_NS}"))
+}
+
 /// The value of `--call-graph`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallChains {
@@ -265,6 +274,10 @@ mod tests {
         assert_eq!(switch_output("300M"), Ok(SwitchOutput::AtBytes(300 << 20)));
         assert_eq!((switch_output("5m"), switch_output("2h")), (every(300), every(7200)));
         assert_eq!(realtime("99"), Ok(99));
+        assert_eq!(off_cpu_period("1000"), Ok(1000));
+        for wrong in ["999", "0", "1ms", "-1", ""] {
+            assert!(off_cpu_period(wrong).unwrap_err().contains("nanoseconds"), "{wrong}");
+        }
         let mappings = Synthesis { cgroups: false, ..Synthesis::default() };
         assert_eq!(synthesis("mmap"), Ok(Synthesized(mappings)));
         assert_eq!(synthesis("task,mmap,cgroup"), synthesis("all"));

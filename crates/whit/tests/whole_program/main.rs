@@ -24,6 +24,7 @@ mod hangs;
 mod intervals;
 mod many_mappings;
 mod memory;
+mod off_cpu;
 mod packed;
 mod parity;
 mod pools;
