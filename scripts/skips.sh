@@ -69,6 +69,10 @@ condition() {
         no-bpf) [ "$(id -u)" != 0 ] || [ ! -e /sys/kernel/btf/vmlinux ] || ! kernel_since 5 15 ;;
         no-lost-counts) ! kernel_since 6 0 ;;
         no-nmi-tracepoint) [ ! -d /sys/kernel/tracing/events/nmi ] ;;
+        # The option of the kernel is that of the architecture.
+        no-deferred-chains) ! condition deferred-chains ;;
+        deferred-chains) kernel_since 6 19 && grep -q 'unwind_deferred_request$' /proc/kallsyms ;;
+        no-sched-exit) ! grep -q ' __traceiter_sched_exit_tp$' /proc/kallsyms ;;
         no-kvm) [ ! -w /dev/kvm ] ;;
         # The list of symbols hides addresses from ordinary users, but never names.
         no-io-uring)

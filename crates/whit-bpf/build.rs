@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 5] = ["blocked", "cgroup_count", "nothing", "pmi_meter", "stacks"];
-const HEADERS: [&str; 15] = [
+const HEADERS: [&str; 16] = [
     "bpf/cgroup_account.h",
     "bpf/cgroup_maps.h",
     "bpf/cgroup_settle.h",
@@ -15,6 +15,7 @@ const HEADERS: [&str; 15] = [
     "bpf/kernel_stack.h",
     "bpf/find_vma.h",
     "bpf/known.h",
+    "bpf/off_cpu.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
     "bpf/sched_switch.h",

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use whit_fuzz::{fuzz_target, with_file};
+use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
@@ -26,6 +27,7 @@ fn ask_features(features: &Features) {
 }
 
 fn ask_sample(sample: &Sample<'_>) {
+    assert!(sample.deferred_cookie().is_none() || sample.callchain.len() > 1);
     let chain: u64 = sample.callchain.iter().fold(0, u64::wrapping_add);
     let branches = sample.branch_stack.iter().map(|entry| entry.from.0 ^ entry.to.0);
     let branches = branches.fold(chain, u64::wrapping_add);
@@ -44,6 +46,8 @@ fn ask_records(block: &[u8], events: &EventTable) {
         let parsed = SideBand::parse(record);
         assert!(parsed.is_none() || SideBand::is_decoded(record.header.kind));
         let _ = events.parse_id_trailer(record.body);
+        let deferred = DeferredChain::parse(record.body);
+        assert!(deferred.is_none_or(|chain| chain.addresses.len() <= record.body.len() / 8));
         if record.header.kind == record_type::SAMPLE
             && let Some(layout) =
                 events.event_of_sample(record.body).and_then(|event| events.layout(event))

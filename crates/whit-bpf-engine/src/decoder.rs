@@ -16,6 +16,7 @@ use whit_engine::time_layout::TimeLayout;
 use whit_engine::{DecodeCounts, RecordDecoder};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
+use whit_perfdata::off_cpu::OFF_CPU_ID;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 use whit_types::TimestampNs;
@@ -285,9 +286,13 @@ impl BpfRecordDecoder {
             switches.came(thread, since, came, out);
             switches.close(out);
         }
-        let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
+        // A sample of a wait is taken within the scheduler.
+        let is_wait = sample.event_id == OFF_CPU_ID;
+        let scheduler = is_wait.then_some(SchedulerSymbol::Switch);
+        let ip = self.collect(sample.kernel_stack, sample.user_stack, scheduler);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
-        let id = if self.is_sample_by_perf { self.bpf_output } else { sample.event_id };
+        let is_by_perf = self.is_sample_by_perf && !is_wait;
+        let id = if is_by_perf { self.bpf_output } else { sample.event_id };
         self.push_sample(id, prefix, mode, ip, sample.period, out);
     }
 

@@ -6,7 +6,7 @@ use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine::rings::MappedRing;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
-use whit_perfdata::{blocked, packed};
+use whit_perfdata::{blocked, off_cpu, packed};
 use whit_types::CpuId;
 
 use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
@@ -112,16 +112,42 @@ fn has_dumps(sampled: &ConfiguredEvent) -> bool {
     sampled.attr.sample_type.contains(SampleType::STACK_USER)
 }
 
+/// The records that the engine makes beside samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Described<'a> {
+    pub(crate) switches: bool,
+    /// Waits, as samples.
+    pub(crate) off_cpu: bool,
+    /// The same by a program; 0 for none.
+    pub(crate) off_cpu_period_ns: u64,
+    /// Switches are packed.
+    pub(crate) packs: bool,
+    pub(crate) wakes: Option<&'a WakeFormat>,
+}
+
+impl Described<'_> {
+    /// The event of waits.
+    fn waits(&self, layout: Layout, bpf_output: &Attr) -> Option<EventDesc> {
+        let mut event = off_cpu::describe(bpf_output);
+        if self.off_cpu_period_ns == 0 {
+            return self.off_cpu.then_some(event);
+        }
+        // The programs' samples have the fields of their other samples.
+        event.attr.sample_type = layout.sample_type();
+        event.attr.sample_period_or_freq = self.off_cpu_period_ns;
+        Some(event)
+    }
+}
+
 /// Descriptions of events in the recording: sampled ones with the fields of their samples, the bpf-output event
 /// as the event of switches. With dumps of stacks, the sampled one is perf's, and the bpf-output event stands
 /// for the samples of the programs.
 pub(crate) fn describe(
     descriptions: &mut Vec<EventDesc>,
     events: &[OpenEvent],
-    switches: bool,
-    packs: bool,
-    wakes: Option<&WakeFormat>,
+    described: Described<'_>,
 ) {
+    let Described { switches, packs, wakes, .. } = described;
     let Some(bpf_output) = events.iter().find(|event| event.event.is_bpf_output) else { return };
     let layout = Layout::new(&bpf_output.event.attr);
     let sample_type = layout.sample_type();
@@ -150,6 +176,7 @@ pub(crate) fn describe(
     descriptions.extend(wakes.map(|format| format.describe(layout, &bpf_output.event.attr)));
     let blocked = || blocked::describe(&bpf_output.event.attr, layout.raw_sample_type());
     descriptions.extend(switches.then(blocked));
+    descriptions.extend(described.waits(layout, &bpf_output.event.attr));
     // Behind all others, which readers of packed samples then have without it.
     let carrier = switch_carrier(&bpf_output.event.attr);
     descriptions.extend((packs && packed::can_carry(&carrier)).then(|| packed::describe(&carrier)));
@@ -249,6 +276,29 @@ mod tests {
             assert_eq!(attr == without, !is_precise);
             assert_eq!(attr.has(AttrFlags::EXCLUDE_CALLCHAIN_USER), !is_precise);
         }
+    }
+
+    #[test]
+    fn waits_have_an_event_where_they_are_written_or_sampled() {
+        let sample_type = SampleType::IDENTIFIER | SampleType::CPU | SampleType::CGROUP;
+        let bpf_output = Attr { sample_type, ..Attr::default() };
+        let layout = Layout::new(&bpf_output);
+        let described = Described {
+            switches: true,
+            off_cpu: false,
+            off_cpu_period_ns: 0,
+            packs: true,
+            wakes: None,
+        };
+        assert!(described.waits(layout, &bpf_output).is_none());
+        let written = Described { off_cpu: true, ..described }.waits(layout, &bpf_output).unwrap();
+        assert!(off_cpu::is_off_cpu(&written));
+        assert!(!written.attr.sample_type.contains(SampleType::CGROUP));
+        let sampled = Described { off_cpu_period_ns: 5, ..described };
+        let sampled = sampled.waits(layout, &bpf_output).unwrap();
+        assert!(off_cpu::is_off_cpu(&sampled));
+        assert_eq!(sampled.attr.sample_type, layout.sample_type());
+        assert_eq!(sampled.attr.sample_period_or_freq, 5);
     }
 
     /// Programs leave out who is not recorded, so that clocks are those of CPUs. Nothing of them waits for the exec.

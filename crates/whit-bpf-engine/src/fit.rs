@@ -42,10 +42,15 @@ fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> 
     let extra = ExtraFields { identifier: false, ..plan.fields.extra };
     let other_clock = plan.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
     let names_whom = plan.target.chosen().is_some();
-    let checks: [(bool, &'static str); 15] = [
+    let checks: [(bool, &'static str); 16] = [
         (
             names_whom && events().any(EventSpec::is_tracepoint),
             "cannot limit tracepoints and probes to names: record them with --engine=ring and --cgroup",
+        ),
+        (
+            plan.chains.is_deferred,
+            "unwinds user stacks at the sample, and defers none: leave ',defer' out of --call-graph, or \
+             take --engine=ring",
         ),
         (
             other_clock && plan.tracking.switches,

@@ -70,7 +70,7 @@ pub use decoder::BpfRecordDecoder;
 use decoder::{DecoderConfig, Layout};
 use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
-use events::{bpf_output, follow_event};
+use events::{Described, bpf_output, follow_event};
 use fit::{call_graph, channel_bytes, has_few_threads};
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
@@ -116,6 +116,10 @@ pub struct BpfEngine {
     /// Tracepoints and probes whose stacks are recorded.
     traced: Vec<Traced>,
     wakes: bool,
+    /// Waits are written as samples when recording ends.
+    off_cpu: bool,
+    /// Waits are sampled by a program, in place of that: nanoseconds of off-CPU time for each sample.
+    off_cpu_period_ns: u64,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
     /// The settings of the decoders.
@@ -137,7 +141,8 @@ impl BpfEngine {
     ) -> Result<BpfEngine, BpfError> {
         let (switches, wakes) = (events.tracking.switches, waking.map(WakeFormat::new));
         // The kernel's list of symbols takes a while to read, as the verifier takes for the programs.
-        let of_scheduler = (switches || wakes.is_some()).then(|| {
+        let samples_waits = events.tracking.off_cpu_period_ns > 0;
+        let of_scheduler = (switches || samples_waits || wakes.is_some()).then(|| {
             let (roots, has_wakes) = (roots.clone(), wakes.is_some());
             std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
@@ -162,6 +167,8 @@ impl BpfEngine {
             is_timed_anyway: roots.times_bpf_programs(),
             traced: Vec::new(),
             wakes: wakes.is_some(),
+            off_cpu: events.tracking.off_cpu,
+            off_cpu_period_ns: options.off_cpu_period_ns,
             blocked,
             given: DecoderConfig {
                 scheduler_symbols,
@@ -242,6 +249,9 @@ impl BpfEngine {
         if self.wakes {
             stacks.attach_wakes().map_err(EngineError::own)?;
         }
+        if self.off_cpu_period_ns > 0 {
+            stacks.attach_off_cpu().map_err(EngineError::own)?;
+        }
         if self.switches {
             stacks.attach_switches().map_err(EngineError::own)?;
         }
@@ -268,6 +278,7 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
         traces: has(Hits::Tracepoint),
         probes: has(Hits::Probe),
         wakes: events.tracking.wakeups,
+        off_cpu_period_ns: events.tracking.off_cpu_period_ns,
         cpus: cpus.map_or(1, |last| last.0 as usize + 1),
         channel_bytes: match events.tracking.switches {
             true => channel_bytes(plan.ring_size),
@@ -311,7 +322,14 @@ impl Engine for BpfEngine {
 
     fn describe(&self, descriptions: &mut Vec<EventDesc>, events: &[OpenEvent]) {
         let DecoderConfig { packs, wakes, .. } = &self.given;
-        events::describe(descriptions, events, self.switches, *packs, wakes.as_ref());
+        let described = Described {
+            switches: self.switches,
+            off_cpu: self.off_cpu,
+            off_cpu_period_ns: self.off_cpu_period_ns,
+            packs: *packs,
+            wakes: wakes.as_ref(),
+        };
+        events::describe(descriptions, events, described);
     }
 
     fn attach(&mut self, to: Attachment<'_>) -> Result<(), EngineError> {
@@ -390,6 +408,7 @@ impl Engine for BpfEngine {
             traces: part(ProgramKind::Traces),
             wakes: part(ProgramKind::Wakes),
             probes: part(ProgramKind::Probes),
+            waits: part(ProgramKind::Waits),
             timed: stacks.timed(),
             decoder,
             blocked,

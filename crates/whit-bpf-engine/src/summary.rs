@@ -60,6 +60,8 @@ pub struct StackSummary {
     pub wakes: PartSummary,
     /// The program that emits hits of probes.
     pub probes: PartSummary,
+    /// The programs that sample waits.
+    pub waits: PartSummary,
     /// For how long the kernel took the programs' time.
     pub timed: Duration,
     /// Processes and tables.
@@ -97,7 +99,9 @@ impl EngineSummary for StackSummary {
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
-        let others = [self.traces.runs, self.wakes.runs, self.probes.runs];
+        // Waits have a program at each end.
+        let waits = self.waits.runs;
+        let others = [self.traces.runs, self.wakes.runs, self.probes.runs, waits, waits];
         ledger.programs += others.iter().filter(|of| of.runs > 0).count() as u64;
         let runs: u64 = self.parts().map(|part| part.runs.runs).iter().sum();
         if runs > 0 {
@@ -116,8 +120,8 @@ impl EngineSummary for StackSummary {
 }
 
 impl StackSummary {
-    fn parts(&self) -> [&PartSummary; 5] {
-        [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes]
+    fn parts(&self) -> [&PartSummary; 6] {
+        [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes, &self.waits]
     }
 
     /// A count of all programs.
@@ -211,6 +215,7 @@ impl fmt::Display for Details<'_> {
             (&all.wakes, "wake-ups"),
             (&all.traces, "hits of tracepoints"),
             (&all.probes, "hits of probes"),
+            (&all.waits, "samples of waits"),
         ] {
             if part.is_called() {
                 write!(f, ", ")?;

@@ -20,6 +20,7 @@ typedef unsigned long long u64;
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOT_INLINE __attribute__((noinline))
 #define __uint(name, value) int(*name)[value]
+#define __type(name, value) value *name
 #define __array(name, value) typeof(value) *name[]
 /* A symbol of the kernel; the loader puts in its address. */
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
@@ -31,9 +32,11 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
+	BPF_F_NO_PREALLOC = 1 << 0,
 	BPF_F_MMAPABLE = 1 << 10,
 };
 
@@ -279,6 +282,7 @@ struct bpf_iter__task {
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u64 (*const bpf_perf_event_read)(void *map, u64 index) = (void *)22;
 static long (*const bpf_perf_event_read_value)(void *map, u64 index,
 					       struct bpf_perf_event_value *value,
@@ -294,6 +298,10 @@ static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size, const void *
 static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, u32 size) = (void *)127;
 static long (*const bpf_get_task_stack)(struct task_struct *task, void *buf, u32 size,
 					u64 flags) = (void *)141;
+/* Since Linux 5.11. */
+static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value,
+					   u64 flags) = (void *)156;
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;

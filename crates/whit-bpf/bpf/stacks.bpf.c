@@ -54,7 +54,9 @@ const volatile struct {
 	u32 pid_namespace;
 	/* The hierarchy of chosen cgroups: the number of one of its controllers. */
 	u32 cgroup_subsystem;
-} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
+	/* Nanoseconds of off-CPU time for each sample of a wait. */
+	u64 off_cpu_period;
+} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023, .off_cpu_period = 1 };
 
 #include "known.h"
 #include "channel.h"
@@ -146,7 +148,8 @@ enum {
 	OF_TRACES = 2,
 	OF_WAKES = 3,
 	OF_PROBES = 4,
-	PROGRAMS = 5,
+	OF_WAITS = 5,
+	PROGRAMS = 6,
 };
 
 /* The working memory of a program on a CPU. */
@@ -194,6 +197,9 @@ struct known_process {
 struct switch_memory {
 	u64 told[TOLD];
 	struct known_process processes[KNOWN_PROCESSES];
+	/* Of samples of waits: when the last switch was, and who came then, as a number. */
+	u64 switched;
+	u64 came;
 };
 
 /* [CPU]: found once in a switch, where each look into an array for each CPU reads where the CPU's element is. The
@@ -852,6 +858,7 @@ int executed(u64 *ctx)
 }
 
 #include "sched_switch.h"
+#include "off_cpu.h"
 #include "tracepoint.h"
 #include "sched_waking.h"
 

@@ -26,6 +26,8 @@ pub enum Notice {
     FrequencyLowered { asked_hz: u64, limit_hz: u64 },
     /// The kernel does not know a field of the attributes.
     FeatureMissing { feature: &'static str, since: &'static str },
+    /// User call chains are taken at each sample.
+    ChainsNotDeferred,
     /// There is no hardware counter for cycles.
     CyclesReplaced { event: String, errno: Errno },
     /// Only user mode may be sampled.
@@ -167,6 +169,10 @@ impl fmt::Display for Notice {
             Notice::FeatureMissing { feature, since } => {
                 write!(f, "{feature} left out: this kernel does not know it (Linux {since} does)")
             }
+            Notice::ChainsNotDeferred => f.write_str(
+                "this kernel defers no user call chains (Linux 6.19 does): it takes them at each sample, as \
+                 --call-graph fp says",
+            ),
             Notice::CyclesReplaced { event, errno } => write!(
                 f,
                 "'{event}' is {}; using 'cpu-clock' instead: samples come from a timer, not from \

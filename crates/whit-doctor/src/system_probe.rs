@@ -105,6 +105,7 @@ impl Probe for SystemProbe {
             probes: true,
             wakes: true,
             cpus: 1,
+            off_cpu_period_ns: 0,
             channel_bytes: 1 << 16,
         };
         match Stacks::load(&options) {

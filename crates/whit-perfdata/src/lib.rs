@@ -38,9 +38,11 @@
 //! - Recordings are little-endian, as x86-64 and arm64 write them; others are refused by name.
 #![forbid(unsafe_code)]
 
+pub mod append;
 pub mod attr;
 pub mod blocked;
 mod bytes;
+pub mod deferred;
 pub mod encode;
 pub mod event_table;
 pub mod existing;
@@ -50,6 +52,7 @@ pub mod header;
 pub mod ledger;
 pub mod loss;
 pub mod mapped_file;
+pub mod off_cpu;
 pub mod packed;
 pub mod reader;
 pub mod record;

@@ -89,6 +89,11 @@ pub struct BranchEntry {
 pub struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
+    /// The whole words in `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Words<'a> {
+        Words(bytes)
+    }
+
     /// The values.
     #[inline]
     pub fn iter(self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + use<'a> {
@@ -389,7 +394,7 @@ impl SampleLayout {
     }
 }
 
-fn words<'a>(c: &mut Cursor<'a>) -> Option<Words<'a>> {
+pub(crate) fn words<'a>(c: &mut Cursor<'a>) -> Option<Words<'a>> {
     let len = usize::try_from(c.u64()?).ok()?;
     c.take(len.checked_mul(8)?).map(Words)
 }

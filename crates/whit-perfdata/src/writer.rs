@@ -46,6 +46,12 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(FileWriter { out, header })
     }
 
+    /// Goes on with a file whose header and records, of so many bytes, are written; `out` stands behind them.
+    pub(crate) fn resume(out: W, mut header: FileHeader, data_size_bytes: u64) -> Self {
+        header.data.size_bytes = data_size_bytes;
+        FileWriter { out, header }
+    }
+
     /// Appends whole records.
     pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
         self.out.write_all(records)?;

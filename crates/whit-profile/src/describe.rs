@@ -165,13 +165,7 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<S
     warnings.extend(scan.orphan_samples.warning(orphans));
     let malformed = "records that are shorter than their fields say, left out";
     warnings.extend(scan.malformed.warning(malformed));
-    if scan.deferred_chains > 0 {
-        warnings.push(format!(
-            "user call chains that were recorded apart from their samples (CALLCHAIN_DEFERRED), \
-             which whit does not join to them: {}",
-            scan.deferred_chains
-        ));
-    }
+    warnings.extend(prepared.deferred.loss.warnings());
     warnings.extend(scan.cut_maps.warning());
     warnings.extend(unsplit_groups(recording, scan));
     let epochs_cut = prepared.model.epochs_cut();

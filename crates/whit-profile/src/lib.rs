@@ -47,6 +47,7 @@ mod chain;
 mod chain_entry;
 mod counts;
 mod cut_maps;
+mod deferred;
 mod describe;
 mod dso_index;
 mod dso_table;

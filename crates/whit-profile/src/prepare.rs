@@ -3,6 +3,7 @@
 use crate::binaries::Binaries;
 use crate::cgroups::Cgroups;
 use crate::chain::ChainContext;
+use crate::deferred::{ChainedBlock, DeferredChains, UserChain};
 use crate::dso_index::DsoIndex;
 use crate::dso_table::DsoTable;
 use crate::error::LoadError;
@@ -21,6 +22,8 @@ use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
+use whit_perfdata::record::record_type;
+use whit_perfdata::sample::Sample;
 use whit_symbolize::Symbolizer;
 use whit_types::{Arch, BuildId, TimestampNs};
 
@@ -28,6 +31,7 @@ use whit_types::{Arch, BuildId, TimestampNs};
 pub(crate) struct Prepared {
     pub(crate) events: EventTable,
     pub(crate) scan: Scan,
+    pub(crate) deferred: DeferredChains,
     pub(crate) model: ProcessModel,
     /// Mappings of data too, where they were recorded and samples are read one by one.
     pub(crate) data: Option<ProcessModel>,
@@ -44,6 +48,15 @@ impl Prepared {
     /// Path of a binary; `None` for what no mapping explains.
     pub(crate) fn dso_path(&self, dso: DsoIndex) -> Option<&Arc<str>> {
         (dso != DsoIndex::UNKNOWN).then(|| &self.dsos.get(dso).path)
+    }
+
+    /// The user call chain that a sample of `block` awaits.
+    pub(crate) fn deferred_chain<'r>(
+        &'r self,
+        sample: &Sample<'_>,
+        block: ChainedBlock<'r>,
+    ) -> Option<UserChain<'r>> {
+        self.deferred.find(&self.events, sample, block)
     }
 
     pub(crate) fn chain_context(&self, max_stack: usize) -> ChainContext<'_> {
@@ -79,7 +92,11 @@ pub(crate) fn prepare(
     } else {
         Arc::default()
     };
-    let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
+    let bounds = (options.threads, options.max_stack);
+    let mut scan = scan(recording, &events, block_times, bounds, progress)?;
+    let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
+    let awaited = scan.awaited_chains.take();
+    let deferred = DeferredChains::join(&scan.plans, &events, awaited, recorded_chains, bounds)?;
     let changes = std::mem::take(&mut scan.changes);
     let Replayed { model, data, dsos, cgroups } = replay(changes, &recording.features, wants_data);
     let machine = RecordedMachine::of(recording, options.machine.as_ref());
@@ -96,6 +113,7 @@ pub(crate) fn prepare(
     Ok(Prepared {
         events,
         scan,
+        deferred,
         model,
         cgroups,
         data,

@@ -2,6 +2,7 @@
 
 use crate::aggregate::{Aggregate, SampleFacts};
 use crate::chain::{Chain, ChainMaker};
+use crate::deferred::{ChainedBlock, UserChain};
 use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::options::LoadOptions;
 use crate::prepare::Prepared;
@@ -21,6 +22,41 @@ pub(crate) struct ParsedSample<'r> {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
     pub(crate) sample: Sample<'r>,
+    /// The user's part of the call chain, where it was recorded apart.
+    pub(crate) deferred: Option<UserChain<'r>>,
+}
+
+/// Why a record is no sample that can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unparsed {
+    /// It belongs to no event.
+    NoEvent,
+    /// It is shorter than its fields say.
+    Unreadable,
+}
+
+impl<'r> ParsedSample<'r> {
+    /// Decodes a sample of `block`.
+    pub(crate) fn parse(
+        prepared: &'r Prepared,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed> {
+        let events = &prepared.events;
+        let event = events.event_of_sample(record.body).ok_or(Unparsed::NoEvent)?;
+        let layout = events.layout(event).ok_or(Unparsed::NoEvent)?;
+        let sample = layout.parse(record.body).ok_or(Unparsed::Unreadable)?;
+        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        let deferred = prepared.deferred_chain(&sample, block);
+        Ok(ParsedSample { event, cpu_mode: record.header.cpu_mode(), pid, tid, sample, deferred })
+    }
+}
+
+/// Where the addresses of a sample's call chain stand.
+struct ChainPlace<'a> {
+    attr: &'a Attr,
+    epoch: Option<&'a Epoch>,
+    time: TimestampNs,
 }
 
 /// Makes call chains of samples, and adds them up.
@@ -52,21 +88,26 @@ impl<'a> SampleSums<'a> {
     }
 
     /// Decodes a sample. One that is shorter than its fields say is counted.
-    pub(crate) fn parse<'r>(&mut self, record: RawRecord<'r>) -> Option<ParsedSample<'r>> {
-        let events = &self.prepared.events;
-        let event = events.event_of_sample(record.body)?;
-        let sample = events.layout(event)?.parse(record.body);
-        self.stops.unreadable_samples += u64::from(sample.is_none());
-        let sample = sample?;
-        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        Some(ParsedSample { event, cpu_mode: record.header.cpu_mode(), pid, tid, sample })
+    pub(crate) fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r,
+    {
+        let parsed = ParsedSample::parse(self.prepared, record, block);
+        let is_unreadable = matches!(parsed, Err(Unparsed::Unreadable));
+        self.stops.unreadable_samples += u64::from(is_unreadable);
+        parsed
     }
 
     /// Adds a sample, and gives back the node of its call chain.
     pub(crate) fn add(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
         let prepared = self.prepared;
         let ParsedSample { event, pid, tid, ref sample, .. } = *parsed;
-        let (attr, epoch) = self.make_chain(parsed, time);
+        let place = self.make_chain(parsed, time);
+        let ChainPlace { attr, epoch, .. } = place;
         self.stops.count(self.chain.stop);
         self.stops.foreign_stacks += u64::from(self.chain.is_foreign);
         self.stops.continued += u64::from(self.chain.is_continued);
@@ -88,7 +129,8 @@ impl<'a> SampleSums<'a> {
             space: epoch.map(|epoch| epoch.id).filter(|_| !is_jitted),
         };
         let maker = &self.maker;
-        self.sums.add(&facts, &self.chain.entries, |entry| maker.locate(entry, pid, epoch, time))
+        let locate = |entry| maker.locate(entry, pid, epoch, place.time);
+        self.sums.add(&facts, &self.chain.entries, locate)
     }
 
     /// The wanted ones.
@@ -112,7 +154,7 @@ impl<'a> SampleSums<'a> {
     /// The node of a sample's call chain, without counting the sample.
     pub(crate) fn node_of(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
         let pid = parsed.pid;
-        let (_, epoch) = self.make_chain(parsed, time);
+        let ChainPlace { epoch, time, .. } = self.make_chain(parsed, time);
         let is_jitted = self.prepared.binaries.has_jitdump(pid);
         let space = epoch.map(|epoch| epoch.id).filter(|_| !is_jitted);
         let maker = &self.maker;
@@ -120,15 +162,15 @@ impl<'a> SampleSums<'a> {
         self.sums.node_of(space, &self.chain.entries, &mut locate)
     }
 
-    fn make_chain(
-        &mut self,
-        parsed: &ParsedSample<'_>,
-        time: TimestampNs,
-    ) -> (&'a Attr, Option<&'a Epoch>) {
+    fn make_chain(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> ChainPlace<'a> {
         let attr = &self.recording.events[parsed.event].attr;
+        // An exec may lie between a sample and the return to user mode.
+        let deferred = parsed.deferred;
+        let time = deferred.and_then(|chain| chain.time).unwrap_or(time);
         let epoch = self.prepared.model.space_at(parsed.pid, time);
-        self.maker.make(&parsed.sample, parsed.cpu_mode, attr, epoch, &mut self.chain);
-        (attr, epoch)
+        let ParsedSample { sample, cpu_mode, .. } = parsed;
+        self.maker.make(sample, *cpu_mode, attr, epoch, deferred, &mut self.chain);
+        ChainPlace { attr, epoch, time }
     }
 
     /// The sums, and why unwinding ended.

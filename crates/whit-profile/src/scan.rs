@@ -5,6 +5,7 @@
 
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
+use crate::deferred::{AwaitedChains, defers};
 use crate::error::LoadError;
 use crate::loss_window::RingLoss;
 use crate::progress::Progress;
@@ -13,6 +14,7 @@ use crate::ring_losses::{RecordedCpus, RingLosses};
 use crate::stated_time::stated_time;
 use rustc_hash::FxHashSet;
 use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
@@ -128,7 +130,8 @@ pub(crate) struct Scan {
     pub(crate) wrapped: RecordCounts,
     pub(crate) orphan_samples: Skipped,
     pub(crate) malformed: Skipped,
-    pub(crate) deferred_chains: u64,
+    /// Where call chains come in records of their own.
+    pub(crate) awaited_chains: Option<AwaitedChains>,
     /// Processes whose mappings the recorder did not read to the end.
     pub(crate) cut_maps: CutMaps,
     /// When rings lost records, where switches are looked for.
@@ -162,7 +165,7 @@ pub(crate) fn scan(
     recording: &Recording,
     events: &EventTable,
     block_times: BlockTimes,
-    threads: usize,
+    (threads, max_stack): (usize, usize),
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
     let next = std::sync::atomic::AtomicUsize::new(0);
@@ -175,6 +178,11 @@ pub(crate) fn scan(
         let wanted = block_times == BlockTimes::NoteSwitches;
         wanted.then(|| RingLosses::new(events, &overwritten))
     };
+    let defers = recording.events.iter().any(|event| defers(&event.attr));
+    let awaited_chains = || {
+        let streams = recording.streams.len();
+        defers.then(|| AwaitedChains::new(streams, max_stack))
+    };
     let worker = || {
         let mut done = Vec::new();
         loop {
@@ -183,6 +191,7 @@ pub(crate) fn scan(
             let mut scanner =
                 StreamScanner::new(events, stream, block_times, identification, index == 0);
             scanner.ring_losses = ring_losses();
+            scanner.awaited_chains = awaited_chains();
             scanner.is_cut = recording.is_cut;
             done.push((index, scanner.run(threads_per_stream, progress)));
         }
@@ -210,7 +219,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         wrapped: RecordCounts::default(),
         orphan_samples: Skipped::default(),
         malformed: Skipped::default(),
-        deferred_chains: 0,
+        awaited_chains: None,
         cut_maps: CutMaps::default(),
         ring_losses: Vec::new(),
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
@@ -236,8 +245,11 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         scan.wrapped.add(part.wrapped);
         scan.ring_losses.extend(part.ring_losses);
         scan.recorded_cpus.add(part.recorded_cpus);
+        match (&mut scan.awaited_chains, part.awaited_chains) {
+            (Some(all), Some(new)) => all.add(new),
+            (all, new) => *all = all.take().or(new),
+        }
     }
-    scan.deferred_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
     scan.counts.set(record_type::TRACING_DATA, scan.wrapped.tracing_data);
     scan.counts.set(record_type::COMPRESSED, scan.wrapped.compressed);
@@ -264,6 +276,7 @@ struct StreamScan {
     wrapped: RecordCounts,
     ring_losses: Vec<RingLoss>,
     recorded_cpus: RecordedCpus,
+    awaited_chains: Option<AwaitedChains>,
     warnings: Vec<String>,
 }
 
@@ -289,6 +302,7 @@ struct StreamScanner<'e> {
     last_time: Option<TimestampNs>,
     ring_times: RingTimes<'e>,
     ring_losses: Option<RingLosses<'e>>,
+    awaited_chains: Option<AwaitedChains>,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
     is_cut: bool,
@@ -323,6 +337,7 @@ impl<'e> StreamScanner<'e> {
             last_time: None,
             ring_times: RingTimes::new(events, identification),
             ring_losses: None,
+            awaited_chains: None,
             is_first_stream,
             is_cut: false,
         }
@@ -382,12 +397,16 @@ impl<'e> StreamScanner<'e> {
             wrapped: reader.record_counts(),
             ring_losses,
             recorded_cpus,
+            awaited_chains: self.awaited_chains,
             warnings: self.warnings,
         }
     }
 
     fn scan_block(&mut self, info: BlockInfo, block: &[u8]) {
         let mut planned = PlannedBlock { info, times: None, has_samples: false };
+        if let Some(awaited) = &mut self.awaited_chains {
+            awaited.see_block(self.events, block);
+        }
         let mut rest = block;
         let mut previous: Option<RawRecord<'_>> = None;
         while let Some((record, tail)) = RawRecord::split(rest) {
@@ -399,6 +418,12 @@ impl<'e> StreamScanner<'e> {
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {
                 record_type::SAMPLE => self.sample(record, position, &mut planned),
+                record_type::CALLCHAIN_DEFERRED => {
+                    planned.has_samples |= self.awaited_chains.is_some();
+                    if DeferredChain::parse(record.body).is_none() {
+                        self.malformed.skip(self.stream, position);
+                    }
+                }
                 kind if self.block_times.takes(kind) => {
                     self.note_time(record, &mut planned);
                     self.side_band(record, position, previous);

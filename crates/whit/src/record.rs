@@ -4,6 +4,7 @@
 
 mod events;
 mod names;
+mod off_cpu;
 mod options;
 mod overhead;
 mod parse;
@@ -91,8 +92,9 @@ pub(crate) struct RecordArgs {
     /// Record call chains (with --engine=ring: by frame pointers)
     #[arg(short, help_heading = heading::CHAINS)]
     g: bool,
-    /// Record call chains by this method: fp[,FRAMES] (frame pointers), dwarf[,BYTES] (stack dumps), or
-    /// lbr (the CPU's branch records)
+    /// Record call chains by this method: fp[,FRAMES][,defer] (frame pointers; with defer the kernel
+    /// reads the user's stack at the return to user mode), dwarf[,BYTES] (stack dumps), or lbr (the
+    /// CPU's branch records)
     #[arg(long, value_name = "MODE", value_parser = parse::call_graph, help_heading = heading::CHAINS)]
     call_graph: Option<parse::CallChains>,
     /// Choose what takes call chains: ring (the kernel's own ways), bpf (unwinds in the kernel without
@@ -171,6 +173,19 @@ pub(crate) struct RecordArgs {
     /// Write context switches as perf does, not packed; `whit export --perf` unpacks a recording later
     #[arg(long, help_heading = heading::SIDEBAND)]
     no_pack: bool,
+    /// Write waits as samples of 'offcpu-time' when recording ends: for perf, and beside the samples of
+    /// CPU time. Takes the BPF engine
+    #[arg(long, help_heading = heading::SIDEBAND)]
+    off_cpu: bool,
+    /// Write a sample for each wait of at least so many milliseconds, and one for all shorter waits of a
+    /// thread at a call chain [default: 500]
+    #[arg(long, value_name = "MS", requires = "off_cpu", help_heading = heading::SIDEBAND)]
+    off_cpu_thresh: Option<u32>,
+    /// Sample waits, one for every N nanoseconds that a thread is off its CPU: in proportion to their
+    /// durations, without a record of every switch. Takes the BPF engine and Linux 6.15
+    #[arg(long, value_name = "NS", value_parser = parse::off_cpu_period, conflicts_with = "off_cpu",
+          help_heading = heading::SIDEBAND)]
+    off_cpu_period: Option<u64>,
     /// Record context switches and wake-ups: which thread ended which wait, with its call chain
     #[arg(long, help_heading = heading::SIDEBAND)]
     wakeups: bool,
@@ -324,11 +339,6 @@ impl Unsupported for OfRecord {
             None,
             "whit looks kernel code up in /proc/kallsyms and in vmlinux files, and needs no copy of /proc/kcore",
         ),
-        (
-            "off-cpu",
-            None,
-            "record context switches instead: --switch-events, or -e sched:sched_switch with -g",
-        ),
         ("buildid-all", None, "--buildid-mmap records the build id of every binary that is mapped"),
         ("clang-path", None, "BPF sources are no events here"),
         ("clang-opt", None, "BPF sources are no events here"),
@@ -360,9 +370,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         return Ok(0);
     }
     let outcome = session::record(&options, &roots, &mut listener)?;
+    let waits = args.off_cpu.then(|| off_cpu::append(&options.output, args.off_cpu_threshold()));
+    let waits = waits.transpose()?;
     if !args.quiet {
         message::answer(&outcome.summary);
         outcome.stacks.iter().for_each(message::answer);
+        waits.iter().for_each(message::answer);
         if args.verbose > 0 {
             outcome.stacks.iter().for_each(|stacks| message::answer(stacks.details()));
         }

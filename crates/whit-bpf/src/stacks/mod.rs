@@ -29,6 +29,7 @@ use crate::run_timer::RunTimer;
 pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
 pub use chosen::{CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, cgroup_subsystem};
+use needs::SCHED_EXIT;
 pub use needs::{FIND_VMA, KernelNeed, lacking};
 use program::Program;
 use runs::{Run, Runs};
@@ -138,6 +139,8 @@ pub enum ProgramKind {
     Wakes,
     /// Hits of probes.
     Probes,
+    /// Samples of waits.
+    Waits,
 }
 
 /// The records to emit.
@@ -167,6 +170,8 @@ pub struct StackOptions {
     pub probes: bool,
     /// Wake-ups are.
     pub wakes: bool,
+    /// Off-CPU time of a thread for each sample of a wait, in nanoseconds; 0 samples none.
+    pub off_cpu_period_ns: u64,
     /// CPUs that the machine may have.
     pub cpus: usize,
     /// Size of each CPU's channel: about 32 bytes for a waiting switch. 0 if switches are not recorded.
@@ -213,6 +218,13 @@ impl Stacks {
         if options.channel_bytes > CHANNEL_PIECE_BYTES && program.as_ref().is_err_and(is_refused) {
             options.channel_bytes = CHANNEL_PIECE_BYTES;
             program = Program::load(&options);
+        }
+        // All else may be there but the tracepoint of waits.
+        let is_off_cpu = options.off_cpu_period_ns > 0 && program.as_ref().is_err_and(is_refused);
+        if is_off_cpu && Program::load(&StackOptions { off_cpu_period_ns: 0, ..options }).is_ok() {
+            let lacks =
+                |source| BpfError::Lacking { needs: vec![SCHED_EXIT], source: Box::new(source) };
+            program = program.map_err(lacks);
         }
         let program = program.map_err(named)?;
         let channels = program.channels(&options)?;
@@ -323,6 +335,15 @@ impl Stacks {
     /// Where the kernel refuses.
     pub fn attach_wakes(&mut self) -> Result<(), BpfError> {
         self.program.attach_wakes()
+    }
+
+    /// Samples waits from here on ([`StackOptions::off_cpu_period_ns`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_off_cpu(&mut self) -> Result<(), BpfError> {
+        self.program.attach_off_cpu()
     }
 
     /// Records the stacks of hits of an event's tracepoint ([`ProgramKind::Traces`]) or probe ([`ProgramKind::Probes`])
@@ -547,6 +568,14 @@ impl Stacks {
     /// Where the kernel keeps no statistics.
     pub fn run_statistics(&self, part: ProgramKind) -> Result<RunStatistics, Errno> {
         let program = self.program.part(part).map_err(|_| Errno::BADF)?;
-        whit_sys::bpf::run_statistics(program.as_fd())
+        let mut sum = whit_sys::bpf::run_statistics(program.as_fd())?;
+        if part == ProgramKind::Waits {
+            let began = self.program.off_cpu_began().map_err(|_| Errno::BADF)?;
+            let began = whit_sys::bpf::run_statistics(began.as_fd())?;
+            sum.runs += began.runs;
+            sum.run_time_ns += began.run_time_ns;
+            sum.missed += began.missed;
+        }
+        Ok(sum)
     }
 }

@@ -39,6 +39,10 @@ pub const FIND_VMA: KernelNeed = KernelNeed { what: "bpf_find_vma", since: "5.17
 /// Its number in the kernel's list of helpers.
 const FIND_VMA_NUMBER: u32 = 180;
 
+/// The place of programs that sample waits.
+pub(super) const SCHED_EXIT: KernelNeed =
+    KernelNeed { what: "the tracepoint sched_exit_tp", since: "6.15" };
+
 /// Whether programs can find mappings by themselves.
 pub(super) fn finds_mappings() -> bool {
     let _in_force = privilege::raise(&NEEDED);

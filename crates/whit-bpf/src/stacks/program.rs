@@ -33,6 +33,9 @@ const WORDS_AT: usize = 8;
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 /// The program that the loader runs to name a file.
 const NAME_FILE: &str = "name_file";
+/// The programs that sample waits: where one begins, and where it has ended.
+const OFF_CPU_BEGAN: &str = "off_cpu_began";
+const OFF_CPU_ENDED: &str = "off_cpu_ended";
 /// Error while this process's memory changes: `EBUSY`.
 const BUSY: i32 = 16;
 /// It is asked again so often, after a pause: mappings are made within microseconds.
@@ -45,6 +48,7 @@ const VDSO: u64 = 0;
 pub(super) struct Program {
     switches: Option<Link>,
     wakes: Option<Link>,
+    off_cpu: Vec<Link>,
     traces: Vec<OwnedFd>,
     followers: Vec<Link>,
     /// The programs find mappings without an announcement.
@@ -90,6 +94,7 @@ impl Program {
         Ok(Program {
             switches: None,
             wakes: None,
+            off_cpu: Vec::new(),
             traces: Vec::new(),
             followers: Vec::new(),
             finds_mappings,
@@ -127,6 +132,14 @@ impl Program {
         Ok(())
     }
 
+    pub(super) fn attach_off_cpu(&mut self) -> Result<(), BpfError> {
+        for name in [OFF_CPU_BEGAN, OFF_CPU_ENDED] {
+            let link = self.attach(name)?;
+            self.off_cpu.push(link);
+        }
+        Ok(())
+    }
+
     pub(super) fn attach_trace(
         &mut self,
         event: BorrowedFd<'_>,
@@ -160,6 +173,7 @@ impl Program {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
         self.wakes = None;
+        self.off_cpu.clear();
         self.traces.clear();
         self.followers.clear();
     }
@@ -171,7 +185,13 @@ impl Program {
             ProgramKind::Traces => "traced",
             ProgramKind::Wakes => "woken",
             ProgramKind::Probes => "probed",
+            ProgramKind::Waits => OFF_CPU_ENDED,
         })
+    }
+
+    /// The program that notes where waits begin.
+    pub(super) fn off_cpu_began(&self) -> Result<ProgramMut<'_>, BpfError> {
+        self.program(OFF_CPU_BEGAN)
     }
 
     /// The program that records threads that come after hidden ones.
@@ -397,6 +417,7 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bo
             Some("probed") => options.probes,
             Some("woken") => options.wakes,
             Some("switched" | "switched_in") => options.channel_bytes > 0,
+            Some(OFF_CPU_BEGAN | OFF_CPU_ENDED) => options.off_cpu_period_ns > 0,
             Some(NAME_FILE) => finds_mappings,
             _ => true,
         };
@@ -431,6 +452,9 @@ fn dimension(
                 map.set_max_entries(CGROUPS_MAX)?;
             }
             "chosen_names" if options.chosen.names => map.set_max_entries(NAMES_MAX)?,
+            "off_cpu_accounts" | "off_cpu_others" => {
+                map.set_autocreate(options.off_cpu_period_ns > 0)?;
+            }
             name if name.ends_with(".rodata") => {
                 let settings = [
                     options.is_system_wide,
@@ -445,8 +469,12 @@ fn dimension(
                 if let Some(value) = map.initial_value_mut() {
                     value.iter_mut().zip(settings).for_each(|(to, byte)| *to = byte);
                     let namespace = options.pid_namespace.unwrap_or(0);
-                    let words = [ring_words as u32 - 1, namespace, options.chosen.subsystem()];
+                    // The period is aligned to eight bytes.
+                    let words = [ring_words as u32 - 1, namespace, options.chosen.subsystem(), 0];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+                    // Nothing is divided by zero, whoever is loaded.
+                    let period = options.off_cpu_period_ns.max(1).to_ne_bytes();
+                    let bytes = bytes.chain(period);
                     let places = value.iter_mut().skip(WORDS_AT);
                     places.zip(bytes).for_each(|(to, byte)| *to = byte);
                 }

@@ -32,6 +32,7 @@ fn options(memo: bool, all: bool) -> StackOptions {
         probes: all,
         wakes: all,
         cpus: 1,
+        off_cpu_period_ns: 0,
         channel_bytes: 1 << 20,
     }
 }

@@ -105,17 +105,26 @@ impl SetUp<'_> {
     }
 
     fn probe(&mut self, rights: Rights) -> Result<KernelFeatures, CaptureError> {
-        let kernel = KernelFeatures::probe(self.listener).map_err(|errno| CaptureError::Open {
-            event: "dummy".to_owned(),
-            place: "for this process".to_owned(),
-            errno,
-            advice: advice(&Refusal::new("recording", errno, rights.paranoid, pmu_type::SOFTWARE)),
-        })?;
+        let mut kernel =
+            KernelFeatures::probe(self.listener).map_err(|errno| CaptureError::Open {
+                event: "dummy".to_owned(),
+                place: "for this process".to_owned(),
+                errno,
+                advice: advice(&Refusal::new(
+                    "recording",
+                    errno,
+                    rights.paranoid,
+                    pmu_type::SOFTWARE,
+                )),
+            })?;
         if let Some(clock) = self.events.clock {
             KernelFeatures::check_clock(clock).map_err(|source| CaptureError::Clock {
                 clock: clock.name().map_or_else(|| clock.0.to_string(), str::to_owned),
                 source,
             })?;
+        }
+        if self.events.chains.is_deferred && !kernel.probe_deferred_chains() {
+            self.listener.notice(Notice::ChainsNotDeferred);
         }
         if self.events.tracking.cgroups && !kernel.has_cgroups() {
             let (feature, since) = ("cgroups of samples", "5.7");

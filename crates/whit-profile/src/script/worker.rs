@@ -100,11 +100,15 @@ impl Worker<'_> {
         };
         let event_desc = &recording.events[event];
         let attr = &event_desc.attr;
-        let epoch = prepared.model.space_at(pid, pending.time);
+        let deferred = prepared.deferred_chain(&sample, pending.block());
+        // An exec may lie between a sample and the return to user mode.
+        let chain_time = deferred.and_then(|chain| chain.time).unwrap_or(pending.time);
+        let epoch = prepared.model.space_at(pid, chain_time);
         self.texts.begin();
         self.chain.is_foreign = false;
         if format.wants_chain(event) {
-            self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
+            let cpu_mode = record.header.cpu_mode();
+            self.maker.make(&sample, cpu_mode, attr, epoch, deferred, &mut self.chain);
             let in_chain = attr.sample_type.contains(SampleType::CALLCHAIN);
             let (names, maker) = (&self.names, &self.maker);
             let space = epoch.map(|epoch| epoch.id);
@@ -113,7 +117,7 @@ impl Worker<'_> {
                 FrameContext { prepared, names, format, event, in_chain, space, is_jitted };
             let len = if in_chain { self.chain.entries.len() } else { 1 };
             for entry in self.chain.entries.iter().take(len) {
-                let locate = || maker.locate(*entry, pid, epoch, pending.time);
+                let locate = || maker.locate(*entry, pid, epoch, chain_time);
                 if self.texts.push(*entry, context, locate) {
                     break;
                 }
@@ -121,6 +125,7 @@ impl Worker<'_> {
         }
         let fixed = if attr.has(AttrFlags::FREQ) { 1 } else { attr.sample_period_or_freq };
         let (names, maker, time) = (&self.names, &self.maker, pending.time);
+        let epoch = prepared.model.space_at(pid, time);
         let scripted = ScriptedSample {
             event,
             event_desc,

@@ -4,11 +4,12 @@ use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
 use super::thread_cgroups::{CgroupTally, ThreadFacts};
 use crate::aggregate::Aggregate;
+use crate::deferred::ChainedBlock;
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
 use crate::ordered_pool;
 use crate::prepare::Prepared;
-use crate::sample_sums::{ParsedSample, SampleSums};
+use crate::sample_sums::{ParsedSample, SampleSums, Unparsed};
 use crate::stops::StopCounts;
 use rustc_hash::FxHashSet;
 use whit_perfdata::blocked::BlockedThread;
@@ -23,37 +24,50 @@ pub(super) struct Job {
     pub(super) timed_events: Vec<TimedSwitchEvent>,
 }
 
+/// Keeps the call chains of samples.
+pub(super) trait StackKeeper<'a> {
+    /// Decodes a sample.
+    fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r;
+
+    /// Keeps the call chain of a sample, where its role wants it.
+    fn keep(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef;
+}
+
 /// Decodes records. One per thread.
-pub(super) struct Decoder<'a> {
-    number: u32,
-    options: &'a LoadOptions,
+pub(super) struct Decoder<'a, K> {
     prepared: &'a Prepared,
     roles: &'a Roles,
-    sums: SampleSums<'a>,
+    keeper: K,
     cgroups: CgroupTally,
     /// Threads with samples or switches; `None` where the side band has no others.
     told: Option<FxHashSet<(Pid, Tid)>>,
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn new(
-        number: usize,
-        recording: &'a Recording,
-        options: &'a LoadOptions,
-        prepared: &'a Prepared,
-        roles: &'a Roles,
-    ) -> Self {
-        let sums = SampleSums::new(recording, options, prepared);
-        let cgroups = CgroupTally::default();
-        let by_name = recording.features.ledger().is_some_and(|ledger| ledger.names_chosen > 0);
-        let told = by_name.then(FxHashSet::default);
-        Decoder { number: number as u32, options, prepared, roles, sums, cgroups, told }
+impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
+    pub(super) fn new(prepared: &'a Prepared, roles: &'a Roles, keeper: K) -> Self {
+        Decoder { prepared, roles, keeper, cgroups: CgroupTally::default(), told: None }
     }
 
-    fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+    /// Keeps the threads that have samples or switches. A recording of threads by name has sideband of others.
+    pub(super) fn keeping_told(self, recording: &Recording) -> Self {
+        let by_name = recording.features.ledger().is_some_and(|ledger| ledger.names_chosen > 0);
+        Decoder { told: by_name.then(FxHashSet::default), ..self }
+    }
+
+    pub(super) fn keeper(&self) -> &K {
+        &self.keeper
+    }
+
+    pub(super) fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
         let record = pending.record();
         if record.header.kind == record_type::SAMPLE {
-            self.sample(record, pending.time, out);
+            self.sample(pending, out);
         } else if let Some(timed_event) = self.side_band(record, pending.time) {
             out.push(timed_event);
         }
@@ -96,19 +110,16 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn sample(
-        &mut self,
-        record: RawRecord<'_>,
-        time: TimestampNs,
-        out: &mut Vec<TimedSwitchEvent>,
-    ) {
-        let Some(parsed) = self.sums.parse(record) else { return };
+    fn sample(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+        let time = pending.time;
+        let parsed = self.keeper.parse(pending.record(), pending.block());
+        let Ok(parsed) = parsed else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
         if !matches!(role, Role::Wake(_) | Role::None) {
             self.tell_of(parsed.pid, parsed.tid);
         }
-        let stack = self.stack(&parsed, role, time);
+        let stack = self.keeper.keep(&parsed, role, time);
         let raw = parsed.sample.raw.unwrap_or_default();
         let cgroup = parsed.sample.cgroup.filter(|_| role != Role::Blocked);
         if let Some(cgroup) = cgroup.and_then(|number| self.prepared.cgroups.at(number, time)) {
@@ -139,9 +150,42 @@ impl<'a> Decoder<'a> {
             Role::None => {}
         }
     }
+}
+
+/// Call chains in a call tree.
+pub(super) struct TreeStacks<'a> {
+    number: u32,
+    options: &'a LoadOptions,
+    prepared: &'a Prepared,
+    sums: SampleSums<'a>,
+}
+
+impl<'a> TreeStacks<'a> {
+    pub(super) fn new(
+        number: usize,
+        recording: &'a Recording,
+        options: &'a LoadOptions,
+        prepared: &'a Prepared,
+    ) -> Self {
+        let sums = SampleSums::new(recording, options, prepared);
+        TreeStacks { number: number as u32, options, prepared, sums }
+    }
+}
+
+impl<'a> StackKeeper<'a> for TreeStacks<'a> {
+    fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r,
+    {
+        self.sums.parse(record, block)
+    }
 
     /// Wakers may be threads that are not asked for.
-    fn stack(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
+    fn keep(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
         let prepared = self.prepared;
         let is_in_range = prepared.time.is_none_or(|range| range.contains(time));
         // The stack of a switch before the range is that of a wait which may reach into it.
@@ -157,7 +201,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl ordered_pool::Worker for Decoder<'_> {
+impl<'a> ordered_pool::Worker for Decoder<'a, TreeStacks<'a>> {
     type Job = Job;
     type Rest = (Aggregate, StopCounts, ThreadFacts);
 
@@ -171,7 +215,7 @@ impl ordered_pool::Worker for Decoder<'_> {
     }
 
     fn end(self) -> Self::Rest {
-        let (sums, stops) = self.sums.finish();
+        let (sums, stops) = self.keeper.sums.finish();
         (sums, stops, ThreadFacts { cgroups: self.cgroups, told: self.told })
     }
 }

@@ -6,7 +6,7 @@
 //! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
 
 use super::cut::{Cut, recorded_in};
-use super::decode::{Decoder, Job};
+use super::decode::{Decoder, Job, TreeStacks};
 use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::Losses;
@@ -99,7 +99,10 @@ pub fn load(
         }
         Ok::<_, LoadError>(())
     };
-    let decoder = |number| Decoder::new(number, recording, options, &prepared, &roles);
+    let decoder = |number| {
+        let stacks = TreeStacks::new(number, recording, options, &prepared);
+        Decoder::new(&prepared, &roles, stacks).keeping_told(recording)
+    };
     let parts = in_turn(options.threads, decoder, fill, take)?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
@@ -186,7 +189,7 @@ fn cpu_time_problem(
 }
 
 /// What rings lost, and what the recorder could not write: of that, nobody knows the time.
-fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
+pub(super) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
         let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };

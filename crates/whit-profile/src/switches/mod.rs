@@ -15,6 +15,7 @@ mod intervals;
 mod load;
 mod losses;
 mod model;
+mod off_cpu;
 mod phase;
 mod phase_test;
 mod recorded_spans;
@@ -33,5 +34,6 @@ pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
     Waker, WakerRow,
 };
+pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
 pub use switch_event::{TaskState, WaitKind};
 pub use wait_filter::WaitFilter;

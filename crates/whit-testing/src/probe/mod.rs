@@ -17,8 +17,8 @@ pub use bpf::{
 };
 pub use cgroups::{Hierarchy, cgroup_hierarchy, cgroups, cgroups_v2};
 pub use events::{
-    cgroup_events, hardware_events, own_events, tracefs, tracepoint, tracepoints, uprobes,
-    whole_cpus,
+    cgroup_events, deferred_chains, hardware_events, own_events, sched_exit, tracefs, tracepoint,
+    tracepoints, uprobes, whole_cpus,
 };
 pub use tools::{fails_with, need_program, perf, program};
 

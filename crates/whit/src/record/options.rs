@@ -57,6 +57,7 @@ impl RecordArgs {
             bail_usage!("unknown option '{first}'{}", short_options::similar("record", first));
         }
         self.check_mode_of_g()?;
+        self.check_off_cpu()?;
         let has_command = !self.command.is_empty();
         let (target, event_args) = self.target(has_command, roots, listener)?;
         let cgroups = self.all_cgroups || (target.covers_cpus() && !self.no_all_cgroups);
@@ -75,7 +76,8 @@ impl RecordArgs {
             strict_frequency: self.strict_freq,
             fixed_periods: self.fixed_periods,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
-            engine: self.engine.unwrap_or(default_engine),
+            defer_callchains: self.call_graph.is_some_and(|chains| chains.is_deferred),
+            engine: self.engine_of_waits().unwrap_or(default_engine),
             is_call_graph_given: self.call_graph.is_some(),
             table_cache: table_cache(),
             loader: loader_paths(),
@@ -95,7 +97,9 @@ impl RecordArgs {
             running_time: self.running_time,
             cgroups,
             namespaces: self.namespaces,
-            switch_events: self.switch_events || self.wakeups,
+            switch_events: self.switch_events || self.wakeups || self.off_cpu,
+            off_cpu: self.off_cpu,
+            off_cpu_period_ns: self.off_cpu_period.unwrap_or(0),
             pack_switches: !self.no_pack,
             wakeups: self.wakeups,
             inherit: !self.no_inherit,

@@ -109,6 +109,8 @@ pub(crate) mod flag {
     pub(crate) const SAMPLE_ID_ALL: u64 = 1 << 18;
     pub(crate) const MMAP2: u64 = 1 << 23;
     pub(crate) const COMM_EXEC: u64 = 1 << 24;
+    pub(crate) const DEFER_CALLCHAIN: u64 = 1 << 38;
+    pub(crate) const DEFER_OUTPUT: u64 = 1 << 39;
     pub(crate) const USUAL: u64 = MMAP | COMM | TASK | SAMPLE_ID_ALL | MMAP2 | COMM_EXEC;
 }
 

@@ -5,6 +5,7 @@
 
 mod arm64;
 mod branches;
+pub(crate) mod deferred;
 mod kernel;
 mod life;
 mod new;
@@ -63,7 +64,7 @@ pub(crate) fn all() -> Vec<Made> {
         old::perf_3_9(),
         old::perf_4_4(),
         new::perf_7(),
-        new::deferred_chains(),
+        deferred::chains(),
     ]
 }
 
