@@ -6,15 +6,15 @@
  *
  *     share NAME UNITS
  *
- *   shares flat SECONDS          ten functions of 1 % to 30 %, in turns of some microseconds
- *   shares twenty SECONDS        twenty functions of 5 %
- *   shares recursion SECONDS     two functions that call each other, 60 % and 40 %
- *   shares threads SECONDS       eight threads with a function each, of different shares
- *   shares processes SECONDS     a process for each millisecond of work, with one of four functions
- *   shares phases SECONDS        four functions, one after the other
- *   shares locked:HZ SECONDS     three functions that fill each 1/HZ of a second in turn: 20 %, 30 % and 50 %
- *   shares waking:HZ SECONDS     the same, half as long, and then it sleeps until the next 1/HZ
- *   shares faster:PERCENT UNITS  as flat, with so many units, and the function f20 does so much less
+ *   shares flat SECONDS          ten functions of 1 % to 30 %, in turns of some microseconds.
+ *   shares twenty SECONDS        twenty functions of 5 %.
+ *   shares recursion SECONDS     two functions that call each other, 60 % and 40 %.
+ *   shares threads SECONDS       eight threads with a function each, of different shares.
+ *   shares processes SECONDS     a process for each millisecond of work, with one of four functions.
+ *   shares phases SECONDS        four functions, one after the other.
+ *   shares locked:HZ SECONDS     three functions that fill each 1/HZ of a second in turn: 20 %, 30 % and 50 %.
+ *   shares waking:HZ SECONDS     the same, half as long, and then it sleeps until the next 1/HZ.
+ *   shares faster:PERCENT UNITS  as flat, with so many units, and the function f1 does so much less.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -32,7 +32,7 @@ const FREE: [&str; 6] = ["flat", "twenty", "recursion", "threads", "processes", 
 /// Samples a second of those.
 const FREE_HZ: u32 = 999;
 
-/// A table.
+/// One of the tables that the comparison makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Table {
     /// Shares of programs whose work has nothing to do with the clock of the samples.

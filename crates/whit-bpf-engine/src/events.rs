@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn events_that_are_precise_by_number_have_the_kernel_s_call_chain() {
-        let mut attr = Attr { flags: AttrFlags::EXCLUDE_CALLCHAIN_USER, ..Attr::default() };
+        let without = Attr { flags: AttrFlags::EXCLUDE_CALLCHAIN_USER, ..Attr::default() };
+        let mut attr = without.clone();
         attr.set_precise_ip(2);
-        let without = Attr { flags: attr.flags, ..Attr::default() };
         for (precision, is_precise) in
             [(Precision::Level(2), true), (Precision::Level(0), false), (Precision::Max, false)]
         {

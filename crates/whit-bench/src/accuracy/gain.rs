@@ -5,7 +5,7 @@ use std::process::Command;
 use whit_measure::measure;
 
 use super::recorders::Recorder;
-use super::run::Bench;
+use super::run::{Bench, share_among};
 use super::{FREE_HZ, Gain};
 use crate::Error;
 
@@ -23,7 +23,7 @@ pub(super) fn gain(bench: &Bench<'_>, percent: u32, recorders: &[Recorder]) -> R
     for recorder in recorders {
         let (counted, sampled, _) = bench.record(recorder, FREE_HZ, &words(0))?;
         gain.by_counts = predicts(counted.get(FUNCTION).copied().unwrap_or_default());
-        let share = sampled.get(FUNCTION).map_or(0.0, |found| found.0);
+        let share = share_among(&counted, &sampled, FUNCTION);
         gain.predicted.push((recorder.name().to_owned(), predicts(share)));
     }
     let mut gains = Vec::with_capacity(PAIRS);

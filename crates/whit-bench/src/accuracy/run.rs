@@ -165,6 +165,13 @@ fn sampled(path: &Path) -> Result<(Sampled, u64), Error> {
     Ok((intervals(&profile), samples))
 }
 
+/// A function's share of the samples of all functions that count their work, in percent: other programs may be recorded, too.
+pub(super) fn share_among(counted: &Counted, sampled: &Sampled, name: &str) -> f64 {
+    let of = |name: &str| sampled.get(name).map_or(0.0, |found| found.0);
+    let part: f64 = counted.keys().map(|name| of(name)).sum();
+    if part > 0.0 { 100.0 * of(name) / part } else { 0.0 }
+}
+
 /// Functions that count their work are a part of all samples: the shares are compared among them, and intervals as parts of
 /// that part.
 pub(super) fn judge(counted: &Counted, sampled: &Sampled) -> Judged {
@@ -172,7 +179,7 @@ pub(super) fn judge(counted: &Counted, sampled: &Sampled) -> Judged {
     let part: f64 = counted.keys().map(of).sum();
     let mut judged = Judged::default();
     for (name, truth) in counted {
-        let share = if part > 0.0 { 100.0 * of(name) / part } else { 0.0 };
+        let share = share_among(counted, sampled, name);
         judged.errors.push((share - truth).abs());
         let interval = sampled.get(name).map(|found| &found.1);
         judged.held +=

@@ -96,7 +96,7 @@ mod measured {
             row.map_or(0.0, |row| row["self"]["samples"].as_f64().expect("samples"))
         };
         let sampled: f64 = counts.iter().map(|(name, _)| samples(name)).sum();
-        assert!(sampled > 1000.0, "{report}");
+        assert!(sampled > 300.0, "{report}");
         let errors =
             counts.iter().map(|(name, units)| (samples(name) / sampled - units / all).abs());
         Ok(errors.fold(0.0, f64::max))
