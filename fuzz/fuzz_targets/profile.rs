@@ -50,6 +50,7 @@ fn options(threads: usize) -> LoadOptions {
         cgroup: threads > 1,
         time_quantum_ns: NonZeroU64::new(1_000_000).filter(|_| threads > 1),
         weight: threads > 1,
+        ..WantedFacets::default()
     };
     LoadOptions { facets, blocks: threads > 1, ..LoadOptions::new(threads, symbols) }
 }

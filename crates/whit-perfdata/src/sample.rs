@@ -84,6 +84,22 @@ pub struct BranchEntry {
     pub flags: u64,
 }
 
+impl BranchEntry {
+    /// Bits that say whether the branch was predicted.
+    pub const PREDICTION: u64 = 0b11;
+    /// The branch was part of a transaction.
+    pub const IN_TRANSACTION: u64 = 1 << 2;
+    /// It aborted a transaction.
+    pub const ABORT: u64 = 1 << 3;
+    /// Bits of the cycles since the branch before.
+    pub const CYCLES: u64 = 0xffff << 4;
+
+    /// Cycles since the branch before; zero where the CPU does not count them.
+    pub fn cycles(self) -> u64 {
+        (self.flags & BranchEntry::CYCLES) >> 4
+    }
+}
+
 /// An array of `u64` inside a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Words<'a>(&'a [u8]);
@@ -171,12 +187,22 @@ pub struct Sample<'a> {
     pub user_stack: &'a [u8],
     /// Weight; of the one in three parts the first.
     pub weight: Option<u64>,
+    /// Second of three parts of the weight: latency of the instruction.
+    pub instruction_latency: u16,
+    /// Where the data of the access came from (`union perf_mem_data_src`).
+    pub data_src: Option<u64>,
+    /// Why a transaction ended (`PERF_TXN_*`).
+    pub transaction: Option<u64>,
     /// Registers at the interrupt.
     pub intr_regs: Option<Registers<'a>>,
     /// Physical data address.
     pub phys_addr: Option<u64>,
     /// Id of the cgroup that the thread was in.
     pub cgroup: Option<u64>,
+    /// Size of the page of the data address.
+    pub data_page_size_bytes: Option<u64>,
+    /// Size of the page of the instruction.
+    pub code_page_size_bytes: Option<u64>,
 }
 
 /// The trailer of records that are not samples.
@@ -350,12 +376,15 @@ impl SampleLayout {
         if self.has(SampleType::WEIGHT) {
             s.weight = Some(c.u64()?);
         } else if self.has(SampleType::WEIGHT_STRUCT) {
-            s.weight = Some(c.u64()? & u64::from(u32::MAX));
+            let parts = c.u64()?;
+            s.weight = Some(parts & u64::from(u32::MAX));
+            s.instruction_latency = (parts >> 32) as u16;
         }
-        for field in [SampleType::DATA_SRC, SampleType::TRANSACTION] {
-            if self.has(field) {
-                c.u64()?;
-            }
+        if self.has(SampleType::DATA_SRC) {
+            s.data_src = Some(c.u64()?);
+        }
+        if self.has(SampleType::TRANSACTION) {
+            s.transaction = Some(c.u64()?);
         }
         if self.has(SampleType::REGS_INTR) {
             s.intr_regs = parse_regs(c, self.intr_regs_mask)?;
@@ -365,6 +394,12 @@ impl SampleLayout {
         }
         if self.has(SampleType::CGROUP) {
             s.cgroup = Some(c.u64()?);
+        }
+        if self.has(SampleType::DATA_PAGE_SIZE) {
+            s.data_page_size_bytes = Some(c.u64()?);
+        }
+        if self.has(SampleType::CODE_PAGE_SIZE) {
+            s.code_page_size_bytes = Some(c.u64()?);
         }
         Some(())
     }

@@ -42,7 +42,17 @@ const FAILED: &[u8] = b"[FAILED TO PARSE]";
 /// A tracepoint's text, compiled.
 #[derive(Clone, Debug)]
 pub struct TraceFormat {
-    program: Result<Box<[Step]>, Unevaluated>,
+    program: Program,
+}
+
+#[derive(Clone, Debug)]
+enum Program {
+    /// As the event's format says.
+    Steps(Box<[Step]>),
+    /// The format cannot be evaluated.
+    Failed(Unevaluated),
+    /// Each field, whatever the format says.
+    Fields(Box<[FieldText]>),
 }
 
 #[derive(Clone, Debug)]
@@ -85,24 +95,36 @@ impl TraceFormat {
         let long_bits = if long_size_bytes == 4 { 32 } else { 64 };
         let program = syntax::parse(event, long_bits)
             .and_then(|(format, arguments)| directive::compile(&format, &arguments, long_bits))
-            .map(Vec::into_boxed_slice)
-            .map_err(|error| Unevaluated { fields: FieldText::of_event(event), error });
+            .map(Vec::into_boxed_slice);
+        let program = program.map_or_else(
+            |error| Program::Failed(Unevaluated { fields: FieldText::of_event(event), error }),
+            Program::Steps,
+        );
         TraceFormat { program }
+    }
+
+    /// Prints the fields one by one, as perf does with `--raw-trace`.
+    pub fn of_fields(event: &TraceEvent) -> TraceFormat {
+        TraceFormat { program: Program::Fields(FieldText::of_event(event)) }
     }
 
     /// Why the fields are printed one by one instead.
     pub fn error(&self) -> Option<&TraceFormatError> {
-        self.program.as_ref().err().map(|unevaluated| &unevaluated.error)
+        match &self.program {
+            Program::Failed(unevaluated) => Some(&unevaluated.error),
+            Program::Steps(_) | Program::Fields(_) => None,
+        }
     }
 
     /// Appends the text of a record: the raw bytes of a sample.
     pub fn append(&self, raw: &[u8], context: &TraceContext<'_>, out: &mut Vec<u8>) {
         match &self.program {
-            Ok(steps) => steps.iter().for_each(|step| step.append(raw, context, out)),
-            Err(unevaluated) => {
+            Program::Steps(steps) => steps.iter().for_each(|step| step.append(raw, context, out)),
+            Program::Failed(unevaluated) => {
                 out.extend_from_slice(FAILED);
                 unevaluated.fields.iter().for_each(|field| field.append(raw, out));
             }
+            Program::Fields(fields) => fields.iter().for_each(|field| field.append(raw, out)),
         }
     }
 }

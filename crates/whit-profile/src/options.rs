@@ -7,6 +7,20 @@ use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
 use whit_types::{CpuId, Pid, Tid};
 
+/// The unit that the rows of a profile count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counted {
+    /// Samples with their periods.
+    #[default]
+    Samples,
+    /// Entries of branch stacks; each entry counts one. The call chain is the branch's target alone.
+    Branches,
+    /// Samples with their weights: the latencies of accesses to memory.
+    Weights,
+    /// Samples, whose call chains go on with the branches that led to them.
+    BranchHistory,
+}
+
 /// What to load and how.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
@@ -14,6 +28,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// By which parts of samples rows are told apart, beside thread, command and call chain.
     pub facets: WantedFacets,
+    /// The unit of the rows' weights.
+    pub count: Counted,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
     /// Part of the time.
@@ -42,6 +58,7 @@ impl LoadOptions {
         LoadOptions {
             threads: threads.max(1),
             facets: WantedFacets::default(),
+            count: Counted::Samples,
             blocks: false,
             time: None,
             pids: Vec::new(),

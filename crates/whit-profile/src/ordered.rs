@@ -245,9 +245,14 @@ impl<'p> OrderedSamples<'p> {
                 // Samples without a time stand in the order of the recording.
                 let by_position =
                     (kind == record_type::SAMPLE).then_some(TimestampNs(position + at as u64));
-                let time = stated.or(by_position);
-                // Runs and waits reach into the wanted range from outside.
-                let all = self.takes == BlockTimes::NoteSwitches;
+                let lists_records = matches!(self.takes, BlockTimes::NoteRecords(_));
+                // Records of older processes have no time: they come first.
+                let before = lists_records.then_some(TimestampNs(0));
+                let time = stated.or(by_position).or(before);
+                // Runs and waits reach into the wanted range from outside; of records, as in perf, only samples are
+                // chosen by time.
+                let all = self.takes == BlockTimes::NoteSwitches
+                    || (lists_records && kind != record_type::SAMPLE);
                 if let Some(time) = time
                     && (all || self.prepared.time.is_none_or(|range| range.contains(time)))
                 {

@@ -7,6 +7,7 @@ use crate::deferred::{ChainedBlock, DeferredChains, UserChain};
 use crate::dso_index::DsoIndex;
 use crate::dso_table::DsoTable;
 use crate::error::LoadError;
+use crate::facets::{WantedData, WantedTrace};
 use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
 use crate::machine::RecordedMachine;
@@ -17,6 +18,7 @@ use crate::replay::{Replayed, replay};
 use crate::sample_filter::SampleFilter;
 use crate::scan::{BlockTimes, Scan, scan};
 use crate::time_filter::{TimeFilter, TimeRange};
+use crate::tracepoints::Tracepoints;
 use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
@@ -33,7 +35,7 @@ pub(crate) struct Prepared {
     pub(crate) scan: Scan,
     pub(crate) deferred: DeferredChains,
     pub(crate) model: ProcessModel,
-    /// Mappings of data too, where they were recorded and samples are read one by one.
+    /// Mappings of data too, where they were recorded and somebody asks for the addresses of data.
     pub(crate) data: Option<ProcessModel>,
     pub(crate) cgroups: Cgroups,
     pub(crate) dsos: DsoTable,
@@ -42,6 +44,8 @@ pub(crate) struct Prepared {
     pub(crate) arch: Option<Arch>,
     pub(crate) time: Option<TimeRange>,
     pub(crate) filter: SampleFilter,
+    /// Where rows are told apart by the texts of tracepoints.
+    pub(crate) tracepoints: Tracepoints,
 }
 
 impl Prepared {
@@ -78,8 +82,8 @@ pub(crate) fn prepare(
     progress: &Progress<'_>,
 ) -> Result<Prepared, LoadError> {
     let events = EventTable::new(&recording.events);
-    // Only single samples show addresses of data.
-    let wants_data = block_times == BlockTimes::Note;
+    let wants_data = matches!(block_times, BlockTimes::Note | BlockTimes::NoteRecords(_))
+        || options.facets.data != WantedData::Nothing;
     let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
     let skips = block_times == BlockTimes::Skip;
     let block_times = if relative_time && skips { BlockTimes::Note } else { block_times };
@@ -110,6 +114,10 @@ pub(crate) fn prepare(
     });
     let arch = recorded_arch(&recording.features);
     let filter = SampleFilter::new(options, &cgroups);
+    let tracepoints = match options.facets.trace {
+        WantedTrace::Nothing => Tracepoints::default(),
+        wanted => Tracepoints::of(recording, wanted),
+    };
     Ok(Prepared {
         events,
         scan,
@@ -123,6 +131,7 @@ pub(crate) fn prepare(
         arch,
         time,
         filter,
+        tracepoints,
     })
 }
 

@@ -148,6 +148,30 @@ pub(crate) enum BlockTimes {
     Note,
     /// The second pass takes whatever tells of context switches, too.
     NoteSwitches,
+    /// The second pass takes these records, too.
+    NoteRecords(RecordKinds),
+}
+
+/// Types of records, by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecordKinds(u64);
+
+impl RecordKinds {
+    /// Those in a list; numbers above 63 are none of the kernel's.
+    pub fn of(kinds: &[u32]) -> RecordKinds {
+        let bits = kinds.iter().filter_map(|kind| 1u64.checked_shl(*kind));
+        RecordKinds(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// True where a type is one of them.
+    pub fn contains(self, kind: u32) -> bool {
+        1u64.checked_shl(kind).is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    /// True without any.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl BlockTimes {
@@ -155,7 +179,12 @@ impl BlockTimes {
     pub(crate) fn takes(self, kind: u32) -> bool {
         use record_type::{COMM, EXIT, FORK, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
         let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM);
-        kind == SAMPLE || (self == BlockTimes::NoteSwitches && of_switches)
+        match self {
+            _ if kind == SAMPLE => true,
+            BlockTimes::NoteSwitches => of_switches,
+            BlockTimes::NoteRecords(kinds) => kinds.contains(kind),
+            BlockTimes::Skip | BlockTimes::Note => false,
+        }
     }
 }
 
@@ -426,7 +455,9 @@ impl<'e> StreamScanner<'e> {
                 }
                 kind if self.block_times.takes(kind) => {
                     self.note_time(record, &mut planned);
-                    self.side_band(record, position, previous);
+                    if SideBand::is_decoded(kind) {
+                        self.side_band(record, position, previous);
+                    }
                 }
                 kind if SideBand::is_decoded(kind) => {
                     self.side_band(record, position, previous);
@@ -461,6 +492,12 @@ impl<'e> StreamScanner<'e> {
         if let Some(time) = stated_time(self.events, record) {
             let (first, last) = planned.times.unwrap_or((time, time));
             planned.times = Some((first.min(time), last.max(time)));
+        } else if matches!(self.block_times, BlockTimes::NoteRecords(_))
+            && record.header.kind != record_type::SAMPLE
+        {
+            // Records of older processes have no time and stand in front of all others.
+            let last = planned.times.map_or(TimestampNs(0), |(_, last)| last);
+            planned.times = Some((TimestampNs(0), last));
         }
     }
 

@@ -106,7 +106,13 @@ fn write_parts(recording: &Recording, lines: &mut Lines) {
     lines.push("== by CPU, cgroup, time and weight");
     let mut options = options(3);
     let time_quantum_ns = NonZeroU64::new(1_000_000);
-    options.facets = WantedFacets { cpu: true, cgroup: true, time_quantum_ns, weight: true };
+    options.facets = WantedFacets {
+        cpu: true,
+        cgroup: true,
+        time_quantum_ns,
+        weight: true,
+        ..WantedFacets::default()
+    };
     options.blocks = true;
     let Ok(profile) = load(recording, &options, &|_, _| {}) else { return };
     lines.sorted(profile.cgroups.iter().map(|cgroup| format!("{cgroup:?}")).collect());

@@ -17,6 +17,7 @@ use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
 use crate::hists::{self, HistRow, Hists, HistsOptions, ShareInterval, SortKey};
+use crate::json_facets::FacetMembers;
 use crate::json_list::{Counts, Each};
 use crate::json_strings;
 use crate::ledger_json::{LedgerJson, Names};
@@ -192,6 +193,11 @@ struct Row<'a> {
     /// Keys `weight` and `local_weight`: of one sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<Option<u64>>,
+    /// Key `parent`: the caller that `--parent` chooses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<Option<&'a str>>,
+    #[serde(flatten)]
+    facets: FacetMembers<'a>,
     /// Key `dso`.
     #[serde(skip_serializing_if = "Option::is_none")]
     dso: Option<Option<Dso<'a>>>,
@@ -451,6 +457,8 @@ impl<'a> Row<'a> {
             unit: None,
             time_ns: None,
             weight: None,
+            parent: None,
+            facets: FacetMembers::default(),
             dso: None,
             symbol: None,
             source: None,
@@ -487,6 +495,11 @@ impl<'a> Row<'a> {
             SortKey::SrcLine | SortKey::SrcFile => {
                 self.source = Some(source_text(profile, key, row).exact().to_owned());
             }
+            SortKey::Parent => {
+                let function = row.context.parent.map(|id| &profile.functions[id.index()]);
+                self.parent = Some(function.map(|function| function.name.exact()));
+            }
+            key => self.facets.set(profile, key, row),
         }
     }
 }

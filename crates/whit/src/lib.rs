@@ -26,6 +26,7 @@ mod privileges;
 mod progress;
 mod record;
 mod report;
+mod row_args;
 mod script;
 mod setup;
 mod short_options;
@@ -63,7 +64,7 @@ enum Command {
     #[command(infer_long_args = true)]
     Stat(Box<stat::StatArgs>),
     /// Report the functions and call chains that took the time of a recording
-    Report(report::ReportArgs),
+    Report(Box<report::ReportArgs>),
     /// Compare recordings: which functions became faster or slower
     Diff(Box<diff::DiffArgs>),
     /// Print the samples of a recording one by one

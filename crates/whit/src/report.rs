@@ -7,6 +7,7 @@ use crate::input::InputArgs;
 use crate::message;
 use crate::page;
 use crate::progress::LoadProgress;
+use crate::row_args::RowArgs;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::TerminalArgs;
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
@@ -63,10 +64,8 @@ pub(crate) struct ReportArgs {
     /// Sort by self: each function alone
     #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// Make rows by these keys: comm, dso, symbol, srcline, srcfile, cpu, socket, tid, pid, tgid, cgroup,
-    /// container, pod, unit, time, weight, local_weight
-    #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
-    sort: Option<String>,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Shares are of all samples of the event, or of those that --comms, --dsos and --symbols leave
     #[arg(long, value_name = "OF", value_parser = ["absolute", "relative"], default_value = "absolute", help_heading = heading::ROWS)]
     percentage: String,
@@ -110,12 +109,6 @@ pub(crate) struct ReportArgs {
     /// Do not show call chains
     #[arg(short = 'G', long, hide = true)]
     inverted: bool,
-    /// Print the number of samples
-    #[arg(short = 'n', long, help_heading = heading::ROWS)]
-    show_nr_samples: bool,
-    /// Print the sum of the periods
-    #[arg(long, help_heading = heading::ROWS)]
-    show_total_period: bool,
     /// Print how far shares can be trusted (the default with --json and on a terminal)
     #[arg(long, overrides_with = "no_intervals", help_heading = heading::ROWS)]
     intervals: bool,
@@ -149,7 +142,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let recordings = args.input.open_all()?;
     // Blocks of time are those of one recording.
     hists.intervals &= recordings.len() == 1;
-    let (profile, switches) = args.load_all(&recordings, &hists)?;
+    let (mut profile, switches) = args.load_all(&recordings, &hists)?;
+    args.rows.change(&mut profile);
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -191,6 +185,7 @@ impl ReportArgs {
         let mut options = self.load.options(recording)?;
         options.facets = SortKey::wanted_facets(hists.sort_keys(), self.time_quantum.0);
         options.facets.cgroup |= self.cgroup_tree;
+        self.rows.load(recording, &mut options)?;
         options.blocks = hists.intervals && !self.cgroup_tree;
         Ok(options)
     }
@@ -247,6 +242,7 @@ impl ReportArgs {
     }
 
     fn wall_options(&self) -> Result<SwitchViewOptions> {
+        self.rows.refuse_beside_wall()?;
         if self.load.chooses_cpus() {
             bail_usage!(
                 "waits belong to threads: choose with --pid, --tid, --comms or --cgroup instead of --cpu"
@@ -259,6 +255,7 @@ impl ReportArgs {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),
                 symbols: [&self.symbols[..], &self.only_path].concat(),
+                ..Filters::default()
             },
             inline: self.load.inline(),
             order: order.unwrap_or(ChainOrder::Caller),
@@ -280,18 +277,17 @@ impl ReportArgs {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),
                 symbols: self.symbols.clone(),
+                ..Filters::default()
             },
             ..HistsOptions::default()
         };
-        if let Some(keys) = &self.sort {
-            hists.sort = SortKey::parse_list(keys).map_err(usage)?;
-        }
         if let Some(chains) = &self.call_graph {
             hists.chains = ChainOptions::parse(chains).map_err(usage)?;
         }
         if let Some(percent) = self.percent_limit {
             hists.set_percent_limit(percent);
         }
+        self.rows.apply(&mut hists)?;
         Ok(hists)
     }
 
@@ -330,8 +326,10 @@ impl ReportArgs {
         let options = StdioOptions {
             hists,
             separator: self.field_separator,
-            show_samples: self.show_nr_samples,
-            show_period: self.show_total_period,
+            show_samples: self.rows.show_nr_samples,
+            show_period: self.rows.show_total_period,
+            column_widths: self.rows.column_widths.clone(),
+            nanoseconds: self.rows.ns,
             quiet: self.quiet,
             colour: self.terminal.colour(),
         };

@@ -21,7 +21,11 @@ mod chain_tree;
 mod chains;
 mod code_location;
 mod context;
+pub(crate) mod data_source;
+mod facet_key;
+mod field;
 mod options;
+mod parents;
 mod row_order;
 mod sort_key;
 mod tree;
@@ -39,10 +43,13 @@ pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
+pub(crate) use facet_key::CACHE_LINE_BYTES;
+pub use field::{Field, Fields};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
-    HistsOptions, SelfTime, UnknownSelfTime,
+    HistsOptions, Pattern, SelfTime, UnknownSelfTime,
 };
+pub use parents::{DEFAULT_PARENT, hide_unresolved, ignore_callees};
 pub use sort_key::{SortKey, UnknownSortKey};
 
 use std::sync::Arc;
@@ -82,6 +89,8 @@ pub struct HistRow {
     pub children_period: u64,
     /// Number of samples with this row anywhere in their call chain.
     pub children_samples: u64,
+    /// Period of samples in this row itself that ran in the kernel; where columns ask for it.
+    pub kernel_period: u64,
     /// Longest chain in frames among those drawn for this row.
     pub max_depth: u32,
     /// First thread, in the profile's order, that has a sample in this row.

@@ -69,6 +69,18 @@ fields! {
     BRSTACKSYM = "brstacksym",
     /// Path of the task's control group.
     CGROUP = "cgroup",
+    /// Mode of the CPU, and marks of the record.
+    MISC = "misc",
+    /// Where the data of an access came from.
+    DATA_SRC = "data_src",
+    /// Bytes that a BPF program wrote.
+    BPF_OUTPUT = "bpf-output",
+    /// Size of the page of the data address.
+    DATA_PAGE_SIZE = "data_page_size",
+    /// Size of the page of the instruction.
+    CODE_PAGE_SIZE = "code_page_size",
+    /// Latency of the instruction.
+    INS_LAT = "ins_lat",
 }
 
 impl Fields {
@@ -135,7 +147,12 @@ impl EventKind {
         match self {
             EventKind::Tracepoint if has_callchain => who | Fields::TRACE | code,
             EventKind::Tracepoint => who | Fields::TRACE,
-            EventKind::Raw => who | code | Fields::PERIOD | Fields::ADDR | Fields::WEIGHT,
+            EventKind::Raw => {
+                let access = Fields::ADDR | Fields::WEIGHT | Fields::DATA_SRC | Fields::INS_LAT;
+                let pages = Fields::PHYS_ADDR | Fields::DATA_PAGE_SIZE | Fields::CODE_PAGE_SIZE;
+                who | code | Fields::PERIOD | access | pages
+            }
+            EventKind::Software => who | code | Fields::PERIOD | Fields::BPF_OUTPUT,
             _ => who | code | Fields::PERIOD,
         }
     }
@@ -158,9 +175,8 @@ pub struct EventTraits<'a> {
     pub name: &'a str,
     /// Decides the default fields.
     pub kind: EventKind,
-    /// Fields of `perf_event_attr.sample_type`, of [`Fields::IP`], `TID`, `TIME`, `CPU`, `ADDR`,
-    /// `WEIGHT`, `PHYS_ADDR`, `IREGS`, `UREGS`, `BRSTACK`, `BRSTACKSYM`, `CGROUP` and `TRACE` (raw data); others are ignored, since they need nothing
-    /// recorded (`PERIOD` is the attribute's where samples have none).
+    /// The fields that come from `perf_event_attr.sample_type`. Others need nothing recorded: the period is the
+    /// attribute's where samples have none.
     pub recorded: Fields,
     /// True where samples carry call chains.
     pub has_callchain: bool,
@@ -219,7 +235,11 @@ fn how_to_record(field: &str) -> &'static str {
     match field {
         "addr" => " with -d",
         "phys_addr" => " with --phys-data",
-        "weight" => " with -W",
+        "weight" | "ins_lat" => " with -W",
+        "data_src" => " with -d",
+        "data_page_size" => " with --data-page-size",
+        "code_page_size" => " with --code-page-size",
+        "bpf-output" => " an event bpf-output",
         "iregs" => " with --intr-regs",
         "uregs" => " with --user-regs",
         "brstack" | "brstacksym" => " with -b",
@@ -317,6 +337,11 @@ fn recorded_only(
         | Fields::BRSTACK
         | Fields::BRSTACKSYM
         | Fields::CGROUP
+        | Fields::DATA_SRC
+        | Fields::INS_LAT
+        | Fields::DATA_PAGE_SIZE
+        | Fields::CODE_PAGE_SIZE
+        | Fields::BPF_OUTPUT
         | Fields::TRACE;
     let mut recorded = event.recorded;
     if recorded.has(Fields::TID) {

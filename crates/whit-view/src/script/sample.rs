@@ -68,6 +68,16 @@ pub struct ScriptSample<'a> {
     pub weight: u64,
     /// Physical data address.
     pub phys_addr: u64,
+    /// `misc` of the record.
+    pub misc: u16,
+    /// Where the data of an access came from.
+    pub data_src: u64,
+    /// Cycles that the instruction took.
+    pub instruction_latency: u16,
+    /// Sizes of the pages of the data and of the instruction.
+    pub page_sizes_bytes: (u64, u64),
+    /// Bytes that a BPF program wrote; `None` for other events.
+    pub bpf_output: Option<&'a [u8]>,
     /// Path of the cgroup, where recorded; `None` prints `unknown`.
     pub cgroup: Option<OutsideText<&'a str>>,
     /// Registers at the interrupt.

@@ -5,6 +5,7 @@
 //! recording's cost. Lines that perf does not have stand among the `#` comments and name the
 //! losses: each table has the known gaps in its data beside it.
 
+mod cells;
 mod colour;
 mod columns;
 mod header;
@@ -15,8 +16,8 @@ mod stats;
 mod tests;
 mod tree;
 
+pub(crate) use cells::source_text;
 pub use colour::Colour;
-pub(crate) use columns::source_text;
 pub use header::write_header;
 pub use ledger::write_ledger;
 pub use loss::{ledger_line, loss_line};
@@ -24,6 +25,7 @@ pub use stats::write_stats;
 
 use std::io::{self, Write};
 
+use whit_profile::Counted;
 use whit_profile::model::{EventId, FunctionInfo, Profile};
 use whit_profile::precision::Precision;
 use whit_types::OutsideText;
@@ -48,6 +50,10 @@ pub struct StdioOptions {
     pub show_period: bool,
     /// Stands between columns, which are then not padded; values have `.` in its place.
     pub separator: Option<char>,
+    /// Widths of the first columns, which cut longer texts; zero leaves a column as it is.
+    pub column_widths: Vec<usize>,
+    /// Print times to the nanosecond.
+    pub nanoseconds: bool,
     /// Leave out all lines that begin with `#`, except losses.
     pub quiet: bool,
     /// Whether large percentages are coloured.
@@ -151,9 +157,17 @@ fn write_event(
     if !options.quiet {
         let (samples, unit) = units::thousands(hists.total_samples);
         writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
-        writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+        if options.hists.count == Counted::Weights {
+            writeln!(out, "# Total weight : {}", hists.total_period)?;
+            writeln!(out, "# Sort order   : {}", sort_order(&options.hists))?;
+        } else {
+            writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+        }
         if info.precision != Precision::Unknown {
             writeln!(out, "# Samples stand {}", info.precision)?;
+        }
+        if let Some(socket) = options.hists.filters.socket {
+            writeln!(out, "# Processor Socket: {socket}")?;
         }
     }
     write_loss(out, profile)?;
@@ -177,6 +191,10 @@ fn write_event(
     }
     write_rows(out, profile, &hists, &columns, options)?;
     out.write_all(b"\n\n")
+}
+
+fn sort_order(options: &HistsOptions) -> String {
+    options.sort_keys().iter().map(|key| key.name()).collect::<Vec<_>>().join(",")
 }
 
 /// How the columns `±` and `Rank` are to be read, or why there are none.
