@@ -334,7 +334,7 @@ pub struct BlockWeight {
 /// Everything that is known to be missing from the recording.
 #[derive(Clone, Debug, Default)]
 pub struct LossReport {
-    /// Sum over `PERF_RECORD_LOST`: records of any type that found no room in a ring.
+    /// Sum over `PERF_RECORD_LOST`: records of any type that did not fit a ring.
     pub lost_records: u64,
     /// Number of `PERF_RECORD_LOST` records.
     pub lost_chunks: u64,

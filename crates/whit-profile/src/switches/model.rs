@@ -12,7 +12,7 @@ use whit_types::{CpuId, TimestampNs};
 /// The context switches of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
-    /// What told of them.
+    /// The kinds of records that the switches come from.
     pub sources: Sources,
     /// Sums, unique in (thread, comm, node), ordered by these.
     pub rows: Vec<SwitchRow>,
@@ -39,7 +39,7 @@ pub struct Switches {
     pub recorded_ns: u64,
 }
 
-/// What a recording has that tells of switches.
+/// The kinds of records about switches in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sources {
     /// SWITCH or SWITCH_CPU_WIDE records (`--switch-events`).
