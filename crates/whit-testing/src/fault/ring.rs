@@ -47,7 +47,7 @@ impl FakeRing {
         Ok(self.head.wrapping_sub(u64::from_ne_bytes(tail)))
     }
 
-    /// Free bytes.
+    /// Space of the ring that holds no unread bytes.
     pub fn free_bytes(&self) -> io::Result<u64> {
         Ok(self.data_size - self.unread_bytes()?)
     }
