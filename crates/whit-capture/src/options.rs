@@ -223,7 +223,7 @@ pub struct RecordOptions {
     pub start: Start,
     /// Clock of the time stamps; `None` is the kernel's own.
     pub clock: Option<ClockId>,
-    /// Ring size.
+    /// Data pages or bytes of each ring (`-m`).
     pub ring_size: RingSize,
     /// The kernel overwrites the oldest samples; the newest are taken at the end, and when asked.
     pub overwrite: bool,

@@ -217,9 +217,9 @@ pub enum DsoKind {
     Elf,
     /// The kernel image.
     Kernel,
-    /// A kernel module.
+    /// Code that the kernel loaded (`.ko`).
     KernelModule,
-    /// The vdso.
+    /// The code that the kernel maps into each process.
     Vdso,
     /// Code that a JIT compiler wrote, named by a perf-map or jitdump file.
     Jit,
@@ -236,7 +236,7 @@ pub struct DsoInfo {
     pub short_name: OutsideText,
     /// Its build id, where known.
     pub build_id: Option<BuildId>,
-    /// Kind.
+    /// Decides where symbols come from.
     pub kind: DsoKind,
 }
 
@@ -279,9 +279,9 @@ pub struct CallNode {
 /// Samples that share event, thread, command name, facets and call chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleRow {
-    /// Event.
+    /// Index into [`Profile::events`].
     pub event: EventId,
-    /// Thread.
+    /// Index into [`Profile::threads`].
     pub thread: ThreadId,
     /// Command name at the time of the samples.
     pub comm: CommId,

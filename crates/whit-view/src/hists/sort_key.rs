@@ -57,7 +57,7 @@ sort_keys! {
     Symbol = "symbol", "Symbol", 0;
     /// Caller that `--parent` chooses.
     Parent = "parent", "Parent symbol", 0;
-    /// CPU.
+    /// CPU of the sample, as a number.
     Cpu = "cpu", "CPU", 3;
     /// Source file and line.
     SrcLine = "srcline", "Source:Line", 0;
@@ -141,7 +141,7 @@ sort_keys! {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cannot sort by `{word}`: no such key; the keys are {}", SortKey::names())]
 pub struct UnknownSortKey {
-    /// The word.
+    /// The rejected text.
     pub word: String,
 }
 
