@@ -4,46 +4,56 @@ use anyhow::Result;
 use clap::Args;
 use whit_bench::accuracy::{Options, PROGRAM, Table, compare, markdown};
 
-use super::Results;
 use super::setup::SetupArgs;
+use super::{Results, heading};
+
+const EXAMPLES: &str = "\
+Examples:
+  whit bench accuracy --tables locked,noticed --runs 3
+  whit bench accuracy --tables gains --faster 50";
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct AccuracyArgs {
     /// Tables to make: free (programs of their own pace), locked (in step with the samples), gains, noticed
     #[arg(
         long,
         value_name = "TABLE,..",
         value_delimiter = ',',
-        default_value = "free,locked,gains,noticed"
+        default_value = "free,locked,gains,noticed",
+        help_heading = heading::COMPARED
     )]
     tables: Vec<Table>,
 
     /// Recordings of each workload by each recorder
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..),
+          help_heading = heading::RUNS)]
     runs: u16,
 
     /// Seconds of each recording
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=600))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=600),
+          help_heading = heading::RUNS)]
     seconds: u32,
 
     /// Event that all of them sample
-    #[arg(short, long, value_name = "EVENT", default_value = "cpu-clock")]
+    #[arg(short, long, value_name = "EVENT", default_value = "cpu-clock",
+          help_heading = heading::EVENTS)]
     event: String,
 
     /// Frequencies of work that keeps step with the samples
     #[arg(long, value_name = "HZ,..", value_delimiter = ',', default_value = "250,999,1000",
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+          value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = heading::EVENTS)]
     locked: Vec<u32>,
 
     /// By how many percent a function is made faster
     #[arg(long, value_name = "PERCENT,..", value_delimiter = ',', default_value = "10,50",
-          value_parser = clap::value_parser!(u32).range(1..=100))]
+          value_parser = clap::value_parser!(u32).range(1..=100), help_heading = heading::COMPARED)]
     faster: Vec<u32>,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::SETUP)]
     setup: SetupArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 
