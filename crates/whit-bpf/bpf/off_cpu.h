@@ -57,7 +57,7 @@ static ALWAYS_INLINE u32 has_account(struct switch_memory *memory, struct task_s
 	return is_target(task, tid_of(task), process_at_switch(memory, processes_generation(), pid));
 }
 
-/* The account at the place of a thread, whoever owns it. */
+/* The account at the place of a thread. Another thread may own it. */
 static ALWAYS_INLINE struct off_cpu_account *account_at(u32 tid)
 {
 	u32 place = tid % OFF_CPU_ACCOUNTS;

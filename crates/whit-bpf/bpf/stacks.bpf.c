@@ -197,7 +197,7 @@ struct known_process {
 struct switch_memory {
 	u64 told[TOLD];
 	struct known_process processes[KNOWN_PROCESSES];
-	/* Of samples of waits: when the last switch was, and who came then, as a number. */
+	/* For samples of waits: the time of the last switch, and the task that it switched in, as a number. */
 	u64 switched;
 	u64 came;
 };

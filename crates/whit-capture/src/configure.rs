@@ -1,12 +1,14 @@
 //! Events turned into attributes, with perf's choices.
 //!
 //! The rules are those of `evsel__config` and `evlist__config` in `tools/perf/util`. whit differs
-//! in three points, each for the sake of exact losses and complete process models: every event
-//! carries the time and all agree on the CPU field, so that one look finds the time of any record
-//! in a ring; existing processes get a side-band event that runs while they are being
-//! synthesized; rings wake the reader at a quarter instead of a half. Where
-//! samples are overwritten, or events are switched off meanwhile, the side band has an event of its
-//! own that is neither.
+//! in three points, for exact losses and complete process models:
+//! - Every event carries the time, and all agree on the CPU field. So one look finds the time of any
+//!   record in a ring.
+//! - A sideband event runs while existing processes are synthesized.
+//! - Rings wake the reader when a quarter is full, not half.
+//!
+//! Where samples are overwritten, or events are switched off meanwhile, the sideband has an event
+//! of its own that is neither overwritten nor switched off.
 
 use whit_engine::Engine;
 use whit_engine::branch::BranchFilter;

@@ -1,4 +1,4 @@
-//! Why a recording could not be made, and what would make it possible.
+//! Reasons why a recording could not be made, with the remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn bpf_hint(why: &Option<String>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CaptureError {
-    /// Whom or what to record is not there.
+    /// The target cannot be found.
     #[error(transparent)]
     Host(#[from] HostError),
     /// No event was asked for.
@@ -135,7 +135,7 @@ pub enum CaptureError {
     Tracepoint { tracepoint: String, source: io::Error },
 }
 
-/// What to do where a file cannot be made at a place.
+/// Advice for a file that cannot be created at its path.
 fn elsewhere(error: &io::Error) -> &'static str {
     use io::ErrorKind as K;
     match error.kind() {
@@ -188,7 +188,7 @@ impl CaptureError {
         }
     }
 
-    /// What the kernel said when it refused to open an event.
+    /// The error number with which the kernel refused to open an event.
     pub(crate) fn errno(&self) -> Option<Errno> {
         match self {
             CaptureError::Open { errno, .. } => Some(*errno),

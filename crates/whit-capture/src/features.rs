@@ -22,7 +22,7 @@ const CANDIDATES: [Candidate; 5] = [
     Candidate { name: "build ids in mappings", since: "5.12", flag: AttrFlags::BUILD_ID },
 ];
 
-/// What the kernel knows.
+/// The perf features that the running kernel supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelFeatures {
     flags: AttrFlags,
@@ -80,7 +80,7 @@ impl KernelFeatures {
         try_open(&Attr { flags, clockid: clock.0, ..plain() })
     }
 
-    /// Takes out of `attr` what the kernel does not know.
+    /// Removes flags and fields from `attr` that the kernel does not know.
     pub fn limit(&self, attr: &mut Attr) {
         attr.flags = AttrFlags(attr.flags.0 & self.flags.0);
         if !self.weight_struct && attr.sample_type.contains(SampleType::WEIGHT_STRUCT) {

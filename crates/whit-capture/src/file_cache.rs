@@ -1,5 +1,5 @@
-//! What is known of the files that processes have mapped as code: each is opened once, through a process that
-//! maps it, and described in the recording.
+//! The files that processes have mapped as code. Each is opened once, through a process that maps it, and
+//! described in the recording.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -108,7 +108,7 @@ impl FileCache {
         self.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Looks at files of which only records of the kernel tell; gives the build ids of those.
+    /// Looks at the files that the kernel's mapping records name. Gives their build ids, by path.
     pub(crate) fn complete(
         &self,
         roots: &Roots,
@@ -124,8 +124,8 @@ impl FileCache {
         build_ids
     }
 
-    /// All files as the recording describes them, by path. Of binaries that nobody can open by their paths
-    /// copies are made.
+    /// All files as the recording describes them, by path. Copies binaries that nobody can open by their paths
+    /// into `kept`.
     pub(crate) fn describe(
         &self,
         roots: &Roots,
@@ -193,7 +193,7 @@ impl Known {
 }
 
 impl Opened {
-    /// Whether the file is no longer where whoever reads the recording will look for it.
+    /// Whether it is a binary that readers of the recording will not find at its path.
     fn needs_copy(&self) -> bool {
         let path = Path::new(std::ffi::OsStr::from_bytes(&self.path));
         let is_there = || path.metadata().is_ok_and(|there| stated_id(&there) == self.stated);

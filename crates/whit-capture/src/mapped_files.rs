@@ -22,7 +22,7 @@ pub(crate) struct Mapper {
 /// A file that was mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct MappedPath {
-    /// Of the first mapping.
+    /// As the first mapping names it.
     pub(crate) path: Box<[u8]>,
     /// The first process may be a service that runs on, the last one may be the only one left.
     pub(crate) first: Mapper,

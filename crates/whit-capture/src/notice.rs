@@ -1,4 +1,4 @@
-//! What a user should hear while recording: everything that was asked for and could not be had.
+//! Messages for the user while recording: each names a request that this machine could not fulfil.
 
 use std::fmt;
 use std::time::Duration;
@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_the_result_is_said_aloud_and_details_only_when_asked() {
+    fn changes_of_the_result_are_warnings_and_details_are_verbose() {
         let aloud = Notice::CyclesReplaced { event: "cycles:P".into(), errno: Errno::NOENT };
         assert_eq!(aloud.level(), Level::Warning);
         assert!(aloud.to_string().contains("cpu-clock"));

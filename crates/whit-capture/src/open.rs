@@ -1,9 +1,9 @@
 //! Opening events, and bearing the kernel's refusals.
 //!
-//! Each event is opened for every CPU and thread of the plan. A refusal is answered with what
-//! still gives a useful recording, and that is said: a lower `precise_ip`, the timer instead of
-//! cycles, user mode alone, a group in pieces. What cannot be answered becomes an error that
-//! names the way out.
+//! Each event is opened for every CPU and thread of the plan. After a refusal, the opener tries a
+//! form of the event that still gives a useful recording, and says so: a lower `precise_ip`, the
+//! timer instead of cycles, user mode alone, a group in pieces. A refusal without such a form
+//! becomes an error that names the way out.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -60,7 +60,7 @@ pub fn fit_descriptors(
 pub struct Opener<'a> {
     /// CPUs and threads.
     pub plan: &'a Plan,
-    /// Other CPUs, of which the side band is recorded.
+    /// Other CPUs; only their sideband is recorded.
     pub beside: &'a [CpuId],
     /// The rights of this process.
     pub rights: Rights,

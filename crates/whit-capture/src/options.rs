@@ -1,5 +1,5 @@
-//! What to record and how, as values: the command line without its spelling. The recorder makes its plan of them
-//! once (`plan.rs`); nothing below reads them.
+//! The options of a recording as values: the command line without its spelling. The recorder makes its plan of
+//! them once (`plan.rs`); nothing below reads them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ pub use whit_engine::settings::{
 
 /// Default frequency of samples.
 pub const DEFAULT_FREQUENCY_HZ: u64 = 4000;
-/// Who makes call chains.
+/// The engine that makes call chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// The kernel writes what perf has it write: chains by frame pointers, or dumps of stacks.
+    /// The kernel writes chains by frame pointers, or dumps of stacks, as it does for perf.
     #[default]
     Ring,
     /// BPF programs unwind in the kernel.
@@ -73,7 +73,7 @@ pub struct Files {
 /// are off meanwhile, so the time costs the recorded programs nothing; perf's 500 ms cut them on busy machines.
 pub const MAPS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Records for what existed before.
+/// Records for processes and cgroups that existed before the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synthesis {
     /// Names and threads of processes.
@@ -148,7 +148,7 @@ pub enum Output {
 pub struct RecordOptions {
     /// The events, in order.
     pub events: Vec<EventSpec>,
-    /// Whom to record.
+    /// The threads or CPUs to record.
     pub target: Target,
     /// The command to run: recorded itself, or the measure of how long to record.
     pub command: Vec<OsString>,
@@ -164,7 +164,7 @@ pub struct RecordOptions {
     pub call_graph: CallGraph,
     /// The kernel takes the user's part of frame pointers when the thread returns to user mode.
     pub defer_callchains: bool,
-    /// Who makes them.
+    /// The engine that makes call chains.
     pub engine: Engine,
     /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
     /// it takes.
@@ -181,7 +181,7 @@ pub struct RecordOptions {
     pub max_stack: Option<u16>,
     /// Branch records in every sample.
     pub branches: Option<BranchFilter>,
-    /// Registers of user mode to sample, as a mask; 0 for what the call graph needs.
+    /// Registers of user mode to sample, as a mask; 0 for those that the call graph needs.
     pub user_registers: u64,
     /// Registers at the interrupt to sample, as a mask.
     pub interrupt_registers: u64,
@@ -217,7 +217,7 @@ pub struct RecordOptions {
     pub wakeups: bool,
     /// Children inherit the events.
     pub inherit: bool,
-    /// One ring per thread, on whatever CPU it runs.
+    /// One ring per thread, which follows the thread from CPU to CPU.
     pub per_thread: bool,
     /// When measuring starts.
     pub start: Start,
@@ -233,13 +233,13 @@ pub struct RecordOptions {
     pub streaming: Streaming,
     /// The files that the recording becomes.
     pub files: Files,
-    /// Who switches events on and off meanwhile.
+    /// The control channel, through which another program switches events on and off.
     pub control: Option<ControlSpec>,
     /// Readers run as `SCHED_FIFO` with this priority.
     pub realtime_priority: Option<i32>,
     /// Leave out events that this machine does not have.
     pub skip_unsupported: bool,
-    /// What existed before.
+    /// Records for processes and cgroups that existed before the recording.
     pub synthesis: Synthesis,
     /// Build ids in mappings and in the header.
     pub build_ids: bool,

@@ -179,7 +179,7 @@ impl RecordPlan {
         RecordPlan::new(&RecordOptions::for_command(events, vec!["true".into()], output))
     }
 
-    /// Changes the parts that depend on the engine to what it records.
+    /// Changes the parts that depend on the engine: events, ring size, packing and clock.
     pub(crate) fn adapt_to(&mut self, engine: &dyn whit_engine::Engine) {
         engine.adapt(&mut self.events, &mut self.rings.size);
         self.streams.is_packed = engine.packs();

@@ -21,5 +21,5 @@ pub use file::StreamFile;
 pub use out::{SinkError, WriteCounts};
 pub use sink::{Sink, StreamOptions, StreamSink};
 
-/// What a reader of the recording must be able to hold of one compressed record's content.
+/// Largest content of one compressed record. A reader of the recording needs a buffer of this size.
 pub const DECODED_BYTES_MAX: u32 = compress::DECODED_BYTES_MAX as u32;

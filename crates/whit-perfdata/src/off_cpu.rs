@@ -92,7 +92,7 @@ mod tests {
     use crate::sample::SampleLayout;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_off_cpu_samples_are_read() {
         for with_cpu in [false, true] {
             let carrier = Attr {
                 sample_type: SampleType::RAW.with(SampleType::CPU, with_cpu),

@@ -106,7 +106,7 @@ fn golden_recordings_are_the_same_in_plain_form() {
 }
 
 #[test]
-fn what_would_be_lost_is_refused() {
+fn exports_that_would_lose_records_are_refused() {
     let write = |kind: u32| {
         let mut records = Vec::new();
         // Eight bytes of payload follow the record.

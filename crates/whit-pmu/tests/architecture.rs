@@ -136,7 +136,7 @@ fn refusals_name_the_number() {
     assert!(ModelError::NoCounters.to_string().contains("switch its virtual PMU on"));
 }
 
-/// Registers that hold what was written, and the order of all accesses.
+/// Registers that keep the written values, and the order of all accesses.
 #[derive(Default)]
 struct Registers {
     values: BTreeMap<Msr, u64>,
@@ -233,7 +233,7 @@ fn branch_records_are_read_from_the_newest_to_the_first_empty_one() {
         assert_eq!(saved.records(), expected);
         assert!(!lbr.is_zeroed(&mut bus, &saved));
 
-        // Into registers with other records, the rest of which go.
+        // Restores into registers with other records: those beyond the saved ones are cleared.
         let mut other = Registers::default();
         for place in 0..depth {
             other.values.insert(Msr(from + step * place), 7);

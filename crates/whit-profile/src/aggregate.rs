@@ -35,7 +35,7 @@ pub(crate) struct PlaceNode {
     pub(crate) place: u32,
 }
 
-/// What tells rows apart.
+/// Samples with equal keys are summed up in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RowKey {
     pub(crate) event: u32,
@@ -244,7 +244,7 @@ impl Aggregate {
         self.place_of(space, entry, locate)
     }
 
-    /// The node of a chain, of which no sample is added.
+    /// The node of a chain; adds no sample to it.
     pub(crate) fn node_of(
         &mut self,
         space: Option<SpaceId>,

@@ -51,8 +51,8 @@ fn calls<'a>(sample: &Sample<'a>) -> impl Iterator<Item = BranchEntry> + use<'a>
 }
 
 /// The first call that is outside of all unwound frames: it stands behind the call of the outermost
-/// frame's callee. If several fit in a recursion, it is the one in front of which most frames
-/// agree; among equals, the one that stands where its frame does.
+/// frame's callee. In a recursion several calls may fit: the one with the most agreeing frames in
+/// front of it is taken, and among equals the one at the position of its frame.
 fn join(frames: &[ChainEntry], calls: &[BranchEntry]) -> Option<usize> {
     let (_, callers) = frames.split_first()?;
     let Some(outermost) = callers.len().checked_sub(1) else {

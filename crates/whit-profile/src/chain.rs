@@ -27,10 +27,10 @@ const BRANCH_CALL_STACK: u64 = 1 << 11;
 /// Number of arm64's link register in recordings.
 const ARM64_LR: u32 = 30;
 
-/// `PERF_SAMPLE_REGS_ABI_64`: the process was a 64-bit one, which is what whit unwinds.
+/// `PERF_SAMPLE_REGS_ABI_64`: the process was a 64-bit one. whit unwinds no others.
 const ABI_64: u64 = 2;
 
-/// A call chain and what it needs to be looked up.
+/// A call chain, and how its unwinding went.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     /// Innermost first; never empty for a sample that has an instruction pointer.
@@ -40,7 +40,7 @@ pub(crate) struct Chain {
     /// True where a stack was dumped that whit cannot unwind: of a 32-bit process, or of a machine
     /// that it does not know.
     pub is_foreign: bool,
-    /// True where branch records continue what was unwound.
+    /// True where branch records continue the unwound frames.
     pub is_continued: bool,
 }
 
@@ -62,7 +62,7 @@ impl CodePlace {
         CodePlace { dso: DsoIndex::UNKNOWN, place: 0, kernel: false };
 }
 
-/// What the chains of all samples have in common.
+/// The inputs that the chains of all samples share.
 #[derive(Clone, Copy)]
 pub(crate) struct ChainContext<'a> {
     /// Processes.
@@ -194,7 +194,7 @@ impl<'a> ChainMaker<'a> {
         let room = self.context.max_stack.saturating_sub(chain.entries.len());
         self.unwound.clear();
         chain.stop = Some(self.unwinder.unwind(&space, &regs, stack, room, &mut self.unwound));
-        // What the kernel recorded of the user side by frame pointers is replaced.
+        // The unwound frames replace the kernel's own, which it found by frame pointers.
         chain.entries.retain(|entry| entry.side != Side::User);
         chain.entries.extend(self.unwound.iter().map(|frame| ChainEntry {
             address: frame.address,
@@ -213,7 +213,7 @@ impl<'a> ChainMaker<'a> {
         let leaf = chain.entries.iter().position(|entry| entry.side == Side::User);
         let (Some(leaf), Some(lr), ABI_64) = (leaf, regs.get(ARM64_LR), regs.abi) else { return };
         let ip = chain.entries[leaf].address;
-        // No stack was dumped: any address serves as its pointer, and whatever needs the stack fails.
+        // No stack was dumped: any address serves as its pointer, and every read of the stack fails.
         let regs = UserRegs::new(Arch::Aarch64).with_ip(ip.0).with_lr(lr).with_sp(ip.0);
         let stack = StackDump { sp: ip, bytes: &[] };
         let space = self.prepare(epoch);

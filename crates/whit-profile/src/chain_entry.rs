@@ -9,7 +9,7 @@ pub(crate) enum Side {
     User,
     /// Kernel mode.
     Kernel,
-    /// A virtual machine's guest, of which nothing is known.
+    /// A virtual machine's guest; its code is unknown.
     Guest,
 }
 

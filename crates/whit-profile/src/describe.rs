@@ -1,4 +1,4 @@
-//! What the recording says of itself, what it lost, and what to warn of.
+//! The recording's header, its losses, and the warnings about it.
 
 use crate::aggregate::{Aggregate, MAX_FACETS, MAX_TREE_NODES};
 use crate::dso_table::RecordedKind;
@@ -174,7 +174,7 @@ fn warnings(
     warnings
 }
 
-/// What the first pass could not use: the same for every way of looking at a recording.
+/// Warnings about records that the first pass could not use. All views of a recording share them.
 pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<String> {
     let scan = &prepared.scan;
     let mut warnings = recording.warnings.clone();

@@ -12,7 +12,7 @@ const MEMORY_FILE: &str = "/memfd:";
 /// Processes that are remembered of those that map a binary.
 const PROCESSES_MAX: usize = 3;
 
-/// What kind of code a binary is, as far as its name in the recording tells.
+/// The kind of code in a binary, as far as its recorded name shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum RecordedKind {
     /// No mapping.
@@ -61,7 +61,7 @@ impl RecordedDso {
     }
 }
 
-/// What a mapping's record says of the binary.
+/// The fields of a mapping's record that identify the binary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MappedCode<'a> {
     pub(crate) path: &'a [u8],
@@ -81,7 +81,7 @@ pub(crate) struct DsoTable {
     code_regions: FxHashMap<DsoIndex, Vec<(Avma, Avma)>>,
     /// Size of the largest mapping of code, by binary.
     mapped_bytes: FxHashMap<DsoIndex, u64>,
-    /// What the recorder found in files.
+    /// The recorder's descriptions of mapped files.
     found: FxHashMap<(FileId, Vec<u8>), MappedFile>,
 }
 
@@ -92,7 +92,7 @@ impl Default for DsoTable {
 }
 
 impl DsoTable {
-    /// With what the recorder found in files.
+    /// A table that knows the recorder's descriptions of mapped files.
     pub(crate) fn new(files: Vec<MappedFile>) -> DsoTable {
         let found = files.into_iter().map(|file| ((file.id, file.path.clone()), file)).collect();
         let mut table = DsoTable {
@@ -215,8 +215,8 @@ impl DsoTable {
         &self.dsos[index.index()]
     }
 
-    /// Fills in build ids that the recording's header gives by path, for files of which the recorder says
-    /// nothing else.
+    /// Fills in build ids from the recording's header, which has them by path. Files with a build id or a stamp
+    /// stay as they are.
     pub(crate) fn apply_build_ids(&mut self, by_path: &FxHashMap<String, Option<BuildId>>) {
         for dso in &mut self.dsos {
             if dso.build_id.is_none() && dso.stamp.is_none() {

@@ -125,7 +125,7 @@ pub(crate) struct Builder {
     profile: Profile,
     functions: FxHashMap<(DsoId, Arc<str>), FunctionId>,
     files: FxHashMap<Arc<str>, FileId>,
-    /// Per place: its frames, the physical one first, then what was inlined there.
+    /// Per place: its frames, the physical one first, then those of inlined functions.
     frames_of_place: Vec<Vec<FrameId>>,
     /// Per node of the sums.
     node_of: Vec<NodeId>,

@@ -88,7 +88,7 @@ impl NodeId {
 /// A whole profile.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// What the recording says of itself.
+    /// The description of the file, the tool and the machine.
     pub recording: RecordingInfo,
     /// The recorded events, in the order of the recording.
     pub events: Vec<EventInfo>,
@@ -102,7 +102,7 @@ pub struct Profile {
     pub texts: Vec<OutsideText>,
     /// Threads that have samples, or switches where these were loaded too.
     pub threads: Vec<ThreadInfo>,
-    /// Binaries and what stands in for them (kernel, vdso, JIT code, unknown).
+    /// Binaries, and entries for other code (kernel, vdso, JIT code, unknown).
     pub dsos: Vec<DsoInfo>,
     /// Functions, physical and inlined.
     pub functions: Vec<FunctionInfo>,
@@ -122,12 +122,12 @@ pub struct Profile {
     pub blocks: Option<Blocks>,
     /// Everything that is known to be missing.
     pub losses: LossReport,
-    /// What the recording cost, where the recorder was whit.
+    /// The cost of recording, where the recorder was whit.
     pub ledger: Option<Ledger>,
     /// Records by type.
     pub stats: RecordStats,
-    /// What went wrong on the way and did not stop the report: a missing binary, a cut file, a
-    /// build id that differs. One line each, already worded for people.
+    /// Problems that did not stop the report: a missing binary, a cut file, a build id that
+    /// differs. One line each, already worded for people.
     pub warnings: Vec<OutsideText>,
 }
 
@@ -138,7 +138,7 @@ impl Profile {
     }
 }
 
-/// What the recording says of itself; empty strings where it says nothing.
+/// The description of a recording; strings are empty where the recording does not have them.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
     /// Path that was opened.
@@ -210,7 +210,7 @@ pub struct CgroupInfo {
     pub known: bool,
 }
 
-/// What kind of code a [`DsoInfo`] stands for.
+/// The kind of code that a [`DsoInfo`] stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DsoKind {
     /// An ELF file.

@@ -1,4 +1,4 @@
-//! What to load and how.
+//! Options for loading a recording.
 
 use crate::chain::DEFAULT_MAX_STACK;
 use crate::facets::WantedFacets;
@@ -21,7 +21,7 @@ pub enum Counted {
     BranchHistory,
 }
 
-/// What to load and how.
+/// The parts of a recording to load, and the way to sum them up.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Decoding threads; at least one.

@@ -4,7 +4,7 @@
 //! Rings are drained one after the other, so a recording is ordered only roughly. The first pass
 //! notes the time span of each block; here blocks are read [as they come due](BlockOrder), and a
 //! sample is given out once every block that could hold an earlier one has been read. Memory is
-//! bounded by how far blocks overlap in time: about what all rings hold together. Where they overlap
+//! bounded by the overlap of blocks in time: about the size of all rings together. Where they overlap
 //! further, as a single wrong time stamp makes them do, order is given up, not memory: samples are
 //! then given out before earlier ones are found, and counted.
 
@@ -31,7 +31,7 @@ const MAX_PENDING_BYTES: usize = 256 << 20;
 /// Buffers of blocks that are kept to be filled again.
 const MAX_SPARE_BUFFERS: usize = 16;
 
-/// What is held of the recording.
+/// Memory for blocks: the bytes in use, and spare buffers.
 #[derive(Debug, Default)]
 struct Held {
     bytes: AtomicUsize,
@@ -93,8 +93,8 @@ impl PendingSample {
 }
 
 /// The samples of a block that were not given out yet, in order. Rings are drained one after the other, so
-/// a block is a few ascending rows, which sort quickly; and what follows a sample is mostly the next one
-/// of its block, so that a heap of blocks moves less than one of samples.
+/// a block is a few ascending rows, which sort quickly. The next sample in time mostly stands in the same block,
+/// so a heap of blocks moves fewer entries than a heap of samples.
 #[derive(Debug)]
 struct PendingBlock {
     first: PendingSample,
@@ -170,7 +170,7 @@ pub(crate) struct OrderedSamples<'p> {
 }
 
 impl<'p> OrderedSamples<'p> {
-    /// Of a recording that was prepared with the same `takes`. Decompresses with up to so many
+    /// Reads a recording that was prepared with the same `takes`. Decompresses with up to `threads`
     /// threads.
     pub(crate) fn new(
         prepared: &'p Prepared,
@@ -203,7 +203,7 @@ impl<'p> OrderedSamples<'p> {
         while batch.len() < BATCH_SAMPLES {
             let is_full = self.held.bytes.load(Ordering::Relaxed) >= self.max_held_bytes;
             let ready = self.pending.first_time().is_some_and(|first| {
-                // Of the same time, the one that stands earlier in the recording goes first.
+                // Samples with equal times keep the order of the recording: an unread block may hold the earlier one.
                 is_full || unread.is_none_or(|unread| first < unread)
             });
             if ready {

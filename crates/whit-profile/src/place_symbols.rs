@@ -16,7 +16,7 @@ pub(crate) struct InlinedCode {
     pub(crate) source: Option<(Arc<str>, u32)>,
 }
 
-/// What is known of a place.
+/// The names, the address and the source line of a place in the code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamedCode {
     /// Address as the binary states it.
@@ -53,8 +53,8 @@ impl<'a> PlaceNamer<'a> {
         named
     }
 
-    /// Of a stripped binary the start of the function, which stays the same from run to run; of code that a JIT
-    /// compiler made and did not name, all that lies in one region.
+    /// A name for code without a symbol. In a stripped binary it has the start of the function, which stays the
+    /// same from run to run. Unnamed code of a JIT compiler shares one name for each region.
     fn stand_in(&self, dso: DsoIndex, address: Svma) -> Option<Arc<str>> {
         let recorded = self.dsos.get(dso);
         let (kind, start) = match recorded.kind {

@@ -29,7 +29,7 @@ use whit_perfdata::sample::Sample;
 use whit_symbolize::Symbolizer;
 use whit_types::{Arch, BuildId, TimestampNs};
 
-/// What the first pass found, made ready for looking samples up.
+/// The result of the first pass, made ready for looking samples up.
 pub(crate) struct Prepared {
     pub(crate) events: EventTable,
     pub(crate) scan: Scan,
@@ -49,7 +49,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Path of a binary; `None` for what no mapping explains.
+    /// Path of a binary; `None` for code outside of all mappings.
     pub(crate) fn dso_path(&self, dso: DsoIndex) -> Option<&Arc<str>> {
         (dso != DsoIndex::UNKNOWN).then(|| &self.dsos.get(dso).path)
     }

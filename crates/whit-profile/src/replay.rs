@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use whit_perfdata::feature::Features;
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};
 
-/// What the side band tells.
+/// The processes, binaries and cgroups that the sideband describes.
 #[derive(Default)]
 pub(crate) struct Replayed {
-    /// Names of threads, and what code was mapped where.
+    /// Names of threads, and mappings of code.
     pub(crate) model: ProcessModel,
     /// All that was mapped, where data mappings were recorded and are wanted.
     pub(crate) data: Option<ProcessModel>,
@@ -47,7 +47,7 @@ pub(crate) fn replay(changes: Vec<TimedChange>, features: &Features, wants_data:
     replayed
 }
 
-/// Build ids of the recording's header. Of two files that had the same path, it says neither's.
+/// Build ids of the recording's header. A path with two different build ids gets none.
 fn build_ids_by_path(features: &Features) -> FxHashMap<String, Option<BuildId>> {
     let mut by_path: FxHashMap<String, Option<BuildId>> = FxHashMap::default();
     for entry in features.build_ids() {

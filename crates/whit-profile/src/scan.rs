@@ -1,7 +1,7 @@
 //! The first pass over a recording: counts, losses, and the side band.
 //!
-//! Samples are stepped over here. What is kept grows with the number of processes, mappings and
-//! command names, not with the number of samples.
+//! Samples are stepped over here. Memory grows with the number of processes, mappings and command
+//! names, not with the number of samples.
 
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
@@ -70,7 +70,7 @@ pub(crate) struct PlannedBlock {
     pub(crate) info: BlockInfo,
     /// Earliest and latest sample; absent without samples.
     pub(crate) times: Option<(TimestampNs, TimestampNs)>,
-    /// Holds samples, or whatever else the second pass takes.
+    /// Holds samples, or other records that the second pass takes.
     pub(crate) has_samples: bool,
 }
 
@@ -106,7 +106,7 @@ impl PlannedBlock {
     }
 }
 
-/// What LOST and LOST_SAMPLES records say.
+/// Sums of the losses that LOST and LOST_SAMPLES records report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScannedLoss {
     pub(crate) lost_records: u64,

@@ -15,7 +15,7 @@ use whit_view::hists::{
 /// Kind of the rows, and their columns.
 #[derive(clap::Args, Debug)]
 pub(crate) struct RowArgs {
-    /// Make rows by these keys; +KEY,.. adds to the default. Keys of samples: comm, dso, symbol, parent, srcline,
+    /// Make rows by these keys; +KEY,.. adds to the default. For samples: comm, dso, symbol, parent, srcline,
     /// srcfile, cpu, socket, tid, pid, tgid, cgroup, container, pod, unit, time, trace, symbol_size, dso_size, addr,
     /// weight, local_weight, ins_lat, local_ins_lat, transaction, code_page_size. With -b: dso_from, dso_to,
     /// symbol_from, symbol_to, srcline_from, srcline_to, mispredict, in_tx, abort, cycles. With --mem-mode:

@@ -472,7 +472,7 @@ fn dimension(
                     // The period is aligned to eight bytes.
                     let words = [ring_words as u32 - 1, namespace, options.chosen.subsystem(), 0];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
-                    // Nothing is divided by zero, whoever is loaded.
+                    // The programs divide by the period. It is 0 where the user wants no samples of waits.
                     let period = options.off_cpu_period_ns.max(1).to_ne_bytes();
                     let bytes = bytes.chain(period);
                     let places = value.iter_mut().skip(WORDS_AT);

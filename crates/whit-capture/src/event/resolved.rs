@@ -23,10 +23,10 @@ pub enum UnrecordableEvent {
     Branches {
         /// The event as the user wrote it.
         event: String,
-        /// What is wrong.
+        /// The reason.
         source: BranchFilterError,
     },
-    /// A term asks for what the recorder does not do.
+    /// The recorder does not support a term of the event.
     #[error("'{event}': the recorder does not take the term '{term}'")]
     Term {
         /// The event as the user wrote it.

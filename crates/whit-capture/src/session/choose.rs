@@ -97,7 +97,7 @@ fn obstacle(plan: &RecordPlan, has_choice: bool, roots: &Roots) -> Option<String
 fn without_programs(plan: &RecordPlan) -> CallGraph {
     match Arch::native() {
         _ if plan.engine.is_call_graph_given => plan.events.chains.call_graph,
-        // Of the kernel's part, frame pointers or better are all that there is.
+        // The kernel unwinds its own part by frame pointers or better; there is no other way.
         _ if plan.events.chains.kernel_only => CallGraph::FramePointer,
         // Which registers to dump, nobody knows.
         None => CallGraph::FramePointer,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_of_the_ring_engine_stays() {
+    fn call_chains_of_the_ring_engine_stay_as_requested() {
         for call_graph in [CallGraph::None, CallGraph::FramePointer] {
             let mut plan = plan(call_graph, false);
             plan.engine.wish = Engine::Ring;

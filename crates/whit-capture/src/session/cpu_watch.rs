@@ -55,8 +55,8 @@ impl Watched {
 }
 
 impl CpuWatch {
-    /// Watches the CPUs of a plan, and those `beside`. With `on_cpus`, there are events for whoever runs on a CPU.
-    /// Those of threads survive that their CPU goes offline.
+    /// Watches the CPUs of a plan, and those `beside`. With `on_cpus`, there are events that count every
+    /// thread of a CPU. Events of threads survive when their CPU goes offline.
     pub(super) fn open(
         plan: &Plan,
         beside: &[CpuId],

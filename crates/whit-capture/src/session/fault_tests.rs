@@ -242,7 +242,7 @@ impl Rig {
     }
 }
 
-/// What a session completes outputs with.
+/// The parts by which a session completes its outputs.
 struct WayOut {
     outputs: Outputs,
     context: SessionContext<'static>,

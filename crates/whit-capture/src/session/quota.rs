@@ -1,4 +1,4 @@
-//! How much has been written, and what happens when that is enough.
+//! Counts written bytes, and notices when an output or the whole recording reaches its limit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

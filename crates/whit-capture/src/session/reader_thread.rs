@@ -1,4 +1,4 @@
-//! A reader at work on a thread of its own: waits for its rings, drains them, tells what happens.
+//! A reader thread waits for its rings, drains them, and reports events to the session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,8 @@ use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// Readers run often and briefly, and what they are late for is lost: on busy CPUs they are not to
-/// wait for others' slices.
+/// Readers run often and briefly. A ring overflows when its reader is late, so on busy CPUs readers
+/// must not wait for the slices of other threads.
 const SLICE_NS: u64 = 100_000;
 /// A pass that took more than this is followed by another at once, for rings that hold as much
 /// again: the kernel would wake the reader only when a quarter of a ring is new.

@@ -37,10 +37,10 @@ pub(super) struct Ready {
     pub(super) private: Option<(Vec<OpenEvent>, Vec<MappedRing>)>,
 }
 
-/// What stays the same however often events are opened.
+/// The facts that stay the same in all attempts to open events.
 struct OpenContext {
     plan: Plan,
-    /// CPUs of which only the side band is recorded.
+    /// CPUs whose sideband alone is recorded.
     beside: Vec<CpuId>,
     rights: Rights,
     kernel: KernelFeatures,
@@ -244,7 +244,7 @@ impl SetUp<'_> {
     }
 }
 
-/// Events are opened again when one is left out; what was said is not said again.
+/// Passes each notice on once, though events are opened again when one is left out.
 struct DedupListener<'a> {
     listener: &'a mut dyn Listener,
     notices: Vec<Notice>,

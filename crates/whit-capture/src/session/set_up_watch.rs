@@ -2,7 +2,7 @@
 //!
 //! Setting up waits for the kernel: for its verifier, for a pipe that nobody reads yet, for the mappings of all processes.
 //! None of these looks for signals that are blocked. So a thread does, and ends the program: nothing has been
-//! recorded, the command has not begun, and what was created is removed.
+//! recorded, the command has not begun, and the output that was created is removed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -52,7 +52,7 @@ impl SetUpWatch {
 impl Drop for SetUpWatch {
     fn drop(&mut self) {
         let _ = self.stop.wake();
-        // It never comes back where it ends the program: whoever drops this does not go on then.
+        // A thread that ends the program never returns, so the join keeps the dropping thread from going on.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! Which records for what existed before an output begins are written, and when.
+//! Selects the records for processes and cgroups that are older than an output, and when to write them.
 
 use whit_engine::open_event::OpenEvent;
 use whit_host::cgroup::{Cgroup, Hierarchy};
@@ -135,8 +135,8 @@ impl SynthesisContext<'_> {
         pids
     }
 
-    /// All processes that are younger than the recorder: those that the target has started are
-    /// among them, whoever is their parent by now.
+    /// All processes that are younger than the recorder. The descendants of the target are among
+    /// them, even where they have another parent by now.
     fn started_meanwhile(&self, listener: &mut dyn Listener) -> Vec<Pid> {
         let begin = processes::start_ticks(self.roots, Pid(whit_sys::system::pid())).unwrap_or(0);
         let is_younger = |pid: &Pid| {

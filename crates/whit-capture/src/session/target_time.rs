@@ -36,7 +36,7 @@ fn comparison(events: &[OpenEvent], samples: u64) -> Option<Notice> {
     judge(times, samples)
 }
 
-/// Of each sampled event the period and the time that it counted; `None` where one is no clock.
+/// `times` has the period and the counted time of each sampled event; `None` where one is no clock.
 fn judge(times: Option<Vec<(u64, u64)>>, samples: u64) -> Option<Notice> {
     let times = times?;
     let expected: u64 = times.iter().map(|(period_ns, time_ns)| time_ns / period_ns).sum();

@@ -118,7 +118,7 @@ impl Losses<'_> {
         }
     }
 
-    /// Of a CPU that has no ring.
+    /// A loss of no record, for a CPU that has no ring.
     pub(super) fn nothing_of(self, cpu: CpuId) -> UnreportedLoss {
         let first = self.events.iter().flat_map(|event| &event.instances).next();
         let id = first.map_or(0, |instance| instance.id);
@@ -156,7 +156,7 @@ impl Counted {
     /// Records that were dropped from a ring, by the ids of its events, and that none of its records reports.
     fn unreported(&self, ids: impl Iterator<Item = u64>, end: &RingEnd) -> u64 {
         let lost: u64 = ids.filter_map(|id| self.by_id.get(&id)).sum();
-        // Some of what was reported may be records that only wake the reader.
+        // The reported losses may include records that only wake the reader.
         let of_wakeup_events = end.cpu.and_then(|cpu| self.wakeup_events.get(&cpu.0));
         lost.saturating_sub(end.reported.saturating_sub(of_wakeup_events.copied().unwrap_or(0)))
     }

@@ -31,8 +31,9 @@ pub(super) struct Buffered {
 #[derive(Debug)]
 struct Failure {
     offset: u64,
-    /// Bytes of the block that are kept, and what they hold.
+    /// Bytes of the block that are kept.
     kept: usize,
+    /// The records in these bytes.
     kept_tally: Tally,
     error: io::Error,
 }
@@ -173,7 +174,7 @@ impl Buffered {
         self.check(out)
     }
 
-    /// An error after a failed write; the file is cut behind what is kept.
+    /// After a failed write, gives its error and cuts the file behind the kept bytes.
     fn check(&mut self, out: &mut Out) -> Result<(), SinkError> {
         let Some(failed) = &self.failed else { return Ok(()) };
         if let Some(block) = self.current.take() {
@@ -214,8 +215,8 @@ impl Buffered {
         self.pool.give_back(block);
     }
 
-    /// Books a failed write. Of the first one by its place something may be kept; what lies behind
-    /// it is lost.
+    /// Books a failed write. The first failed block by its place may keep some bytes; all blocks
+    /// behind it are lost.
     fn fail(&mut self, failure: Failure, out: &mut Out) {
         self.under_way.retain(|other| *other != failure.offset);
         match &mut self.failed {

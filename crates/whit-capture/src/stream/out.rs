@@ -32,7 +32,7 @@ pub struct WriteCounts {
     pub unwritten: Tally,
 }
 
-/// Where a stream goes, and what it cost so far.
+/// The file of a stream, and the cost of writing it so far.
 #[derive(Debug)]
 pub(super) struct Out {
     pub(super) file: StreamFile,

@@ -13,13 +13,13 @@ use super::file::StreamFile;
 use super::out::{Out, SinkError, WriteCounts};
 use crate::loss::ScannedRecords;
 
-/// Records are copied or compressed in pieces of about this much, after each of which the ring
-/// gets its space back.
+/// Records are copied or compressed in pieces of about this size. After each piece the ring gets its
+/// space back.
 const CHUNK_BYTES: usize = compress::CHUNK_BYTES_MAX;
 /// Most that one system call writes straight out of a ring.
 const DIRECT_BYTES: usize = 4 << 20;
-/// Size of a block: more than the largest record, and than what a chunk of records that cannot be
-/// compressed becomes.
+/// Size of a block: more than the largest record, and more than a compressed chunk of records that
+/// do not shrink.
 const BLOCK_BYTES: usize = 512 << 10;
 /// Memory for the blocks of one stream.
 const BLOCKS_TOTAL_BYTES: usize = 64 << 20;
@@ -83,7 +83,7 @@ impl StreamSink {
         Ok((StreamSink { out, buffered: Some(buffered) }, kind))
     }
 
-    /// How much to hand over at once: what was handed over need not stay where it is.
+    /// Bytes to hand over at once. The ring may reuse their space when [`StreamSink::take`] has returned.
     pub fn chunk_bytes(&self) -> usize {
         if self.buffered.is_some() { CHUNK_BYTES } else { DIRECT_BYTES }
     }
@@ -96,13 +96,13 @@ impl StreamSink {
         }
     }
 
-    /// Ends a round over all rings: what comes later is younger than what came before the round
-    /// before this one. Its record is none of the kernel's: it is not counted, nor can it be lost.
+    /// Ends a round over all rings. Later records are younger than all records that came before the
+    /// previous round. The mark is none of the kernel's records: it is not counted, nor can it be lost.
     pub fn round(&mut self) -> Result<(), SinkError> {
         self.take(ScannedRecords::mark(&encode::finished_round()))
     }
 
-    /// Hands what has been buffered to the disk, without waiting for it.
+    /// Starts to write the buffered records, without waiting for the disk.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         self.buffered.as_mut().map_or(Ok(()), |buffered| buffered.submit(&mut self.out))
     }
@@ -118,7 +118,7 @@ impl StreamSink {
         &self.out.file
     }
 
-    /// What it cost so far.
+    /// The cost of writing so far.
     pub fn counts(&self) -> &WriteCounts {
         &self.out.counts
     }

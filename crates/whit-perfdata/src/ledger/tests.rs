@@ -326,7 +326,7 @@ fn sums_and_shares_are_those_of_the_fields() {
 }
 
 #[test]
-fn who_never_ran_is_said_with_the_way_to_see_more() {
+fn threads_that_never_ran_are_reported_with_the_way_to_see_more() {
     let text = nobody_ran_text(1, "17", true);
     assert_eq!(
         text,

@@ -284,7 +284,7 @@ fn a_new_stream_defines_its_stacks_anew() {
     assert_eq!(packer.pending_bytes(), 6 * 8);
     packer.forget();
     assert_eq!(packer.define(&chain(&[3])), 1);
-    // Of a longer chain, the inner part.
+    // A chain that is too long keeps its inner part.
     assert_eq!(packer.define(&chain(&[4; 200])), 2);
     assert_eq!(packer.pending_bytes(), (9 + 129) * 8);
 }

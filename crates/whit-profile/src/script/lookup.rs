@@ -1,4 +1,4 @@
-//! What stands at an address, from the view of a sample.
+//! Looks up code, data and cgroups as the process of a sample saw them at that time.
 
 use crate::address_map::Mapping;
 use crate::chain::{ChainMaker, CodePlace};

@@ -15,7 +15,7 @@ use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
 use whit_types::{OutsideText, Pid, Tid, TimestampNs};
 
-/// What all workers share.
+/// The inputs that all workers share.
 #[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
     pub(super) recording: &'a Recording,

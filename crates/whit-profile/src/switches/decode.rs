@@ -17,7 +17,7 @@ use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::{Pid, Tid, TimestampNs};
 
-/// Records to decode, and what they state.
+/// Records to decode, and the switch events in them.
 #[derive(Default)]
 pub(super) struct Job {
     pub(super) records: Vec<PendingSample>,

@@ -52,7 +52,7 @@ pub(super) struct Raw {
     threads: Vec<(u32, Tid)>,
 }
 
-/// Takes what is wanted of the totals, and adds their threads to those of the samples.
+/// Takes the sums out of the totals, and adds their threads to those of the samples.
 pub(super) fn take_apart(
     mut totals: SwitchTotals<'_>,
     trees: &mut Trees,

@@ -2,7 +2,7 @@
 //!
 //! Switches need each thread's records in order of time, and a thread moves from CPU to CPU. So the
 //! second pass reads as `whit script` does, in order: records come merged over all streams, threads
-//! decode batches of them and make their call chains, and one thread takes what they state in order
+//! decode batches of them and make their call chains, and one thread takes the switch events in order
 //! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
 
 use super::cut::{Cut, recorded_in};
@@ -188,7 +188,7 @@ fn cpu_time_problem(
     })
 }
 
-/// What rings lost, and what the recorder could not write: of that, nobody knows the time.
+/// Losses of rings, and a window over all time where the recorder could not write some records.
 pub(super) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {

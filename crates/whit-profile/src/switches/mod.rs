@@ -1,8 +1,8 @@
-//! Context switches, typed: per thread, when it ran, when it waited, for what, and who ended that.
+//! Context switches, typed: when each thread ran and waited, the kind of each wait, and its waker.
 //!
-//! What records say is brought to statements (`event`); the interval logic (`intervals`) alone makes
-//! switches and runs of them, and `sums` add these up. An engine that records switches
-//! otherwise only has to make statements.
+//! Records are decoded into switch events (`switch_event`). The interval logic (`intervals`) alone
+//! makes switches and runs of them, and `sums` adds these up. An engine that records switches in
+//! another way only needs a decoder into switch events.
 //!
 //! Memory grows with threads and distinct call stacks, not with switches; single intervals are kept up
 //! to bounds ([`SwitchOptions`], [`Timeline::max_spans`]).

@@ -1,5 +1,5 @@
-//! What becomes of a recording's context switches: sums per thread and call stack, the longest waits,
-//! and a time line.
+//! The results from a recording's context switches: sums per thread and call stack, the longest
+//! waits, and a time line.
 //!
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
@@ -16,19 +16,19 @@ pub struct Switches {
     pub sources: Sources,
     /// Sums, unique in (thread, comm, node), ordered by these.
     pub rows: Vec<SwitchRow>,
-    /// Who ended the waits of a row.
+    /// The wake-ups that ended the waits of each row, by waker.
     pub wakers: Vec<WakerRow>,
     /// Wake-ups whose waker is in no row: there are too many different ones.
     pub wakers_left_off: u64,
     /// The longest waits, the longest first.
     pub worst: Vec<Wait>,
-    /// What each thread did when.
+    /// The activities of each thread over time.
     pub timeline: Timeline,
     /// How long each thread existed, by its id.
     pub lives: Vec<ThreadLife>,
     /// The cgroup of each thread of the profile, by its samples; `None` where nothing tells it.
     pub cgroups: Vec<Option<CgroupInfo>>,
-    /// What does not fit together.
+    /// Contradictions between records.
     pub inconsistencies: Inconsistencies,
     /// When records were lost, on any CPU.
     pub loss_windows: Vec<LossWindow>,
@@ -93,7 +93,7 @@ pub struct SwitchSums {
     pub new_count: u64,
     /// From then until they first ran, in nanoseconds; only where nothing makes that uncertain.
     pub new_wait_ns: u64,
-    /// Of `sync_count`, those with a wake-up, and a wait that nothing makes uncertain.
+    /// The part of `sync_count` that has a wake-up, and a wait that nothing makes uncertain.
     pub woken_count: u64,
     /// In those, from the switch until the wake-up.
     pub blocked_ns: u64,
@@ -103,8 +103,8 @@ pub struct SwitchSums {
     pub lossy_count: u64,
     /// How long they seem to be.
     pub lossy_wait_ns: u64,
-    /// Waits, of any kind, of which the beginning or the end is not in the recording, except those that last
-    /// throughout.
+    /// Waits, of any kind, whose beginning or end is not in the recording. Those that last throughout are not
+    /// among them.
     pub open_count: u64,
     /// How long they took while it was recorded, where the recording's beginning or end is why.
     pub open_wait_ns: u64,
@@ -193,7 +193,7 @@ pub struct SwitchRow {
 pub struct WakerRow {
     /// Index of the row.
     pub row: u32,
-    /// Who woke.
+    /// The thread or interrupt that made the wake-ups.
     pub waker: Waker,
     /// How often.
     pub count: u64,
@@ -201,7 +201,7 @@ pub struct WakerRow {
     pub blocked_ns: u64,
 }
 
-/// Who woke a thread.
+/// The origin of a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Waker {
     /// The thread that ran on the CPU from which the wake-up came.
@@ -231,9 +231,9 @@ pub struct Wait {
     pub state: Option<TaskState>,
     /// Its call stack at the switch; [`NodeId::NONE`] where none was recorded.
     pub node: NodeId,
-    /// When it was woken, and by whom.
+    /// The time of the wake-up, and the waker.
     pub woken: Option<(TimestampNs, Waker)>,
-    /// Whether the wait is what it seems.
+    /// Whether a loss may hide more switches in the wait.
     pub trust: Trust,
     /// True where the recording ended first.
     pub is_open: bool,
@@ -241,7 +241,7 @@ pub struct Wait {
     pub begun_before: bool,
 }
 
-/// What a thread does in a stretch of a time line.
+/// The state of a thread in a time-line span.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Activity {
     /// On a CPU.
@@ -263,23 +263,23 @@ pub struct TimelineSpan {
     pub start: TimestampNs,
     /// Length.
     pub duration_ns: u64,
-    /// What.
+    /// The state of the thread.
     pub activity: Activity,
     /// The CPU on which it ran, or that it left.
     pub cpu: Option<CpuId>,
     /// Call stack of the switch that begins a wait; otherwise [`NodeId::NONE`].
     pub node: NodeId,
-    /// Of one wait, when the thread was woken, and by whom.
+    /// For a single wait, the time of the wake-up, and the waker.
     pub woken: Option<(TimestampNs, Waker)>,
-    /// Of mixed ones, the time of each activity: running, preempted, waiting.
+    /// For mixed spans, the time of each activity: running, preempted, waiting.
     pub parts_ns: [u64; 3],
     /// Intervals in it.
     pub count: u64,
-    /// Whether all of it is what it seems.
+    /// Whether a loss may hide more switches in the span.
     pub trust: Trust,
 }
 
-/// What each thread did when, thinned to a bound.
+/// The activities of each thread over time, joined where there are more spans than a bound.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// By thread, in order of time.

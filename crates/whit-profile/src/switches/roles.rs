@@ -52,7 +52,7 @@ impl Number {
     }
 }
 
-/// What an event's samples tell.
+/// The facts about threads that an event's samples give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// Where CPU time goes.
@@ -124,7 +124,7 @@ impl WakeFields {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
     roles: Vec<Role>,
-    /// What cannot be read of tracepoints that would tell.
+    /// Warnings about tracepoints of switches and wake-ups that cannot be used in full.
     pub(crate) problems: Vec<String>,
 }
 
@@ -192,7 +192,7 @@ impl Roles {
         self.roles.get(event).copied().unwrap_or(Role::None)
     }
 
-    /// What the recording has; `switch_records` of SWITCH and SWITCH_CPU_WIDE.
+    /// The kinds of records about switches in the recording. `switch_records` counts SWITCH and SWITCH_CPU_WIDE.
     pub(crate) fn sources(&self, recording: &Recording, switch_records: u64) -> Sources {
         let has = |test: fn(&Role, &Attr) -> bool| {
             let mut all = self.roles.iter().zip(&recording.events);

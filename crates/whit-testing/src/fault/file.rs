@@ -5,14 +5,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What goes wrong.
+/// The ways in which writes fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// The file holds this many bytes; writes behind them fail with this errno.
     pub full_at: Option<(u64, i32)>,
     /// No call writes more than this.
     pub most_bytes: Option<usize>,
-    /// Each call of which the number divides by this is interrupted, and writes nothing.
+    /// Each call whose number is a multiple of this is interrupted, and writes nothing.
     pub interrupt_each: Option<u64>,
 }
 

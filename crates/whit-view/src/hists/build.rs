@@ -100,7 +100,7 @@ fn hists_with<T>(
     (hists, more)
 }
 
-/// What all contexts share; the tables have an entry for each node and are used again.
+/// The inputs and tables that all contexts share. Tables have an entry for each node and are used again.
 pub(super) struct Pass<'a> {
     profile: &'a Profile,
     tree: &'a Tree,

@@ -1,8 +1,8 @@
 //! The call-chain tree of one row.
 //!
 //! It is perf's radix tree: a node holds the functions up to the next branching or the end of a
-//! chain, so a path without branches is one node. It is built from the top, branch by branch, and
-//! what falls below the threshold is never entered; the work is that of the branches drawn.
+//! chain, so a path without branches is one node. It is built from the top, branch by branch.
+//! Branches below the threshold are never entered, so the work is that of the branches drawn.
 
 use std::cmp::Ordering;
 

@@ -186,7 +186,7 @@ fn walk<'a>(head: &'a [u32], next: &'a [u32], row: usize) -> impl Iterator<Item 
     std::iter::successors(first, move |&n| Some(next[n as usize]).filter(|&n| n != NONE))
 }
 
-/// One row and what its chains are read from.
+/// One row, and the tables that its chains are read from.
 pub(super) struct Input<'a> {
     pub(super) tree: &'a Tree,
     pub(super) weights: &'a mut Weights,
@@ -261,8 +261,9 @@ pub(super) fn from_callees(input: Input<'_>, pruning: &Pruning<'_>) -> ChainTree
     let mut start: Vec<Member> =
         lists.leaves(row).map(|n| up.member(n, true, weights.own[n as usize])).collect();
     if children {
-        // What a frame's subtree weighs, less what the row's frames and own leaves within it do,
-        // is what has this frame as the innermost of the row. Sums first, so none goes negative.
+        // A frame's weight covers the samples in which it is the row's innermost frame. That is the
+        // weight of its subtree, less the weights of the row's frames and own leaves within it. The
+        // latter are summed up first, so no weight goes negative.
         weights.begin_marks();
         for node in lists.frames(row) {
             let above = tree.same_above[node as usize];

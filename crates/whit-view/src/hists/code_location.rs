@@ -26,7 +26,7 @@ pub enum SourceKey {
 /// The part of a row's key that comes from a code location; what no sort key asks for is blank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CodeLocation {
-    /// Binary, where `dso` or `symbol` is a key. Of several with one short name, the first.
+    /// Binary, where `dso` or `symbol` is a key. It is the first of all binaries with its short name.
     pub dso: Option<DsoId>,
     /// Function, where `symbol` is a key.
     pub function: Option<FunctionId>,

@@ -90,10 +90,10 @@ pub(super) struct ContextMaker<'p> {
     parents: &'p Parents,
     first_facets: Vec<FacetsId>,
     groups: CgroupGroups,
-    /// Of several commands with one name, the first.
+    /// For each command, the first one with its name.
     first_comm: Vec<CommId>,
     leader: FxHashMap<Pid, CommId>,
-    /// Of several threads with one id (used again after an exit), the last one's command.
+    /// The command of the last thread with an id: ids are used again after an exit.
     task: FxHashMap<Tid, CommId>,
 }
 

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_said() {
+    fn unknown_parts_are_printed_as_not_available() {
         let nothing = 1 | 1 << 5 | 1 << 19 | 1 << 24 | 1 << 26;
         let text = "|OP N/A|LVL N/A|SNP N/A|TLB N/A|LCK N/A|BLK  N/A";
         assert_eq!(whole(nothing), text);

@@ -6,8 +6,9 @@
 //!   that were inlined then get rows of their own only as children.
 //! - With children, a sample adds its period once to each distinct row of its call chain, however
 //!   often recursion brings the row up.
-//! - Percentages are of the event's total period, whatever is filtered.
-//! - Filters look at the row where a sort key says what they ask for, else at the sample.
+//! - Percentages are of the event's total period. Filters change the total only with
+//!   [`HistsOptions::relative`].
+//! - A filter looks at the row where a sort key gives the filtered property, else at the sample.
 //!
 //! Where perf's result depends on heap addresses or on which sample came first, whit's does not:
 //! see `row_order` and `chain_tree::KeyOrder`.
@@ -102,7 +103,7 @@ pub struct HistRow {
 }
 
 impl Hists {
-    /// What rows are ordered and limited by: the children weight where there is one.
+    /// The weight by which rows are ordered and limited: the children weight where there is one.
     pub fn weight(&self, row: &HistRow) -> u64 {
         if self.children { row.children_period } else { row.self_period }
     }
@@ -133,7 +134,7 @@ impl Hists {
     }
 }
 
-/// Whose own time a sample in inlined code is, worded for people.
+/// The function that gets the own time of inlined code, worded for people.
 pub(crate) fn self_time_line(self_time: SelfTime) -> &'static str {
     match self_time {
         SelfTime::Innermost => {

@@ -1,4 +1,4 @@
-//! What to compute: sort keys, children, call chains, filters, limits.
+//! Options for computing rows: sort keys, children, call chains, filters, limits.
 
 use regex_lite::Regex;
 use whit_profile::Counted;
@@ -40,7 +40,7 @@ pub enum ChainOrder {
     Callee,
 }
 
-/// Whose own time a sample in inlined code is.
+/// The function that gets the own time of a sample in inlined code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SelfTime {
     /// That of the innermost function, inlined or not: the same rule as on the page, in folded stacks and in
@@ -122,7 +122,7 @@ pub struct BadChainOption {
 impl ChainOptions {
     /// Parses the argument of `-g`: a comma-separated list of type, order, threshold in percent
     /// and print limit in any order, as perf takes it. The first number is the threshold, the
-    /// second the limit. `function` and `percent` name what whit does anyway.
+    /// second the limit. `function` and `percent` change nothing: whit always draws chains so.
     ///
     /// # Errors
     /// [`BadChainOption`] for anything else.
@@ -175,10 +175,10 @@ pub struct Filters {
     pub with_parent: bool,
 }
 
-/// What to compute.
+/// The rows to compute, and their columns and call chains.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HistsOptions {
-    /// What makes a row; empty stands for perf's default.
+    /// The sort keys that make a row; empty stands for perf's default.
     pub sort: Vec<SortKey>,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
     pub children: bool,
@@ -196,7 +196,7 @@ pub struct HistsOptions {
     pub chains: ChainOptions,
     /// Show inlined functions.
     pub inline: bool,
-    /// Whose own time a sample in inlined code is, where inlined functions are shown.
+    /// The function that gets the own time of a sample in inlined code, where inlined functions are shown.
     pub self_time: SelfTime,
     /// Which rows to show.
     pub filters: Filters,

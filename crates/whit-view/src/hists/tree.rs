@@ -8,7 +8,7 @@ use super::options::SelfTime;
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What call chains are merged by: the function, and whether it was inlined.
+/// Frames with equal keys are merged in call chains: the function, and whether it was inlined.
 pub(super) type ChainKey = u64;
 
 /// Packs function and inlined mark.

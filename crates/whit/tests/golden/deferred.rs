@@ -105,7 +105,7 @@ fn a_chain_meets_samples_in_its_block_and_in_others() {
 }
 
 #[test]
-fn what_does_not_meet_is_counted() {
+fn samples_and_chains_without_a_match_are_counted() {
     let (samples, records) = parts();
     let some = |parts: &[Vec<u8>], step: usize| -> Vec<u8> {
         parts

@@ -116,7 +116,7 @@ fn perf_shows_the_samples() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_way_out() {
+fn impossible_options_are_refused_with_the_way_out() {
     for (options, way_out) in [
         (&["--off-cpu", "--engine=ring"][..], "leave --engine=ring out"),
         (&["--off-cpu", "--switch-output"], "leave --switch-output out"),

@@ -13,7 +13,7 @@ fn killed(way: &Streaming, place: &Path) -> (Vec<u8>, u64) {
     (rig.disk.contents().unwrap(), rig.start)
 }
 
-/// What a reader finds in the first bytes of it, at each length.
+/// Cuts the file at each length, reads it, and hands the result to `look`.
 fn each_cut(file: &[u8], place: &Path, mut look: impl FnMut(usize, Result<Stored, OpenError>)) {
     let path = place.join("cut.data");
     for end in 0..=file.len() {

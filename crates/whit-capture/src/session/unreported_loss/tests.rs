@@ -25,7 +25,7 @@ use crate::stream::{StreamFile, StreamOptions, StreamSink};
 const RENAMES: u64 = 300;
 const CPU: CpuId = CpuId(1);
 
-/// What an engine counts.
+/// An engine with given counts of losses.
 #[derive(Debug, Default)]
 struct Counting {
     private: BTreeMap<u32, u64>,

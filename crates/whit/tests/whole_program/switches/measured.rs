@@ -35,7 +35,7 @@ pub(super) fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counte
     charged(|| waits_under(recorder))
 }
 
-/// What a recording counted, and the time that the hypervisor took meanwhile. Too much time is a skip.
+/// Gives the result of `record`, and the time that the hypervisor took meanwhile. Too much time is a skip.
 fn charged<T>(record: impl FnOnce() -> Result<T, Skip>) -> Result<(T, u64), Skip> {
     let (all, stolen_ns) = with_stolen_time(record)?;
     match stolen_ns {

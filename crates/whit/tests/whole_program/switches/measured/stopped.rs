@@ -95,7 +95,7 @@ fn stop_and_count(processes: &[u32]) -> Moment {
     Moment { time_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, threads }
 }
 
-/// Threads that lived at both moments, and what the kernel counted between these.
+/// Threads that lived at both moments, with the kernel's counts between them.
 fn between(begin: &Moment, end: &Moment) -> Vec<Counted> {
     let counted = |(tid, before): (&u64, &Counters)| {
         let after = end.threads.get(tid)?;
