@@ -46,7 +46,6 @@ fn wrong_usage_has_one_form_and_one_code() {
         (&["record", "-g", "dwarf", "true"], "did you mean --call-graph dwarf?"),
         (&["record", "-ag", "fp,20", "true"], "did you mean --call-graph fp,20?"),
         (&["record", "-C", "3-1", "true"], "is no CPU list"),
-        (&["record", "-e", "cs", "-G", "a", "true"], "add -a, or -C"),
         (&["stat", "--interval-count", "3", "true"], "add -I MS"),
         (&["stat", "--topdown", "true"], "stat has no --topdown"),
         (&["stat", "-A", "--per-core", "true"], "choose one of"),

@@ -107,7 +107,6 @@ fn senseless_options_are_refused_with_an_alternative() {
     let place = TestFolder::new();
     for (option, wanted) in [
         ("--kcore", "/proc/kallsyms"),
-        ("--off-cpu", "--switch-events"),
         ("--aux-sample", "AUX area"),
         ("-S", "--overwrite"),
         ("--switch-output-event=cs", "SIGUSR2"),
