@@ -111,7 +111,7 @@ fn table(report: &str) -> Vec<String> {
     let end = lines[heading].find("  IPC   [").unwrap_or(usize::MAX);
     let cut = |line: &str| line.chars().take(end).collect::<String>().trim_end().to_owned();
     let counts = lines.iter().filter(|l| {
-        l.starts_with("# Samples") || l.starts_with("# Event count") || l.starts_with("# Total w")
+        l.starts_with("# Samples: ") || l.starts_with("# Event count") || l.starts_with("# Total w")
     });
     let mut rows: Vec<String> =
         lines.iter().filter(|line| line.starts_with(' ')).map(|line| cut(line)).collect();
