@@ -5,6 +5,7 @@
 
 use crate::cgroups::CgroupIndex;
 use crate::model::CgroupId;
+use crate::parallelism::Parallelism;
 use std::num::NonZeroU64;
 use whit_types::{CpuId, TimestampNs};
 
@@ -19,11 +20,13 @@ pub struct Facets<C = CgroupId> {
     pub time: Option<TimestampNs>,
     /// Weight of one sample: on memory events, the latency of the access.
     pub weight: Option<u64>,
+    /// Threads of the profiled set that ran at the time of the sample.
+    pub parallelism: Option<Parallelism>,
 }
 
 impl<C> Default for Facets<C> {
     fn default() -> Self {
-        Facets { cpu: None, cgroup: None, time: None, weight: None }
+        Facets { cpu: None, cgroup: None, time: None, weight: None, parallelism: None }
     }
 }
 
@@ -50,6 +53,8 @@ pub struct WantedFacets {
     pub time_quantum_ns: Option<NonZeroU64>,
     /// Latencies of memory events.
     pub weight: bool,
+    /// How many threads ran, where the loader tells.
+    pub parallelism: bool,
 }
 
 impl WantedFacets {

@@ -261,9 +261,9 @@ impl Builder {
         let mut ids = vec![FacetsId(0); found.len()];
         self.profile.facets.push(Facets::default());
         for index in order {
-            let Facets { cpu, cgroup, time, weight } = found[index];
+            let Facets { cpu, cgroup, time, weight, parallelism } = found[index];
             let cgroup = cgroup.map(|cgroup| self.cgroup(cgroup));
-            let facets = Facets { cpu, cgroup, time, weight };
+            let facets = Facets { cpu, cgroup, time, weight, parallelism };
             if facets != Facets::default() {
                 ids[index] = FacetsId(self.profile.facets.len() as u32);
                 self.profile.facets.push(facets);

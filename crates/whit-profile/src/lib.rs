@@ -63,6 +63,7 @@ pub mod model;
 mod options;
 mod ordered;
 mod ordered_pool;
+pub mod parallelism;
 mod place_names;
 mod place_symbols;
 mod prepare;

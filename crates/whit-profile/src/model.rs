@@ -14,6 +14,7 @@
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
 use crate::facets::Facets;
+use crate::parallelism::ParallelismInfo;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, OutsideText, Pid, Svma, Tid, TimestampNs};
@@ -109,6 +110,8 @@ pub struct Profile {
     pub rows: Vec<SampleRow>,
     /// The weights of the rows by blocks of time, where they were asked for.
     pub blocks: Option<Blocks>,
+    /// For how long the number of running threads is known, where it was asked for and the recording tells.
+    pub parallelism: Option<ParallelismInfo>,
     /// Everything that is known to be missing.
     pub losses: LossReport,
     /// What the recording cost, where the recorder was whit.

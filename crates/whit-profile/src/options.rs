@@ -3,6 +3,7 @@
 use crate::chain::DEFAULT_MAX_STACK;
 use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
+use crate::parallelism::ParallelismOf;
 use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
 use whit_types::{CpuId, Pid, Tid};
@@ -16,6 +17,8 @@ pub struct LoadOptions {
     pub facets: WantedFacets,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
+    /// Tell how many threads of a set ran at the time of each sample; takes reading in order of time.
+    pub parallelism: Option<ParallelismOf>,
     /// Part of the time.
     pub time: Option<TimeFilter>,
     /// Only these processes; all where empty.
@@ -43,6 +46,7 @@ impl LoadOptions {
             threads: threads.max(1),
             facets: WantedFacets::default(),
             blocks: false,
+            parallelism: None,
             time: None,
             pids: Vec::new(),
             tids: Vec::new(),

@@ -10,11 +10,12 @@ use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
 use crate::machine::RecordedMachine;
 use crate::options::LoadOptions;
+use crate::parallelism::{FirstSeen, ParallelismOf};
 use crate::process::ProcessModel;
 use crate::progress::Progress;
 use crate::replay::{Replayed, replay};
 use crate::sample_filter::SampleFilter;
-use crate::scan::{BlockTimes, Scan, scan};
+use crate::scan::{BlockTimes, Scan, ScanWanted, scan};
 use crate::time_filter::{TimeFilter, TimeRange};
 use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
@@ -79,7 +80,10 @@ pub(crate) fn prepare(
     } else {
         Arc::default()
     };
-    let mut scan = scan(recording, &events, block_times, options.threads, progress)?;
+    let first_seen =
+        options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
+    let wanted = ScanWanted { block_times, first_seen };
+    let mut scan = scan(recording, &events, wanted, options.threads, progress)?;
     let changes = std::mem::take(&mut scan.changes);
     let Replayed { model, data, dsos, cgroups } = replay(changes, &recording.features, wants_data);
     let machine = RecordedMachine::of(recording, options.machine.as_ref());

@@ -4,6 +4,7 @@ use crate::aggregate::{Aggregate, SampleFacts};
 use crate::chain::{Chain, ChainMaker};
 use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::options::LoadOptions;
+use crate::parallelism::Parallelism;
 use crate::prepare::Prepared;
 use crate::process::Epoch;
 use crate::stops::StopCounts;
@@ -21,6 +22,8 @@ pub(crate) struct ParsedSample<'r> {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
     pub(crate) sample: Sample<'r>,
+    /// Where the reader knows it.
+    pub(crate) parallelism: Option<Parallelism>,
 }
 
 /// Makes call chains of samples, and adds them up.
@@ -59,7 +62,15 @@ impl<'a> SampleSums<'a> {
         self.stops.unreadable_samples += u64::from(sample.is_none());
         let sample = sample?;
         let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        Some(ParsedSample { event, cpu_mode: record.header.cpu_mode(), pid, tid, sample })
+        let cpu_mode = record.header.cpu_mode();
+        Some(ParsedSample { event, cpu_mode, pid, tid, sample, parallelism: None })
+    }
+
+    /// Whether a sample passes the filters by process, thread, CPU and cgroup.
+    pub(crate) fn wants(&self, parsed: &ParsedSample<'_>, time: TimestampNs) -> bool {
+        let prepared = self.prepared;
+        self.options.wants(parsed.pid, parsed.tid)
+            && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups)
     }
 
     /// Adds a sample, and gives back the node of its call chain.
@@ -77,7 +88,7 @@ impl<'a> SampleSums<'a> {
             pid,
             tid,
             comm: prepared.model.comm_at(pid, tid, time),
-            facets: self.options.facets.any().then(|| self.facets(sample, time)),
+            facets: self.options.facets.any().then(|| self.facets(parsed, time)),
             period: sample.period.unwrap_or(if fixed_period {
                 attr.sample_period_or_freq
             } else {
@@ -92,7 +103,8 @@ impl<'a> SampleSums<'a> {
     }
 
     /// The wanted ones.
-    fn facets(&self, sample: &Sample<'_>, time: TimestampNs) -> RawFacets {
+    fn facets(&self, parsed: &ParsedSample<'_>, time: TimestampNs) -> RawFacets {
+        let sample = &parsed.sample;
         let wanted = self.options.facets;
         let cgroup = sample.cgroup.filter(|_| wanted.cgroup).map(|number| {
             let named = self.prepared.cgroups.at(number, time);
@@ -106,6 +118,7 @@ impl<'a> SampleSums<'a> {
                 .zip(sample.time)
                 .map(|(quantum, time)| TimestampNs(time.0 - time.0 % quantum)),
             weight: sample.weight.filter(|_| wanted.weight),
+            parallelism: parsed.parallelism.filter(|_| wanted.parallelism),
         }
     }
 

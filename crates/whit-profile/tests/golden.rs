@@ -67,16 +67,21 @@ fn write_rows(profile: &Profile, lines: &mut Lines) {
         let thread = &profile.threads[row.thread.index()];
         let comm = &profile.comms[row.comm.index()];
         let event = &profile.events[row.event.index()].name;
-        let facets = profile.facets_of(row);
+        let facets = known_parts(&profile.facets_of(row));
         let (pid, tid) = (thread.pid, thread.tid);
         let chain = chain(profile, row.node);
         let last_comm = &profile.comms[thread.comm.index()];
         format!(
-            "{event} {comm:?} of {last_comm:?} {pid:?}/{tid:?} {facets:?} {} samples, {}: {chain}",
+            "{event} {comm:?} of {last_comm:?} {pid:?}/{tid:?} {facets} {} samples, {}: {chain}",
             row.samples, row.period
         )
     };
     lines.sorted(profile.rows.iter().map(row).collect());
+}
+
+/// Facets without the parallelism, for which nothing here asks.
+fn known_parts(facets: &impl std::fmt::Debug) -> String {
+    format!("{facets:?}").replace(", parallelism: None", "")
 }
 
 /// The frames of a call chain, from the leaf to the root.
@@ -105,7 +110,9 @@ fn write_parts(recording: &Recording, lines: &mut Lines) {
     lines.push("== by CPU, cgroup, time and weight");
     let mut options = options(3);
     let time_quantum_ns = NonZeroU64::new(1_000_000);
-    options.facets = WantedFacets { cpu: true, cgroup: true, time_quantum_ns, weight: true };
+    let parallelism = false;
+    options.facets =
+        WantedFacets { cpu: true, cgroup: true, time_quantum_ns, weight: true, parallelism };
     options.blocks = true;
     let Ok(profile) = load(recording, &options, &|_, _| {}) else { return };
     lines.sorted(profile.cgroups.iter().map(|cgroup| format!("{cgroup:?}")).collect());
@@ -116,9 +123,9 @@ fn write_parts(recording: &Recording, lines: &mut Lines) {
         let weight = |weight: &whit_profile::model::BlockWeight| {
             let context = &blocks.contexts[weight.context as usize];
             let tid = profile.threads[context.thread.index()].tid;
-            let facets = profile.facets.get(context.facets.index());
+            let facets = known_parts(&profile.facets.get(context.facets.index()));
             let chain = chain(&profile, weight.node);
-            format!("  {:?} {tid:?} {facets:?} {}: {chain}", context.event, weight.period)
+            format!("  {:?} {tid:?} {facets} {}: {chain}", context.event, weight.period)
         };
         lines.push("block");
         lines.sorted(weights.iter().map(weight).collect());

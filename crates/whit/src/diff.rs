@@ -120,6 +120,7 @@ impl DiffArgs {
             comms: self.comms.clone(),
             dsos: self.dsos.clone(),
             symbols: self.symbols.clone(),
+            ..Filters::default()
         };
         Ok(DiffOptions { filters, per })
     }

@@ -152,6 +152,7 @@ impl SwitchesArgs {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),
                 symbols: self.symbols.clone(),
+                ..Filters::default()
             },
             inline: self.load.inline(),
             order: chains.order.unwrap_or(ChainOrder::Callee),

@@ -24,7 +24,6 @@ pub(super) struct Job {
 /// Decodes records. One per thread.
 pub(super) struct Decoder<'a> {
     number: u32,
-    options: &'a LoadOptions,
     prepared: &'a Prepared,
     roles: &'a Roles,
     sums: SampleSums<'a>,
@@ -39,7 +38,7 @@ impl<'a> Decoder<'a> {
         roles: &'a Roles,
     ) -> Self {
         let sums = SampleSums::new(recording, options, prepared);
-        Decoder { number: number as u32, options, prepared, roles, sums }
+        Decoder { number: number as u32, prepared, roles, sums }
     }
 
     fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
@@ -125,9 +124,7 @@ impl<'a> Decoder<'a> {
         if !is_in_range && matches!(role, Role::CpuTime | Role::Running | Role::None) {
             return StackRef::NONE;
         }
-        let is_wanted = is_in_range
-            && self.options.wants(parsed.pid, parsed.tid)
-            && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups);
+        let is_wanted = is_in_range && self.sums.wants(parsed, time);
         let node =
             if is_wanted { self.sums.add(parsed, time) } else { self.sums.node_of(parsed, time) };
         StackRef { worker: self.number, node }

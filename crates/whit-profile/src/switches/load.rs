@@ -153,7 +153,7 @@ fn cpu_time_problem(
 }
 
 /// What rings lost, and what the recorder could not write: of that, nobody knows the time.
-fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
+pub(crate) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
         let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };

@@ -26,10 +26,12 @@ mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
 pub use interval::{Inconsistencies, Trust};
+pub(crate) use load::all_losses;
 pub use load::{SwitchOptions, load, may_tell};
 pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
     Waker, WakerRow,
 };
+pub(crate) use roles::{Role, Roles, SwitchFields};
 pub use switch_event::{TaskState, WaitKind};
 pub use wait_filter::WaitFilter;

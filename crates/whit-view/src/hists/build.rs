@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use whit_estimate::Parts;
-use whit_profile::model::{EventId, Profile};
+use whit_profile::model::{EventId, Profile, SampleRow};
+use whit_profile::parallelism::Parallelism;
 
 use super::block_rows::{self, RowSums};
 use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
 use super::context::{self, ContextMaker, ContextRows, SampleFilter, listed};
+use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
 use super::row_order;
 use super::sort_key::SortKey;
@@ -55,13 +57,23 @@ fn hists_with<T>(
     let filtered = SampleFilter::new(&options.filters, &[]);
     let counted = || of_event().filter(|r| !options.relative || filtered.passes(profile, r));
     let total_period = counted().map(|r| r.period).sum();
+    let weigher = Weigher::new(options.columns, of_event().map(|r| r.period).sum());
+    let total_latency = match weigher.has_latency() {
+        true => counted().map(|r| weigher.split(weigher.weigh(profile, r)).1).sum(),
+        false => 0,
+    };
+    let total_weight = if options.columns.by_latency() { total_latency } else { total_period };
     let order = KeyOrder::new(profile);
-    let pruning = Pruning::new(&order, &options.chains, total_period);
+    let pruning = Pruning::new(&order, &options.chains, total_weight);
     let with_chains = profile.recording.has_callchains;
     let mut hists = Hists {
         event,
         total_period,
         total_samples: counted().map(|r| r.samples).sum(),
+        columns: options.columns,
+        total_latency,
+        latency_unit: weigher.latency_unit(),
+        unknown: unknown_parallelism(profile, counted()),
         children: options.children && with_chains,
         chain_min_hit: pruning.min_hit,
         rows: Vec::new(),
@@ -75,11 +87,12 @@ fn hists_with<T>(
         places: &places,
         options,
         pruning,
-        total_period,
+        total_weight,
+        weigher,
         children: hists.children,
         draw: with_chains && options.chains.mode != ChainMode::None,
         order: options.chain_order(),
-        weights: Weights::new(tree.len()),
+        weights: Weights::new(tree.len(), weigher),
         lists: RowLists::new(tree.len()),
         row_of_place: vec![NONE; places.len()],
     };
@@ -91,6 +104,18 @@ fn hists_with<T>(
     (hists, more)
 }
 
+/// Samples of unknown parallelism, and the sum of their periods.
+fn unknown_parallelism<'r>(
+    profile: &Profile,
+    rows: impl Iterator<Item = &'r SampleRow>,
+) -> (u64, u64) {
+    if profile.parallelism.is_none() {
+        return (0, 0);
+    }
+    let unknown = rows.filter(|r| profile.facets_of(r).parallelism == Some(Parallelism::Unknown));
+    unknown.fold((0, 0), |(samples, period), r| (samples + r.samples, period + r.period))
+}
+
 /// What all contexts share; the tables have an entry for each node and are used again.
 pub(super) struct Pass<'a> {
     profile: &'a Profile,
@@ -98,7 +123,8 @@ pub(super) struct Pass<'a> {
     places: &'a Places,
     options: &'a HistsOptions,
     pruning: Pruning<'a>,
-    total_period: u64,
+    total_weight: u64,
+    weigher: Weigher,
     children: bool,
     draw: bool,
     order: ChainOrder,
@@ -130,6 +156,7 @@ impl<'a> Pass<'a> {
     fn row_order(&self) -> row_order::RowOrder<'a> {
         row_order::RowOrder {
             keys: self.options.sort_keys(),
+            columns: self.options.columns,
             children: self.children,
             by_depth: self.children && self.draw,
             order: self.order,
@@ -137,7 +164,7 @@ impl<'a> Pass<'a> {
     }
 
     fn add_context(&mut self, group: &ContextRows<'_>, out: &mut Vec<HistRow>) {
-        self.weights.load(self.tree, &group.rows);
+        self.weights.load(self.tree, self.profile, self.weigher, &group.rows);
         let first = out.len();
         self.add_self(group, first, out);
         if self.children {
@@ -147,6 +174,7 @@ impl<'a> Pass<'a> {
             if !self.children {
                 row.children_period = row.self_period;
                 row.children_samples = row.self_samples;
+                row.children_latency = row.self_latency;
             }
         }
         self.link_rows();
@@ -181,12 +209,15 @@ impl<'a> Pass<'a> {
                 out,
             );
             let row = &mut out[slot];
-            row.self_period += self.weights.own[i];
+            let (period, latency) = self.weigher.split(self.weights.own_pair(i));
+            row.self_period += period;
+            row.self_latency += latency;
             row.self_samples += self.weights.own_samples[i];
             row.max_depth = row.max_depth.max(self.tree.depth[i]);
             row.first_thread = row.first_thread.min(self.weights.own_thread[i]);
             if self.tree.self_at[i] == NONE {
-                row.children_period += self.weights.own[i];
+                row.children_period += period;
+                row.children_latency += latency;
                 row.children_samples += self.weights.own_samples[i];
             }
         }
@@ -215,7 +246,9 @@ impl<'a> Pass<'a> {
             };
             row.max_depth = row.max_depth.max(chain_length);
             if outermost {
-                row.children_period += self.weights.below[i];
+                let (period, latency) = self.weigher.split(self.weights.below_pair(i));
+                row.children_period += period;
+                row.children_latency += latency;
                 row.children_samples += self.weights.below_samples[i];
             }
         }
@@ -239,11 +272,15 @@ impl<'a> Pass<'a> {
     }
 
     fn is_drawn(&self, row: &HistRow) -> bool {
-        let weight = if self.children { row.children_period } else { row.self_period };
+        let columns = self.options.columns;
+        let weight = match self.children {
+            true => row.children_weight(columns),
+            false => row.self_weight(columns),
+        };
         let heavy =
             self.options.chains.mode == ChainMode::Fractal || weight >= self.pruning.min_hit;
         heavy
-            && percent(weight, self.total_period) >= self.options.percent_limit
+            && percent(weight, self.total_weight) >= self.options.percent_limit
             && self.passes(&row.place)
     }
 
@@ -292,6 +329,8 @@ fn row_slot(
             self_samples: 0,
             children_period: 0,
             children_samples: 0,
+            self_latency: 0,
+            children_latency: 0,
             max_depth: 0,
             first_thread: u32::MAX,
             intervals: None,

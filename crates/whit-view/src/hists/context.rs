@@ -5,8 +5,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use whit_profile::Facets;
 use whit_profile::model::{CgroupId, CgroupInfo, CommId, Profile, SampleRow, ThreadId};
+use whit_profile::parallelism::Parallelism;
 use whit_types::{CgroupPath, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
+use super::latency::Levels;
 use super::options::Filters;
 use super::sort_key::SortKey;
 
@@ -39,6 +41,8 @@ pub struct Context {
     pub time: Option<TimestampNs>,
     /// Weight of one sample, where `weight` or `local_weight` is a key.
     pub weight: Option<u64>,
+    /// Threads that ran, where `parallelism` is a key.
+    pub parallelism: Option<Parallelism>,
 }
 
 /// The samples of one context.
@@ -78,6 +82,7 @@ pub(super) struct ContextMaker<'p> {
     by_socket: bool,
     by_time: bool,
     by_weight: bool,
+    by_parallelism: bool,
     groups: CgroupGroups,
     /// Of several commands with one name, the first.
     first_comm: Vec<CommId>,
@@ -107,6 +112,7 @@ impl<'p> ContextMaker<'p> {
             by_socket: keys.contains(&SortKey::Socket),
             by_time: keys.contains(&SortKey::Time),
             by_weight: keys.contains(&SortKey::Weight) || keys.contains(&SortKey::LocalWeight),
+            by_parallelism: keys.contains(&SortKey::Parallelism),
             groups: CgroupGroups::new(profile, keys),
             first_comm,
             leader,
@@ -134,6 +140,7 @@ impl<'p> ContextMaker<'p> {
         }
         context.time = facets.time.filter(|_| self.by_time);
         context.weight = facets.weight.filter(|_| self.by_weight);
+        context.parallelism = facets.parallelism.filter(|_| self.by_parallelism);
         if let Some(cgroup) = facets.cgroup {
             self.groups.add(context, cgroup);
         }
@@ -224,6 +231,7 @@ pub(super) struct SampleFilter {
     comms: Vec<String>,
     dsos: Vec<String>,
     symbols: Vec<String>,
+    parallelism: Levels,
 }
 
 impl SampleFilter {
@@ -237,11 +245,15 @@ impl SampleFilter {
             comms: filters.comms.clone(),
             dsos: unless(by_dso, &filters.dsos),
             symbols: unless(by_symbol, &filters.symbols),
+            parallelism: filters.parallelism.clone(),
         }
     }
 
     pub(super) fn passes(&self, profile: &Profile, row: &SampleRow) -> bool {
         if !listed(&self.comms, &profile.comms[row.comm.index()]) {
+            return false;
+        }
+        if !self.parallelism.is_all() && !self.parallelism.has(profile.facets_of(row).parallelism) {
             return false;
         }
         if self.dsos.is_empty() && self.symbols.is_empty() {

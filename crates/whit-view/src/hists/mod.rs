@@ -21,6 +21,7 @@ mod chain_tree;
 mod chains;
 mod code_location;
 mod context;
+mod latency;
 mod options;
 mod row_order;
 mod sort_key;
@@ -28,6 +29,8 @@ mod tree;
 
 #[cfg(test)]
 mod block_tests;
+#[cfg(test)]
+mod latency_tests;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -39,11 +42,12 @@ pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
 pub(crate) use context::listed;
+pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
     HistsOptions, SelfTime, UnknownSelfTime,
 };
-pub use sort_key::{SortKey, UnknownSortKey};
+pub use sort_key::{SortKey, SortList, UnknownSortKey};
 
 use std::sync::Arc;
 
@@ -58,9 +62,17 @@ pub struct Hists {
     pub total_period: u64,
     /// Number of all its samples, filtered or not.
     pub total_samples: u64,
+    /// The columns of shares.
+    pub columns: WeightColumns,
+    /// Sum of the latency weights of all its samples; zero where they are not computed.
+    pub total_latency: u64,
+    /// Latency weights that make one unit of a period.
+    pub latency_unit: u64,
+    /// Samples whose parallelism is unknown, and the sum of their periods.
+    pub unknown: (u64, u64),
     /// True where rows carry children weights: they were asked for and there are call chains.
     pub children: bool,
-    /// Smallest period of a branch in the call chains.
+    /// Smallest weight of a branch in the call chains.
     pub chain_min_hit: u64,
     /// Rows that passed the filters, heaviest first.
     pub rows: Vec<HistRow>,
@@ -82,6 +94,10 @@ pub struct HistRow {
     pub children_period: u64,
     /// Number of samples with this row anywhere in their call chain.
     pub children_samples: u64,
+    /// Latency weight of samples in this row itself; zero where it is not computed.
+    pub self_latency: u64,
+    /// The same with this row anywhere in the call chain.
+    pub children_latency: u64,
     /// Longest chain in frames among those drawn for this row.
     pub max_depth: u32,
     /// First thread, in the profile's order, that has a sample in this row.
@@ -95,7 +111,25 @@ pub struct HistRow {
 impl Hists {
     /// What rows are ordered and limited by: the children weight where there is one.
     pub fn weight(&self, row: &HistRow) -> u64 {
-        if self.children { row.children_period } else { row.self_period }
+        match self.children {
+            true => row.children_weight(self.columns),
+            false => row.self_weight(self.columns),
+        }
+    }
+
+    /// The sum of the weights by which rows are ordered.
+    pub fn total_weight(&self) -> u64 {
+        if self.columns.by_latency() { self.total_latency } else { self.total_period }
+    }
+
+    /// Share of the event's latency in percent.
+    pub fn latency_percent(&self, latency: u64) -> f64 {
+        percent(latency, self.total_latency)
+    }
+
+    /// A latency weight in units of the period.
+    pub fn latency_in_periods(&self, latency: u64) -> f64 {
+        latency as f64 / self.latency_unit as f64
     }
 
     /// True where the rows have intervals.
@@ -120,7 +154,19 @@ impl Hists {
     }
 
     fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
-        self.percent(self.weight(row)) >= percent_limit
+        percent(self.weight(row), self.total_weight()) >= percent_limit
+    }
+}
+
+impl HistRow {
+    /// The weight of the row itself, by which rows are ordered.
+    pub fn self_weight(&self, columns: WeightColumns) -> u64 {
+        if columns.by_latency() { self.self_latency } else { self.self_period }
+    }
+
+    /// The same for the row with all that it calls.
+    pub fn children_weight(&self, columns: WeightColumns) -> u64 {
+        if columns.by_latency() { self.children_latency } else { self.children_period }
     }
 }
 

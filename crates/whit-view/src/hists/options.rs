@@ -1,5 +1,6 @@
 //! What to compute: sort keys, children, call chains, filters, limits.
 
+use super::latency::{Levels, WeightColumns};
 use super::sort_key::SortKey;
 
 /// How call chains are drawn.
@@ -153,6 +154,8 @@ pub struct Filters {
     pub dsos: Vec<String>,
     /// Function names.
     pub symbols: Vec<String>,
+    /// Numbers of threads that ran at the time of the sample.
+    pub parallelism: Levels,
 }
 
 /// What to compute.
@@ -160,6 +163,8 @@ pub struct Filters {
 pub struct HistsOptions {
     /// What makes a row; empty stands for perf's default.
     pub sort: Vec<SortKey>,
+    /// Which shares to show, and which of them order rows. Latency takes a profile that was loaded with parallelism.
+    pub columns: WeightColumns,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
     pub children: bool,
     /// Call chains.
@@ -184,6 +189,7 @@ impl Default for HistsOptions {
     fn default() -> Self {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
+            columns: WeightColumns::default(),
             children: true,
             chains: ChainOptions::default(),
             inline: true,

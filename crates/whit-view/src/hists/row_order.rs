@@ -10,13 +10,14 @@ use std::cmp::Ordering;
 
 use whit_profile::model::{DsoKind, Profile};
 
-use super::HistRow;
 use super::code_location::SourceKey;
 use super::options::ChainOrder;
 use super::sort_key::SortKey;
+use super::{HistRow, WeightColumns};
 
 pub(super) struct RowOrder<'a> {
     pub(super) keys: &'a [SortKey],
+    pub(super) columns: WeightColumns,
     pub(super) children: bool,
     /// True where chains are drawn, so that their length breaks ties.
     pub(super) by_depth: bool,
@@ -35,7 +36,8 @@ impl RowOrder<'_> {
     fn compare(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
         let mut ordering = Ordering::Equal;
         if self.children {
-            ordering = b.children_period.cmp(&a.children_period);
+            let weight = |row: &HistRow| row.children_weight(self.columns);
+            ordering = weight(b).cmp(&weight(a));
         }
         if self.by_depth {
             ordering = ordering
@@ -47,7 +49,7 @@ impl RowOrder<'_> {
                 });
         }
         ordering
-            .then_with(|| b.self_period.cmp(&a.self_period))
+            .then_with(|| b.self_weight(self.columns).cmp(&a.self_weight(self.columns)))
             .then_with(|| self.by_keys(profile, a, b))
             .then_with(|| same_name(a, b))
     }
@@ -74,6 +76,7 @@ fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering
         SortKey::Socket => a.context.socket.cmp(&b.context.socket),
         SortKey::LocalWeight | SortKey::Weight => a.context.weight.cmp(&b.context.weight),
         SortKey::Time => a.context.time.cmp(&b.context.time),
+        SortKey::Parallelism => a.context.parallelism.cmp(&b.context.parallelism),
         SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
             let name = |row: &HistRow| row.context.cgroup_name(profile, key);
             name(a).cmp(&name(b))

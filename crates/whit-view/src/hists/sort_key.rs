@@ -3,6 +3,8 @@
 use std::num::NonZeroU64;
 use whit_profile::WantedFacets;
 
+use super::latency::WeightColumn;
+
 /// One key of `--sort`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SortKey {
@@ -40,13 +42,28 @@ pub enum SortKey {
     Unit,
     /// Stretch of time.
     Time,
+    /// Threads of the profiled set that ran at the time of the sample.
+    Parallelism,
+}
+
+/// The words that name columns of shares beside keys.
+const COLUMNS: [(&str, WeightColumn); 2] =
+    [("overhead", WeightColumn::Overhead), ("latency", WeightColumn::Latency)];
+
+/// The argument of `--sort`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SortList {
+    /// Columns of shares, in the order in which they were named.
+    pub columns: Vec<WeightColumn>,
+    /// The parts of samples that make rows, likewise.
+    pub keys: Vec<SortKey>,
 }
 
 /// A word in a `--sort` list that names no key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "cannot sort by `{word}`: no such key; the keys are {}",
-    SortKey::ALL.map(SortKey::name).join(", ")
+    SortKey::ALL.map(SortKey::name).join(", ") + ", and the columns overhead and latency"
 )]
 pub struct UnknownSortKey {
     /// The word.
@@ -55,7 +72,7 @@ pub struct UnknownSortKey {
 
 impl SortKey {
     /// Every key, in the order in which an abbreviation is looked up.
-    pub const ALL: [SortKey; 17] = [
+    pub const ALL: [SortKey; 18] = [
         SortKey::Pid,
         SortKey::Tid,
         SortKey::Tgid,
@@ -73,6 +90,7 @@ impl SortKey {
         SortKey::Pod,
         SortKey::Unit,
         SortKey::Time,
+        SortKey::Parallelism,
     ];
 
     /// perf's default: `comm,dso,symbol`.
@@ -98,6 +116,7 @@ impl SortKey {
             SortKey::Pod => "pod",
             SortKey::Unit => "unit",
             SortKey::Time => "time",
+            SortKey::Parallelism => "parallelism",
         }
     }
 
@@ -120,6 +139,7 @@ impl SortKey {
             SortKey::Pod => "Pod",
             SortKey::Unit => "Unit",
             SortKey::Time => "Time        ",
+            SortKey::Parallelism => "Parallelism",
         }
     }
 
@@ -131,6 +151,7 @@ impl SortKey {
             cgroup: has(&SortKey::OF_CGROUPS),
             time_quantum_ns: has(&[SortKey::Time]).then_some(time_quantum_ns),
             weight: has(&[SortKey::Weight, SortKey::LocalWeight]),
+            parallelism: has(&[SortKey::Parallelism]),
         }
     }
 
@@ -145,11 +166,8 @@ impl SortKey {
     /// [`UnknownSortKey`] for a word that is no prefix of a key.
     pub fn parse_list(list: &str) -> Result<Vec<SortKey>, UnknownSortKey> {
         let mut keys = Vec::new();
-        for word in list.split([',', ' ']).filter(|w| !w.is_empty()) {
-            let key = SortKey::parse(word)?;
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
+        for word in words(list) {
+            add_new(&mut keys, SortKey::parse(word)?);
         }
         Ok(keys)
     }
@@ -160,6 +178,36 @@ impl SortKey {
             .into_iter()
             .find(|k| k.name().starts_with(&lower))
             .ok_or_else(|| UnknownSortKey { word: word.to_owned() })
+    }
+}
+
+impl SortList {
+    /// Parses a list in which `overhead` and `latency` may stand, too.
+    ///
+    /// # Errors
+    /// [`UnknownSortKey`] for a word that is no prefix of any.
+    pub fn parse(list: &str) -> Result<SortList, UnknownSortKey> {
+        let mut parsed = SortList::default();
+        for word in words(list) {
+            let lower = word.to_ascii_lowercase();
+            match (SortKey::parse(word), COLUMNS.iter().find(|(name, _)| name.starts_with(&lower)))
+            {
+                (Ok(key), _) => add_new(&mut parsed.keys, key),
+                (Err(_), Some((_, column))) => add_new(&mut parsed.columns, *column),
+                (Err(error), None) => return Err(error),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split([',', ' ']).filter(|word| !word.is_empty())
+}
+
+fn add_new<T: PartialEq>(list: &mut Vec<T>, value: T) {
+    if !list.contains(&value) {
+        list.push(value);
     }
 }
 
@@ -174,6 +222,15 @@ mod tests {
             [SortKey::Symbol, SortKey::Comm, SortKey::Dso, SortKey::SrcLine]
         );
         assert_eq!(SortKey::parse_list("").unwrap(), []);
+    }
+
+    #[test]
+    fn columns_stand_among_keys() {
+        let list = SortList::parse("Latency,paral,over,lat,l").unwrap();
+        assert_eq!(list.columns, [WeightColumn::Latency, WeightColumn::Overhead]);
+        // An abbreviation means a key before it means a column.
+        assert_eq!(list.keys, [SortKey::Parallelism, SortKey::LocalWeight]);
+        assert!(SortList::parse("latencies").unwrap_err().to_string().contains("overhead"));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use whit_profile::model::Profile;
+use whit_profile::parallelism::Parallelism;
 use whit_types::{OutsideText, short_container_id};
 
 use super::StdioOptions;
-use crate::hists::{HistRow, Hists, SortKey, SourceKey};
+use crate::hists::{HistRow, Hists, SortKey, SourceKey, WeightColumn};
 
 /// Width of a percentage column.
 const PERCENT_WIDTH: usize = 8;
@@ -14,6 +15,8 @@ const PERCENT_WIDTH: usize = 8;
 const PLUS_MINUS_WIDTH: usize = 6;
 /// Width of the sample and period columns.
 const COUNT_WIDTH: usize = 12;
+/// Numbers of threads stand right, below their heading.
+const PARALLELISM_WIDTH: usize = "Parallelism".len();
 /// Digits of an address: what perf gives a binary's column at least where a symbol is missing.
 const ADDRESS_DIGITS: usize = 16;
 
@@ -31,6 +34,12 @@ pub(super) enum Column {
     },
     /// Half the interval of the self weight.
     OwnPlusMinus,
+    /// Latency of the row with all that it calls.
+    ChildrenLatency,
+    /// Latency of the row itself, headed `Latency` where it stands alone.
+    OwnLatency {
+        heading: &'static str,
+    },
     Samples,
     Period,
     Key(SortKey),
@@ -42,7 +51,8 @@ impl Column {
             Column::Rank => "Rank",
             Column::Children => "Children",
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => "±",
-            Column::Own { heading } => heading,
+            Column::Own { heading } | Column::OwnLatency { heading } => heading,
+            Column::ChildrenLatency => "Latency",
             Column::Samples => "Samples",
             Column::Period => "Period",
             Column::Key(key) => key.heading(),
@@ -68,12 +78,31 @@ impl Columns {
         if has_intervals {
             list.push(Column::Rank);
         }
-        if hists.children {
-            list.push(Column::Children);
-            list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
+        let weights = hists.columns.list();
+        for weight in weights.iter().filter(|_| hists.children) {
+            match weight {
+                WeightColumn::Latency => list.push(Column::ChildrenLatency),
+                WeightColumn::Overhead => {
+                    list.push(Column::Children);
+                    list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
+                }
+            }
         }
-        list.push(Column::Own { heading: if hists.children { "Self" } else { "Overhead" } });
-        list.extend(has_intervals.then_some(Column::OwnPlusMinus));
+        for weight in weights {
+            match (weight, hists.children) {
+                (WeightColumn::Latency, true) => {
+                    list.push(Column::OwnLatency { heading: "Self latency" });
+                }
+                (WeightColumn::Latency, false) => {
+                    list.push(Column::OwnLatency { heading: "Latency" });
+                }
+                (WeightColumn::Overhead, with_children) => {
+                    let heading = if with_children { "Self" } else { "Overhead" };
+                    list.push(Column::Own { heading });
+                    list.extend(has_intervals.then_some(Column::OwnPlusMinus));
+                }
+            }
+        }
         if options.show_samples {
             list.push(Column::Samples);
         }
@@ -128,8 +157,10 @@ impl Columns {
                     write_interval(column, 0, row, &mut cell);
                     Ok(())
                 }
-                Column::Children => write!(cell, "{:.2}%", hists.percent(row.children_period)),
-                Column::Own { .. } => write!(cell, "{:.2}%", hists.percent(row.self_period)),
+                Column::Children
+                | Column::Own { .. }
+                | Column::ChildrenLatency
+                | Column::OwnLatency { .. } => write!(cell, "{:.2}%", share(column, hists, row)),
                 Column::Samples => write!(cell, "{}", row.self_samples),
                 Column::Period => write!(cell, "{}", row.self_period),
                 Column::Key(key) => {
@@ -158,16 +189,15 @@ impl Columns {
     ) {
         for (i, &(column, width)) in self.list.iter().enumerate() {
             out.push_str("  ");
-            let period = match column {
-                Column::Children => row.children_period,
-                _ => row.self_period,
-            };
             match column {
                 Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
                     write_interval(column, width, row, out);
                 }
-                Column::Children | Column::Own { .. } => {
-                    let percent = hists.percent(period);
+                Column::Children
+                | Column::Own { .. }
+                | Column::ChildrenLatency
+                | Column::OwnLatency { .. } => {
+                    let percent = share(column, hists, row);
                     let text = format_args!("{percent:>width$.2}%", width = width - 1);
                     // Writing to a String cannot fail.
                     let _ = write!(out, "{}", options.colour.percent(percent, text));
@@ -213,7 +243,10 @@ impl Widths<'_> {
         let heading = column.heading().len();
         match column {
             Column::Rank => heading,
-            Column::Children | Column::Own { .. } => heading.max(PERCENT_WIDTH),
+            Column::Children
+            | Column::Own { .. }
+            | Column::ChildrenLatency
+            | Column::OwnLatency { .. } => heading.max(PERCENT_WIDTH),
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => PLUS_MINUS_WIDTH,
             Column::Samples | Column::Period => heading.max(COUNT_WIDTH),
             Column::Key(key) => heading.max(self.widest(key)),
@@ -242,6 +275,16 @@ impl Widths<'_> {
 
     fn unresolved(&self, row: &HistRow) -> bool {
         row.place.function.is_some_and(|f| !self.profile.functions[f.index()].known)
+    }
+}
+
+/// The share in a column of shares, in percent.
+fn share(column: Column, hists: &Hists, row: &HistRow) -> f64 {
+    match column {
+        Column::Children => hists.percent(row.children_period),
+        Column::ChildrenLatency => hists.latency_percent(row.children_latency),
+        Column::OwnLatency { .. } => hists.latency_percent(row.self_latency),
+        _ => hists.percent(row.self_period),
     }
 }
 
@@ -287,6 +330,10 @@ fn write_key(profile: &Profile, key: SortKey, row: &HistRow, out: &mut String) {
             Ok(())
         }
         SortKey::SrcLine | SortKey::SrcFile => write!(out, "{}", source_text(profile, key, row)),
+        SortKey::Parallelism => match row.context.parallelism {
+            Some(Parallelism::Threads(count)) => write!(out, "{count:>PARALLELISM_WIDTH$}"),
+            Some(Parallelism::Unknown) | None => write!(out, "{:>PARALLELISM_WIDTH$}", "unknown"),
+        },
         SortKey::Socket => match row.context.socket {
             Some(socket) => write!(out, "   {socket:03}"),
             None => write!(out, "  -001"),

@@ -8,6 +8,7 @@
 mod colour;
 mod columns;
 mod header;
+mod latency;
 mod ledger;
 mod loss;
 mod stats;
@@ -119,6 +120,9 @@ fn write_preamble(
     if options.hists.inline && profile.frames.iter().any(|frame| frame.inlined) {
         writeln!(out, "# {}", hists::self_time_line(options.hists.self_time))?;
     }
+    if let Some(info) = &profile.parallelism {
+        latency::write_times(out, info, options.hists.columns)?;
+    }
     if let Some(ledger) = &profile.ledger {
         writeln!(out, "# {}", ledger_line(ledger))?;
     }
@@ -151,7 +155,12 @@ fn write_event(
         let (samples, unit) = units::thousands(hists.total_samples);
         writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
         writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+        if hists.columns.has_latency() {
+            let latency = hists.latency_in_periods(hists.total_latency);
+            writeln!(out, "# Latency (approx.): {latency:.0}")?;
+        }
     }
+    latency::write_unknown(out, &hists)?;
     write_loss(out, profile)?;
     if info.lost_samples > 0 {
         let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
@@ -209,7 +218,7 @@ fn write_rows(
         profile,
         chains: &options.hists.chains,
         colour: options.colour,
-        total: hists.total_period,
+        total: hists.total_weight(),
         min_hit: hists.chain_min_hit,
         skip_first: options.hists.sort_keys().first() == Some(&SortKey::Symbol),
     };

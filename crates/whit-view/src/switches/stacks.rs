@@ -83,7 +83,7 @@ impl<'a> Stacks<'a> {
 
     /// Whether the filters let a stack of a command pass.
     pub fn wants(&self, comm: &OutsideText, frames: &[ChainEntry]) -> bool {
-        let Filters { comms, dsos, symbols } = self.filters;
+        let Filters { comms, dsos, symbols, parallelism: _ } = self.filters;
         let functions = || frames.iter().filter_map(|place| Some(place.0?.0));
         let of_dso = |function: FunctionId| {
             let dso = &self.profile.dsos[self.profile.functions[function.index()].dso.index()];

@@ -21,6 +21,7 @@ mod go_stacks;
 mod golden;
 mod hangs;
 mod intervals;
+mod latency;
 mod many_mappings;
 mod memory;
 mod packed;
