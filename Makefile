@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak torture kernels package miri fuzz fuzz-corpus fmt setup-demo setup-test setup-bench setup-kernels setup-package
+.PHONY: help demo test bench soak torture kernels package miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,10 @@ fuzz: setup-demo ## fuzz each target for MINUTES=10 (TARGETS='perf_data profile'
 
 fuzz-corpus: setup-demo ## add what `make fuzz` found to fuzz/corpus, minimized
 	@scripts/fuzz.sh minimize
+
+# Outside of `make test`: a mutant takes some ten seconds, and a crate has a thousand.
+mutants: ## change the code of CRATE=whit-perfdata and see its tests fail (SHARD=0/12: a sample; FILES='crates/..')
+	@scripts/mutants.sh
 
 fmt: ## format the sources
 	@cargo fmt --all

@@ -27,7 +27,7 @@ const PORT: u16 = 0x510;
 /// Most samples whose handlers' lengths are kept.
 const LENGTHS_MAX: usize = 4096;
 
-/// What the VMM wants.
+/// The VMM's parameters.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -50,7 +50,8 @@ enum Outcome {
     Panicked = 4,
 }
 
-/// What the handler and the program share. There is one CPU; the handler is an NMI's and does not nest.
+/// State that the handler and the program share. There is one CPU; the handler is an NMI's and does not
+/// nest.
 struct State {
     driver: Option<Driver>,
     interrupts: u64,
@@ -211,7 +212,7 @@ fn set_gates() {
         base: u64,
     }
     let table = Table { limit: 32 * 16 - 1, base: &raw const IDT as u64 };
-    // SAFETY: the table is static, and every gate leads to code that saves what it uses.
+    // SAFETY: the table is static, and every gate leads to code that saves the registers it uses.
     unsafe { asm!("lidt [{}]", in(reg) &raw const table, options(nostack)) };
 }
 

@@ -176,25 +176,30 @@ sub judge_markdown {
     $flush->();
 }
 
-# Plain text such as --help: a blank line, another indentation or an option begins a paragraph.
+# Plain text such as --help: a blank line, another indentation or a row of a list begins a paragraph.
 sub judge_plain {
     my ($file, @lines) = @_;
-    my ($indent, @paragraph) = (0);
-    for (@lines, [0, '']) {
+    my ($column, @paragraph) = (0);
+    my $flush = sub { judge_paragraph($file, @paragraph); @paragraph = (); };
+    for (@lines) {
         my ($number, $text) = @$_;
-        $text =~ /^(\s*)/;
-        my $own = length $1;
-        my $option = $text =~ /^\s*-{1,2}[A-Za-z]/;
-        if ($text =~ /^\s*$/ or $option or $own != $indent) {
-            judge_paragraph($file, @paragraph);
-            @paragraph = ();
+        if ($text =~ /^\s*$/) {
+            $flush->();
+            next;
         }
-        $indent = $own;
-        next if $text =~ /^\s*$/;
-        # Of "  -a, --all  Everything" the text is behind the option.
-        $text = $text =~ /^\s*-.*?\s{2,}(\S.*)/ ? $1 : '' if $option;
-        push @paragraph, [$number, $text] if $text ne '';
+        # A row is "  -a, --all  Everything": its text stands in a column, and goes on there.
+        if ($text =~ /^(\s+\S+(?: \S+)*\s{2,})(\S.*)/) {
+            $flush->();
+            ($column, $text) = (length $1, $2);
+        } else {
+            $text =~ /^(\s*)(.*)/;
+            $flush->() if $column != length $1;
+            ($column, $text) = (length $1, $2);
+            next if $text =~ /^-{1,2}[A-Za-z]/;    # an option whose text stands below
+        }
+        push @paragraph, [$number, $text];
     }
+    $flush->();
 }
 
 sub name_words {
@@ -390,6 +395,7 @@ sub judge_tree {
 sub self_test {
     my $long = join(' ', ('word') x 41) . '.';
     my $short = join(' ', ('word') x 40) . '.';
+    my $words30 = join(' ', ('word') x 30);
     my @cases = (
         ['a.md', $long, { long => 1 }],
         ['a.md', $short, {}],
@@ -435,6 +441,9 @@ sub self_test {
         ['a.c', "/* The bell\n * rings. */\nint bell;\n", { private => 1 }],
         ['help', "  -a, --all  The bell\n  -b, --bell  Everything\n", { private => 1 }],
         ['help', "Usage\n\n      --cpus\n          What is recorded\n", { opening => 1, relative => 1 }],
+        ['help', "  a     $words30\n  b     $words30\n", {}],
+        ['help', "  -a, --all  $words30\n             $words30\n", { long => 1 }],
+        ['help', "  -a, --all  It says\n             what is recorded\n", { relative => 1 }],
     );
     my $failed = 0;
     for (@cases) {

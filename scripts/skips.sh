@@ -57,6 +57,7 @@ condition() {
             fi
             ;;
         no-perf) ! perf --version >/dev/null 2>&1 ;;
+        no-postgresql) ! ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 ;;
         no-zsh-or-fish) ! have zsh || ! have fish ;;
         no-groff) ! have groff ;;
         no-root) [ "$(id -u)" != 0 ] ;;
@@ -66,7 +67,12 @@ condition() {
         no-tracefs) [ ! -r /sys/kernel/tracing/events/sched ] && [ ! -r /sys/kernel/debug/tracing/events/sched ] ;;
         no-uprobes) [ ! -w /sys/kernel/tracing/uprobe_events ] && [ ! -w /sys/kernel/debug/tracing/uprobe_events ] ;;
         no-bpf) [ "$(id -u)" != 0 ] || [ ! -e /sys/kernel/btf/vmlinux ] || ! kernel_since 5 15 ;;
+        no-lost-counts) ! kernel_since 6 0 ;;
         no-nmi-tracepoint) [ ! -d /sys/kernel/tracing/events/nmi ] ;;
+        # The option of the kernel is that of the architecture.
+        no-deferred-chains) ! condition deferred-chains ;;
+        deferred-chains) kernel_since 6 19 && grep -q 'unwind_deferred_request$' /proc/kallsyms ;;
+        no-sched-exit) ! grep -q ' __traceiter_sched_exit_tp$' /proc/kallsyms ;;
         no-kvm) [ ! -w /dev/kvm ] ;;
         # The list of symbols hides addresses from ordinary users, but never names.
         no-io-uring)

@@ -2,9 +2,9 @@
 //
 //   matrix [--iterations N] [--threads T] [--size S]
 //
-// Multiplies two S x S matrices N times; threads take rows of blocks in turn, and meet at a
-// barrier after every product, as compute-intensive programs do. The checksum depends on N and S
-// alone: every element is the sum of the same terms in the same order whoever computes it.
+// Multiplies two S x S matrices N times; threads take rows of blocks in turn, and meet at a barrier
+// after every product, as compute-intensive programs do. The checksum depends on N and S alone:
+// every element is the sum of the same terms in the same order, on any thread.
 
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -22,7 +22,7 @@
 
 // Pairs do not share cache lines.
 struct pair {
-    // Whose turn it is: 0 the one's, 1 the other's.
+    // The thread that may run: 0 or 1.
     _Alignas(64) _Atomic int turn;
 };
 

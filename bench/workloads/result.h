@@ -1,13 +1,13 @@
-// What a workload says of its own run, in one line that `whit bench record` reads:
+// The result line that each workload prints and `whit bench record` reads:
 //
 //   result workload=NAME threads=T iterations=N operations=K seconds=S operations_per_s=R
 //          user_s=U system_s=V
 //
-// (one line, here broken in two). `iterations` is the amount that was asked for and decides the
-// work alone; `operations` is what it came to. `seconds` is the time of the main loop alone, from
-// `result_begin` to `result_end`. The CPU times are those of the whole process and of the
-// children that it has waited for, so that a recorder's own CPU time can be told apart from
-// those of its target.
+// (one line, here broken in two). `iterations` is the requested amount and decides the work alone;
+// `operations` is the amount that was done. `seconds` is the time of the main loop alone, from
+// `result_begin` to `result_end`. The CPU times are those of the whole process and of the children
+// that it has waited for, so that a recorder's own CPU time can be told apart from those of its
+// target.
 
 #ifndef WHIT_WORKLOADS_RESULT_H
 #define WHIT_WORKLOADS_RESULT_H

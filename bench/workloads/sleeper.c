@@ -3,10 +3,10 @@
 //   sleeper [--milliseconds N] [--sleepers N] [--storm N] [--rest-us N] [--busy N]
 //
 // Each sleeper sleeps for 1 ms again and again and moves to the next CPU after every third sleep. It reads
-// CLOCK_MONOTONIC in front of each sleep and behind it: at these moments it runs. The storm is N threads
-// on the last CPU that hand a token round by futex, a context switch each time; it rests for the given
-// time (0 by default) whenever the token has gone round 32 times. Of the busy threads (none by default) there are
-// N on each CPU, which leave little of it to threads of low priority. Everything ends after the given time.
+// CLOCK_MONOTONIC in front of each sleep and behind it: at these moments it runs. The storm is N threads on the
+// last CPU that hand a token round by futex, a context switch each time; it rests for the given time (0 by
+// default) whenever the token has gone round 32 times. By default there are no busy threads; with N, there are N
+// on each CPU, which leave little of it to threads of low priority. Everything ends after the given time.
 //
 // First a line names all threads, for recorders that are given threads:
 //

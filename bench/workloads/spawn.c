@@ -2,10 +2,10 @@
 //
 //   spawn [--iterations N] [--threads J]
 //
-// Makes N translation units, J at a time as `make -j J` would, and links them. For each one the
-// driver (`cc`) is started, which starts the compiler proper (`cc1`) and the assembler (`as`) one
-// after the other, as real ones do: three processes, each a fork, an exec under a name of its own,
-// a dynamic loader's mappings, some private mappings of files, some memory, some computing. The
+// Makes N translation units, J at a time as `make -j J` would, and links them. For each unit the
+// driver (`cc`) starts the compiler proper (`cc1`) and the assembler (`as`) one after the other, as
+// real ones do. Each of the three processes costs a fork, an exec under a name of its own, a
+// dynamic loader's mappings, some private mappings of files, some memory and some computing. The
 // linker (`ld`) at the end reads as much as there are units.
 
 #define _GNU_SOURCE

@@ -1,10 +1,10 @@
 // Processes, threads and mappings in great numbers: a recorder has to keep up with them, besides samples.
 //
-//   storm --forks N     starts N children, which leave at once
-//   storm --maps N      maps N pieces of this program as code, each for a moment
-//   storm --execs N     executes itself N times, one after the other
-//   storm --threads N   starts N threads that wait for each other, then lets all of them go
-//   storm --dlopens N   loads a library N times, each time one of 50 copies, runs a function of it, and unloads it
+//     storm --forks N     starts N children, which leave at once
+//     storm --maps N      maps N pieces of this program as code, each for a moment
+//     storm --execs N     executes itself N times, one after the other
+//     storm --threads N   starts N threads that wait for each other, then lets all of them go
+//     storm --dlopens N   loads a library N times, each time one of 50 copies, runs a function of it, and unloads it
 //
 // Prints how many it did. Several may be given; they run in order, --execs last.
 

@@ -4,14 +4,13 @@
 //   token [--milliseconds M] [--work W] [--cpu C] DIR...
 //
 // One process for each DIR, the directory of a cgroup, in that order. Each hop costs W nanoseconds of
-// work in user mode. CPU C (default: the last that may be used,
-// which has the fewest interrupts) runs all of them. For each line of
-// standard input, the hops of M milliseconds are measured: two lines say the response times (from
-// passing the token on to having done the work) and the result. `cpu` is the CPU time of a hop by the
-// processes' own clocks, which whatever else runs on that CPU does not lengthen; `taken` is the share of
-// the time that they did not run: one of them always could; it is 1 where no hop was made. So one set of
-// processes can be measured several times while something else about the machine is changed. The end of
-// input ends it.
+// work in user mode. CPU C (default: the last that may be used, which has the fewest interrupts) runs
+// all of them. For each line of standard input, it measures the hops of M milliseconds and prints two
+// lines: the response times (from passing the token on to having done the work) and the result. `cpu` is
+// the CPU time of a hop by the processes' own clocks; other programs on that CPU do not lengthen it.
+// `taken` is the share of the time in which the processes did not run, although one of them always
+// could; it is 1 if no hop was made. So one set of processes can be measured several times while
+// something else about the machine is changed. The end of input ends it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,10 +39,10 @@ enum {
 };
 static const uint64_t SECOND_NS = 1000000000;
 
-// What all processes see.
+// The memory that all processes share.
 struct shared {
     uint64_t passed_ns;     // when the token was passed on last
-    _Atomic uint64_t hops;  // written by whoever has the token
+    _Atomic uint64_t hops;  // only the holder of the token writes it
     _Atomic unsigned ready;
     _Atomic bool stop;
     uint32_t responses_ns[RESPONSES_KEPT];
@@ -82,7 +81,7 @@ static bool enter(const char *cgroup) {
         return false;
     }
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
-    // 0 stands for who writes it.
+    // The kernel reads 0 as the writing process.
     const bool entered = fd >= 0 && write(fd, "0", 1) == 1;
     if (fd >= 0) close(fd);
     return entered;
@@ -110,7 +109,7 @@ static void answer(struct shared *shared) {
     atomic_store_explicit(&shared->hops, hops + 1, memory_order_release);
 }
 
-// A token of 0 ends whoever gets it, after it was passed on once more.
+// A token of 0 ends its receiver, after it was passed on once more.
 static int member(struct ring *ring, unsigned index, const char *cgroup) {
     // Nobody passes the token on where one is missing; and cgroups with members cannot be removed.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != ring->parent)
@@ -193,7 +192,7 @@ static int run(struct ring *ring, char **cgroups, uint64_t milliseconds) {
         if (child == 0) _exit(member(ring, m, cgroups[m]));
         ring->pids[m] = child;
     }
-    // Who cannot enter its cgroup has said so and ended.
+    // A process that cannot enter its cgroup has printed the reason and ended.
     for (int status; atomic_load(&shared->ready) < ring->members; usleep(1000))
         if (waitpid(-1, &status, WNOHANG) > 0) return 1;
     if (write(ring->pipes[0][1], "x", 1) != 1) return fail("pass on", "the token");
@@ -237,7 +236,7 @@ int main(int argc, char **argv) {
     for (unsigned m = 0; m < ring.members; m++)
         if (pipe(ring.pipes[m]) != 0) return fail("make", "a pipe (ulimit -n)");
     const int status = run(&ring, argv + i, milliseconds);
-    // Whoever still waits for the token is not needed any more.
+    // Ends the processes that still wait for the token.
     for (unsigned m = 0; status != 0 && m < ring.members; m++)
         if (ring.pids[m] > 0) kill(ring.pids[m], SIGTERM);
     return status;

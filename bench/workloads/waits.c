@@ -1,4 +1,4 @@
-// Threads that wait in all ways, and say what the kernel counted of each: the yardstick of
+// Threads that wait in all ways, each with the kernel's own counts of its waits: the yardstick of
 // `whit switches`.
 //
 //   waits [--iterations N]
@@ -9,8 +9,9 @@
 //
 //   thread tid=T begin_ns=B end_ns=E voluntary=V involuntary=I cpu_ns=C run_delay_ns=D
 //
-// The times are those of CLOCK_MONOTONIC; what follows is the difference between them. Both ends are
-// taken such that no switch lies between the reading of the clock and those of the counts.
+// The start and end times are those of CLOCK_MONOTONIC; the duration behind them is their
+// difference. Both ends are taken such that no switch lies between the reading of the clock and
+// those of the counts.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

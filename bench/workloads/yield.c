@@ -20,7 +20,7 @@
 static uint64_t iterations = 100 * 1000;
 static bool sleeps = false;
 
-// What sleep(0) of the C library comes to.
+// The system call behind the C library's sleep(0).
 __attribute__((noinline)) static void sleep_zero(void) {
     const struct timespec none = {0, 0};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &none, NULL);

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 /// Sources that are programs, without `.bpf.c`.
 const PROGRAMS: [&str; 5] = ["blocked", "cgroup_count", "nothing", "pmi_meter", "stacks"];
-const HEADERS: [&str; 15] = [
+const HEADERS: [&str; 16] = [
     "bpf/cgroup_account.h",
     "bpf/cgroup_maps.h",
     "bpf/cgroup_settle.h",
@@ -15,6 +15,7 @@ const HEADERS: [&str; 15] = [
     "bpf/kernel_stack.h",
     "bpf/find_vma.h",
     "bpf/known.h",
+    "bpf/off_cpu.h",
     "bpf/perf_event_id.h",
     "bpf/switch_state.h",
     "bpf/sched_switch.h",
@@ -58,7 +59,7 @@ fn compile(source: &str, object: &str) -> Result<(), String> {
     let here = variable("CARGO_MANIFEST_DIR")?;
     let output = Path::new(&variable("OUT_DIR")?).join(object);
     let status = Command::new(&clang)
-        // Types of the kernel are described by what -g writes.
+        // -g describes the types of the kernel.
         .args(["-g", "-O2", "-std=gnu11", "-target", target, "-mcpu=v3"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])

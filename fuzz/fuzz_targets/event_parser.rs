@@ -1,5 +1,6 @@
-//! Event lists of any kind: no panic, and what is printed reads back equal. Lists that parse are
-//! resolved against a machine with a few PMUs, for which what is printed must mean the same.
+//! Event lists of any kind: no panic, and the printed list parses to an equal one. Lists that parse
+//! are resolved against a machine with a few PMUs; the printed list must resolve to the same
+//! events.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -91,8 +92,7 @@ fuzz_target!(|data| {
     }
 });
 
-/// The list's meaning, without what is only how it was written: names that were not given, and
-/// places in messages.
+/// The list's meaning, without spelling: names that were not given, and places in messages.
 fn resolved(list: &EventList) -> Result<Vec<ResolvedGroup>, String> {
     let mut groups = resolve(list, &TABLE, &mut Tracepoints).map_err(|error| {
         assert!(!error.to_string().is_empty());

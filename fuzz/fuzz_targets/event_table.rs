@@ -1,5 +1,5 @@
-//! Table files and maps of any kind: no panic, and every event that comes out of one can be added
-//! to a machine and looked up there, whatever becomes of it.
+//! Table files and maps of any kind: no panic, and every event from a table can be added to a
+//! machine and looked up there, used or refused.
 #![no_main]
 
 use whit_events::{EventTable, FormatSpec, Owner, Pmu, PmuTable, TracefsIds, parse, resolve};

@@ -1,10 +1,11 @@
-//! Recordings of any bytes: everything that the reader gives is asked for; blocks read again are the
-//! same; what is not read is said.
+//! Recordings of any bytes: the target asks for all data that the reader gives. Blocks read again
+//! are the same, and unread parts are reported.
 #![no_main]
 
 use std::path::Path;
 
 use whit_fuzz::{fuzz_target, with_file};
+use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
@@ -12,7 +13,7 @@ use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
 use whit_perfdata::stream::{BlockReader, MAX_INFLATED_BLOCK_BYTES, Stream, StreamReader};
 
-/// What records and compression may at most blow up to, so that an input takes no seconds.
+/// Limit of the size of decoded records, so that an input takes no seconds.
 const MAX_DECODED_BYTES: u64 = 64 << 20;
 
 fn ask_features(features: &Features) {
@@ -26,6 +27,7 @@ fn ask_features(features: &Features) {
 }
 
 fn ask_sample(sample: &Sample<'_>) {
+    assert!(sample.deferred_cookie().is_none() || sample.callchain.len() > 1);
     let chain: u64 = sample.callchain.iter().fold(0, u64::wrapping_add);
     let branches = sample.branch_stack.iter().map(|entry| entry.from.0 ^ entry.to.0);
     let branches = branches.fold(chain, u64::wrapping_add);
@@ -44,6 +46,8 @@ fn ask_records(block: &[u8], events: &EventTable) {
         let parsed = SideBand::parse(record);
         assert!(parsed.is_none() || SideBand::is_decoded(record.header.kind));
         let _ = events.parse_id_trailer(record.body);
+        let deferred = DeferredChain::parse(record.body);
+        assert!(deferred.is_none_or(|chain| chain.addresses.len() <= record.body.len() / 8));
         if record.header.kind == record_type::SAMPLE
             && let Some(layout) =
                 events.event_of_sample(record.body).and_then(|event| events.layout(event))

@@ -51,7 +51,7 @@ fn options(threads: usize) -> LoadOptions {
         cgroup: threads > 1,
         time_quantum_ns: NonZeroU64::new(1_000_000).filter(|_| threads > 1),
         weight: threads > 1,
-        parallelism: false,
+        ..WantedFacets::default()
     };
     LoadOptions { facets, blocks: threads > 1, ..LoadOptions::new(threads, symbols) }
 }
@@ -122,7 +122,7 @@ fn show_latency(recording: &Recording, expected: u64) {
             let profile = load(recording, &options, &|_, _| {}).expect("nothing changes the file");
             assert_eq!(samples(&profile), expected);
             let hists = HistsOptions {
-                columns: WeightColumns::LatencyAndOverhead,
+                shares: WeightColumns::LatencyAndOverhead,
                 sort: vec![SortKey::Parallelism, SortKey::Symbol],
                 ..HistsOptions::default()
             };

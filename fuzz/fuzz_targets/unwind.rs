@@ -1,8 +1,8 @@
 //! Call frame information, registers and stacks of any bytes: every walk ends, within the bound.
 //!
-//! An input is: options (1 byte: bit 0 arm64, bit 1 `.debug_frame`, bit 2 with a search table), length
-//! of the section (2), length of the search table (2), both, then instruction pointer, stack
-//! pointer, frame pointer and link register (8 each), then the stack.
+//! An input begins with options (1 byte: bit 0 arm64, bit 1 `.debug_frame`, bit 2 with a search
+//! table), the length of the section (2) and the length of the search table (2). Both follow, then
+//! instruction pointer, stack pointer, frame pointer and link register (8 each), then the stack.
 #![no_main]
 
 use whit_fuzz::fuzz_target;
@@ -54,7 +54,7 @@ fn run(mut data: &[u8]) -> Option<()> {
     let mut frames = Vec::new();
     let first = unwinder.unwind(&space, &regs, stack, MAX_FRAMES, &mut frames);
     assert!(!frames.is_empty() && frames.len() <= MAX_FRAMES);
-    // What comes out of the cache is what went in.
+    // The cache returns its input.
     let mut again = Vec::new();
     let second = unwinder.unwind(&space, &regs, stack, MAX_FRAMES, &mut again);
     assert_eq!((first, frames), (second, again));

@@ -1,5 +1,5 @@
-//! A virtual PMU under any guest: no panic, and what the guest sees is what a PMU of plain arithmetic
-//! shows, however its host events are reused and released.
+//! A virtual PMU under any guest: no panic. The guest sees the values of a PMU of plain arithmetic,
+//! in each way of reusing and releasing host events.
 #![no_main]
 
 use whit_fuzz::fuzz_target;

@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Code that the fuzz targets share.
 //!
 //! A target is a libFuzzer program. `scripts/fuzz.sh` builds them in the ordinary target folder; only the crates of
 //! this workspace are compiled with coverage (`scripts/fuzz-rustc.sh`), the dependencies are those of the tests. `make test`

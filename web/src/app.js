@@ -1,4 +1,4 @@
-// The page: one state, one model, and what draws them. Every change goes through `go`.
+// The page: one state, one model, and the views that draw them. Every change goes through `go`.
 
 import { button, byId, copyText, el, press } from './dom.js';
 import { formatCount, formatPercent, formatPeriod, isClockEvent, plural } from './format.js';
@@ -19,7 +19,7 @@ import { Theme } from './theme.js';
 import { categoryColour, renderLegend, renderSelectors } from './controls.js';
 
 const TYPING_MS = 120;
-/** What a change of these does to a view is worth a step of the browser's history. */
+/** A change of one of these adds a step to the browser's history. */
 const HISTORY = ['event', 'pid', 'tid', 'comm', 'view', 'stacks', 'zoom', 'fn', 'callers', 'callees'];
 
 export class App {

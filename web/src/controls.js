@@ -4,7 +4,7 @@ import { button, el } from './dom.js';
 import { formatCount, formatPercent, plural } from './format.js';
 import { KINDS, MAX_COLOURED_BINARIES, binaryColour, cssColour, kindColour } from './colors.js';
 
-/** Entries that a selector lists at most; what is chosen is listed in any case. */
+/** Entries that a selector lists at most; the chosen one is always listed. */
 const MAX_OPTIONS = 2000;
 
 function fillSelect(select, all, options, chosen) {
@@ -17,7 +17,7 @@ function fillSelect(select, all, options, chosen) {
     ...known.map(({ value, text }) => el('option', { value }, text)),
     ...(left > 0 ? [el('option', { disabled: true }, `… ${formatCount(left)} more with fewer samples`)] : []),
   );
-  // What a link chose and this page does not have is said, not swallowed.
+  // Reports a choice of the link that this page does not have.
   if (chosen !== '' && !known.some(({ value }) => value === chosen)) {
     select.append(el('option', { value: chosen }, `${chosen} (not in this recording)`));
   }

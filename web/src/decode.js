@@ -81,7 +81,7 @@ function decodeRows(rows) {
   };
 }
 
-/** What the recording says of itself, each text of it cleaned. */
+/** The recording's description of itself, each text of it cleaned. */
 function decodeRecording(recording) {
   const clean = (value) => (typeof value === 'string' ? cleanName(value) : value);
   const entries = Object.entries(recording).map(([name, value]) => [name, clean(value)]);

@@ -1,5 +1,5 @@
-// What a reader must know before believing the picture: what is missing, what the recording cost,
-// what went wrong; and the recording's own description.
+// Facts that a reader must know before believing the picture: missing data, the recording's cost,
+// failures; and the recording's own description.
 
 import { el } from './dom.js';
 import {
@@ -42,7 +42,7 @@ export function costFigures(ledger) {
   ];
 }
 
-/** What the interrupts of the PMU cost, in words. */
+/** The cost of the PMU's interrupts, in words. */
 export function pmiFact(pmi) {
   if (pmi.reason !== null) {
     return `not measured: ${pmi.reason}`;
@@ -53,7 +53,7 @@ export function pmiFact(pmi) {
   return `${formatCount(pmi.count)}, ${formatDuration(average)} each on average, ${formatDuration(pmi.longestNs)} at most, ${formatDuration(pmi.timeNs)} in all${share}${whose}`;
 }
 
-/** What the recorder’s BPF programs cost, in words. */
+/** The cost of the recorder’s BPF programs, in words. */
 export function bpfFact(bpf) {
   if (bpf.reason === null) {
     const share = bpf.timedNs > 0 ? `, ${formatPercent(bpf.runTimeNs / bpf.timedNs)} of a CPU in the ${formatDuration(bpf.timedNs)} that were timed` : '';
@@ -63,7 +63,7 @@ export function bpfFact(bpf) {
 }
 
 function figure(label, value, title, state) {
-  // Numbers stand before what they count, words after what they are about.
+  // Numbers stand before their label, words behind it.
   const parts = /^[\d<]/.test(value) ? [el('b', {}, value), ` ${label}`] : [`${label} `, el('b', {}, value)];
   return el('span', { class: `figure ${state}`, title }, ...parts);
 }
@@ -86,7 +86,7 @@ export function renderStrip(profile, { losses, cost, warnings }) {
   renderWarnings(profile, warnings);
 }
 
-/** What the page itself left out, as warnings. */
+/** Data that the page itself left out, as warnings. */
 export function boundWarnings({ bounds, nodes, warningsLeftOff }) {
   const said = [];
   if (bounds.foldThreshold !== null) {
@@ -159,7 +159,7 @@ function recordingFacts(recording) {
 
 const FORMATS = { ns: formatDuration, bytes: formatBytes, count: formatCount };
 
-/** What the ledger lists, as label and value; a unit that this page does not know is a count. */
+/** The entries of the ledger, as label and value; a unit that this page does not know is a count. */
 export function ledgerFacts(ledger) {
   return ledger === null ? [] : [
     ...ledger.lines.map(([title, unit, value]) => [title, (FORMATS[unit] ?? formatCount)(value)]),

@@ -1,4 +1,4 @@
-// A flame graph on a canvas: draws what is in view, answers pointer and keys.
+// A flame graph on a canvas: draws the visible part, answers pointer and keys.
 //
 // The canvas is as large as the visible part and stays in place while its scroller moves; only
 // frames in view are visited. Frames narrower than a pixel are drawn together as one.
@@ -16,7 +16,7 @@ const MIN_TEXT_PX = 26;
 /** Narrower frames are drawn together with their neighbours. */
 const MIN_FRAME_PX = 0.75;
 const ZOOM_MS = 160;
-/** Rows kept in view around what is zoomed to. */
+/** Rows kept in view around the zoomed node. */
 const CONTEXT_ROWS = 4;
 
 export class FlameGraph {
@@ -102,7 +102,7 @@ export class FlameGraph {
     return [from[0] + (to[0] - from[0]) * ease, from[1] + (to[1] - from[1]) * ease];
   }
 
-  /** Rows below which nothing of what is zoomed to stands. */
+  /** The last row that the zoomed subtree reaches. */
   #rows() {
     const { graph, layout, zoom } = this.data;
     return Math.min(rowCount(layout), graph.depth[zoom] + layout.height[zoom] + 1);
@@ -248,7 +248,7 @@ export class FlameGraph {
     const { graph, paint, zoom } = this.data;
     const width = right - left;
     const style = this.#style(node);
-    // Callers of what is zoomed to are context, not part of the picture.
+    // Callers of the zoomed node are context, not part of the picture.
     context.globalAlpha = graph.depth[node] < graph.depth[zoom] ? 0.62 : 1;
     context.fillStyle = style.fill;
     context.fillRect(left, top, width > 2 ? width - 1 : width, ROW_PX - 1);
@@ -279,7 +279,7 @@ export class FlameGraph {
           const space = label.width - 2 * PADDING_PX;
           const text = shortenName(this.data.name(label.node), Math.floor(space / charPx));
           context.fillStyle = label.colour;
-          // The last argument squeezes what is wider than a character's usual width.
+          // The last argument squeezes a character that is wider than usual.
           context.fillText(text, label.left + PADDING_PX, label.top + ROW_PX / 2 - 0.5, Math.max(1, space + 1));
         }
       }

@@ -1,4 +1,4 @@
-// What the tooltip says of a frame.
+// The tooltip of a frame.
 
 import { el } from './dom.js';
 import { KINDS, cssColour } from './colors.js';

@@ -31,7 +31,7 @@ export function selfByKey(tree, self, functionCount) {
   return sums;
 }
 
-/** What a function calls: the subtrees of its outermost frames, merged; node 0 is the function. */
+/** The callees of a function: the subtrees of its outermost frames, merged; node 0 is the function. */
 export function calleesGraph(tree, weights, fn, functionCount) {
   const keyCount = functionCount * 2;
   const mapped = new Int32Array(tree.count).fill(-1);

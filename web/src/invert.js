@@ -10,7 +10,7 @@ import { ALL } from './tree.js';
 /** Nodes that an inverted graph has at most. */
 export const MAX_INVERTED_NODES = 400_000;
 
-/** Nodes below this share of what is zoomed to are not parted: a quarter of a pixel at 4096. */
+/** Nodes below this share of the zoomed node are not parted: a quarter of a pixel at 4096. */
 const SMALLEST_SHARE = 1 / 16384;
 
 class Growing {
@@ -146,7 +146,7 @@ class Inversion {
     for (let node = 0; node < this.count; node++) {
       const onPath = this.onPath.array[node] === 1;
       if (onPath) {
-        // What is zoomed to fills the width; what is small is so in relation to it.
+        // The zoomed node fills the width; small nodes are small in relation to it.
         smallest = Math.min(smallest, this.weight(node) * SMALLEST_SHARE);
       }
       if (!onPath && this.weight(node) < smallest) {
@@ -205,7 +205,8 @@ function nodesWhere(count, test) {
   return nodes;
 }
 
-/** All stacks from the leaf up. `path` is what is zoomed to, `byPeriod` what decides on size. */
+/** All stacks from the leaf up. `path` leads to the zoomed node; with `byPeriod`, periods decide on
+ * size, else samples. */
 export function bottomUpGraph(tree, weights, { path = [], byPeriod = true } = {}) {
   const starts = nodesWhere(tree.count, (n) => weights.selfSamples[n] > 0 || weights.selfPeriod[n] > 0);
   const { selfSamples, selfPeriod } = weights;

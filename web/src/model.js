@@ -1,4 +1,4 @@
-// What the page shows for a state: selections, graphs and sums, computed when asked for and kept
+// The page's content for a state: selections, graphs and sums, computed when asked for and kept
 // until the selection changes. Knows nothing of the document.
 
 import { FRAME_FOLDED, FRAME_INLINED, FRAME_KERNEL } from './decode.js';
@@ -115,7 +115,7 @@ export class Model {
     return { graph, weight, layout: layoutGraph(graph, weight, this.foldedKey) };
   }
 
-  /** The whole graph, root down or leaf up, for what is zoomed to. */
+  /** The whole graph, root down or leaf up, for the zoomed node. */
   graph(stacks, path) {
     if (stacks === 'top-down') {
       return this.#cached('top-down', '', () => this.#laidOut(topDownGraph(this.tree, this.weights)));
@@ -149,8 +149,8 @@ export class Model {
       selfByKey(this.tree, this.selfOf(this.weights), this.functionCount)));
   }
 
-  /** What the search finds: a mask of functions, their share of the total, the error of a regular
-   *  expression; null where nothing is searched for. */
+  /** The result of the search: a mask of functions, their share of the total, the error of a
+   * regular expression; null without a search. */
   search(text, isRegex) {
     return this.#cached('search', `${isRegex} ${text}`, () => {
       const query = compileQuery(text, isRegex);

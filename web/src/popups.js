@@ -1,4 +1,4 @@
-// What appears over the page: tooltip, menu, short notices.
+// Elements over the page: tooltip, menu, short notices.
 
 import { button, el } from './dom.js';
 
@@ -16,7 +16,7 @@ function placeNear(element, x, y, distance) {
   element.style.top = `${inside(top, height, window.innerHeight)}px`;
 }
 
-/** The tooltip. `content(what)` gives the elements for what is under the pointer. */
+/** The tooltip. `content(what)` gives the elements for the item under the pointer. */
 export class Tooltip {
   constructor(content) {
     this.content = content;
@@ -54,7 +54,7 @@ export class Menu {
     window.addEventListener('blur', () => this.close());
   }
 
-  /** Opens with `items` of [label, action, key]; `title` says what they are about. */
+  /** Opens with `items` of [label, action, key]; `title` names their subject. */
   open(title, items, x, y) {
     this.opener = document.activeElement;
     const entries = items.map(([label, action, key]) => el(

@@ -2,8 +2,8 @@
 
 import { functionOf } from './tree.js';
 
-/** A test of names out of what was typed: a substring (case matters where a capital was typed) or
- *  a regular expression. `null` for no query; `error` where the expression is none. */
+/** A test of names from the typed text: a substring (case matters if a capital was typed) or a
+ * regular expression. `null` for no query; `error` where the expression is none. */
 export function compileQuery(text, isRegex) {
   if (text === '') {
     return null;

@@ -39,7 +39,7 @@ const PATHS = ['zoom', 'callers', 'callees'];
 /** Frames that a path in a fragment has at most. */
 const MAX_PATH = 4096;
 
-/** The fragment, without `#`; what is as by default is left out. */
+/** The fragment, without `#`; defaults are left out. */
 export function encodeState(state, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams();
   const put = (names, encode) => names.forEach((name) => {
@@ -62,7 +62,7 @@ function parsePath(text) {
   return end < 0 ? keys : keys.slice(0, end);
 }
 
-/** The state of a fragment; what is missing or makes no sense is as by default. */
+/** The state of a fragment; missing and senseless parts become defaults. */
 export function decodeState(fragment, defaults = DEFAULT_STATE) {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ''));
   const state = { ...defaults };

@@ -1,5 +1,5 @@
 // Context switches: the data block (written by crates/whit-page/src/switches.rs) as typed arrays,
-// and what can be asked of it. Knows nothing of the document.
+// and queries on it. Knows nothing of the document.
 
 import { plainColumn } from './decode.js';
 import { cleanName } from './names.js';

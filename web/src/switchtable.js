@@ -4,7 +4,7 @@ import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
 import { onlyWay, shownNodes } from './switches.js';
 
-/** Rows that are elements at most; the page says what is left out. */
+/** Rows that are elements at most; the page gives the number of rows left out. */
 const MAX_SWITCH_ROWS = 2000;
 
 const SWITCH_COLUMNS = [

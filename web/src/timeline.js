@@ -1,5 +1,5 @@
-// What each thread did when: running, preempted or waiting. A row for each thread, on a canvas that is
-// as large as what is in view.
+// The states of each thread over time: running, preempted or waiting. A row for each thread, on a
+// canvas as large as the visible part.
 
 import { el } from './dom.js';
 import { formatCount, formatDuration } from './format.js';
@@ -42,7 +42,7 @@ export function spanTip(timeline, index) {
 
 const stackLine = (text) => el('div', { class: 'tip-code' }, text);
 
-/** Who ended a wait: when, and at which call stack. */
+/** The waker of a wait: its thread, the moment, and its call stack. */
 function wakerLines({ wakers, reasons, waker, blockedNs, durationNs }, index) {
   const number = waker[index] - 1;
   const runnable = formatDuration(durationNs[index] - blockedNs[index]);
@@ -163,7 +163,7 @@ export class Timeline {
     for (let i = timeline.first[thread]; i < timeline.first[thread + 1]; i++) {
       const left = LABEL_PX + Math.max(0, timeline.startNs[i] - this.from) * scale;
       const right = LABEL_PX + Math.min(this.to - this.from, timeline.startNs[i] + timeline.durationNs[i] - this.from) * scale;
-      // What ends in a pixel that is drawn already would not be seen.
+      // Skips a span that ends within the pixel drawn last; it would not be seen.
       if (right <= LABEL_PX || right <= drawnTo) {
         continue;
       }

@@ -196,8 +196,8 @@ impl Table {
         self.rows.iter().find(|row| row.counter == counter)
     }
 
-    /// Additional time of a hop over an uncounted one, in nanoseconds of CPU time. Of the runs in
-    /// which the machine kept its speed, if these are enough.
+    /// Additional time of a hop over an uncounted one, in nanoseconds of CPU time. Uses the runs in
+    /// which the machine kept its speed, if they are enough.
     pub fn added_ns(&self, counter: CounterKind) -> Option<Estimate> {
         bootstrap::median(&self.row(counter)?.added_ns())
     }

@@ -1,7 +1,9 @@
 //! The comparisons, and the options that all of them have.
 
+mod accuracy;
 mod cgroup;
 mod diff;
+mod heading;
 mod pmu;
 mod record;
 mod report;
@@ -31,9 +33,12 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Compare ways to count per cgroup: what each adds to a switch between cgroups
+    /// Compare shares of functions with the programs' own counts: errors, intervals, work in step with the samples
+    Accuracy(accuracy::AccuracyArgs),
+    /// Compare ways to count per cgroup: time added to each switch between cgroups
     Cgroup(cgroup::CgroupArgs),
-    /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power, losses
+    /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power,
+    /// losses
     Diff(diff::DiffArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
     Lbr(pmu::LbrArgs),
@@ -45,8 +50,7 @@ enum What {
     Report(report::ReportArgs),
     /// Compare ways to switch events between cgroups, on simulated hardware
     Sched(pmu::SchedArgs),
-    /// Compare stacks that are unwound in the kernel with what offline unwinders make of the same
-    /// samples
+    /// Compare stacks that are unwound in the kernel with offline unwinders on the same samples
     Stacks(stacks::StacksArgs),
     /// Compare `whit stat -I` with `perf stat -I`: CPU time, and intervals really printed
     Stat(stat::StatArgs),
@@ -71,6 +75,7 @@ struct Results {
 /// Runs the command; the exit code is 1 where whit itself did not get through.
 pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
     match &args.what {
+        What::Accuracy(args) => accuracy::run(args),
         What::Cgroup(args) => cgroup::run(args),
         What::Diff(args) => diff::run(args),
         What::Lbr(args) => pmu::lbr(args),

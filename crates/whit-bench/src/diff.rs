@@ -5,7 +5,7 @@
 //! the probability that theory gives), and whether intervals hold the whole when samples are lost. Recordings of a
 //! program that does exist show the first two again, without any model of it.
 
-mod proofs;
+pub(crate) mod proofs;
 mod real;
 mod render;
 mod synthetic;

@@ -6,6 +6,7 @@
 //! killed and shown as `> N s`, never dropped.
 //!
 //! [`report`] is the comparison behind `whit bench report`: readers of large recordings.
+//! [`accuracy`] is behind `whit bench accuracy`: whether shares are right.
 //! [`record`](mod@record) is the one behind `whit bench record`: what recording costs and loses.
 //! [`cgroup`] is behind `whit bench cgroup`: what counting per cgroup costs at each switch.
 //! [`interval`] is behind `whit bench stat`: what counting in short intervals costs.
@@ -15,11 +16,12 @@
 //! [`pmu`] is behind `whit bench pmi`, `lbr` and `sched`: what driving a PMU costs.
 //! [`vpmu`] is behind `whit bench vpmu`: what a guest waits for its virtual PMU.
 //!
-//! This crate makes no claims. Numbers go out as measured, and what is read from recordings is read
-//! by the same code whoever made them.
+//! This crate makes no claims. It reports numbers as measured, and reads the recordings of all
+//! recorders by the same code.
 
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
 pub mod cgroup;
 pub mod compare;
 pub mod core_pmu;

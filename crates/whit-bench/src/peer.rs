@@ -15,7 +15,7 @@ pub enum PeerKind {
     PerfReport,
     /// `perf script`, as it comes: inlined frames included.
     PerfScript,
-    /// `perf script --no-inline`.
+    /// `perf script --no-inline`: frames of binaries' symbols only.
     PerfScriptNoInline,
     /// `samply import`, which unwinds and leaves symbols to the browser.
     Samply,

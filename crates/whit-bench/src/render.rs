@@ -33,7 +33,7 @@ fn file_to(text: &mut String, file: &FileResult) {
         events => format!(", event {}", events.join(", ")),
     };
     line_to(text, "");
-    // Of what somebody else recorded nobody says what it is.
+    // The origin of a recording that somebody else made is unknown.
     let what = if recording.command.is_empty() { "" } else { " of dumped stacks" };
     line_to(text, &format!("{}{what}{events}", ByteSize(recording.size_bytes)));
     line_to(text, "");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_medians_spread_and_what_went_wrong() {
+    fn the_table_has_medians_spread_and_failures() {
         let expected = "\
 - kernel: Linux 6 
 - CPU: , 2 usable

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_too_slow_is_left_out_of_larger_files() {
+    fn tools_that_were_too_slow_skip_larger_files() {
         let result = |peer, summary| PeerResult { peer, summary, runs: Vec::new() };
         let mut too_slow = TooSlow::default();
         too_slow.learn(&[

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_goes_with_it() {
+    fn its_files_are_removed_with_it() {
         let root = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(&root.path().join("deep/er")).unwrap();
         let path = scratch.path().to_owned();

@@ -88,7 +88,7 @@ go_by_name!(Program, "program", Program::ALL);
 pub enum Moments {
     /// At samples of an event.
     Samples {
-        /// The event.
+        /// As perf names it: `cycles`.
         event: String,
         /// Samples a second.
         frequency_hz: u32,

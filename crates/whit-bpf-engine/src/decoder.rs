@@ -1,7 +1,7 @@
-//! From what the kernel's programs tell to ordinary samples and switches, as any reader of perf.data
-//! knows them.
+//! Turns the records of the kernel's programs into ordinary samples and switches, as any reader of
+//! perf.data knows them.
 //!
-//! A CPU tells of a stack once, in front of the first record that names it, and forgets it when
+//! A CPU emits a stack once, in front of the first record that names it, and forgets it when
 //! another takes its place: the dictionary here does the same, place for place. A sample may
 //! interrupt a switch between the look at its stack and its record; so each place keeps the stack
 //! before as well.
@@ -16,6 +16,7 @@ use whit_engine::time_layout::TimeLayout;
 use whit_engine::{DecodeCounts, RecordDecoder};
 use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
+use whit_perfdata::off_cpu::OFF_CPU_ID;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 use whit_types::TimestampNs;
@@ -103,9 +104,9 @@ impl Layout {
 pub(crate) struct DecoderConfig {
     /// Where the scheduler is.
     pub(crate) scheduler_symbols: SchedulerSymbols,
-    /// How wake-ups are written, where they are told of.
+    /// The format of wake-ups, if they are recorded.
     pub(crate) wakes: Option<WakeFormat>,
-    /// Where switches are told of, if they are.
+    /// The channels of switches, if they are recorded.
     pub(crate) channels: Option<Channels>,
     /// By CPU, the ids of events whose records only wake the reader.
     pub(crate) wakeup_events: BTreeMap<u32, u64>,
@@ -115,16 +116,16 @@ pub(crate) struct DecoderConfig {
     pub(crate) packs: bool,
 }
 
-/// A stack that was told of.
+/// A stack from the ring.
 #[derive(Clone, Debug, Default)]
 struct Known {
     hash: u64,
     frames: Vec<u64>,
-    /// Where wake-ups are told of.
+    /// The context of wake-ups with this stack.
     context: Context,
 }
 
-/// Expands what one ring carries.
+/// Expands the records of one ring.
 #[derive(Debug)]
 pub struct BpfRecordDecoder {
     layout: Layout,
@@ -136,18 +137,18 @@ pub struct BpfRecordDecoder {
     switches: Option<Switches>,
     /// The scheduler's addresses.
     scheduler_symbols: SchedulerSymbols,
-    /// How wake-ups are written, where they are told of.
+    /// The format of wake-ups, if they are recorded.
     wakes: Option<Wakes>,
     /// Hits of tracepoints that perf writes samples of.
     traces: Traces,
-    /// Each place: the stack that was told of last, and the one before.
+    /// Each place: the stack that was emitted last, and the one before.
     dictionary: Vec<[Known; 2]>,
     /// Time of the ring's last record.
     ring_time: u64,
     chain: Vec<u64>,
     body: Vec<u8>,
     scratch: Vec<u8>,
-    /// What could not be made whole, and how much there was.
+    /// Counts of records, and of those that stayed incomplete.
     pub counts: DecodeCounts,
 }
 
@@ -192,7 +193,7 @@ impl BpfRecordDecoder {
         self.is_sample_by_perf = true;
     }
 
-    /// Switches come from a channel, to be told of among the ring's records.
+    /// Adds a channel whose switches are merged with the ring's records.
     pub(crate) fn add_switches(&mut self, switches: Switches) {
         self.switches = Some(switches);
     }
@@ -285,9 +286,13 @@ impl BpfRecordDecoder {
             switches.came(thread, since, came, out);
             switches.close(out);
         }
-        let ip = self.collect(sample.kernel_stack, sample.user_stack, None);
+        // A sample of a wait is taken within the scheduler.
+        let is_wait = sample.event_id == OFF_CPU_ID;
+        let scheduler = is_wait.then_some(SchedulerSymbol::Switch);
+        let ip = self.collect(sample.kernel_stack, sample.user_stack, scheduler);
         let mode = if sample.is_user { misc::USER } else { misc::KERNEL };
-        let id = if self.is_sample_by_perf { self.bpf_output } else { sample.event_id };
+        let is_by_perf = self.is_sample_by_perf && !is_wait;
+        let id = if is_by_perf { self.bpf_output } else { sample.event_id };
         self.push_sample(id, prefix, mode, ip, sample.period, out);
     }
 

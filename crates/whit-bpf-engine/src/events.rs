@@ -1,12 +1,12 @@
 //! The engine's own events, and how all events stand in the recording.
 
-use whit_engine::event::{EventSpec, software};
+use whit_engine::event::{EventSpec, Precision, software};
 use whit_engine::event_plan::EventPlan;
 use whit_engine::open_event::{ConfiguredEvent, OpenEvent};
 use whit_engine::rings::MappedRing;
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_perfdata::feature::EventDesc;
-use whit_perfdata::{blocked, packed};
+use whit_perfdata::{blocked, off_cpu, packed};
 use whit_types::CpuId;
 
 use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
@@ -14,14 +14,14 @@ use super::fit::samples_cpus;
 use super::switches::{ChannelConfig, Switches};
 use super::wakes::WakeFormat;
 
-/// What switches are called in the recording: perf's own event for them.
+/// Name of switches in the recording: that of perf's own event.
 pub const SWITCHES: &str = "context-switches";
-/// What the programs' stacks are called where perf's dumps of the same samples stand beside them. Those of
+/// Name of the programs' samples if perf's dumps of the same samples stand beside them. Samples of
 /// switches are under [`SWITCHES`] as always.
 pub const COMPARED: &str = "bpf-stacks";
 
-/// Whether an event's overflows run the program. Where switches are told of, dumps are perf's of the same
-/// switches, to be compared.
+/// Whether an event's overflows run the program. If switches are recorded, the dumps are perf's of the
+/// same switches, for comparison.
 pub(super) fn is_sampled(event: &ConfiguredEvent, switches: bool) -> bool {
     has_stacks(event) && !event.spec.is_tracepoint() && !(switches && has_dumps(event))
 }
@@ -31,21 +31,33 @@ fn has_stacks(event: &ConfiguredEvent) -> bool {
     !event.is_side_band && !event.is_bpf_output && !event.spec.is_dummy()
 }
 
-/// Changes an event to what programs can be called by.
+/// Changes an event so that it can run a program.
 pub(crate) fn configure(plan: &EventPlan, event: &mut ConfiguredEvent) {
     let attr = &mut event.attr;
-    // Programs see the registers of the interrupt, and the kernel gives events that have others
-    // no programs that take stacks.
-    attr.set_precise_ip(0);
+    make_precise(event.spec.precision, attr);
     // Programs emit switches for less.
     attr.flags = attr.flags.with(AttrFlags::CONTEXT_SWITCH, false);
     event.is_of_cpus = samples_cpus(plan, &event.spec);
-    if event.is_of_cpus {
+    let leaves_others_out = event.is_of_cpus || plan.target.chosen().is_some();
+    if leaves_others_out && !event.is_side_band {
         // The kernel throttles an event that is hit often without a tick, as on an idle CPU. An exec does not
         // concern events of CPUs.
         let flags = attr.flags.with(AttrFlags::EXCLUDE_IDLE, true);
         attr.flags = flags.with(AttrFlags::ENABLE_ON_EXEC, false);
     }
+}
+
+/// A precise event has the registers of an earlier moment than its interrupt. The kernel gives it a program that takes
+/// stacks only where it takes the whole call chain at that moment itself, for all samples (`perf_event_set_bpf_handler`).
+/// So an event is precise if the user asks for a level. `:P`, the greatest precision that there is, is level 0.
+fn make_precise(precision: Precision, attr: &mut Attr) {
+    let Precision::Level(1..) = precision else {
+        attr.set_precise_ip(0);
+        return;
+    };
+    attr.sample_type |= SampleType::CALLCHAIN;
+    let flags = attr.flags.with(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, false);
+    attr.flags = flags.with(AttrFlags::EXCLUDE_CALLCHAIN_USER, false);
 }
 
 /// The event by which the programs write.
@@ -59,7 +71,7 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
         config: spec.config,
         sample_period_or_freq: 1,
         sample_type,
-        // Samples that find no room are counted here.
+        // Samples that do not fit are counted here.
         read_format: ReadFormat::ID | ReadFormat::LOST,
         flags: AttrFlags::SAMPLE_ID_ALL,
         ..Attr::default()
@@ -71,7 +83,7 @@ pub(crate) fn bpf_output(plan: &EventPlan) -> ConfiguredEvent {
     ConfiguredEvent { spec, attr, is_side_band: true, is_bpf_output: true, is_of_cpus: false }
 }
 
-/// The event that tells of mappings, forks and execs alone, at once.
+/// The event that records mappings, forks and execs alone, and wakes at once.
 pub(crate) fn follow_event(inherit: bool) -> ConfiguredEvent {
     let spec = EventSpec::side_band();
     let attr = Attr {
@@ -100,16 +112,42 @@ fn has_dumps(sampled: &ConfiguredEvent) -> bool {
     sampled.attr.sample_type.contains(SampleType::STACK_USER)
 }
 
-/// How events are described in the recording: sampled ones with what their samples get, the bpf-output event as
-/// the event of switches. With dumps of stacks, the sampled one is perf's, and the bpf-output event stands for
-/// the samples that the programs tell of.
+/// The records that the engine makes beside samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Described<'a> {
+    pub(crate) switches: bool,
+    /// Waits, as samples.
+    pub(crate) off_cpu: bool,
+    /// The same by a program; 0 for none.
+    pub(crate) off_cpu_period_ns: u64,
+    /// Switches are packed.
+    pub(crate) packs: bool,
+    pub(crate) wakes: Option<&'a WakeFormat>,
+}
+
+impl Described<'_> {
+    /// The event of waits.
+    fn waits(&self, layout: Layout, bpf_output: &Attr) -> Option<EventDesc> {
+        let mut event = off_cpu::describe(bpf_output);
+        if self.off_cpu_period_ns == 0 {
+            return self.off_cpu.then_some(event);
+        }
+        // The programs' samples have the fields of their other samples.
+        event.attr.sample_type = layout.sample_type();
+        event.attr.sample_period_or_freq = self.off_cpu_period_ns;
+        Some(event)
+    }
+}
+
+/// Descriptions of events in the recording: sampled ones with the fields of their samples, the bpf-output event
+/// as the event of switches. With dumps of stacks, the sampled one is perf's, and the bpf-output event stands
+/// for the samples of the programs.
 pub(crate) fn describe(
     descriptions: &mut Vec<EventDesc>,
     events: &[OpenEvent],
-    switches: bool,
-    packs: bool,
-    wakes: Option<&WakeFormat>,
+    described: Described<'_>,
 ) {
+    let Described { switches, packs, wakes, .. } = described;
     let Some(bpf_output) = events.iter().find(|event| event.event.is_bpf_output) else { return };
     let layout = Layout::new(&bpf_output.event.attr);
     let sample_type = layout.sample_type();
@@ -138,6 +176,7 @@ pub(crate) fn describe(
     descriptions.extend(wakes.map(|format| format.describe(layout, &bpf_output.event.attr)));
     let blocked = || blocked::describe(&bpf_output.event.attr, layout.raw_sample_type());
     descriptions.extend(switches.then(blocked));
+    descriptions.extend(described.waits(layout, &bpf_output.event.attr));
     // Behind all others, which readers of packed samples then have without it.
     let carrier = switch_carrier(&bpf_output.event.attr);
     descriptions.extend((packs && packed::can_carry(&carrier)).then(|| packed::describe(&carrier)));
@@ -149,8 +188,7 @@ fn switch_carrier(bpf_output: &Attr) -> Attr {
     Attr { sample_type, ..bpf_output.clone() }
 }
 
-/// What makes ordinary records of what the programs write into a ring; `None` where they write
-/// nothing.
+/// The decoder for the programs' records in a ring; `None` if they write none.
 pub(crate) fn decoder(
     events: &[OpenEvent],
     ring: &MappedRing,
@@ -193,6 +231,7 @@ pub(crate) fn decoder(
 mod tests {
     use super::*;
     use whit_engine::settings::CallGraph;
+    use whit_host::named::Chosen;
     use whit_host::target::Target;
     use whit_types::{Pid, Tid};
 
@@ -222,6 +261,46 @@ mod tests {
         assert_eq!(event.attr.flags, AttrFlags::DISABLED | AttrFlags::ENABLE_ON_EXEC);
     }
 
+    #[test]
+    fn events_that_are_precise_by_number_have_the_kernel_s_call_chain() {
+        let without = Attr { flags: AttrFlags::EXCLUDE_CALLCHAIN_USER, ..Attr::default() };
+        let mut attr = without.clone();
+        attr.set_precise_ip(2);
+        for (precision, is_precise) in
+            [(Precision::Level(2), true), (Precision::Level(0), false), (Precision::Max, false)]
+        {
+            let mut attr = attr.clone();
+            make_precise(precision, &mut attr);
+            assert_eq!(attr.precise_ip(), if is_precise { 2 } else { 0 });
+            assert_eq!(attr.sample_type.contains(SampleType::CALLCHAIN), is_precise);
+            assert_eq!(attr == without, !is_precise);
+            assert_eq!(attr.has(AttrFlags::EXCLUDE_CALLCHAIN_USER), !is_precise);
+        }
+    }
+
+    #[test]
+    fn waits_have_an_event_where_they_are_written_or_sampled() {
+        let sample_type = SampleType::IDENTIFIER | SampleType::CPU | SampleType::CGROUP;
+        let bpf_output = Attr { sample_type, ..Attr::default() };
+        let layout = Layout::new(&bpf_output);
+        let described = Described {
+            switches: true,
+            off_cpu: false,
+            off_cpu_period_ns: 0,
+            packs: true,
+            wakes: None,
+        };
+        assert!(described.waits(layout, &bpf_output).is_none());
+        let written = Described { off_cpu: true, ..described }.waits(layout, &bpf_output).unwrap();
+        assert!(off_cpu::is_off_cpu(&written));
+        assert!(!written.attr.sample_type.contains(SampleType::CGROUP));
+        let sampled = Described { off_cpu_period_ns: 5, ..described };
+        let sampled = sampled.waits(layout, &bpf_output).unwrap();
+        assert!(off_cpu::is_off_cpu(&sampled));
+        assert_eq!(sampled.attr.sample_type, layout.sample_type());
+        assert_eq!(sampled.attr.sample_period_or_freq, 5);
+    }
+
     /// Programs leave out who is not recorded, so that clocks are those of CPUs. Nothing of them waits for the exec.
     #[test]
     fn clocks_of_programs_are_of_cpus() {
@@ -232,5 +311,7 @@ mod tests {
             assert_eq!(clock.attr.flags, AttrFlags::DISABLED | AttrFlags::EXCLUDE_IDLE);
         }
         assert!(!configured(Target::SystemWide(None), software::CPU_CLOCK).is_of_cpus);
+        let named = configured(Target::Named(Chosen::default(), None), software::CPU_CLOCK);
+        assert!(!named.is_of_cpus && named.attr.has(AttrFlags::EXCLUDE_IDLE));
     }
 }

@@ -1,4 +1,5 @@
-//! What of a recording's options the engine that unwinds in the kernel takes, and what becomes of them.
+//! Recording options for the engine that unwinds in the kernel: supported ones, and the changes to
+//! others.
 
 use whit_engine::event::{EventSpec, software};
 use whit_engine::event_plan::EventPlan;
@@ -21,7 +22,7 @@ pub(crate) fn conflict(
     is_automatic: bool,
     roots: &Roots,
 ) -> Option<&'static str> {
-    conflict_among(plan, is_automatic).or_else(|| {
+    conflict_among(plan, is_automatic).or_else(|| super::chosen::conflict(&plan.target)).or_else(|| {
         let mut tracepoints = plan.specs.iter().filter(|event| event.is_tracepoint());
         let is_nobodys = |event: &EventSpec| hits_of(event, roots) == Hits::Nobodys;
         tracepoints.any(is_nobodys).then_some(
@@ -40,7 +41,17 @@ fn conflict_among(plan: &EventPlan, is_automatic: bool) -> Option<&'static str> 
         plan.fields.branches.is_some() || events().any(|event| event.branches.is_some());
     let extra = ExtraFields { identifier: false, ..plan.fields.extra };
     let other_clock = plan.clock.is_some_and(|clock| clock != ClockId::MONOTONIC);
-    let checks: [(bool, &'static str); 14] = [
+    let names_whom = plan.target.chosen().is_some();
+    let checks: [(bool, &'static str); 16] = [
+        (
+            names_whom && events().any(EventSpec::is_tracepoint),
+            "cannot limit tracepoints and probes to names: record them with --engine=ring and --cgroup",
+        ),
+        (
+            plan.chains.is_deferred,
+            "unwinds user stacks at the sample, and defers none: leave ',defer' out of --call-graph, or \
+             take --engine=ring",
+        ),
         (
             other_clock && plan.tracking.switches,
             "stamps switches by CLOCK_MONOTONIC: leave --clockid out",
@@ -89,8 +100,8 @@ pub(super) fn call_graph(plan: &EventPlan) -> CallGraph {
     sampled.map_or(plan.chains.call_graph, |event| plan.call_graph_of(event))
 }
 
-/// What of the call graph is left to perf: dumps of stacks, to be compared with what the programs
-/// make of the same samples. Otherwise nothing.
+/// The part of the call graph that perf still writes: dumps of stacks, for comparison with the
+/// programs' stacks of the same samples. Otherwise it is empty.
 pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
     plan.chains.call_graph = match call_graph(plan) {
         dumps @ CallGraph::Dwarf { .. } => dumps,
@@ -111,15 +122,15 @@ pub(crate) fn leave_to_perf(plan: &mut EventPlan, ring_size: &mut RingSize) {
     }
 }
 
-/// Whether an event is opened on CPUs, and programs leave out whoever is not recorded.
+/// Whether an event is opened on CPUs, and programs leave out threads that are not recorded.
 ///
-/// That is for events that count time. One of a thread has a period of its own, at the end of which it is sampled
-/// first: a pool of threads that run for less than that in the whole recording would have no sample at all. The period of a
-/// CPU goes on whoever runs. The thread that a tick hits depends on the time alone, so that none is preferred.
+/// Events that count time are. An event of a thread has a period of its own, and its first sample comes at the period's
+/// end: a pool of threads that each run for less than that would have no sample at all. The period of a CPU goes on from
+/// thread to thread. The thread that a tick hits depends on the time alone, so that none is preferred.
 pub(crate) fn samples_cpus(plan: &EventPlan, spec: &EventSpec) -> bool {
     let is_clock = spec.pmu_type == pmu_type::SOFTWARE
         && matches!(spec.config, software::CPU_CLOCK | software::TASK_CLOCK);
-    !matches!(plan.target, Target::SystemWide(_))
+    !plan.target.covers_cpus()
         && (is_clock || spec.is_cycles())
         // These are of single threads: counts at their ends, groups with others, other children than all.
         && !plan.counts.by_thread

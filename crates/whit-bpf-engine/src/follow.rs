@@ -1,8 +1,8 @@
-//! Follows processes and keeps what the kernel's programs know of them up to date.
+//! Follows processes and keeps the data of the kernel's programs about them up to date.
 //!
 //! A small ring of its own for each CPU carries mappings, forks and execs only, and wakes this thread
-//! at every record: until it has told of a mapping, stacks through it are followed by frame pointers
-//! or cut, and counted.
+//! at every record. Until it has announced a mapping, stacks through it are followed by frame
+//! pointers or cut, and counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,16 +32,16 @@ const TABLES_WAIT: Duration = Duration::from_secs(2);
 /// Token of the waker; rings have their index.
 const WAKER: u64 = u64::MAX;
 
-/// What the thread has seen and done.
+/// Counts of the thread's records and work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FollowCounts {
-    /// Tables.
+    /// Unwind tables that were built, loaded or refused.
     pub tables: TableCounts,
     /// Binaries that have none since they could not be opened, by path.
     pub unopened: Vec<UnopenedBinary>,
     /// Bytes that they take in the kernel.
     pub table_bytes: u64,
-    /// Records that found no room, so that mappings may be missing.
+    /// Records that did not fit into the ring, so that mappings may be missing.
     pub lost_records: u64,
     /// Descriptions of processes that the kernel side could not hold.
     pub refused: u64,
@@ -51,7 +51,7 @@ pub struct FollowCounts {
     pub unknown_processes: u64,
 }
 
-/// What a process is going to map by the exec that it waits for; what it has mapped so far does not
+/// The mappings that a process will have after the exec that it waits for; its present ones do not
 /// matter.
 #[derive(Debug)]
 pub(super) struct Expected {
@@ -129,7 +129,7 @@ impl Following {
         Ok(Following { stop, waker, thread: Some(thread) })
     }
 
-    /// Stops it.
+    /// Ends the thread and gives its counts.
     pub(super) fn stop(&mut self) -> FollowCounts {
         self.stop.store(true, Ordering::SeqCst);
         let _ = self.waker.wake();
@@ -166,7 +166,7 @@ impl Follower {
         self.counts
     }
 
-    /// Waits until something has happened, takes it in, and tells of whatever has changed.
+    /// Waits for records, takes them in, and passes all changes to the kernel's programs.
     fn turn(&mut self, timeout: Duration) -> Result<(), Errno> {
         for ready in self.poller.wait(Some(timeout))? {
             if ready.token == WAKER {
@@ -183,7 +183,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Until there are the tables of what is mapped, or about to be.
+    /// Waits for the tables of all present and expected mappings.
     fn await_tables(&mut self, deadline: Instant) -> Result<(), EngineError> {
         while self.modules.is_busy() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -196,7 +196,7 @@ impl Follower {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Stacks> {
-        // What is half done when a thread panics is at worst a table that nobody names.
+        // A panic of a thread leaves at worst a table that nobody names.
         self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,7 +208,7 @@ impl Follower {
         }
     }
 
-    /// What a process has mapped that runs already.
+    /// Reads the mappings of a process that runs already.
     fn existing(&mut self, pid: i32) {
         let text = {
             let _in_force = processes::see_others();
@@ -260,7 +260,7 @@ impl Follower {
         }
     }
 
-    /// Tells the kernel of what has changed.
+    /// Passes all changes to the kernel's programs.
     fn tell(&mut self) {
         let now = Instant::now();
         for pid in self.model.take_changed() {

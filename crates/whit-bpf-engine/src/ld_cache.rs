@@ -1,11 +1,11 @@
 //! The dynamic linker's list of libraries, `/etc/ld.so.cache`, as glibc 2.2 and newer write it.
 //!
-//! A header of 48 bytes: a magic of 20 bytes, the number of entries (4), the length of the strings (4), and
-//! what does not matter here; then the entries of 24 bytes: what kind of library (4), where its name and
-//! its path stand (4 each, counted from the header), and what does not matter. All in the machine's byte
-//! order. An older list may stand in front.
+//! A header of 48 bytes begins with a magic of 20 bytes, the number of entries (4) and the length of the
+//! strings (4); the rest is not used here. Entries of 24 bytes follow: the kind of library (4), the places
+//! of its name and its path (4 each, counted from the header), and unused bytes. All numbers are in the
+//! machine's byte order. An older list may stand in front.
 
-/// What the list begins with.
+/// First bytes of the list.
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER_BYTES: usize = 48;
 const ENTRY_BYTES: usize = 24;

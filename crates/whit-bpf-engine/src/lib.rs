@@ -1,10 +1,10 @@
 //! The capture engine that unwinds in the kernel (`--engine=bpf`).
 //!
 //! Overflows of sampled events run a BPF program in place of perf's own sample; context switches run
-//! another. Both write through a *bpf-output event* on each CPU, into the
-//! ring that the other events of that CPU share, so that readers, losses and writers are those of every
-//! recording. A `Following` thread keeps mappings and unwind tables up to date, and each ring's
-//! [`BpfRecordDecoder`] makes ordinary records of what comes out.
+//! another. Both write through a *bpf-output event* on each CPU, into the ring that the other events of
+//! that CPU share, so that readers, losses and writers are those of every recording. A `Following`
+//! thread keeps mappings and unwind tables up to date, and each ring's [`BpfRecordDecoder`] makes
+//! ordinary records of the programs' output.
 //!
 //! The recorder asks [`BpfEngine::conflict`] whether the engine takes a plan, loads it, and knows it as a
 //! [`whit_engine::Engine`] from then on.
@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod blocked;
+mod chosen;
 mod decoder;
 mod events;
 mod fit;
@@ -60,7 +61,7 @@ use whit_engine::{Attachment, DecodeCounts, Engine, EngineSummary, RecordDecoder
 use whit_perfdata::blocked::Edge;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::tracing_data::TraceEvent;
-use whit_sys::scheduling;
+use whit_sys::{Errno, scheduling};
 use whit_types::{Pid, Tid};
 use whit_unwind_tables::TableStore;
 
@@ -69,7 +70,7 @@ pub use decoder::BpfRecordDecoder;
 use decoder::{DecoderConfig, Layout};
 use events::is_sampled;
 pub use events::{COMPARED, SWITCHES};
-use events::{bpf_output, follow_event};
+use events::{Described, bpf_output, follow_event};
 use fit::{call_graph, channel_bytes, has_few_threads};
 pub use follow::FollowCounts;
 use follow::{Expected, Following};
@@ -112,9 +113,13 @@ pub struct BpfEngine {
     is_attached: bool,
     /// The kernel takes the time of all BPF programs anyway.
     is_timed_anyway: bool,
-    /// Tracepoints and probes whose stacks are told.
+    /// Tracepoints and probes whose stacks are recorded.
     traced: Vec<Traced>,
     wakes: bool,
+    /// Waits are written as samples when recording ends.
+    off_cpu: bool,
+    /// Waits are sampled by a program, in place of that: nanoseconds of off-CPU time for each sample.
+    off_cpu_period_ns: u64,
     /// Threads that are blocked when recording begins or ends, where switches are recorded.
     blocked: Option<BlockedStacks>,
     /// The settings of the decoders.
@@ -136,7 +141,8 @@ impl BpfEngine {
     ) -> Result<BpfEngine, BpfError> {
         let (switches, wakes) = (events.tracking.switches, waking.map(WakeFormat::new));
         // The kernel's list of symbols takes a while to read, as the verifier takes for the programs.
-        let of_scheduler = (switches || wakes.is_some()).then(|| {
+        let samples_waits = events.tracking.off_cpu_period_ns > 0;
+        let of_scheduler = (switches || samples_waits || wakes.is_some()).then(|| {
             let (roots, has_wakes) = (roots.clone(), wakes.is_some());
             std::thread::spawn(move || schedule::find(&roots, has_wakes))
         });
@@ -145,10 +151,8 @@ impl BpfEngine {
         let channels = switches.then(|| stacks.channels().clone());
         let scheduler_symbols = of_scheduler.and_then(|thread| thread.join().ok().flatten());
         let scheduler_symbols = scheduler_symbols.unwrap_or_default();
-        let cpus = match &events.target {
-            Target::SystemWide(cpus) => cpus.clone(),
-            _ => None,
-        };
+        chosen::choose(&stacks, &events.target)?;
+        let cpus = events.target.cpus().map(<[_]>::to_vec);
         let symbols = scheduler_symbols.clone();
         let load_blocked = || BlockedStacks::load(&stacks, &options, symbols, cpus);
         let blocked = switches.then(load_blocked);
@@ -163,6 +167,8 @@ impl BpfEngine {
             is_timed_anyway: roots.times_bpf_programs(),
             traced: Vec::new(),
             wakes: wakes.is_some(),
+            off_cpu: events.tracking.off_cpu,
+            off_cpu_period_ns: options.off_cpu_period_ns,
             blocked,
             given: DecoderConfig {
                 scheduler_symbols,
@@ -195,13 +201,16 @@ impl BpfEngine {
         for event in events.iter().filter(|event| is_sampled(&event.event, self.switches)) {
             for instance in &event.instances {
                 let attached = stacks.with_sampler(|program| instance.fd.set_bpf(program));
-                attached.map_err(EngineError::system("have an event run a BPF program"))?;
+                attached.map_err(|errno| match errno {
+                    Errno::PROTO => EngineError::Precise { event: event.event.spec.name.clone() },
+                    errno => EngineError::system("have an event run a BPF program")(errno),
+                })?;
             }
         }
         Ok(())
     }
 
-    /// Has programs tell of these threads of the processes, where not of all.
+    /// Has programs record these threads of the processes, if not all.
     fn track(&self, threads: &[Tid]) -> Result<(), EngineError> {
         if !self.has_few_threads {
             return Ok(());
@@ -240,6 +249,9 @@ impl BpfEngine {
         if self.wakes {
             stacks.attach_wakes().map_err(EngineError::own)?;
         }
+        if self.off_cpu_period_ns > 0 {
+            stacks.attach_off_cpu().map_err(EngineError::own)?;
+        }
         if self.switches {
             stacks.attach_switches().map_err(EngineError::own)?;
         }
@@ -257,6 +269,7 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
     StackOptions {
         is_system_wide: matches!(events.target, Target::SystemWide(_)),
         by_thread: has_few_threads(events),
+        chosen: chosen::chosen_by(&events.target),
         pid_namespace: processes::namespace(roots),
         kernel_stacks: !events.chains.user_only,
         user_stacks: !events.chains.kernel_only,
@@ -265,6 +278,7 @@ fn stack_options(events: &EventPlan, plan: &StackPlan, roots: &Roots) -> StackOp
         traces: has(Hits::Tracepoint),
         probes: has(Hits::Probe),
         wakes: events.tracking.wakeups,
+        off_cpu_period_ns: events.tracking.off_cpu_period_ns,
         cpus: cpus.map_or(1, |last| last.0 as usize + 1),
         channel_bytes: match events.tracking.switches {
             true => channel_bytes(plan.ring_size),
@@ -286,6 +300,10 @@ impl Engine for BpfEngine {
         true
     }
 
+    fn chooses_targets(&self) -> bool {
+        true
+    }
+
     fn samples_cpus(&self, plan: &EventPlan, spec: &EventSpec) -> bool {
         fit::samples_cpus(plan, spec)
     }
@@ -304,7 +322,14 @@ impl Engine for BpfEngine {
 
     fn describe(&self, descriptions: &mut Vec<EventDesc>, events: &[OpenEvent]) {
         let DecoderConfig { packs, wakes, .. } = &self.given;
-        events::describe(descriptions, events, self.switches, *packs, wakes.as_ref());
+        let described = Described {
+            switches: self.switches,
+            off_cpu: self.off_cpu,
+            off_cpu_period_ns: self.off_cpu_period_ns,
+            packs: *packs,
+            wakes: wakes.as_ref(),
+        };
+        events::describe(descriptions, events, described);
     }
 
     fn attach(&mut self, to: Attachment<'_>) -> Result<(), EngineError> {
@@ -383,6 +408,7 @@ impl Engine for BpfEngine {
             traces: part(ProgramKind::Traces),
             wakes: part(ProgramKind::Wakes),
             probes: part(ProgramKind::Probes),
+            waits: part(ProgramKind::Waits),
             timed: stacks.timed(),
             decoder,
             blocked,

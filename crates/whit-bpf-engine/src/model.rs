@@ -1,4 +1,4 @@
-//! What processes have mapped, as far as unwinding needs it, from records of perf and `/proc`.
+//! Mappings of processes, as far as unwinding needs them, from records of perf and `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -13,7 +13,7 @@ const PROCESSES_MAX: usize = whit_bpf::stacks::PROCESSES_MAX;
 /// Ancestors of a process through which its files are looked for.
 const ANCESTORS_MAX: usize = 4;
 
-/// A file, or what stands in for one.
+/// The memory behind a mapping: a file, or a replacement of one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Backing {
     /// Which file, and the path in the process's own file system.
@@ -35,7 +35,7 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// Whether `next` goes on where this ends, in memory and in what stands behind it.
+    /// Whether `next` continues this mapping, in memory and in the file.
     fn goes_on(&self, start: u64, next: u64, other: &Mapped) -> bool {
         let offset = self.file_offset.wrapping_add(next.wrapping_sub(start));
         self.end == next
@@ -59,7 +59,7 @@ impl Space {
         self.mapped.iter().map(|(start, mapped)| (*start, mapped))
     }
 
-    /// Maps over whatever was there.
+    /// Maps over existing mappings.
     fn insert(&mut self, start: u64, new: Mapped) {
         if start >= new.end {
             return;
@@ -131,7 +131,8 @@ pub(super) struct Model {
     changed: HashSet<i32>,
     /// Those whose first thread has ended.
     ended: HashSet<i32>,
-    /// Who forked whom. Files may be opened through a parent when their process has ended.
+    /// The parent of each process. Files may be opened through a parent when their process has
+    /// ended.
     parents: HashMap<i32, i32>,
     /// Records of processes beyond the limit.
     pub(super) beyond: u64,
@@ -139,7 +140,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Takes in what a record says.
+    /// Takes in a record.
     pub(super) fn record(&mut self, record: &SideBand<'_>, time: TimestampNs) {
         match record {
             SideBand::Mmap(map) if map.is_executable() && map.pid.0 > 0 => self.map(map, time),
@@ -164,7 +165,7 @@ impl Model {
         }
     }
 
-    /// A process that is recorded, whatever is known of its memory.
+    /// A process that is recorded; its mappings may be unknown.
     pub(super) fn know(&mut self, pid: i32) {
         self.space(Pid(pid));
     }
@@ -195,8 +196,8 @@ impl Model {
         }
     }
 
-    /// A new program: what was mapped before is gone. What was mapped after may have been heard of
-    /// first, from another CPU.
+    /// A new program: the earlier mappings are gone. Its own mappings may have arrived first, from
+    /// another CPU.
     fn exec(&mut self, pid: Pid, time: TimestampNs) {
         if let Some(space) = self.space(pid) {
             space.retain(|mapped| mapped.since >= time);
@@ -223,7 +224,7 @@ impl Model {
         }
     }
 
-    /// What a process has mapped.
+    /// The mappings of a process.
     pub(super) fn get(&self, pid: i32) -> Option<&Space> {
         self.spaces.get(&pid)
     }
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_replace_what_they_hide() {
+    fn mappings_replace_hidden_ones() {
         let mut model = Model::default();
         let time = TimestampNs;
         model.record(&mmap(7, 0x1000, 0x4000, 0, b"/lib/a"), time(1));
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn children_inherit_and_an_exec_begins_anew_whatever_comes_first() {
+    fn children_inherit_and_an_exec_begins_anew_in_any_order() {
         let mut model = Model::default();
         let task = |pid, parent| Task {
             pid: Pid(pid),

@@ -39,8 +39,8 @@ const OPEN_ATTEMPTS_MAX: u32 = 8;
 enum Module {
     /// A thread works on it, for the so many-th time.
     Pending(u32),
-    /// What it says of its addresses, and its table in the kernel. The image stays mapped: the kernel's
-    /// programs know the file by that.
+    /// Its addresses, and its table in the kernel. The image stays mapped: the kernel's programs
+    /// recognize the file by it.
     Ready(ElfImage, TableNumber),
     /// It says nothing.
     NoImage,
@@ -62,7 +62,7 @@ struct Mapper {
     ancestors: Vec<i32>,
 }
 
-/// What came of it.
+/// The result of a thread's work on a binary.
 pub(super) struct Done {
     backing: Backing,
     pid: i32,
@@ -80,12 +80,12 @@ pub struct UnopenedBinary {
     pub error: OpenError,
 }
 
-/// What was done in all.
+/// The work on all binaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableCounts {
     /// Tables that were loaded.
     pub loaded: u64,
-    /// Of these, tables that the cache on disk had.
+    /// Tables that the cache on disk had.
     pub cached: u64,
     /// Rows of all tables.
     pub rows: u64,
@@ -95,7 +95,7 @@ pub struct TableCounts {
     pub build_ns: u64,
     /// Binaries that were opened and have none.
     pub without: u64,
-    /// Tables that found no room in the kernel.
+    /// Tables that did not fit into the kernel's memory.
     pub refused: u64,
 }
 
@@ -141,7 +141,7 @@ impl Modules {
         Ok(Modules { known: HashMap::new(), tasks: Some(tasks), done, workers, counts })
     }
 
-    /// What the kernel is to know of a process. Binaries that are new are set to work on.
+    /// The mappings of a process for the kernel's programs. The threads start on new binaries.
     pub(super) fn mappings(&mut self, pid: i32, model: &Model) -> Vec<Mapping> {
         let mappings = model.get(pid).into_iter().flat_map(Space::iter);
         mappings.map(|(start, mapped)| self.mapping((pid, model), start, mapped)).collect()
@@ -217,7 +217,7 @@ impl Modules {
         let _ = self.tasks.as_ref().map(|tasks| tasks.send(Task { backing, mapper }));
     }
 
-    /// Takes in what the threads have done, and loads it. Gives the binaries.
+    /// Takes in the results of the threads, and loads their tables. Gives the binaries.
     pub(super) fn settle(&mut self, stacks: &Mutex<Stacks>) -> Vec<Backing> {
         let mut settled = Vec::new();
         while let Ok(Done { backing, pid, image, table, build_ns }) = self.done.try_recv() {

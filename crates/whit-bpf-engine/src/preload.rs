@@ -1,8 +1,8 @@
 //! Which binaries a command is going to map first: itself, the interpreters of scripts, the dynamic
 //! linker, libraries. Their unwind tables are loaded before the command begins.
 //!
-//! Where libraries are looked for is what `ld.so(8)` says, as far as files go: what is found too much is
-//! a table that nobody asks for, and what is not found comes when it is mapped.
+//! The search for libraries follows `ld.so(8)`, as far as it concerns files. A library too many costs a
+//! table that nobody uses; a missed library gets its table when it is mapped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -36,7 +36,7 @@ const FIRST_LINE_BYTES: u64 = 256;
 /// The program that looks for an interpreter in `PATH`.
 const ENV: &[u8] = b"env";
 
-/// What a command maps first, as its mappings will name it.
+/// The first mappings of a command, with the names that mapping records will have.
 pub(super) fn backings(command: &OsStr, paths: &LoaderPaths) -> Vec<Backing> {
     let cache =
         open_regular(Path::new(LD_CACHE)).and_then(|file| read_up_to(file, LD_CACHE_MAX_BYTES));
@@ -62,7 +62,7 @@ impl Search<'_> {
         queue.extend(self.program(command, INTERPRETERS_MAX));
         queue.extend(self.paths.preloaded.iter().cloned());
         while let Some(path) = queue.pop_front() {
-            // What is no file, or none of ours, is not opened twice either.
+            // A path that is no file, or no ELF file of this machine, is not opened twice either.
             let Ok(path) = path.canonicalize() else { continue };
             if found.len() >= BINARIES_MAX || found.contains_key(&path) {
                 continue;
@@ -90,7 +90,7 @@ impl Search<'_> {
         programs
     }
 
-    /// Of a script: its interpreter, and whom `env` looks for.
+    /// The interpreter of a script, and the program that `env` looks for.
     fn interpreters(&self, words: &[Vec<u8>], depth: usize) -> Vec<PathBuf> {
         let Some(first) = words.first() else { return Vec::new() };
         let mut programs = self.program(OsStr::from_bytes(first), depth - 1);

@@ -1,5 +1,6 @@
-//! Functions of the kernel by which stacks are read. One that is taken where the scheduler switches or
-//! wakes begins with what takes it, which is left out; one of a wake-up says whether it is an interrupt's.
+//! Functions of the kernel by which stacks are recognized. A stack from a switch or wake-up begins with
+//! frames of the program itself, which are left out; that of a wake-up shows whether it came from an
+//! interrupt.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -14,18 +15,18 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// Frames that a stack may begin with before the scheduler's.
 const OWN_FRAMES_MAX: usize = 8;
 
-/// What a function is known for.
+/// The part that a function has in scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SchedulerSymbol {
-    /// It switches.
+    /// It switches to another thread.
     Switch,
-    /// It wakes.
+    /// It makes a thread runnable.
     Wake,
     /// The kernel is entered there by an interrupt of a device, the timer or another CPU.
     Interrupt,
     /// It does what interrupts have left to be done later.
     Softirq,
-    /// On the way out of an interrupt: what is done there is the thread's own business.
+    /// On the way out of an interrupt: work there belongs to the thread.
     Exit,
 }
 
@@ -45,15 +46,15 @@ impl SchedulerSymbol {
     }
 }
 
-/// Where in the kernel a thread was, or what had interrupted it.
+/// The context in the kernel: that of a thread, or of an interrupt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Context {
     /// In its own name.
     #[default]
     Thread,
-    /// An interrupt.
+    /// In the handler of a hardware interrupt.
     Interrupt,
-    /// What interrupts leave to be done later.
+    /// In work that interrupts have deferred.
     Softirq,
 }
 
@@ -62,7 +63,7 @@ pub(crate) enum Context {
 pub(crate) struct SchedulerSymbols(Vec<(SchedulerSymbol, Range<u64>)>);
 
 impl SchedulerSymbols {
-    /// A stack without what is in front of the scheduler's function.
+    /// A stack without the frames in front of the scheduler's function.
     pub(super) fn trim<'a>(
         &self,
         frames: &'a [u64],
@@ -76,7 +77,7 @@ impl SchedulerSymbols {
         &frames[first.unwrap_or(0)..]
     }
 
-    /// In what context a stack of the kernel was taken: the innermost frame that tells.
+    /// The context of a stack of the kernel, by the innermost frame that shows it.
     pub(super) fn context(&self, frames: &[u64]) -> Context {
         let tells = |frame: &u64| {
             let (landmark, _) = self.0.iter().find(|(_, range)| range.contains(frame))?;
@@ -190,7 +191,7 @@ ffffffff821f8be0 T schedule
     }
 
     #[test]
-    fn interrupts_are_told_from_what_threads_do() {
+    fn interrupts_are_distinguished_from_threads() {
         let context = |frames: &[u64]| scheduler_symbols().context(frames);
         assert_eq!(context(&[IN_WAKE_UP, 7, IN_TIMER, 8]), Context::Interrupt);
         assert_eq!(context(&[IN_WAKE_UP, IN_SOFTIRQS, IN_TIMER]), Context::Softirq);

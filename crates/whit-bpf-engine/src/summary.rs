@@ -1,4 +1,4 @@
-//! What the engine did, and in one line.
+//! The work of the engine, and a line that sums it up.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const CUTS_NAMED_MAX: usize = 3;
 /// Binaries that could not be opened and are named; the others are counted.
 const UNOPENED_NAMED_MAX: usize = 3;
 
-/// What one program did.
+/// Counts of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartSummary {
     /// Its own counts.
@@ -47,24 +47,26 @@ impl PartSummary {
     }
 }
 
-/// What the engine did.
+/// Counts of the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackSummary {
-    /// The program that tells of samples.
+    /// The program of samples.
     pub samples: PartSummary,
-    /// The program that tells of switches.
+    /// The program of switches.
     pub switches: PartSummary,
-    /// The program that tells of tracepoints.
+    /// The program of tracepoints.
     pub traces: PartSummary,
-    /// The program that tells of wake-ups.
+    /// The program of wake-ups.
     pub wakes: PartSummary,
     /// The program that emits hits of probes.
     pub probes: PartSummary,
+    /// The programs that sample waits.
+    pub waits: PartSummary,
     /// For how long the kernel took the programs' time.
     pub timed: Duration,
     /// Processes and tables.
     pub follow: FollowCounts,
-    /// What readers made of their records.
+    /// The readers' counts of the programs' records.
     pub decoder: DecodeCounts,
     /// Threads that were blocked when recording began or ended.
     pub(crate) blocked: BlockedCounts,
@@ -97,7 +99,9 @@ impl EngineSummary for StackSummary {
         };
         let ledger = &mut ledger.bpf;
         ledger.programs += PROGRAMS;
-        let others = [self.traces.runs, self.wakes.runs, self.probes.runs];
+        // Waits have a program at each end.
+        let waits = self.waits.runs;
+        let others = [self.traces.runs, self.wakes.runs, self.probes.runs, waits, waits];
         ledger.programs += others.iter().filter(|of| of.runs > 0).count() as u64;
         let runs: u64 = self.parts().map(|part| part.runs.runs).iter().sum();
         if runs > 0 {
@@ -116,8 +120,8 @@ impl EngineSummary for StackSummary {
 }
 
 impl StackSummary {
-    fn parts(&self) -> [&PartSummary; 5] {
-        [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes]
+    fn parts(&self) -> [&PartSummary; 6] {
+        [&self.samples, &self.switches, &self.traces, &self.wakes, &self.probes, &self.waits]
     }
 
     /// A count of all programs.
@@ -161,7 +165,7 @@ impl StackSummary {
     }
 }
 
-/// How complete the stacks are, and what is missing.
+/// How complete the stacks are, and the reasons of gaps.
 impl fmt::Display for StackSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (walks, whole) = (self.sum(|of| of.walks), self.ended(StopReason::EndOfStack));
@@ -211,6 +215,7 @@ impl fmt::Display for Details<'_> {
             (&all.wakes, "wake-ups"),
             (&all.traces, "hits of tracepoints"),
             (&all.probes, "hits of probes"),
+            (&all.waits, "samples of waits"),
         ] {
             if part.is_called() {
                 write!(f, ", ")?;
@@ -311,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_without_being_asked_for() {
+    fn gaps_are_reported_without_an_option() {
         let mut summary = summary(1, &[(StopReason::EndOfStack, 1)]);
         summary.switches.counts.lost = 7;
         summary.follow.lost_records = 8;

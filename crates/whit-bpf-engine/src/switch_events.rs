@@ -12,12 +12,12 @@ use whit_engine::open_event::{Instance, OpenEvent};
 use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, SampleType, pmu_type};
 use whit_sys::{Errno, OpenFlags, PerfEventFd};
 
-/// How long to wait for the tracepoint to tell of a switch out of the idle thread: this thread's sleep
-/// brings one about, unless others keep the CPU.
+/// How long to wait for the tracepoint to show a switch out of the idle thread. This thread's sleep
+/// causes one, unless others keep the CPU.
 const IDLE_TRIES: u32 = 3;
 const IDLE_SLEEP: Duration = Duration::from_millis(1);
 
-/// Events that are open as long as switches are told of.
+/// Events that are open as long as switches are recorded.
 #[derive(Debug, Default)]
 pub(super) struct SwitchEvents {
     /// Their records wake the reader of the CPU's ring.
@@ -72,8 +72,8 @@ impl SwitchEvents {
         self.cpus.iter().copied().zip(self.wakeup_events.iter().map(lost)).collect()
     }
 
-    /// To be called when switches are told of: has the kernel count switches where the tracepoint does not
-    /// tell of all.
+    /// To be called when the recording of switches begins: has the kernel count switches where the
+    /// tracepoint does not show all.
     pub(super) fn open_comings(&mut self, stacks: &Stacks) -> Result<(), EngineError> {
         if !*self.hides_idle.get_or_insert_with(|| hides_idle(stacks)) {
             return Ok(());
@@ -95,13 +95,13 @@ impl SwitchEvents {
         Ok(())
     }
 
-    /// To be called when switches are told of no longer.
+    /// To be called when the recording of switches ends.
     pub(super) fn close_comings(&mut self) {
         self.comings.clear();
     }
 }
 
-/// Whether nothing shows that the tracepoint tells of switches out of the idle thread.
+/// Whether the tracepoint has shown no switch out of the idle thread.
 fn hides_idle(stacks: &Stacks) -> bool {
     (0..IDLE_TRIES).all(|_| {
         std::thread::sleep(IDLE_SLEEP);

@@ -14,25 +14,25 @@ use super::decoder::Layout;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 use super::task_state;
 
-/// A stack that was told of.
+/// A stack from the channel.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// Marker and addresses, as words in bytes; empty before it was told.
+    /// Marker and addresses, as words in bytes; empty before its stack record.
     chain: Vec<u8>,
     /// Its number among those that the stream defines; 0 for none yet.
     number: u32,
 }
 
-/// Whose switches these are, and how they go in the recording.
+/// The targets of switches, and their form in the recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelConfig {
     /// The id by which they go.
     pub(crate) id: u64,
-    /// The CPU.
+    /// The CPU whose channel it is.
     pub(crate) cpu: u32,
     /// Records by which the reader is woken have this id.
     pub(crate) wakeup_event: Option<u64>,
-    /// Everybody's: each says whom the CPU goes to, or comes from.
+    /// Switches of all threads: each names the thread that the CPU goes to, or comes from.
     pub(crate) is_cpu_wide: bool,
     /// They go packed.
     pub(crate) is_packed: bool,
@@ -52,7 +52,7 @@ enum Form {
     Packed(Box<Packer>),
 }
 
-/// Expands what one channel carries.
+/// Expands the records of one channel.
 #[derive(Debug)]
 pub(crate) struct Switches {
     channel: Channel,
@@ -63,15 +63,15 @@ pub(crate) struct Switches {
     /// Where the scheduler is.
     scheduler_symbols: SchedulerSymbols,
     dictionary: Vec<Known>,
-    /// Time of the last record of ring or channel, and what it was before this round: readers may
-    /// have sorted, and done with, what is older.
+    /// Time of the last record of ring or channel, and its value before this round: readers may
+    /// have sorted older records already.
     last_time: u64,
     settled: u64,
     /// Time of the last record of the channel.
     last_switch: u64,
     /// The loss that was written before the channel reported it.
     lost_early: Option<Loss>,
-    /// Who runs, as far as everybody's switches are told of.
+    /// The running thread, as far as the switches of all threads are recorded.
     running: Option<packed::Thread>,
 }
 
@@ -116,7 +116,7 @@ impl Switches {
         self.channel.available_bytes()
     }
 
-    /// What follows goes into another stream.
+    /// Later records go into another stream.
     pub(crate) fn start_stream(&mut self) {
         if let Form::Packed(packer) = &mut self.form {
             packer.forget();
@@ -124,7 +124,7 @@ impl Switches {
         }
     }
 
-    /// Takes what is there now to be decoded.
+    /// Takes the records that are in the channel now.
     pub(crate) fn look(&mut self) {
         self.channel.look();
         self.settled = self.last_time;
@@ -155,28 +155,37 @@ impl Switches {
     pub(crate) fn came(&mut self, thread: Thread, since: u64, time: u64, out: &mut Vec<u8>) {
         let (thread, time) = (of_recording(thread), time.max(self.settled));
         if since < time {
-            self.close(out);
-            let (since, id) = (TimestampNs(since), self.sample_id(time));
-            self.encoder.lost_samples(out, 0, Some(since), id);
+            self.doubt(thread, since, time, out);
         }
-        self.end_unseen(thread, time, out);
+        self.end_unseen(thread, since, time, out);
         match &mut self.form {
             Form::Ordinary(ordinary) => ordinary.came(thread, time, out),
             Form::Packed(packer) => packer.came(thread, time),
         }
     }
 
+    /// Appends that a record of the thread is late: its intervals between these times are uncertain.
+    fn doubt(&mut self, thread: packed::Thread, since: u64, time: u64, out: &mut Vec<u8>) {
+        self.close(out);
+        let pid_tid = Some((Pid(thread.pid as i32), Tid(thread.tid as i32)));
+        let id = SampleId { pid_tid, ..self.sample_id(time) };
+        self.encoder.lost_samples(out, 0, Some(TimestampNs(since)), id);
+    }
+
     /// A thread comes, and the one that was there has not gone: there are kernels that hide this, too, of some
-    /// threads. Nobody knows since when it is gone; it has not run since now.
-    fn end_unseen(&mut self, comes: packed::Thread, time: u64, out: &mut Vec<u8>) {
+    /// threads. Nobody knows since when it is gone; it has not run since `since`.
+    fn end_unseen(&mut self, comes: packed::Thread, since: u64, time: u64, out: &mut Vec<u8>) {
         let gone = self.running.replace(comes).filter(|gone| gone.tid != 0 && *gone != comes);
         if let (Some(gone), true) = (gone, self.config.is_cpu_wide) {
+            if since < time {
+                self.doubt(gone, since, time, out);
+            }
             self.close(out);
             Ordinary::new(self.config.origin(self.layout)).went(gone, comes, time, out);
         }
     }
 
-    /// Appends what is packed so far: something else follows.
+    /// Appends the packed switches: other records follow.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
         if let Form::Packed(packer) = &mut self.form {
             packer.finish(out);
@@ -286,14 +295,15 @@ impl Switches {
         }
     }
 
-    /// Says what the channel had no room for, as the kernel says it of a ring; but for what was said early.
+    /// Reports the channel's losses as the kernel reports those of a ring, except losses that were reported
+    /// early.
     fn lost(&mut self, loss: Loss, counts: &mut DecodeCounts, out: &mut Vec<u8>) {
         let early = self.lost_early.unwrap_or(Loss { count: 0, from_ns: u64::MAX, to_ns: 0 });
         if loss.count <= early.count && loss.from_ns >= early.from_ns && loss.to_ns <= early.to_ns {
             return;
         }
         self.close(out);
-        // Who came meanwhile is lost as well.
+        // The threads that came meanwhile are lost as well.
         self.running = None;
         let count = loss.count.saturating_sub(early.count);
         counts.lost_switches += count;

@@ -24,7 +24,7 @@ pub(super) fn word(switch: &Switch) -> u32 {
         _ if switch.is_preemption => Some(0),
         state if state & IDLE == IDLE => Some(REPORTED_IDLE),
         state if state & OTHERS != 0 => Some(u32::from(UNINTERRUPTIBLE)),
-        // What it has of these is not said: it exits, or was woken already.
+        // Other states have no letter: the thread exits, or was woken already.
         state => (state & REPORTED).checked_ilog2().map(|bit| 1 << bit),
     };
     state.map_or(0, |state| state | IS_KNOWN)

@@ -1,4 +1,4 @@
-//! Tracepoints and probes whose hits' stacks are told.
+//! Tracepoints and probes whose hits' stacks are recorded.
 //!
 //! The kernel gives tracepoints programs of one kind, and probes (uprobes, USDT, kprobes) those of another. Both are
 //! tracepoints to perf; the list of dynamic events tells them apart.
@@ -31,7 +31,7 @@ pub(super) enum Hits {
     Nobodys,
 }
 
-/// Of an event.
+/// The hits that an event counts.
 pub(super) fn hits_of(spec: &EventSpec, roots: &Roots) -> Hits {
     let by_id = || name_of(&roots.tracefs()?, spec.config);
     let name = || spec.tracepoint.clone().or_else(by_id);
@@ -100,7 +100,7 @@ fn open_anywhere(of: &OpenEvent) -> Result<PerfEventFd, Errno> {
 }
 
 impl Traced {
-    /// Of the events that are recorded.
+    /// The tracepoints and probes among the recorded events.
     pub(super) fn among(events: &[OpenEvent], roots: &Roots) -> Result<Vec<Traced>, EngineError> {
         let mut seen = BTreeSet::new();
         let mut traced = Vec::new();
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_dynamic_events_tells_probes_from_tracepoints() {
+    fn the_list_of_dynamic_events_distinguishes_probes() {
         let list = "p:probe_a/fn /a:0x10\nr8:probe_a/fn__return /a:0x10\np:kprobes/open do_open\n\
                     f:fprobes/read vfs_read\ne:eprobes/sw sched.sched_switch\ns:synthetic/x u64 y\n";
         for probe in ["probe_a:fn", "probe_a:fn__return", "kprobes:open"] {

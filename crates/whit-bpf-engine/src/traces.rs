@@ -1,8 +1,8 @@
 //! Samples of tracepoints: perf writes them, and a program has told their stacks just before.
 //!
-//! What comes between the two on a CPU is what interrupts: hits with stacks and samples of their own.
-//! So it is the youngest hit of the same tracepoint in the same thread of which the event has no
-//! sample yet. Several events may be of one tracepoint, and filters leave hits without a sample.
+//! Only interrupts come between the two on a CPU: hits with stacks and samples of their own. So the
+//! sample belongs to the youngest hit of the same tracepoint in the same thread that has no sample of
+//! the event yet. Several events may be of one tracepoint, and filters leave hits without a sample.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use whit_bpf::stacks::record::TraceRecord;
 /// Hits that may wait for their samples: more than contexts that interrupt each other.
 const HITS_MAX: usize = 16;
 
-/// A hit whose stacks were told of.
+/// A hit with its stacks.
 #[derive(Clone, Debug)]
 struct Hit {
     told: TraceRecord,
@@ -29,7 +29,7 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Of events that write into the ring: ids and numbers of tracepoints.
+    /// The events that write into the ring: ids and numbers of tracepoints.
     pub(super) fn new(events: Vec<(u64, u32)>) -> Traces {
         Traces { events, hits: VecDeque::new() }
     }
@@ -43,7 +43,7 @@ impl Traces {
         self.events.iter().find(|(event, _)| *event == id).map(|(_, tracepoint)| *tracepoint)
     }
 
-    /// A program has told of a hit.
+    /// A program's record of a hit.
     pub(super) fn told(&mut self, told: TraceRecord, pid_tid: u64) {
         // The oldest one's buffer is used again.
         let oldest = if self.hits.len() < HITS_MAX { None } else { self.hits.pop_front() };
@@ -64,7 +64,7 @@ impl Traces {
         Some(hit.told)
     }
 
-    /// Records are missing from here: what was told before belongs to no sample that comes.
+    /// Records are missing from here: earlier hits belong to no later sample.
     pub(super) fn forget(&mut self) {
         self.hits.clear();
     }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interrupts_has_its_own() {
+    fn interrupts_have_their_own_stacks() {
         let mut traces = traces();
         traces.told(hit(100, 1), ME);
         traces.told(hit(200, 2), ME);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_parts_samples_from_what_was_told_before() {
+    fn a_loss_parts_samples_from_earlier_hits() {
         let mut traces = traces();
         traces.told(hit(100, 1), ME);
         traces.forget();

@@ -1,4 +1,4 @@
-//! Wake-ups, as samples of the tracepoint that tells of them elsewhere.
+//! Wake-ups, as samples of the tracepoint that shows them elsewhere.
 
 use std::collections::HashSet;
 
@@ -99,7 +99,7 @@ impl WakeFormat {
     }
 }
 
-/// What becomes of the wake-ups of a ring.
+/// Converts the wake-ups of a ring.
 #[derive(Clone, Debug)]
 pub(super) struct Wakes {
     format: WakeFormat,
@@ -129,7 +129,7 @@ impl Wakes {
         self.format.push(wake, context, tid(pid_tid), out);
     }
 
-    /// The name of a waker that nothing else in the recording tells of, unless it has been written.
+    /// The name of a waker that no other record names, unless it has been written.
     pub(super) fn push_name(
         &mut self,
         wake: &WakeRecord,

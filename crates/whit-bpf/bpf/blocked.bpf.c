@@ -27,10 +27,12 @@ const volatile struct {
 	u8 kernel_stacks;
 	u8 user_stacks;
 	u8 by_thread;
+	u8 chosen_by;
 	/* The recorder's PID namespace; 0 for the first of the machine. */
 	u32 pid_namespace;
 	/* Threads that are emitted, at most. */
 	u32 threads_max;
+	u32 cgroup_subsystem;
 } settings = { .threads_max = 1 };
 
 #include "known.h"
@@ -267,7 +269,7 @@ int blocked(struct bpf_iter__task *ctx)
 	struct blocked_record *record = &scratch->record;
 	u32 tid = tid_of(task), pid = pid_of(task);
 	u64 process = process_of(pid);
-	if (!tid || !is_target(tid, process) || process & PROCESS_AWAITS_EXEC)
+	if (!tid || !is_target(task, tid, process) || process & PROCESS_AWAITS_EXEC)
 		return 0;
 	record->switches = switches_of(task);
 	u32 state = task->__state;

@@ -24,9 +24,9 @@ static ALWAYS_INLINE u32 find_account(struct cpu *cpu, struct cgroup_subsys_stat
 }
 
 /*
- * A memo that a state at this address may have. The lower half is all of it that matters. States come
- * in runs, of a page of the kernel's. Two runs that want the same memos by what the first way looks at
- * differ in the bits above, which tell how far away the second one is: hardly ever do they meet again.
+ * A memo where the state at this address may be. The lower half of the address decides. States lie in
+ * runs, one page of the kernel each. Two runs that want the same memos by their first place differ in
+ * the upper bits, which give the distance of the second place; so they hardly ever meet again.
  */
 static ALWAYS_INLINE u64 *memo_of(u32 address, u32 way)
 {
@@ -76,7 +76,7 @@ static ALWAYS_INLINE u32 account_of(struct cpu *cpu, struct css_set *set)
 		u64 *memo = memo_of(address, way);
 		s64 known = memo ? *memo : 0;
 
-		/* What the memo leaves out above are the same bits in all addresses of the kernel. */
+		/* The bits that the memo leaves out are equal in all addresses of the kernel. */
 		if ((u64)(known >> ACCOUNT_BITS << STATE_BITS) == (u64)state)
 			return known & ((1 << ACCOUNT_BITS) - 1);
 	}

@@ -2,12 +2,12 @@
 /*
  * Counts events per cgroup without touching the PMU's configuration.
  *
- * The events count for whole CPUs, always. Each CPU has an account that is open: that of the
- * nearest watched cgroup at or above the one whose task runs. When another account is to be opened,
- * each event is read once, and what it counted since it was read last belongs to the account that
- * is closed. While the account stays the same, nothing is read.
+ * The events count for whole CPUs, always. Each CPU has one open account: that of the nearest
+ * watched cgroup at or above the cgroup of the running task. When another account is opened, each
+ * event is read once. Its count since the previous read belongs to the closed account. While the
+ * account stays the same, nothing is read.
  *
- * Who wants the count of a cgroup adds up the accounts of the watched cgroups below it.
+ * The count of a cgroup is the sum of the accounts of the watched cgroups at and below it.
  */
 #include "cgroup_account.h"
 #include "cgroup_maps.h"
@@ -69,7 +69,7 @@ int switched(u64 *arguments)
  * The running task may have been moved to another cgroup. Attached to csd_function_exit, the end of
  * any call from CPU to CPU: perf's part of a move calls the CPU that the task runs on
  * (perf_cgroup_attach() in kernel/events/core.c; __perf_cgroup_move() runs there). Where the kernel
- * does not show such calls, to cgroup_attach_task, which tells of tasks that move themselves.
+ * does not show such calls, attached to cgroup_attach_task, which shows tasks that move themselves.
  */
 SEC("raw_tp")
 int moved(void *arguments)
@@ -115,8 +115,9 @@ int remounted(void *arguments)
 }
 
 /*
- * Called by who has opened an event, with its descriptor and its index: finds out where the kernel
- * has it. The descriptor was put into `events` just before, so that it is one of an event.
+ * The opener of an event calls it with the event's descriptor and index: finds the event's place in
+ * the kernel. The descriptor was put into `events` just before, so it is the descriptor of an
+ * event.
  */
 SEC("raw_tp")
 int locate(u64 *arguments)
@@ -150,8 +151,9 @@ int halt(void *arguments)
 }
 
 /*
- * What an event of this CPU shows now is nobody's. Gives whether it can be read; of one that is read by others'
- * times 0. A function by itself, so that the verifier does not look at the rest for each way through it.
+ * Reads an event of this CPU without giving its count to an account. Returns whether it can be read; the times
+ * of an event that another one times are 0. A function by itself, so that the verifier does not look at the
+ * rest for each way through it.
  */
 NOT_INLINE u32 begin_event(u32 event)
 {

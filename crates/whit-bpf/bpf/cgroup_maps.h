@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the program that counts cgroups is told, and what it keeps.
+ * Settings and maps of the program that counts cgroups.
  */
 #ifndef WHIT_CGROUP_MAPS_H
 #define WHIT_CGROUP_MAPS_H
@@ -11,7 +11,7 @@
 #define EVENTS_MAX 64
 /* Ancestors that are looked at to find a watched one. */
 #define DEPTH_MAX 256
-/* Accounts fit into what a memo has for them. */
+/* Numbers of accounts fit into the bits that a memo has for them. */
 #define ACCOUNT_BITS 16
 /* The states of cgroups are at multiples of 1 << STATE_BITS; there is no memo of one that is not. */
 #define STATE_BITS 8
@@ -40,8 +40,8 @@ enum how {
 	/* It counts switches; the kernel adds one to it right after our program. */
 	SWITCHES = 4,
 	/*
-	 * The kernel counts it, not a PMU: what it counted is a word of memory. One that is timed
-	 * never waits for a counter, nor do those that it times.
+	 * The kernel counts it, not a PMU: its count is a word of memory. A timed event of this kind never
+	 * waits for a counter, nor do the events that it times.
 	 */
 	SOFTWARE = 8,
 };
@@ -69,7 +69,7 @@ const volatile struct {
 		u8 times;
 		u8 value;
 	} reads[EVENTS_MAX];
-	/* Of each event. */
+	/* One for each event. */
 	u8 how[EVENTS_MAX];
 } settings = { .events_count = 1, .reads_memory = 1, .memos_count = 1 };
 
@@ -97,7 +97,7 @@ struct seen {
 	struct bpf_perf_event_value value;
 	/* Its address, as in `addresses`. */
 	u64 address;
-	/* Of a timed software event: its `tstamp` when the kernel was asked for its time last. */
+	/* For a timed software event: its `tstamp` at the last time that the kernel was asked for. */
 	u64 stamp;
 	/* Whether its time goes on. */
 	u64 is_on;
@@ -113,7 +113,7 @@ struct seen {
 /* No time. */
 #define UNKNOWN 0xffffffffffffffffull
 
-/* What happens on a CPU. Of `seen`, there are as many as events. */
+/* The state of a CPU. `seen` has one entry for each event. */
 struct cpu {
 	/* The account that is open. */
 	u32 account;
@@ -151,9 +151,10 @@ struct {
 } cpus SEC(".maps");
 
 /*
- * What events have counted for an account on a CPU: of a timed one ENABLED and, where it may have to
- * wait for a counter, WAITED; then the value, but of clocks, whose value these two tell. That one did
- * not run is added up by itself: where it never waits it stays 0, however a reader meets the words.
+ * The counts of events for an account on a CPU. A timed event has ENABLED and, if it may wait for a
+ * counter, WAITED. Then comes the value; clocks have none, since these two words give it. WAITED is
+ * added up by itself: for an event that never waits it stays 0, even while a reader looks at the
+ * words.
  */
 enum {
 	ENABLED,
@@ -162,16 +163,16 @@ enum {
 };
 
 /*
- * There are as many words as the events have. Accounts are close together: where there are very many
- * and each switch needs another one, what they cost is the cache lines and pages that they are on.
+ * There are as many words as the events have. Accounts are close together: with very many of them, a
+ * switch to another one costs the cache lines and pages that it is on.
  */
 struct account {
 	u64 words[TIMED_WORDS * EVENTS_MAX];
 };
 
 /*
- * [CPU * settings.accounts_stride + account]; account 0 is of everything that is below no watched
- * cgroup. Who counts reads them where they are, without a call. No two CPUs share a cache line.
+ * [CPU * settings.accounts_stride + account]; account 0 counts all tasks that are below no watched
+ * cgroup. User space reads them in place, without a call. No two CPUs share a cache line.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -190,10 +191,10 @@ struct {
 } watched SEC(".maps");
 
 /*
- * The account of each cgroup, watched or not, once it was found. By the address of its state, which a
- * task's css_set has, so that neither the state nor the cgroup are looked at, which are in no cache
- * where there are very many. Above the account stands whose it is: the address, without the bits that
- * are the same for all. Later it may be that of another cgroup: made() forgets what it stood for.
+ * The account of each cgroup, watched or not, once it was found. The key is the address of its state,
+ * which a task's css_set has. So the program reads neither the state nor the cgroup, which are in no
+ * cache if there are very many. Above the account stands its owner: the address, without the bits
+ * that are the same for all. Later another cgroup may have this address: made() forgets the old one.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reads events, and adds what they have counted to the account that is open.
+ * Reads events, and adds their counts to the open account.
  */
 #ifndef WHIT_CGROUP_SETTLE_H
 #define WHIT_CGROUP_SETTLE_H
 
 #include "cgroup_maps.h"
 
-/* What this CPU has counted for an account. */
+/* An account's counts on this CPU. */
 static ALWAYS_INLINE struct account *open_account(u32 account)
 {
 	u32 index = bpf_get_smp_processor_id() * settings.accounts_stride + account;
@@ -16,8 +16,8 @@ static ALWAYS_INLINE struct account *open_account(u32 account)
 }
 
 /*
- * Adds to a word of an account. The verifiers of Linux 5.15 and 6.1 forget what a comparison told of a
- * number that is kept on the stack: what is compared is what is used, in one register.
+ * Adds to a word of an account. The verifiers of Linux 5.15 and 6.1 forget the result of comparing a
+ * number that is kept on the stack. So the number is compared and used in one register.
  */
 static ALWAYS_INLINE u32 add_to(struct account *account, u32 word, u64 value)
 {
@@ -67,7 +67,7 @@ static ALWAYS_INLINE struct perf_event *in_memory(struct seen *seen)
 
 static ALWAYS_INLINE u64 count_in_memory(struct seen *seen)
 {
-	/* What is inside is called differently from machine to machine. */
+	/* The field inside has different names on different machines. */
 	return *(const volatile u64 *)&in_memory(seen)->count;
 }
 
@@ -121,7 +121,7 @@ static ALWAYS_INLINE u32 settle_timed(struct seen *seen, u32 read, u64 clock,
 		now.enabled = time_of_software(seen, event, clock);
 		if (now.enabled == UNKNOWN)
 			return 0;
-		/* The two ways differ by a little; what is too much now is less the next time. */
+		/* The two ways differ a little; an excess now is taken off the next time. */
 		if ((s64)(now.enabled - seen->value.enabled) < 0)
 			now.enabled = seen->value.enabled;
 		now.running = seen->value.running + (now.enabled - seen->value.enabled);
@@ -153,8 +153,8 @@ static ALWAYS_INLINE u64 settle_untimed(struct seen *seen, u32 read)
 }
 
 /*
- * Adds what one event has counted since it was read last, whatever event it is. A function by itself,
- * which the verifier looks at once, and not for each event again.
+ * Adds the count of one event since its last read. It is a function of its own, so that the verifier
+ * looks at it once, and not for each event again.
  */
 NOT_INLINE u32 settle_any(u32 read, u64 clock)
 {

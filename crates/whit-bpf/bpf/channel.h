@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is told of context switches goes through memory that user space maps: a call that writes a
- * record into a perf ring costs more than everything else that a switch takes. Each CPU has a
- * channel, a ring of words in which records follow each other. One program writes it, one thread
- * reads it. What finds no room is counted, and told of in front of the next record that does.
+ * Records of context switches go through memory that user space maps: a call that writes a record
+ * into a perf ring costs more than all other work at a switch. Each CPU has a channel, a ring of
+ * words in which records follow each other. One program writes it, one thread reads it. A record
+ * that does not fit is counted, and the next record that fits follows a report of the loss.
  */
 #ifndef WHIT_CHANNEL_H
 #define WHIT_CHANNEL_H
@@ -12,7 +12,7 @@
 struct channel {
 	/* Words written, since the beginning. */
 	u64 head;
-	/* Records that found no room and were not told of yet. */
+	/* Records that did not fit and are not reported yet. */
 	u64 lost;
 	/* Whether there is a reader, which user space says. Some CPUs may not be recorded. */
 	u64 is_open;
@@ -37,18 +37,18 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } channels SEC(".maps");
 
-/* Records begin with a word whose lowest byte says what they are. */
+/* Records begin with a word whose lowest byte is their kind. */
 enum {
 	/* Bits 8-15: enum unwind_reason; 16-31: how many frames follow; from 32 on: its place. */
 	CHANNEL_STACK = 1,
 	/* A thread goes. Bits 8-15: flags; 16-31: state; from 32 on: thread. Then the time, and a word of the
-	 * process and, above it, 16 bits each, the places of the stacks of user and kernel and one, or 0. With
-	 * SWITCH_HAS_NEXT a word of who comes: process, and above it the thread. */
+	 * process and, above it, 16 bits each, the places of the stacks of user and kernel plus one, or 0.
+	 * With SWITCH_HAS_NEXT, then a word of the next thread: process, and above it the thread. */
 	CHANNEL_SWITCH = 2,
-	/* Records found no room. Then the latest time of theirs, how many there were, and the earliest time. */
+	/* Records did not fit. Then their latest time, their number, and their earliest time. */
 	CHANNEL_LOST = 3,
-	/* A thread comes, and nothing is told of the one before. From bit 32 on: thread. Then the time, and
-	 * the process. */
+	/* A thread comes, and no record describes the one before. From bit 32 on: thread. Then the time,
+	 * and the process. */
 	CHANNEL_CAME = 4,
 };
 
@@ -93,8 +93,9 @@ static ALWAYS_INLINE u32 channel_is_due(struct channel *channel)
 	return 1;
 }
 
-/* What was put is there to be read. Programs of one CPU's switches do not interrupt each other, so nobody else
- * writes `head`; a locked instruction would wait for all that was put to leave the CPU. */
+/* Makes the written words visible to the reader. Programs of one CPU's switches do not interrupt each other,
+ * so this program alone writes `head`; a locked instruction would wait until all written words have left the
+ * CPU. */
 static ALWAYS_INLINE void channel_publish(struct channel *channel, u64 words)
 {
 	ordered_add(&channel->head, words);
@@ -109,8 +110,8 @@ struct channel_record {
 	u64 next;
 };
 
-/* Counts a record that found no room. A reader may look meanwhile: `lost` says that the times are valid, so it
- * is written last. */
+/* Counts a record that did not fit. A reader may look meanwhile: `lost` makes the times valid, so it is
+ * written last. */
 static ALWAYS_INLINE void channel_lose(struct channel *channel, u64 time)
 {
 	u64 lost = channel->lost;
@@ -122,7 +123,7 @@ static ALWAYS_INLINE void channel_lose(struct channel *channel, u64 time)
 	*(volatile u64 *)&channel->lost = lost + 1;
 }
 
-/* Tells of what happened at a time; 0 where there is no room. */
+/* Writes a record with a time; 0 if it does not fit. */
 UNWIND_FN u32 channel_tell(const struct channel_record *record)
 {
 	struct channel *channel = channel_of_cpu();
@@ -159,7 +160,7 @@ struct channel_frames {
 	u64 words[UNWIND_FRAMES_ROOM];
 };
 
-/* Tells of a stack; 0 where there is no room. */
+/* Writes a stack; 0 if it does not fit. */
 UNWIND_FN u32 channel_stack(const struct channel_frames *frames, u64 what)
 {
 	struct channel *channel = channel_of_cpu();

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Mappings that a walk comes upon before anybody has told of them: right after an exec, after a dlopen, of
- * processes that live shorter than it takes to hear of them. The kernel says which file is mapped there; if
- * that file's table is loaded, the walk goes on.
+ * Mappings that a walk needs before the recorder has announced them: right after an exec, after a dlopen,
+ * and in processes that end before the recorder sees them. The kernel gives the mapped file; if that file's
+ * table is loaded, the walk goes on.
  *
  * The memory's lock cannot be waited for here, and is given back only when interrupts are on again. So a
- * walk may ask once, and what it hears is kept for the next ones.
+ * walk may ask once, and its answer is kept for the next ones.
  *
  * Part of stacks.bpf.c.
  */
 #ifndef WHIT_LEARNED_H
 #define WHIT_LEARNED_H
 
-/* Address spaces of which something is kept, a power of two; others take their places. */
+/* Address spaces with kept answers, a power of two; others take their places. */
 #define LEARNED_SETS 1024
 /* Mappings of each. */
 #define LEARNED_WAYS 16
@@ -24,9 +24,9 @@
 /* `vm_area_struct::vm_flags` (include/linux/mm.h). */
 #define VM_EXEC 4
 #define PAGE_SHIFT 12
-/* What bpf_find_vma() says where the lock is not to be had now. */
+/* Result of bpf_find_vma() while the lock is taken. */
 #define BUSY -16
-/* What name_file() says where no file is mapped: ENOENT. */
+/* Result of name_file() where no file is mapped: ENOENT. */
 #define NO_FILE -2
 
 /* How to unwind in a file. */
@@ -57,9 +57,9 @@ struct learned {
 	u32 count;
 	u32 failures;
 	u32 unused;
-	/* Whose: the address space, */
+	/* The address space of the mapping, */
 	u64 space;
-	/* and what had been told of its process. */
+	/* and the announced state of its process. */
 	u64 process;
 	struct unwind_mapping mappings[LEARNED_WAYS];
 };
@@ -153,7 +153,8 @@ static ALWAYS_INLINE u64 inode_of(struct file *file)
 	return inode;
 }
 
-/* Called with the memory's lock, with what holds the address: has `inode` name the file. */
+/* Called under the memory's lock with the mapping that holds the address: has `inode` name the
+ * file. */
 static long look_for_inode(struct task_struct *task, struct vm_area_struct *vma, u64 *inode)
 {
 	struct file *file = vma->vm_file;
@@ -165,8 +166,8 @@ static long look_for_inode(struct task_struct *task, struct vm_area_struct *vma,
 
 /*
  * Run by the loader (BPF_PROG_TEST_RUN), with arguments: where the loader has a file mapped, stated
- * addresses of the file less offsets in it, and the number of its table. Makes the file known. Gives 0 or
- * what bpf_find_vma() said; NO_FILE where no file is mapped.
+ * addresses of the file less offsets in it, and the number of its table. Makes the file known. Returns 0
+ * or the error of bpf_find_vma(); NO_FILE where no file is mapped.
  */
 SEC("raw_tp")
 int name_file(struct bpf_raw_tracepoint_args *ctx)
@@ -183,7 +184,8 @@ int name_file(struct bpf_raw_tracepoint_args *ctx)
 	return inode ? bpf_map_update_elem(&files, &inode, &table, 0) : NO_FILE;
 }
 
-/* Called with the memory's lock, with what holds the address: has `found` say how to unwind there. */
+/* Called under the memory's lock with the mapping that holds the address: has `found` say how to
+ * unwind there. */
 static long look_at(struct task_struct *task, struct vm_area_struct *vma,
 		    struct unwind_mapping *found)
 {
@@ -213,7 +215,7 @@ static long look_at(struct task_struct *task, struct vm_area_struct *vma,
 	return 0;
 }
 
-/* Keeps what was found, or that nothing was. */
+/* Keeps a mapping, or that there was none. */
 UNWIND_FN u32 learned_keep(struct learned *of, u64 space, u64 process,
 			   const struct unwind_mapping *found)
 {
@@ -243,8 +245,8 @@ enum {
 	LEARN_BUSY = 3,
 };
 
-/* Finds the current process's mapping that holds an address, which nobody has told of: among those that were
- * learned before or, with `may_ask`, in the kernel. */
+/* Finds the current process's mapping that holds an address without an announced one: among the kept answers
+ * or, with `may_ask`, in the kernel. */
 UNWIND_FN u32 learn(u64 process, u64 address, u32 may_ask, struct unwind_mapping *mapping)
 {
 	struct unwind_mapping found = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What our programs see of the kernel: the few fields, helpers and constants that they use, under
- * the kernel's own names. The loader moves the fields to where the running kernel has them (BTF;
+ * The programs' view of the kernel: the few fields, helpers and constants that they use, under the
+ * kernel's own names. The loader moves the fields to where the running kernel has them (BTF;
  * "compile once, run everywhere"), so that only their names and types have to be right here.
  */
 #ifndef WHIT_KERNEL_H
@@ -20,8 +20,9 @@ typedef unsigned long long u64;
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOT_INLINE __attribute__((noinline))
 #define __uint(name, value) int(*name)[value]
+#define __type(name, value) value *name
 #define __array(name, value) typeof(value) *name[]
-/* What the kernel has under this name. */
+/* A symbol of the kernel; the loader puts in its address. */
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
 #define IF_ANY __attribute__((weak))
 
@@ -31,9 +32,11 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum {
+	BPF_F_NO_PREALLOC = 1 << 0,
 	BPF_F_MMAPABLE = 1 << 10,
 };
 
@@ -63,7 +66,7 @@ struct bpf_perf_event_data {
 	u64 addr;
 };
 
-/* What a program at a raw tracepoint is called with. */
+/* The arguments of a program at a raw tracepoint. */
 struct bpf_raw_tracepoint_args {
 	u64 args[0];
 };
@@ -87,7 +90,7 @@ typedef struct {
 
 /* Where an event counts. */
 struct perf_event_context {
-	/* The thread; NULL for a CPU, whoever runs there. */
+	/* The thread; NULL for all threads of a CPU. */
 	struct task_struct *task;
 };
 
@@ -96,7 +99,7 @@ struct perf_event {
 	/* Itself in no group; where that is off, all are. */
 	struct perf_event *group_leader;
 	enum perf_event_state state;
-	/* What it counted; of one that a PMU counts, as far as it was read. */
+	/* Its count; for an event on a PMU, up to the last read. */
 	local64_t count;
 	/* When its state or its times changed last. */
 	u64 tstamp;
@@ -105,7 +108,7 @@ struct perf_event {
 	u64 id;
 };
 
-/* What a program's struct bpf_perf_event_data is in truth. */
+/* The actual type behind a program's struct bpf_perf_event_data. */
 struct bpf_perf_event_data_kern {
 	struct perf_event *event;
 };
@@ -114,12 +117,7 @@ struct kernfs_node {
 	u64 id;
 };
 
-struct cgroup_subsys_state;
-
-struct cgroup {
-	struct kernfs_node *kn;
-	struct cgroup_subsys_state *subsys[1];
-};
+struct cgroup;
 
 /* The state of one subsystem in one cgroup; parent is that of the same subsystem. */
 struct cgroup_subsys_state {
@@ -127,9 +125,18 @@ struct cgroup_subsys_state {
 	struct cgroup_subsys_state *parent;
 };
 
+struct cgroup {
+	/* Its own state, which is of no subsystem. */
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[1];
+};
+
 /* The cgroups of a task, one state for each subsystem. */
 struct css_set {
 	struct cgroup_subsys_state *subsys[1];
+	/* That of version 2. */
+	struct cgroup *dfl_cgrp;
 };
 
 struct pt_regs {
@@ -192,7 +199,7 @@ struct thread_info {
 };
 
 struct file {
-	/* Of an event's descriptor: its struct perf_event. */
+	/* In an event's file: its struct perf_event. */
 	void *private_data;
 	struct inode *f_inode;
 };
@@ -206,7 +213,7 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-/* Of a CPU: what runs, and is to run, there. */
+/* The run queue of a CPU. */
 struct task_struct;
 
 struct rq {
@@ -275,6 +282,7 @@ struct bpf_iter__task {
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u64 (*const bpf_perf_event_read)(void *map, u64 index) = (void *)22;
 static long (*const bpf_perf_event_read_value)(void *map, u64 index,
 					       struct bpf_perf_event_value *value,
@@ -286,9 +294,14 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 static long (*const bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_probe_read_user)(void *dst, u32 size, const void *src) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
+static long (*const bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, u32 size) = (void *)127;
 static long (*const bpf_get_task_stack)(struct task_struct *task, void *buf, u32 size,
 					u64 flags) = (void *)141;
+/* Since Linux 5.11. */
+static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value,
+					   u64 flags) = (void *)156;
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
@@ -314,9 +327,9 @@ extern void *bpf_rdonly_cast(const void *address, u32 type) __attribute__((weak,
 #define CAN_LOAD_KERNEL (bpf_rdonly_cast != 0)
 
 /*
- * Loads and stores that are done in the program's order, for who reads on another CPU, and stores for who
- * interrupts. x86 keeps loads in their order, and stores; only the compiler has to. Elsewhere it takes an
- * atomic instruction, since BPF has none for that alone before Linux 6.15.
+ * Loads and stores in the program's order, for readers on other CPUs, and stores for programs that
+ * interrupt. x86 keeps loads in their order, and stores; only the compiler must not reorder. Other
+ * machines need an atomic instruction, since BPF has no plain ordering before Linux 6.15.
  */
 static ALWAYS_INLINE u32 ordered_load(u32 *from)
 {

@@ -23,7 +23,7 @@
 #define KERNEL_OWN_FRAMES 4
 /* Where the kernel's code begins; its modules and BPF programs lie above. */
 #define KERNEL_CODE 0xffffffff80000000ull
-/* Whose stacks: places are counted from a program's frame. */
+/* The program with the stack: places are counted from its frame. */
 enum {
 	KERNEL_AT_SWITCH = 0,
 	KERNEL_AT_WAKE = 1,
@@ -34,7 +34,7 @@ enum {
 #define KERNEL_SETS 64
 #define KERNEL_WAYS 4
 
-/* A place, counted in words from the program's frame, and what is there. */
+/* A place, counted in words from the program's frame, and the value there. */
 struct kernel_slot {
 	u16 word;
 	/* Number of the frame whose address it is. */
@@ -69,7 +69,7 @@ struct {
 	__uint(max_entries, KERNEL_SETS * KERNEL_USERS);
 } kernel_sets SEC(".maps");
 
-/* What a look at the kernel's stack works with. */
+/* The working state of a look at the kernel's stack. */
 struct kernel_look {
 	/* KERNEL_AT_... */
 	u64 user;
@@ -157,8 +157,8 @@ static ALWAYS_INLINE u64 slot_value(const struct kernel_slot *slot)
 	return KERNEL_CODE | slot->value;
 }
 
-/* Whether every place that matters holds what it held. Global: inlined into the search of a set it has
- * more than the 8192 branches that the verifier of Linux 5.15 will keep for later. */
+/* Whether every place that matters holds the remembered value. Global: inlined into the search of a
+ * set it has more than the 8192 branches that the verifier of Linux 5.15 will keep for later. */
 UNWIND_FN u32 kernel_memo_holds(const struct kernel_look *look, const struct kernel_memo *memo)
 {
 	if (!look || !memo)
@@ -331,7 +331,7 @@ UNWIND_FN u32 kernel_remember(struct kernel_look *look, struct kernel_set *set, 
 	return kernel_keep(look, &set->memos[way], hash);
 }
 
-/* What the set of a stack is found by. */
+/* The key of a stack's set. */
 static ALWAYS_INLINE u64 kernel_key(u64 user, const struct kernel_look *look)
 {
 	u32 words = kernel_key_words[user];

@@ -24,6 +24,7 @@ static ALWAYS_INLINE u32 unwind_word(u32 number);
 
 #include "unwind.h"
 #include "task_ids.h"
+#include "chosen.h"
 
 /* Process: number of its first mapping, shifted, and how many there are. One word, so that it is
  * read whole. */
@@ -143,10 +144,12 @@ static ALWAYS_INLINE u64 process_of(u32 pid)
 }
 
 /* Whether switches and wake-ups of a thread are emitted. */
-static ALWAYS_INLINE u32 is_target(u32 tid, u64 process)
+static ALWAYS_INLINE u32 is_target(struct task_struct *task, u32 tid, u64 process)
 {
 	if (settings.is_system_wide)
 		return 1;
+	if (settings.chosen_by)
+		return is_chosen(task);
 	if (!(process & PROCESS_IS_TARGET))
 		return 0;
 	return !settings.by_thread || bpf_map_lookup_elem(&threads, &tid) != NULL;

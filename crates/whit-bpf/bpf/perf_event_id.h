@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose overflow a program runs for: the id under which perf itself would write the sample.
+ * The event whose overflow runs the program: the id under which perf itself would write the sample.
  *
  * A cookie of the link would not do: events that threads inherit do not inherit it.
  */

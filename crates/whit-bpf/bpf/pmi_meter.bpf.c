@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Adds up how often each handler of non-maskable interrupts had something to do, and how long that
- * took. The interrupts of a PMU are such ones; the kernel takes the time by itself.
+ * Adds up how often each handler of non-maskable interrupts had work to do, and how long that took.
+ * The interrupts of a PMU are non-maskable; the kernel takes the time by itself.
  *
  * A non-maskable interrupt is not interrupted by another, so that a CPU's sums need no care. Which
  * handlers are perf's is for the reader to know: addresses are not known before, and names never.

@@ -2,9 +2,10 @@
 /*
  * Context switches: who goes, why and at which stacks, and who comes.
  *
- * The tracepoint tells of both. There are kernels that hide from programs at tracepoints what happens in
- * the idle thread: then the kernel's own event for switches runs a program that tells of those who come
- * after it. What neither sees is noticed when the thread goes again; the kernel knows when it came.
+ * The tracepoint shows both threads. Some kernels hide the events of the idle thread from programs at
+ * tracepoints: there, the kernel's own event for switches runs a program that records the threads that
+ * come after it. A switch that neither sees is noticed when the thread goes again; the kernel has the
+ * time at which it came.
  *
  * Part of stacks.bpf.c.
  */
@@ -16,8 +17,8 @@ static ALWAYS_INLINE struct switch_memory *switch_memory_of_cpu(void)
 	return bpf_map_lookup_elem(&switch_memories, &cpu);
 }
 
-/* Tells of a stack in the CPU's channel, unless that was done. Gives its place and one; 0 where it could not
- * be told. */
+/* Writes a stack into the CPU's channel, unless it is there. Returns its place plus one; 0 if it did not
+ * fit. */
 static ALWAYS_INLINE u32 place_of(struct scratch *scratch, struct switch_memory *memory, u64 hash,
 				  const u64 *frames, u32 count, u32 reason)
 {
@@ -72,7 +73,7 @@ static ALWAYS_INLINE u32 user_stack_at_switch(struct scratch *scratch, struct sw
 			scratch->unwind.frames_count % UNWIND_FRAMES_ROOM, reason);
 }
 
-/* Tells of something with a time in the CPU's channel, whose reader is woken when there is much. */
+/* Writes a record with a time into the CPU's channel. Its reader is woken at a fill level. */
 static ALWAYS_INLINE void emit_timed(void *ctx, struct scratch *scratch, struct channel *channel,
 				     const struct channel_record *record)
 {
@@ -86,7 +87,7 @@ static ALWAYS_INLINE void emit_timed(void *ctx, struct scratch *scratch, struct 
 		channel->rung = 0;
 }
 
-/* A thread comes that nothing was told of yet. */
+/* Records that a thread comes, if no record did yet. */
 static ALWAYS_INLINE void emit_switch_in(void *ctx, struct scratch *scratch, struct channel *channel,
 				    u32 tid, u32 pid, u64 time)
 {
@@ -99,7 +100,7 @@ static ALWAYS_INLINE void emit_switch_in(void *ctx, struct scratch *scratch, str
 	emit_timed(ctx, scratch, channel, &record);
 }
 
-/* Of a thread that goes: why, as the first word of its record begins. */
+/* The reason why a thread goes, as the first word of its record. */
 static ALWAYS_INLINE u32 why_it_goes(u64 *ctx, struct task_struct *task)
 {
 	u32 state = task->__state & 0xffff, flags = 0;
@@ -145,10 +146,10 @@ static __attribute__((noinline)) int emit_switch(u64 *ctx, struct kernel_look *l
 
 	if (next_pid != pid)
 		next_process = process_at_switch(memory, generation, next_pid);
-	u32 has_next = came && is_target(came, next_process);
+	u32 has_next = came && is_target(next, came, next_process);
 
 	compare_clocks(scratch, prev, now);
-	if (!tid || !is_target(tid, process)) {
+	if (!tid || !is_target(prev, tid, process)) {
 		if (has_next)
 			emit_switch_in(ctx, scratch, channel, came, next_pid, now);
 		return 0;
@@ -219,7 +220,7 @@ int switched_in(void *ctx)
 		return 0;
 	u32 tid = tid_of(next), pid = pid_of(next);
 	scratch->running = (u64)next;
-	if (tid && is_target(tid, process_at_switch(memory, processes_generation(), pid)))
+	if (tid && is_target(next, tid, process_at_switch(memory, processes_generation(), pid)))
 		emit_switch_in(ctx, scratch, channel, tid, pid, bpf_ktime_get_ns());
 	return 0;
 }

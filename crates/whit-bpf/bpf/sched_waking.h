@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Wake-ups, with the stacks of the thread that wakes: of those who are woken out of a wait and are recorded,
- * whoever wakes them.
+ * Wake-ups, with the waker's stacks: recorded when the woken thread is recorded and leaves a wait.
  *
  * Part of stacks.bpf.c.
  */
@@ -12,7 +11,7 @@ struct wake_record {
 	/* WAKE_HAS_NAME. */
 	u8 flags;
 	s16 prio;
-	/* Who is woken. */
+	/* The woken thread. */
 	s32 tid;
 	u64 user_stack;
 	u64 kernel_stack;
@@ -61,7 +60,7 @@ static __attribute__((noinline)) int emit_wake(u64 *ctx, struct kernel_look *loo
 	if (!scratch)
 		return 0;
 	u32 tid = tid_of(wakee);
-	if (!tid || !is_target(tid, process_of(pid_of(wakee))))
+	if (!tid || !is_target(wakee, tid, process_of(pid_of(wakee))))
 		return 0;
 	scratch->counts.runs++;
 	record.prio = wakee->prio;
@@ -71,13 +70,13 @@ static __attribute__((noinline)) int emit_wake(u64 *ctx, struct kernel_look *loo
 	else
 		record.target_cpu = wakee->cpu;
 	bpf_probe_read_kernel(record.comm, TASK_COMM_LEN, &wakee->comm);
-	if (!is_target(tid_of(waker), process)) {
+	if (!is_target(waker, tid_of(waker), process)) {
 		record.flags = WAKE_HAS_NAME;
 		bpf_probe_read_kernel(record.waker_comm, TASK_COMM_LEN, &waker->comm);
 		size = RECORD_WAKE_NAMED_BYTES;
 	}
 
-	/* Of who is not known there are neither mappings nor tables. */
+	/* A process that is not known has neither mappings nor tables. */
 	struct user_registers user = {};
 	u32 has_user = settings.user_stacks && waker->mm && process;
 

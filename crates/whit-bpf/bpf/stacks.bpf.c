@@ -2,9 +2,9 @@
 /*
  * Samples and context switches with the stacks of user and kernel, unwound here and now.
  *
- * What is told goes through an event of the kind bpf-output, into the same ring as perf's own
- * records of that CPU. A stack is told once per CPU, in front of the first record that names it by its
- * hash; so whoever reads a ring from its beginning knows every stack.
+ * Records go through an event of the kind bpf-output, into the same ring as perf's own records of that
+ * CPU. A CPU emits a stack once, in front of the first record that names it by its hash; so a reader
+ * that begins at the start of a ring knows every stack.
  *
  * A sample may interrupt a switch: what both need is there twice.
  */
@@ -21,7 +21,7 @@
 #define MEMO_WAYS 4
 /* Processes that a CPU remembers, a power of two; others are looked up again. */
 #define KNOWN_PROCESSES 1024
-/* Stacks that a CPU remembers to have told of, a power of two; others are told again. */
+/* Stacks that a CPU remembers as emitted, a power of two; others are emitted again. */
 #define TOLD 16384
 
 struct unwind_state;
@@ -42,15 +42,21 @@ const volatile struct {
 	u8 no_memo;
 	/* For comparisons: perf writes its own sample as well, behind ours. */
 	u8 perf_samples;
-	/* Of known processes only some threads. */
+	/* Only some threads of the known processes. */
 	u8 by_thread;
-	/* The kernel may be asked for mappings that nobody has told of: it has bpf_find_vma(). */
+	/* The program may ask the kernel for mappings that are not announced: it has bpf_find_vma(). */
 	u8 learns;
+	/* Threads that are chosen by cgroup or name: see chosen.h. */
+	u8 chosen_by;
 	/* Words of a channel, less one. */
 	u32 channel_mask;
 	/* The recorder's PID namespace; 0 for the first of the machine. */
 	u32 pid_namespace;
-} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023 };
+	/* The hierarchy of chosen cgroups: the number of one of its controllers. */
+	u32 cgroup_subsystem;
+	/* Nanoseconds of off-CPU time for each sample of a wait. */
+	u64 off_cpu_period;
+} settings = { .kernel_stacks = 1, .user_stacks = 1, .channel_mask = 1023, .off_cpu_period = 1 };
 
 #include "known.h"
 #include "channel.h"
@@ -73,7 +79,7 @@ struct {
 	__uint(max_entries, 1);
 } wakeup_events SEC(".maps");
 
-/* What records begin with: kinds. */
+/* The first byte of a record: its kind. */
 enum {
 	RECORD_STACK = 1,
 	RECORD_SAMPLE = 2,
@@ -112,13 +118,13 @@ struct sample_record {
 /* As bytes: there is none behind the last word. */
 #define RECORD_SAMPLE_BYTES 44
 
-/* What happened on a CPU, by each program. */
+/* Counts of one program on one CPU. */
 struct counts {
 	u64 runs;
 	/* Records that the ring had no room for, and of these, stacks. */
 	u64 lost;
 	u64 lost_stacks;
-	/* Stacks that were told. */
+	/* Emitted stacks. */
 	u64 told;
 	/* Walks, and stacks that were known to be the same. */
 	u64 walks;
@@ -127,11 +133,10 @@ struct counts {
 	/* Kernel stacks that could not be taken. */
 	u64 kernel_failures;
 	u64 kernel_memo_hits;
-	/* Switches out of the idle thread that the tracepoint tells of; threads that came and were seen only
-	 * later. */
+	/* Switches out of the idle thread that the tracepoint shows; threads whose coming was noticed late. */
 	u64 from_idle;
 	u64 late;
-	/* Mappings that nobody had told of, found out. */
+	/* Mappings found without an announcement. */
 	u64 learned;
 	u64 reasons[UNWIND_REASONS_ROOM];
 };
@@ -143,13 +148,15 @@ enum {
 	OF_TRACES = 2,
 	OF_WAKES = 3,
 	OF_PROBES = 4,
-	PROGRAMS = 5,
+	OF_WAITS = 5,
+	PROGRAMS = 6,
 };
 
-/* What a program works with on a CPU. */
+/* The working memory of a program on a CPU. */
 struct scratch {
 	struct counts counts;
-	/* Of switches: who came last, as a number, and whether the tracepoint told of this switch. */
+	/* For switches: the thread that came last, as a number, and whether the tracepoint shows this
+	 * switch. */
 	u64 running;
 	u64 is_seen;
 	/* By how much the clock of the records is ahead of the runqueue's, and when they were compared. */
@@ -157,7 +164,7 @@ struct scratch {
 	u64 compared;
 	/* Comparisons in a row that gave a larger difference than the one that counts. */
 	u64 larger;
-	/* Of probes: one that the scheduler took off its CPU in the middle works with this. */
+	/* For probes: a program that the scheduler took off its CPU in the middle still uses this memory. */
 	u64 is_busy;
 	struct unwind_state unwind;
 	struct stack_record stack;
@@ -178,18 +185,21 @@ struct {
 	__uint(max_entries, TOLD);
 } told SEC(".maps");
 
-/* What `processes` says, as long as nothing there changes. */
+/* A copy of a process's entry in `processes`, valid as long as `changes` stands still. */
 struct known_process {
 	u64 generation;
 	u64 pid;
 	u64 process;
 };
 
-/* What a CPU remembers for its switches, which nothing interrupts that looks at it: the same as `told` of its
+/* The memory of a CPU's switches, which no program interrupts that uses it: `told` as for rings, but of its
  * channel, and processes. */
 struct switch_memory {
 	u64 told[TOLD];
 	struct known_process processes[KNOWN_PROCESSES];
+	/* Of samples of waits: when the last switch was, and who came then, as a number. */
+	u64 switched;
+	u64 came;
 };
 
 /* [CPU]: found once in a switch, where each look into an array for each CPU reads where the CPU's element is. The
@@ -201,7 +211,8 @@ struct {
 	__uint(max_entries, 1);
 } switch_memories SEC(".maps");
 
-/* Who changes `processes`, and how often that was. And since when switches are told of. */
+/* Counters of changes of `processes`, one for each writer. The last slot is the time from which
+ * switches are recorded. */
 enum {
 	CHANGED_BY_LOADER = 0,
 	CHANGED_BY_PROGRAMS = 1,
@@ -216,9 +227,9 @@ struct {
 	__uint(max_entries, CHANGERS);
 } changes SEC(".maps");
 
-/* What a walk depended on beside words of memory, and what came out: a line of the cache. */
+/* The inputs of a walk besides words of memory, and its result: a line of the cache. */
 struct memo {
-	/* What the process was: the value in `processes`. */
+	/* The process as it was: its entry in `processes`. */
 	u64 process;
 	u64 ip;
 	u64 sp;
@@ -227,7 +238,7 @@ struct memo {
 	u64 hash;
 	u32 tid;
 	u32 needs_fp;
-	/* Of all words, those that one copy of so many bytes of the stack holds. */
+	/* The words among them that one copy of `near_bytes` of the stack holds. */
 	u32 near_count;
 	u32 near_bytes;
 	u32 reads_count;
@@ -236,7 +247,7 @@ struct memo {
 
 /* Stacks that have a thread and its place in common: callers differ. */
 struct memo_set {
-	/* Odd while somebody writes; another one afterwards. Who reads while it changes has read nothing. */
+	/* Odd during a write; a new number after it. A read during which it changes is void. */
 	u32 sequence;
 	/* Which one goes next. */
 	u32 next;
@@ -256,7 +267,7 @@ struct {
 	__uint(max_entries, MEMO_SETS);
 } memos SEC(".maps");
 
-/* What a stack is looked up by. */
+/* The key of a stack in the cache. */
 struct memo_key {
 	u64 process;
 	u64 ip;
@@ -266,7 +277,7 @@ struct memo_key {
 	u32 unused;
 };
 
-/* What distinguishes the process as it was told of, whatever it is a target of. */
+/* The identity of a process as announced, without its targets. */
 static ALWAYS_INLINE u64 told_process(u64 first, u32 count)
 {
 	return first << PROCESS_FIRST_SHIFT | count;
@@ -291,7 +302,7 @@ static ALWAYS_INLINE struct scratch *scratch_of(u32 program)
 	return bpf_map_lookup_elem(&scratches, &program);
 }
 
-/* What bpf_perf_event_output() says of a CPU that is not recorded: -ENOENT. */
+/* Result of bpf_perf_event_output() on a CPU that is not recorded: -ENOENT. */
 #define NOT_RECORDED -2
 
 static ALWAYS_INLINE void emit(void *ctx, struct scratch *scratch, void *record, u64 size)
@@ -302,8 +313,8 @@ static ALWAYS_INLINE void emit(void *ctx, struct scratch *scratch, void *record,
 		scratch->counts.lost++;
 }
 
-/* Tells of the stack in scratch->stack, unless this CPU has told of it. Gives its hash, or 0 where it
- * could not be told. */
+/* Emits the stack in scratch->stack, unless this CPU did before. Returns its hash, or 0 if it could
+ * not be emitted. */
 static ALWAYS_INLINE u64 emit_stack(void *ctx, struct scratch *scratch, u64 hash)
 {
 	u32 place = hash % TOLD;
@@ -406,7 +417,7 @@ UNWIND_FN u64 memo_known(struct unwind_state *s, struct memo_set *set, const str
 		if (!memo_holds(s, set, way, key, &copied))
 			continue;
 		u64 hash = set->ways[way].hash;
-		/* Written meanwhile, by another CPU or by who interrupted. */
+		/* Written meanwhile, by another CPU or by an interrupting program. */
 		if (ordered_load(&set->sequence) != sequence)
 			return 0;
 		if (i)
@@ -441,8 +452,8 @@ UNWIND_FN u32 memo_keep_word(struct unwind_state *s, struct memo_set *set, u32 w
 	return 0;
 }
 
-/* Which one of a set is to hold a stack: the one that does, or the next. A function of its own, so that the
- * verifier looks at what follows once, and not for each. */
+/* The entry of a set for a stack: the one that holds it, or the next to replace. A function of its own, so
+ * that the verifier looks at the code behind it once, and not for each entry. */
 UNWIND_FN u32 memo_way(struct memo_set *set, u64 hash)
 {
 	if (!set)
@@ -497,7 +508,7 @@ UNWIND_FN u32 memo_keep(struct unwind_state *s, struct memo_set *set, const stru
 	return 0;
 }
 
-/* Walks, whatever is known. The reason; the frames are in `unwind`. */
+/* Walks without the cache. Returns the reason of the end; the frames are in `unwind`. */
 UNWIND_FN u32 walk(struct unwind_state *s)
 {
 	if (!s)
@@ -505,7 +516,8 @@ UNWIND_FN u32 walk(struct unwind_state *s)
 	return unwind_walk(s);
 }
 
-/* What a CPU has told of last at the place of a stack: in its channel, or without `memory` in its ring. */
+/* The slot for the last emitted stack with such a hash: of the CPU's channel, or without `memory` of its
+ * ring. */
 static ALWAYS_INLINE u64 *told_at(struct switch_memory *memory, u64 hash)
 {
 	u32 place = hash % TOLD;
@@ -520,7 +532,7 @@ static ALWAYS_INLINE u32 is_told(struct switch_memory *memory, u64 hash)
 	return known && *known == hash;
 }
 
-/* What is remembered of a thread at a place in its program. */
+/* The set of memos for a thread at a place in its program. */
 static ALWAYS_INLINE struct memo_set *memo_set_of(u32 tid, u64 ip, u64 sp)
 {
 	u32 place = unwind_mix(ip ^ sp, tid) % MEMO_SETS;
@@ -528,8 +540,8 @@ static ALWAYS_INLINE struct memo_set *memo_set_of(u32 tid, u64 ip, u64 sp)
 	return settings.no_memo ? NULL : bpf_map_lookup_elem(&memos, &place);
 }
 
-/* The hash of the current thread's user stack. Its frames are in `unwind` if it was walked; it is told
- * where it was not. */
+/* The hash of the current thread's user stack. If it was walked, its frames are in `unwind`; a stack
+ * from the cache was emitted before. */
 static ALWAYS_INLINE u64 user_hash(struct switch_memory *memory, struct scratch *scratch, u32 tid, u64 process,
 				   const struct user_registers *registers, u32 *reason)
 {
@@ -702,7 +714,7 @@ static ALWAYS_INLINE u64 came_at(struct scratch *switches, struct task_struct *t
 	return time > changes_by(SWITCHES_SINCE) ? time : 0;
 }
 
-/* How long ago the current thread came, in nanoseconds, where nobody has told of that; else 0. */
+/* Nanoseconds since the current thread came, if no record says so; else 0. */
 static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 {
 	struct scratch *switches = scratch_of(OF_SWITCHES);
@@ -711,7 +723,7 @@ static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 
 	/* An NMI may come in the middle of a switch. */
 	if (!switches || !switches->running || switches->running == (u64)task || !runqueue ||
-	    runqueue->curr != task || !is_target(tid_of(task), process))
+	    runqueue->curr != task || !is_target(task, tid_of(task), process))
 		return 0;
 	switches->running = (u64)task;
 	time = came_at(switches, task, now);
@@ -727,13 +739,13 @@ static ALWAYS_INLINE u32 unseen_for(struct task_struct *task, u64 process)
 #define TASK_RUNNING 0
 
 /*
- * Whether a sample is one of somebody who is not recorded. Events of CPUs are hit by everybody; those of threads only by
- * those that are recorded, known here or not.
+ * Whether a sample belongs to a thread that is not recorded. All threads hit the events of CPUs; only recorded ones hit
+ * the events of threads, known here or not.
  */
 static ALWAYS_INLINE u32 is_others(void *ctx, struct task_struct *task, u64 process)
 {
 	/* One that has ended has no number any more, and no event of its own. */
-	if (is_target(tid_of(task), process) && !(process & PROCESS_AWAITS_EXEC) && task->thread_pid)
+	if (is_target(task, tid_of(task), process) && !(process & PROCESS_AWAITS_EXEC) && task->thread_pid)
 		return 0;
 	return is_of_cpu(ctx);
 }
@@ -840,12 +852,13 @@ int executed(u64 *ctx)
 		*process &= PROCESS_IS_TARGET;
 		processes_changed();
 	}
-	if (process || settings.is_system_wide)
+	if (process || settings.is_system_wide || settings.chosen_by)
 		learn_first(task);
 	return 0;
 }
 
 #include "sched_switch.h"
+#include "off_cpu.h"
 #include "tracepoint.h"
 #include "sched_waking.h"
 

@@ -2,8 +2,8 @@
 /*
  * The state in which a thread leaves its CPU.
  *
- * Whoever wakes it on another CPU may have changed its state already. Since Linux 5.18 the tracepoint says
- * what it was.
+ * A waker on another CPU may have changed its state already. Since Linux 5.18 the tracepoint passes the
+ * earlier state.
  */
 #ifndef WHIT_SWITCH_STATE_H
 #define WHIT_SWITCH_STATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Stacks of tracepoints' and probes' hits. perf writes the sample with the tracepoint's data, under its own filters
- * and for its own targets, right behind this program; whoever reads the ring joins the two.
+ * and for its own targets, right behind this program; the reader of the ring joins the two.
  *
  * Part of stacks.bpf.c.
  */

@@ -3,20 +3,20 @@
  * Walks a user stack outwards by compact unwind tables (x86-64). Shared by the BPF program and by a
  * program for tests, which bring:
  *
- *   UNWIND_FN, UNWIND_INLINE               storage and linkage of functions
- *   int unwind_copy(void *to, u32 size, u64 from)
- *                                          copies from the walked thread's memory; 0, or it cannot
- *   const struct unwind_mapping *unwind_mapping(u32 number)
- *   const struct unwind_table *unwind_table(u32 number)
- *   u64 unwind_rule(u32 number)            the rules of all tables, one after the other
- *   u32 unwind_word(u32 number)            the words of all tables, one after the other
- *   u32 unwind_learn(struct unwind_state *s, u64 address)
- *                                          has s->mapping hold an address that no mapping holds which
- *                                          was told of; 0, or it cannot
+ *     UNWIND_FN, UNWIND_INLINE             storage and linkage of functions
+ *     int unwind_copy(void *to, u32 size, u64 from)
+ *                                          copies from the walked thread's memory; 0 on failure
+ *     const struct unwind_mapping *unwind_mapping(u32 number)
+ *     const struct unwind_table *unwind_table(u32 number)
+ *     u64 unwind_rule(u32 number)          the rules of all tables, one after the other
+ *     u32 unwind_word(u32 number)          the words of all tables, one after the other
+ *     u32 unwind_learn(struct unwind_state *s, u64 address)
+ *                                          finds a mapping that was not announced and holds the
+ *                                          address, into s->mapping; 0 on failure
  *
- * The verifier of BPF programs looks at each function once, whoever calls it, as long as they are
- * global; that is why these are small and take numbers, and why there is no limit to frames but
- * UNWIND_FRAMES_MAX. Every loop is bounded.
+ * The verifier of BPF programs looks at each global function once, for all callers. That is why
+ * these are small and take numbers, and why there is no limit to frames but UNWIND_FRAMES_MAX.
+ * Every loop is bounded.
  */
 #ifndef WHIT_UNWIND_H
 #define WHIT_UNWIND_H
@@ -75,12 +75,13 @@ enum unwind_reason {
 	/* The binary could not be opened, and the frame pointer leads nowhere. */
 	UNWIND_NOT_OPENED = 16,
 	UNWIND_REASONS = 17,
-	/* Room for counts of them: a power of two, of which the verifier sees that a remainder is less. */
+	/* Elements of arrays of counts by reason: a power of two, so that the verifier sees that a
+	 * remainder is less. */
 	UNWIND_REASONS_ROOM = 32,
 };
 
-/* No ends of walks, but how to go on with a frame: what one function would call, the one that called it does,
- * since the kernel limits how deep calls go. */
+/* Not ends of walks but next steps with a frame: the function asks its caller to make the call, since the
+ * kernel limits the depth of calls. */
 enum {
 	UNWIND_GO_UNCOVERED = 32,
 	/* With the reason to end where that leads nowhere. */
@@ -194,7 +195,7 @@ struct unwind_state {
 	u32 needs_fp;
 	/* Where fp was read from. */
 	u64 fp_address;
-	/* What was read last. */
+	/* The word that was read last. */
 	u64 value;
 	/* Mixed from the frames. */
 	u64 hash;
@@ -221,7 +222,7 @@ UNWIND_FN u32 unwind_load(struct unwind_state *s, u64 address)
 		offset = 0;
 		s->window_address = address;
 		if (unwind_copy(s->window, UNWIND_WINDOW_BYTES, address)) {
-			/* What is mapped ends before the window does. */
+			/* The mapping ends before the window does. */
 			s->window_address = UNWIND_NO_WINDOW;
 			if (unwind_copy(s->window, 8, address))
 				return UNWIND_UNREADABLE;
@@ -319,7 +320,7 @@ static UNWIND_INLINE u32 unwind_take_mapping(struct unwind_state *s, u64 address
 	if (!mapping)
 		return 0;
 	s->mapping = *mapping;
-	/* Processes change: what was found may be another's by now. */
+	/* Processes change: by now, the entry may be another's. */
 	return unwind_is_here(s, address);
 }
 
@@ -403,7 +404,7 @@ UNWIND_FN u32 unwind_uncovered(struct unwind_state *s)
 	return UNWIND_GO_BY_FP | UNWIND_NO_INFO;
 }
 
-/* Out of the frame of a signal, to what it interrupted. */
+/* Out of the frame of a signal, to the interrupted code. */
 UNWIND_FN u32 unwind_signal(struct unwind_state *s)
 {
 	if (!s)

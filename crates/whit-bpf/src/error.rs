@@ -4,28 +4,28 @@ use std::fmt;
 
 use crate::stacks::KernelNeed;
 
-/// Why a BPF program could not be used, and what would help.
+/// Reasons why a BPF program cannot be used, each with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The kernel or libbpf refused.
     #[error("cannot {attempt}{}", explanation(source, messages))]
     Refused {
-        /// What was tried.
+        /// The attempted action.
         attempt: &'static str,
         /// The refusal.
         source: libbpf_rs::Error,
-        /// What libbpf and the kernel's verifier said of it.
+        /// Messages of libbpf and of the kernel's verifier.
         messages: Messages,
     },
-    /// The kernel is too old, or built without what it takes.
+    /// The kernel is too old, or built without a needed feature.
     #[error(
         "the kernel lacks what the BPF programs need: {}; what needs none of it is --engine=ring",
         list(needs)
     )]
     Lacking {
-        /// What it is.
+        /// The missing features.
         needs: Vec<KernelNeed>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Box<BpfError>,
     },
     /// The object lacks a part, or a part has another shape.
@@ -45,7 +45,7 @@ pub enum BpfError {
     /// More than there is room for.
     #[error("{what}: {wanted} are wanted, and there is room for {room}")]
     Room {
-        /// Of what.
+        /// The things that are too many, in the plural.
         what: &'static str,
         /// How many there are.
         wanted: usize,
@@ -68,7 +68,7 @@ impl BpfError {
         self.is_of(libbpf_rs::ErrorKind::PermissionDenied) && !by_verifier
     }
 
-    /// Whether the kernel has not what was asked for: a tracepoint, for example.
+    /// Whether the kernel lacks the requested object: a tracepoint, for example.
     pub fn is_absent(&self) -> bool {
         self.is_of(libbpf_rs::ErrorKind::NotFound)
     }
@@ -145,7 +145,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn a_refusal_says_what_what_of_and_what_then() {
+    fn a_refusal_names_action_object_and_remedy() {
         let refused = |errno: i32| BpfError::Refused {
             attempt: "load the program that counts cgroups",
             source: io::Error::from_raw_os_error(errno).into(),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_lacks_is_named_with_the_first_that_has_it() {
+    fn missing_features_are_named_with_the_first_kernel_that_has_them() {
         let need = |what, since| KernelNeed { what, since };
         let needs = vec![need("bpf_task_pt_regs", "5.15"), need("atomic exchange", "5.12")];
         let source = Box::new(BpfError::Object { part: "cause" });

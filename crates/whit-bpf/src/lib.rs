@@ -1,8 +1,8 @@
 //! whit's BPF programs and their typed loaders.
 //!
-//! [`cgroup::CgroupCounter`] counts perf events per cgroup: events that somebody has opened for
-//! whole CPUs are read at each change of cgroup and never reprogrammed. `docs/cgroup.md` says how,
-//! what it costs and what it is exact to.
+//! [`cgroup::CgroupCounter`] counts perf events per cgroup: events that are open on whole CPUs are
+//! read at each change of cgroup and never reprogrammed. `docs/cgroup.md` describes the mechanism,
+//! its cost and its precision.
 //!
 //! [`pmi::PmiMeter`] adds up the interrupts of the PMU and their time, for the ledger of a recording.
 //!
@@ -46,5 +46,5 @@ pub mod stacks;
 pub use error::{BpfError, Messages};
 pub use run_timer::RunTimer;
 
-/// The compiled programs, which identify what runs in the kernel.
+/// The compiled programs; their hash identifies the code that runs in the kernel.
 pub const OBJECTS: [&[u8]; 4] = [cgroup::OBJECT, nothing::OBJECT, pmi::OBJECT, stacks::OBJECT];

@@ -1,4 +1,4 @@
-//! What loading any of the programs takes.
+//! Steps that loading any of the programs needs.
 
 use libbpf_rs::{ErrorKind, Object};
 use whit_sys::capability::Capability;
@@ -6,7 +6,7 @@ use whit_sys::capability::Capability;
 use crate::error::BpfError;
 use crate::messages;
 
-/// What system calls on BPF need.
+/// Capabilities for system calls on BPF.
 pub(crate) const NEEDED: [Capability; 3] =
     [Capability::Bpf, Capability::PerfMon, Capability::SysAdmin];
 
@@ -15,7 +15,7 @@ pub(crate) const TEST_RUN_ON_CPU: u32 = 1;
 /// Attempts to load a program while signals arrive.
 const ATTEMPTS_MAX: usize = 10;
 
-/// An error of libbpf, with what was attempted and what libbpf said meanwhile.
+/// Wraps an error of libbpf with the attempted action and libbpf's latest messages.
 pub(crate) fn refused(attempt: &'static str) -> impl FnOnce(libbpf_rs::Error) -> BpfError {
     move |source| BpfError::Refused { attempt, source, messages: messages::take() }
 }

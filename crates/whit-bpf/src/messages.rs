@@ -1,5 +1,5 @@
-//! What libbpf says while it works. It has one listener for the whole process and would print by
-//! itself; here the last messages are kept for the error that may follow.
+//! The messages of libbpf while it works. It has one listener for the whole process and would print
+//! by itself; here the last messages are kept for the error that may follow.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -8,7 +8,7 @@ use libbpf_rs::PrintLevel;
 
 use crate::error::Messages;
 
-/// Messages that are kept. A verifier's log ends with what it minds.
+/// Messages that are kept. A verifier's log ends with its complaint.
 const MESSAGES_MAX: usize = 8;
 /// Lines of a message that are kept, counted from its end.
 const LINES_MAX: usize = 12;
@@ -16,7 +16,7 @@ const LINES_MAX: usize = 12;
 static LAST: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 static LISTENING: Once = Once::new();
 
-/// Listens from here on, and forgets what was said before.
+/// Listens from now on, and forgets earlier messages.
 pub(crate) fn listen() {
     LISTENING.call_once(|| {
         libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
@@ -24,7 +24,7 @@ pub(crate) fn listen() {
     last().clear();
 }
 
-/// What has been said since [`listen`].
+/// The messages since [`listen`].
 pub(crate) fn take() -> Messages {
     Messages(last().drain(..).collect())
 }

@@ -1,5 +1,5 @@
-//! A program that does nothing at each switch of tasks: what this costs, any program there does, whatever
-//! it is for.
+//! A program that does nothing at each switch of tasks: its cost is the least that any program there
+//! costs.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use crate::messages;
 
 /// The object, as clang has made it.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nothing.bpf.o"));
-/// The program.
+/// Name of the program in the object.
 const PROGRAM: &str = "nothing";
 
 /// The program, called at each switch until this is dropped.

@@ -1,8 +1,8 @@
 //! How long BPF programs run, by the kernel's statistics, for a part of the time.
 //!
-//! The kernel times all programs of the machine or none, and each run costs some 50 ns more then: a
-//! tenth of a recorded switch, and as much for every packet where somebody else's programs filter those.
-//! So runs are timed in short windows, and whoever shows the figures says how much of the time these were.
+//! The kernel times all programs of the machine or none, and each run costs some 50 ns more then: a tenth
+//! of a recorded switch, and as much for every packet where somebody else's programs filter those. So runs
+//! are timed in short windows, and a figure comes with the share of the time that these windows cover.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -28,7 +28,7 @@ static SHARED: Mutex<Weak<AllWindows>> = Mutex::new(Weak::new());
 #[derive(Debug)]
 pub struct RunTimer {
     windows: Arc<AllWindows>,
-    /// What had been timed before.
+    /// Time in earlier windows.
     before: Duration,
 }
 
@@ -107,7 +107,7 @@ impl AllWindows {
                 lock(&of_thread).close();
                 window = None;
                 if goes_on(PAUSE) {
-                    // Who may no more leaves it at what was timed.
+                    // A process that has lost the right keeps the sums so far.
                     window = open_window(&of_thread).ok();
                 }
             }

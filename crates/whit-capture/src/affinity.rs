@@ -36,7 +36,7 @@ pub enum ThreadSpec {
     Sets(Vec<(Vec<CpuId>, Vec<CpuId>)>),
 }
 
-/// What is wrong with a thread specification.
+/// The error in a thread specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ThreadSpecError {
@@ -129,8 +129,8 @@ fn same(sets: Vec<Vec<CpuId>>) -> Vec<(Vec<CpuId>, Vec<CpuId>)> {
     sets.into_iter().map(|set| (set.clone(), set)).collect()
 }
 
-/// CPUs grouped by what the first of these files of their topology lists; alone where it is not
-/// there.
+/// CPUs grouped by the list in the first of these files of their topology that exists; a CPU
+/// without one is alone.
 fn by_file(roots: &Roots, cpus: &[CpuId], files: &[&str]) -> Vec<Vec<CpuId>> {
     group(cpus, |cpu| {
         let directory = roots.sys.join(format!("devices/system/cpu/cpu{}/topology", cpu.0));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_say_whose_rings_and_where() {
+    fn sets_have_rings_and_places() {
         let (_dir, roots) = machine();
         let spec: ThreadSpec = "0-1,9/4-5:2/0".parse().unwrap();
         let plans = reader_plans(&spec, &ids(&[0, 1, 2, 3]), &roots).unwrap();

@@ -8,7 +8,7 @@ use object::Object;
 use object::read::{FileKind, ReadCache, ReadRef};
 use whit_types::BuildId;
 
-/// What is read of a file to find its build id: tables of sections and notes.
+/// Limit of the bytes that are read to find a build id: tables of sections and notes.
 const READ_MAX_BYTES: u64 = 64 << 20;
 
 /// The GNU build id of an ELF file, if it has one; `None` for any other file. Reads only the parts that are

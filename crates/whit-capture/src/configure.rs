@@ -149,6 +149,10 @@ impl Context<'_> {
         self.set_group(&mut attr, specs, index);
         if index == self.side_band.unwrap_or(0) {
             self.set_tracking(&mut attr);
+            // One event of a ring: each that asks for the records gets all of them.
+            let mut chained = specs.iter().filter(|spec| !spec.is_dummy());
+            let defers = chained.any(|spec| self.defers_chains(self.plan.call_graph_of(spec)));
+            attr.flags = attr.flags.with(AttrFlags::DEFER_OUTPUT, defers);
         }
         if !is_side_band {
             self.set_sample_fields(&mut attr, spec);
@@ -265,7 +269,7 @@ impl Context<'_> {
         if fields.raw || spec.is_tracepoint() {
             attr.sample_type |= SampleType::RAW | SampleType::CPU;
         }
-        if fields.cpus || matches!(self.plan.target, Target::SystemWide(_)) {
+        if fields.cpus || self.plan.target.covers_cpus() {
             attr.sample_type |= SampleType::CPU;
         }
         self.set_call_graph(attr, spec);
@@ -331,6 +335,12 @@ impl Context<'_> {
         }
     }
 
+    /// Kernels defer frame pointers alone, and nothing where the user's part is left out.
+    fn defers_chains(&self, call_graph: CallGraph) -> bool {
+        let chains = &self.plan.chains;
+        chains.is_deferred && !chains.kernel_only && call_graph == CallGraph::FramePointer
+    }
+
     fn set_call_graph(&self, attr: &mut Attr, spec: &EventSpec) {
         let call_graph = self.plan.call_graph_of(spec);
         if call_graph == CallGraph::None {
@@ -343,6 +353,9 @@ impl Context<'_> {
         }
         if self.plan.chains.user_only {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
+        }
+        if self.defers_chains(call_graph) {
+            attr.flags |= AttrFlags::DEFER_CALLCHAIN;
         }
         if let CallGraph::Dwarf { stack_dump_bytes } = call_graph {
             attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;

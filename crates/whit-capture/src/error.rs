@@ -8,6 +8,14 @@ use whit_host::advice::meaning;
 use whit_host::error::HostError;
 use whit_sys::{Errno, WorkloadError};
 
+/// Why the BPF engine is not taken; `None` where nobody tried it.
+fn bpf_hint(why: &Option<String>) -> String {
+    match why {
+        None => " (take --engine=bpf, or --engine=auto)".to_owned(),
+        Some(why) => format!(", and the BPF engine cannot take its place: {why}"),
+    }
+}
+
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -42,6 +50,9 @@ pub enum CaptureError {
     /// Options that the engine that unwinds in the kernel does not have.
     #[error("--engine=bpf {why} (leave it out, or take --engine=ring)")]
     EngineConflict { why: &'static str },
+    /// A target by name that the ring engine cannot have.
+    #[error("the ring engine {why}{}", bpf_hint(.bpf))]
+    NamesWithoutBpf { why: String, bpf: Option<String> },
     /// The control channel.
     #[error(transparent)]
     Control(#[from] whit_host::control::ControlOpenError),

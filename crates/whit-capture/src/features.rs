@@ -66,6 +66,14 @@ impl KernelFeatures {
         Ok(features)
     }
 
+    /// Asks for user call chains at the return to user mode too, and says whether the kernel takes them.
+    pub fn probe_deferred_chains(&mut self) -> bool {
+        let deferred = AttrFlags::DEFER_CALLCHAIN | AttrFlags::DEFER_OUTPUT;
+        let is_known = try_open(&Attr { flags: plain().flags | deferred, ..plain() }).is_ok();
+        self.flags = self.flags.with(deferred, is_known);
+        is_known
+    }
+
     /// Whether the kernel stamps events with `clock`.
     pub fn check_clock(clock: ClockId) -> Result<(), Errno> {
         let flags = plain().flags | AttrFlags::USE_CLOCKID;

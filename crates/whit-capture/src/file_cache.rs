@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,7 +17,7 @@ use whit_types::{BuildId, FileId, OpenFailure};
 
 use crate::build_id;
 use crate::kept_files::KeptFiles;
-use crate::mapped_files::{FILES_MAX, MappedFiles};
+use crate::mapped_files::{FILES_MAX, MappedFiles, Mapper};
 
 /// A file that cannot be opened is tried through so many processes: one may have ended meanwhile.
 const OPEN_ATTEMPTS_MAX: u8 = 3;
@@ -26,13 +25,6 @@ const OPEN_ATTEMPTS_MAX: u8 = 3;
 const HELD_MAX: usize = 64;
 /// Nanoseconds of a second.
 const SECOND_NS: i64 = 1_000_000_000;
-
-/// A process that maps a file, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Mapper {
-    pub(crate) pid: i32,
-    pub(crate) range: Range<u64>,
-}
 
 /// A file that was opened.
 #[derive(Debug)]
@@ -305,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_the_kernel_tells_of_are_described_and_deleted_ones_kept() {
+    fn mapped_files_are_described_and_deleted_ones_kept() {
         let (dir, roots) = (tempfile::tempdir().unwrap(), Roots::default());
         let exe = std::env::current_exe().unwrap();
         let (deleted, data) = (dir.path().join("deleted"), dir.path().join("data"));

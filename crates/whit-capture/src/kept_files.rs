@@ -27,7 +27,7 @@ use whit_types::BuildId;
 
 /// Most that the copies of one recording take.
 pub(crate) const KEPT_MAX_BYTES: u64 = 256 << 20;
-/// What others run is nobody's business.
+/// Only the owner may see which binaries ran.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Where copies are looked for by build id.
@@ -41,7 +41,7 @@ pub(crate) struct KeptFiles {
     pub(crate) counts: KeptCounts,
 }
 
-/// What became of binaries that need a copy.
+/// Counts of binaries that need a copy.
 #[derive(Debug, Default)]
 pub(crate) struct KeptCounts {
     /// Copies that were made, and their bytes.
@@ -139,7 +139,7 @@ fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Goes down a path of plain names, and makes what is missing.
+/// Goes down a path of plain names, and makes missing folders.
 fn enter(base: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut directory = base.try_clone()?;
     for component in path.components() {
@@ -236,7 +236,7 @@ mod tests {
         let (other, unnamed) = described("/x", b"more", None);
         assert!(kept.keep(&other, &unnamed));
         assert_eq!(std::fs::read(cache.join(".whit-files/8-1-7-4-5/elf")).unwrap(), b"more");
-        // What is there is not copied again; what was cut is, and a link that leads nowhere is mended.
+        // A whole copy is not made again; a cut one is, and a dangling link is mended.
         assert!(kept.keep(&file, &named));
         assert_eq!((kept.counts.copied, kept.counts.copied_bytes), (2, 12));
         std::fs::write(&copy, b"cont").unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_more_room_than_was_set() {
+    fn kept_files_stay_below_the_limit() {
         let home = tempfile::tempdir().unwrap();
         let mut kept = KeptFiles::new(home.path().join(".debug"));
         kept.left_bytes = 7;

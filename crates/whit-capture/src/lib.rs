@@ -1,15 +1,16 @@
-//! A capture session: which events on which CPUs and threads, the readers that drain the rings,
-//! the records that stand for what was there before, losses, and the ledger.
+//! A capture session: events on CPUs and threads, the readers that drain the rings, the records for
+//! tasks that existed before, losses, and the ledger.
 //!
 //! Layout: [`session`] holds the order of things. It turns [`options`] into a plan once, and hands each part of the plan
 //! to its user: [`whit_engine::event_plan`] to [`configure`], others to rings, streams, the output. A
 //! [`whit_engine::Engine`] makes call chains: the kernel, or [`whit_bpf_engine`].
 //!
-//! [`whit_host::target`] says whom to record, [`configure`] turns events into attributes, [`open`] opens them and bears refusals, [`ring_set`]
-//! maps rings and redirects, [`affinity`] says how many readers there are and where they run, each
-//! [`ring_drainer`] drains its rings into a [`stream`], [`loss`] looks at what passes by, [`synthesize`]
-//! writes what existed before, [`machine`] fills the header. [`whit_host::control`] is what other programs may
-//! ask for meanwhile, [`whit_host::cgroup`] finds cgroups, [`branch`] reads filters of branch records.
+//! [`whit_host::target`] finds the threads and CPUs, [`configure`] turns events into attributes, and [`open`] opens
+//! them and handles refusals. [`ring_set`] maps rings and redirects, and [`affinity`] decides the number and the CPUs
+//! of readers. Each [`ring_drainer`] drains its rings into a [`stream`], and [`loss`] looks at the records that pass.
+//! [`synthesize`] writes the tasks that existed before, and [`machine`] fills the header. [`whit_host::control`]
+//! receives the requests of other programs, [`whit_host::cgroup`] finds cgroups, and [`branch`] reads filters of branch
+//! records.
 //!
 //! The example is not run: it needs the right to open events, and it blocks signals of the whole process.
 //!
@@ -39,7 +40,7 @@
 //! - `/proc` and `/sys` are values ([`whit_host::roots::Roots`]), so that all that reads them is testable.
 //! - Bytes go from the ring to the file without a copy in between, or with one: into the block
 //!   that is written while the ring fills again. Nothing is allocated per record.
-//! - What is not recorded is counted: no loss is silent.
+//! - Each record that could not be stored is counted: no loss is silent.
 #![forbid(unsafe_code)]
 
 pub mod affinity;

@@ -1,4 +1,4 @@
-//! Looking at what passes by: samples counted, losses found, the time of the last record kept.
+//! Looks at the records that pass: counts samples, finds losses, keeps the time of the last record.
 //!
 //! The kernel writes a LOST record into a ring as soon as there is room again after it had to
 //! drop records, stamped with that moment. The ring was therefore *paused* from the record before
@@ -18,14 +18,14 @@ use whit_types::TimestampNs;
 
 use crate::mapped_files::MappedFiles;
 
-/// What has passed through one ring so far.
+/// Counts of one ring so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Bytes.
+    /// Whole records, headers included.
     pub bytes: u64,
     /// Records of any type.
     pub records: u64,
-    /// Samples.
+    /// Records of the type SAMPLE; a packed one counts as the samples that it holds.
     pub samples: u64,
     /// Records that LOST records report as dropped.
     pub lost_records: u64,
@@ -114,7 +114,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of whole records.
+    /// Counts whole records.
     pub fn of(bytes: &[u8]) -> Tally {
         Tally::among(RingSlices([bytes, &[]]))
     }
@@ -125,7 +125,7 @@ impl Tally {
         tally
     }
 
-    /// Of one record: a packed one is as much as it stands for.
+    /// Counts one record: a packed one counts as the records that it holds.
     fn of_record(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Tally {
         match packed_tally(ring_slices, seen) {
             Some((tally, _)) => tally,
@@ -148,8 +148,8 @@ impl std::ops::SubAssign for Tally {
     }
 }
 
-/// What a packed record stands for, and the time of the first; `None` for all others. Of those it looks at
-/// no more than the id: the end of a sample may be far away.
+/// The counts of a packed record, and the time of its first switch; `None` for all others. For those, it
+/// looks at no more than the id: the end of a sample may be far away.
 fn packed_tally(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<(Tally, TimestampNs)> {
     if seen.kind != record_type::SAMPLE
         || ring_slices.word(seen.at + HEADER_SIZE_BYTES) != Some(packed::PACKED_ID)
@@ -165,7 +165,7 @@ fn packed_tally(ring_slices: &RingSlices<'_>, seen: RecordRef) -> Option<(Tally,
 #[derive(Clone, Debug)]
 pub struct RingWatch {
     layout: TimeLayout,
-    /// What has passed so far.
+    /// Counts since the start or the last call of [`Self::take_counts`].
     pub counts: RingCounts,
     /// Files that were mapped as code.
     pub mapped: MappedFiles,
@@ -180,7 +180,7 @@ impl RingWatch {
         RingWatch { layout, counts, mapped, paused: PausedTime::default(), scratch: Vec::new() }
     }
 
-    /// What has passed since the last call.
+    /// Takes the counts since the last call.
     pub fn take_counts(&mut self) -> RingCounts {
         // A loss that is reported into the next output began behind the last record of this one.
         let fresh = RingCounts { last_record: self.counts.last_record, ..RingCounts::default() };
@@ -275,6 +275,8 @@ mod tests {
     use super::*;
     use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
     use whit_perfdata::encode::push_record;
+    use whit_perfdata::packed::{Origin, Packer, Switch};
+    use whit_perfdata::record::{PROT_EXEC, misc};
 
     fn watch() -> RingWatch {
         let sample_type = SampleType::IP
@@ -322,6 +324,7 @@ mod tests {
         assert_eq!(scanned.tally(), Tally::of(&bytes));
         let counts = watch.counts;
         assert_eq!((counts.samples, counts.records, counts.lost_records), (3, 6, 7));
+        assert_eq!(counts.bytes, bytes.len() as u64);
         assert_eq!(counts.paused_ns, (350 - 200) + (420 - 400));
         assert_eq!(counts.first_sample, Some(TimestampNs(100)));
         assert_eq!(counts.last_sample, Some(TimestampNs(360)));
@@ -368,7 +371,9 @@ mod tests {
         let bytes = recorded();
         let mut whole = watch();
         let all = whole.observe([&bytes, &[]], usize::MAX);
-        for enough in [1, 50, 100, 1000] {
+        let record_ends: Vec<_> =
+            RingSlices([&bytes, &[]]).records_from(0).map(|seen| seen.at + seen.size).collect();
+        for enough in [1, 48, 50, 100, 1000] {
             let mut parts = watch();
             let (mut at, mut tally) = (0, Tally::default());
             while at < bytes.len() {
@@ -376,7 +381,9 @@ mod tests {
                 assert_eq!(scanned.slices(), [&bytes[at..at + scanned.size_bytes()], &[]]);
                 assert_eq!(scanned.tally(), Tally::of(scanned.slices()[0]));
                 tally += scanned.tally();
+                let first = record_ends.iter().find(|end| **end >= at + enough);
                 at += scanned.size_bytes();
+                assert_eq!(at, *first.unwrap_or(&bytes.len()), "{enough}");
             }
             assert_eq!((parts.counts, tally), (whole.counts, all.tally()), "{enough}");
         }
@@ -387,7 +394,7 @@ mod tests {
         let bytes = recorded();
         let record_ends: Vec<_> =
             RingSlices([&bytes, &[]]).records_from(0).map(|seen| seen.at + seen.size).collect();
-        for enough in [1, 49, 60, 1000] {
+        for enough in [1, 48, 49, 60, 1000] {
             let with_rest = [&bytes[..], &[0; 8]].concat();
             let (mut all, mut tally) = (Vec::new(), Tally::default());
             for piece in ScannedRecords::pieces(&with_rest, enough) {
@@ -399,6 +406,110 @@ mod tests {
             }
             assert_eq!((all, tally), (bytes.clone(), Tally::of(&bytes)), "{enough}");
         }
+    }
+
+    /// A packed sample of two switches, at 500 and at 700.
+    fn packed_switches() -> Vec<u8> {
+        let origin = Origin { id: 7, cpu: 3, has_cpu: true, is_cpu_wide: false };
+        let mut packer = Packer::new(origin);
+        for time_ns in [500, 700] {
+            packer.switch(&Switch { time_ns, ..Switch::default() }, 0, 0);
+        }
+        packer.came(packed::Thread { pid: 1, tid: 2 }, 600);
+        let mut bytes = Vec::new();
+        packer.finish(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_packed_sample_counts_as_what_it_stands_for() {
+        let bytes = packed_switches();
+        // Each switch is a sample and a record that a thread goes.
+        let tally = Tally { records: 5, samples: 2 };
+        assert_eq!(Tally::of(&bytes), tally);
+        for seam in (0..=bytes.len()).step_by(8) {
+            let mut watch = watch();
+            let scanned = watch.observe([&bytes[..seam], &bytes[seam..]], usize::MAX);
+            assert_eq!(scanned.tally(), tally, "seam {seam}");
+            assert_eq!((watch.counts.records, watch.counts.samples), (5, 2));
+            assert_eq!(watch.counts.first_sample, Some(TimestampNs(500)), "the first one's");
+        }
+        // A record with that word, and no sample.
+        let mut other = Vec::new();
+        push_record(&mut other, record_type::COMM, 0, &bytes[HEADER_SIZE_BYTES..]);
+        assert_eq!(Tally::of(&other), Tally { records: 1, samples: 0 });
+    }
+
+    #[test]
+    fn each_output_has_its_own_counts_and_a_loss_begins_in_the_one_before() {
+        let mut watch = watch();
+        let bytes = recorded();
+        watch.observe([&bytes, &[]], usize::MAX);
+        let counts = watch.counts;
+        assert_eq!(watch.take_counts(), counts);
+        let last_record = Some(TimestampNs(420));
+        assert_eq!(watch.counts, RingCounts { last_record, ..RingCounts::default() });
+        let mut next = Vec::new();
+        lost(&mut next, 4, 450);
+        watch.observe([&next, &[]], usize::MAX);
+        assert_eq!((watch.counts.lost_records, watch.counts.paused_ns), (4, 450 - 420));
+        assert_eq!(watch.paused().total_ns(), counts.paused_ns + 450 - 420);
+        assert_eq!(watch.take_counts().lost_records, 4);
+    }
+
+    #[test]
+    fn samples_that_were_lost_before_a_ring_are_counted_apart() {
+        let mut bytes = recorded();
+        for lost in [11, 30] {
+            // Lost; trailer: pid/tid, time, cpu, identifier.
+            push_record(&mut bytes, record_type::LOST_SAMPLES, 0, &words(&[lost, 1, 430, 0, 7]));
+        }
+        let mut watch = watch();
+        watch.observe([&bytes, &[]], usize::MAX);
+        assert_eq!((watch.counts.lost_samples, watch.counts.lost_records), (41, 7));
+    }
+
+    #[test]
+    fn files_that_were_mapped_as_code_are_noted() {
+        let mut bytes = Vec::new();
+        for (inode, misc, path) in
+            [(42, 0, b"/bin/tool\0"), (43, misc::MMAP_BUILD_ID, b"/bin/with\0")]
+        {
+            let mut body = words(&[1 << 32 | 1, 0x1000, 0x1000, 0, 8 << 32 | 1, inode, 0]);
+            body.extend([PROT_EXEC.to_le_bytes(), [0; 4]].concat());
+            body.extend(path);
+            body.resize(80, 0);
+            // Trailer: pid/tid, time, cpu, identifier.
+            body.extend(words(&[1, 400, 0, 7]));
+            push_record(&mut bytes, record_type::MMAP2, misc, &body);
+        }
+        for seam in (0..=bytes.len()).step_by(8) {
+            let mut watch = watch();
+            watch.observe([&bytes[..seam], &bytes[seam..]], usize::MAX);
+            let paths: Vec<_> = watch.mapped.iter().map(|(_, file)| &*file.path).collect();
+            assert_eq!(paths, [b"/bin/tool"], "seam {seam}");
+        }
+    }
+
+    #[test]
+    fn a_loss_before_all_records_has_no_beginning() {
+        let mut bytes = Vec::new();
+        lost(&mut bytes, 4, 450);
+        let mut watch = watch();
+        assert_eq!(watch.time_of_first(&bytes), Some(TimestampNs(450)));
+        assert_eq!(watch.time_of_first(&[]), None);
+        watch.observe([&bytes, &[]], usize::MAX);
+        assert_eq!((watch.counts.lost_records, watch.counts.paused_ns), (4, 0));
+    }
+
+    #[test]
+    fn a_mark_is_written_and_not_counted() {
+        let bytes = recorded();
+        let mark = ScannedRecords::mark(&bytes);
+        assert_eq!((mark.slices()[0], mark.tally()), (&bytes[..], Tally::default()));
+        let mut rest = Tally::of(&bytes);
+        rest -= Tally { records: 4, samples: 1 };
+        assert_eq!(rest, Tally { records: 2, samples: 2 });
     }
 
     #[test]

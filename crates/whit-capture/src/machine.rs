@@ -17,7 +17,7 @@ use crate::kernel;
 /// The kernel's name among build ids.
 const KERNEL_NAME: &str = "[kernel.kallsyms]";
 
-/// Puts in what the machine says of itself.
+/// Adds the machine's description of itself.
 pub fn describe(features: &mut Features, roots: &Roots) {
     let names = uname();
     features.set_string(Feature::HOSTNAME, &names.hostname);

@@ -4,14 +4,20 @@
 //! [`kernel_build_ids`](whit_engine::event_plan::TrackingPlan::kernel_build_ids).
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use whit_perfdata::record::{PROT_EXEC, misc};
 use whit_types::FileId;
 
-use crate::file_cache::Mapper;
-
 /// Most files that are remembered: of one ring, and of an output.
 pub(crate) const FILES_MAX: usize = 65_536;
+
+/// A process that maps a file, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Mapper {
+    pub(crate) pid: i32,
+    pub(crate) range: Range<u64>,
+}
 
 /// A file that was mapped.
 #[derive(Clone, Debug)]

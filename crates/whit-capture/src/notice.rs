@@ -6,6 +6,7 @@ use std::time::Duration;
 use whit_host::advice::meaning;
 use whit_host::cgroup::ListCut;
 use whit_host::level::Level;
+use whit_host::named::NameNote;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;
 use whit_types::{CpuId, Pid, Tid};
@@ -13,6 +14,9 @@ use whit_types::{CpuId, Pid, Tid};
 use crate::kept_files::KEPT_MAX_BYTES;
 use crate::options::CallGraph;
 use crate::summary::Summary;
+
+/// Paths of cgroups that a notice lists.
+const PATHS_SHOWN: usize = 8;
 
 /// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub enum Notice {
     FrequencyLowered { asked_hz: u64, limit_hz: u64 },
     /// The kernel does not know a field of the attributes.
     FeatureMissing { feature: &'static str, since: &'static str },
+    /// User call chains are taken at each sample.
+    ChainsNotDeferred,
     /// There is no hardware counter for cycles.
     CyclesReplaced { event: String, errno: Errno },
     /// Only user mode may be sampled.
@@ -50,6 +56,8 @@ pub enum Notice {
     BpfChosen,
     /// It takes the ring engine: why, what call chains are made from then, and whether switches lack them.
     RingChosen { why: String, call_graph: CallGraph, bare_switches: bool },
+    /// A name of the target that chooses several cgroups, or that no thread has yet.
+    Name(NameNote),
     /// A thread ended before its events were open.
     ThreadGone { tid: Tid },
     /// A CPU went offline before its events were open.
@@ -161,6 +169,10 @@ impl fmt::Display for Notice {
             Notice::FeatureMissing { feature, since } => {
                 write!(f, "{feature} left out: this kernel does not know it (Linux {since} does)")
             }
+            Notice::ChainsNotDeferred => f.write_str(
+                "this kernel defers no user call chains (Linux 6.19 does): it takes them at each sample, as \
+                 --call-graph fp says",
+            ),
             Notice::CyclesReplaced { event, errno } => write!(
                 f,
                 "'{event}' is {}; using 'cpu-clock' instead: samples come from a timer, not from \
@@ -240,6 +252,7 @@ impl fmt::Display for Notice {
                  switches of whatever runs there are missing, and waits are not trusted",
                 cpu.0
             ),
+            Notice::Name(note) => name_note(f, note),
             Notice::KernelAddressesHidden => write!(
                 f,
                 "kernel addresses are hidden: kernel samples will have no symbols (show them: \
@@ -367,6 +380,24 @@ impl fmt::Display for Notice {
             Notice::FeatureLeftOut { feature } => {
                 write!(f, "header feature {feature} left out: too long for a pipe")
             }
+        }
+    }
+}
+
+fn name_note(f: &mut fmt::Formatter<'_>, note: &NameNote) -> fmt::Result {
+    match note {
+        NameNote::Several { name, paths } => {
+            write!(f, "{} cgroups go by the name {name}, and all are recorded: ", paths.len())?;
+            let shown = paths.iter().take(PATHS_SHOWN).map(ToString::to_string);
+            f.write_str(&shown.collect::<Vec<_>>().join(", "))?;
+            match paths.len().checked_sub(PATHS_SHOWN) {
+                Some(more @ 1..) => write!(f, " and {more} more"),
+                _ => Ok(()),
+            }
+        }
+        NameNote::NobodyYet { name, near } => {
+            write!(f, "no thread is called {name} yet: those are recorded that get the name")?;
+            if near.is_empty() { Ok(()) } else { write!(f, "; near names: {}", near.join(", ")) }
         }
     }
 }

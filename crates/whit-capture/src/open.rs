@@ -22,7 +22,7 @@ use whit_host::tracepoint::filter_advice;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_sys::limit::Limit;
 use whit_sys::{Errno, PerfEventFd};
-use whit_types::CpuId;
+use whit_types::{CpuId, Tid};
 
 use crate::error::CaptureError;
 use crate::event::{Precision, software};
@@ -68,6 +68,8 @@ pub struct Opener<'a> {
     pub roots: &'a Roots,
     /// The directories of cgroups, by name.
     pub cgroups: &'a HashMap<String, File>,
+    /// The directories of the cgroups that all sampled events are limited to; empty for none.
+    pub chosen: &'a [File],
     /// Hears of everything that was not possible.
     pub listener: &'a mut dyn Listener,
 }
@@ -147,8 +149,14 @@ impl Opener<'_> {
                 targets.push(Some((EventTarget { cpu, tasks: Tasks::All }, None)));
                 continue;
             }
-            for tid in self.plan.threads.iter() {
-                let tasks = cgroup.map_or(tid.into(), |file| Tasks::Cgroup(file.as_fd()));
+            let of_thread =
+                |tid: Option<Tid>| cgroup.map_or(tid.into(), |file| Tasks::Cgroup(file.as_fd()));
+            let threads = self.plan.threads.iter().map(of_thread);
+            let chosen = self.chosen.iter().map(|file| Tasks::Cgroup(file.as_fd()));
+            let is_limited = !self.chosen.is_empty() && !event.is_side_band;
+            let tasks: Vec<Tasks<'_>> =
+                if is_limited { chosen.collect() } else { threads.collect() };
+            for tasks in tasks {
                 let target = EventTarget { cpu, tasks };
                 let fd = leader.map(|leader| leader.in_slot(targets.len()).map(|one| &one.fd));
                 let is_there = counts_on(event, cpu) && !matches!(fd, Some(None));

@@ -158,8 +158,12 @@ pub struct RecordOptions {
     pub rate: Option<Rate>,
     /// Refuse instead of lowering a frequency that is above the kernel's limit.
     pub strict_frequency: bool,
+    /// Keep the periods of clocks as they are.
+    pub fixed_periods: bool,
     /// Call chains.
     pub call_graph: CallGraph,
+    /// The kernel takes the user's part of frame pointers when the thread returns to user mode.
+    pub defer_callchains: bool,
     /// Who makes them.
     pub engine: Engine,
     /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
@@ -205,6 +209,10 @@ pub struct RecordOptions {
     pub switch_events: bool,
     /// Those that the BPF engine tells of are written packed ([`whit_perfdata::packed`]).
     pub pack_switches: bool,
+    /// Room for waits as samples ([`whit_perfdata::off_cpu`]), which the caller makes of the recorded switches.
+    pub off_cpu: bool,
+    /// Off-CPU time of a thread for each sample of a wait by the BPF engine, in nanoseconds; 0 samples none.
+    pub off_cpu_period_ns: u64,
     /// Wake-ups.
     pub wakeups: bool,
     /// Children inherit the events.
@@ -260,7 +268,9 @@ impl RecordOptions {
             output,
             rate: None,
             strict_frequency: false,
+            fixed_periods: false,
             call_graph: CallGraph::None,
+            defer_callchains: false,
             engine: Engine::Ring,
             is_call_graph_given: false,
             table_cache: None,
@@ -283,6 +293,8 @@ impl RecordOptions {
             namespaces: false,
             switch_events: false,
             pack_switches: false,
+            off_cpu: false,
+            off_cpu_period_ns: 0,
             wakeups: false,
             inherit: true,
             per_thread: false,

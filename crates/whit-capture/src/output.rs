@@ -17,7 +17,7 @@ use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::options::{Files, Output};
 
-/// An open output.
+/// A file, folder or pipe that takes the recording.
 #[derive(Debug)]
 pub struct OpenOutput {
     /// Where to write.
@@ -30,7 +30,7 @@ pub struct OpenOutput {
     pub directory: Option<PathBuf>,
 }
 
-/// What an output is called, and how to take it back.
+/// The path of an output, and how to remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputName {
     /// The file or directory that was created.
@@ -67,8 +67,8 @@ impl OutputName {
         self.is_stamped
     }
 
-    /// Gives it the name `NAME.TIME`, or that of the next hundredth of a second that is free. What
-    /// is no file of ours keeps its name.
+    /// Gives it the name `NAME.TIME`, or that of the next hundredth of a second that is free. A
+    /// file that is not ours keeps its name.
     pub fn stamp(&mut self, moment: SystemTime) -> io::Result<()> {
         let Some(path) = &self.created else { return Ok(()) };
         let cwd = rustix::fs::CWD;
@@ -104,7 +104,7 @@ impl OutputName {
         }
     }
 
-    /// Removes it.
+    /// Deletes the recording; used where it holds no record.
     pub fn remove(&self) -> io::Result<()> {
         match &self.created {
             Some(path) if path.is_dir() => remove_recording(path),
@@ -157,7 +157,7 @@ pub fn check(output: &Output, as_directory: bool, files: &Files) -> Result<(), C
     }
 }
 
-/// What is done with what stands at the place of a new recording.
+/// The action on an existing object at the place of a new recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     /// Nothing stands there.
@@ -172,7 +172,7 @@ enum Room {
     KeepAloud,
 }
 
-/// Only recordings, files and what is empty make room: a directory of somebody's never does.
+/// Only recordings, files and empty folders are replaced: somebody's folder never is.
 fn room(path: &Path, as_directory: bool) -> Result<Room, CaptureError> {
     let in_the_way = |what: String| Err(CaptureError::InTheWay { output: path.to_owned(), what });
     let look = |source| {
@@ -252,7 +252,7 @@ fn open_stdout() -> Result<OpenOutput, CaptureError> {
     Ok(OpenOutput { file: File::from(fd), name, is_pipe: true, directory: None })
 }
 
-/// Makes room at `path`; gives where what was there is now.
+/// Frees `path`; gives the new place of the old recording.
 fn make_room(
     path: &Path,
     room: Room,
@@ -292,8 +292,8 @@ fn old_name(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Looks at what would be replaced by keeping what is at `path`. What is no recording is not, though
-/// renaming a file would do so.
+/// Inspects the file that would be replaced by keeping the one at `path`. A file that is no
+/// recording stays, though renaming a file would replace it.
 fn replaceable_old(path: &Path, old: &Path) -> Result<Existing, CaptureError> {
     let fail = |source| {
         let output = old.display().to_string();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_as_old_and_is_no_recording_is_not_replaced() {
+    fn an_old_file_that_is_no_recording_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let (path, old) = (dir.path().join("perf.data"), dir.path().join("perf.data.old"));
         std::fs::write(&path, "PERFILE2").unwrap();
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_makes_room_and_is_not_kept() {
+    fn an_empty_file_is_replaced_and_not_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perf.data");
         std::fs::write(&path, "").unwrap();

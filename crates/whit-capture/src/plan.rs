@@ -191,9 +191,14 @@ fn events(options: &RecordOptions) -> EventPlan {
     EventPlan {
         specs: options.events.clone(),
         target: options.target.clone(),
-        rate: RatePlan { by_user: options.rate, is_strict: options.strict_frequency },
+        rate: RatePlan {
+            by_user: options.rate,
+            is_strict: options.strict_frequency,
+            keeps_periods: options.fixed_periods,
+        },
         chains: ChainPlan {
             call_graph: options.call_graph,
+            is_deferred: options.defer_callchains,
             kernel_only: options.kernel_callchains_only,
             user_only: options.user_callchains_only,
             max_frames: options.max_stack,
@@ -216,6 +221,8 @@ fn events(options: &RecordOptions) -> EventPlan {
         tracking: TrackingPlan {
             switches: options.switch_events,
             packs_switches: options.pack_switches,
+            off_cpu: options.off_cpu,
+            off_cpu_period_ns: options.off_cpu_period_ns,
             wakeups: options.wakeups,
             cgroups: options.cgroups,
             namespaces: options.namespaces,

@@ -9,7 +9,7 @@ use whit_perfdata::attr::{Attr, pmu_type};
 use whit_sys::capability::Capability;
 use whit_sys::privilege;
 
-/// perf's handlers of non-maskable interrupts on x86: that of the CPU's PMU, of whatever make, and
+/// perf's handlers of non-maskable interrupts on x86: that of the CPU's PMU, of any vendor, and
 /// that of AMD's instruction-based sampling (`register_nmi_handler` in `arch/x86/events`).
 const HANDLERS: [&[u8]; 2] = [b"perf_event_nmi_handler", b"perf_ibs_nmi_handler"];
 /// PMUs of instruction-based sampling.

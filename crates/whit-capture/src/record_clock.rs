@@ -55,6 +55,7 @@ fn scheduler_clock() -> Result<TimestampNs, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_sys::affinity;
 
     #[test]
     fn the_clock_of_records_goes_forward_and_keeps_the_threads_name() {
@@ -72,5 +73,19 @@ mod tests {
             assert!(elapsed >= sleep.as_nanos() as u64 * 99 / 100, "{elapsed}");
         }
         assert_eq!(rustix::thread::name().unwrap(), before);
+    }
+
+    #[test]
+    fn the_clock_is_read_on_every_cpu() {
+        for cpu in affinity::get(0).unwrap() {
+            affinity::set(0, &[cpu]).unwrap();
+            match now(None) {
+                Err(Errno::ACCESS | Errno::PERM) => {
+                    let reason = "perf_event_open is refused here";
+                    return whit_testing::skip("the_clock_is_read_on_every_cpu", reason);
+                }
+                time => assert!(time.unwrap().0 > 0),
+            }
+        }
     }
 }

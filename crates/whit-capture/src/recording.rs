@@ -16,12 +16,11 @@ use crate::stream::StreamFile;
 /// An entry of the table of features.
 const FEATURE_ENTRY_BYTES: usize = 16;
 
-/// What the header grows by at the end, besides the features that are known beforehand.
+/// Growth of the header at the end, besides the features that are known beforehand.
 const LATE_FEATURES_BYTES: u64 = 64 * 1024;
 
-/// Space on the recording's disk for what is written at the end: without its features a recording
-/// that filled the disk would have neither its losses nor, if compressed, what perf needs to read
-/// it.
+/// Space on the recording's disk for the features at the end. Without them, a recording that filled
+/// the disk would have no losses and, if compressed, could not be read by perf.
 #[derive(Debug)]
 struct ReservedSpace {
     /// A file without a name; closing it frees the space.
@@ -117,7 +116,7 @@ impl Recording {
     }
 
     /// Completes the header, now that there are `size_bytes` of records behind it. After a failed
-    /// write (`salvaged`) with as many features as find room. Gives the size of the whole
+    /// write (`salvaged`) with as many features as still fit. Gives the size of the whole
     /// recording; that of a pipe is not known.
     pub fn finish(
         self,

@@ -31,9 +31,9 @@ const AARCH64: Names = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{name}' is no register that samples can carry here; there are {known}")]
 pub struct RegisterError {
-    /// What was asked for.
+    /// The word that is no register.
     pub name: String,
-    /// What there is.
+    /// The registers of this architecture.
     pub known: String,
 }
 

@@ -50,8 +50,8 @@ struct Watched {
 }
 
 impl Watched {
-    /// Whether so much waits, or what a ring of this size is drained for at the latest, and at least
-    /// something that is asked for whatever the size.
+    /// Whether the waiting bytes are worth a drain: enough by the size of the ring, and at least a
+    /// minimum for rings of any size.
     fn is_worth(&self, flush_bytes: usize, least_bytes: usize) -> bool {
         let quarter = self.ring.ring.data_size_bytes() / FLUSH_SHARE;
         self.available_bytes() >= flush_bytes.min(quarter).max(least_bytes)
@@ -67,8 +67,8 @@ impl Watched {
     }
 }
 
-/// Side band that passed by while the next output was being prepared: what it says may be too new
-/// for what was read from `/proc`, and stands in the old output only.
+/// Sideband that was drained while the next output was being prepared: it may be newer than the
+/// data from `/proc`, and stands in the old output only.
 #[derive(Debug, Default)]
 pub struct Journal {
     /// Whole records.
@@ -105,7 +105,7 @@ pub struct RingDrainer {
     clock: RecordClock,
 }
 
-/// What a reader is told.
+/// Options of one reader.
 #[derive(Clone, Copy, Debug)]
 pub struct RingDrainerOptions {
     /// Least that is worth taking from a ring, `--mmap-flush`; of a small one, a quarter of it.
@@ -198,7 +198,7 @@ impl RingDrainer {
         Ok(bytes)
     }
 
-    /// Takes what is new in the rings that are overwritten. Gives the number of bytes taken.
+    /// Takes the new records of the rings that are overwritten. Gives the number of bytes taken.
     pub fn snapshot(
         &mut self,
         sink: &mut StreamSink,
@@ -211,7 +211,7 @@ impl RingDrainer {
             let (AnyRing::Backward(backward), Some(owner)) = (&mut ring.ring, owner) else {
                 continue;
             };
-            // A refusal means that the ring is gone with its task; what is in it can be read.
+            // A refusal means that the ring is gone with its task; its records can still be read.
             let _ = owner.fd.pause_output(true);
             let mut newest_first = Vec::new();
             let is_whole = backward.copy_new(&mut newest_first);
@@ -226,7 +226,7 @@ impl RingDrainer {
         self.end_pass(bytes, true, sink)
     }
 
-    /// What is drained from here on goes into another stream than what was before.
+    /// Later records go into another stream.
     pub fn start_stream(&mut self) {
         let rings = self.groups.iter_mut().flat_map(|group| &mut group.rings);
         rings
@@ -248,8 +248,7 @@ impl RingDrainer {
         self.journal.take().unwrap_or_default()
     }
 
-    /// What has passed through each ring since the last call. What was reported as lost is
-    /// remembered.
+    /// Takes the counts of each ring since the last call. Reported losses are remembered.
     pub fn take_counts(&mut self) -> Vec<RingCounts> {
         let all = self.groups.iter_mut().flat_map(|group| &mut group.rings);
         all.map(|watched| {
@@ -280,7 +279,7 @@ impl RingDrainer {
         all
     }
 
-    /// What became of the records that the engine wrote.
+    /// Counts of the records that the engine wrote.
     pub fn decode_counts(&self) -> DecodeCounts {
         let rings = self.groups.iter().flat_map(|group| &group.rings);
         let decoders = rings.filter_map(|watched| watched.decoder.as_ref());
@@ -331,7 +330,7 @@ pub struct RingEnd {
     pub members: Vec<InstanceIndex>,
     /// The CPU; `None` is any.
     pub cpu: Option<CpuId>,
-    /// Whether the kernel overwrites what was not read.
+    /// Whether the kernel overwrites unread records.
     pub is_backward: bool,
     /// Records that its LOST records have reported as lost.
     pub reported: u64,
@@ -359,7 +358,7 @@ impl Journal {
     }
 }
 
-/// Records that say who runs what code: every output needs them.
+/// Records that say which thread runs which code: every output needs them.
 fn is_side_band(kind: u32) -> bool {
     matches!(
         kind,
@@ -445,7 +444,7 @@ fn drain(
     Ok(bytes)
 }
 
-/// The same for a ring that the engine writes into: what is written is what becomes of it.
+/// The same for a ring that the engine writes into: the stream gets the decoded records.
 fn drain_decoded(
     ring: &mut Ring,
     decoder: &mut dyn RecordDecoder,

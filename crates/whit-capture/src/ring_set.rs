@@ -1,11 +1,13 @@
-//! Rings for open events: one per CPU, or one per thread for events on any CPU. All other events
-//! of the same place are redirected into it. Events whose samples are overwritten have rings of their
-//! own; so have CPUs of which only the side band is recorded, and theirs are small.
+//! Rings for open events: one per CPU, or one per thread for events on any CPU. All other events of
+//! the same place are redirected into it. Events whose samples are overwritten have rings of their
+//! own. CPUs with sideband alone have small ones.
 
 use std::collections::HashMap;
 
-use whit_engine::open_event::{ConfiguredEvent, Instance, InstanceIndex, OpenEvent};
-use whit_engine::rings::{AnyRing, MappedRing, SIDEBAND_RING_BYTES};
+use whit_engine::open_event::{
+    ConfiguredEvent, Instance, InstanceIndex, OpenEvent, SIDEBAND_RING_BYTES,
+};
+use whit_engine::rings::{AnyRing, MappedRing};
 use whit_host::roots::Roots;
 use whit_host::target::Plan;
 use whit_perfdata::attr::AttrFlags;
@@ -21,8 +23,8 @@ const DEFAULT_MLOCK_KB: usize = 516;
 /// Largest ring that can be asked for.
 pub const MAX_RING_BYTES: usize = 1 << 30;
 
-/// What all rings together take unless their size was asked for: thousands of threads, each with
-/// a ring of its own, must not use up the machine.
+/// Limit of all rings together unless the user chose their size: thousands of threads, each with a
+/// ring of its own, must not use up the machine.
 pub const RINGS_TOTAL_BYTES: usize = 256 << 20;
 
 /// Number of rings for samples that these events need.
@@ -110,7 +112,7 @@ pub fn map_rings(
     }
 }
 
-/// What shares a ring.
+/// The key of a ring: events with equal keys share one.
 struct RingPlace {
     cpu: Option<CpuId>,
     is_sideband: bool,

@@ -10,12 +10,16 @@ mod buffered;
 mod compress;
 mod engine;
 mod file;
+mod out;
 mod sink;
 mod writer_thread;
 
 pub use engine::AsyncEngine;
+#[cfg(test)]
+pub(crate) use file::Medium;
 pub use file::StreamFile;
-pub use sink::{Sink, SinkError, StreamOptions, StreamSink, WriteCounts};
+pub use out::{SinkError, WriteCounts};
+pub use sink::{Sink, StreamOptions, StreamSink};
 
 /// What a reader of the recording must be able to hold of one compressed record's content.
 pub const DECODED_BYTES_MAX: u32 = compress::DECODED_BYTES_MAX as u32;

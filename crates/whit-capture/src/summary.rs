@@ -1,4 +1,4 @@
-//! The line after a recording: what was recorded, what was lost, and what it cost.
+//! The line after a recording: its size and samples, its losses, and its cost.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct Summary {
     pub output: String,
     /// Size of the recording, header included, as far as it is known.
     pub size_bytes: u64,
-    /// The ledger.
+    /// The recording's cost.
     pub ledger: Ledger,
     /// Where recording ended before it should have: for how long the recorder waited for the command after that.
     pub unrecorded: Option<Duration>,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_a_failure_was_not_recorded_and_is_no_part_of_the_share() {
+    fn time_after_a_failure_is_no_part_of_the_share() {
         let ledger =
             Ledger { lost_records: 4, paused_ns: 1, elapsed_ns: 118_000_000, ..Ledger::default() };
         let unrecorded = Some(Duration::from_millis(882));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_never_said_to_be_no_loss() {
+    fn a_loss_is_never_rounded_to_none() {
         let line = |lost_records, paused_ns, unwritten_records| {
             let ledger = Ledger {
                 lost_records,

@@ -1,5 +1,5 @@
-//! Records for what existed before the recording: the kernel's text and modules, and the names,
-//! threads and mappings of running processes.
+//! Records of the state before the recording: the kernel's text and modules, and the names, threads
+//! and mappings of running processes.
 //!
 //! They carry no time (zero), so that readers put them before everything else. A process that
 //! ends while it is being read is left out as far as it was not read; that is no error.
@@ -54,7 +54,7 @@ pub struct Synthesizer<'a> {
     pub data_mappings: bool,
     /// Namespaces of threads.
     pub namespaces: bool,
-    /// What is written, and by whom.
+    /// The kinds of records to write.
     pub what: Synthesis,
     /// Where processes are noted whose mappings took too long.
     pub cut: &'a CutProcesses,
@@ -133,7 +133,7 @@ impl Synthesizer<'_> {
                     self.thread(out, pid, tid);
                 }
             }
-            // Who may read them is asked when they are opened.
+            // The kernel checks the right to read them when they are opened.
             File::open(self.roots.process(pid, "maps"))
         };
         // Unreadable for kernel threads, processes that are gone, and those of others.
@@ -144,7 +144,7 @@ impl Synthesizer<'_> {
         }
     }
 
-    /// A cgroup.
+    /// CGROUP: the path of a cgroup and its id.
     pub fn cgroup(&self, out: &mut Vec<u8>, cgroup: &Cgroup) {
         self.encoder.cgroup(out, cgroup.id, cgroup.path.as_bytes(), SampleId::default());
     }
@@ -172,7 +172,7 @@ impl Synthesizer<'_> {
         use std::os::unix::fs::MetadataExt;
         let directory = self.roots.thread(tid).join("ns");
         let ids = NAMESPACES.map(|name| {
-            // What may not be looked at is left at zero, as perf does.
+            // A file that may not be inspected is left at zero, as perf does.
             std::fs::metadata(directory.join(name)).map_or((0, 0), |m| (m.dev(), m.ino()))
         });
         self.encoder.namespaces(out, pid, tid, &ids, SampleId::default());
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_left_out() {
+    fn unwanted_records_are_left_out() {
         let (dir, roots) = tree();
         let count = |what: Synthesis, namespaces: bool| {
             let mut out = Vec::new();

@@ -39,7 +39,7 @@ pub fn collect(tracefs: &Path, tracepoints: &[String]) -> Result<Vec<u8>, Captur
     Ok(out)
 }
 
-/// Where tracefs is mounted; `tracepoint` is what it is needed for.
+/// The mount of tracefs; errors name `tracepoint`.
 pub(crate) fn mounted(roots: &Roots, tracepoint: &str) -> Result<PathBuf, CaptureError> {
     let absent = || io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted");
     roots.tracefs().ok_or_else(|| error(tracepoint, absent()))

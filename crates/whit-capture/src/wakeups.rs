@@ -1,8 +1,8 @@
-//! Wake-ups (`--wakeups`): the tracepoint by which a recording tells of them.
+//! Wake-ups (`--wakeups`): the tracepoint that records them.
 //!
 //! `sched:sched_waking` is hit by the thread that wakes, before it does. The ring engine records it as any
-//! other tracepoint; with the BPF engine a program tells of the wake-ups of those who are recorded, and
-//! the samples are made to look the same.
+//! other tracepoint. With the BPF engine a program records the wake-ups of recorded threads, in samples of
+//! the same form.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::error::CaptureError;
 use crate::event::{EventSpec, Exclude, Rate};
 use crate::tracing_data;
 
-/// Its format.
+/// Reads the `format` file of `sched:sched_waking`.
 pub(crate) fn format(roots: &Roots) -> Result<TraceEvent, CaptureError> {
     let (system, event) = WAKING.split_once(':').unwrap_or_default();
     let error = |source| CaptureError::Tracepoint { tracepoint: WAKING.to_owned(), source };

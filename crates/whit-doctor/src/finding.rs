@@ -1,21 +1,21 @@
-//! Findings: what was looked at, what was found, what would change it.
+//! Findings: a checked thing, its state, and the remedy.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
-    /// What can be recorded.
+    /// Whether this user can record, with which targets.
     Recording,
     /// Which events count.
     Events,
-    /// Whether events sample, and with what precision and branch records.
+    /// Whether events sample, with which precision, and with branch records.
     Sampling,
-    /// Capabilities and what stands around them.
+    /// Capabilities, and the reasons why some are not in force.
     Privileges,
     /// The kernel's settings.
     Settings,
@@ -67,7 +67,7 @@ impl Area {
     }
 }
 
-/// How good what was found is.
+/// The judgement of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -97,15 +97,15 @@ impl fmt::Display for Status {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What it belongs to.
+    /// The heading under which reports show it.
     pub area: Area,
-    /// What was looked at: `cycles`, `perf_event_paranoid`.
+    /// The checked thing: `cycles`, `perf_event_paranoid`.
     pub what: String,
     /// How it stands.
     pub status: Status,
-    /// What was found, in a few words.
+    /// Its state, in a few words.
     pub detail: String,
-    /// What to do about it: a command, or a sentence where there is none.
+    /// The remedy: a command, or a sentence where no command helps.
     pub remedy: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl Finding {
     }
 }
 
-/// What an operation costs here, measured.
+/// The measured cost of an operation on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
@@ -144,7 +144,7 @@ pub struct Cost {
 pub struct Report {
     /// Findings in the order of [`Area::ALL`].
     pub findings: Vec<Finding>,
-    /// What measuring costs here.
+    /// The cost of measurements on this machine.
     pub costs: Vec<Cost>,
 }
 

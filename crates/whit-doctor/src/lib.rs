@@ -1,5 +1,5 @@
-//! What this machine and this user can record, what is refused, and the command that lifts each
-//! refusal.
+//! The events and targets that this machine and this user can record, the refused ones, and the
+//! command that lifts each refusal.
 //!
 //! ```
 //! use whit_doctor::{Area, Machine, Status, render_text, run};

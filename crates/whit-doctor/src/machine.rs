@@ -84,7 +84,7 @@ impl Machine {
 /// The file that this program was started from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFile {
-    /// What it lends; `None` for nothing.
+    /// The capabilities that the file lends; `None` if it has none.
     pub capabilities: Option<FileCapabilities>,
     /// The group, by name where it has one.
     pub group: String,
@@ -117,7 +117,7 @@ impl ProgramFile {
 const PERMISSIONS: u32 = 0o7777;
 const OTHERS_RUN: u32 = 0o001;
 
-/// What this process may do, and what stands around it.
+/// Capabilities and limits of this process.
 #[derive(Clone, Debug)]
 pub struct Privileges {
     /// Capabilities in force, or that the program puts in force where they are needed.
@@ -141,7 +141,7 @@ pub struct Privileges {
     pub no_new_privs: bool,
     /// Path of this program.
     pub program: PathBuf,
-    /// Its file.
+    /// The file of the running program; `None` if it cannot be read.
     pub program_file: Option<ProgramFile>,
 }
 

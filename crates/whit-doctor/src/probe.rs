@@ -1,10 +1,10 @@
-//! What the checks ask of the kernel.
+//! The questions of the checks to the kernel.
 
 use whit_perfdata::attr::Attr;
 use whit_sys::Errno;
 use whit_types::{CpuId, Pid};
 
-/// On what an event is opened.
+/// The CPU or thread on which an event is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The calling thread, on any CPU.
@@ -15,7 +15,7 @@ pub enum Target {
     Cpu(CpuId),
 }
 
-/// What an event counted while the probe worked for it.
+/// The count of an event while the probe worked for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
     /// The count.
@@ -26,14 +26,14 @@ pub struct Count {
     pub running_ns: u64,
 }
 
-/// What came of loading the programs that unwind stacks.
+/// The result of loading the programs that unwind stacks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EngineTrial {
     /// They are loaded.
     Runs {
         /// The most instructions that the verifier looked at for one of them, where the kernel tells.
         instructions: Option<u32>,
-        /// What they do without, with the first Linux that has it.
+        /// Optional features that this kernel lacks, each with the first Linux that has it.
         without: Option<String>,
     },
     /// The kernel lacks this, each with the first Linux that has it.
@@ -42,7 +42,7 @@ pub enum EngineTrial {
     Refused(String),
 }
 
-/// Asks the kernel. Each call opens what it needs and closes it again.
+/// Access to the kernel for the checks. Each call opens its events and closes them again.
 pub trait Probe {
     /// Counts the event on the calling thread over a little work that causes every generic
     /// event: computation, branches, memory, page faults, context switches.

@@ -1,4 +1,4 @@
-//! What an errno of `perf_event_open(2)` means here, and the way out.
+//! The meaning of an errno of `perf_event_open(2)` on this machine, and the remedy.
 
 use whit_host::advice::{self, Kind};
 use whit_perfdata::attr::pmu_type;
@@ -10,7 +10,7 @@ pub(crate) use whit_host::advice::Needs;
 use crate::finding::Status;
 use crate::machine::{Privileges, ProgramFile};
 
-/// What a refusal comes to.
+/// The cause and the remedy of a refusal.
 pub(crate) struct Refusal {
     pub(crate) status: Status,
     pub(crate) detail: String,
@@ -77,7 +77,7 @@ pub(crate) fn or_for_one(for_all: String, privileges: &Privileges) -> String {
     }
 }
 
-/// Who may use whit where nobody was asked yet.
+/// Suggested name for the group of users who may run whit.
 const GROUP: &str = "perf_users";
 
 /// The command that gives this program every capability that recording makes use of, for the

@@ -8,8 +8,8 @@ use whit_types::{escape, escape_json};
 /// Column at which details start.
 const DETAIL_COLUMN: usize = 48;
 
-/// The report for a terminal: areas in the order of interest, what is not as it should be with the
-/// command that changes it, and a summary. Every line is at most as wide as its content needs.
+/// The report for a terminal: areas by interest, each problem with the command that solves it, and
+/// a summary. Every line is at most as wide as its content needs.
 pub fn render_text(report: &Report) -> String {
     let mut text = String::new();
     for area in Area::ALL {
@@ -53,7 +53,7 @@ fn duration(ns: u64) -> String {
     }
 }
 
-/// Each remedy once, with what it is for.
+/// Each remedy once, with the findings that it resolves.
 fn remedies(text: &mut String, report: &Report) {
     let count = |status| report.count(status);
     let _ = writeln!(

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use whit_bpf::BpfError;
-use whit_bpf::stacks::{FIND_VMA, StackOptions, Stacks};
+use whit_bpf::stacks::{ChosenBy, FIND_VMA, StackOptions, Stacks};
 use whit_host::open::{EventTarget, Tasks};
 use whit_perfdata::attr::Attr;
 use whit_sys::{Errno, PerfEventFd, Ring};
@@ -96,6 +96,7 @@ impl Probe for SystemProbe {
             is_system_wide: false,
             by_thread: true,
             pid_namespace: None,
+            chosen: ChosenBy::default(),
             kernel_stacks: true,
             user_stacks: true,
             memo: true,
@@ -104,6 +105,7 @@ impl Probe for SystemProbe {
             probes: true,
             wakes: true,
             cpus: 1,
+            off_cpu_period_ns: 0,
             channel_bytes: 1 << 16,
         };
         match Stacks::load(&options) {
@@ -121,14 +123,14 @@ impl Probe for SystemProbe {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 let text =
                     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-                // What libbpf says besides is for programmers.
+                // The rest of libbpf's message is for programmers.
                 EngineTrial::Refused(text.lines().next().unwrap_or_default().to_owned())
             }
         }
     }
 }
 
-/// Of an event that reads its times as well.
+/// Reads an event that was opened with its times.
 fn read_count(event: &PerfEventFd) -> Result<Count, Errno> {
     let mut words = [0; 3];
     event.read(&mut words)?;

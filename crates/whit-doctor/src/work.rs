@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Rounds of computation: a few milliseconds.
 const ROUNDS: usize = 400_000;
-/// Memory asked for: more than any allocator keeps for reuse (glibc maps whatever is larger than
-/// 32 MiB), so that its pages fault each time.
+/// Allocated bytes: more than any allocator keeps for reuse (glibc maps allocations above 32 MiB),
+/// so that its pages fault each time.
 const MEMORY_BYTES: usize = 64 << 20;
 /// One byte in so many is touched: a page of any architecture, and 4 MiB with the usual ones.
 const STRIDE_BYTES: usize = 64 << 10;
-/// Sleeps, each of which is a context switch.
+/// Number of sleeps; each one is a context switch.
 const SLEEPS: u32 = 3;
 
 /// Rounds of the spinning: several milliseconds, the time of some dozens of interrupts.

@@ -18,7 +18,7 @@ type Rule = fn(&Attr, Target) -> Result<Count, Errno>;
 const RUNS: Count = Count { value: 9, enabled_ns: 5, running_ns: 5 };
 const NEVER: Count = Count { value: 0, enabled_ns: 5, running_ns: 0 };
 
-/// Runs events by a rule, and notes whatever is opened.
+/// Opens events by a rule, and notes each opening.
 struct Scripted {
     rule: Rule,
     opened: std::rc::Rc<std::cell::Cell<usize>>,
@@ -189,7 +189,7 @@ fn level_2(attr: &Attr, target: Target) -> Result<Count, Errno> {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_lifts_each_refusal() {
+fn an_ordinary_user_reads_the_remedy_of_each_refusal() {
     let mut bench = bench(NOBODY, level_2);
     let lift = |level| {
         Some(format!(
@@ -212,7 +212,7 @@ fn an_ordinary_user_is_told_what_lifts_each_refusal() {
 }
 
 #[test]
-fn what_never_runs_or_counts_nothing_does_not_count() {
+fn events_that_never_run_or_stay_at_zero_do_not_count() {
     let mut never = bench(ROOT, |_, _| Ok(NEVER));
     let state = never.openable("instructions");
     assert!(
@@ -227,7 +227,7 @@ fn what_never_runs_or_counts_nothing_does_not_count() {
     );
 }
 
-/// PMUs outside the cores refuse what they cannot exclude.
+/// PMUs outside the cores refuse exclusions that they lack.
 #[test]
 fn guests_are_counted_where_they_cannot_be_told_apart() {
     let mut bench = bench(ROOT, |attr, _| match attr.has(AttrFlags::EXCLUDE_GUEST) {

@@ -13,7 +13,7 @@ use whit_sys::file_capability::FileCapabilities;
 use whit_sys::limit::LimitValue;
 use whit_types::CpuId;
 
-/// What the scripted kernel says to an opening.
+/// The scripted kernel's answer to an opening.
 type Rule = fn(&Attr, Target) -> Result<(), Errno>;
 
 struct Scripted {
@@ -162,7 +162,7 @@ impl Fixture {
             probe: Box::new(Scripted {
                 opens,
                 count,
-                // Who may count whole CPUs may load programs, as far as these tests go.
+                // In these tests, a process that may count whole CPUs may load programs, too.
                 load: opens(&Attr { pmu_type: SOFTWARE, ..Attr::default() }, Target::Cpu(CpuId(0))),
                 engine: EngineTrial::Runs { instructions: Some(24_016), without: None },
             }),
@@ -199,7 +199,7 @@ fn nothing_is_wrong_for_root_on_a_usual_server() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_each_level_allows() {
+fn an_ordinary_user_reads_the_rights_of_each_level() {
     let report = Fixture::new(2, "0").run(1000, paranoid_two, COUNTED);
     assert_eq!(find(&report, "own processes, user space").status, Status::Ok);
     for (what, command) in [
@@ -234,7 +234,7 @@ fn context_switches_do_not_happen_in_user_space() {
 }
 
 #[test]
-fn a_distribution_that_refuses_everything_is_told_from_upstream() {
+fn a_distribution_that_refuses_everything_is_distinguished_from_upstream() {
     let report = Fixture::new(3, "0").run(1000, |_, _| Err(Errno::ACCESS), COUNTED);
     assert!(!report.can_record());
     let own = find(&report, "own processes, user space");
@@ -251,7 +251,7 @@ fn a_distribution_that_refuses_everything_is_told_from_upstream() {
 }
 
 #[test]
-fn containers_are_told_how_to_be_started() {
+fn containers_get_their_start_option_as_remedy() {
     let fixture = Fixture::new(-1, "0");
     fixture.write(
         "proc/self/status",
@@ -266,7 +266,7 @@ fn containers_are_told_how_to_be_started() {
     assert!(remedy(&gone, "cycles").starts_with(command));
 }
 
-/// What `whit setup` gives.
+/// The capabilities that `whit setup` grants.
 const LENT: CapabilitySet = CapabilitySet::for_profiling(true);
 
 /// The finding on the program's file for an ordinary user.
@@ -284,7 +284,7 @@ fn judged(
 }
 
 #[test]
-fn a_member_of_the_group_has_what_the_file_lends() {
+fn a_member_of_the_group_has_the_files_capabilities() {
     let fixture = Fixture::new(2, "0");
     let mut machine = fixture.machine(1000, |_, _| Ok(()), COUNTED);
     machine.program_file = Some(file_of("perf_users", 0o750, Some(LENT)));
@@ -478,8 +478,7 @@ fn text_lists_each_remedy_once_and_json_is_whole() {
     assert_eq!(json["costs"][1]["median_ns"], 1500);
 }
 
-/// The real kernel: whatever it allows, the report says something of each area and does not
-/// contradict itself.
+/// On the real kernel, the report has a line for each area and does not contradict itself.
 #[test]
 fn this_machine_gets_a_report() {
     let report = run(&mut Machine::this());

@@ -41,7 +41,7 @@ pub struct Segment {
     pub svma: Svma,
     /// Offset of the first byte in the file.
     pub offset: FileOffset,
-    /// Size in the file.
+    /// Smaller than in memory where zeros follow.
     pub file_size_bytes: u64,
     /// Size in memory; the part beyond the file is zero.
     pub memory_size_bytes: u64,
@@ -49,7 +49,7 @@ pub struct Segment {
     pub executable: bool,
 }
 
-/// A section header.
+/// One row of the section table, its name resolved.
 #[derive(Clone, Debug)]
 pub struct SectionHeader {
     /// Name; bytes that are no UTF-8 are replaced.

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_stated_is_taken() {
+    fn only_the_stated_size_is_taken() {
         let contents = b"debug information, debug information".repeat(1000);
         let size = contents.len() as u64;
         for format in [Compression::Zlib, Compression::Zstd] {

@@ -33,7 +33,7 @@ const NO_FLAGS: u64 = 1 << 14;
 const NO_CYCLES: u64 = 1 << 15;
 const HW_INDEX: u64 = 1 << 17;
 
-/// Which branches to record, and what of them.
+/// Kinds of branches to record, and the data to record with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchFilter(pub u64);
 

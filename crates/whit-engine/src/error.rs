@@ -14,6 +14,11 @@ pub enum EngineError {
     /// A thread of the engine.
     #[error("cannot start a reader's thread (allow more with ulimit -u)")]
     Thread { source: io::Error },
+    /// A precise event that no program can be called at.
+    #[error(
+        "this kernel gives the precise event '{event}' no BPF program that takes stacks: leave :p out, or take --engine=ring"
+    )]
+    Precise { event: String },
     /// A reason that only the engine knows; it says so in its own words.
     #[error(transparent)]
     Own(Box<dyn std::error::Error + Send + Sync>),

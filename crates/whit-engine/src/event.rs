@@ -24,7 +24,7 @@ pub enum Precision {
     Max,
 }
 
-/// What is left out: the `exclude_*` bits of `perf_event_attr`.
+/// Modes that the event does not count: the `exclude_*` bits of `perf_event_attr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Exclude {
@@ -41,7 +41,7 @@ pub struct Exclude {
 pub struct EventSpec {
     /// As shown.
     pub name: String,
-    /// PMU type.
+    /// `type` of `perf_event_attr`.
     pub pmu_type: u32,
     /// Event of that PMU.
     pub config: u64,
@@ -53,7 +53,7 @@ pub struct EventSpec {
     pub config3: u64,
     /// A breakpoint's kind of access.
     pub bp_type: u32,
-    /// What is left out.
+    /// Modes that the event does not count.
     pub exclude: Exclude,
     /// How exact the address must be.
     pub precision: Precision,
@@ -73,7 +73,7 @@ pub struct EventSpec {
     pub overwrite: Option<bool>,
     /// Whether children inherit this event; `None` takes the recording's choice.
     pub inherit: Option<bool>,
-    /// The user chose the name: it stays whatever becomes of the event.
+    /// The user chose the name: it stays even if the event counts less.
     pub is_name_given: bool,
     /// Must always be on the PMU.
     pub is_pinned: bool,
@@ -115,8 +115,8 @@ pub mod software {
 }
 
 impl Exclude {
-    /// The modifiers that say the same: `u`, `k`, `h` for what is not left out, and nothing
-    /// where no mode is.
+    /// The equivalent modifiers: `u`, `k`, `h` for the counted modes; empty if all modes are
+    /// excluded.
     pub fn modifiers(&self) -> String {
         let modes = [(self.user, 'u'), (self.kernel, 'k'), (self.hypervisor, 'h')];
         if modes.iter().all(|(out, _)| !out) {

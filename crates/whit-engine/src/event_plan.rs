@@ -50,6 +50,8 @@ pub struct RatePlan {
     pub by_user: Option<Rate>,
     /// Refuse instead of lowering a frequency that is above the kernel's limit.
     pub is_strict: bool,
+    /// The periods of clocks stay as they are.
+    pub keeps_periods: bool,
 }
 
 /// Call chains.
@@ -57,6 +59,9 @@ pub struct RatePlan {
 pub struct ChainPlan {
     /// How they are recorded.
     pub call_graph: CallGraph,
+    /// The kernel takes the user's part when the thread returns to user mode, where it can: with
+    /// frame pointers, since Linux 6.19.
+    pub is_deferred: bool,
     /// Leave the user's part out.
     pub kernel_only: bool,
     /// Leave the kernel's part out.
@@ -104,6 +109,10 @@ pub struct TrackingPlan {
     pub switches: bool,
     /// Switches that the BPF engine emits are written packed ([`whit_perfdata::packed`]).
     pub packs_switches: bool,
+    /// Room for waits as samples, which are made of the switches when recording ends.
+    pub off_cpu: bool,
+    /// Off-CPU time of a thread for each sample of a wait by the BPF engine, in nanoseconds; 0 samples none.
+    pub off_cpu_period_ns: u64,
     /// Wake-ups.
     pub wakeups: bool,
     /// Cgroups that are made, and the cgroup of every sample.

@@ -6,7 +6,7 @@
 //! 1. *Configure*: the engine adapts the [`event_plan::EventPlan`], changes attributes, and names events of its own.
 //! 2. *Attach*: it connects with the open events, and is switched on and off with them.
 //! 3. *Decode*: its [`RecordDecoder`] turns the bytes of one ring into ordinary records, a block at a time.
-//! 4. *Summarise*: it says what was lost and done.
+//! 4. *Summarise*: it reports its losses and its work.
 //!
 //! The types that both sides need are here: events as they are planned, configured and opened, rings, and the bytes of
 //! rings as records. The recorder depends on engines, and engines on this crate alone.
@@ -56,7 +56,8 @@ use settings::RingSize;
 
 /// Makes call chains, and the records of switches and wake-ups.
 pub trait Engine: fmt::Debug {
-    /// Changes the plan to what this engine records. The size of rings is the user's wish.
+    /// Changes the plan to the records that this engine needs. The size of rings is the user's
+    /// wish.
     fn adapt(&self, _plan: &mut EventPlan, _ring_size: &mut RingSize) {}
 
     /// Whether switches are written packed.
@@ -64,8 +65,13 @@ pub trait Engine: fmt::Debug {
         false
     }
 
-    /// Whether events are opened on whole CPUs, whatever is recorded.
+    /// Whether events are opened on whole CPUs for any target.
     fn needs_cpus(&self) -> bool {
+        false
+    }
+
+    /// Whether the engine itself leaves out threads that are not chosen by name.
+    fn chooses_targets(&self) -> bool {
         false
     }
 
@@ -133,7 +139,7 @@ pub trait Engine: fmt::Debug {
         true
     }
 
-    /// Ends the engine, and says what it did; `None` where there is nothing to say.
+    /// Ends the engine and summarises its work; `None` if there is nothing to report.
     fn summarise(&mut self, _decoded: DecodeCounts) -> Option<Box<dyn EngineSummary>> {
         None
     }
@@ -202,13 +208,13 @@ pub trait EngineSummary: fmt::Debug + fmt::Display {
 pub struct DecodeCounts {
     /// Samples and switches that came out.
     pub records: u64,
-    /// Stacks that were told of.
+    /// Records that define a stack.
     pub stacks: u64,
-    /// Records that name a stack that was not told of.
+    /// Records that name a stack without its definition.
     pub unknown_stacks: u64,
     /// Records of the bpf-output event that nobody can read.
     pub unreadable: u64,
-    /// Samples of tracepoints whose stacks were not told of.
+    /// Samples of tracepoints whose stacks were never defined.
     pub without_stacks: u64,
     /// Switches, and of these, preemptions.
     pub switches: u64,

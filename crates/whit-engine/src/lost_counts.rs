@@ -7,7 +7,7 @@ use whit_sys::PerfEventFd;
 
 use crate::open_event::OpenEvent;
 
-/// Words of the largest group that can be opened: the kernel lets what is read of one take 16 KiB at most
+/// Words of the largest group that can be opened: the kernel limits the read of a group to 16 KiB
 /// (`perf_event_validate_size`).
 const GROUP_WORDS_MAX: usize = 2048;
 /// Value, two times, id, lost.
@@ -27,7 +27,7 @@ pub fn read_one(event: &PerfEventFd, format: ReadFormat) -> Vec<(u64, u64)> {
     event.read(&mut words).map(|count| lost_counts(format, &words[..count])).unwrap_or_default()
 }
 
-/// Ids and lost counts in what `read(2)` gives of an event with ids and lost counts
+/// Ids and lost counts in the result of `read(2)` on an event with ids and lost counts
 /// (`perf_event_open(2)`, «Reading results»).
 fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
     let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
@@ -43,9 +43,12 @@ fn lost_counts(format: ReadFormat, words: &[u64]) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::software;
+    use crate::event::{EventSpec, software};
+    use crate::open_event::{ConfiguredEvent, open_one};
+    use crate::ring_slices::RingSlices;
+    use whit_host::open::{EventTarget, Tasks};
     use whit_perfdata::attr::{Attr, AttrFlags, pmu_type};
-    use whit_sys::OpenFlags;
+    use whit_sys::{OpenFlags, Ring};
 
     #[test]
     fn no_group_that_can_be_opened_is_too_large() {
@@ -70,6 +73,38 @@ mod tests {
         let members: Vec<_> = std::iter::from_fn(|| open(Some(&leader)).ok()).take(400).collect();
         let nr_read = read_one(&leader, read_format).len();
         assert_eq!(nr_read, members.len() + 1);
+    }
+
+    #[test]
+    fn what_a_full_ring_drops_is_counted_by_the_id_of_its_event() {
+        let attr = Attr {
+            pmu_type: pmu_type::SOFTWARE,
+            config: software::DUMMY,
+            flags: AttrFlags::COMM | AttrFlags::EXCLUDE_KERNEL,
+            read_format: ReadFormat::ID | ReadFormat::LOST,
+            ..Attr::default()
+        };
+        let target = EventTarget { cpu: None, tasks: Tasks::Own };
+        let Ok(instance) = open_one(&attr.to_bytes(), target) else {
+            return whit_testing::skip(
+                "what_a_full_ring_drops",
+                "an event with lost counts cannot be opened (Linux 6.0 has them)",
+            );
+        };
+        let mut ring = Ring::map(&instance.fd, 1).unwrap();
+        let id = instance.id;
+        let spec = EventSpec::new("dummy", attr.pmu_type, attr.config);
+        let (is_side_band, is_bpf_output, is_of_cpus) = (false, false, false);
+        let event = ConfiguredEvent { spec, attr, is_side_band, is_bpf_output, is_of_cpus };
+        let event = OpenEvent::new(event, vec![Some(instance)]);
+        // Each gives this thread its name once more, and a page has no room for so many records.
+        const RENAMES: u64 = 300;
+        let name = std::fs::read("/proc/thread-self/comm").unwrap();
+        (0..RENAMES).for_each(|_| std::fs::write("/proc/thread-self/comm", &name).unwrap());
+        let kept = ring.drain(|slices| RingSlices(slices).records_from(0).count()).unwrap();
+        let mut all = HashMap::from([(id + 1, 5)]);
+        read(&event, &mut all);
+        assert_eq!(all, HashMap::from([(id + 1, 5), (id, RENAMES - kept as u64)]));
     }
 
     #[test]

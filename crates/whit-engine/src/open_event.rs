@@ -6,7 +6,9 @@ use whit_sys::{Errno, PerfEventFd};
 use whit_types::{CpuId, Tid};
 
 use crate::event::EventSpec;
-use crate::rings::SIDEBAND_RING_BYTES;
+
+/// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
+pub const SIDEBAND_RING_BYTES: usize = 128 << 10;
 
 /// An event with the attributes that it is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +17,12 @@ pub struct ConfiguredEvent {
     pub spec: EventSpec,
     /// Its attributes.
     pub attr: Attr,
-    /// Whether it only carries the side band: it runs whatever else is switched off.
+    /// Whether it only carries the sideband: it runs even while all other events are off.
     pub is_side_band: bool,
-    /// Whether BPF programs write by it (the engine): it is on whole CPUs, whoever is
-    /// recorded, and runs whatever else is switched off.
+    /// Whether BPF programs write by it (the engine). It is on whole CPUs for any target, and runs
+    /// even while all other events are off.
     pub is_bpf_output: bool,
-    /// Whether it is on whole CPUs though not all of what runs there is recorded: programs leave out the others.
+    /// Whether it is on whole CPUs although only some threads there are recorded: programs leave out the others.
     pub is_of_cpus: bool,
 }
 
@@ -78,7 +80,7 @@ pub struct Instance {
     pub id: u64,
     /// The CPU; `None` is any.
     pub cpu: Option<CpuId>,
-    /// The thread; `None` is whoever runs, or the tasks of a cgroup.
+    /// The thread; `None` for all threads, or the tasks of a cgroup.
     pub tid: Option<Tid>,
 }
 

@@ -8,7 +8,7 @@ use crate::open_event::InstanceIndex;
 /// A ring of either kind.
 #[derive(Debug)]
 pub enum AnyRing {
-    /// Drained all the time; what finds no room is lost.
+    /// Drained all the time; records that do not fit are lost.
     Forward(Ring),
     /// Overwritten; read when it is asked for.
     Backward(BackwardRing),
@@ -31,7 +31,7 @@ impl AnyRing {
         }
     }
 
-    /// Whether the kernel overwrites what was not read.
+    /// Whether the kernel overwrites unread records.
     pub fn is_backward(&self) -> bool {
         matches!(self, AnyRing::Backward(_))
     }
@@ -40,7 +40,7 @@ impl AnyRing {
 /// A ring with the events that write into it.
 #[derive(Debug)]
 pub struct MappedRing {
-    /// The ring.
+    /// Forward or backward, by the mode of the session.
     pub ring: AnyRing,
     /// The CPU; `None` is any.
     pub cpu: Option<CpuId>,
@@ -49,6 +49,3 @@ pub struct MappedRing {
     /// Which instances write into it. The first one owns the ring.
     pub members: Vec<InstanceIndex>,
 }
-
-/// Size of the rings of CPUs that are not recorded, where others are not smaller: a few hundred execs.
-pub const SIDEBAND_RING_BYTES: usize = 128 << 10;

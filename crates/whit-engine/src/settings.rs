@@ -33,7 +33,7 @@ pub struct ExtraFields {
     pub code_page_sizes: bool,
     pub weights: bool,
     pub transactions: bool,
-    /// The event's id at the start of every sample, whatever else there is.
+    /// The event's id at the start of every sample, at the same offset for all sample types.
     pub identifier: bool,
 }
 

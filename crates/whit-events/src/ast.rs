@@ -87,7 +87,7 @@ impl PartialEq for Event {
 
 impl Eq for Event {}
 
-/// Kind of an event.
+/// The namespace of an event: named, raw, of a PMU, a tracepoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventKind {
     /// A generic hardware event: `cycles`.

@@ -51,11 +51,11 @@ cache_part!(
 cache_part!(
     /// Operation on the cache.
     CacheOp {
-        /// Reads.
+        /// Loads from the cache.
         Read: "load" | "loads" | "read";
-        /// Writes.
+        /// Stores into the cache.
         Write: "store" | "stores" | "write";
-        /// Prefetches.
+        /// Requests by the prefetcher.
         Prefetch: "prefetch" | "prefetches" | "speculative-read" | "speculative-load";
     }
 );
@@ -99,9 +99,9 @@ impl CacheEvent {
         self.cache as u64 | (self.op as u64) << 8 | (self.result as u64) << 16
     }
 
-    /// From perf's spelling: a cache, then an operation and a result, either of which may be
-    /// missing. `None` where the word is something else. Whether the cache has the operation is
-    /// not checked: see [`Cache::ops`].
+    /// Parses perf's spelling: a cache, then an operation and a result, both optional. `None` where
+    /// the word is something else. Whether the cache has the operation is not checked: see
+    /// [`Cache::ops`].
     pub fn from_name(word: &str) -> Option<CacheEvent> {
         let caches = Cache::ALL.iter().flat_map(|&c| c.names().iter().map(move |&n| (c, n)));
         caches

@@ -1,9 +1,9 @@
 //! Everything that can be written after `-e`, as a list.
 //!
 //! The order, the classes and their descriptors are those of `perf list` (6.1), with two
-//! differences: events of the hardware are listed whether or not the machine has them, and the
+//! differences. Events of the hardware are listed whether or not the machine has them. The
 //! instances of a PMU (`uncore_imc_0`, `uncore_imc_1`, …) that have an event alike are listed once,
-//! under the name that stands for all of them.
+//! under their common name.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub enum EventClass {
     Raw,
     /// How a breakpoint is written.
     Breakpoint,
-    /// A tracepoint.
+    /// An event of `tracefs`: `sched:sched_switch`.
     Tracepoint,
 }
 

@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What was opened at byte `offset` and never closed.
+    /// The error for a bracket at byte `offset` that is never closed.
     pub(crate) fn unclosed(&self, offset: usize, expected: &str) -> ParseError {
         ParseError { found: None, ..self.error_at(offset, expected) }
     }

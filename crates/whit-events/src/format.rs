@@ -1,4 +1,4 @@
-//! Format specifications: which bits of which `config` word a PMU's term sets.
+//! Format specifications: the bits of a `config` word that a PMU's term sets.
 //!
 //! The text is that of `/sys/bus/event_source/devices/*/format/*`
 //! (`Documentation/ABI/testing/sysfs-bus-event_source-devices-format`): `config:0-7,32-35`,
@@ -22,7 +22,7 @@ pub struct FormatSpec {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is no format specification such as config:0-7,32-35")]
 pub struct FormatError {
-    /// The text.
+    /// As sysfs has it: `config:0-7,32-35`.
     pub text: String,
 }
 

@@ -1,8 +1,8 @@
 //! The event language of `-e`.
 //!
-//! [`parse`] turns text into a syntax tree without looking at the machine; [`PmuTable`] holds
-//! what sysfs says of the PMUs; [`resolve`] joins the two into what `perf_event_open` wants.
-//! Printing a parsed event gives text that parses to an equal event.
+//! [`parse`] turns text into a syntax tree without looking at the machine. [`PmuTable`] holds the
+//! PMUs that sysfs describes. [`resolve`] joins the two into the attributes that `perf_event_open`
+//! takes. Printing a parsed event gives text that parses to an equal event.
 //!
 //! ```
 //! use std::path::Path;
@@ -31,10 +31,10 @@
 //!
 //! - `name=` wins. Its value may be unquoted (up to `,` or `/`), in `'…'` or in `"…"`; inside
 //!   quotes every character is allowed and a backslash takes the next one as it is. The quotes are
-//!   not part of the name, nor is a second pair directly inside the first (`'"NAME"'`), nor quotes
-//!   that still carry a shell's backslash (`\'NAME\'`, or `\ 'NAME\ '` as documents typeset it),
-//!   nor blanks around an unquoted value: perf drops all of these too. The rest is kept exactly;
-//!   modifiers are not appended.
+//!   not part of the name. perf also drops a second pair directly inside the first (`'"NAME"'`),
+//!   quotes that still carry a shell's backslash (`\'NAME\'`, or `\ 'NAME\ '` as documents typeset
+//!   it), and blanks around an unquoted value; so does whit. The rest is kept exactly; modifiers
+//!   are not appended.
 //! - A tracepoint is `system:event`, without modifiers.
 //! - A hardware-cache event is the word as it was written, without modifiers.
 //! - Everything else is the event as it was written, with its terms and its own modifiers, but

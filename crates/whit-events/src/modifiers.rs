@@ -1,4 +1,4 @@
-//! Event modifiers (`:ukhGHpPSDWIeb`) and what they make of the attribute's exclusions.
+//! Event modifiers (`:ukhGHpPSDWIeb`) and their effect on the attribute's exclusions.
 
 use std::fmt;
 
@@ -116,12 +116,12 @@ impl Modifiers {
         })
     }
 
-    /// Applies the modifiers to what `before` excludes. `guest_host_chosen` says whether `G` or
+    /// Applies the modifiers to the exclusions in `before`. `guest_host_chosen` says whether `G` or
     /// `H` was given before, and comes back updated.
     ///
-    /// As perf does (`get_event_modifier`, `tools/perf/util/parse-events.c` of 6.1): the first of
-    /// `u`, `k`, `h` excludes all three and each then readmits its own; `G` and `H` likewise for
-    /// guest and host; `u` and `p` exclude guests unless `G` or `H` was given.
+    /// As perf does (`get_event_modifier`, `tools/perf/util/parse-events.c` of 6.1). The first of
+    /// `u`, `k`, `h` excludes all three, and each then readmits its own. `G` and `H` do the same
+    /// for guest and host. `u` and `p` exclude guests unless `G` or `H` was given.
     pub(crate) fn apply(&self, before: Exclude, guest_host_chosen: &mut bool) -> Exclude {
         let mut after = before;
         let any_ring = before.user || before.kernel || before.hypervisor;

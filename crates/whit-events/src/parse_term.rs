@@ -173,7 +173,7 @@ fn assignment(at: &mut Cursor<'_>) -> bool {
     assigned
 }
 
-/// A value, before it is known what it is to be.
+/// A value whose type is not known yet.
 struct Value {
     text: String,
     quoted: bool,
@@ -185,7 +185,7 @@ impl Value {
     }
 }
 
-/// A decimal or `0x` hexadecimal number of up to 64 bits; the error says what was expected.
+/// A decimal or `0x` hexadecimal number of up to 64 bits; the error names the expected form.
 pub(crate) fn number(text: &str) -> Result<u64, &'static str> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(hex) => (hex, 16),

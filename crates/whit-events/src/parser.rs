@@ -1,8 +1,8 @@
 //! The grammar above terms: lists, groups, events and modifiers.
 //!
-//! It accepts what perf accepts (`tools/perf/util/parse-events.{l,y}`), and is stricter only
-//! where perf ignores stray characters. The parser has no recursion: lists hold groups, groups
-//! hold events, and that is all.
+//! It accepts the language of perf (`tools/perf/util/parse-events.{l,y}`), and is stricter only
+//! where perf ignores stray characters. The parser has no recursion: lists hold groups, groups hold
+//! events, and that is all.
 
 use whit_types::{HardwareEvent, SoftwareEvent, ToolEvent};
 
@@ -159,7 +159,7 @@ fn numeric(at: &mut Cursor<'_>, start: usize, word: &str) -> Result<KindAndTerms
     Ok((EventKind::Numeric { event_type, config }, terms))
 }
 
-/// Whether what follows the colon is only modifiers: `mem-loads:pp`, but not `sched:sched_switch`.
+/// Whether only modifiers follow the colon: `mem-loads:pp`, but not `sched:sched_switch`.
 fn modifiers_follow(at: &Cursor<'_>) -> bool {
     let mut ahead = at.clone();
     ahead.eat(":");

@@ -125,8 +125,8 @@ pub struct PmuTableError {
 }
 
 impl PmuTable {
-    /// Reads all PMUs under `devices`, which on a running system is [`SYSFS_PMUS`]. What one PMU
-    /// gets wrong costs that part only, and is kept in `problems`.
+    /// Reads all PMUs under `devices`, which on a running system is [`SYSFS_PMUS`]. An error in one
+    /// PMU's files costs that part only, and is kept in `problems`.
     ///
     /// # Errors
     ///

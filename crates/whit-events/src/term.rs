@@ -3,13 +3,13 @@
 /// One term. All but `Pmu` and `DriverConfig` are understood by every event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Term {
-    /// `config=`
+    /// `config=`: the whole word, before terms of the PMU.
     Config(u64),
-    /// `config1=`
+    /// `config1=`: the second word.
     Config1(u64),
-    /// `config2=`
+    /// `config2=`: the third word.
     Config2(u64),
-    /// `config3=`
+    /// `config3=`: the fourth word (Linux 6.3).
     Config3(u64),
     /// `name=`, exactly as it is to be shown.
     Name(String),
@@ -21,7 +21,7 @@ pub enum Term {
     BranchType(String),
     /// `time`, `time=0|1`, `no-time`: whether samples carry a time.
     Time(bool),
-    /// `call-graph=`
+    /// `call-graph=`: the kind of call chain for this event.
     CallGraph(CallGraph),
     /// `stack-size=`: bytes of user stack dumped for `call-graph=dwarf`.
     StackSize(u64),
@@ -50,7 +50,7 @@ pub enum Term {
     Pmu {
         /// The field or event.
         name: String,
-        /// Its value.
+        /// The text behind `=`; 1 if there is none.
         value: TermValue,
     },
 }
@@ -90,7 +90,7 @@ impl Term {
 pub enum TermValue {
     /// Nothing given (`inv`, `mem-loads`): 1 for a field.
     Flag,
-    /// A number.
+    /// Decimal or hexadecimal, up to 64 bits.
     Number(u64),
     /// Anything else: an event's name, or `?` in sysfs for a parameter.
     Text(String),
@@ -130,7 +130,7 @@ impl CallGraph {
     }
 }
 
-/// What value a common term takes, and how to make the term of it.
+/// The kind of value that a common term takes, and the constructor of the term.
 #[derive(Clone, Copy)]
 pub(crate) enum TermShape {
     Number(fn(u64) -> Term),

@@ -82,7 +82,7 @@ fn perf_and_we_mean_the_same() {
     assert!(differing.is_empty(), "ours and perf's: {differing:#?}");
 }
 
-/// Events of which `perf stat` shows name and unit.
+/// Events whose name and unit `perf stat` shows.
 const COUNTED: &[&str] = &[
     "cpu-clock",
     "cpu-clock:u",
@@ -174,7 +174,7 @@ fn shown(event: &ResolvedEvent) -> Shown {
     }
 }
 
-/// Records with perf and reads back what it put into the attributes.
+/// Records with perf and reads its attributes back.
 fn perfs() -> Vec<Shown> {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("perf.data");

@@ -169,7 +169,7 @@ fn an_event_remembers_how_it_was_written() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_have_place_and_cause() {
     let cases = [
         ("", 0, "an event"),
         ("cycles,", 7, "an event"),

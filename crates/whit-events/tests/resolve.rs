@@ -234,7 +234,7 @@ fn restricting_to_user_space_shows_in_the_name() {
 }
 
 #[test]
-fn refusals_name_what_there_is() {
+fn refusals_name_the_alternatives() {
     for (text, parts) in [
         ("cycels", vec!["has an event cycels", "did you mean cycles?"]),
         ("mem-lods", vec!["did you mean mem-loads?"]),
@@ -279,7 +279,7 @@ fn refusals_name_what_there_is() {
 }
 
 #[test]
-fn what_sysfs_gets_wrong_costs_that_part_only() {
+fn an_error_in_sysfs_costs_that_part_only() {
     let dir = tree(&[
         ("good/type", "7\n"),
         ("good/format/event", "config:0-7\n"),

@@ -124,7 +124,7 @@ fn a_single_file_or_model_needs_no_map() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_with_the_way_out() {
+fn unreadable_tables_are_reported_with_the_remedy() {
     let dir = files();
     let read = |path: &str, cpu: Option<&str>| {
         let cpu = cpu.map(CpuIdentity::new);

@@ -1,4 +1,4 @@
-//! What is said of events that are wrong: whole messages, against a machine made of files.
+//! Error messages for wrong events: whole messages, against a machine made of files.
 
 mod support;
 
@@ -97,7 +97,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn messages_name_the_place_what_was_expected_and_the_nearest_name() {
+fn messages_have_the_place_the_expected_form_and_the_nearest_name() {
     let mut all = String::new();
     for text in WRONG {
         let _ = writeln!(all, "{text:?}\n{}\n", message(text));

@@ -1,5 +1,4 @@
-//! The one table from what the kernel says to `perf_event_open`, and the situation, to what it means and what would
-//! lift it.
+//! The one table of refusals: from the errno of `perf_event_open` and the situation to the cause and the remedy.
 
 use whit_perfdata::attr::pmu_type;
 use whit_sys::Errno;
@@ -49,7 +48,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Of an event of this kind, refused without anything that is known of the process but its level.
+    /// A refusal of an event of this kind where only the paranoid level of the machine is known.
     pub fn new(activity: &'static str, errno: Errno, paranoid: i64, pmu_type: u32) -> Refusal {
         Refusal {
             activity,
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_reached_and_says_what_it_means() {
+    fn every_row_is_reached_and_gives_its_meaning() {
         use Errno as E;
         let plain = base;
         let branches = |errno| Refusal { wants_branches: true, ..base(errno) };

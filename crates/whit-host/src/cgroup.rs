@@ -31,6 +31,15 @@ pub struct Hierarchy {
     mount: PathBuf,
 }
 
+/// A mounted hierarchy, whatever its controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountedHierarchy {
+    /// Where it is.
+    pub hierarchy: Hierarchy,
+    /// Its controllers; `None` for version 2, whose controllers do not tell it from others.
+    pub controllers: Option<Vec<String>>,
+}
+
 /// A cgroup as records name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
@@ -54,7 +63,7 @@ pub struct CgroupList {
 pub enum ListCut {
     /// More than are listed.
     Number,
-    /// Deeper than what is looked at.
+    /// Deeper than the search goes.
     Depth,
     /// One could not be read, with this error of the system.
     Unreadable(i32),
@@ -86,17 +95,52 @@ impl CgroupList {
 impl Hierarchy {
     /// Finds it in `/proc/self/mountinfo`.
     pub fn find(roots: &Roots) -> Result<Hierarchy, HostError> {
-        let path = roots.proc.join("self/mountinfo");
-        let text = std::fs::read_to_string(&path).map_err(|source| HostError::Read {
-            what: "mount points",
-            path,
-            source,
-        })?;
+        let text = mountinfo(roots)?;
         let mounts = || text.lines().filter_map(parse);
         let old = mounts().find(|m| m.kind == "cgroup" && m.options.contains(&"perf_event"));
         let mount = old.or_else(|| mounts().find(|m| m.kind == "cgroup2"));
         let mount = mount.ok_or(HostError::NoCgroups)?.point;
         Ok(Hierarchy { mount })
+    }
+
+    /// All that are mounted: that of [`Hierarchy::find`] first, then that of version 2, then the others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Hierarchy::find`].
+    pub fn all(roots: &Roots) -> Result<Vec<MountedHierarchy>, HostError> {
+        let counting = Hierarchy::find(roots)?;
+        let text = mountinfo(roots)?;
+        let mut all: Vec<MountedHierarchy> = Vec::new();
+        for mount in text.lines().filter_map(parse) {
+            let hierarchy = Hierarchy { mount: mount.point };
+            let is_known = all.iter().any(|known| known.hierarchy == hierarchy);
+            let controllers = match mount.kind {
+                "cgroup2" => None,
+                "cgroup" => {
+                    let is_controller = |option: &&&str| !is_mount_option(option);
+                    Some(
+                        mount
+                            .options
+                            .iter()
+                            .filter(is_controller)
+                            .map(|o| (*o).to_owned())
+                            .collect(),
+                    )
+                }
+                _ => continue,
+            };
+            if !is_known {
+                all.push(MountedHierarchy { hierarchy, controllers });
+            }
+        }
+        all.sort_by_key(|one| (one.hierarchy != counting, one.controllers.is_some()));
+        Ok(all)
+    }
+
+    /// Where it is mounted.
+    pub fn mount(&self) -> &Path {
+        &self.mount
     }
 
     /// The directory of a cgroup.
@@ -224,6 +268,30 @@ fn is_directory(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() { Ok(file) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
+fn mountinfo(roots: &Roots) -> Result<String, HostError> {
+    let path = roots.proc.join("self/mountinfo");
+    std::fs::read_to_string(&path).map_err(|source| HostError::Read {
+        what: "mount points",
+        path,
+        source,
+    })
+}
+
+/// Options of a mount of version 1 that are no controllers (`cgroup1_show_options`).
+fn is_mount_option(option: &str) -> bool {
+    const OPTIONS: [&str; 8] = [
+        "rw",
+        "ro",
+        "noprefix",
+        "xattr",
+        "cpuset_v2_mode",
+        "favordynmods",
+        "clone_children",
+        "nofavordynmods",
+    ];
+    OPTIONS.contains(&option) || option.contains('=')
+}
+
 /// Whether the kernel keeps a `perf_event` state for the cgroup of this directory, without
 /// which it opens no event there. Other reasons for not opening one do not count.
 fn has_state(directory: BorrowedFd<'_>) -> bool {
@@ -302,6 +370,27 @@ mod tests {
         assert_eq!(Hierarchy::find(&roots).unwrap(), Hierarchy { mount: "/mnt/perf".into() });
         let (_dir, roots) = machine("");
         assert!(matches!(Hierarchy::find(&roots), Err(HostError::NoCgroups)));
+    }
+
+    #[test]
+    fn all_hierarchies_are_known_with_their_controllers() {
+        let named =
+            "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n";
+        let two = "43 31 0:40 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n";
+        let (dir, roots) = machine(&format!("{two}{named}{HYBRID}{two}"));
+        let found = Hierarchy::all(&roots).unwrap().into_iter().map(|one| {
+            (one.hierarchy.mount().to_owned(), one.controllers.map(|names| names.join(" ")))
+        });
+        let version_1 = |mount: &str, names: &str| (PathBuf::from(mount), Some(names.to_owned()));
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [
+                (dir.path().join("my groups"), None),
+                version_1("/sys/fs/cgroup/cpu,cpuacct", "cpu cpuacct"),
+                version_1("/sys/fs/cgroup/systemd", ""),
+                version_1("/sys/fs/cgroup/cpu", "cpu"),
+            ]
+        );
     }
 
     #[test]

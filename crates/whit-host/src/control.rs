@@ -76,7 +76,7 @@ pub struct Listing {
     pub rate: bool,
 }
 
-/// A command.
+/// Requests of the controlling program (`--control`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Switch this event on, or all.
@@ -171,7 +171,8 @@ impl ControlChannel {
         Ok(ControlChannel { control, ack, line: Vec::new() })
     }
 
-    /// Takes what has been sent. To be called when there is something: it may wait otherwise.
+    /// Takes the commands that have arrived. Call it when the descriptor is readable; it may block
+    /// otherwise.
     pub fn receive(&mut self) -> Result<Received, Errno> {
         let mut bytes = [0; READ_BYTES];
         let mut received = Received::default();
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pipe_is_refused_with_its_name() {
+    fn a_control_path_that_is_no_pipe_is_refused_with_its_name() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let spec = ControlSpec::Fifos { control: file.path().into(), ack: None };
         let error = ControlChannel::open(&spec).unwrap_err();

@@ -1,13 +1,13 @@
-//! Why whom or what was asked for cannot be found on this machine.
+//! Reasons why a requested target cannot be found on this machine.
 
 use std::io;
 use std::path::PathBuf;
 
-use whit_types::{Pid, Tid};
+use whit_types::{OutsideText, Pid, Tid};
 
 use crate::cgroup::ListCut;
 
-/// Why whom or what was asked for cannot be found.
+/// A target that cannot be found, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum HostError {
@@ -29,6 +29,22 @@ pub enum HostError {
     /// No cgroup hierarchy.
     #[error("no cgroup file system is mounted (mount one: mount -t cgroup2 none /sys/fs/cgroup)")]
     NoCgroups,
+    /// A name that chooses nobody.
+    #[error("{option} {name}: there is no such {what} here{}", near_list(.near))]
+    NothingNamed { option: &'static str, name: OutsideText, what: &'static str, near: Vec<String> },
+    /// Names in hierarchies that have nothing in common.
+    #[error(
+        "{first} is a cgroup below {}, and {second} is none there: name cgroups of one hierarchy, or make two recordings",
+        mount.display()
+    )]
+    SeveralHierarchies { first: OutsideText, second: OutsideText, mount: PathBuf },
+    /// A hierarchy without a controller.
+    #[error(
+        "{name} is a cgroup below {}, a hierarchy without controllers, to which neither perf events nor BPF programs can be \
+         limited: name a cgroup of another hierarchy, or record processes (-p)",
+        mount.display()
+    )]
+    NotFilterable { name: OutsideText, mount: PathBuf },
     /// A cgroup that is not there.
     #[error("cannot open cgroup '{name}': looked for {}", path.display())]
     Cgroup { name: String, path: PathBuf, source: io::Error },
@@ -44,6 +60,13 @@ pub enum HostError {
     /// A file of the kernel cannot be read.
     #[error("cannot read {what} from {}", path.display())]
     Read { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+fn near_list(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        names => format!("; near names: {}", names.join(", ")),
+    }
 }
 
 impl HostError {

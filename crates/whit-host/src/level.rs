@@ -9,6 +9,6 @@ pub enum Level {
     Answer,
     /// Shown unless `-q` is given.
     Warning,
-    /// Always shown: data was lost, or the recording is not what was asked for.
+    /// Always shown: data was lost, or the recording differs from the request.
     Error,
 }

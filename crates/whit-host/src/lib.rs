@@ -1,6 +1,6 @@
-//! The machine as recording, counting and diagnosis see it: where the kernel's file systems are, CPUs,
-//! processes and cgroups, whom to record or count, what a refusal of the kernel means, and the channel by which
-//! another program controls a running session.
+//! The machine as recording, counting and diagnosis see it. It finds the kernel's file systems, CPUs,
+//! processes, cgroups and targets, explains refusals of the kernel, and has the channel by which another
+//! program controls a running session.
 //!
 //! ```
 //! use whit_host::processes::{Status, namespace};
@@ -31,11 +31,13 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod borrowing;
 pub mod cgroup;
 pub mod control;
 pub mod cpus;
 pub mod error;
 pub mod level;
+pub mod named;
 pub mod open;
 pub mod processes;
 pub mod rights;

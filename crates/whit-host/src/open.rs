@@ -1,7 +1,7 @@
 //! Opening events, and bearing the kernel's refusals.
 //!
-//! [`open_everywhere`] opens one event for each of its targets, and leaves out those that have gone. A refusal is
-//! answered by who wants the event ([`Opening`]): with less of the event, or with a verdict.
+//! [`open_everywhere`] opens one event for each of its targets, and leaves out those that have gone. On a
+//! refusal, the owner of the event ([`Opening`]) decides: open it with less, or give a verdict.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -21,14 +21,14 @@ const OWN: i32 = 0;
 /// Descriptors that are needed besides events: standard streams, output, epoll, signals, pipes.
 pub const SPARE_DESCRIPTORS: usize = 24;
 
-/// For whom an event is opened.
+/// The threads for which an event is opened.
 #[derive(Clone, Copy, Debug)]
 pub enum Tasks<'a> {
     /// Any thread that runs.
     All,
     /// The calling thread.
     Own,
-    /// This thread.
+    /// One thread, on any CPU or on one.
     Thread(Tid),
     /// The tasks of the cgroup of this directory.
     Cgroup(BorrowedFd<'a>),
@@ -45,7 +45,7 @@ impl From<Option<Tid>> for Tasks<'_> {
 pub struct EventTarget<'a> {
     /// The CPU; `None` is any.
     pub cpu: Option<CpuId>,
-    /// For whom.
+    /// The threads of the event.
     pub tasks: Tasks<'a>,
 }
 
@@ -101,8 +101,8 @@ pub struct Refused {
     pub cpu: Option<CpuId>,
 }
 
-/// Opens an event for one target after the other, each with the leader of its group. What has gone is told to
-/// `gone`, and `None` stands for it.
+/// Opens an event for one target after the other, each with the leader of its group. `gone` gets each target
+/// that has ended, and `None` takes its place.
 ///
 /// # Errors
 ///
@@ -165,7 +165,7 @@ pub fn open_with_fallbacks<O: Opening>(mut opening: O) -> Result<O::Opened, O::V
     }
 }
 
-/// An event of which a part can be given up.
+/// An event that can count less: without kernel mode, or with guests.
 pub trait Reducible {
     /// Whether the kernel's software counts it.
     fn is_software(&self) -> bool;
@@ -173,7 +173,7 @@ pub trait Reducible {
     fn leaves_guests_out(&self) -> bool;
     /// Whether it covers both kernel mode and user mode.
     fn covers_both_modes(&self) -> bool;
-    /// Takes guests in.
+    /// Stops the exclusion of guests, for PMUs that cannot exclude them.
     fn take_guests_in(&mut self);
     /// Leaves kernel mode out.
     fn leave_kernel_out(&mut self);
@@ -190,8 +190,8 @@ pub fn give_up_guests(event: &mut impl Reducible, errno: Errno) -> bool {
     may_help
 }
 
-/// User mode of one's own processes is free up to level 2; all of a CPU is not. Leaves kernel mode out where that
-/// may be what is not permitted.
+/// User mode of one's own processes is free up to level 2; all of a CPU is not. Excludes kernel mode where that
+/// may be the refused part.
 pub fn give_up_kernel_mode(
     event: &mut impl Reducible,
     rights: Rights,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_have_ended_are_left_out_and_told() {
+    fn threads_that_have_ended_are_left_out_and_reported() {
         let attr = clock(SoftwareEvent::TaskClock.config());
         let nobody = Tid(i32::MAX);
         let own = Tid(whit_sys::system::thread_id());

@@ -106,7 +106,7 @@ pub fn effective_user(roots: &Roots, pid: Pid) -> Option<u32> {
 /// When a process began, in the kernel's ticks since boot (`proc_pid_stat(5)`, field 22).
 pub fn start_ticks(roots: &Roots, pid: Pid) -> Option<u64> {
     let text = std::fs::read(roots.process(pid, "stat")).ok()?;
-    // The name may hold anything; what follows its last parenthesis begins with field 3.
+    // The name may hold anything; field 3 begins behind its last parenthesis.
     let behind_name = &text[text.iter().rposition(|b| *b == b')')? + 1..];
     std::str::from_utf8(behind_name).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_absent() {
+    fn ended_processes_are_absent() {
         let (_dir, roots) = tree();
         assert_eq!(threads(&roots, Pid(99)), []);
         assert_eq!(Status::read(&roots, Pid(99), Tid(99)), None);

@@ -14,7 +14,8 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Of this process. A machine without the setting has no perf events; the default stands in.
+    /// The rights of this process. A machine without the setting has no perf events; the default
+    /// stands in.
     pub fn of_process(roots: &Roots) -> Rights {
         const KERNEL_DEFAULT: i64 = 2;
         Rights {

@@ -7,9 +7,9 @@ use whit_types::{Pid, Tid};
 /// The mount points that the recorder reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
-    /// `/proc`.
+    /// The mount of procfs: `/proc`, or a folder of a test.
     pub proc: PathBuf,
-    /// `/sys`.
+    /// The mount of sysfs: `/sys`, or a folder of a test.
     pub sys: PathBuf,
     /// Where kernel modules are installed, `/lib/modules`.
     pub modules: PathBuf,

@@ -1,13 +1,14 @@
-//! Whom to record or count: which threads, on which CPUs.
+//! Targets of recording and counting: which threads, on which CPUs.
 
 use whit_types::{CpuId, Pid, Tid, format_cpu_list};
 
 use crate::cpus;
 use crate::error::HostError;
+use crate::named::Chosen;
 use crate::processes;
 use crate::roots::Roots;
 
-/// Whom to record or count.
+/// The target of a recording or count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command that is started, and its children.
@@ -20,6 +21,31 @@ pub enum Target {
     Threads(Vec<Tid>),
     /// All processes of a user that run now.
     User(u32),
+    /// Threads that are chosen by name, as long as they are, on these CPUs or (`None`) on all.
+    Named(Chosen, Option<Vec<CpuId>>),
+}
+
+impl Target {
+    /// Whether events are opened on CPUs, and not for threads.
+    pub fn covers_cpus(&self) -> bool {
+        matches!(self, Target::SystemWide(_) | Target::Named(..))
+    }
+
+    /// The CPUs, where they are named.
+    pub fn cpus(&self) -> Option<&[CpuId]> {
+        match self {
+            Target::SystemWide(cpus) | Target::Named(_, cpus) => cpus.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Those that are chosen by name, where they are.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        match self {
+            Target::Named(chosen, _) => Some(chosen),
+            _ => None,
+        }
+    }
 }
 
 /// The CPUs that events are opened on.
@@ -57,7 +83,7 @@ impl CpuScope {
 /// The threads that events are opened for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadScope {
-    /// One event for whoever runs.
+    /// One event for all threads.
     All,
     /// One event for each of these.
     Each(Vec<Tid>),
@@ -102,7 +128,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Where whom or what the target names is not there.
+    /// If the target names something that does not exist.
     pub fn resolve(
         target: &Target,
         command: Option<Pid>,
@@ -112,11 +138,11 @@ impl Plan {
     ) -> Result<Plan, HostError> {
         let online = cpus::online(roots)?;
         let threads = threads_of(target, command, roots)?;
-        let cpus = match target {
-            Target::SystemWide(Some(wanted)) => check_cpus(wanted, &online)?,
-            _ => online,
+        let cpus = match target.cpus() {
+            Some(wanted) => check_cpus(wanted, &online)?,
+            None => online,
         };
-        let is_system_wide = matches!(target, Target::SystemWide(_));
+        let is_system_wide = target.covers_cpus();
         let inherit = inherit && !matches!(target, Target::Threads(_));
         if per_thread && !is_system_wide {
             // The kernel maps no ring for an inherited event that is on any CPU.
@@ -125,8 +151,8 @@ impl Plan {
         Ok(Plan { cpus: CpuScope::Each(cpus), threads, inherit })
     }
 
-    /// The same threads, each with one event on whatever CPU it runs: needs fewer descriptors,
-    /// but threads that start later are not seen.
+    /// The same threads, each with one event for all CPUs. This needs fewer descriptors, but
+    /// threads that start later are not seen.
     #[must_use]
     pub fn without_cpus(&self) -> Plan {
         Plan { cpus: CpuScope::Any, threads: self.threads.clone(), inherit: false }
@@ -151,10 +177,10 @@ impl Plan {
     }
 }
 
-/// The other CPUs, where some of a machine's are recorded: of these, the side band is recorded. What runs on
-/// the recorded ones may have got its name and mapped its files on any of them.
+/// The other CPUs, if only some of a machine's are recorded: their sideband is recorded, too. A thread on a
+/// recorded CPU may have got its name and mapped its files on any of them.
 pub fn beside(target: &Target, roots: &Roots) -> Vec<CpuId> {
-    let Target::SystemWide(Some(recorded)) = target else { return Vec::new() };
+    let Some(recorded) = target.cpus() else { return Vec::new() };
     // That these are online was read before.
     let online = cpus::online(roots).unwrap_or_default();
     online.into_iter().filter(|cpu| !recorded.contains(cpu)).collect()
@@ -167,7 +193,7 @@ fn threads_of(
 ) -> Result<ThreadScope, HostError> {
     let threads = match target {
         Target::Command => vec![command.ok_or(HostError::NothingToRecord)?.main_thread()],
-        Target::SystemWide(_) => return Ok(ThreadScope::All),
+        Target::SystemWide(_) | Target::Named(..) => return Ok(ThreadScope::All),
         Target::Processes(pids) => {
             let mut all = Vec::new();
             for &pid in pids {
@@ -286,6 +312,15 @@ mod tests {
     }
 
     #[test]
+    fn names_are_recorded_on_cpus_whoever_runs_there() {
+        let plan = resolve(Target::Named(Chosen::default(), Some(vec![CpuId(2)]))).unwrap();
+        assert_eq!((plan.cpus, plan.threads), (on(&[2]), ThreadScope::All));
+        let all = Target::Named(Chosen::default(), None);
+        assert_eq!(resolve(all.clone()).unwrap().cpus, on(&[0, 1, 2, 5]));
+        assert!(all.covers_cpus() && all.chosen().is_some() && !Target::Command.covers_cpus());
+    }
+
+    #[test]
     fn per_thread_rings_are_on_any_cpu_and_not_inherited() {
         let (_dir, roots) = machine();
         let target = Target::Processes(vec![Pid(7)]);
@@ -298,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_there_is_named() {
+    fn missing_targets_are_named() {
         let said = |target| resolve(target).unwrap_err().to_string();
         let processes = Target::Processes([7, 99].map(Pid).to_vec());
         assert_eq!(said(processes), "there is no process 99");

@@ -11,7 +11,7 @@ use crate::roots::{Roots, read_number};
 /// Most levels of cache that are looked at.
 const CACHES_MAX: usize = 16;
 
-/// The place of a CPU. What sysfs does not say is 0, or -1 for the node's and the cache's number.
+/// The place of a CPU. A number that sysfs does not give is 0, or -1 for the node and the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CpuPlace {
     /// Package.
@@ -34,7 +34,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Of the machine with these roots.
+    /// Reads the machine with these roots.
     pub fn new(roots: &Roots) -> Topology {
         Topology { roots: roots.clone(), known: HashMap::new() }
     }

@@ -1,4 +1,4 @@
-//! Tracepoints by their id, and what their filters can compare.
+//! Tracepoints by their id, and the fields that their filters can compare.
 
 use std::fs::File;
 use std::io::{self, Read};

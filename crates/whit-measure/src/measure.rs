@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_how_and_what_it_printed() {
+    fn a_failure_has_the_exit_code_and_the_output() {
         let m = run(sh("echo no such thing >&2; exit 3"), GENEROUS).unwrap();
         let stderr = "no such thing".to_owned();
         assert_eq!(m.outcome, Outcome::Failed { status: "exit code 3".to_owned(), stderr });
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn much_output_stops_nobody_and_only_its_end_is_kept() {
+    fn much_output_does_not_block_and_only_its_end_is_kept() {
         let script = "head -c 10000000 /dev/zero | tr '\\0' x >&2; echo end >&2; exit 1";
         let m = run(sh(script), GENEROUS).unwrap();
         let Outcome::Failed { stderr, .. } = m.outcome else { panic!("{m:?}") };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_given() {
+    fn printed_output_is_returned() {
         let never = || None;
         let (m, printed) = run_watched(sh("echo out; echo err >&2"), GENEROUS, &never).unwrap();
         assert_eq!(m.outcome, Outcome::Success);

@@ -1,4 +1,4 @@
-//! Proves that every index of a profile is in range, so that what follows may index.
+//! Proves that every index of a profile is in range, so that the code behind it may index.
 
 use whit_profile::model::{NodeId, Profile};
 use whit_profile::switches::Switches;

@@ -46,7 +46,7 @@ struct Page<'a> {
     more: More,
 }
 
-/// What only some pages have.
+/// Data that only some pages have.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct More {

@@ -23,7 +23,7 @@ impl Bounds {
     }
 }
 
-/// Folds what is too much for `bounds`; returns the threshold where anything was folded.
+/// Folds small nodes until the tree is within `bounds`; returns the threshold if nodes were folded.
 ///
 /// Nodes without any sample below them are dropped in either case. The last resort, a threshold
 /// above 1, folds the whole tree into one node.

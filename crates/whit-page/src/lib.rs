@@ -1,17 +1,18 @@
 //! The profile as one self-contained HTML page.
 //!
 //! The page holds its own style, script and data, loads nothing and sends nothing: it opens from
-//! `file://`, as an attachment or from a build's artifacts, and works the same in five years. What
-//! the page shows is recomputed in the page from the sample rows, so that one file serves every
-//! event, process and thread.
+//! `file://`, as an attachment or from a build's artifacts, and works the same in five years. The
+//! page computes each view from the sample rows, so that one file serves every event, process and
+//! thread.
 //!
 //! Invariants:
-//! - No name out of the recording can become markup or script: all of it stands inside one JSON
-//!   block in which `<`, `>` and `&` are escaped, the page's script only ever writes text nodes,
-//!   and its content security policy admits the page's own script by hash alone.
+//! - No name from the recording can become markup or script. All names stand inside one JSON block
+//!   in which `<`, `>` and `&` are escaped. The page's script only ever writes text nodes, and its
+//!   content security policy admits the page's own script by hash alone.
 //! - No name can hide characters or turn the direction of the text around it: the script escapes every text
 //!   of the data block where it decodes it, as text faces do.
-//! - The sums of samples and periods per event equal those of the profile, whatever was folded.
+//! - The sums of samples and periods per event equal those of the profile, with or without folded
+//!   nodes.
 //! - Everything embedded is bounded ([`HtmlOptions`]); what a bound took is said on the page.
 
 mod check;
@@ -43,8 +44,8 @@ pub const MAX_NAME_BYTES: usize = 4096;
 /// Warnings that a page lists at most.
 pub const MAX_WARNINGS: usize = 1000;
 
-/// Stretches of the threads' time line that a page holds at most; above it, short ones are joined. What
-/// [`SwitchOptions::max_spans`](whit_profile::switches::SwitchOptions) should be.
+/// Stretches of the threads' time line that a page holds at most; above it, short ones are joined. The
+/// value for [`SwitchOptions::max_spans`](whit_profile::switches::SwitchOptions).
 pub const MAX_SPANS: usize = 100_000;
 
 /// How to write a page.
@@ -74,7 +75,7 @@ impl Default for HtmlOptions {
     }
 }
 
-/// What was written.
+/// Size and omissions of a written page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageSummary {
     /// Call tree nodes embedded.

@@ -1,4 +1,4 @@
-//! Brings a profile down to what the page tells apart.
+//! Reduces a profile to the distinctions that the page makes.
 //!
 //! Frames lose their address (function, file and line remain), nodes that then are the same call
 //! are merged, CPUs are merged, and the lightest threads beyond the bound become one.
@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use whit_profile::model::{CallNode, FileId, Frame, FunctionId, NodeId, Profile};
 
-/// What a node of the page stands for.
+/// The meaning of a node of the page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum PageFrame {
     /// A place in a function.

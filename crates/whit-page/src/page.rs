@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_listed_after_what_they_import() {
+    fn modules_are_listed_after_their_imports() {
         for (index, (name, source)) in MODULES.iter().enumerate() {
             for from in source.lines().filter_map(|line| line.split_once(" from './")) {
                 let import = from.1.trim_end_matches("';");

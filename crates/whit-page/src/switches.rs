@@ -26,7 +26,7 @@ const FIRST_PERCENT: f64 = 0.001;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SwitchBlock {
-    /// What the head of the text says.
+    /// The lines in the head of the text.
     facts: Vec<String>,
     names: Vec<String>,
     callee: TreeColumns,

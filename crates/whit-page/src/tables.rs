@@ -39,7 +39,7 @@ pub(crate) struct PageDso<'a> {
     pub(crate) kind: &'static str,
 }
 
-/// A function.
+/// A row of the page's table of functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PageFunction<'a> {
     pub(crate) name: Cow<'a, str>,
@@ -143,7 +143,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Fills functions, binaries, files and frames with what the nodes use, in order of use.
+    /// Fills functions, binaries, files and frames with the entries that nodes use, in order of
+    /// use.
     fn fill_code(&mut self, profile: &'a Profile, merged: &Merged) {
         let mut frames = Interner::new();
         for node in &mut self.nodes {

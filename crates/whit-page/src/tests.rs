@@ -1,4 +1,4 @@
-//! The whole page: what is embedded equals the profile.
+//! The whole page: the embedded data equals the profile.
 
 use std::collections::BTreeMap;
 

@@ -92,7 +92,7 @@ pub(crate) fn columns(stacks: Stacks<'_>, switches: &Switches) -> TimelineColumn
     }
 }
 
-/// Texts, each once, by what they stand for.
+/// Texts, each once, by the keys that they belong to.
 struct Interned<K> {
     numbers: HashMap<K, u64>,
     values: Vec<String>,

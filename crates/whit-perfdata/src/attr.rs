@@ -71,11 +71,11 @@ bit_set!(
         CALLCHAIN = 5;
         /// Event id.
         ID = 6;
-        /// CPU.
+        /// The CPU, and a reserved word.
         CPU = 7;
         /// Sampling period.
         PERIOD = 8;
-        /// Stream id.
+        /// The id of the opened event itself; [`Self::ID`] is that of its group's leader.
         STREAM_ID = 9;
         /// Raw tracepoint bytes.
         RAW = 10;
@@ -85,7 +85,7 @@ bit_set!(
         REGS_USER = 12;
         /// Dump of the user stack.
         STACK_USER = 13;
-        /// Weight.
+        /// Weight by the hardware: for a memory access, its latency.
         WEIGHT = 14;
         /// Source of the data.
         DATA_SRC = 15;
@@ -113,9 +113,9 @@ bit_set!(
 bit_set!(
     /// `perf_event_attr.read_format`: how counter values are laid out.
     ReadFormat {
-        /// Time enabled.
+        /// Nanoseconds for which the event was enabled.
         TOTAL_TIME_ENABLED = 0;
-        /// Time running.
+        /// Nanoseconds for which the event was on the PMU.
         TOTAL_TIME_RUNNING = 1;
         /// Event id.
         ID = 2;
@@ -198,7 +198,7 @@ bit_set!(
         BUILD_ID = 34;
         /// Only threads inherit it.
         INHERIT_THREAD = 35;
-        /// Removed on exec.
+        /// An exec of the task removes the event.
         REMOVE_ON_EXEC = 36;
         /// SIGTRAP on each sample.
         SIGTRAP = 37;
@@ -217,7 +217,7 @@ pub const BRANCH_COUNTERS: u64 = 1 << 19;
 /// `perf_event_attr` in full, as of Linux 6.18 (`PERF_ATTR_SIZE_VER9` less `config4`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
-    /// PMU type.
+    /// `type`: the PMU that counts the event.
     pub pmu_type: u32,
     /// Event of that PMU.
     pub config: u64,
@@ -374,13 +374,13 @@ pub mod pmu_type {
     pub const HARDWARE: u32 = 0;
     /// Software events.
     pub const SOFTWARE: u32 = 1;
-    /// Tracepoints.
+    /// Tracepoints and probes; `config` is the number of the tracepoint.
     pub const TRACEPOINT: u32 = 2;
     /// Generic cache events.
     pub const HW_CACHE: u32 = 3;
     /// Raw events of the CPU's PMU.
     pub const RAW: u32 = 4;
-    /// Breakpoints.
+    /// Hardware breakpoints.
     pub const BREAKPOINT: u32 = 5;
 }
 

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_sections_are_read_back() {
         for edge in [Edge::Begin, Edge::End] {
             let thread = BlockedThread { state: 2, edge, switches: 1 << 40 };
             let mut raw = Vec::new();

@@ -24,7 +24,7 @@ impl RecordEncoder {
         RecordEncoder { layout }
     }
 
-    /// COMM.
+    /// COMM: a thread's command name.
     pub fn comm(
         &self,
         out: &mut Vec<u8>,
@@ -41,7 +41,7 @@ impl RecordEncoder {
         });
     }
 
-    /// FORK.
+    /// FORK: a process or thread starts.
     pub fn fork(&self, out: &mut Vec<u8>, task: &Task, id: SampleId) {
         self.task(out, record_type::FORK, 0, task, id);
     }
@@ -52,7 +52,7 @@ impl RecordEncoder {
         self.task(out, record_type::FORK, misc::FORK_EXEC, task, id);
     }
 
-    /// EXIT.
+    /// EXIT: a process or thread ends.
     pub fn exit(&self, out: &mut Vec<u8>, task: &Task, id: SampleId) {
         self.task(out, record_type::EXIT, 0, task, id);
     }
@@ -77,7 +77,7 @@ impl RecordEncoder {
         });
     }
 
-    /// MMAP2.
+    /// MMAP2: a file or other memory is mapped.
     pub fn mmap2(&self, out: &mut Vec<u8>, cpu_mode: u16, map: &Mmap<'_>, id: SampleId) {
         let is_build_id = matches!(map.file_id, MappedFileId::BuildId(_));
         let bits = cpu_mode
@@ -103,8 +103,8 @@ impl RecordEncoder {
         });
     }
 
-    /// LOST: records of any type that found no room in a ring. `since` says from when on they may be missing;
-    /// without it, that is the ring's record before.
+    /// LOST: records of any type that did not fit into a ring. They may be missing from `since` on; without
+    /// it, from the ring's record before.
     pub fn lost(
         &self,
         out: &mut Vec<u8>,
@@ -190,7 +190,7 @@ impl RecordEncoder {
     }
 }
 
-/// Appends a record. The body is cut to what the header's 16 bits can say.
+/// Appends a record. The body is cut to the size that the header's 16 bits can hold.
 pub fn push_record(out: &mut Vec<u8>, kind: u32, bits: u16, body: &[u8]) {
     let body = &body[..body.len().min(MAX_RECORD_SIZE_BYTES - HEADER_SIZE_BYTES)];
     let size_bytes = (HEADER_SIZE_BYTES + body.len()) as u16;
@@ -198,7 +198,7 @@ pub fn push_record(out: &mut Vec<u8>, kind: u32, bits: u16, body: &[u8]) {
     out.extend(body);
 }
 
-/// FINISHED_ROUND: everything that follows is younger than what stood before the previous one.
+/// FINISHED_ROUND: every later record is younger than the records before the previous one.
 pub fn finished_round() -> [u8; HEADER_SIZE_BYTES] {
     let size_bytes = HEADER_SIZE_BYTES as u16;
     RecordHeader { kind: record_type::FINISHED_ROUND, misc: 0, size_bytes }.to_bytes()
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_records_are_decoded() {
         let (encoder, layout) = encoder();
         let map = |file_id| Mmap {
             pid: Pid(4),

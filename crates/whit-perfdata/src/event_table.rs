@@ -24,7 +24,7 @@ impl EventTable {
     /// From the events of a recording.
     pub fn new(events: &[EventDesc]) -> EventTable {
         let layouts: Vec<_> = events.iter().map(|e| SampleLayout::new(&e.attr)).collect();
-        // Of an id that two events have, the last one counts.
+        // If two events have an id, the last one counts.
         let by_id: BTreeMap<u64, u32> = events
             .iter()
             .zip(0u32..)

@@ -1,5 +1,5 @@
-//! What stands at a path where something is to be written: a recording, which may be replaced, or
-//! what is somebody's and no recording.
+//! The object at an output path: a recording, which may be replaced, or another file, which may
+//! not.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, Metadata};
@@ -14,7 +14,7 @@ const HEADER_FILE: &str = "data";
 /// The copy of the kernel that `perf record --kcore` keeps in a directory.
 const KCORE_DIRECTORY: &str = "kcore_dir";
 
-/// What stands at a path.
+/// The object at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Nothing, or a link to nothing.
@@ -35,7 +35,7 @@ pub enum Existing {
     Other,
 }
 
-/// Looks at what stands at `path`. Links are followed.
+/// Inspects `path`. Links are followed.
 ///
 /// # Errors
 /// Where it cannot be looked at, for other reasons than that it is not there.

@@ -20,10 +20,10 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// What became of a stream.
+/// Counts of an exported stream.
 #[derive(Debug, Default)]
 pub struct Exported {
-    /// Records.
+    /// Written records, unpacked.
     pub records: u64,
     /// Bytes of them.
     pub bytes: u64,
@@ -90,7 +90,7 @@ fn copy(
     Ok(exported)
 }
 
-/// The features, as they are true of what is written.
+/// The features that hold for the exported recording.
 fn features(recording: &Recording) -> Features {
     let mut features = Features::default();
     for (feature, bytes) in recording.features.iter() {

@@ -1,7 +1,7 @@
 //! Header features: what a recording says about the machine, the command and itself.
 //!
-//! perf numbers features from 1; whit's own start at [`Feature::WHIT_LEDGER`], far above, where
-//! other readers skip what they do not know. Source: `tools/perf/util/header.c`; `docs/format.md`
+//! perf numbers features from 1. whit's own start at [`Feature::WHIT_LEDGER`], far above: other
+//! readers skip numbers that they do not know. Source: `tools/perf/util/header.c`; `docs/format.md`
 //! has the bytes.
 
 use crate::attr::Attr;
@@ -77,13 +77,13 @@ pub struct BuildIdEntry {
     pub misc: u16,
     /// -1 for the host.
     pub pid: Pid,
-    /// The id.
+    /// 20 bytes at most, as the linker wrote it.
     pub id: BuildId,
-    /// Path.
+    /// Path, or a name in brackets: `[kernel.kallsyms]`.
     pub path: String,
 }
 
-/// COMPRESSED.
+/// The feature COMPRESSED: the format of compressed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressedDesc {
     /// perf writes 0.
@@ -94,7 +94,7 @@ pub struct CompressedDesc {
     pub level: u32,
     /// Bytes before over bytes after.
     pub ratio: u32,
-    /// Most bytes that one compressed record decodes to, with what the decoder needs beside.
+    /// Most bytes that one compressed record decodes to, with the decoder's own needs.
     pub decoded_bytes_max: u32,
 }
 
@@ -236,7 +236,7 @@ impl Features {
         Some(events)
     }
 
-    /// Sets EVENT_DESC.
+    /// Writes the section EVENT_DESC.
     pub fn set_event_desc(&mut self, events: &[EventDesc]) {
         let mut out = (events.len() as u32).to_le_bytes().to_vec();
         out.extend((Attr::FILE_SIZE_BYTES as u32).to_le_bytes());
@@ -259,7 +259,7 @@ impl Features {
         self.set(Feature::PMU_MAPPINGS, out);
     }
 
-    /// Sets GROUP_DESC.
+    /// Writes the section GROUP_DESC.
     pub fn set_group_desc(&mut self, groups: &[GroupDesc]) {
         let mut out = (groups.len() as u32).to_le_bytes().to_vec();
         for group in groups {
@@ -305,7 +305,7 @@ impl Features {
         Some((TimestampNs(c.u64()?), TimestampNs(c.u64()?)))
     }
 
-    /// Sets SAMPLE_TIME.
+    /// Writes the section SAMPLE_TIME.
     pub fn set_sample_time(&mut self, first: TimestampNs, last: TimestampNs) {
         self.set(Feature::SAMPLE_TIME, [first.0.to_le_bytes(), last.0.to_le_bytes()].concat());
     }
@@ -322,13 +322,13 @@ impl Features {
         })
     }
 
-    /// Sets COMPRESSED.
+    /// Writes the section COMPRESSED.
     pub fn set_compressed(&mut self, desc: &CompressedDesc) {
         let words = [desc.version, desc.kind, desc.level, desc.ratio, desc.decoded_bytes_max];
         self.set(Feature::COMPRESSED, words.iter().flat_map(|word| word.to_le_bytes()).collect());
     }
 
-    /// CLOCK_DATA.
+    /// The section CLOCK_DATA: the recording's clock and the wall clock at one moment.
     pub fn clock_data(&self) -> Option<ClockData> {
         let mut c = self.cursor(Feature::CLOCK_DATA)?;
         let _version = c.u32()?;
@@ -339,7 +339,7 @@ impl Features {
         })
     }
 
-    /// Sets CLOCK_DATA.
+    /// Writes the section CLOCK_DATA.
     pub fn set_clock_data(&mut self, data: ClockData) {
         let mut out = 1u32.to_le_bytes().to_vec();
         out.extend(data.clockid.to_le_bytes());
@@ -449,6 +449,7 @@ pub fn encode_string(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_types::FileId;
 
     /// A recording may be switched on and off for days: a limit here would charge nobody for the rest.
     #[test]
@@ -515,6 +516,35 @@ mod tests {
         assert_eq!(f.group_desc().unwrap(), [group]);
         assert_eq!(f.build_ids(), [entry.clone(), entry]);
         assert_eq!(f.recorded_spans().unwrap(), spans);
+    }
+
+    #[test]
+    fn numbers_and_whits_own_features_round_trip() {
+        let mut f = Features::default();
+        assert_eq!(
+            (f.word(Feature::TOTAL_MEM), f.compressed(), f.clock_data()),
+            (None, None, None)
+        );
+        assert_eq!((f.ledger(), f.mapped_files()), (None, Vec::new()));
+        f.set_word(Feature::TOTAL_MEM, 1 << 40);
+        let compressed =
+            CompressedDesc { version: 0, kind: 1, level: 3, ratio: 7, decoded_bytes_max: 1 << 20 };
+        f.set_compressed(&compressed);
+        let clock_ns = TimestampNs(9);
+        let clock = ClockData { clockid: 4, wall_clock_ns: 1 << 60, clock_ns };
+        f.set_clock_data(clock);
+        let ledger = Ledger { wall_ns: 5, lost_records: 6, ..Ledger::default() };
+        f.set_ledger(&ledger);
+        let file = MappedFile {
+            id: FileId { device: (8, 1), inode: 42 },
+            path: b"/bin/tool".to_vec(),
+            found: Ok(mapped_file::FoundFile { size_bytes: 7, ..Default::default() }),
+        };
+        f.set_mapped_files(std::slice::from_ref(&file));
+        assert_eq!(f.word(Feature::TOTAL_MEM), Some(1 << 40));
+        assert_eq!(f.compressed().unwrap(), compressed);
+        assert_eq!(f.clock_data().unwrap(), clock);
+        assert_eq!((f.ledger(), f.mapped_files()), (Some(ledger), vec![file]));
     }
 
     #[test]

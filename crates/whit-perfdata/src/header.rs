@@ -10,7 +10,7 @@ pub const MAGIC: &[u8; 8] = b"PERFILE2";
 pub const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
 /// First eight bytes of recordings before Linux 2.6.33, without features.
 pub const MAGIC_V1: &[u8; 8] = b"PERFFILE";
-/// Size of the header of a file.
+/// Size of `struct perf_file_header`.
 pub const FILE_HEADER_SIZE_BYTES: usize = 104;
 /// Size of the header of a pipe: magic and this size.
 pub const PIPE_HEADER_SIZE_BYTES: usize = 16;
@@ -50,7 +50,7 @@ impl Section {
     }
 }
 
-/// The header of a file.
+/// The first bytes of a file: places of its sections, and a bit for each feature.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FileHeader {
     /// Size of one entry of the attribute section: `perf_event_attr` and a [`Section`] of ids.

@@ -42,8 +42,8 @@ impl Ledger {
     }
 }
 
-/// Says that none of so many threads ran, and what shows more of a process or thread that goes by `id`. With
-/// `has_stacks` the recording has the stacks at which they wait.
+/// The sentence that none of so many threads ran, and the command that shows more of a process or thread by
+/// `id`. With `has_stacks` the recording has the stacks at which they wait.
 pub fn nobody_ran_text(threads: u64, id: &str, has_stacks: bool) -> String {
     let who = match threads {
         1 => "the thread that was recorded never ran meanwhile: it".to_owned(),

@@ -1,5 +1,5 @@
 //! The perf.data format, read and written: headers, records, features, directories, pipes,
-//! compressed frames. `docs/format.md` says byte by byte what is read and written.
+//! compressed frames. `docs/format.md` describes both directions byte by byte.
 //!
 //! ```
 //! use std::path::Path;
@@ -31,16 +31,18 @@
 //! [`stream::StreamReader::truncation`], which name the missing parts.
 //!
 //! Invariants:
-//! - No `unsafe`, no panic on any input: whatever a file says about lengths and offsets is
-//!   checked against what is there.
+//! - No `unsafe`, no panic on any input: each length and offset in a file is checked against the
+//!   bytes that are there.
 //! - This crate touches no `/proc`, no clock and no symbols.
 //! - Reading holds a bounded amount of the recording in memory, whatever its size.
 //! - Recordings are little-endian, as x86-64 and arm64 write them; others are refused by name.
 #![forbid(unsafe_code)]
 
+pub mod append;
 pub mod attr;
 pub mod blocked;
 mod bytes;
+pub mod deferred;
 pub mod encode;
 pub mod event_table;
 pub mod existing;
@@ -50,6 +52,7 @@ pub mod header;
 pub mod ledger;
 pub mod loss;
 pub mod mapped_file;
+pub mod off_cpu;
 pub mod packed;
 pub mod reader;
 pub mod record;

@@ -40,7 +40,7 @@ pub fn since(record: RawRecord<'_>, trailer_bytes: usize) -> Option<TimestampNs>
 #[derive(Clone, Debug, Default)]
 pub struct PausedTime {
     total_ns: u64,
-    /// Disjoint, by their end.
+    /// They neither overlap nor touch; the latest is the last.
     recent: Vec<(u64, u64)>,
 }
 
@@ -61,7 +61,7 @@ impl PausedTime {
             }
             is_apart
         });
-        let at = self.recent.partition_point(|&(_, other_to)| other_to < to);
+        let at = self.recent.binary_search(&(from, to)).unwrap_or_else(|at| at);
         self.recent.insert(at, (from, to));
         if self.recent.len() > RECENT_MAX {
             self.recent.remove(0);
@@ -99,7 +99,7 @@ impl DataLoss {
     /// The share in percent with two decimals. A loss is never "0.00%".
     pub fn percent(self) -> Option<String> {
         let percent = self.share()? * 100.0;
-        let is_rounded_away = percent < 0.005 && (self.lost > 0 || self.paused_ns > 0);
+        let is_rounded_away = percent < 0.005 && self.paused_ns > 0;
         Some(if is_rounded_away { "<0.01%".to_owned() } else { format!("{percent:.2}%") })
     }
 }
@@ -173,6 +173,9 @@ mod tests {
         assert_eq!(text(9, 2, 100), "data loss 2.00%");
         assert_eq!(text(9, 4, 100_000), "data loss <0.01%");
         assert_eq!(text(9, 5, 100_000), "data loss 0.01%");
+        // 0.005 % exactly, also in binary fractions.
+        assert_eq!(text(9, 1, 20_000), "data loss 0.01%");
+        assert_eq!(text(0, 4, 100_000), "data loss <0.01%");
         assert_eq!(text(9, 0, 100), "time unknown");
         assert_eq!(text(9, 2, 0), "time unknown");
     }
@@ -192,6 +195,19 @@ mod tests {
                 prop_assert_eq!(paused.total_ns(), now);
             }
         }
+    }
+
+    #[test]
+    fn losses_that_touch_are_one() {
+        let mut paused = PausedTime::default();
+        let mut add = |from, to| paused.add(TimestampNs(from), TimestampNs(to));
+        assert_eq!([add(10, 20), add(30, 40), add(20, 25), add(28, 30)], [10, 10, 5, 2]);
+        assert_eq!([add(50, 50), add(60, 55)], [0, 0]);
+        assert_eq!(paused.recent, [(10, 25), (28, 40)]);
+        // In the order of time, whatever the order of adding.
+        paused.add(TimestampNs(1), TimestampNs(2));
+        paused.add(TimestampNs(26), TimestampNs(27));
+        assert_eq!(paused.recent, [(1, 2), (10, 25), (26, 27), (28, 40)]);
     }
 
     #[test]

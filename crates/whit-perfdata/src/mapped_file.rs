@@ -15,21 +15,21 @@ const IS_KEPT: u8 = 1;
 /// Bit of an entry's flags: it is an ELF file.
 const IS_ELF: u8 = 2;
 
-/// A mapped file.
+/// A file that was mapped executable while recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     /// As mapping records name it.
     pub id: FileId,
     /// As mapping records have it, with the kernel's mark for deleted files.
     pub path: Vec<u8>,
-    /// What the recorder found in it, or why it was not opened.
+    /// The file's identity as the recorder found it, or why it was not opened.
     pub found: Result<FoundFile, OpenFailure>,
 }
 
-/// What tells a file from its successors at the same path.
+/// Distinguishes a file from its successors at the same path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FoundFile {
-    /// Size.
+    /// Length in bytes when it was recorded.
     pub size_bytes: u64,
     /// When it was written last, in nanoseconds since the epoch.
     pub modified_ns: u64,
@@ -42,17 +42,17 @@ pub struct FoundFile {
 }
 
 impl MappedFile {
-    /// What tells the file from others, where it was opened.
+    /// Distinguishes the file from others; `None` if it was not opened.
     pub fn stamp(&self) -> Option<FileStamp> {
         let FoundFile { size_bytes, modified_ns, .. } = self.found.ok()?;
         Some(FileStamp { id: self.id, size_bytes, modified_ns })
     }
 }
 
-/// The section. Per file: size of the entry without its path (4), why it was not opened (1: 0 if it was, else the
-/// number of the failure and one), flags (1), size of the build id (1), zero (1), major and minor number of the
-/// device (4 each), inode (8), size (8), time of the last change (8), build id (20, padded with zeros), size of
-/// the path (4), and behind the entry the path. Later versions append fields to the entry.
+/// The section. Each file has an entry: size of the entry without its path (4), why it was not opened (1: 0 if it
+/// was, else the number of the failure and one), flags (1), size of the build id (1). Then a zero (1), major and
+/// minor number of the device (4 each), inode (8), size (8), time of the last change (8), build id (20, padded
+/// with zeros), and size of the path (4). The path follows the entry. Later versions append fields to the entry.
 pub(crate) fn encode(files: &[MappedFile]) -> Vec<u8> {
     let mut out = VERSION.to_le_bytes().to_vec();
     out.extend((files.len() as u32).to_le_bytes());

@@ -1,10 +1,10 @@
-//! Context switches in few bytes: what stands once for many is said once.
+//! Context switches in few bytes: repeated data is stored once.
 //!
 //! A switch as perf writes it is a sample with two call chains and two switch records, some 270
-//! bytes, of which little but the time is new. Packed, a stack is *defined* once per stream and CPU
-//! and has a number from then on; a switch is five words. A row of both stands as the raw data of a
+//! bytes, and little but the time is new. Packed, a stack is *defined* once per stream and CPU and
+//! has a number from then on; a switch is five words. A row of both stands as the raw data of a
 //! sample of its own event ([`PACKED_ID`]), so that perf reads the rest of the recording as ever.
-//! [`stream`](crate::stream) unpacks while it reads: nobody else sees packed records.
+//! [`stream`](crate::stream) unpacks while it reads: no other code sees packed records.
 //! `docs/format.md` has the layout.
 
 mod ordinary;
@@ -22,7 +22,7 @@ use crate::feature::EventDesc;
 
 /// The id of packed samples. It stands for the layout too: another one has another id.
 pub const PACKED_ID: u64 = 1 << 63 | 1;
-/// What their event is called.
+/// Name of the event that packed samples belong to.
 pub const PACKED_NAME: &str = "whit-switches";
 /// Most words of a stack's chain: 127 addresses, and the marker in front of them.
 pub const CHAIN_WORDS_MAX: usize = 128;
@@ -37,7 +37,7 @@ const CAME_WORDS: usize = 3;
 /// Flags of a switch: the thread could have gone on; it is said who comes.
 const IS_PREEMPTION: u64 = 1;
 const HAS_NEXT: u64 = 2;
-/// Of a state's 32 bits, the highest goes there.
+/// A state has 32 bits; its highest bit moves there.
 const STATE_KNOWN: u64 = 1 << 15;
 /// Words in front of the packed records: CPU and flags, the id of the samples.
 const HEAD_WORDS: usize = 2;
@@ -72,7 +72,7 @@ pub struct Switch {
     pub time_ns: u64,
     /// The thread that goes.
     pub thread: Thread,
-    /// The one that comes, if that is told of.
+    /// The thread that comes, if it is recorded.
     pub next: Option<Thread>,
     /// The thread that goes could have gone on.
     pub is_preemption: bool,
@@ -81,20 +81,21 @@ pub struct Switch {
     pub state: u32,
 }
 
-/// Whose switches they are.
+/// The event and CPU of switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// The id of the samples that switches are.
     pub id: u64,
-    /// The CPU.
+    /// The CPU of its ring.
     pub cpu: u32,
     /// Whether records have the CPU.
     pub has_cpu: bool,
-    /// Everybody's: each says whom the CPU goes to, or comes from.
+    /// Switches of all threads: each names the thread that the CPU goes to, or comes from.
     pub is_cpu_wide: bool,
 }
 
-/// What perf's readers need to know of packed samples, which are otherwise like those of `bpf_output`.
+/// The description of packed samples for perf's readers; apart from the name, they are like those of
+/// `bpf_output`.
 pub fn describe(bpf_output: &Attr) -> EventDesc {
     EventDesc { attr: bpf_output.clone(), ids: vec![PACKED_ID], name: PACKED_NAME.to_owned() }
 }
@@ -124,7 +125,7 @@ fn prefix_bytes(attr: &Attr) -> Option<usize> {
     }
 }
 
-/// What a packed sample stands for, by the last of its words: records, and samples among them.
+/// The contents of a packed sample, from the last of its words: records, and samples among them.
 pub fn tally(last_word: u64) -> (u64, u64) {
     (last_word & 0xffff_ffff, last_word >> 32)
 }

@@ -42,7 +42,7 @@ pub enum OpenError {
     NotARecording {
         /// File.
         path: PathBuf,
-        /// What it is instead.
+        /// Its first bytes, or its size.
         found: String,
     },
     /// The header says something impossible.
@@ -50,7 +50,7 @@ pub enum OpenError {
     Corrupt {
         /// File.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect, in words.
         what: String,
     },
     /// Fine, but of a kind that whit does not read.
@@ -58,7 +58,7 @@ pub enum OpenError {
     Unsupported {
         /// File.
         path: PathBuf,
-        /// What kind it is.
+        /// The reason: the kind of the object, or the age of the format.
         what: String,
     },
 }
@@ -68,7 +68,7 @@ pub enum OpenError {
 pub enum Form {
     /// One perf.data file.
     File,
-    /// What `perf record -o -` wrote.
+    /// The output of `perf record -o -`.
     Pipe,
     /// A directory with `data` and `data.N`.
     Directory,
@@ -77,9 +77,9 @@ pub enum Form {
 /// An open recording: its events and features are read, its streams are not.
 #[derive(Debug)]
 pub struct Recording {
-    /// Path.
+    /// As it was opened.
     pub path: PathBuf,
-    /// Form.
+    /// File, directory or pipe.
     pub form: Form,
     /// Events, named.
     pub events: Vec<EventDesc>,
@@ -92,9 +92,9 @@ pub struct Recording {
     /// Size of all files together.
     pub size_bytes: u64,
     /// The end is missing: the recorder was killed, or a part is gone. The streams may hold whole records
-    /// all the same. Of a pipe, nobody can tell.
+    /// all the same. For a pipe, this cannot be known.
     pub is_cut: bool,
-    /// What is odd about the recording, worded for people.
+    /// Oddities of the recording, worded for people.
     pub warnings: Vec<String>,
 }
 
@@ -381,9 +381,9 @@ impl Opener<'_> {
         Ok(Section { offset, size_bytes: header.data.size_bytes.min(available) })
     }
 
-    /// Tells a finished recording without records from one whose recorder was killed, which has
-    /// the same size of zero in its header (perf sets the feature bits at once): what follows
-    /// the header is a table of features if its first section stands right behind it.
+    /// Distinguishes a finished recording without records from one whose recorder was killed. Both
+    /// have a size of zero in the header (perf sets the feature bits at once). A table of features
+    /// follows the header if its first section stands right behind the table.
     fn has_feature_table(&self, header: &FileHeader) -> bool {
         let count = header.present_features().count();
         let size_bytes = (count * Section::SIZE_BYTES) as u64;

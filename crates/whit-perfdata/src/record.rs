@@ -183,7 +183,7 @@ impl RecordHeader {
 /// One whole record: its header and the bytes after the header.
 #[derive(Clone, Copy, Debug)]
 pub struct RawRecord<'a> {
-    /// Header.
+    /// Type, misc bits and size, in host order.
     pub header: RecordHeader,
     /// Everything after the header, sample id trailer included.
     pub body: &'a [u8],
@@ -200,7 +200,7 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// What identifies the file behind a mapping.
+/// Identity of the file behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappedFileId {
     /// Neither (an old `MMAP` record).
@@ -211,12 +211,12 @@ pub enum MappedFileId {
         major: u32,
         /// Minor device number.
         minor: u32,
-        /// Inode.
+        /// The file's number on the device.
         inode: u64,
         /// Inode generation.
         generation: u64,
     },
-    /// Build id.
+    /// The build id in the binary; the kernel read it.
     BuildId(BuildId),
 }
 
@@ -227,13 +227,13 @@ pub struct Mmap<'a> {
     pub pid: Pid,
     /// Thread.
     pub tid: Tid,
-    /// Start.
+    /// First address.
     pub start: Avma,
     /// Length.
     pub len_bytes: u64,
     /// Offset into the file (an address for the kernel).
     pub page_offset: u64,
-    /// What identifies the file.
+    /// Identity of the file.
     pub file_id: MappedFileId,
     /// `PROT_*`; executable for old MMAP records without [`misc::MMAP_DATA`].
     pub protection: u32,
@@ -243,7 +243,7 @@ pub struct Mmap<'a> {
     pub path: &'a [u8],
 }
 
-/// `PROT_EXEC`.
+/// Bit of the protection: code may run there.
 pub const PROT_EXEC: u32 = 4;
 
 impl Mmap<'_> {
@@ -273,29 +273,29 @@ pub struct Task {
 pub enum SideBand<'a> {
     /// MMAP, MMAP2.
     Mmap(Mmap<'a>),
-    /// COMM.
+    /// A thread gets a command name.
     Comm {
         /// Process.
         pid: Pid,
         /// Thread.
         tid: Tid,
-        /// Name.
+        /// At most 15 bytes and a zero from the kernel.
         name: &'a [u8],
         /// True where an exec set it.
         exec: bool,
     },
-    /// FORK.
+    /// A process or thread starts.
     Fork(Task),
-    /// EXIT.
+    /// A process or thread ends.
     Exit(Task),
-    /// LOST.
+    /// The ring was full: records of any type were dropped before this one.
     Lost {
         /// Event id.
         id: u64,
         /// Number of records.
         lost: u64,
     },
-    /// LOST_SAMPLES.
+    /// Samples that an event lost until it was read.
     LostSamples {
         /// Number of samples.
         lost: u64,
@@ -309,9 +309,9 @@ pub enum SideBand<'a> {
         /// The other thread, with SWITCH_CPU_WIDE.
         other: Option<(Pid, Tid)>,
     },
-    /// KSYMBOL.
+    /// Code of the kernel appears or goes: BPF programs, trampolines.
     Ksymbol {
-        /// Start.
+        /// Kernel address of the code.
         start: Avma,
         /// Length.
         len_bytes: u32,
@@ -319,14 +319,14 @@ pub enum SideBand<'a> {
         kind: u16,
         /// Bit 0: removed.
         flags: u16,
-        /// Name.
+        /// As in `/proc/kallsyms`: `bpf_prog_…`.
         name: &'a [u8],
     },
-    /// CGROUP.
+    /// A cgroup, when it is created or first recorded.
     Cgroup {
-        /// Id.
+        /// The number that samples name it by.
         id: u64,
-        /// Path.
+        /// From the root of its hierarchy: `/system.slice/…`.
         path: &'a [u8],
     },
 }

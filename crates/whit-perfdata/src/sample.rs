@@ -27,7 +27,7 @@ pub mod context {
     pub const MAX: u64 = -4095i64 as u64;
 }
 
-/// What the layout of an event's records depends on.
+/// The attributes that decide the layout of an event's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     /// Fields.
@@ -84,11 +84,32 @@ pub struct BranchEntry {
     pub flags: u64,
 }
 
+impl BranchEntry {
+    /// Bits that say whether the branch was predicted.
+    pub const PREDICTION: u64 = 0b11;
+    /// The branch was part of a transaction.
+    pub const IN_TRANSACTION: u64 = 1 << 2;
+    /// It aborted a transaction.
+    pub const ABORT: u64 = 1 << 3;
+    /// Bits of the cycles since the branch before.
+    pub const CYCLES: u64 = 0xffff << 4;
+
+    /// Cycles since the branch before; zero where the CPU does not count them.
+    pub fn cycles(self) -> u64 {
+        (self.flags & BranchEntry::CYCLES) >> 4
+    }
+}
+
 /// An array of `u64` inside a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
+    /// The whole words in `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Words<'a> {
+        Words(bytes)
+    }
+
     /// The values.
     #[inline]
     pub fn iter(self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + use<'a> {
@@ -143,34 +164,45 @@ pub struct Sample<'a> {
     pub ip: Option<Avma>,
     /// Process and thread.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// Time.
+    /// By the clock of the recording.
     pub time: Option<TimestampNs>,
     /// Data address.
     pub addr: Option<u64>,
-    /// Stream id.
+    /// The id of the opened event itself.
     pub stream_id: Option<u64>,
-    /// CPU.
+    /// The CPU that the sample was taken on.
     pub cpu: Option<CpuId>,
-    /// Period.
+    /// Events since the sample before.
     pub period: Option<u64>,
     /// Call chain, innermost first, with [`context`] markers.
     pub callchain: Words<'a>,
     /// Raw bytes of the tracepoint.
     pub raw: Option<&'a [u8]>,
-    /// Branch stack.
+    /// Taken branches, newest first.
     pub branch_stack: BranchStack<'a>,
     /// User registers; `None` in kernel threads too.
     pub user_regs: Option<Registers<'a>>,
-    /// Dump of the user stack, from the stack pointer up, cut to what was really dumped.
+    /// Dump of the user stack, from the stack pointer up, cut to the bytes that the kernel could
+    /// copy.
     pub user_stack: &'a [u8],
     /// Weight; of the one in three parts the first.
     pub weight: Option<u64>,
+    /// Second of three parts of the weight: latency of the instruction.
+    pub instruction_latency: u16,
+    /// Where the data of the access came from (`union perf_mem_data_src`).
+    pub data_src: Option<u64>,
+    /// Why a transaction ended (`PERF_TXN_*`).
+    pub transaction: Option<u64>,
     /// Registers at the interrupt.
     pub intr_regs: Option<Registers<'a>>,
     /// Physical data address.
     pub phys_addr: Option<u64>,
-    /// Cgroup.
+    /// Id of the cgroup that the thread was in.
     pub cgroup: Option<u64>,
+    /// Size of the page of the data address.
+    pub data_page_size_bytes: Option<u64>,
+    /// Size of the page of the instruction.
+    pub code_page_size_bytes: Option<u64>,
 }
 
 /// The trailer of records that are not samples.
@@ -178,11 +210,11 @@ pub struct Sample<'a> {
 pub struct SampleId {
     /// Process and thread.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// Time.
+    /// By the clock of the recording.
     pub time: Option<TimestampNs>,
     /// Event id.
     pub id: Option<u64>,
-    /// CPU.
+    /// The CPU that wrote the record.
     pub cpu: Option<CpuId>,
 }
 
@@ -328,7 +360,7 @@ impl SampleLayout {
             s.callchain = words(c)?;
         }
         if self.has(SampleType::RAW) {
-            // The size word counts what follows it; both together are padded to eight bytes.
+            // The size word counts the bytes behind it; both together are padded to eight bytes.
             let size = c.u32()? as usize;
             s.raw = Some(c.take(size)?);
         }
@@ -344,12 +376,15 @@ impl SampleLayout {
         if self.has(SampleType::WEIGHT) {
             s.weight = Some(c.u64()?);
         } else if self.has(SampleType::WEIGHT_STRUCT) {
-            s.weight = Some(c.u64()? & u64::from(u32::MAX));
+            let parts = c.u64()?;
+            s.weight = Some(parts & u64::from(u32::MAX));
+            s.instruction_latency = (parts >> 32) as u16;
         }
-        for field in [SampleType::DATA_SRC, SampleType::TRANSACTION] {
-            if self.has(field) {
-                c.u64()?;
-            }
+        if self.has(SampleType::DATA_SRC) {
+            s.data_src = Some(c.u64()?);
+        }
+        if self.has(SampleType::TRANSACTION) {
+            s.transaction = Some(c.u64()?);
         }
         if self.has(SampleType::REGS_INTR) {
             s.intr_regs = parse_regs(c, self.intr_regs_mask)?;
@@ -359,6 +394,12 @@ impl SampleLayout {
         }
         if self.has(SampleType::CGROUP) {
             s.cgroup = Some(c.u64()?);
+        }
+        if self.has(SampleType::DATA_PAGE_SIZE) {
+            s.data_page_size_bytes = Some(c.u64()?);
+        }
+        if self.has(SampleType::CODE_PAGE_SIZE) {
+            s.code_page_size_bytes = Some(c.u64()?);
         }
         Some(())
     }
@@ -388,7 +429,7 @@ impl SampleLayout {
     }
 }
 
-fn words<'a>(c: &mut Cursor<'a>) -> Option<Words<'a>> {
+pub(crate) fn words<'a>(c: &mut Cursor<'a>) -> Option<Words<'a>> {
     let len = usize::try_from(c.u64()?).ok()?;
     c.take(len.checked_mul(8)?).map(Words)
 }

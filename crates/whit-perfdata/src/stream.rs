@@ -6,13 +6,13 @@
 //! [`BlockRange`]), which is what lets several threads decode one file. A stream that is one long
 //! zstd frame, as perf writes it, can only be read from the start.
 //!
-//! Which of the two a compressed stream is shows in the attempt alone: a row of compressed records
+//! Which of the two a compressed stream is shows in the attempt alone. A row of compressed records
 //! that begins with the magic number of a frame is decoded on its own, by the same steps as from
-//! the start; if it does not end with a frame and a record, or with too much, the stream is read on
-//! in order from there, until a frame ends together with a record again.
+//! the start. If it does not end with a frame and a record, or decodes to too much, the stream is
+//! read on in order from there, until a frame ends together with a record again.
 //!
-//! [Packed](crate::packed) records come out as what they stand for. Blocks are read again on their own
-//! only behind the first reading, which has met all that is defined in the stream.
+//! [Packed](crate::packed) records come out as ordinary ones. Blocks are read again on their own only
+//! behind the first reading, which has met all definitions of the stream.
 
 mod block_reader;
 mod inflate;
@@ -33,7 +33,7 @@ use std::time::SystemTime;
 
 use crate::packed::Unpacker;
 
-/// Target size of a block: small enough that what was read is still in the CPU's second-level cache
+/// Target size of a block: small enough that its bytes are still in the CPU's second-level cache
 /// when it is decoded, large enough that system calls do not count.
 pub const BLOCK_SIZE_BYTES: usize = 256 << 10;
 
@@ -72,7 +72,7 @@ pub enum StreamError {
         path: PathBuf,
         /// Where (in the decompressed stream where the recording is compressed).
         offset: u64,
-        /// What the record says.
+        /// Size by the record's header.
         size_bytes: u16,
         /// Bytes of the stream that are not read.
         lost_bytes: u64,
@@ -193,13 +193,13 @@ pub struct Missing {
 /// follow them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
-    /// AUXTRACE.
+    /// AUX area data of a hardware tracer.
     pub auxtrace: u64,
-    /// TRACING_DATA.
+    /// The formats of tracepoints, in a pipe.
     pub tracing_data: u64,
-    /// COMPRESSED.
+    /// COMPRESSED records, whose size may be odd.
     pub compressed: u64,
-    /// COMPRESSED2.
+    /// COMPRESSED2 records: padded to a multiple of eight bytes.
     pub compressed2: u64,
     /// Bytes inside compressed records.
     pub compressed_bytes: u64,

@@ -1,16 +1,17 @@
 //! TRACING_DATA: the tracepoints' formats, as `perf record` and `trace-cmd` take them from tracefs.
 //!
-//! The section is a row of counted texts: two headers of the kernel's own ring buffer, the formats
-//! of the `ftrace` system, the formats of each recorded tracepoint by system, kernel symbols (empty
-//! since perf 4.2), the strings that tracepoints refer to by address, and the names of tasks.
-//! Source: `tools/perf/util/trace-event-info.c` (written) and `trace-event-read.c` (read).
+//! The section is a row of counted texts. First come two headers of the kernel's own ring buffer,
+//! the formats of the `ftrace` system, and the formats of each recorded tracepoint by system. Then
+//! come kernel symbols (empty since perf 4.2), the strings that tracepoints refer to by address,
+//! and the names of tasks. Source: `tools/perf/util/trace-event-info.c` (written) and
+//! `trace-event-read.c` (read).
 
 pub use whit_print_format::{EventFormatError, FieldLocation, TraceEvent, TraceField};
 
 use crate::bytes::Cursor;
 use whit_print_format::KernelStrings;
 
-/// What the section starts with.
+/// First bytes of the section.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// System of the kernel's function tracers; its formats are not those of tracepoints.
 const FTRACE_SYSTEM: &str = "ftrace";
@@ -45,7 +46,7 @@ pub enum TracingDataError {
 pub struct TracingData {
     /// Size of a `long`, and of a pointer, of the recorded kernel: 4 or 8.
     pub long_size_bytes: u8,
-    /// What could not be read, worded for people; the rest is there.
+    /// Parts that could not be read, worded for people; the rest is there.
     pub problems: Vec<String>,
     /// By id.
     events: Vec<TraceEvent>,
@@ -61,8 +62,8 @@ impl KernelStrings for TracingData {
 }
 
 impl TracingData {
-    /// Reads a TRACING_DATA section. A format that cannot be read, and a section that is cut
-    /// behind its header, leave what is readable and a line in [`TracingData::problems`].
+    /// Reads a TRACING_DATA section. Where a format cannot be read, or the section is cut behind
+    /// its header, the readable parts are kept, with a line in [`TracingData::problems`].
     ///
     /// # Errors
     /// The section's header is not one.
@@ -73,7 +74,7 @@ impl TracingData {
         if let Err(part) = data.parse_body(&mut c) {
             data.problem(TracingDataError::Cut { part }.to_string());
         }
-        // Of two formats with one id, the first counts.
+        // If two formats have one id, the first counts.
         data.events.sort_by_key(|event| event.id);
         data.events.dedup_by_key(|event| event.id);
         data.strings.sort_by_key(|(address, _)| *address);
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_section_is_refused() {
+    fn bytes_that_are_no_section_are_refused() {
         let good = section(&[]);
         let changed = |at: usize, byte: u8| {
             let mut bytes = good.clone();
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_section_keeps_what_stands_before_the_cut() {
+    fn a_cut_section_keeps_the_part_before_the_cut() {
         let whole = section(&[("sched", &[SWITCH])]);
         for len in 20..whole.len() {
             let data = TracingData::parse(&whole[..len]).unwrap();

@@ -46,6 +46,12 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(FileWriter { out, header })
     }
 
+    /// Goes on with a file whose header and records, of so many bytes, are written; `out` stands behind them.
+    pub(crate) fn resume(out: W, mut header: FileHeader, data_size_bytes: u64) -> Self {
+        header.data.size_bytes = data_size_bytes;
+        FileWriter { out, header }
+    }
+
     /// Appends whole records.
     pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
         self.out.write_all(records)?;
@@ -69,7 +75,7 @@ impl<W: Write + Seek> FileWriter<W> {
     }
 
     /// After a failed write: closes the file so that the records before it stay readable, with as
-    /// many features as still find room.
+    /// many features as still fit.
     pub fn salvage(mut self, features: &Features) -> io::Result<W> {
         if self.write_features(features).is_err() {
             self.header.features = [0; 4];

@@ -43,7 +43,7 @@ fn open(bytes: &[u8]) -> Stream {
     Recording::from_file(Path::new(PATH), file).unwrap().streams.remove(0)
 }
 
-/// What a reading gave.
+/// The result of a reading.
 #[derive(PartialEq, Debug, Default)]
 struct Reading {
     records: Vec<u8>,
@@ -80,7 +80,7 @@ fn miss(missing: &mut Option<Missing>, offset: usize, size: usize) {
     }
 }
 
-/// Reading from the start, record by record, with all in memory: what is right by definition.
+/// Reads from the start, record by record, with all bytes in memory: correct by definition.
 struct Reference<'b> {
     bytes: &'b [u8],
     end: usize,
@@ -157,7 +157,7 @@ impl Reference<'_> {
         Ok(())
     }
 
-    /// Nothing of what was before goes on behind it.
+    /// No record crosses the hole.
     fn hole(&mut self, at: usize, in_compressed: bool) -> usize {
         self.reading.truncate(at, self.partial.len());
         self.partial.clear();
@@ -322,8 +322,8 @@ fn read_again(stream: &Stream, blocks: &[(BlockInfo, Vec<u8>)]) {
     assert!(pushed.is_empty());
 }
 
-/// A compressed record may be corrupt in two ways: it does not decompress, and what comes out before
-/// is no record. Which is met first depends on how much room the decoder has at a time.
+/// A compressed record may be corrupt in two ways: it does not decompress, or its decoded bytes are
+/// no record. The buffer of the decoder decides which is met first.
 fn assert_damaged_alike(reading: &Reading, expected: &Reading) {
     let (Some(error), Some(other)) = (&reading.error, &expected.error) else {
         panic!("{:?} {:?}", reading.error, expected.error)
@@ -435,7 +435,7 @@ enum Part {
     Plain(Spec),
     /// A record with bytes behind it.
     Payload(bool, u16),
-    /// A frame without an end: what follows cannot be decoded.
+    /// A frame without an end: the rest cannot be decoded.
     Endless(Spec, usize),
     /// Bytes that were never written.
     Hole(usize),
@@ -492,7 +492,7 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// A stream, shown by what it is made of.
+/// A stream and the parts that it was built from.
 struct Built {
     bytes: Vec<u8>,
     of: String,
@@ -577,7 +577,7 @@ fn the_magic_number_inside_a_frame_is_no_beginning() {
 fn a_header_at_the_end_of_a_window_is_read_whole() {
     let mut stream = Vec::new();
     push_part(&mut stream, &Part::Payload(true, 64), 1, 0);
-    // The next AUXTRACE begins eight bytes before the end of what is read at once.
+    // The next AUXTRACE begins eight bytes before the end of the bytes that are read at once.
     let filler = BLOCK_SIZE_BYTES - 8 - stream.len();
     for size in [filler / 32 / 8 * 8; 31] {
         push_record(&mut stream, record_type::SAMPLE, 0, &vec![0; size - 8]);
@@ -591,7 +591,7 @@ fn a_header_at_the_end_of_a_window_is_read_whole() {
 }
 
 #[test]
-fn what_follows_a_hole_is_read() {
+fn records_behind_a_hole_are_read() {
     let records = records(&samples(50, 1030, true));
     let hole = |stream: &mut Vec<u8>, size: usize| stream.resize(stream.len() + size, 0);
     let (mut plain, mut compressed) = (Vec::new(), Vec::new());

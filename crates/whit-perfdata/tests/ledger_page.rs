@@ -116,7 +116,7 @@ fn the_reference_page_lists_the_fields_of_the_table() {
 }
 
 #[test]
-fn the_page_says_of_each_field_what_it_is() {
+fn the_page_describes_each_field() {
     for field in fields() {
         assert!(field.what.ends_with('.') && !field.title.is_empty(), "{}", field.name);
         assert!(field.unit != Unit::Code || field.is_stored(), "{}", field.name);

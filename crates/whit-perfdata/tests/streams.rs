@@ -1,4 +1,4 @@
-//! What is written is read back: plain, compressed as perf does it, cut, and corrupted.
+//! Written streams are read back: plain, compressed as perf does it, cut, and corrupted.
 
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -46,6 +46,26 @@ fn open(bytes: &[u8]) -> Result<Recording, whit_perfdata::reader::OpenError> {
     Recording::from_file(Path::new("test.data"), file)
 }
 
+#[test]
+fn events_are_called_as_the_recording_says_and_else_by_their_attributes() {
+    let name = |pmu_type: u32, name: &str| {
+        let attr = Attr { pmu_type, config: 3, ..Attr::default() };
+        let event = EventDesc { attr, ids: vec![11], name: name.into() };
+        let events = std::slice::from_ref(&event);
+        let writer = FileWriter::create(Cursor::new(Vec::new()), events).unwrap();
+        let mut features = Features::default();
+        features.set_event_desc(events);
+        let recording = open(writer.finish(&features).unwrap().get_ref()).unwrap();
+        recording.events[0].name.clone()
+    };
+    let (hardware, tracepoint) = (0, 2);
+    assert_eq!([name(hardware, "mine"), name(tracepoint, "mine:own")], ["mine", "mine:own"]);
+    // It counts the host and its guests.
+    assert_eq!(name(hardware, ""), "cache-misses:HG");
+    // No format says which one it is.
+    assert_eq!(name(tracepoint, ""), "2:0x3");
+}
+
 /// All blocks in a row, and how the stream ended.
 fn read_all(recording: &Recording) -> (Vec<u8>, Result<u64, StreamError>) {
     let mut reader = StreamReader::new(recording.streams[0].clone());
@@ -78,7 +98,7 @@ fn records(spec: &[(u32, u16)]) -> Vec<u8> {
 }
 
 /// As perf compresses: one zstd stream for the whole recording, flushed whenever a ring was
-/// drained, cut into records without regard to what is inside.
+/// drained, cut into records without regard to their contents.
 fn compress(stream: &[u8], drains: usize, record_size: usize, kind: u32) -> Vec<u8> {
     let mut encoder = Encoder::new(1).unwrap();
     let mut out = Vec::new();
@@ -196,7 +216,7 @@ fn streams_longer_than_a_block() {
 }
 
 #[test]
-fn what_compresses_extremely_well_stays_in_bounded_blocks() {
+fn extreme_compression_stays_in_bounded_blocks() {
     let mut stream = Vec::new();
     for _ in 0..2000 {
         push_record(&mut stream, record_type::SAMPLE, 0, &[0; 60_000]);
@@ -307,7 +327,7 @@ fn features_size() -> usize {
 }
 
 #[test]
-fn what_is_not_a_recording_is_named() {
+fn files_that_are_no_recordings_are_named() {
     let error = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
     assert!(error(b"").contains("it is empty"));
     assert!(error(b"#!/bin/sh\n").contains("it starts with \"#!/bin/s\""));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_counter_is_named() {
+    fn events_without_a_counter_are_named() {
         let mut assigned = [CounterIndex::general(0); 3];
         let requests = [request(0b11), request(0b11), request(0b11)];
         let error = assign(&requests, all(), &mut assigned);
@@ -202,7 +202,7 @@ mod tests {
 
         /// Events that are placed stay, for any later requests.
         #[test]
-        fn what_is_placed_stays(requests in requests()) {
+        fn placed_events_stay(requests in requests()) {
             if let Some(solution) = solve(&requests, all()) {
                 let again: Vec<_> = requests.iter().zip(&solution).map(|(request, counter)| {
                     Request { previous: Some(*counter), ..*request }

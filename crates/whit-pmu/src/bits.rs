@@ -84,11 +84,11 @@ pub mod debugctl {
     pub const BTS_OFF_OS: u64 = 1 << 9;
     /// No trace store in user mode.
     pub const BTS_OFF_USR: u64 = 1 << 10;
-    /// FREEZE_LBRS_ON_PMI.
+    /// Freezes the branch records at an overflow interrupt.
     pub const FREEZE_LBRS_ON_PMI: u64 = 1 << 11;
     /// FREEZE_PERFMON_ON_PMI; the hardware freezes on *overflow*.
     pub const FREEZE_PERFMON_ON_PMI: u64 = 1 << 12;
-    /// FREEZE_WHILE_SMM.
+    /// Stops the counters in system-management mode.
     pub const FREEZE_WHILE_SMM: u64 = 1 << 14;
 }
 
@@ -104,7 +104,7 @@ pub mod perf_capabilities {
 
 /// The local APIC's performance monitoring entry.
 pub mod lvtpc {
-    /// Deliver as an NMI.
+    /// Delivery mode of LVTPC: non-maskable interrupt.
     pub const DELIVER_NMI: u64 = 0x400;
     /// Masked. Delivery sets it on Intel.
     pub const MASKED: u64 = 1 << 16;

@@ -89,11 +89,11 @@ impl RegisterClass {
 /// Register accesses of one kind of register.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct Tally {
-    /// RDMSR.
+    /// Reads of a model-specific register.
     pub rdmsr: u64,
-    /// WRMSR.
+    /// Writes to a model-specific register.
     pub wrmsr: u64,
-    /// RDPMC.
+    /// Reads of a counter by its own instruction.
     pub rdpmc: u64,
 }
 

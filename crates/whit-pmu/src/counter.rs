@@ -112,7 +112,7 @@ impl CounterMask {
         CounterMask(counter.bit())
     }
 
-    /// The bits.
+    /// Bit *n* stands for counter *n*, as in the global registers.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0

@@ -93,7 +93,7 @@ impl CpuidLeaves {
         if self.family() >= 6 { model | ((self.signature.eax >> 12) & 0xf0) } else { model }
     }
 
-    /// The stepping.
+    /// Bits 3:0 of leaf 1, EAX.
     #[must_use]
     pub const fn stepping(&self) -> u32 {
         self.signature.eax & 0xf

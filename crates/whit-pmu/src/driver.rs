@@ -125,7 +125,7 @@ impl Driver {
         }
     }
 
-    /// The model.
+    /// The counters and features that the driver was made for.
     #[must_use]
     pub const fn model(&self) -> &PmuModel {
         &self.model

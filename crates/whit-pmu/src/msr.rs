@@ -37,13 +37,13 @@ pub const IA32_A_PMC: Msr = Msr(0x4c1);
 pub const IA32_PERFEVTSEL: Msr = Msr(0x186);
 /// IA32_FIXED_CTR0 (`MSR_CORE_PERF_FIXED_CTR0`).
 pub const IA32_FIXED_CTR: Msr = Msr(0x309);
-/// IA32_PERF_CAPABILITIES.
+/// Formats of branch records and PEBS; whether counters take full-width writes.
 pub const IA32_PERF_CAPABILITIES: Msr = Msr(0x345);
-/// IA32_FIXED_CTR_CTRL.
+/// Four bits for each fixed counter: rings and interrupt.
 pub const IA32_FIXED_CTR_CTRL: Msr = Msr(0x38d);
-/// IA32_PERF_GLOBAL_STATUS.
+/// Overflow bits; a PMI handler reads them first.
 pub const IA32_PERF_GLOBAL_STATUS: Msr = Msr(0x38e);
-/// IA32_PERF_GLOBAL_CTRL.
+/// One enable bit for each counter, general and fixed.
 pub const IA32_PERF_GLOBAL_CTRL: Msr = Msr(0x38f);
 /// IA32_PERF_GLOBAL_STATUS_RESET of version 4, IA32_PERF_GLOBAL_OVF_CTRL before (`..._OVF_CTRL`).
 pub const IA32_PERF_GLOBAL_STATUS_RESET: Msr = Msr(0x390);
@@ -51,11 +51,11 @@ pub const IA32_PERF_GLOBAL_STATUS_RESET: Msr = Msr(0x390);
 pub const IA32_PERF_GLOBAL_STATUS_SET: Msr = Msr(0x391);
 /// IA32_PERF_GLOBAL_INUSE, version 4.
 pub const IA32_PERF_GLOBAL_INUSE: Msr = Msr(0x392);
-/// IA32_PEBS_ENABLE.
+/// One enable bit for each counter whose overflow writes a PEBS record.
 pub const IA32_PEBS_ENABLE: Msr = Msr(0x3f1);
 /// MSR_PEBS_DATA_CFG.
 pub const PEBS_DATA_CFG: Msr = Msr(0x3f2);
-/// IA32_DS_AREA.
+/// Address of the debug store with the PEBS buffer.
 pub const IA32_DS_AREA: Msr = Msr(0x600);
 /// IA32_DEBUGCTL (`MSR_IA32_DEBUGCTLMSR`).
 pub const IA32_DEBUGCTL: Msr = Msr(0x1d9);

@@ -99,7 +99,7 @@ mod tests {
         #![proptest_config(crate::testing::cases(256))]
 
         #[test]
-        fn what_is_written_fits_and_moves_on(
+        fn written_values_fit_and_move_on(
             length in 0..=u64::MAX,
             events in prop::collection::vec(0..=u64::MAX, 0..8),
             max in 2..1_u64 << 47,

@@ -10,7 +10,7 @@ const MAX_WIDTH: usize = 1024;
 pub(super) enum Count {
     /// From the format string.
     Fixed(usize),
-    /// `*`: an argument.
+    /// `*`: the next argument gives it.
     Argument(Number),
 }
 

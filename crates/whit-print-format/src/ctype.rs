@@ -5,11 +5,11 @@
 pub(super) struct IntType {
     /// 8, 16, 32 or 64.
     pub(super) bits: u8,
-    /// Signed.
+    /// Whether the type has a sign; `char` has one.
     pub(super) signed: bool,
 }
 
-/// `int`.
+/// The type of literals and comparisons: C's `int`.
 pub(super) const INT: IntType = IntType { bits: 32, signed: true };
 /// `unsigned long long`.
 pub(super) const U64: IntType = IntType { bits: 64, signed: false };
@@ -28,7 +28,7 @@ impl IntType {
         }
     }
 
-    /// What arithmetic makes of a value of this type.
+    /// The type of an arithmetic result, by C's integer promotions.
     pub(super) fn promoted(self) -> IntType {
         if self.bits < 32 { INT } else { self }
     }
@@ -44,7 +44,7 @@ impl IntType {
     }
 }
 
-/// What a cast casts to.
+/// The target of a cast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CastType {
     /// An integer.

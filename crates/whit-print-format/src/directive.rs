@@ -192,7 +192,7 @@ impl<'n, 'e> Compiler<'_, 'n, 'e> {
                 let step = self.pointer(conversion)?;
                 self.steps.push(step);
             }
-            // What perf prints of a conversion that does not exist.
+            // perf prints a conversion that does not exist as it stands.
             0 => {}
             kind => self.literal(&[b'>', kind, b'<']),
         }
@@ -240,7 +240,8 @@ impl<'n, 'e> Compiler<'_, 'n, 'e> {
                 Ok(Step::Bits { bytes: self.span()?, count, as_list })
             }
             kind => {
-                // `%px` and `%pK` differ in what the kernel hides, which it has decided by now.
+                // `%px` and `%pK` differ in the addresses that the kernel hides; it has decided by
+                // now.
                 if matches!(kind, b'x' | b'K') {
                     self.rest = &self.rest[1..];
                 }
@@ -315,7 +316,7 @@ fn width_or(conversion: Conversion, otherwise: u64) -> Number {
 }
 
 impl Step {
-    /// Appends what it prints of a record.
+    /// Appends the text for a record.
     pub(super) fn append(&self, raw: &[u8], context: &TraceContext<'_>, out: &mut Vec<u8>) {
         let limit =
             |number: &Number| usize::try_from(number.eval(raw) as u32).unwrap_or(usize::MAX);

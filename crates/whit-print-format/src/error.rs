@@ -8,19 +8,19 @@ pub enum TraceFormatError {
     Syntax {
         /// The word; empty at the end.
         found: String,
-        /// What has to stand there.
+        /// The token that was expected.
         expected: &'static str,
     },
     /// A function that only the kernel has.
     #[error("the function {name} is the kernel's own")]
     Function {
-        /// Its name.
+        /// As the format spells it.
         name: String,
     },
     /// No such field.
     #[error("the event has no field {name}")]
     Field {
-        /// The name.
+        /// The field that the record lacks.
         name: String,
     },
     /// More parts inside one another than are followed.

@@ -14,7 +14,7 @@ pub enum FieldLocation {
 /// A field of a tracepoint's record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceField {
-    /// Name.
+    /// As the `format` file has it: `prev_comm`.
     pub name: Box<str>,
     /// C type as the kernel wrote it, with brackets for arrays: `unsigned long[6]`.
     pub c_type: Box<str>,
@@ -40,12 +40,12 @@ impl TraceField {
         old_style || (self.is_array && bytes)
     }
 
-    /// `long` or `long long`.
+    /// Whether the C type is `long` or `long long`, signed or not.
     pub fn is_long(&self) -> bool {
         self.c_type.contains("long")
     }
 
-    /// Pointer.
+    /// Whether the C type ends in `*`.
     pub fn is_pointer(&self) -> bool {
         self.c_type.contains('*')
     }
@@ -64,7 +64,7 @@ pub struct TraceEvent {
     pub common_fields: Vec<TraceField>,
     /// Its own fields.
     pub fields: Vec<TraceField>,
-    /// What stands behind `print fmt:`: a format string and its arguments, in C.
+    /// The value of `print fmt:`: a format string and its arguments, in C.
     pub print_fmt: Box<str>,
 }
 
@@ -80,7 +80,7 @@ pub enum EventFormatError {
     /// A field's line is not understood.
     #[error("its format has a field that cannot be read: `{line}`")]
     Field {
-        /// The line.
+        /// As the file has it.
         line: String,
     },
 }
@@ -193,7 +193,7 @@ fn split_last_word(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !c_type.trim().is_empty()).then_some((c_type.trim(), name))
 }
 
-/// Size of an element by the type's name; zero for what is not a plain integer.
+/// Size of an element by the type's name; zero if it is no plain integer.
 fn element_size(c_type: &str, long_size_bytes: usize) -> usize {
     let element = c_type.split('[').next().unwrap_or_default();
     let mut words = element.split_whitespace();

@@ -1,13 +1,13 @@
 //! The text of the records of Linux tracepoints: `print fmt`, compiled once per event.
 //!
-//! [`TraceEvent::parse`] reads a tracepoint's `format` file of tracefs.
-//! A kernel describes each tracepoint's text by a format string and C expressions over the
-//! record's fields. [`TraceFormat::new`] compiles them; [`TraceFormat::append`] then prints a
-//! record without allocating. What only the kernel could compute makes the fields be printed one
-//! by one behind `[FAILED TO PARSE]`, as perf does.
+//! [`TraceEvent::parse`] reads a tracepoint's `format` file of tracefs. A kernel describes each
+//! tracepoint's text by a format string and C expressions over the record's fields.
+//! [`TraceFormat::new`] compiles them; [`TraceFormat::append`] then prints a record without
+//! allocating. Fields whose format only the kernel could evaluate are printed one by one behind
+//! `[FAILED TO PARSE]`, as perf does.
 //!
-//! What is accepted: the macros of `TRACE_EVENT`, and C's operators and casts. Source: the
-//! kernel's `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
+//! It accepts the macros of `TRACE_EVENT`, and C's operators and casts. Source: the kernel's
+//! `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
 //!
 //! Invariants: no `unsafe`, no panic on any format and any record; this crate knows neither recordings nor
 //! symbols.
@@ -36,13 +36,23 @@ use fields::FieldText;
 use std::fmt;
 use std::sync::Arc;
 
-/// What perf prints before the fields of an event whose format it cannot evaluate.
+/// perf prints this before the fields of an event whose format it cannot evaluate.
 const FAILED: &[u8] = b"[FAILED TO PARSE]";
 
 /// A tracepoint's text, compiled.
 #[derive(Clone, Debug)]
 pub struct TraceFormat {
-    program: Result<Box<[Step]>, Unevaluated>,
+    program: Program,
+}
+
+#[derive(Clone, Debug)]
+enum Program {
+    /// As the event's format says.
+    Steps(Box<[Step]>),
+    /// The format cannot be evaluated.
+    Failed(Unevaluated),
+    /// Each field, whatever the format says.
+    Fields(Box<[FieldText]>),
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +61,7 @@ struct Unevaluated {
     error: TraceFormatError,
 }
 
-/// What a tracepoint's text refers to outside the record.
+/// Data outside the record that a tracepoint's text refers to.
 #[derive(Clone, Copy)]
 pub struct TraceContext<'a> {
     /// The kernel's strings.
@@ -85,24 +95,36 @@ impl TraceFormat {
         let long_bits = if long_size_bytes == 4 { 32 } else { 64 };
         let program = syntax::parse(event, long_bits)
             .and_then(|(format, arguments)| directive::compile(&format, &arguments, long_bits))
-            .map(Vec::into_boxed_slice)
-            .map_err(|error| Unevaluated { fields: FieldText::of_event(event), error });
+            .map(Vec::into_boxed_slice);
+        let program = program.map_or_else(
+            |error| Program::Failed(Unevaluated { fields: FieldText::of_event(event), error }),
+            Program::Steps,
+        );
         TraceFormat { program }
+    }
+
+    /// Prints the fields one by one, as perf does with `--raw-trace`.
+    pub fn of_fields(event: &TraceEvent) -> TraceFormat {
+        TraceFormat { program: Program::Fields(FieldText::of_event(event)) }
     }
 
     /// Why the fields are printed one by one instead.
     pub fn error(&self) -> Option<&TraceFormatError> {
-        self.program.as_ref().err().map(|unevaluated| &unevaluated.error)
+        match &self.program {
+            Program::Failed(unevaluated) => Some(&unevaluated.error),
+            Program::Steps(_) | Program::Fields(_) => None,
+        }
     }
 
     /// Appends the text of a record: the raw bytes of a sample.
     pub fn append(&self, raw: &[u8], context: &TraceContext<'_>, out: &mut Vec<u8>) {
         match &self.program {
-            Ok(steps) => steps.iter().for_each(|step| step.append(raw, context, out)),
-            Err(unevaluated) => {
+            Program::Steps(steps) => steps.iter().for_each(|step| step.append(raw, context, out)),
+            Program::Failed(unevaluated) => {
                 out.extend_from_slice(FAILED);
                 unevaluated.fields.iter().for_each(|field| field.append(raw, out));
             }
+            Program::Fields(fields) => fields.iter().for_each(|field| field.append(raw, out)),
         }
     }
 }

@@ -106,7 +106,7 @@ fn compile_binary(op: BinaryOp, operands: &[Node<'_>; 2]) -> Result<(Number, Int
     }
 }
 
-/// An element of a field, or of what a pointer to integers points to.
+/// An element of a field, or of the array behind a pointer to integers.
 fn compile_index(base: &Node<'_>, index: &Node<'_>) -> Result<(Number, IntType), Error> {
     let array = Span::of(base).ok_or(Error::NotANumber)?;
     let int = element_type(base, None).ok_or(Error::NotANumber)?;

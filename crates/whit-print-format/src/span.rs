@@ -10,7 +10,7 @@ pub(super) enum Span {
     Fixed {
         /// Offset.
         at: usize,
-        /// Size.
+        /// Bytes; 0 takes the rest of the record.
         size: usize,
     },
     /// Where a field says.

@@ -421,7 +421,7 @@ impl<'e> Parser<'e> {
         Ok(table)
     }
 
-    /// Of a type, or of a field.
+    /// `sizeof` a type or a field.
     fn size_of(&mut self) -> Result<Deep<'e>, Error> {
         let (mut words, mut stars) = (Vec::new(), 0);
         let size = if self.token == Token::Name("REC") {

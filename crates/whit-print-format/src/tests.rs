@@ -120,7 +120,7 @@ fn expressions_follow_c() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_printed_field_by_field() {
+fn unsupported_formats_are_printed_field_by_field() {
     let fields = " comm=sleepy error=-11 flags=2147483653 args=ARRAY[34, 12, 00, 00, 00, 00, 00, 00, \
                   ff, ff, ff, ff, ff, ff, ff, ff] name=eth-0 bytes=ARRAY[de, ad, 01] text=0xffff8000 small=-3";
     for print_fmt in [

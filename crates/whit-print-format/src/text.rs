@@ -107,8 +107,7 @@ fn names(table: &NameTable<'_>) -> Result<Names, Error> {
 }
 
 impl Text {
-    /// Appends the string for a record; what comes from a table is padded name by name, as perf
-    /// does it.
+    /// Appends the string for a record; text from a table is padded name by name, as perf does it.
     pub(super) fn append(
         &self,
         conversion: &Conversion,

@@ -26,7 +26,7 @@ impl Mapping {
         self.start < other.end && other.start < self.end
     }
 
-    /// What is left of it, below and above, where `new` takes its place.
+    /// The remaining parts, below and above, if `new` takes its place.
     fn without(&self, new: &Mapping) -> impl Iterator<Item = Mapping> + use<> {
         if !self.overlaps(new) {
             return [Some(*self), None].into_iter().flatten();
@@ -49,9 +49,9 @@ impl Mapping {
 
 /// Mappings that do not overlap, by address.
 ///
-/// A process that replaces code again and again has a map for each moment, and a process that
-/// forks has a copy of its parent's; so maps share what they have in common: a clone costs eight
-/// bytes for each [`MAX_CHUNK`] mappings, and a change copies one or two chunks.
+/// A process that replaces code again and again has a map for each moment, and a process that forks
+/// has a copy of its parent's. So maps share their common parts: a clone costs eight bytes for each
+/// [`MAX_CHUNK`] mappings, and a change copies one or two chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AddressMap {
     /// None of them empty.
@@ -94,7 +94,7 @@ impl AddressMap {
         first..after.max(first)
     }
 
-    /// Maps, cutting what was there before as `mmap` does.
+    /// Maps, and cuts earlier mappings as `mmap` does.
     pub(crate) fn insert(&mut self, new: Mapping) {
         if new.start >= new.end {
             return;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_share_what_does_not_change() {
+    fn copies_share_unchanged_parts() {
         let mut map = AddressMap::default();
         (0..1000).for_each(|at| map.insert(mapping(10 * at, 10 * at + 10, 0, 1)));
         let mut copy = map.clone();

@@ -9,11 +9,15 @@ use crate::chain_entry::ChainEntry;
 use crate::facets::RawFacets;
 use crate::process::{CommIndex, SpaceId};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use whit_types::{Pid, Tid, TimestampNs};
 
 /// Nodes of one thread's call tree. A chain that would need more is cut at its inner end, and
 /// counted.
 pub(crate) const MAX_TREE_NODES: usize = 2 << 20;
+
+/// Distinct facets of rows. Samples with further ones are in the rows that no facet tells apart, and counted.
+pub(crate) const MAX_FACETS: usize = 1 << 20;
 
 /// Entries of the cache from addresses to places.
 const MAX_PLACE_CACHE: usize = 1 << 18;
@@ -71,8 +75,8 @@ pub(crate) struct SampleFacts {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
     pub(crate) comm: Option<CommIndex>,
-    /// `None` where none are wanted.
-    pub(crate) facets: Option<RawFacets>,
+    /// As [`Aggregate::facets_number`] gave it; `None` where none are wanted.
+    pub(crate) facets: Option<u32>,
     pub(crate) period: u64,
     pub(crate) time: Option<TimestampNs>,
     /// Its time, or its position in the recording where it has none.
@@ -89,6 +93,10 @@ pub(crate) struct Aggregate {
     pub(crate) nodes: Interner<PlaceNode>,
     pub(crate) threads: Interner<(Pid, Tid)>,
     pub(crate) facets: Interner<RawFacets>,
+    /// Texts that facets name.
+    pub(crate) texts: Texts,
+    /// Samples that came with further facets when the table was full.
+    pub(crate) merged_facets: u64,
     pub(crate) rows: FxHashMap<RowKey, Weight>,
     /// Weights in blocks of time, where they are wanted.
     pub(crate) blocks: Option<BlockSums>,
@@ -135,6 +143,26 @@ impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
     }
 }
 
+/// Gives each distinct text a number.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    pub(crate) values: Vec<Arc<str>>,
+    by_value: FxHashMap<Arc<str>, u32>,
+}
+
+impl Texts {
+    pub(crate) fn intern(&mut self, text: &str) -> u32 {
+        if let Some(known) = self.by_value.get(text) {
+            return *known;
+        }
+        let text: Arc<str> = text.into();
+        let number = self.values.len() as u32;
+        self.values.push(text.clone());
+        self.by_value.insert(text, number);
+        number
+    }
+}
+
 impl Default for Aggregate {
     fn default() -> Self {
         Aggregate::new(MAX_TREE_NODES)
@@ -154,6 +182,8 @@ impl Aggregate {
             nodes: Interner::default(),
             threads: Interner::default(),
             facets: Interner::default(),
+            texts: Texts::default(),
+            merged_facets: 0,
             rows: FxHashMap::default(),
             blocks: None,
             first_time: None,
@@ -178,7 +208,7 @@ impl Aggregate {
             event: facts.event,
             thread: self.threads.intern((facts.pid, facts.tid)),
             comm: facts.comm.map_or(u32::MAX, |comm| comm.0),
-            facets: facts.facets.map_or(NO_FACETS, |facets| self.facets.intern(facets)),
+            facets: facts.facets.unwrap_or(NO_FACETS),
             node,
         };
         let weight = self.rows.entry(key).or_default();
@@ -191,6 +221,27 @@ impl Aggregate {
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
         }
         node
+    }
+
+    /// The number of a sample's facets; that of no facets where there is no room for further ones.
+    pub(crate) fn facets_number(&mut self, facets: RawFacets) -> u32 {
+        if self.facets.values.len() < MAX_FACETS {
+            return self.facets.intern(facets);
+        }
+        self.facets.get(&facets).unwrap_or_else(|| {
+            self.merged_facets += 1;
+            NO_FACETS
+        })
+    }
+
+    /// The number of a place that stands in no chain.
+    pub(crate) fn place_number(
+        &mut self,
+        space: Option<SpaceId>,
+        entry: ChainEntry,
+        locate: &mut impl FnMut(ChainEntry) -> CodePlace,
+    ) -> u32 {
+        self.place_of(space, entry, locate)
     }
 
     /// The node of a chain, of which no sample is added.
@@ -272,8 +323,17 @@ impl Aggregate {
             other.places.values.iter().map(|place| self.places.intern(*place)).collect();
         let threads: Vec<_> =
             other.threads.values.iter().map(|thread| self.threads.intern(*thread)).collect();
-        let renumbered: Vec<_> =
-            other.facets.values.iter().map(|facets| self.facets.intern(*facets)).collect();
+        let texts: Vec<_> = other.texts.values.iter().map(|text| self.texts.intern(text)).collect();
+        let renumber = |facets: &RawFacets| {
+            let place = |place: u32| places.get(place as usize).copied();
+            let text = |text: u32| texts.get(text as usize).copied();
+            facets.renumbered(Some, place, text)
+        };
+        self.merged_facets += other.merged_facets;
+        let mut renumbered = Vec::with_capacity(other.facets.values.len());
+        for facets in &other.facets.values {
+            renumbered.push(self.facets_number(renumber(facets)));
+        }
         let mut nodes: Vec<u32> = Vec::with_capacity(other.nodes.values.len());
         let mut is_cut = vec![false; other.nodes.values.len()];
         for node in &other.nodes.values {

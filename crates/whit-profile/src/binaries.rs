@@ -13,7 +13,7 @@ use whit_unwind::{Bias, ModuleUnwindInfo};
 
 /// One opened binary.
 pub(crate) struct Binary {
-    /// Its symbols.
+    /// Symbol tables and lines of the file.
     pub(crate) symbols: Arc<DsoSymbols>,
     unwind: OnceLock<ModuleUnwindInfo>,
 }
@@ -93,7 +93,7 @@ fn spec(dso: &RecordedDso, mapped_by: &[Pid], machine: &RecordedMachine) -> DsoS
     spec
 }
 
-/// What unwinding needs to know of a mapping. A mapping without unwind information is mapped too:
+/// The data of a mapping that unwinding needs. A mapping without unwind information is mapped too:
 /// it is code that frame pointers may lead through.
 pub(crate) fn unwind_info(
     binary: Option<&Binary>,

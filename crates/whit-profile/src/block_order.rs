@@ -121,7 +121,7 @@ impl<'p> BlockOrder<'p> {
         while self.planned.is_empty()
             || (self.ahead.has_room() && self.planned.len() < MAX_PLANNED_BLOCKS)
         {
-            // Of the same time, the stream that stands earlier in the recording goes first.
+            // At equal times, the stream that stands earlier in the recording goes first.
             let next = self.sources.iter().enumerate();
             let next = next.filter_map(|(index, s)| Some((s.next_earliest()?, index))).min();
             let Some((earliest, index)) = next else { return };

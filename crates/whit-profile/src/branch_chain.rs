@@ -50,9 +50,9 @@ fn calls<'a>(sample: &Sample<'a>) -> impl Iterator<Item = BranchEntry> + use<'a>
     sample.branch_stack.iter().filter(|call| call.from.0 < KERNEL_START)
 }
 
-/// The first call that is outside of all unwound frames: behind the one from which the outermost
-/// frame's callee was called. Where a recursion makes several fit, it is the one in front of
-/// which most frames agree; of equals, the one that stands where its frame does.
+/// The first call that is outside of all unwound frames: it stands behind the call of the outermost
+/// frame's callee. If several fit in a recursion, it is the one in front of which most frames
+/// agree; among equals, the one that stands where its frame does.
 fn join(frames: &[ChainEntry], calls: &[BranchEntry]) -> Option<usize> {
     let (_, callers) = frames.split_first()?;
     let Some(outermost) = callers.len().checked_sub(1) else {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_recursion_the_same_depth_is_meant() {
+    fn recursions_are_matched_at_the_same_depth() {
         let calls: Vec<_> = [0x1010, 0x2010, 0x2010, 0x2010, 0x3010].map(call).to_vec();
         assert_eq!(join(&frames(&[0x1010, 0x2010]), &calls), Some(2));
         assert_eq!(join(&frames(&[0x1010, 0x2010, 0x2010]), &calls), Some(3));

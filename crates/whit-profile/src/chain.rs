@@ -3,6 +3,7 @@
 use crate::binaries::Binaries;
 use crate::branch_chain;
 use crate::chain_entry::{ChainEntry, Side};
+use crate::deferred::UserChain;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{DsoTable, RecordedKind};
 use crate::process::{Epoch, ProcessModel, SpaceId};
@@ -10,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use whit_perfdata::attr::Attr;
 use whit_perfdata::record::misc;
-use whit_perfdata::sample::{Sample, context};
+use whit_perfdata::sample::{Sample, Words, context};
 use whit_types::{Arch, Avma, Pid, TimestampNs};
 use whit_unwind::{AddressSpace, FrameKind, StackDump, StopReason, Unwinder, UserFrame, UserRegs};
 
@@ -104,6 +105,7 @@ impl<'a> ChainMaker<'a> {
         cpu_mode: u16,
         attr: &Attr,
         epoch: Option<&Epoch>,
+        deferred: Option<UserChain<'_>>,
         chain: &mut Chain,
     ) {
         chain.entries.clear();
@@ -113,7 +115,10 @@ impl<'a> ChainMaker<'a> {
         let side = side_of(cpu_mode);
         let has_calls =
             attr.branch_sample_type & BRANCH_CALL_STACK != 0 && !sample.branch_stack.is_empty();
-        self.add_recorded(sample, side, has_calls, &mut chain.entries);
+        self.add_recorded(sample.callchain, side, has_calls, &mut chain.entries);
+        if let Some(deferred) = deferred {
+            self.add_recorded(deferred.addresses, Side::User, has_calls, &mut chain.entries);
+        }
         if !sample.user_stack.is_empty() {
             self.add_unwound(sample, epoch, chain);
         }
@@ -142,10 +147,10 @@ impl<'a> ChainMaker<'a> {
         chain.entries.truncate(self.context.max_stack.max(1));
     }
 
-    /// Takes the chain that the kernel recorded.
+    /// Takes a chain, or a part of one, that the kernel recorded.
     fn add_recorded(
         &self,
-        sample: &Sample<'_>,
+        words: Words<'_>,
         first_side: Side,
         kernel_only: bool,
         out: &mut Vec<ChainEntry>,
@@ -153,11 +158,12 @@ impl<'a> ChainMaker<'a> {
         let mut side = first_side;
         // The first address on each side is where execution stood, not a return address.
         let mut exact = true;
-        for word in sample.callchain.iter() {
+        for word in words.iter() {
             if word >= context::MAX {
                 side = match word {
                     context::KERNEL => Side::Kernel,
                     context::USER => Side::User,
+                    // A cookie follows.
                     context::USER_DEFERRED => break,
                     context::GUEST | context::GUEST_KERNEL | context::GUEST_USER => Side::Guest,
                     // The hypervisor's, or a marker that this version does not know.

@@ -13,6 +13,11 @@ pub(crate) enum Side {
     Guest,
 }
 
+/// The side of an address that stands alone: the kernel has the upper half.
+pub(crate) fn side_of_address(address: Avma) -> Side {
+    if address.0 >> 63 == 0 { Side::User } else { Side::Kernel }
+}
+
 /// One address of a call chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ChainEntry {

@@ -1,15 +1,15 @@
 //! What the recording says of itself, what it lost, and what to warn of.
 
-use crate::aggregate::{Aggregate, MAX_TREE_NODES};
+use crate::aggregate::{Aggregate, MAX_FACETS, MAX_TREE_NODES};
 use crate::dso_table::RecordedKind;
-use crate::model::{LossReport, Profile, RecordStats, RecordingInfo};
+use crate::model::{EventInfo, LossReport, Profile, RecordStats, RecordingInfo};
 use crate::prepare::Prepared;
 use crate::process::MAX_EPOCHS_PER_PROCESS;
 use crate::scan::Scan;
 use crate::stops::StopCounts;
 use std::collections::BTreeSet;
 use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
-use whit_perfdata::feature::Feature;
+use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::ledger::{Ledger, nobody_ran_text};
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
@@ -87,6 +87,17 @@ fn losses(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> LossRepor
     }
 }
 
+/// The header of a recording, without its samples.
+pub fn header_of(recording: &Recording) -> Profile {
+    let name =
+        |event: &EventDesc| EventInfo { name: event.name.as_str().into(), ..EventInfo::default() };
+    Profile {
+        recording: info(recording, &Aggregate::default()),
+        events: recording.events.iter().map(name).collect(),
+        ..Profile::default()
+    }
+}
+
 fn info(recording: &Recording, sums: &Aggregate) -> RecordingInfo {
     let features = &recording.features;
     let string = |feature| OutsideText::from(features.string(feature).unwrap_or_default());
@@ -151,6 +162,14 @@ fn warnings(
         sums.cut_chains,
         &format!("call chains were cut: the call tree has reached {MAX_TREE_NODES} nodes"),
     );
+    if sums.merged_facets > 0 {
+        warnings.push(format!(
+            "{} samples stand in rows that some sort keys do not tell apart: there were {MAX_FACETS} \
+             distinct values; sort by fewer keys, or choose a part with --time, --pid or --cpu",
+            sums.merged_facets
+        ));
+    }
+    warnings.extend(prepared.tracepoints.problems.iter().cloned());
     warnings.extend(missing_symbols(profile, prepared, sums));
     warnings
 }
@@ -165,13 +184,7 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<S
     warnings.extend(scan.orphan_samples.warning(orphans));
     let malformed = "records that are shorter than their fields say, left out";
     warnings.extend(scan.malformed.warning(malformed));
-    if scan.deferred_chains > 0 {
-        warnings.push(format!(
-            "user call chains that were recorded apart from their samples (CALLCHAIN_DEFERRED), \
-             which whit does not join to them: {}",
-            scan.deferred_chains
-        ));
-    }
+    warnings.extend(prepared.deferred.loss.warnings());
     warnings.extend(scan.cut_maps.warning());
     warnings.extend(unsplit_groups(recording, scan));
     let epochs_cut = prepared.model.epochs_cut();

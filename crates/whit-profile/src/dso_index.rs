@@ -10,7 +10,7 @@ impl DsoIndex {
     /// The kernel image.
     pub(crate) const KERNEL: DsoIndex = DsoIndex(1);
 
-    /// As an index.
+    /// Position in the tables of binaries.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }

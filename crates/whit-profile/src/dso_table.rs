@@ -79,6 +79,8 @@ pub(crate) struct DsoTable {
     by_identity: FxHashMap<RecordedDso, DsoIndex>,
     /// Where code of JIT compilers lies, by binary; what touches is one region, once all are known.
     code_regions: FxHashMap<DsoIndex, Vec<(Avma, Avma)>>,
+    /// Size of the largest mapping of code, by binary.
+    mapped_bytes: FxHashMap<DsoIndex, u64>,
     /// What the recorder found in files.
     found: FxHashMap<(FileId, Vec<u8>), MappedFile>,
 }
@@ -98,6 +100,7 @@ impl DsoTable {
             mapped_by: Vec::new(),
             by_identity: FxHashMap::default(),
             code_regions: FxHashMap::default(),
+            mapped_bytes: FxHashMap::default(),
             found,
         };
         table.intern(RecordedDso::unknown());
@@ -163,9 +166,16 @@ impl DsoTable {
 
     /// Takes in a mapping of code.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+        let largest = self.mapped_bytes.entry(mapping.dso).or_default();
+        *largest = (*largest).max(mapping.end.0 - mapping.start.0);
         if matches!(self.get(mapping.dso).kind, RecordedKind::Anonymous(_)) {
             self.code_regions.entry(mapping.dso).or_default().push((mapping.start, mapping.end));
         }
+    }
+
+    /// Size of the largest mapping of a binary's code.
+    pub(crate) fn mapped_bytes(&self, index: DsoIndex) -> Option<u64> {
+        self.mapped_bytes.get(&index).copied()
     }
 
     /// Joins regions that touch, after the last mapping.

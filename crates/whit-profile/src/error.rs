@@ -2,7 +2,8 @@
 
 use whit_perfdata::stream::StreamError;
 
-/// Why a recording could not be loaded at all. What only spoils a part of it is a warning.
+/// Reasons why a recording could not be loaded at all. A defect that spoils only a part is a
+/// warning.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A stream that was readable in the first pass no longer is.

@@ -9,10 +9,11 @@ use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::model::{
     BlockContext, BlockWeight, Blocks, CallNode, CgroupId, CgroupInfo, CommId, DsoId, DsoInfo,
     DsoKind, EventId, EventInfo, FacetsId, FileId, Frame, FrameId, FunctionId, FunctionInfo,
-    NodeId, Profile, SampleRow, ThreadId, ThreadInfo,
+    NodeId, Profile, SampleRow, TextId, ThreadId, ThreadInfo,
 };
 use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
+use crate::precision::Precision;
 use crate::prepare::Prepared;
 use crate::stops::StopCounts;
 use rustc_hash::FxHashMap;
@@ -48,6 +49,7 @@ pub(crate) fn finish_with<T>(
     let mut builder = Builder::new(&prepared);
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
+    builder.profile.texts = sums.texts.values.iter().map(OutsideText::from).collect();
     builder.add_rows(&sums);
     if let Some(blocks) = sums.blocks.take() {
         builder.add_blocks(blocks, &sums);
@@ -66,6 +68,7 @@ pub(crate) fn finish_with<T>(
 }
 
 fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<EventInfo> {
+    let redraws = recording.features.ledger().map_or(0, |ledger| ledger.period_redraws);
     let mut events: Vec<_> = recording
         .events
         .iter()
@@ -73,6 +76,7 @@ fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<
         .map(|(event, lost)| EventInfo {
             name: event.name.as_str().into(),
             lost_samples: *lost,
+            precision: Precision::of(&event.attr, redraws),
             ..EventInfo::default()
         })
         .collect();
@@ -143,8 +147,10 @@ pub(crate) struct Builder {
 impl Builder {
     fn new(prepared: &Prepared) -> Builder {
         let dsos = prepared.dsos.iter().map(|(index, dso)| dso_info(prepared, index, dso));
+        let mapped = prepared.dsos.iter().map(|(index, _)| prepared.dsos.mapped_bytes(index));
+        let (dsos, mapped_bytes) = (dsos.collect(), mapped.collect());
         Builder {
-            profile: Profile { dsos: dsos.collect(), ..Profile::default() },
+            profile: Profile { dsos, mapped_bytes, ..Profile::default() },
             functions: FxHashMap::default(),
             files: FxHashMap::default(),
             frames_of_place: Vec::new(),
@@ -176,12 +182,12 @@ impl Builder {
                 Some(text) => (text, true),
                 None => (format!("{:#018x}", name.address.0).into(), false),
             };
-            let function = self.function(dso, text, known);
+            let function = self.function(dso, text, known, name.function_size_bytes);
             let mut source = self.source(name.source);
             let mut frames = vec![self.frame(place, name.address, function, source, false)];
             for inlined in name.inlined {
                 // The location inside an inlined function; that of its caller is the call.
-                let function = self.function(dso, inlined.name, true);
+                let function = self.function(dso, inlined.name, true, None);
                 source = self.source(inlined.source);
                 frames.push(self.frame(place, name.address, function, source, true));
             }
@@ -202,12 +208,24 @@ impl Builder {
         FrameId((frames.len() - 1) as u32)
     }
 
-    fn function(&mut self, dso: DsoId, name: Arc<str>, known: bool) -> FunctionId {
+    fn function(
+        &mut self,
+        dso: DsoId,
+        name: Arc<str>,
+        known: bool,
+        size_bytes: Option<u64>,
+    ) -> FunctionId {
         let functions = &mut self.profile.functions;
-        *self.functions.entry((dso, name)).or_insert_with_key(|(_, name)| {
+        let sizes = &mut self.profile.function_sizes_bytes;
+        let id = *self.functions.entry((dso, name)).or_insert_with_key(|(_, name)| {
             functions.push(FunctionInfo { name: name.into(), dso, known });
+            sizes.push(None);
             FunctionId((functions.len() - 1) as u32)
-        })
+        });
+        // The one of that name may have been met inlined before.
+        let size = &mut sizes[id.index()];
+        *size = size.or(size_bytes);
+        id
     }
 
     fn source(&mut self, source: Option<(Arc<str>, u32)>) -> Option<(FileId, u32)> {
@@ -261,15 +279,20 @@ impl Builder {
         let mut ids = vec![FacetsId(0); found.len()];
         self.profile.facets.push(Facets::default());
         for index in order {
-            let Facets { cpu, cgroup, time, weight, parallelism } = found[index];
-            let cgroup = cgroup.map(|cgroup| self.cgroup(cgroup));
-            let facets = Facets { cpu, cgroup, time, weight, parallelism };
+            let facets = self.facets(found[index]);
             if facets != Facets::default() {
                 ids[index] = FacetsId(self.profile.facets.len() as u32);
                 self.profile.facets.push(facets);
             }
         }
         ids
+    }
+
+    fn facets(&mut self, found: RawFacets) -> Facets {
+        let cgroup = found.cgroup.map(|cgroup| self.cgroup(cgroup));
+        let frames = &self.frames_of_place;
+        let frame = |place: u32| frames.get(place as usize)?.first().copied();
+        found.renumbered(|_| cgroup, frame, |text| Some(TextId(text)))
     }
 
     fn cgroup(&mut self, cgroup: RawCgroup) -> CgroupId {

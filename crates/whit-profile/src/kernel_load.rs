@@ -16,8 +16,8 @@ pub(crate) struct KernelLoad {
 }
 
 impl KernelLoad {
-    /// Loads them in a thread of their own. Nobody waits for that thread's end: whoever needs the
-    /// symbols first waits for them.
+    /// Loads them in a thread of their own. Its end is not awaited: the first user of the symbols
+    /// waits for them.
     pub(crate) fn start(symbolizer: Arc<Symbolizer>) -> Arc<KernelLoad> {
         KernelLoad::start_with(move || drop(symbolizer.open(&DsoSpec::kernel())))
     }
@@ -33,9 +33,9 @@ impl KernelLoad {
         this
     }
 
-    /// Runs `work` in `threads` threads, this one among them, and gives back what this one returned
-    /// and what those of the others did that took part. `work` returns when nothing is left to be
-    /// done by anybody. One of the threads begins only when the kernel's symbols are loaded.
+    /// Runs `work` in `threads` threads, this one among them. Gives the result of this one, and the
+    /// results of the others that took part. `work` returns when all work is done. One of the
+    /// threads begins only when the kernel's symbols are loaded.
     pub(crate) fn run_beside<T: Send>(
         &self,
         threads: usize,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_leave_nobody_waiting() {
+    fn panics_leave_no_thread_waiting() {
         let load = KernelLoad::start_with(|| panic!("loading fails"));
         assert!(load.wait(&AtomicBool::new(false)));
         let (end_load, load_ends) = channel::<()>();

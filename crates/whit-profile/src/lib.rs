@@ -47,6 +47,7 @@ mod chain;
 mod chain_entry;
 mod counts;
 mod cut_maps;
+mod deferred;
 mod describe;
 mod dso_index;
 mod dso_table;
@@ -66,6 +67,7 @@ mod ordered_pool;
 pub mod parallelism;
 mod place_names;
 mod place_symbols;
+pub mod precision;
 mod prepare;
 mod process;
 mod progress;
@@ -80,13 +82,18 @@ mod stated_time;
 mod stops;
 pub mod switches;
 pub mod time_filter;
+mod tracepoints;
 pub mod wall;
 mod work;
 
+pub use describe::header_of;
 pub use error::LoadError;
-pub use facets::{Facets, WantedFacets};
+pub use facets::{
+    BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
+};
 pub use load::load;
 pub use machine::ThisMachine;
 pub use merge::merge;
-pub use options::LoadOptions;
+pub use options::{Counted, LoadOptions};
 pub use sample_filter::tells_cgroups;
+pub use tracepoints::Tracepoints;

@@ -1,6 +1,7 @@
 //! Loading a recording: first pass, process model, second pass, symbols.
 
 use crate::aggregate::Aggregate;
+use crate::deferred::ChainedBlock;
 use crate::error::LoadError;
 use crate::finish::finish;
 use crate::model::Profile;
@@ -69,10 +70,12 @@ impl<'a> Worker<'a> {
     ) -> Result<(Aggregate, StopCounts), LoadError> {
         let (mut reader, mut block) = (BlockReader::default(), Vec::new());
         while let Some(position) = queue.next(&mut reader, &mut block, progress)? {
+            let chains = self.prepared.deferred.of_block(&self.prepared.events, &block);
+            let whole = ChainedBlock { bytes: &block, chains: &chains };
             let mut rest = &block[..];
             while let Some((record, tail)) = RawRecord::split(rest) {
                 if record.header.kind == record_type::SAMPLE {
-                    self.sample(record, position + (block.len() - rest.len()) as u64);
+                    self.sample(record, whole, position + (block.len() - rest.len()) as u64);
                 }
                 rest = tail;
             }
@@ -80,8 +83,8 @@ impl<'a> Worker<'a> {
         Ok(self.sums.finish())
     }
 
-    fn sample(&mut self, record: RawRecord<'_>, position: u64) {
-        let Some(parsed) = self.sums.parse(record) else { return };
+    fn sample(&mut self, record: RawRecord<'_>, block: ChainedBlock<'_>, position: u64) {
+        let Ok(parsed) = self.sums.parse(record, block) else { return };
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
         if self.sums.wants(&parsed, time)
             && self.prepared.time.is_none_or(|range| range.contains(time))

@@ -1,6 +1,6 @@
 //! When something may be missing from a recording.
 
-use whit_types::{CpuId, TimestampNs};
+use whit_types::{CpuId, Tid, TimestampNs};
 
 /// A window, both ends inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -11,9 +11,12 @@ pub struct LossWindow {
     pub to: TimestampNs,
 }
 
-/// A loss and the ring that had it; without a CPU, that is any.
+/// A loss and the ring that had it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RingLoss {
+    /// Absent where the ring may be that of any CPU.
     pub(crate) cpu: Option<CpuId>,
+    /// The only thread with missing records, where it is known: its switch-in was noticed late.
+    pub(crate) thread: Option<Tid>,
     pub(crate) window: LossWindow,
 }

@@ -22,7 +22,7 @@ pub(crate) struct RecordedMachine {
 }
 
 impl RecordedMachine {
-    /// By what a recording says of itself.
+    /// By the recording's description of itself.
     pub(crate) fn of(recording: &Recording, this: Option<&ThisMachine>) -> RecordedMachine {
         let Some(this) = this else { return RecordedMachine::default() };
         let name = recording.features.string(Feature::HOSTNAME);

@@ -8,7 +8,7 @@ use crate::facets::Facets;
 use crate::model::{
     CallNode, CgroupId, CgroupInfo, CommId, DsoId, DsoInfo, EventId, EventInfo, FacetsId, FileId,
     Frame, FrameId, FunctionId, FunctionInfo, LossReport, NodeId, Profile, RecordStats, SampleRow,
-    ThreadId, ThreadInfo,
+    TextId, ThreadId, ThreadInfo,
 };
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -60,6 +60,7 @@ struct Merger {
     comms: Known<OutsideText>,
     cgroups: Known<OutsideText>,
     facets: Known<Facets>,
+    texts: Known<OutsideText>,
     threads: Known<(Pid, Tid)>,
     dsos: Known<(OutsideText, Option<BuildId>)>,
     functions: Known<(u32, OutsideText, bool)>,
@@ -82,11 +83,13 @@ struct Numbers {
 impl Merger {
     fn add(&mut self, profile: &Profile) {
         let comms = self.names(&profile.comms);
+        let dsos = self.dsos(profile);
+        let frames = self.frames(profile, &dsos);
         let numbers = Numbers {
             events: self.events(&profile.events),
-            facets: self.facets(profile),
+            facets: self.facets(profile, &frames, &dsos),
             threads: self.threads(&profile.threads, &comms),
-            nodes: self.nodes(profile),
+            nodes: self.nodes(profile, &frames),
             comms,
         };
         for row in &profile.rows {
@@ -117,16 +120,25 @@ impl Merger {
         events.iter().map(&mut number).collect()
     }
 
-    fn facets(&mut self, profile: &Profile) -> Vec<u32> {
+    fn facets(&mut self, profile: &Profile, frames: &[u32], dsos: &[u32]) -> Vec<u32> {
         let known = &mut self.cgroups;
         let list = &mut self.merged.cgroups;
         let cgroup = |cgroup: &CgroupInfo| {
             CgroupId(known.number(cgroup.path.clone(), list, || cgroup.clone()))
         };
         let cgroups: Vec<CgroupId> = profile.cgroups.iter().map(cgroup).collect();
+        let texts = &mut self.texts;
+        let list = &mut self.merged.texts;
+        let text = |text: &OutsideText| TextId(texts.number(text.clone(), list, || text.clone()));
+        let texts: Vec<TextId> = profile.texts.iter().map(text).collect();
         let number = |facets: &Facets| {
-            let cgroup = facets.cgroup.and_then(|id| cgroups.get(id.index()).copied());
-            let facets = Facets { cgroup, ..*facets };
+            let cgroup = |id: CgroupId| cgroups.get(id.index()).copied();
+            let frame = |id: FrameId| frames.get(id.index()).copied().map(FrameId);
+            let text = |id: TextId| texts.get(id.index()).copied();
+            let mut facets = facets.renumbered(cgroup, frame, text);
+            if let Some(data) = &mut facets.data {
+                data.dso = data.dso.and_then(|id| dsos.get(id.index()).copied().map(DsoId));
+            }
             self.facets.number(facets, &mut self.merged.facets, || facets)
         };
         profile.facets.iter().map(number).collect()
@@ -143,12 +155,18 @@ impl Merger {
         threads.iter().map(number).collect()
     }
 
-    fn frames(&mut self, profile: &Profile) -> Vec<u32> {
-        let merged = &mut self.merged;
+    fn dsos(&mut self, profile: &Profile) -> Vec<u32> {
+        let list = &mut self.merged.dsos;
         let dso = |dso: &DsoInfo| {
-            self.dsos.number((dso.path.clone(), dso.build_id), &mut merged.dsos, || dso.clone())
+            self.dsos.number((dso.path.clone(), dso.build_id), list, || dso.clone())
         };
         let dsos: Vec<u32> = profile.dsos.iter().map(dso).collect();
+        take_sizes(&mut self.merged.mapped_bytes, &dsos, &profile.mapped_bytes);
+        dsos
+    }
+
+    fn frames(&mut self, profile: &Profile, dsos: &[u32]) -> Vec<u32> {
+        let merged = &mut self.merged;
         let function = |function: &FunctionInfo| {
             let dso = dsos[function.dso.index()];
             let key = (dso, function.name.clone(), function.known);
@@ -158,6 +176,7 @@ impl Merger {
             })
         };
         let functions: Vec<u32> = profile.functions.iter().map(function).collect();
+        take_sizes(&mut merged.function_sizes_bytes, &functions, &profile.function_sizes_bytes);
         let file = |file: &OutsideText| {
             self.files.number(file.clone(), &mut merged.files, || file.clone())
         };
@@ -176,8 +195,7 @@ impl Merger {
     }
 
     /// Parents come before their children in each profile, and so they do here.
-    fn nodes(&mut self, profile: &Profile) -> Vec<u32> {
-        let frames = self.frames(profile);
+    fn nodes(&mut self, profile: &Profile, frames: &[u32]) -> Vec<u32> {
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.nodes.len());
         for node in &profile.nodes {
             let parent = nodes.get(node.parent.index()).copied().unwrap_or(NodeId::NONE.0);
@@ -244,6 +262,17 @@ impl Merger {
             self.merged.warnings.push(text.into());
         }
         self.merged
+    }
+}
+
+/// The first known size of each is taken.
+fn take_sizes(to: &mut Vec<Option<u64>>, numbers: &[u32], sizes: &[Option<u64>]) {
+    for (number, size) in numbers.iter().zip(sizes) {
+        let number = *number as usize;
+        if to.len() <= number {
+            to.resize(number + 1, None);
+        }
+        to[number] = to[number].or(*size);
     }
 }
 

@@ -15,6 +15,7 @@
 
 use crate::facets::Facets;
 use crate::parallelism::ParallelismInfo;
+use crate::precision::Precision;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, OutsideText, Pid, Svma, Tid, TimestampNs};
@@ -56,6 +57,10 @@ id_type!(
     FacetsId
 );
 id_type!(
+    /// Index into [`Profile::texts`].
+    TextId
+);
+id_type!(
     /// Index into [`Profile::dsos`].
     DsoId
 );
@@ -94,12 +99,18 @@ pub struct Profile {
     pub cgroups: Vec<CgroupInfo>,
     /// Further parts of samples that rows are told apart by.
     pub facets: Vec<Facets>,
+    /// Texts of tracepoints and names of data that facets refer to.
+    pub texts: Vec<OutsideText>,
     /// Threads that have samples, or switches where these were loaded too.
     pub threads: Vec<ThreadInfo>,
     /// Binaries and what stands in for them (kernel, vdso, JIT code, unknown).
     pub dsos: Vec<DsoInfo>,
     /// Functions, physical and inlined.
     pub functions: Vec<FunctionInfo>,
+    /// Size of the code of each function, where the symbol table says it; of several with one name, that of one of them.
+    pub function_sizes_bytes: Vec<Option<u64>>,
+    /// Size of the largest mapping of code of each binary, where one was recorded.
+    pub mapped_bytes: Vec<Option<u64>>,
     /// Source file names.
     pub files: Vec<OutsideText>,
     /// Distinct code locations.
@@ -124,9 +135,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The parts of samples that a row is told apart by.
-    pub fn facets_of(&self, row: &SampleRow) -> Facets {
-        self.facets.get(row.facets.index()).copied().unwrap_or_default()
+    /// The parts of samples that a row is told apart by; `None` where no row is.
+    pub fn facets_of(&self, row: &SampleRow) -> Option<&Facets> {
+        self.facets.get(row.facets.index())
     }
 }
 
@@ -178,6 +189,8 @@ pub struct EventInfo {
     pub period: u64,
     /// Samples that the kernel says it lost for this event.
     pub lost_samples: u64,
+    /// The distance between samples and counted events.
+    pub precision: Precision,
 }
 
 /// One thread.

@@ -8,6 +8,20 @@ use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
 use whit_types::{CpuId, Pid, Tid};
 
+/// The unit that the rows of a profile count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counted {
+    /// Samples with their periods.
+    #[default]
+    Samples,
+    /// Entries of branch stacks; each entry counts one. The call chain is the branch's target alone.
+    Branches,
+    /// Samples with their weights: the latencies of accesses to memory.
+    Weights,
+    /// Samples, whose call chains go on with the branches that led to them.
+    BranchHistory,
+}
+
 /// What to load and how.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
@@ -15,6 +29,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// By which parts of samples rows are told apart, beside thread, command and call chain.
     pub facets: WantedFacets,
+    /// The unit of the rows' weights.
+    pub count: Counted,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
     /// Tell how many threads of a set ran at the time of each sample; takes reading in order of time.
@@ -45,6 +61,7 @@ impl LoadOptions {
         LoadOptions {
             threads: threads.max(1),
             facets: WantedFacets::default(),
+            count: Counted::Samples,
             blocks: false,
             parallelism: None,
             time: None,

@@ -9,6 +9,7 @@
 //! then given out before earlier ones are found, and counted.
 
 use crate::block_order::BlockOrder;
+use crate::deferred::{BlockChains, ChainedBlock};
 use crate::error::LoadError;
 use crate::prepare::Prepared;
 use crate::progress::Progress;
@@ -48,13 +49,14 @@ impl Held {
 #[derive(Debug)]
 struct HeldBlock {
     bytes: Vec<u8>,
+    chains: BlockChains,
     held: Arc<Held>,
 }
 
 impl HeldBlock {
-    fn new(bytes: Vec<u8>, held: &Arc<Held>) -> HeldBlock {
+    fn new(bytes: Vec<u8>, chains: BlockChains, held: &Arc<Held>) -> HeldBlock {
         held.bytes.fetch_add(bytes.capacity(), Ordering::Relaxed);
-        HeldBlock { bytes, held: held.clone() }
+        HeldBlock { bytes, chains, held: held.clone() }
     }
 }
 
@@ -82,6 +84,11 @@ pub(crate) struct PendingSample {
 impl PendingSample {
     pub(crate) fn record(&self) -> RawRecord<'_> {
         RawRecord { header: self.header, body: &self.block.bytes[self.body.clone()] }
+    }
+
+    /// The block that it stands in.
+    pub(crate) fn block(&self) -> ChainedBlock<'_> {
+        ChainedBlock { bytes: &self.block.bytes, chains: &self.block.chains }
     }
 }
 
@@ -221,7 +228,8 @@ impl<'p> OrderedSamples<'p> {
     fn read_block(&mut self) -> Result<(), LoadError> {
         let mut block = self.held.buffer();
         if let Some(position) = self.blocks.next(&mut block)? {
-            let held = HeldBlock::new(block, &self.held);
+            let chains = self.prepared.deferred.of_block(&self.prepared.events, &block);
+            let held = HeldBlock::new(block, chains, &self.held);
             self.take_samples(position, Arc::new(held));
         }
         Ok(())
@@ -237,9 +245,14 @@ impl<'p> OrderedSamples<'p> {
                 // Samples without a time stand in the order of the recording.
                 let by_position =
                     (kind == record_type::SAMPLE).then_some(TimestampNs(position + at as u64));
-                let time = stated.or(by_position);
-                // Runs and waits reach into the wanted range from outside.
-                let all = self.takes == BlockTimes::NoteSwitches;
+                let lists_records = matches!(self.takes, BlockTimes::NoteRecords(_));
+                // Records of older processes have no time: they come first.
+                let before = lists_records.then_some(TimestampNs(0));
+                let time = stated.or(by_position).or(before);
+                // Runs and waits reach into the wanted range from outside; of records, as in perf, only samples are
+                // chosen by time.
+                let all = self.takes == BlockTimes::NoteSwitches
+                    || (lists_records && kind != record_type::SAMPLE);
                 if let Some(time) = time
                     && (all || self.prepared.time.is_none_or(|range| range.contains(time)))
                 {
@@ -272,7 +285,7 @@ mod tests {
             taken_between in 0usize..6,
         ) {
             let (mut pending, mut order, mut held, mut taken) = (Pending::default(), 0, Vec::new(), Vec::new());
-            let block = Arc::new(HeldBlock::new(Vec::new(), &Arc::default()));
+            let block = Arc::new(HeldBlock::new(Vec::new(), BlockChains::default(), &Arc::default()));
             let header = RecordHeader { kind: record_type::SAMPLE, misc: 0, size_bytes: 8 };
             let key = |sample: &PendingSample| (sample.time, sample.order);
             for times in blocks {

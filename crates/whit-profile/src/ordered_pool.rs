@@ -12,9 +12,9 @@ const JOBS_PER_WORKER: usize = 3;
 
 /// Works on jobs. One per thread, made there.
 pub(crate) trait Worker {
-    /// What is worked on; used again when it was taken back.
+    /// A piece of work; its memory is used again.
     type Job: Default + Send;
-    /// What is left at the end.
+    /// The state of a worker at the end.
     type Rest: Send;
 
     fn run(&mut self, job: &mut Self::Job);
@@ -60,8 +60,8 @@ where
     }
 }
 
-/// Fills jobs until `fill` says that there is nothing more (false), has `threads` workers run them,
-/// and gives each to `take`, in order. Gives back what is left of each worker.
+/// Fills jobs until `fill` returns false, has `threads` workers run them, and gives each to `take`,
+/// in order. Gives back the rest of each worker.
 pub(crate) fn in_turn<W: Worker, E: From<LoadError>>(
     threads: usize,
     make: impl Fn(usize) -> W + Sync,

@@ -22,7 +22,7 @@ impl<'a> PlaceNames<'a> {
         PlaceNames { namer, known: RefCell::default() }
     }
 
-    /// What is known of a place.
+    /// The names and lines of a place.
     pub(crate) fn name(&self, place: CodePlace) -> Rc<NamedCode> {
         let mut known = self.known.borrow_mut();
         if let Some(named) = known.get(&place) {

@@ -24,6 +24,8 @@ pub(crate) struct NamedCode {
     /// Physical function and the start of its code.
     pub(crate) function: Option<Arc<str>>,
     pub(crate) function_start: Svma,
+    /// Size of its code, where known.
+    pub(crate) function_size_bytes: Option<u64>,
     /// The name that stands for a function without one, where code is summed up by function.
     pub(crate) stand_in: Option<Arc<str>>,
     /// Source line in the physical function.
@@ -97,10 +99,12 @@ impl<'a> PlaceNamer<'a> {
 
 fn named(address: Svma, resolution: Resolution) -> NamedCode {
     let function_start = resolution.function.as_ref().map_or(address, |f| f.start);
+    let function_size_bytes = resolution.function.as_ref().map(|f| f.size_bytes);
     NamedCode {
         address,
         function: resolution.function.map(|function| function.name),
         function_start,
+        function_size_bytes,
         stand_in: None,
         source: resolution.location.map(|location| (location.file, location.line)),
         inlined: resolution

@@ -3,9 +3,11 @@
 use crate::binaries::Binaries;
 use crate::cgroups::Cgroups;
 use crate::chain::ChainContext;
+use crate::deferred::{ChainedBlock, DeferredChains, UserChain};
 use crate::dso_index::DsoIndex;
 use crate::dso_table::DsoTable;
 use crate::error::LoadError;
+use crate::facets::{WantedData, WantedTrace};
 use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
 use crate::machine::RecordedMachine;
@@ -17,11 +19,14 @@ use crate::replay::{Replayed, replay};
 use crate::sample_filter::SampleFilter;
 use crate::scan::{BlockTimes, Scan, ScanWanted, scan};
 use crate::time_filter::{TimeFilter, TimeRange};
+use crate::tracepoints::Tracepoints;
 use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::feature::{Feature, Features};
 use whit_perfdata::reader::Recording;
+use whit_perfdata::record::record_type;
+use whit_perfdata::sample::Sample;
 use whit_symbolize::Symbolizer;
 use whit_types::{Arch, BuildId, TimestampNs};
 
@@ -29,8 +34,9 @@ use whit_types::{Arch, BuildId, TimestampNs};
 pub(crate) struct Prepared {
     pub(crate) events: EventTable,
     pub(crate) scan: Scan,
+    pub(crate) deferred: DeferredChains,
     pub(crate) model: ProcessModel,
-    /// Mappings of data too, where they were recorded and samples are read one by one.
+    /// Mappings of data too, where they were recorded and somebody asks for the addresses of data.
     pub(crate) data: Option<ProcessModel>,
     pub(crate) cgroups: Cgroups,
     pub(crate) dsos: DsoTable,
@@ -39,12 +45,23 @@ pub(crate) struct Prepared {
     pub(crate) arch: Option<Arch>,
     pub(crate) time: Option<TimeRange>,
     pub(crate) filter: SampleFilter,
+    /// Where rows are told apart by the texts of tracepoints.
+    pub(crate) tracepoints: Tracepoints,
 }
 
 impl Prepared {
     /// Path of a binary; `None` for what no mapping explains.
     pub(crate) fn dso_path(&self, dso: DsoIndex) -> Option<&Arc<str>> {
         (dso != DsoIndex::UNKNOWN).then(|| &self.dsos.get(dso).path)
+    }
+
+    /// The user call chain that a sample of `block` awaits.
+    pub(crate) fn deferred_chain<'r>(
+        &'r self,
+        sample: &Sample<'_>,
+        block: ChainedBlock<'r>,
+    ) -> Option<UserChain<'r>> {
+        self.deferred.find(&self.events, sample, block)
     }
 
     pub(crate) fn chain_context(&self, max_stack: usize) -> ChainContext<'_> {
@@ -66,8 +83,8 @@ pub(crate) fn prepare(
     progress: &Progress<'_>,
 ) -> Result<Prepared, LoadError> {
     let events = EventTable::new(&recording.events);
-    // Only single samples show addresses of data.
-    let wants_data = block_times == BlockTimes::Note;
+    let wants_data = matches!(block_times, BlockTimes::Note | BlockTimes::NoteRecords(_))
+        || options.facets.data != WantedData::Nothing;
     let relative_time = options.time.as_ref().is_some_and(TimeFilter::is_relative);
     let skips = block_times == BlockTimes::Skip;
     let block_times = if relative_time && skips { BlockTimes::Note } else { block_times };
@@ -80,10 +97,14 @@ pub(crate) fn prepare(
     } else {
         Arc::default()
     };
+    let bounds = (options.threads, options.max_stack);
     let first_seen =
         options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
     let wanted = ScanWanted { block_times, first_seen };
-    let mut scan = scan(recording, &events, wanted, options.threads, progress)?;
+    let mut scan = scan(recording, &events, wanted, bounds, progress)?;
+    let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
+    let awaited = scan.awaited_chains.take();
+    let deferred = DeferredChains::join(&scan.plans, &events, awaited, recorded_chains, bounds)?;
     let changes = std::mem::take(&mut scan.changes);
     let Replayed { model, data, dsos, cgroups } = replay(changes, &recording.features, wants_data);
     let machine = RecordedMachine::of(recording, options.machine.as_ref());
@@ -97,9 +118,14 @@ pub(crate) fn prepare(
     });
     let arch = recorded_arch(&recording.features);
     let filter = SampleFilter::new(options, &cgroups);
+    let tracepoints = match options.facets.trace {
+        WantedTrace::Nothing => Tracepoints::default(),
+        wanted => Tracepoints::of(recording, wanted),
+    };
     Ok(Prepared {
         events,
         scan,
+        deferred,
         model,
         cgroups,
         data,
@@ -109,6 +135,7 @@ pub(crate) fn prepare(
         arch,
         time,
         filter,
+        tracepoints,
     })
 }
 

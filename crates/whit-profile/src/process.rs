@@ -4,8 +4,8 @@
 //! changes after that; so samples can be looked up in any order and from any thread.
 //!
 //! An address space is a row of *epochs*. A new mapping that hides nothing joins the current epoch,
-//! and is visible in it from its beginning: nothing can have run there before, so that does no
-//! harm and saves a copy for each of the mappings of a starting process. A mapping that hides other
+//! and is visible in it from its beginning. No code can have run there before, so that does no harm
+//! and saves a copy for each of the mappings of a starting process. A mapping that hides other
 //! code, and an exec, begin a new epoch.
 
 use crate::address_map::{AddressMap, Mapping};
@@ -24,7 +24,7 @@ const MAX_REPLACED_EPOCHS: u32 = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct CommIndex(pub u32);
 
-/// Which state of which address space: unique in a recording.
+/// The state of an address space at a time: unique in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SpaceId(pub u32);
 
@@ -35,7 +35,7 @@ pub(crate) struct Epoch {
     pub from: TimestampNs,
     /// Identity.
     pub id: SpaceId,
-    /// What was mapped.
+    /// The mappings of the epoch.
     pub map: AddressMap,
 }
 
@@ -50,7 +50,7 @@ struct CommChange {
     comm: CommIndex,
 }
 
-/// The model.
+/// Processes, their names and mappings over all times of the recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessModel {
     processes: FxHashMap<Pid, Process>,
@@ -131,7 +131,7 @@ impl ProcessModel {
     /// A mapping of a process.
     pub(crate) fn map(&mut self, pid: Pid, mapping: Mapping, time: TimestampNs) {
         if self.processes.get(&pid).is_none_or(|p| p.epochs.is_empty()) {
-            // Its beginning was not recorded: whatever is known holds from the start.
+            // Its beginning was not recorded: the known state holds from the start.
             self.begin_epoch(pid, TimestampNs(0), AddressMap::default());
         }
         let Some(newest) = self.processes.get_mut(&pid).and_then(|p| p.epochs.last_mut()) else {

@@ -105,7 +105,9 @@ fn apply(model: &mut ProcessModel, dsos: &mut DsoTable, time: TimestampNs, chang
         Change::Map { executable: false, .. } | Change::Cgroup { .. } => {}
         Change::Map { kernel: true, start, len_bytes, build_id, path, .. } => {
             let dso = kernel_dso(dsos, &path, build_id);
-            model.map_kernel(mapping(start, len_bytes, start.0, dso));
+            let mapping = mapping(start, len_bytes, start.0, dso);
+            dsos.note_mapping(&mapping);
+            model.map_kernel(mapping);
         }
         Change::Map { pid, start, len_bytes, file_offset, build_id, file, path, .. } => {
             let dso = dsos.intern_user(&MappedCode { path: &path, pid, build_id, file });

@@ -86,7 +86,7 @@ impl<'e> RingTimes<'e> {
             return;
         }
         let Some((cpu, time)) = self.place(record) else { return };
-        // What the recorder made up for processes that existed before was in no ring.
+        // Synthesized records of processes that existed before were in no ring.
         if time.0 == 0 || (self.rings.len() >= MAX_RINGS && !self.rings.contains_key(&cpu)) {
             return;
         }

@@ -7,7 +7,7 @@ use whit_perfdata::attr::SampleType;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
-use whit_types::{CpuId, TimestampNs};
+use whit_types::{CpuId, Tid, TimestampNs};
 
 /// Losses that are kept of one stream; beyond, the last one goes on to the end of the recording.
 const MAX_LOSSES: usize = 1 << 20;
@@ -18,8 +18,8 @@ const MAX_RINGS: usize = 1 << 16;
 const START: TimestampNs = TimestampNs(0);
 const END: TimestampNs = TimestampNs(u64::MAX);
 
-/// CPUs of which it is recorded who runs there. Names, forks and exits are recorded of others, too: of all
-/// CPUs, where some were asked for.
+/// CPUs whose running threads are recorded. Names, forks and exits are recorded on others, too: on all
+/// CPUs, if some were selected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RecordedCpus {
     /// They are not told apart.
@@ -46,7 +46,7 @@ impl RecordedCpus {
     }
 }
 
-/// By what the records of a ring are known.
+/// The key by which records of a ring are recognized.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum RingKey {
     Cpu(CpuId),
@@ -54,7 +54,7 @@ enum RingKey {
     Event(u64),
 }
 
-/// What was seen of a ring.
+/// The state of a ring so far.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     /// Its last record.
@@ -83,8 +83,8 @@ pub(crate) struct RingLosses<'e> {
     begins: FxHashMap<Option<RingKey>, TimestampNs>,
     seen: FxHashMap<RingKey, Seen>,
     newest: TimestampNs,
-    /// The newest record at the end of the rounds before: whatever a ring held then has been read, so
-    /// that no record behind the next round's end is older.
+    /// The newest record at the end of the rounds before: all records of a ring at that time have
+    /// been read, so that no record behind the next round's end is older.
     rounds: [TimestampNs; 2],
     /// Losses that no record of their ring followed.
     at_end: Vec<LossAtEnd>,
@@ -178,8 +178,15 @@ impl<'e> RingLosses<'e> {
         };
         let before = || Some(self.seen.get(&ring?)?.last);
         let from = since.or_else(before).unwrap_or(START);
-        self.push(cpu_of(ring), from.min(to), to);
+        self.push(cpu_of(ring), self.late_thread(record, since), from.min(to), to);
         self.note(ring, to, false);
+    }
+
+    /// The thread that a record of no lost sample names: only the time of its switch-in is uncertain.
+    fn late_thread(&self, record: RawRecord<'_>, since: Option<TimestampNs>) -> Option<Tid> {
+        let is_late = matches!(SideBand::parse(record), Some(SideBand::LostSamples { lost: 0 }));
+        let (_, tid) = self.events.parse_id_trailer(record.body).pid_tid?;
+        (is_late && since.is_some() && tid.0 > 0).then_some(tid)
     }
 
     /// A recorder's own count, at the end.
@@ -196,7 +203,7 @@ impl<'e> RingLosses<'e> {
         if is_none && since.is_none() {
             return;
         }
-        // Of perf's counts the id is right and the CPU is always 0.
+        // In perf's counts the id is right and the CPU is always 0.
         let ring = ring.filter(|_| since.is_some() || !self.by_cpu);
         let since = since.filter(|since| *since > START);
         match self.at_end.get_mut(MAX_RINGS - 1) {
@@ -205,16 +212,22 @@ impl<'e> RingLosses<'e> {
         }
     }
 
-    fn push(&mut self, cpu: Option<CpuId>, from: TimestampNs, to: TimestampNs) {
+    fn push(
+        &mut self,
+        cpu: Option<CpuId>,
+        thread: Option<Tid>,
+        from: TimestampNs,
+        to: TimestampNs,
+    ) {
         if self.losses.len() < MAX_LOSSES {
-            self.losses.push(RingLoss { cpu, window: LossWindow { from, to } });
+            self.losses.push(RingLoss { cpu, thread, window: LossWindow { from, to } });
         } else if let Some(last) = self.losses.last_mut() {
             let window = LossWindow { from: last.window.from.min(from), to: END };
-            *last = RingLoss { cpu: None, window };
+            *last = RingLoss { cpu: None, thread: None, window };
         }
     }
 
-    /// The CPUs of which there are samples or switches, and not their side band alone.
+    /// The CPUs with samples or switches, and not with sideband alone.
     pub(crate) fn recorded_cpus(&self) -> RecordedCpus {
         if !self.by_cpu {
             return RecordedCpus::Any;
@@ -227,7 +240,7 @@ impl<'e> RingLosses<'e> {
     pub(crate) fn finish(mut self, is_cut: bool) -> Vec<RingLoss> {
         let seen = std::mem::take(&mut self.seen);
         for (ring, first) in std::mem::take(&mut self.begins) {
-            self.push(cpu_of(ring), START, first);
+            self.push(cpu_of(ring), None, START, first);
         }
         let first_end = seen.values().map(|seen| seen.last).min().unwrap_or(START);
         for LossAtEnd { since, ring } in std::mem::take(&mut self.at_end) {
@@ -235,13 +248,13 @@ impl<'e> RingLosses<'e> {
                 Some(ring) => seen.get(&ring).map_or(START, |seen| seen.last),
                 None => first_end,
             };
-            self.push(cpu_of(ring), since.unwrap_or(before), END);
+            self.push(cpu_of(ring), None, since.unwrap_or(before), END);
         }
         if is_cut {
             // Nothing behind the last record of any ring is sure. Some events write seldom; but what a ring
             // held at the end of a round has been read.
             let from = if self.by_cpu { first_end } else { first_end.max(self.rounds[0]) };
-            self.push(None, from, END);
+            self.push(None, None, from, END);
         }
         self.losses
     }
@@ -349,7 +362,7 @@ mod tests {
 
     /// Names and mappings are in a ring of their own, which keeps them all.
     #[test]
-    fn what_was_overwritten_lies_in_front_of_the_first_sample() {
+    fn overwritten_time_lies_in_front_of_the_first_sample() {
         let mut bytes = Bytes::new(true);
         bytes.push(record_type::COMM, &[1, 2], 50, 0, 1);
         bytes.sample(100, 0);
@@ -375,6 +388,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_record_of_no_loss_concerns_the_thread_that_it_names() {
+        let of = |lost: u64, pid_tid: u64| {
+            let body: Vec<u8> = [lost, 150, pid_tid, 200, 3, 1]
+                .iter()
+                .flat_map(|w: &u64| w.to_le_bytes())
+                .collect();
+            let mut bytes = Vec::new();
+            push_record(&mut bytes, record_type::LOST_SAMPLES, 0, &body);
+            let events = events(true);
+            let mut losses = RingLosses::new(&events, &[false]);
+            losses.see(RawRecord::split(&bytes).expect("a record").0);
+            losses.finish(false)
+        };
+        let window = LossWindow { from: TimestampNs(150), to: TimestampNs(200) };
+        let loss = |thread| vec![RingLoss { cpu: Some(CpuId(3)), thread, window }];
+        assert_eq!(of(0, 7 << 32 | 5), loss(Some(Tid(7))));
+        assert_eq!(of(0, 0), loss(None));
+        assert_eq!(of(1, 7 << 32 | 5), loss(None));
+    }
+
     /// However long ago the ring was full, and however many rounds others were read in meanwhile.
     #[test]
     fn rings_without_a_cpu_are_told_apart_by_their_events() {
@@ -387,7 +421,7 @@ mod tests {
         bytes.lost(420, 0);
         bytes.sample_of(425, 0, 2);
         assert_eq!(bytes.losses(false, false), [(None, 100, 420)]);
-        // Behind the cut anything may be missing: but not what was there two rounds ago.
+        // Behind the cut anything may be missing, except records of two rounds ago.
         bytes.round();
         assert_eq!(bytes.losses(true, false)[1..], [(None, 420, u64::MAX)]);
         bytes.sample_of(500, 0, 1);

@@ -1,18 +1,28 @@
 //! Adding up samples: one thread's part.
 
-use crate::aggregate::{Aggregate, SampleFacts};
+use crate::aggregate::{Aggregate, NO_NODE, SampleFacts};
 use crate::chain::{Chain, ChainMaker};
-use crate::facets::{Facets, RawCgroup, RawFacets};
-use crate::options::LoadOptions;
+use crate::chain_entry::{ChainEntry, side_of_address};
+use crate::deferred::{ChainedBlock, UserChain};
+use crate::facets::{
+    BranchFacet, DataPlace, Facets, RawCgroup, RawFacets, WantedData, WantedTrace,
+};
+use crate::model::DsoId;
+use crate::options::{Counted, LoadOptions};
 use crate::parallelism::Parallelism;
+use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
-use crate::process::Epoch;
+use crate::process::{Epoch, SpaceId};
+use crate::script::Lookup;
 use crate::stops::StopCounts;
 use whit_perfdata::attr::{Attr, AttrFlags};
 use whit_perfdata::reader::Recording;
-use whit_perfdata::record::RawRecord;
-use whit_perfdata::sample::Sample;
-use whit_types::{Pid, Tid, TimestampNs};
+use whit_perfdata::record::{RawRecord, misc};
+use whit_perfdata::sample::{BranchEntry, Sample};
+use whit_types::{Avma, Pid, Tid, TimestampNs};
+
+/// Size of a line of the cache on the machines that whit knows.
+const CACHE_LINE_BYTES: u64 = 64;
 
 /// A sample of a known event.
 pub(crate) struct ParsedSample<'r> {
@@ -24,6 +34,42 @@ pub(crate) struct ParsedSample<'r> {
     pub(crate) sample: Sample<'r>,
     /// Where the reader knows it.
     pub(crate) parallelism: Option<Parallelism>,
+    /// The user's part of the call chain, where it was recorded apart.
+    pub(crate) deferred: Option<UserChain<'r>>,
+}
+
+/// Why a record is no sample that can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unparsed {
+    /// It belongs to no event.
+    NoEvent,
+    /// It is shorter than its fields say.
+    Unreadable,
+}
+
+impl<'r> ParsedSample<'r> {
+    /// Decodes a sample of `block`.
+    pub(crate) fn parse(
+        prepared: &'r Prepared,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed> {
+        let events = &prepared.events;
+        let event = events.event_of_sample(record.body).ok_or(Unparsed::NoEvent)?;
+        let layout = events.layout(event).ok_or(Unparsed::NoEvent)?;
+        let sample = layout.parse(record.body).ok_or(Unparsed::Unreadable)?;
+        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        let deferred = prepared.deferred_chain(&sample, block);
+        let cpu_mode = record.header.cpu_mode();
+        Ok(ParsedSample { event, cpu_mode, pid, tid, sample, parallelism: None, deferred })
+    }
+}
+
+/// Where the addresses of a sample's call chain stand.
+struct ChainPlace<'a> {
+    attr: &'a Attr,
+    epoch: Option<&'a Epoch>,
+    time: TimestampNs,
 }
 
 /// Makes call chains of samples, and adds them up.
@@ -35,6 +81,10 @@ pub(crate) struct SampleSums<'a> {
     chain: Chain,
     sums: Aggregate,
     stops: StopCounts,
+    wants_facets: bool,
+    /// Where facets name data or kernel functions.
+    names: Option<PlaceNames<'a>>,
+    text: Vec<u8>,
 }
 
 impl<'a> SampleSums<'a> {
@@ -51,19 +101,25 @@ impl<'a> SampleSums<'a> {
             chain: Chain::default(),
             sums: Aggregate::with_blocks(options.blocks),
             stops: StopCounts::default(),
+            wants_facets: options.facets.any(),
+            names: options.facets.needs_names().then(|| PlaceNames::new(prepared)),
+            text: Vec::new(),
         }
     }
 
     /// Decodes a sample. One that is shorter than its fields say is counted.
-    pub(crate) fn parse<'r>(&mut self, record: RawRecord<'r>) -> Option<ParsedSample<'r>> {
-        let events = &self.prepared.events;
-        let event = events.event_of_sample(record.body)?;
-        let sample = events.layout(event)?.parse(record.body);
-        self.stops.unreadable_samples += u64::from(sample.is_none());
-        let sample = sample?;
-        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        let cpu_mode = record.header.cpu_mode();
-        Some(ParsedSample { event, cpu_mode, pid, tid, sample, parallelism: None })
+    pub(crate) fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r,
+    {
+        let parsed = ParsedSample::parse(self.prepared, record, block);
+        let is_unreadable = matches!(parsed, Err(Unparsed::Unreadable));
+        self.stops.unreadable_samples += u64::from(is_unreadable);
+        parsed
     }
 
     /// Whether a sample passes the filters by process, thread, CPU and cgroup.
@@ -75,41 +131,124 @@ impl<'a> SampleSums<'a> {
 
     /// Adds a sample, and gives back the node of its call chain.
     pub(crate) fn add(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
-        let prepared = self.prepared;
-        let ParsedSample { event, pid, tid, ref sample, .. } = *parsed;
-        let (attr, epoch) = self.make_chain(parsed, time);
+        if self.options.count == Counted::Branches {
+            self.add_branches(parsed, time);
+            return NO_NODE;
+        }
+        let ParsedSample { pid, .. } = *parsed;
+        let place = self.make_chain(parsed, time);
+        let ChainPlace { attr, epoch, .. } = place;
         self.stops.count(self.chain.stop);
         self.stops.foreign_stacks += u64::from(self.chain.is_foreign);
         self.stops.continued += u64::from(self.chain.is_continued);
-        let is_jitted = prepared.binaries.has_jitdump(pid);
-        let fixed_period = !attr.has(AttrFlags::FREQ);
-        let facts = SampleFacts {
+        let facets = self.facets_number(parsed, time, epoch);
+        let facts = self.facts(parsed, time, attr, epoch, facets);
+        let maker = &self.maker;
+        let locate = |entry| maker.locate(entry, pid, epoch, place.time);
+        self.sums.add(&facts, &self.chain.entries, locate)
+    }
+
+    #[inline]
+    fn facts(
+        &self,
+        parsed: &ParsedSample<'_>,
+        time: TimestampNs,
+        attr: &Attr,
+        epoch: Option<&Epoch>,
+        facets: Option<u32>,
+    ) -> SampleFacts {
+        let ParsedSample { event, pid, tid, ref sample, .. } = *parsed;
+        let period = match self.options.count {
+            Counted::Branches => 1,
+            Counted::Weights => sample.weight.filter(|weight| *weight > 0).unwrap_or(1),
+            Counted::Samples | Counted::BranchHistory => {
+                let is_fixed = !attr.has(AttrFlags::FREQ);
+                sample.period.unwrap_or(if is_fixed { attr.sample_period_or_freq } else { 1 })
+            }
+        };
+        SampleFacts {
             event: event as u32,
             pid,
             tid,
-            comm: prepared.model.comm_at(pid, tid, time),
-            facets: self.options.facets.any().then(|| self.facets(parsed, time)),
-            period: sample.period.unwrap_or(if fixed_period {
-                attr.sample_period_or_freq
-            } else {
-                1
-            }),
+            comm: self.prepared.model.comm_at(pid, tid, time),
+            facets,
+            period,
             time: sample.time,
             moment: time,
-            space: epoch.map(|epoch| epoch.id).filter(|_| !is_jitted),
-        };
+            space: self.remembered_space(pid, epoch),
+        }
+    }
+
+    #[inline]
+    fn facets_number(
+        &mut self,
+        parsed: &ParsedSample<'_>,
+        time: TimestampNs,
+        epoch: Option<&'a Epoch>,
+    ) -> Option<u32> {
+        if !self.wants_facets {
+            return None;
+        }
+        let facets = self.facets(parsed, time, epoch);
+        Some(self.sums.facets_number(facets))
+    }
+
+    /// The state of the address space, where no JIT compiler may have replaced code.
+    #[inline]
+    fn remembered_space(&self, pid: Pid, epoch: Option<&Epoch>) -> Option<SpaceId> {
+        let is_jitted = self.prepared.binaries.has_jitdump(pid);
+        epoch.map(|epoch| epoch.id).filter(|_| !is_jitted)
+    }
+
+    /// Adds each branch of a sample.
+    fn add_branches(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) {
+        let ParsedSample { event, pid, ref sample, .. } = *parsed;
+        let attr = &self.recording.events[event].attr;
+        let epoch = self.prepared.model.space_at(pid, time);
+        let space = self.remembered_space(pid, epoch);
+        let wanted = self.options.facets.branches;
+        let mut facets = self.facets(parsed, time, epoch);
+        // perf weighs all branches of a sample by the cycles of the first.
+        facets.weight = facets
+            .weight
+            .or(self.options.facets.weight.then_some(0))
+            .map(|_| sample.branch_stack.iter().next().map_or(0, BranchEntry::cycles).max(1));
         let maker = &self.maker;
-        self.sums.add(&facts, &self.chain.entries, |entry| maker.locate(entry, pid, epoch, time))
+        let mut locate = |entry: ChainEntry| maker.locate(entry, pid, epoch, time);
+        for branch in sample.branch_stack.iter() {
+            let [from, to] = [branch.from, branch.to]
+                .map(|address| ChainEntry::exact(address, side_of_address(address)));
+            let mut number = |entry, is_wanted: bool| {
+                is_wanted.then(|| self.sums.place_number(space, entry, &mut locate))
+            };
+            facets.branch = Some(BranchFacet {
+                from: number(from, wanted.from),
+                to: number(to, wanted.to),
+                flags: branch.flags & wanted.flags,
+            });
+            let number = self.wants_facets.then(|| self.sums.facets_number(facets));
+            let facts = self.facts(parsed, time, attr, epoch, number);
+            self.sums.add(&facts, &[to], &mut locate);
+        }
     }
 
     /// The wanted ones.
-    fn facets(&self, parsed: &ParsedSample<'_>, time: TimestampNs) -> RawFacets {
-        let sample = &parsed.sample;
+    fn facets(
+        &mut self,
+        parsed: &ParsedSample<'_>,
+        time: TimestampNs,
+        epoch: Option<&'a Epoch>,
+    ) -> RawFacets {
         let wanted = self.options.facets;
+        let sample = &parsed.sample;
         let cgroup = sample.cgroup.filter(|_| wanted.cgroup).map(|number| {
             let named = self.prepared.cgroups.at(number, time);
             named.map_or(RawCgroup::Unnamed(number), RawCgroup::Named)
         });
+        let trace = (wanted.trace != WantedTrace::Nothing)
+            .then(|| self.trace(parsed, time, epoch))
+            .flatten();
+        let data = (wanted.data != WantedData::Nothing).then(|| self.data(parsed, time, epoch));
         Facets {
             cpu: sample.cpu.filter(|_| wanted.cpu),
             cgroup,
@@ -119,29 +258,90 @@ impl<'a> SampleSums<'a> {
                 .map(|(quantum, time)| TimestampNs(time.0 - time.0 % quantum)),
             weight: sample.weight.filter(|_| wanted.weight),
             parallelism: parsed.parallelism.filter(|_| wanted.parallelism),
+            instruction_latency: wanted.instruction_latency.then_some(sample.instruction_latency),
+            transaction: sample.transaction.filter(|_| wanted.transaction),
+            code_page_size_bytes: sample.code_page_size_bytes.filter(|_| wanted.code_page_size),
+            address: sample.ip.filter(|_| wanted.address),
+            trace,
+            data: data.flatten(),
+            data_src: sample
+                .data_src
+                .filter(|_| wanted.data_src != 0)
+                .map(|bits| bits & wanted.data_src),
+            phys_addr: sample.phys_addr.filter(|_| wanted.phys_addr),
+            data_page_size_bytes: sample.data_page_size_bytes.filter(|_| wanted.data_page_size),
+            branch: None,
         }
+    }
+
+    fn lookup(&self, pid: Pid, time: TimestampNs, epoch: Option<&'a Epoch>) -> Option<Lookup<'_>> {
+        let (prepared, maker) = (self.prepared, &self.maker);
+        let names = self.names.as_ref()?;
+        Some(Lookup { prepared, names, maker, pid, epoch, time })
+    }
+
+    /// The text of a tracepoint's record.
+    fn trace(
+        &mut self,
+        parsed: &ParsedSample<'_>,
+        time: TimestampNs,
+        epoch: Option<&'a Epoch>,
+    ) -> Option<u32> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let lookup = self.lookup(parsed.pid, time, epoch);
+        let function_at = |address| lookup.as_ref()?.kernel_function_at(address);
+        let tracepoints = &self.prepared.tracepoints;
+        let raw = parsed.sample.raw.unwrap_or_default();
+        let is_known = tracepoints.append(parsed.event, raw, &function_at, &mut text);
+        let number = is_known.then(|| self.sums.texts.intern(&String::from_utf8_lossy(&text)));
+        self.text = text;
+        number
+    }
+
+    /// The data that a sample accessed.
+    fn data(
+        &mut self,
+        parsed: &ParsedSample<'_>,
+        time: TimestampNs,
+        epoch: Option<&'a Epoch>,
+    ) -> Option<DataPlace<u32>> {
+        let address = match self.options.facets.data {
+            WantedData::CacheLine => parsed.sample.addr? & !(CACHE_LINE_BYTES - 1),
+            _ => parsed.sample.addr?,
+        };
+        let found = self.lookup(parsed.pid, time, epoch)?.data_at(Avma(address));
+        let by_address = self.options.facets.data != WantedData::Dso;
+        let symbol = found.function.filter(|_| by_address);
+        Some(DataPlace {
+            address: if by_address { address } else { 0 },
+            dso: found.dso_index.map(|dso| DsoId(dso.0)),
+            offset: if symbol.is_some() { found.function_offset } else { 0 },
+            symbol: symbol.map(|symbol| self.sums.texts.intern(symbol.exact())),
+            kernel: parsed.cpu_mode == misc::KERNEL,
+            is_code: by_address && epoch.is_some_and(|e| e.map.find(Avma(address)).is_some()),
+        })
     }
 
     /// The node of a sample's call chain, without counting the sample.
     pub(crate) fn node_of(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
         let pid = parsed.pid;
-        let (_, epoch) = self.make_chain(parsed, time);
-        let is_jitted = self.prepared.binaries.has_jitdump(pid);
-        let space = epoch.map(|epoch| epoch.id).filter(|_| !is_jitted);
+        let ChainPlace { epoch, time, .. } = self.make_chain(parsed, time);
+        let space = self.remembered_space(pid, epoch);
         let maker = &self.maker;
         let mut locate = |entry| maker.locate(entry, pid, epoch, time);
         self.sums.node_of(space, &self.chain.entries, &mut locate)
     }
 
-    fn make_chain(
-        &mut self,
-        parsed: &ParsedSample<'_>,
-        time: TimestampNs,
-    ) -> (&'a Attr, Option<&'a Epoch>) {
+    fn make_chain(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> ChainPlace<'a> {
         let attr = &self.recording.events[parsed.event].attr;
+        // An exec may lie between a sample and the return to user mode.
+        let deferred = parsed.deferred;
+        let time = deferred.and_then(|chain| chain.time).unwrap_or(time);
         let epoch = self.prepared.model.space_at(parsed.pid, time);
-        self.maker.make(&parsed.sample, parsed.cpu_mode, attr, epoch, &mut self.chain);
-        (attr, epoch)
+        let ParsedSample { sample, cpu_mode, .. } = parsed;
+        self.maker.make(sample, *cpu_mode, attr, epoch, deferred, &mut self.chain);
+        ChainPlace { attr, epoch, time }
     }
 
     /// The sums, and why unwinding ended.

@@ -5,6 +5,7 @@
 
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
+use crate::deferred::{AwaitedChains, defers};
 use crate::error::LoadError;
 use crate::loss_window::RingLoss;
 use crate::parallelism::FirstSeen;
@@ -14,6 +15,7 @@ use crate::ring_losses::{RecordedCpus, RingLosses};
 use crate::stated_time::stated_time;
 use rustc_hash::FxHashSet;
 use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
@@ -129,7 +131,8 @@ pub(crate) struct Scan {
     pub(crate) wrapped: RecordCounts,
     pub(crate) orphan_samples: Skipped,
     pub(crate) malformed: Skipped,
-    pub(crate) deferred_chains: u64,
+    /// Where call chains come in records of their own.
+    pub(crate) awaited_chains: Option<AwaitedChains>,
     /// Processes whose mappings the recorder did not read to the end.
     pub(crate) cut_maps: CutMaps,
     /// When rings lost records, where switches are looked for.
@@ -148,6 +151,30 @@ pub(crate) enum BlockTimes {
     Note,
     /// The second pass takes whatever tells of context switches, too.
     NoteSwitches,
+    /// The second pass takes these records, too.
+    NoteRecords(RecordKinds),
+}
+
+/// Types of records, by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecordKinds(u64);
+
+impl RecordKinds {
+    /// Those in a list; numbers above 63 are none of the kernel's.
+    pub fn of(kinds: &[u32]) -> RecordKinds {
+        let bits = kinds.iter().filter_map(|kind| 1u64.checked_shl(*kind));
+        RecordKinds(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// True where a type is one of them.
+    pub fn contains(self, kind: u32) -> bool {
+        1u64.checked_shl(kind).is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    /// True without any.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl BlockTimes {
@@ -155,7 +182,12 @@ impl BlockTimes {
     pub(crate) fn takes(self, kind: u32) -> bool {
         use record_type::{COMM, EXIT, FORK, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
         let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM);
-        kind == SAMPLE || (self == BlockTimes::NoteSwitches && of_switches)
+        match self {
+            _ if kind == SAMPLE => true,
+            BlockTimes::NoteSwitches => of_switches,
+            BlockTimes::NoteRecords(kinds) => kinds.contains(kind),
+            BlockTimes::Skip | BlockTimes::Note => false,
+        }
     }
 }
 
@@ -173,7 +205,7 @@ pub(crate) fn scan(
     recording: &Recording,
     events: &EventTable,
     wanted: ScanWanted,
-    threads: usize,
+    (threads, max_stack): (usize, usize),
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
     let ScanWanted { block_times, first_seen } = wanted;
@@ -187,6 +219,11 @@ pub(crate) fn scan(
         let wanted = block_times == BlockTimes::NoteSwitches;
         wanted.then(|| RingLosses::new(events, &overwritten))
     };
+    let defers = recording.events.iter().any(|event| defers(&event.attr));
+    let awaited_chains = || {
+        let streams = recording.streams.len();
+        defers.then(|| AwaitedChains::new(streams, max_stack))
+    };
     let worker = || {
         let mut done = Vec::new();
         loop {
@@ -196,6 +233,7 @@ pub(crate) fn scan(
                 StreamScanner::new(events, stream, block_times, identification, index == 0);
             scanner.ring_losses = ring_losses();
             scanner.first_seen.clone_from(&first_seen);
+            scanner.awaited_chains = awaited_chains();
             scanner.is_cut = recording.is_cut;
             done.push((index, scanner.run(threads_per_stream, progress)));
         }
@@ -223,7 +261,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         wrapped: RecordCounts::default(),
         orphan_samples: Skipped::default(),
         malformed: Skipped::default(),
-        deferred_chains: 0,
+        awaited_chains: None,
         cut_maps: CutMaps::default(),
         ring_losses: Vec::new(),
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
@@ -255,8 +293,11 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
             (seen @ None, more) => *seen = more,
             (Some(_), None) => {}
         }
+        match (&mut scan.awaited_chains, part.awaited_chains) {
+            (Some(all), Some(new)) => all.add(new),
+            (all, new) => *all = all.take().or(new),
+        }
     }
-    scan.deferred_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     scan.counts.set(record_type::AUXTRACE, scan.wrapped.auxtrace);
     scan.counts.set(record_type::TRACING_DATA, scan.wrapped.tracing_data);
     scan.counts.set(record_type::COMPRESSED, scan.wrapped.compressed);
@@ -284,6 +325,7 @@ struct StreamScan {
     ring_losses: Vec<RingLoss>,
     recorded_cpus: RecordedCpus,
     first_seen: Option<FirstSeen>,
+    awaited_chains: Option<AwaitedChains>,
     warnings: Vec<String>,
 }
 
@@ -310,6 +352,7 @@ struct StreamScanner<'e> {
     ring_times: RingTimes<'e>,
     ring_losses: Option<RingLosses<'e>>,
     first_seen: Option<FirstSeen>,
+    awaited_chains: Option<AwaitedChains>,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
     is_cut: bool,
@@ -345,6 +388,7 @@ impl<'e> StreamScanner<'e> {
             ring_times: RingTimes::new(events, identification),
             ring_losses: None,
             first_seen: None,
+            awaited_chains: None,
             is_first_stream,
             is_cut: false,
         }
@@ -405,12 +449,16 @@ impl<'e> StreamScanner<'e> {
             ring_losses,
             recorded_cpus,
             first_seen: self.first_seen,
+            awaited_chains: self.awaited_chains,
             warnings: self.warnings,
         }
     }
 
     fn scan_block(&mut self, info: BlockInfo, block: &[u8]) {
         let mut planned = PlannedBlock { info, times: None, has_samples: false };
+        if let Some(awaited) = &mut self.awaited_chains {
+            awaited.see_block(self.events, block);
+        }
         let mut rest = block;
         let mut previous: Option<RawRecord<'_>> = None;
         while let Some((record, tail)) = RawRecord::split(rest) {
@@ -425,9 +473,17 @@ impl<'e> StreamScanner<'e> {
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {
                 record_type::SAMPLE => self.sample(record, position, &mut planned),
+                record_type::CALLCHAIN_DEFERRED => {
+                    planned.has_samples |= self.awaited_chains.is_some();
+                    if DeferredChain::parse(record.body).is_none() {
+                        self.malformed.skip(self.stream, position);
+                    }
+                }
                 kind if self.block_times.takes(kind) => {
                     self.note_time(record, &mut planned);
-                    self.side_band(record, position, previous);
+                    if SideBand::is_decoded(kind) {
+                        self.side_band(record, position, previous);
+                    }
                 }
                 kind if SideBand::is_decoded(kind) => {
                     self.side_band(record, position, previous);
@@ -462,6 +518,12 @@ impl<'e> StreamScanner<'e> {
         if let Some(time) = stated_time(self.events, record) {
             let (first, last) = planned.times.unwrap_or((time, time));
             planned.times = Some((first.min(time), last.max(time)));
+        } else if matches!(self.block_times, BlockTimes::NoteRecords(_))
+            && record.header.kind != record_type::SAMPLE
+        {
+            // Records of older processes have no time and stand in front of all others.
+            let last = planned.times.map_or(TimestampNs(0), |(_, last)| last);
+            planned.times = Some((TimestampNs(0), last));
         }
     }
 

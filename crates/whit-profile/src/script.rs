@@ -5,11 +5,13 @@
 //! written in order. Names are [`OutsideText`], so that a format cannot print them unescaped by
 //! mistake.
 
+mod event_switch;
 mod frame_texts;
 mod lookup;
 mod pipeline;
 mod worker;
 
+pub use event_switch::EventSwitches;
 pub use frame_texts::ChainText;
 pub use lookup::{CodeAt, Lookup};
 
@@ -19,11 +21,13 @@ use crate::ordered::OrderedSamples;
 use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::scan::BlockTimes;
+pub use crate::scan::RecordKinds;
 use std::io::Write;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::reader::Recording;
+use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::Sample;
-use whit_types::{Avma, OutsideText, Pid, Tid, TimestampNs};
+use whit_types::{Avma, CpuId, OutsideText, Pid, Tid, TimestampNs};
 use worker::Work;
 
 /// A frame of a sample: one physical function, or one that was inlined.
@@ -48,7 +52,7 @@ pub struct ScriptedFrame<'a> {
 pub struct ScriptedSample<'a> {
     /// Index of the event.
     pub event: usize,
-    /// The event.
+    /// Attributes, ids and name.
     pub event_desc: &'a EventDesc,
     /// Command name, where known.
     pub comm: Option<OutsideText<&'a str>>,
@@ -56,12 +60,14 @@ pub struct ScriptedSample<'a> {
     pub pid: Pid,
     /// Thread.
     pub tid: Tid,
-    /// Time.
+    /// By the clock of the recording.
     pub time: TimestampNs,
     /// The moment from which times are shown: 0 of the recording's clock, or as [`TimeBase`] says.
     pub shown_since: TimestampNs,
     /// Period, from the sample or from the event's attributes.
     pub period: u64,
+    /// `misc` of the record.
+    pub misc: u16,
     /// All that was recorded.
     pub sample: &'a Sample<'a>,
     /// Call chain; of events without one, the place of execution.
@@ -81,12 +87,12 @@ pub enum ScriptError {
     Write(#[from] std::io::Error),
 }
 
-/// What was met on the way.
+/// Counts and warnings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptSummary {
     /// Samples given out.
     pub samples: u64,
-    /// What to warn of.
+    /// Losses and defects of the recording, worded for people.
     pub warnings: Vec<OutsideText>,
 }
 
@@ -112,8 +118,44 @@ pub struct Candidate<'a> {
     pub lookup: Lookup<'a>,
 }
 
+/// A record that is no sample.
+#[derive(Clone, Copy)]
+pub struct ScriptedRecord<'a> {
+    /// The event that its id names, else the first.
+    pub event: usize,
+    /// The thread's command name at that time, where known.
+    pub comm: Option<OutsideText<&'a str>>,
+    /// Thread that the command name belongs to.
+    pub comm_tid: Tid,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// CPU of the id at the record's end.
+    pub cpu: Option<CpuId>,
+    /// Zero for records of older processes.
+    pub time: TimestampNs,
+    /// The moment from which times are shown.
+    pub shown_since: TimestampNs,
+    /// Header and body.
+    pub record: RawRecord<'a>,
+}
+
 /// Makes text of samples.
 pub trait Format: Sync {
+    /// Records that are printed between the samples.
+    fn records(&self) -> RecordKinds {
+        RecordKinds::default()
+    }
+
+    /// Events that switch the printing of samples on and off.
+    fn switches(&self) -> EventSwitches {
+        EventSwitches::default()
+    }
+
+    /// Appends the text of such a record.
+    fn record(&self, _record: &ScriptedRecord<'_>, _out: &mut Vec<u8>) {}
+
     /// From when times are shown.
     fn time_base(&self) -> TimeBase {
         TimeBase::Clock
@@ -131,6 +173,11 @@ pub trait Format: Sync {
 
     /// True where the text of the event's samples shows their call chains or places.
     fn wants_chain(&self, event: usize) -> bool;
+
+    /// False where the place of execution is printed in place of the call chain.
+    fn shows_chain(&self, _event: usize) -> bool {
+        true
+    }
 
     /// Appends the text of a frame, for samples of the event with that index. The text has to
     /// depend on nothing else: it is used again wherever the frame occurs. Inlined functions stand
@@ -151,11 +198,15 @@ pub fn script(
 ) -> Result<ScriptSummary, ScriptError> {
     let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
     let progress = Progress::new(2 * stream_bytes, report_progress);
-    let prepared = prepare(recording, options, BlockTimes::Note, &progress)?;
+    let takes = match format.records() {
+        kinds if kinds.is_empty() => BlockTimes::Note,
+        kinds => BlockTimes::NoteRecords(kinds),
+    };
+    let prepared = prepare(recording, options, takes, &progress)?;
     let mut summary = ScriptSummary::default();
     let warnings = crate::describe::scan_warnings(recording, &prepared);
     summary.warnings.extend(warnings.into_iter().map(OutsideText::from));
-    let mut samples = OrderedSamples::new(&prepared, BlockTimes::Note, options.threads, &progress);
+    let mut samples = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };
     pipeline::run(work, &mut samples, out, &mut summary)?;
     Ok(summary)

@@ -4,8 +4,8 @@ use whit_perfdata::event_table::EventTable;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_types::TimestampNs;
 
-/// When something happened, where the record says so. What the recorder made up for processes that
-/// existed before does not.
+/// The time in a record, if it has one. Synthesized records of processes that existed before have
+/// none.
 pub(crate) fn stated_time(events: &EventTable, record: RawRecord<'_>) -> Option<TimestampNs> {
     if record.header.kind == record_type::SAMPLE {
         let event = events.event_of_sample(record.body)?;

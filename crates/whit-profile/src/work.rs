@@ -19,7 +19,7 @@ pub(crate) struct WorkQueue<'a> {
     first_run: AtomicUsize,
 }
 
-/// Blocks of a stream, each of which can only be read behind the one before.
+/// Blocks of a stream; each can only be read behind the one before.
 pub(crate) struct Run<'a> {
     stream: &'a Stream,
     blocks: &'a [PlannedBlock],

@@ -59,7 +59,7 @@ impl script::Format for Plainly {
     }
 }
 
-/// All that a recording gives, but for what only its form says.
+/// The content of a recording, apart from its form.
 #[derive(PartialEq)]
 struct Given {
     rows: Vec<(u32, u64, u64)>,
@@ -198,7 +198,7 @@ proptest! {
         }
     }
 
-    /// What is wrong with a recording does not depend on the number of threads either.
+    /// The reported defects do not depend on the number of threads either.
     #[test]
     fn damage_is_the_same_for_all_threads(
         spec in prop::collection::vec((any::<u8>(), 0u16..600), 1..200),

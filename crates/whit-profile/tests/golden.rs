@@ -6,7 +6,7 @@
 use std::num::NonZeroU64;
 
 use whit_perfdata::reader::Recording;
-use whit_profile::model::{FrameId, NodeId, Profile};
+use whit_profile::model::{FrameId, NodeId, Profile, RecordingInfo};
 use whit_profile::script::{self, Format, ScriptedFrame, ScriptedSample};
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::time_filter::TimeFilter;
@@ -49,7 +49,8 @@ fn write(recording: &Recording, lines: &mut Lines) {
 
 fn write_profile(profile: &Profile, lines: &mut Lines) {
     lines.push("== profile");
-    lines.debug("recording", &profile.recording);
+    // A recording without the wall clock's time has that of its file, which is the time of the checkout.
+    lines.debug("recording", &RecordingInfo { captured_on_s: None, ..profile.recording.clone() });
     profile.events.iter().for_each(|event| lines.debug("event", event));
     lines.sorted(profile.comms.iter().map(|comm| format!("comm {comm:?}")).collect());
     lines.sorted(profile.dsos.iter().map(|dso| format!("{dso:?}")).collect());
@@ -67,21 +68,16 @@ fn write_rows(profile: &Profile, lines: &mut Lines) {
         let thread = &profile.threads[row.thread.index()];
         let comm = &profile.comms[row.comm.index()];
         let event = &profile.events[row.event.index()].name;
-        let facets = known_parts(&profile.facets_of(row));
+        let facets = profile.facets_of(row);
         let (pid, tid) = (thread.pid, thread.tid);
         let chain = chain(profile, row.node);
         let last_comm = &profile.comms[thread.comm.index()];
         format!(
-            "{event} {comm:?} of {last_comm:?} {pid:?}/{tid:?} {facets} {} samples, {}: {chain}",
+            "{event} {comm:?} of {last_comm:?} {pid:?}/{tid:?} {facets:?} {} samples, {}: {chain}",
             row.samples, row.period
         )
     };
     lines.sorted(profile.rows.iter().map(row).collect());
-}
-
-/// Facets without the parallelism, for which nothing here asks.
-fn known_parts(facets: &impl std::fmt::Debug) -> String {
-    format!("{facets:?}").replace(", parallelism: None", "")
 }
 
 /// The frames of a call chain, from the leaf to the root.
@@ -110,9 +106,13 @@ fn write_parts(recording: &Recording, lines: &mut Lines) {
     lines.push("== by CPU, cgroup, time and weight");
     let mut options = options(3);
     let time_quantum_ns = NonZeroU64::new(1_000_000);
-    let parallelism = false;
-    options.facets =
-        WantedFacets { cpu: true, cgroup: true, time_quantum_ns, weight: true, parallelism };
+    options.facets = WantedFacets {
+        cpu: true,
+        cgroup: true,
+        time_quantum_ns,
+        weight: true,
+        ..WantedFacets::default()
+    };
     options.blocks = true;
     let Ok(profile) = load(recording, &options, &|_, _| {}) else { return };
     lines.sorted(profile.cgroups.iter().map(|cgroup| format!("{cgroup:?}")).collect());
@@ -123,9 +123,9 @@ fn write_parts(recording: &Recording, lines: &mut Lines) {
         let weight = |weight: &whit_profile::model::BlockWeight| {
             let context = &blocks.contexts[weight.context as usize];
             let tid = profile.threads[context.thread.index()].tid;
-            let facets = known_parts(&profile.facets.get(context.facets.index()));
+            let facets = profile.facets.get(context.facets.index());
             let chain = chain(&profile, weight.node);
-            format!("  {:?} {tid:?} {facets} {}: {chain}", context.event, weight.period)
+            format!("  {:?} {tid:?} {facets:?} {}: {chain}", context.event, weight.period)
         };
         lines.push("block");
         lines.sorted(weights.iter().map(weight).collect());

@@ -76,8 +76,8 @@ fn section(text: &mut Vec<u8>, title: &str, body: &str) -> io::Result<()> {
 pub fn markdown() -> String {
     let mut cli = built();
     let mut text =
-        "# Reference of the command line\n\nThis page is made from the definitions of the \
-                    program (`cargo run -p whit-reference markdown`).\n"
+        "# Reference of the command line\n\nThe help of each command, as `whit COMMAND --help` \
+         prints it. `cargo run -p whit-reference markdown` writes this page.\n"
             .to_owned();
     let names: Vec<_> = documented(&cli).map(|command| command.get_name().to_owned()).collect();
     text.push_str(&format!("\n## whit\n\n```\n{}```\n", help(&mut cli)));

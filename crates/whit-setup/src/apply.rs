@@ -10,24 +10,24 @@ use crate::plan::{MODE, MODE_UNDONE};
 use crate::program::Program;
 use crate::system::System;
 
-/// Permission bits, with those that change the user or group of who runs the file.
+/// Permission bits, with those that change the user or group of the process.
 const MODE_BITS: u32 = 0o7777;
 
-/// What was granted, as it was read back.
+/// A grant that was made, as it was read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The group's number.
     pub group_id: u32,
     /// Whether the group was created.
     pub group_created: bool,
-    /// What the file has now.
+    /// The capabilities that the file now has.
     pub capabilities: FileCapabilities,
 }
 
-/// What was taken back.
+/// A grant that was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undone {
-    /// What the file had.
+    /// The capabilities that the file had before.
     pub capabilities: Option<FileCapabilities>,
 }
 
@@ -60,14 +60,15 @@ struct State {
 fn change(program: &Program, wanted: &State) -> Result<(), SetupError> {
     let changed = write(program, wanted).and_then(|()| read_back(program, wanted));
     if changed.is_err() {
-        // Whatever fails here has failed above, and is reported by that.
+        // A second failure is ignored: the first one is reported.
         let _ = write(program, &State { access: program.access, capabilities: None });
     }
     changed
 }
 
-/// In this order: nobody can run the file with capabilities who could not run it with the new
-/// owner and mode. (The kernel itself takes capabilities away when the owner changes.)
+/// The order keeps the file safe at each moment: with capabilities, only users can run it who may
+/// run it with the new owner and mode. (The kernel itself takes capabilities away when the owner
+/// changes.)
 fn write(program: &Program, wanted: &State) -> Result<(), SetupError> {
     let file = &program.file;
     let failed = |attempt| SetupError::program(attempt, program.path());

@@ -20,9 +20,9 @@ pub enum SetupError {
     /// Groups cannot be looked up.
     #[error("cannot look up the group {name}")]
     GroupLookUp {
-        /// Its name.
+        /// The name that the system does not know.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: Errno,
     },
     /// There is no program to create groups with.
@@ -44,12 +44,12 @@ pub enum SetupError {
         /// How it ended.
         outcome: String,
     },
-    /// The system does not say what it can do.
+    /// A file of `/proc` cannot be read.
     #[error("cannot read {path}")]
     System {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The system says something that is not understood.
@@ -57,17 +57,17 @@ pub enum SetupError {
     Status {
         /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// The line that is missing.
         line: &'static str,
     },
     /// The program cannot be looked at.
     #[error("cannot {attempt} {path}")]
     Program {
-        /// What was tried.
+        /// The attempted action, as in "cannot *read the owner of*".
         attempt: &'static str,
         /// The program.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The program is a link to another file.
@@ -87,7 +87,7 @@ pub enum SetupError {
         /// The program.
         path: PathBuf,
     },
-    /// What was written is not what is there.
+    /// The file differs from the grant that was written.
     #[error("{path} has {found} instead of {wanted} after the change: it was taken back")]
     NotAsWritten {
         /// The program.

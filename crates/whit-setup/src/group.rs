@@ -19,7 +19,7 @@ pub enum Group {
     Id(u32),
 }
 
-/// What there is of a group.
+/// Whether a group exists, and which users it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
     /// It exists, or is a number.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_groupadd_is_told_so() {
+    fn a_system_without_groupadd_gets_a_message() {
         let dir = tempfile::tempdir().unwrap();
         let directory = dir.path().to_str().unwrap();
         let text = groupadd("perf_users", &[directory]).unwrap_err().to_string();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_groupadd_says_is_passed_on() {
+    fn groupadds_output_is_passed_on() {
         let text = run_groupadd(Path::new("/bin/ls"), "no_such").unwrap_err().to_string();
         assert!(text.contains("groupadd --system no_such") && text.contains("--system"), "{text}");
         let text = run_groupadd(Path::new("/nonexistent"), "x").unwrap_err().to_string();

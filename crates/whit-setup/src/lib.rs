@@ -1,8 +1,8 @@
 //! Lets the members of a group profile without being root: gives the whit program a group, a mode
 //! and file capabilities (`docs/privileges.md`).
 //!
-//! [`Program::inspect`] looks at the file and at what would make the grant fail or be unsafe,
-//! [`Plan`] says what is to be done as commands, and [`grant`] and [`undo`] do it.
+//! [`Program::inspect`] looks at the file and for reasons why the grant would fail or be unsafe,
+//! [`Plan`] lists the steps as commands, and [`grant`] and [`undo`] do them.
 //!
 //! ```
 //! use std::path::Path;
@@ -28,8 +28,7 @@
 //! - Capabilities are given last, when owner and mode are as they must be, and are read back. A
 //!   failure leaves owner and mode as they were, and no capabilities.
 //! - No program is run but `groupadd`, by its full path and with an empty environment.
-//! - What whit itself does with the capabilities is the policy of [`whit_sys::privilege`], not of
-//!   this crate.
+//! - The use of the capabilities is the policy of `whit_host::borrowing`, not of this crate.
 #![forbid(unsafe_code)]
 
 mod apply;

@@ -1,4 +1,4 @@
-//! What speaks against giving a program capabilities.
+//! Reasons against giving a program capabilities.
 
 use std::path::PathBuf;
 
@@ -33,9 +33,9 @@ pub enum Obstacle {
     /// Somebody else could put another program in its place.
     #[error("{directory}, in which the program lies, {writer}: the program could be replaced")]
     Replaceable {
-        /// The directory.
+        /// The unsafe directory above the program.
         directory: PathBuf,
-        /// Who, in words that follow the directory's name.
+        /// The users who can write it, in words that follow the directory's name.
         writer: Writer,
     },
     /// Somebody else may have the file open for writing.
@@ -43,7 +43,7 @@ pub enum Obstacle {
     Changeable {
         /// The program.
         path: PathBuf,
-        /// Who, in words that follow the file's name.
+        /// The users who can write it, in words that follow the file's name.
         writer: Writer,
     },
     /// It is another program than this one.
@@ -57,7 +57,7 @@ pub enum Obstacle {
         /// This one.
         own: PathBuf,
     },
-    /// Perf events do not heed capabilities here.
+    /// Capabilities in a user namespace do not count for perf events.
     #[error(
         "this is a user namespace: the kernel checks perf events against the machine's own \
          capabilities; run whit setup outside the container"

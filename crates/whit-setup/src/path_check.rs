@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-/// Entries belong to who made them.
+/// Only its owner can remove an entry.
 const STICKY: u32 = 0o1000;
 const ROOT: u32 = 0;
 
-/// Who can write something.
+/// The users who can write a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// The owner, who is not root.
@@ -46,7 +46,7 @@ impl Access {
         Access { uid: metadata.uid(), gid: metadata.gid(), mode: metadata.mode() }
     }
 
-    /// Who but root can write it. Access control lists show in the group's bits.
+    /// The users besides root who can write it. Access control lists show in the group's bits.
     pub(crate) fn writer(self) -> Option<Writer> {
         let Access { uid, gid, mode } = self;
         if uid != ROOT {
@@ -60,8 +60,8 @@ impl Access {
         }
     }
 
-    /// The same of a directory in which only a directory of root's matters: nobody but root can
-    /// take that away where entries belong to who made them.
+    /// The same for a directory above one that root owns: with the sticky bit, nobody but root can
+    /// remove that one.
     fn writer_above(self) -> Option<Writer> {
         let by_owner = self.uid != ROOT;
         if self.mode & STICKY != 0 && !by_owner { None } else { self.writer() }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sticky_directory_protects_what_is_below_it_but_not_what_is_in_it() {
+    fn a_sticky_directory_protects_its_subfolders_but_not_its_own_files() {
         let tmp = access(0, 0, 0o1777);
         assert_eq!(tmp.writer(), Some(Writer::Others));
         assert_eq!(tmp.writer_above(), None);

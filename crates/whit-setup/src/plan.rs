@@ -1,4 +1,4 @@
-//! What is to be done, as commands.
+//! The steps of a grant, as commands.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ pub(crate) const MODE: u32 = 0o750;
 /// Mode of a program without.
 pub(crate) const MODE_UNDONE: u32 = 0o755;
 
-/// What is to be done. [`crate::grant`] and [`crate::undo`] do the same without the commands.
+/// The steps of a grant or its removal. [`crate::grant`] and [`crate::undo`] do the same without
+/// the commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Commands, in their order. Each is one line for a shell.
@@ -45,7 +46,7 @@ impl Plan {
         Plan { commands: take.into_iter().chain(change).collect() }
     }
 
-    /// The same for who is not root.
+    /// The same commands for a user who is not root.
     #[must_use]
     pub fn with_sudo(self) -> Plan {
         let sudo = |command| format!("sudo {command}");

@@ -17,7 +17,7 @@ use crate::system::System;
 /// How much of two programs is compared at once.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// An open program, and what speaks against giving it capabilities.
+/// An open program, and the reasons against giving it capabilities.
 #[derive(Debug)]
 pub struct Program {
     pub(crate) file: File,
@@ -62,7 +62,7 @@ impl Program {
         &self.path
     }
 
-    /// What it has by now.
+    /// The capabilities that the file has now.
     pub fn capabilities(&self) -> Option<FileCapabilities> {
         self.capabilities
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_cannot_do_is_an_obstacle() {
+    fn limits_of_the_system_are_obstacles() {
         let bounding = CapabilitySet(0x0000_0000_a804_25fb);
         let system = System { bounding, user_namespace: true, ..system() };
         let program = Program::inspect(None, &system).unwrap();

@@ -1,4 +1,4 @@
-//! What the machine allows to be set up.
+//! The grants that the machine allows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::error::SetupError;
 /// The facts that decide, read once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
-    /// Who asks.
+    /// The user who runs `whit setup`.
     pub effective_uid: u32,
-    /// What any program started from here can gain.
+    /// The bounding set: the most that a program started from here can gain.
     pub bounding: CapabilitySet,
     /// Whether the kernel knows `cap_perfmon` (5.8).
     pub knows_perfmon: bool,
@@ -50,12 +50,12 @@ impl System {
         })
     }
 
-    /// What whit is given here.
+    /// The capabilities that whit gets on this machine.
     pub fn capabilities(&self) -> CapabilitySet {
         CapabilitySet::for_profiling(self.knows_perfmon)
     }
 
-    /// Whether the changes can be made by who asks.
+    /// Whether this process can make the changes itself.
     pub fn is_root(&self) -> bool {
         self.effective_uid == 0
     }

@@ -21,9 +21,9 @@ use crate::table::{Aggregation, Label, Row, Table};
 /// How readings are added up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules {
-    /// By what.
+    /// The places that one row sums up.
     pub aggregation: Aggregation,
-    /// Estimate what was not seen.
+    /// Scale counts of multiplexed events to the whole time.
     pub scale: bool,
     /// Add up events of equal names that several PMUs of one kind count.
     pub merge: bool,
@@ -120,7 +120,7 @@ impl Aggregator {
         self.row_of_slot = keys.iter().map(|key| key.map(|key| row[&key])).collect();
     }
 
-    /// Of an event that counts once for a whole package, only one CPU of each is taken.
+    /// An event that counts once for a whole package is taken from one CPU of each package.
     fn is_first(&mut self, slot: &Slot, packages: &mut Vec<(usize, i64, i64)>) -> bool {
         let Some(cpu) = slot.cpu else { return true };
         let place = self.topology.place(cpu);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_for_a_package_is_taken_once_of_each() {
+    fn package_counts_are_taken_once_per_package() {
         let mut one = counters("cs");
         one[0].event.per_package = true;
         let readings = read(&[7; 8]);

@@ -1,9 +1,9 @@
 //! Cgroups counted by BPF as a source of counts.
 //!
 //! Each different event is open once on each CPU, for everything that runs there, and never touched.
-//! [`CgroupCounter`] has a program of the kernel's read them at each change of cgroup; what a counter
-//! of a cgroup shows, and what one of the whole machine shows, are sums of these reads
-//! (`docs/cgroup.md`). What cannot be counted so is counted by the kernel's cgroup events beside it.
+//! A BPF program has the kernel read them at each change of cgroup ([`CgroupCounter`]). The counts of
+//! a cgroup and of the whole machine are sums of these reads (`docs/cgroup.md`). The kernel's cgroup
+//! events count the rest beside it.
 
 use whit_bpf::BpfError;
 use whit_bpf::cgroup::{Cgroup, CgroupCounter, Counts};
@@ -38,7 +38,7 @@ pub use split::Unserved;
 pub struct BpfSource {
     counters: Vec<Counter>,
     slots: Vec<Slot>,
-    /// Of each slot.
+    /// One route for each slot.
     routes: Vec<Route>,
     /// Each different event, as it was opened.
     distinct: Vec<Counter>,
@@ -48,7 +48,7 @@ pub struct BpfSource {
     offline: Vec<CpuId>,
     counter: CgroupCounter,
     cgroups: usize,
-    /// What BPF does not count.
+    /// The kernel's events for everything that BPF does not count.
     rest: Option<PerfSource>,
     rest_readings: Vec<Reading>,
     is_counting: bool,
@@ -242,7 +242,7 @@ impl Source for BpfSource {
         if !self.counter.sees_moves() {
             notes.push(Note::MovesAtSwitches);
         }
-        // What cannot be asked now could not be read before, which was an error.
+        // A failed query is ignored here: the read before it has failed, too, and was reported.
         let health = self.counter.health().unwrap_or_default();
         let findings = [
             Note::FailedReads(health.failed_reads),
@@ -254,8 +254,8 @@ impl Source for BpfSource {
     }
 }
 
-/// What the PMU counts where cgroups are counted by BPF: each different event, whoever runs, and the
-/// kernel's cgroup events beside them. `None` where nothing of a cgroup is counted by BPF.
+/// The events that occupy the PMU where BPF counts cgroups: each different event for the whole
+/// machine, and the kernel's cgroup events beside them. `None` where BPF counts nothing of a cgroup.
 pub fn shared(counters: &[Counter]) -> Option<Vec<Counter>> {
     let split = Split::of(counters);
     if !split.serves_cgroups(counters) {

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_and_patterns_become_what_they_match() {
+    fn names_stay_and_patterns_become_their_matches() {
         assert_eq!(names(&["nobody", "batch"]).unwrap(), ["nobody", "batch"]);
         assert_eq!(names(&["web*"]).unwrap(), ["web", "web/a", "web/b"]);
         assert_eq!(names(&["batch", "*b*"]).unwrap(), ["batch", "w.b", "web", "web/a", "web/b"]);

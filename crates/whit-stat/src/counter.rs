@@ -1,4 +1,4 @@
-//! One row of what is counted: an event, in a cgroup or everywhere.
+//! One counter: an event, in a cgroup or everywhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn clocks_are_told_from_what_the_tool_measures() {
+    fn clocks_are_distinguished_from_tool_events() {
         let is_clock: Vec<_> = counters("task-clock:u,cpu-clock,cycles,duration_time,cs")
             .iter()
             .map(Counter::is_clock)

@@ -1,4 +1,4 @@
-//! What counts say together: metrics beside a row, from other rows of the same place.
+//! Metrics beside a row, computed from several counts of the same place.
 //!
 //! Which metric stands beside which event, and how it is computed, is `perf stat`'s
 //! (`perf_stat__print_shadow_stats` in `tools/perf/util/stat-derived_metrics.c` of 6.1): an event is set
@@ -25,7 +25,7 @@ const IDLE_FRONTEND: [f64; 3] = [50.0, 30.0, 10.0];
 const IDLE_BACKEND: [f64; 3] = [75.0, 50.0, 20.0];
 const MISSES: [f64; 3] = [20.0, 10.0, 5.0];
 
-/// What other events are set against.
+/// The counts that a metric needs beside its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Nanoseconds,
@@ -62,7 +62,7 @@ fn is_hardware(counter: &Counter, event: HardwareEvent) -> bool {
     hardware(counter) == Some(event.config())
 }
 
-/// The cache and what happened in it, of reads.
+/// The cache, and whether this event counts its accesses or misses; reads only.
 fn cache_reads(counter: &Counter) -> Option<(Cache, CacheResult)> {
     let event = &counter.event;
     if event.pmu_type != TYPE_HW_CACHE {
@@ -99,7 +99,7 @@ fn kind(counter: &Counter) -> Option<Kind> {
 }
 
 impl DerivedMetrics {
-    /// What there is in a table that was counted for `wall_ns`.
+    /// Picks the metrics that a table with these counters can show; `wall_ns` is the counted time.
     pub fn of(counters: &[Counter], table: &Table, wall_ns: f64) -> DerivedMetrics {
         let mut derived_metrics = DerivedMetrics { sums: FxHashMap::default(), wall_ns };
         for row in &table.rows {

@@ -1,4 +1,4 @@
-//! Why nothing could be counted, and what would make it possible.
+//! Reasons why nothing could be counted, each with its remedy.
 
 use whit_host::advice::meaning;
 use whit_host::error::HostError;
@@ -10,7 +10,7 @@ use crate::bpf::BpfRefusal;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum StatError {
-    /// Whom to count, in which cgroup: as for recording.
+    /// A target or cgroup that cannot be counted, with the same message as in `whit record`.
     #[error(transparent)]
     Host(#[from] HostError),
     /// Every thread ended before events could be opened.

@@ -1,9 +1,9 @@
 //! Counting: which events on which CPUs, threads and cgroups, read how, added up how, shown how.
 //!
-//! The way of a count: a [`source::Source`] gives a [`reading::Reading`] for each of its
-//! [`source::Slot`]s. The kernel's perf events are the first source ([`perf::PerfSource`]); where
-//! cgroups are counted, BPF is the other ([`bpf::BpfSource`]), with the first one beside it for what
-//! it cannot count.
+//! A count takes this way: a [`source::Source`] gives a [`reading::Reading`] for each of its
+//! [`source::Slot`]s. The kernel's perf events are the first source ([`perf::PerfSource`]). Where
+//! cgroups are counted, BPF is the second ([`bpf::BpfSource`]), and the first one counts the rest
+//! beside it.
 //!
 //! Two readings of a counter that shared its PMU counter with others:
 //!
@@ -27,9 +27,9 @@
 //! the notices: each says which counter could not be opened, and why.
 //!
 //! Invariants:
-//! - A source knows nothing of intervals, sums or output: it counts up from zero, and whoever
-//!   wants differences subtracts.
-//! - What cannot be counted is data: each counter that is absent says why, from a closed list
+//! - A source knows nothing of intervals, sums or output: it counts up from zero, and its caller
+//!   subtracts.
+//! - A counter that cannot count is data: it gives the reason from a closed list
 //!   ([`counter::Absence`]).
 //! - One system call reads a whole group.
 //! - Nothing here records, and nothing here reads the environment.

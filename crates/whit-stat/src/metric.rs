@@ -1,4 +1,4 @@
-//! A number computed from counts, with what it is measured in.
+//! A number computed from counts, with its unit.
 
 /// How the number is written: width and digits are perf's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Metric {
     pub value: Option<f64>,
     /// How it is written.
     pub shape: Shape,
-    /// What it is measured in.
+    /// Unit as perf prints it: `GHz`, `insn per cycle`, `of all branches`.
     pub unit: String,
     /// Whether it is worth a look.
     pub grade: Grade,

@@ -1,4 +1,4 @@
-//! What stands beside counts about how they were taken, in text.
+//! Remarks in text beside counts, on how they were taken.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_what_went_wrong() {
+    fn findings_are_failures() {
         let by_bpf = Note::ByBpf { cgroups: 1, events: 3, cpus: 2 };
         let text =
             "counted by BPF: 1 cgroup, from 3 events on each of 2 CPUs, read at changes of cgroup";

@@ -1,4 +1,4 @@
-//! What a user should hear while counting: everything that was asked for and could not be had.
+//! Messages to the user while counting: each request that was refused, and the reason.
 
 use std::fmt;
 

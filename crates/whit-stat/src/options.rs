@@ -1,4 +1,4 @@
-//! What to count and how, as values: the command line without its spelling.
+//! The options of a count as values: the command line without its spelling.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -45,14 +45,14 @@ pub struct Intervals {
     pub summary: bool,
 }
 
-/// What is done around each run.
+/// Actions before and after each run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunHooks {
     /// Shell command before.
     pub pre: Option<OsString>,
     /// Shell command after.
     pub post: Option<OsString>,
-    /// Write what is cached to the disks before.
+    /// Write cached file data to the disks before each run (`--sync`).
     pub sync: bool,
 }
 
@@ -68,24 +68,24 @@ pub enum BpfCounters {
     Off,
 }
 
-/// Everything that counting can be told.
+/// All options of a count.
 #[derive(Clone, Debug)]
 pub struct StatOptions {
     /// The events; none just takes the time.
     pub counters: Vec<Counter>,
     /// In which cgroups, beside those that counters name.
     pub cgroups: CgroupChoice,
-    /// By what cgroups are counted.
+    /// Which cgroups BPF counts and which the kernel's events count.
     pub bpf_counters: BpfCounters,
-    /// Whom to count.
+    /// The CPUs, processes or threads to count.
     pub target: Target,
     /// The command to run: counted itself, or the measure of how long to count.
     pub command: Vec<OsString>,
     /// Children inherit the events.
     pub inherit: bool,
-    /// By what counts are added up.
+    /// The places that one row sums up.
     pub aggregation: Aggregation,
-    /// Estimate what was not seen.
+    /// Scale counts of multiplexed events to the whole time.
     pub scale: bool,
     /// Add up instances of a PMU.
     pub merge: bool,
@@ -101,12 +101,12 @@ pub struct StatOptions {
     pub with_table: bool,
     /// Before and after each run.
     pub around: RunHooks,
-    /// Who switches events on and off meanwhile.
+    /// The channel by which another program switches events on and off.
     pub control: Option<ControlSpec>,
     /// How counts are printed.
     pub style: Style,
     /// Print counts as they were read, too.
     pub raw_counts: bool,
-    /// Whom the heading names: `system wide`.
+    /// The target in the heading: `system wide`.
     pub title: String,
 }

@@ -35,7 +35,7 @@ use open_group::ReadOutcome;
 use open_targets::{OpenTarget, Places};
 use shared_time::SharedTime;
 
-/// What is to be counted, where.
+/// The events to open and their targets.
 #[derive(Clone)]
 pub struct Request<'a> {
     /// The events, in the order in which they are shown.
@@ -111,7 +111,7 @@ pub struct PerfSource {
     counters: Vec<Counter>,
     slots: Vec<Slot>,
     groups: Vec<OpenGroup>,
-    /// Room for what one system call gives.
+    /// Buffer for the result of one system call.
     words: Vec<u64>,
     /// The last readings.
     readings: Vec<Reading>,
@@ -174,7 +174,7 @@ impl Source for PerfSource {
                         lost.map(|c| Notice::GroupUnreadable { event: c.event.name.clone() }),
                     );
                 }
-                // What has gone keeps what it had.
+                // A thread or CPU that has gone keeps its last reading.
                 Err(Errno::SRCH | Errno::NODEV) => {}
                 Err(source) => {
                     let slot = group.events.iter().find_map(|event| event.slot);

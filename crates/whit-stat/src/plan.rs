@@ -1,8 +1,8 @@
-//! What will happen to events on the PMU's counters, before anything is counted: which share a
-//! counter, which cannot be counted together, how much of the time each counts.
+//! Predicts the use of the PMU before anything is counted: which events share a counter, which
+//! exclude each other, and how much of the time each one counts.
 //!
-//! The plan is that of [`whit_pmu::sched::plan`], which runs the scheduler itself. What is added here:
-//! which counters can count which of perf's events, who else holds a counter, and that events of
+//! The plan is that of [`whit_pmu::sched::plan`], which runs the scheduler itself. This module adds
+//! the counters that each of perf's events can use, the other holders of counters, and that events of
 //! different cgroups never wait for each other.
 
 mod groups;
@@ -19,7 +19,7 @@ use whit_types::escape;
 /// Cgroups that a heading names; of more it says how many.
 const NAMED_MAX: usize = 3;
 
-/// What will happen, wherever it differs.
+/// The predicted scheduling, wherever situations differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forecast {
     machine: Machine,
@@ -27,7 +27,8 @@ pub struct Forecast {
     elsewhere: Vec<String>,
 }
 
-/// Tasks of these cgroups (outside of all of them: empty), and what is counted while they run.
+/// Tasks of these cgroups (empty: tasks outside of all of them), and the events that count while
+/// they run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Situation {
     cgroups: Vec<String>,

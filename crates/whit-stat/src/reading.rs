@@ -1,4 +1,4 @@
-//! What is read of one counter in one place.
+//! One read of one counter in one place.
 
 /// A count with the times that tell how much of it was seen.
 ///
@@ -19,8 +19,8 @@ impl Reading {
     /// Nothing.
     pub const ZERO: Reading = Reading { value: 0, enabled_ns: 0, running_ns: 0 };
 
-    /// What came after `earlier`. A count may wrap; times may not, and where an inherited counter
-    /// of a thread that has just ended makes them step back, nothing is left of the step.
+    /// The difference from `earlier`. A count may wrap. Times step back where a thread with an
+    /// inherited counter has just ended; the difference is then 0.
     #[must_use]
     pub fn since(self, earlier: Reading) -> Reading {
         Reading {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_estimated() {
+    fn multiplexed_counts_are_estimated() {
         assert_eq!(reading(100, 400, 100).scaled(), 400);
         assert_eq!(reading(100, 400, 400).scaled(), 100);
         assert_eq!((reading(100, 400, 0).scaled(), reading(1, 0, 0).scaled()), (0, 1));

@@ -1,9 +1,8 @@
-//! Counting from start to end: runs, intervals, what is printed when.
+//! Counting from start to end: runs, intervals, and the order of output.
 //!
 //! The order matters: the command is forked before limits are raised, events are opened on it, and
-//! its exec switches them on. The session then waits for whatever comes first: the end of the
-//! command or of all threads, a signal, a command of the control channel, the next interval, the
-//! timeout.
+//! its exec switches them on. The session then waits for the first of these: the end of the command
+//! or of all threads, a signal, a command of the control channel, the next interval, the timeout.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -33,7 +32,7 @@ use results::Results;
 use run::{Run, RunEnd};
 use wait::Waiter;
 
-/// What counting listens to.
+/// Signals that end a count.
 const SIGNALS: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::HangUp, Signal::Child];
 /// Shells report death by a signal as this plus its number.
 const EXIT_SIGNAL_BASE: i32 = 128;
@@ -53,7 +52,7 @@ pub enum End {
     TimeOver,
 }
 
-/// What came of it.
+/// The end of a count.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Why it ended.
@@ -121,12 +120,12 @@ struct Session<'a> {
     results: Results,
     /// How long each run took.
     runs_ns: Vec<f64>,
-    /// What the command used when it ran last.
+    /// CPU usage of the command in its last run.
     usage: Option<CpuUsage>,
     is_first_interval: bool,
     /// How counts were taken last.
     notes: Vec<Note>,
-    /// What was said while events were opened.
+    /// Notices that were printed while events were opened.
     told: Vec<Notice>,
     /// It is not asked for again.
     is_bpf_refused: bool,
@@ -196,7 +195,7 @@ impl Session<'_> {
         }
     }
 
-    /// What all runs have counted together.
+    /// Prints the sums over all runs.
     fn print_results(&mut self) -> Result<(), StatError> {
         let moment = match self.options.intervals {
             Some(intervals) if !intervals.summary => return self.print_findings(),
@@ -222,7 +221,7 @@ impl Session<'_> {
         self.print(&text)
     }
 
-    /// What went wrong, below intervals that have no summary.
+    /// Prints failures below intervals that have no summary.
     fn print_findings(&mut self) -> Result<(), StatError> {
         self.notes.retain(Note::is_finding);
         match self.printer.style().form {
@@ -290,7 +289,7 @@ impl Session<'_> {
     }
 }
 
-/// Cursor home, clear the screen and what has scrolled off it (ECMA-48, xterm).
+/// Cursor to the top left, clear the screen, clear the scrollback (ECMA-48, xterm).
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J\x1b[3J";
 
 /// How long ago a moment was, if at all.

@@ -1,9 +1,9 @@
 //! Tables as text, CSV and JSON: perf's columns and keys.
 //!
-//! The forms are those of `tools/perf/util/stat-display.c` of 6.1, compared with the installed perf
-//! by tests. Where whit differs: blanks at the ends of lines are left out; names in JSON are
-//! escaped, and control characters in names everywhere ([`OutsideText`]); a metric that is not there has an empty unit in JSON, where perf 6.1 prints `(null)`;
-//! names of cgroups in text are aligned.
+//! The forms are those of `tools/perf/util/stat-display.c` of 6.1, compared with the installed perf by tests. whit
+//! differs on purpose: it leaves out blanks at the ends of lines, escapes names in JSON, and escapes control characters
+//! in all names ([`OutsideText`]). A missing metric has an empty unit in JSON, where perf 6.1 prints `(null)`. Names of
+//! cgroups in text are aligned.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub enum Form {
 pub struct Style {
     /// In which form.
     pub form: Form,
-    /// By what rows were added up.
+    /// The places that one row sums up.
     pub aggregation: Aggregation,
     /// Metrics alone, in a line.
     pub metric_only: bool,
@@ -58,7 +58,7 @@ pub struct Style {
     pub colours: bool,
 }
 
-/// What a table is of.
+/// The time that a table covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// The interval that ended so long after the start.
@@ -71,13 +71,13 @@ pub enum Moment {
 
 /// A table with all that is needed to print it.
 pub struct View<'a> {
-    /// What rows count.
+    /// The counters, in the order of [`Row::counter`].
     pub counters: &'a [Counter],
     /// The rows.
     pub table: &'a Table,
-    /// What they say together.
+    /// Metrics from several counters of a row.
     pub derived_metrics: &'a DerivedMetrics,
-    /// What it is of.
+    /// The time that the table covers.
     pub moment: Moment,
 }
 
@@ -104,7 +104,7 @@ fn named(cgroup: &Option<OutsideText<Arc<str>>>) -> Cow<'_, str> {
     cgroup.as_ref().map(OutsideText::escaped).unwrap_or_default()
 }
 
-/// What stands where there is no count.
+/// The text in place of a missing count.
 fn no_count(counter: &Counter) -> &'static str {
     match counter.absence.is_some_and(|absence| absence.is_unsupported()) {
         true => "<not supported>",
@@ -129,7 +129,7 @@ impl Printer {
         Printer { style, since_header: 0 }
     }
 
-    /// The style.
+    /// Form and columns, as the options chose them.
     pub fn style(&self) -> &Style {
         &self.style
     }

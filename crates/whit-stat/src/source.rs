@@ -2,8 +2,8 @@
 //!
 //! A source has counters and, for each, slots: one for each CPU or thread that it is counted on. It
 //! gives one [`Reading`] per slot, counted up from the moment it was started. Both lists may grow
-//! while it counts (a cgroup is created), and never shrink or change order: what is gone keeps its
-//! last reading. Whoever reads looks at their lengths again after each [`Source::read`].
+//! while it counts (a cgroup is created). They never shrink or change order: an ended slot keeps
+//! its last reading. The caller looks at their lengths again after each [`Source::read`].
 
 use whit_types::{CpuId, Tid};
 
@@ -36,14 +36,14 @@ pub struct ThreadSlot {
 
 /// Something that counts.
 pub trait Source {
-    /// What is counted, in the order in which it is shown. One that is absent says why, and may
-    /// have slots all the same: their readings stay zero.
+    /// The counters in the order of output. One that is absent says why, and may have slots all the
+    /// same: their readings stay zero.
     fn counters(&self) -> &[Counter];
 
     /// Where, by counter or not.
     fn slots(&self) -> &[Slot];
 
-    /// Begins to count, or goes on. Not called for what an exec of the command switches on.
+    /// Begins to count, or goes on. Not called if the exec of the command switches the events on.
     ///
     /// # Errors
     ///
@@ -58,20 +58,20 @@ pub trait Source {
     fn stop(&mut self) -> Result<(), StatError>;
 
     /// Reads all slots: `readings` has as many entries as there are slots afterwards, in their
-    /// order. What has ended (a thread, a CPU that went offline, a cgroup that was removed) keeps
-    /// the last reading.
+    /// order. A slot that has ended (a thread, a CPU that went offline, a removed cgroup) keeps its
+    /// last reading.
     ///
     /// # Errors
     ///
     /// Where a count cannot be had although its target is there.
     fn read(&mut self, readings: &mut Vec<Reading>) -> Result<(), StatError>;
 
-    /// What a user should hear of the readings since this was last asked for.
+    /// Messages about the readings, since the last call.
     fn take_notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
 
-    /// What a reader of the counts should know of how they were taken.
+    /// Remarks on how the counts were taken, for their reader.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }

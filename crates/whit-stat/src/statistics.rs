@@ -1,4 +1,4 @@
-//! Mean and spread of what is measured several times.
+//! Mean and spread of repeated measurements.
 
 /// Numbers, taken in one by one (Welford's method: no sum of squares loses the small ones).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_pass_gives_what_two_give(values in prop::collection::vec(0.0..1e9f64, 2..50)) {
+        fn one_pass_equals_two(values in prop::collection::vec(0.0..1e9f64, 2..50)) {
             let statistics = of(&values);
             let count = values.len() as f64;
             let mean = values.iter().sum::<f64>() / count;

@@ -8,7 +8,7 @@ use whit_types::OutsideText;
 use crate::counter::Counter;
 use crate::reading::Reading;
 
-/// By what counts are added up.
+/// The places that one row sums up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aggregation {
     /// Everything together.
@@ -43,7 +43,7 @@ impl Aggregation {
     }
 }
 
-/// What a row is the sum of. The order is that of the rows.
+/// The place that a row sums up. The order is that of the rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Label {
@@ -112,15 +112,15 @@ impl Row {
 /// Rows in the order in which they are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What rows are sums of.
+    /// The places, one for each label of a row.
     pub labels: Vec<Label>,
-    /// The rows.
+    /// Sorted by label, then by counter.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// Leaves out what was not counted, and puts the largest counts of each counter first: for
-    /// tables of all threads there are.
+    /// Keeps only rows that counted, largest counts of each counter first: for tables of all
+    /// threads.
     #[must_use]
     pub fn of_the_busy(mut self, counters: &[Counter]) -> Table {
         self.rows.retain(|row| row.is_counted(&counters[row.counter]));
@@ -134,7 +134,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::counter::tests::counters;
 
-    /// A row of one place, of which everything was seen; nothing where the count is 0.
+    /// A row of one place that was counted all the time; no row if the count is 0.
     pub(crate) fn row(counter: usize, count: f64) -> Row {
         let running_ns = u64::from(count > 0.0);
         let reading = Reading { value: count as u64, enabled_ns: 1, running_ns };

@@ -1,8 +1,8 @@
 //! Tables beside those of the installed perf, from the same counts.
 //!
-//! `perf stat record` stores counts of software events; here they are made into counts of hardware
-//! events, with times of which a part was not seen, so that `perf stat report` shows what it makes of
-//! them on any machine. A machine without perf says so.
+//! `perf stat record` stores counts of software events. The test turns them into counts of hardware
+//! events that were multiplexed, so that `perf stat report` shows its forms for them on any machine.
+//! A machine without perf says so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -186,7 +186,7 @@ fn tables_are_those_of_perf() {
     }
 }
 
-/// Equal, but for what whit does otherwise on purpose.
+/// Compares the two outputs, apart from the intended differences.
 fn compare(our: &str, their: &str, form: &Form, aggregation: Aggregation) {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     // perf does not align the second metric of a row with the first, and has a narrower column for

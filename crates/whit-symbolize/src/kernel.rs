@@ -45,7 +45,7 @@ pub struct RunningList(Arc<File>);
 impl RunningList {
     const PATH: &str = "/proc/kallsyms";
 
-    /// Opens it.
+    /// Opens `/proc/kallsyms`, once for all later reads.
     pub fn open() -> io::Result<RunningList> {
         File::open(RunningList::PATH).map(|file| RunningList(Arc::new(file)))
     }

@@ -24,9 +24,9 @@
 //! once. For a return address it asks for the address before, which lies in the call.
 //!
 //! Built on `object`, `gimli`, `addr2line`, `rustc-demangle` and `cpp_demangle`, and not on a whole
-//! symbolizer (blazesym, wholesym), because reports must agree with perf's to the name: the choice
-//! among aliases, the reach of a label without a size, `name@plt` for linkage stubs, C++ names
-//! without parameters. All data also stays in the files' mappings within a fixed memory budget.
+//! symbolizer (blazesym, wholesym). Names in reports must agree with perf's: the choice among
+//! aliases, the reach of a label without a size, `name@plt` for linkage stubs, C++ names without
+//! parameters. All data also stays in the files' mappings within a fixed memory budget.
 //!
 //! # Invariants
 //!

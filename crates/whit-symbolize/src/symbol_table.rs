@@ -27,7 +27,7 @@ pub(crate) enum Binding {
 pub enum SymbolSource {
     /// `.symtab` of the binary or of its debug companion.
     Symtab,
-    /// `.dynsym`.
+    /// `.dynsym`, which remains in stripped binaries.
     Dynsym,
     /// Made up for an entry of a procedure linkage table.
     Plt,

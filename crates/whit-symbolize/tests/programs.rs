@@ -191,7 +191,7 @@ fn another_build_is_not_used() {
 }
 
 #[test]
-fn what_is_absent_has_a_reason() {
+fn absent_symbols_have_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let symbolizer = symbolizer(&[]);
     // A new one each time: an opened file is not looked at again.

@@ -141,7 +141,7 @@ fn debug_information_by_name_has_to_have_the_checksum() {
 }
 
 #[test]
-fn a_pipe_in_place_of_a_file_blocks_nobody() {
+fn a_pipe_in_place_of_a_file_does_not_block() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("jit-1.dump");
     let made = Command::new("mkfifo").arg(&path).status();

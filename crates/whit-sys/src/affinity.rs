@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_is_what_is_got() {
+    fn the_affinity_that_was_set_is_read_back() {
         let all = get(0).unwrap();
         assert!(!all.is_empty());
         set(0, &all[..1]).unwrap();

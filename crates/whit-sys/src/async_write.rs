@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_waits_for_what_is_under_way() {
+    fn dropping_waits_for_writes_under_way() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let Some(mut writer) = writer(4) else { return };
         (0..4).for_each(|i| writer.submit(&file, i << 20, filled(7, 1 << 20), 0).unwrap());

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_has_no_statistics() {
+    fn a_descriptor_of_another_kind_has_no_statistics() {
         let file = std::fs::File::open("/dev/null").unwrap();
         let refused = run_statistics(std::os::fd::AsFd::as_fd(&file)).unwrap_err();
         assert!([Errno::INVAL, Errno::PERM, Errno::NOSYS].contains(&refused), "{refused}");

@@ -63,7 +63,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn maps_what_is_in_the_file_and_bears_empty_ones() {
+    fn maps_the_files_bytes_and_accepts_empty_files() {
         let mut file = tempfile::tempfile().unwrap();
         assert!(MappedFile::map(&file).unwrap().is_empty());
         file.write_all(b"PERFILE2").unwrap();

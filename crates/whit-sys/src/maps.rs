@@ -6,15 +6,15 @@ use whit_types::FileId;
 
 /// Permissions and sharing as `mmap(2)` numbers them.
 pub mod flag {
-    /// `PROT_READ`.
+    /// `PROT_READ`: `r` in the file.
     pub const PROT_READ: u32 = 1;
-    /// `PROT_WRITE`.
+    /// `PROT_WRITE`: `w` in the file.
     pub const PROT_WRITE: u32 = 2;
-    /// `PROT_EXEC`.
+    /// `PROT_EXEC`: `x` in the file.
     pub const PROT_EXEC: u32 = 4;
-    /// `MAP_SHARED`.
+    /// `MAP_SHARED`: `s` in the file.
     pub const MAP_SHARED: u32 = 1;
-    /// `MAP_PRIVATE`.
+    /// `MAP_PRIVATE`: `p` in the file.
     pub const MAP_PRIVATE: u32 = 2;
 }
 
@@ -38,7 +38,7 @@ pub struct MapsLine<'a> {
     pub major: u32,
     /// Minor device number.
     pub minor: u32,
-    /// Inode.
+    /// 0 for memory without a file.
     pub inode: u64,
     /// Path, name in brackets, or nothing. The kernel writes a line break in it as `\012`.
     pub path: &'a [u8],

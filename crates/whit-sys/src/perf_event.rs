@@ -64,6 +64,12 @@ impl PerfEventFd {
         Ok(PerfEventFd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
+    /// A file in the place of an event, which can be mapped as the event's ring. The kernel refuses all else.
+    #[cfg(feature = "fake-events")]
+    pub fn fake(file: OwnedFd) -> PerfEventFd {
+        PerfEventFd(file)
+    }
+
     /// Starts the event.
     pub fn enable(&self) -> Result<(), Errno> {
         // SAFETY: the ioctl takes a plain flag word on a descriptor that we own.

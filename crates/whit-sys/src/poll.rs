@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_the_end_alone_sees_no_input() {
+    fn a_wait_for_the_end_alone_ignores_input() {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let mut poller = Poller::new().unwrap();
         poller.add_hang_up(&read, 1).unwrap();

@@ -1,30 +1,24 @@
-//! Policy for capabilities that whit's file lends it.
+//! Capabilities that the program's file lends: taken out of force at the start, put in force around single calls,
+//! given up for good.
 //!
-//! `whit setup` gives the program's file capabilities, so that members of a group may profile
-//! without being root. The kernel then puts them in force before the first instruction of a
-//! process whose user has none of them. The policy is:
+//! This is mechanism. A [`BorrowPolicy`] says which capabilities may be kept, and which environment variables stay
+//! meanwhile; it comes from above.
 //!
-//! 1. **Nothing is in force by default.** [`begin`], the first call of `main`, empties the
-//!    effective, inheritable and ambient sets, and removes from the permitted set the capabilities
-//!    that whit does not use. Files that the user names (output, recordings, maps, pipes) are
-//!    therefore opened with the user's rights and no more.
-//! 2. **A capability is in force around the one call that needs it**, in the one thread that makes
-//!    it ([`raise`]): `perf_event_open`, and the opening of kernel-made files whose names whit
-//!    itself puts together.
-//! 3. **A subcommand keeps only the capabilities that it needs** ([`Privileges::keep`]). One that
-//!    needs none gives all up for good and becomes an ordinary process of its user.
-//! 4. **The user's command has none**: all four sets are emptied in the child before its exec, and
+//! 1. [`begin`], the first call of `main`, empties the effective, inheritable and ambient sets, and removes the
+//!    capabilities that the policy does not name from the permitted set.
+//! 2. [`raise`] puts capabilities in force in one thread, around the one call that needs them.
+//! 3. [`Privileges::keep`] keeps some of them, and gives up the others for good. Without any, the process is an
+//!    ordinary one of its user.
+//! 4. The user's command has none: all four sets are emptied in the child before its exec, and
 //!    looked at again ([`crate::Workload`]). `no_new_privs` is not set: a command that is set-uid
-//!    gains the same rights as without whit.
-//! 5. **The environment is not the user's while capabilities are held.** All but [`HARMLESS`] is
-//!    taken out of it. The command gets the environment that the user gave, with the variables
-//!    that the dynamic linker had taken out.
-//! 6. **Nobody looks into the process meanwhile**: it is not dumpable, so that its user can
-//!    neither trace it nor read its memory, and it leaves no core.
+//!    gains the same rights as without whit. The command gets the environment that the user gave, with the
+//!    variables that the dynamic linker had taken out.
+//! 5. While capabilities are held, the process is not dumpable: its user can neither trace it nor read its memory,
+//!    and it leaves no core.
 //!
 //! Capabilities that the user has anyway (root's, and ambient ones, as of containers and services)
 //! are not borrowed: nothing of this applies to them, and the command inherits them as without
-//! whit. A set-user-id or set-group-id whit is refused: it would open files with rights that are
+//! whit. A set-user-id or set-group-id program is refused: it would open files with rights that are
 //! not the user's.
 //!
 //! Sources: `capabilities(7)`, `getauxval(3)`, `ld.so(8)` under "Secure-execution mode",
@@ -41,29 +35,27 @@ use crate::Errno;
 use crate::capability::{Capability, CapabilitySet};
 use crate::environment::{self, EnvironmentError, GivenEnvironment};
 
-/// Capabilities that whit uses. All others that its file lends are given up at once.
-pub const BORROWABLE: CapabilitySet = CapabilitySet::of(&[
-    Capability::PerfMon,
-    Capability::SysAdmin,
-    Capability::SysPtrace,
-    Capability::Syslog,
-    Capability::Bpf,
-    Capability::IpcLock,
-]);
+/// Limits of the use of borrowed capabilities.
+#[derive(Debug)]
+pub struct BorrowPolicy {
+    /// Capabilities that may be kept. All others that the file lends are given up at once.
+    pub borrowable: CapabilitySet,
+    /// Pairs of capabilities: the former is given up where the latter is there, which does as much.
+    pub replaced: &'static [(Capability, Capability)],
+    /// Environment variables that stay while capabilities are held.
+    pub variables: &'static [&'static str],
+    /// Way out for the user of a set-user-id or set-group-id program.
+    pub set_id_remedy: &'static str,
+}
 
-/// Variables that stay while capabilities are held: where the user's command is looked for (it is
-/// run with the user's rights), where event names are (read with the user's rights), and how the
-/// terminal shows text.
-pub const HARMLESS: [&str; 8] = [
-    "PATH",
-    "WHIT_EVENT_TABLES",
-    "TERM",
-    "COLUMNS",
-    "LINES",
-    "NO_COLOR",
-    "CLICOLOR",
-    "CLICOLOR_FORCE",
-];
+impl BorrowPolicy {
+    /// Capabilities of `permitted` that may be kept.
+    pub fn keepable(&self, permitted: CapabilitySet) -> CapabilitySet {
+        let kept = permitted.intersection(self.borrowable);
+        let replaced = self.replaced.iter().filter(|(_, by)| kept.has(*by));
+        replaced.fold(kept, |kept, (old, _)| kept.without(CapabilitySet::of(&[*old])))
+    }
+}
 
 /// The permitted set while it is borrowed, else empty.
 static BORROWED: AtomicU64 = AtomicU64::new(0);
@@ -76,9 +68,7 @@ pub enum PrivilegeError {
     /// The file has the set-user-id or set-group-id bit.
     #[error(
         "whit runs with rights of user {effective_uid} and group {effective_gid} that its user \
-         {real_uid} (group {real_gid}) has not: it would open files with them. Take the bits off \
-         (chmod u-s,g-s on the whit program) and let `whit setup --group perf_users` give it the \
-         capabilities that profiling needs"
+         {real_uid} (group {real_gid}) has not: it would open files with them. {remedy}"
     )]
     SetId {
         /// The user who runs it.
@@ -89,6 +79,8 @@ pub enum PrivilegeError {
         real_gid: u32,
         /// The group with whose rights.
         effective_gid: u32,
+        /// The way out.
+        remedy: &'static str,
     },
     /// A thread ran already, which would keep its capabilities.
     #[error("whit has {threads} threads before it gave up capabilities: this is a bug")]
@@ -148,26 +140,20 @@ impl Facts {
     ///
     /// Root's capabilities are root's. An exec leaves other users only ambient ones, so that all
     /// further permitted ones came with the file.
-    fn lent(&self) -> Result<CapabilitySet, PrivilegeError> {
+    fn lent(&self, policy: &BorrowPolicy) -> Result<CapabilitySet, PrivilegeError> {
         let Facts { real_uid, effective_uid, real_gid, effective_gid, .. } = *self;
         if (real_uid, real_gid) != (effective_uid, effective_gid) {
-            return Err(PrivilegeError::SetId { real_uid, effective_uid, real_gid, effective_gid });
+            return Err(PrivilegeError::SetId {
+                real_uid,
+                effective_uid,
+                real_gid,
+                effective_gid,
+                remedy: policy.set_id_remedy,
+            });
         }
         let is_root = real_uid == 0;
         Ok(if is_root { CapabilitySet::EMPTY } else { self.permitted.without(self.ambient) })
     }
-}
-
-/// Capabilities of `permitted` that may be kept: `cap_sys_admin` only where `cap_perfmon` does not
-/// suffice.
-fn keepable(permitted: CapabilitySet) -> CapabilitySet {
-    let kept = permitted.intersection(BORROWABLE);
-    let redundant = if kept.has(Capability::PerfMon) {
-        CapabilitySet::of(&[Capability::SysAdmin])
-    } else {
-        CapabilitySet::EMPTY
-    };
-    kept.without(redundant)
 }
 
 /// The process's rights, between their discovery and the decision what to keep.
@@ -175,14 +161,15 @@ fn keepable(permitted: CapabilitySet) -> CapabilitySet {
 #[must_use = "capabilities stay borrowed until it is decided which to keep"]
 pub struct Privileges {
     given: Option<GivenEnvironment>,
+    policy: &'static BorrowPolicy,
 }
 
 /// Takes stock, and puts out of force what the file lends. Call it before anything else, and
 /// before any thread is started.
-pub fn begin() -> Result<Privileges, PrivilegeError> {
+pub fn begin(policy: &'static BorrowPolicy) -> Result<Privileges, PrivilegeError> {
     let facts = Facts::of_process()?;
-    if facts.lent()?.is_empty() {
-        return Ok(Privileges { given: None });
+    if facts.lent(policy)?.is_empty() {
+        return Ok(Privileges { given: None, policy });
     }
     // Read first: the address of the environment is shown to the process itself only.
     let (given, threads) = environment::given()?;
@@ -192,8 +179,8 @@ pub fn begin() -> Result<Privileges, PrivilegeError> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(kernel("keep others out of this process"))?;
     clear_ambient().map_err(kernel("clear ambient capabilities"))?;
-    hold(keepable(facts.permitted))?;
-    Ok(Privileges { given: Some(given) })
+    hold(policy.keepable(facts.permitted))?;
+    Ok(Privileges { given: Some(given), policy })
 }
 
 impl Privileges {
@@ -214,7 +201,7 @@ impl Privileges {
             return set_dumpable_behavior(DumpableBehavior::Dumpable)
                 .map_err(kernel("let debuggers in again"));
         }
-        environment::keep_only(&HARMLESS);
+        environment::keep_only(self.policy.variables);
         // Set once: `keep` consumes the only value that `begin` gives in a process.
         let _ = FOR_COMMAND.set(given);
         Ok(())
@@ -254,7 +241,8 @@ pub fn borrowed() -> CapabilitySet {
     CapabilitySet(BORROWED.load(Ordering::Relaxed))
 }
 
-/// What this process can make use of: what is in force in the calling thread, and what [`raise`] would put in force.
+/// Capabilities that this process can use: those in force in the calling thread, and those that [`raise`] would put
+/// in force.
 ///
 /// # Errors
 ///
@@ -327,6 +315,16 @@ mod tests {
 
     const PROFILING: CapabilitySet =
         CapabilitySet::of(&[Capability::PerfMon, Capability::SysPtrace]);
+    const POLICY: BorrowPolicy = BorrowPolicy {
+        borrowable: CapabilitySet::of(&[
+            Capability::PerfMon,
+            Capability::SysAdmin,
+            Capability::Syslog,
+        ]),
+        replaced: &[(Capability::SysAdmin, Capability::PerfMon)],
+        variables: &["PATH"],
+        set_id_remedy: "Take the bits off",
+    };
     const USER: Facts = Facts {
         real_uid: 1000,
         effective_uid: 1000,
@@ -337,37 +335,37 @@ mod tests {
     };
 
     #[test]
-    fn what_an_ordinary_user_holds_beyond_the_ambient_set_is_lent() {
-        assert_eq!(USER.lent().unwrap(), PROFILING);
+    fn permitted_capabilities_beyond_the_ambient_set_are_lent() {
+        assert_eq!(USER.lent(&POLICY).unwrap(), PROFILING);
         let ambient = CapabilitySet::of(&[Capability::PerfMon]);
-        let lent = Facts { ambient, ..USER }.lent().unwrap();
+        let lent = Facts { ambient, ..USER }.lent(&POLICY).unwrap();
         assert_eq!(lent, CapabilitySet::of(&[Capability::SysPtrace]));
     }
 
     #[test]
     fn the_users_own_capabilities_are_not_lent() {
         let root = Facts { real_uid: 0, effective_uid: 0, ..USER };
-        assert!(root.lent().unwrap().is_empty());
-        assert!(Facts { ambient: PROFILING, ..USER }.lent().unwrap().is_empty());
-        assert!(Facts { permitted: CapabilitySet::EMPTY, ..USER }.lent().unwrap().is_empty());
+        assert!(root.lent(&POLICY).unwrap().is_empty());
+        assert!(Facts { ambient: PROFILING, ..USER }.lent(&POLICY).unwrap().is_empty());
+        assert!(
+            Facts { permitted: CapabilitySet::EMPTY, ..USER }.lent(&POLICY).unwrap().is_empty()
+        );
     }
 
     #[test]
-    fn set_id_programs_are_refused_and_told_what_to_do() {
+    fn set_id_programs_are_refused_with_a_remedy() {
         for facts in [Facts { effective_uid: 0, ..USER }, Facts { effective_gid: 0, ..USER }] {
-            let error = facts.lent().unwrap_err().to_string();
-            assert!(error.contains("chmod u-s,g-s") && error.contains("whit setup"), "{error}");
+            let error = facts.lent(&POLICY).unwrap_err().to_string();
+            assert!(error.ends_with("open files with them. Take the bits off"), "{error}");
         }
     }
 
     #[test]
-    fn what_whit_has_no_use_for_is_given_up() {
-        let dac_override = CapabilitySet(1 << 1);
+    fn capabilities_that_the_policy_does_not_name_or_replaces_are_given_up() {
         let old = CapabilitySet::of(&[Capability::SysAdmin, Capability::Syslog]);
-        assert_eq!(keepable(old.union(dac_override)), old);
-        let both = old.union(PROFILING);
-        assert!(!keepable(both).has(Capability::SysAdmin), "cap_perfmon does instead");
-        assert!(keepable(both).has(Capability::Syslog));
+        assert_eq!(POLICY.keepable(old.union(CapabilitySet::of(&[Capability::Bpf]))), old);
+        let new = CapabilitySet::of(&[Capability::PerfMon, Capability::Syslog]);
+        assert_eq!(POLICY.keepable(old.union(new)), new);
     }
 
     #[test]
@@ -378,10 +376,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_for_who_borrows_nothing() {
+    fn nothing_changes_without_lent_capabilities() {
         // The tests' process has its capabilities from its user.
         let before = thread::capabilities(None).unwrap();
-        let privileges = begin().unwrap();
+        let privileges = begin(&POLICY).unwrap();
         assert!(!privileges.is_borrowing());
         privileges.keep(&[]).unwrap();
         drop(raise(&Capability::ALL));

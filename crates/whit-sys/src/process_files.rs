@@ -61,7 +61,7 @@ impl std::error::Error for OpenError {}
 pub enum Identity<'a> {
     /// Its number in a mapping.
     Mapping(FileId),
-    /// A test.
+    /// A property of the opened file, such as its build id.
     Test(&'a dyn Fn(&File) -> bool),
     /// No facts: any file at the path is taken.
     Path,

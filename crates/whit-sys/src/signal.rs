@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_starts_without_what_is_blocked() {
+    fn a_command_starts_without_blocked_signals() {
         let blocked = |command: &mut std::process::Command| {
             let output = command.args(["SigBlk", "/proc/self/status"]).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_heeds_what_is_ignored_here() {
+    fn a_command_receives_signals_that_are_ignored_here() {
         let ignored = |heeds: bool| {
             let mut command = std::process::Command::new("grep");
             let ignore = || {

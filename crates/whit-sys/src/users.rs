@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_is_zero_and_nobody_has_an_impossible_name() {
+    fn root_is_zero_and_impossible_names_have_no_user() {
         assert_eq!(uid_of("root"), Ok(Some(0)));
         assert_eq!(uid_of("no such user"), Ok(None));
         assert_eq!(uid_of("a\0b"), Ok(None));

@@ -7,6 +7,7 @@
 //!   error and in the file that `WHIT_SKIP_LOG` names; `make test` compares the lines with `tests/expected-skips`.
 //! - [`run`] starts whit, perf and the workloads, [`wait`] waits for them, [`parse`] reads their output.
 //! - [`assert_published`] compares reference pages and schemas with the code that they come from.
+//! - [`fault`] makes files that fail and rings without a kernel.
 //! - [`golden`] compares golden recordings with texts beside them.
 //! - [`measure`] judges a measurement by all its repetitions.
 //!
@@ -14,12 +15,14 @@
 //! that went through whit would ask whit whether whit works. `unsafe` lives in `syscalls` alone.
 #![deny(unsafe_code)]
 
+pub mod fault;
 pub mod golden;
 pub mod machine;
 pub mod measure;
 pub mod parse;
 mod plain;
 pub mod probe;
+pub mod prose;
 mod published;
 pub mod run;
 mod skip;

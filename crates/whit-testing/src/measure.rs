@@ -1,9 +1,9 @@
 //! Tests that measure the running machine: all repetitions count.
 //!
-//! A figure that depends on what else the machine does is measured several times, and its median is held
-//! against the bound. Neither the best nor the worst repetition decides: one moment without a CPU does not fail
-//! a test, and one lucky moment does not pass it. Such tests stand in modules of the name `measured`, which
-//! `make test` runs alone, one after the other.
+//! A figure that depends on the load of the machine is measured several times, and its median is compared with
+//! the bound. Neither the best nor the worst repetition decides: one moment without a CPU does not fail a test,
+//! and one lucky moment does not pass it. Such tests stand in modules of the name `measured`, which `make test`
+//! runs alone, one after the other.
 
 use crate::Skip;
 
@@ -36,8 +36,8 @@ pub fn assert_median_at_most(
     Ok(())
 }
 
-/// Whether the median of all repetitions is at most the bound, as soon as the ones that were made decide it. What
-/// is not a number is above every bound.
+/// Whether the median of all repetitions is at most the bound; the answer comes as soon as the repetitions so far
+/// decide it. A value that is no number is above every bound.
 fn median_is_within(bound: f64, figures: &[f64]) -> Option<bool> {
     let within = figures.iter().filter(|figure| **figure <= bound).count();
     let most = REPETITIONS / 2 + 1;

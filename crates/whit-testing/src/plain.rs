@@ -1,6 +1,6 @@
 //! Output that a terminal shows and does not obey.
 
-/// Bytes of text that are quoted around what is wrong.
+/// Bytes of text that are quoted around the failure.
 const CONTEXT_BYTES: usize = 60;
 
 /// Characters that change how a terminal, or a reader of lines, shows others: controls, line and paragraph

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not supported")]
-    fn a_recorder_that_fails_is_no_skip_whatever_it_prints() {
+    fn a_recorder_that_fails_is_no_skip_with_any_output() {
         let mut recorder = command("sh");
         let _ = record(recorder.args(["-c", "echo 'the PMU is not supported' >&2; exit 1"]));
         // Where this user may not record at all, `record` skips before the recorder runs.

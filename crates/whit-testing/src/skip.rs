@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What this machine lacks: ends the body of a test.
+/// The ability that this machine lacks: ends the body of a test.
 #[derive(Debug)]
 pub struct Skip(pub String);
 
@@ -30,7 +30,8 @@ pub fn check(name: &str, body: impl FnOnce() -> Result<(), Skip>) {
 /// Where `WHIT_SKIP_LOG` cannot be written: a skip that nobody hears of would be a lie.
 pub fn skip(name: &str, reason: &str) {
     let line = line(name, reason);
-    // Straight to standard error: what goes through eprintln! is captured and not shown.
+    // Straight to standard error: the test harness captures the output of eprintln! and does not
+    // show it.
     let _ = io::stderr().write_all(format!("\nskipped {line}").as_bytes());
     if let Some(log) = std::env::var_os("WHIT_SKIP_LOG") {
         append(Path::new(&log), &line).expect("write WHIT_SKIP_LOG");

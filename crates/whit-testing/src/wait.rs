@@ -88,7 +88,7 @@ impl Load {
         self.0.id()
     }
 
-    /// Ends it.
+    /// Kills it and waits for its end.
     pub fn end(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -146,7 +146,7 @@ impl Busy {
         wait_until("the busy process has worked", || worked_ns() >= wanted_ns);
     }
 
-    /// Ends it.
+    /// Kills the process before its work is done.
     pub fn end(&mut self) {
         self.0.end();
     }

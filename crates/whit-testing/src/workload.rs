@@ -29,6 +29,7 @@ const COMPILERS: [(&str, &[&str]); 3] = [
             "sleeper",
             "blocked",
             "phases",
+            "shares",
             "service",
             "service-no-id",
             "impostor",

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_ends_are_told_from_good_ones() {
+    fn bad_ends_are_distinguished_from_good_ones() {
         let text: &[&str] = &["report"];
         let bad = |of: &Ended| problem(text, of).is_some();
         assert!(!bad(&ended(Some(0), b"fine\tand\nwell", "")));

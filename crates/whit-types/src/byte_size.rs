@@ -79,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_what_people_write() {
+    fn reads_usual_spellings() {
         for (text, bytes) in
             [("0", 0), ("17", 17), ("50M", 50 << 20), ("2G", 2 << 30), ("1k", 1024), ("3KB", 3072)]
         {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_size() {
+    fn refuses_texts_that_are_no_size() {
         for text in ["", "M", "B", "-1M", "+1M", "1.5G", "5 M", "5X", "99999999999999999999", "é"]
         {
             assert!(text.parse::<ByteSize>().is_err(), "{text}");

@@ -12,7 +12,7 @@ pub const MAX_CPUS: u32 = 1 << 16;
 pub struct CpuListError {
     /// The list.
     pub text: String,
-    /// What is wrong with it.
+    /// The defect, in words.
     pub reason: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl std::error::Error for CpuListError {}
 ///
 /// # Errors
 ///
-/// What is no number, a range that runs backwards, and CPUs from [`MAX_CPUS`] on.
+/// If an entry is no number, a range runs backwards, or a CPU is not below [`MAX_CPUS`].
 pub fn parse_cpu_list(text: &str) -> Result<Vec<CpuId>, CpuListError> {
     let error = |reason| CpuListError { text: text.trim().to_owned(), reason };
     let number = |part: &str| {

@@ -1,5 +1,5 @@
 //! The events that perf knows by name on every machine: the kernel's generic hardware and software
-//! events, and what tools measure themselves.
+//! events, and the measurements that tools take themselves.
 //!
 //! Numbers are the kernel's ABI (`enum perf_hw_id` and `enum perf_sw_ids` in
 //! `include/uapi/linux/perf_event.h`); names and aliases are perf's
@@ -36,7 +36,7 @@ macro_rules! named_events {
                 Self::ALL.iter().copied().find(|event| event.config() == config)
             }
 
-            /// What it counts, in a few words.
+            /// Description in a few words, as `whit list` shows it.
             pub fn description(self) -> &'static str {
                 let sentence = match self {
                     $($name::$variant => $what,)*
@@ -72,7 +72,7 @@ named_events!(
         BranchInstructions = 4: "branches" | "branch-instructions";
         /// Mispredicted branches.
         BranchMisses = 5: "branch-misses";
-        /// Bus cycles.
+        /// Bus cycles, which can differ from core cycles.
         BusCycles = 6: "bus-cycles";
         /// Cycles in which the front end delivered nothing.
         StalledCyclesFrontend = 7: "stalled-cycles-frontend" | "idle-cycles-frontend";
@@ -90,9 +90,9 @@ named_events!(
         CpuClock = 0: "cpu-clock";
         /// Clock that runs while the task runs.
         TaskClock = 1: "task-clock";
-        /// Page faults.
+        /// Page faults, minor and major.
         PageFaults = 2: "page-faults" | "faults";
-        /// Context switches.
+        /// Context switches, voluntary or not.
         ContextSwitches = 3: "context-switches" | "cs";
         /// Moves of a task to another CPU.
         CpuMigrations = 4: "cpu-migrations" | "migrations";
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn descriptions_are_phrases() {
-        assert_eq!(SoftwareEvent::PageFaults.description(), "Page faults");
+        assert_eq!(SoftwareEvent::PageFaults.description(), "Page faults, minor and major");
         assert_eq!(HardwareEvent::CpuCycles.description(), "Core clock cycles");
     }
 

@@ -117,7 +117,7 @@ impl TimestampNs {
 /// Instruction set of the machine that was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Arch {
-    /// x86-64.
+    /// x86 with 64-bit registers, little-endian.
     X86_64,
     /// arm64.
     Aarch64,
@@ -151,16 +151,16 @@ impl Arch {
 pub struct FileId {
     /// Major and minor number of the device.
     pub device: (u32, u32),
-    /// Inode.
+    /// The file's number on its device.
     pub inode: u64,
 }
 
-/// What tells a file without a build id from others that have had its path.
+/// Tells a file without a build id from other files that have had its path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FileStamp {
     /// Which file.
     pub id: FileId,
-    /// Size.
+    /// Length in bytes.
     pub size_bytes: u64,
     /// When it was written last, in nanoseconds since the epoch.
     pub modified_ns: u64,

@@ -1,9 +1,9 @@
 //! Text from outside: names that a recording, `/proc` or a file holds.
 //!
 //! A process names itself (`prctl`), its threads, its executable file and its functions. So a name may hold
-//! escape sequences that a terminal obeys, line ends that make up a line of a report, or marks that
-//! turn the direction of the text around it. [`OutsideText`] is the type of such names: printing one
-//! escapes what is dangerous, and its exact text must be asked for by name.
+//! escape sequences that a terminal obeys, line ends that make up a line of a report, or marks that turn
+//! the direction of the text around it. [`OutsideText`] is the type of such names: it prints dangerous
+//! characters escaped, and its exact text must be asked for by name.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -125,7 +125,7 @@ fn write_infallibly(out: &mut String, text: fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// Text from outside. `{}` prints it with [`escape`], padded to the width of what is printed;
+/// Text from outside. `{}` prints it with [`escape`], padded to the width of the escaped text.
 /// [`OutsideText::exact`] gives the text itself, for comparing, looking up, and forms that programs
 /// read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -160,7 +160,7 @@ impl<S: AsRef<str>> OutsideText<S> {
         OutsideText(self.exact())
     }
 
-    /// The part behind the last slash: what remains of a path without its folder.
+    /// The part behind the last slash: a path without its folder.
     pub fn base_name(&self) -> OutsideText<&str> {
         let exact = self.exact();
         OutsideText(exact.rsplit('/').next().unwrap_or(exact))
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_obeys_is_written_in_letters() {
+    fn terminal_controls_are_written_in_letters() {
         assert_eq!(escape("\x1b]0;x\x07\n\t\x7f"), "\\x1b]0;x\\x07\\x0a\\x09\\x7f");
         assert_eq!(escape("a\u{9b}2J\u{202e}b\u{2028}"), "a\\u{9b}2J\\u{202e}b\\u{2028}");
         for c in all_escaped() {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn widths_are_those_of_what_is_printed() {
+    fn widths_are_those_of_the_printed_text() {
         let name = OutsideText::from("a\x1b");
         assert_eq!(format!("{name:>7}|{name:<7}|{name}"), "  a\\x1b|a\\x1b  |a\\x1b");
         assert_eq!(name.exact(), "a\x1b");
@@ -331,7 +331,7 @@ mod tests {
             prop_assert_eq!(out, plain.into_bytes());
         }
 
-        /// Written as JSON does: what is above C0 may stand in strings.
+        /// JSON's own escaping covers C0 only; characters above it may stand in strings.
         #[test]
         fn json_keeps_its_meaning(text in hostile_text()) {
             let text: String = text.chars().filter(|c| *c > '\x1f').collect();
@@ -339,7 +339,7 @@ mod tests {
             prop_assert!(!json.contains(is_escaped));
             let mut read = String::new();
             let mut rest = json.as_str();
-            // Only what was escaped is read back; the text may hold `\u` of its own.
+            // Only escapes of this module are read back; the text may hold `\u` of its own.
             for c in text.chars() {
                 let written = if is_escaped(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() };
                 rest = rest.strip_prefix(&written).unwrap();

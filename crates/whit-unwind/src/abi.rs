@@ -12,14 +12,9 @@ pub(crate) trait Abi {
     const LR: Option<usize>;
     /// Registers that a called function preserves, as a bit mask.
     const PRESERVED: u64;
-
-    /// True for the number of a register that holds an address-sized value.
-    fn has(register: usize) -> bool {
-        register <= Self::IP
-    }
 }
 
-/// x86-64.
+/// System V ABI; registers by their DWARF numbers.
 pub(crate) struct X86_64;
 
 impl Abi for X86_64 {
@@ -28,7 +23,7 @@ impl Abi for X86_64 {
     const FP: usize = 6;
     const LR: Option<usize> = None;
     /// rbx, rbp, rsp, r12 to r15, and the instruction pointer that each step sets.
-    const PRESERVED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 0xf << 12 | 1 << 16;
+    const PRESERVED: u64 = 0x1_f0c8;
 }
 
 /// arm64.
@@ -40,5 +35,22 @@ impl Abi for Aarch64 {
     const FP: usize = 29;
     const LR: Option<usize> = Some(30);
     /// x19 to x29, sp and pc; not the link register, which the call itself overwrote.
-    const PRESERVED: u64 = 0x7ff << 19 | 1 << 31 | 1 << 32;
+    const PRESERVED: u64 = 0x1_bff8_0000;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// System V ABI, figure 3.4; Procedure Call Standard for AArch64, section 6.1.
+    #[test]
+    fn functions_preserve_what_the_standards_say() {
+        let registers = |mask: u64| (0..64).filter(|register| mask >> register & 1 == 1).collect();
+        let (rbx, rbp, rsp, rip) = (3, 6, 7, 16);
+        let preserved: Vec<usize> = registers(X86_64::PRESERVED);
+        assert_eq!(preserved, [rbx, rbp, rsp, 12, 13, 14, 15, rip]);
+        let (sp, pc) = (31, 32);
+        let preserved: Vec<usize> = registers(Aarch64::PRESERVED);
+        assert_eq!(preserved, (19..=29).chain([sp, pc]).collect::<Vec<_>>());
+    }
 }

@@ -112,9 +112,9 @@ impl<A: Abi> RowVisitor for Stepper<'_, A> {
             // out needs it. The link register is overwritten by calls, so only a signal keeps it.
             let lost_by_call = !interrupted && Some(register) == A::LR;
             match frame.register(rule, register, cfa) {
-                Ok(value) if !lost_by_call && A::has(register) => regs.set(register, value),
+                Ok(value) if !lost_by_call && UserRegs::has(register) => regs.set(register, value),
                 Err(StopReason::OutsideStack) => {}
-                Err(_) if A::has(register) => regs.keep(!(1 << register)),
+                Err(_) if UserRegs::has(register) => regs.keep(!(1 << register)),
                 _ => {}
             }
         }

@@ -27,7 +27,7 @@ pub struct Section {
 pub struct ModuleSections {
     /// Architecture of the file.
     pub arch: Arch,
-    /// `.eh_frame`.
+    /// Call frame information that the loader maps.
     pub eh_frame: Option<Section>,
     /// `.eh_frame_hdr`, the binary search table of the former; without it an index is built when
     /// the first frame of the module is unwound.

@@ -64,7 +64,7 @@ impl UserRegs {
             let register = match arch {
                 Arch::X86_64 => X86_64_FROM_PERF.get(bit).copied().flatten().map(usize::from),
                 // perf numbers arm64 registers as DWARF does: x0 to x30, sp, pc.
-                Arch::Aarch64 => (bit < REGISTER_COUNT).then_some(bit),
+                Arch::Aarch64 => UserRegs::has(bit).then_some(bit),
             };
             if let Some(register) = register {
                 regs.set(register, value);
@@ -101,7 +101,7 @@ impl UserRegs {
 
     /// The same with the register of that DWARF number set; unknown numbers change nothing.
     pub fn with_dwarf_register(mut self, register: u16, value: u64) -> UserRegs {
-        if usize::from(register) < REGISTER_COUNT {
+        if UserRegs::has(usize::from(register)) {
             self.set(usize::from(register), value);
         }
         self
@@ -142,6 +142,11 @@ impl UserRegs {
 
     fn fp_register(&self) -> usize {
         if self.arch == Arch::Aarch64 { 29 } else { 6 }
+    }
+
+    /// Whether there is room for the register of that DWARF number. Vector registers have higher ones.
+    pub(crate) fn has(register: usize) -> bool {
+        register < REGISTER_COUNT
     }
 
     /// Value of a register by its DWARF number.
@@ -192,5 +197,14 @@ mod tests {
         assert_eq!(regs.get(15), Some(23));
         let regs = UserRegs::from_perf(Arch::Aarch64, u64::MAX, 0..100);
         assert_eq!(regs.ip(), Some(32));
+    }
+
+    #[test]
+    fn registers_without_room_change_nothing() {
+        let regs = UserRegs::new(Arch::Aarch64);
+        assert_eq!(regs.with_dwarf_register(32, 5).ip(), Some(5));
+        for register in [33, 64, u16::MAX] {
+            assert_eq!(regs.with_dwarf_register(register, 5), regs);
+        }
     }
 }

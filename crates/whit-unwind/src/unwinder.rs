@@ -386,3 +386,6 @@ fn code_mask(space: &AddressSpace) -> u64 {
     let address_bits = if space.end() > 1 << 48 { 52 } else { 48 };
     (1 << address_bits) - 1
 }
+
+#[cfg(test)]
+mod tests;

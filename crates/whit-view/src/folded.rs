@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use whit_profile::model::{DsoKind, EventId, Frame, NodeId, Profile, SampleRow};
 use whit_types::escape;
 
-/// What the number at the end of a line is.
+/// The number at the end of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FoldedWeight {
     /// Sum of periods.
@@ -26,7 +26,7 @@ pub enum FoldedWeight {
 /// How to fold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoldedOptions {
-    /// What to count.
+    /// The number at the end of a line.
     pub weight: FoldedWeight,
     /// Show inlined functions.
     pub inline: bool,
@@ -41,7 +41,7 @@ impl Default for FoldedOptions {
 /// Writes the folded stacks of `event`.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_folded(
     out: &mut impl Write,
     profile: &Profile,

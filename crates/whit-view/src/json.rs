@@ -2,8 +2,8 @@
 //!
 //! One object. `version` grows when a member changes its meaning or goes away; new members may
 //! appear without that. Periods, counts, nanoseconds and bytes are whole numbers; percentages and
-//! `data_loss` (0 to 1) are fractions. What is not known is `null`. Names are exact, whatever characters are
-//! in them. `docs/schemas/report.json` is the schema; it comes from the types here.
+//! `data_loss` (0 to 1) are fractions. Unknown values are `null`. Names are exact, with all their
+//! characters. `docs/schemas/report.json` is the schema; it comes from the types here.
 
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -13,10 +13,12 @@ use whit_profile::model::{
     DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
 };
 use whit_profile::parallelism::{Parallelism, ParallelismInfo};
+use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
 use crate::hists::{self, HistRow, Hists, HistsOptions, ShareInterval, SortKey};
+use crate::json_facets::FacetMembers;
 use crate::json_list::{Counts, Each};
 use crate::json_strings;
 use crate::ledger_json::{LedgerJson, Names};
@@ -28,7 +30,7 @@ pub const VERSION: u32 = 1;
 /// Writes the report, without a line end after it.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_json(
     out: &mut impl Write,
     profile: &Profile,
@@ -49,14 +51,14 @@ struct Report<'a> {
     recording: Recording<'a>,
     /// Keys by which rows are told apart.
     sort: Vec<&'static str>,
-    /// Whose own time a sample in inlined code is: `innermost` or `outer`.
+    /// The owner of own time in inlined code: `innermost` or `outer`.
     self_time: &'static str,
     /// For how long the number of running threads is known; only where a report asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parallelism: Option<ParallelismTimes>,
     events: Each<'a, Event<'a>>,
     losses: Losses,
-    /// What recording cost; `null` where the recorder kept none.
+    /// The recording's cost; `null` if the recorder kept no ledger.
     ledger: Option<LedgerJson<'a>>,
     stats: Stats<'a>,
     warnings: Vec<&'a str>,
@@ -116,15 +118,50 @@ struct Event<'a> {
     /// Samples that have no latency, since nobody knows how many threads ran; likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_parallelism_samples: Option<u64>,
+    /// Where samples stand.
+    precision: EventPrecision,
     /// Blocks of time from which the intervals come; `null` where there are no intervals.
     interval_blocks: Option<usize>,
-    /// Whether rows have a weight with what they call.
+    /// Whether rows have a weight that includes their callees.
     children: bool,
     /// Heaviest first; empty with `cgroups`.
     rows: Each<'a, Row<'a>>,
     /// Cgroups with the sums over all below, in depth-first order; with `--cgroup-tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroups: Option<Vec<Cgroup>>,
+}
+
+/// The distance between a sample and the counted event.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct EventPrecision {
+    /// `timer` (where the timer's interrupt came), `exact` (at the event itself) or `pmu`; `null` where nothing is known.
+    kind: Option<&'static str>,
+    /// `precise_ip`, of events of a PMU.
+    precise_ip: Option<u8>,
+    /// Nanoseconds between samples, of timers.
+    period_ns: Option<u64>,
+    /// How often the recorder has drawn the period anew, of timers.
+    redraws: Option<u64>,
+    /// The same for people.
+    text: String,
+}
+
+impl EventPrecision {
+    fn of(precision: Precision) -> EventPrecision {
+        let (precise_ip, timer) = match precision {
+            Precision::Pmu(level) => (Some(level), None),
+            Precision::Timer { period_ns, redraws } => (None, Some((period_ns, redraws))),
+            _ => (None, None),
+        };
+        EventPrecision {
+            kind: precision.name(),
+            precise_ip,
+            period_ns: timer.map(|(period_ns, _)| period_ns),
+            redraws: timer.map(|(_, redraws)| redraws),
+            text: precision.to_string(),
+        }
+    }
 }
 
 /// A cgroup and those below it.
@@ -142,7 +179,7 @@ struct Cgroup {
     total: Weight,
 }
 
-/// What is told apart by the keys of `sort`. Members that no key asks for are left out.
+/// One combination of the keys of `sort`. Members without a key are left out.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row<'a> {
@@ -183,6 +220,11 @@ struct Row<'a> {
     /// Key `parallelism`: threads that ran; `null` where that is unknown, and 0 at samples of the idle task.
     #[serde(skip_serializing_if = "Option::is_none")]
     parallelism: Option<Option<u32>>,
+    /// Key `parent`: the caller that `--parent` chooses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<Option<&'a str>>,
+    #[serde(flatten)]
+    facets: FacetMembers<'a>,
     /// Key `dso`.
     #[serde(skip_serializing_if = "Option::is_none")]
     dso: Option<Option<Dso<'a>>>,
@@ -198,7 +240,7 @@ struct Row<'a> {
     /// heavier. Only with intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     rank: Option<u32>,
-    /// With what it calls; `null` without `children`.
+    /// Weight with callees; `null` without `children`.
     children: Option<Weight>,
     /// The call graph: each node is a run of functions.
     chains: Each<'a, Chain<'a>>,
@@ -254,7 +296,7 @@ struct Chain<'a> {
     functions: Vec<Function<'a>>,
     /// The weight of all chains through this node: periods, and latencies where rows are ordered by them.
     period: u64,
-    /// Of the chains that end here.
+    /// The chains that end here.
     self_period: u64,
 }
 
@@ -266,7 +308,7 @@ struct Function<'a> {
     inlined: bool,
 }
 
-/// What is missing.
+/// Records and time that the recording lacks.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Losses {
@@ -385,7 +427,7 @@ impl<'a> Event<'a> {
         let cgroups = options.cgroup_tree.then(|| Cgroup::all(profile, id, options));
         let blocks = profile.blocks.as_ref().map(|blocks| blocks.weights.len());
         let interval_blocks = blocks.filter(|_| hists.has_intervals());
-        let has_latency = hists.columns.has_latency();
+        let has_latency = hists.shares.has_latency();
         let latency = has_latency.then(|| hists.latency_in_periods(hists.total_latency));
         let unknown_parallelism_samples = has_latency.then_some(hists.unknown.0);
         let row = move |place| Row::of(profile, options, &hists, shown[place]);
@@ -396,6 +438,7 @@ impl<'a> Event<'a> {
             lost_samples: info.lost_samples,
             latency,
             unknown_parallelism_samples,
+            precision: EventPrecision::of(info.precision),
             interval_blocks,
             children,
             rows: Each::new(move || (0..rows).map(row.clone())),
@@ -436,7 +479,7 @@ impl<'a> Row<'a> {
     ) -> Row<'a> {
         let row = &hists.rows[index];
         let intervals = row.intervals.as_deref();
-        let has_latency = hists.columns.has_latency();
+        let has_latency = hists.shares.has_latency();
         let weight = |period, samples, latency, interval: Option<ShareInterval>| Weight {
             period,
             samples,
@@ -458,7 +501,7 @@ impl<'a> Row<'a> {
         let nodes = row.chains.nodes.len();
         let chains = {
             let hists = Rc::clone(hists);
-            let unit = if hists.columns.by_latency() { hists.latency_unit } else { 1 };
+            let unit = if hists.shares.by_latency() { hists.latency_unit } else { 1 };
             move |node| Chain::of(profile, &hists.rows[index], node, unit)
         };
         let mut shown = Row {
@@ -474,6 +517,8 @@ impl<'a> Row<'a> {
             time_ns: None,
             weight: None,
             parallelism: None,
+            parent: None,
+            facets: FacetMembers::default(),
             dso: None,
             symbol: None,
             source: None,
@@ -516,6 +561,11 @@ impl<'a> Row<'a> {
             SortKey::SrcLine | SortKey::SrcFile => {
                 self.source = Some(source_text(profile, key, row).exact().to_owned());
             }
+            SortKey::Parent => {
+                let function = row.context.parent.map(|id| &profile.functions[id.index()]);
+                self.parent = Some(function.map(|function| function.name.exact()));
+            }
+            key => self.facets.set(profile, key, row),
         }
     }
 }
@@ -646,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_spent_is_there_where_it_was_measured() {
+    fn the_kernels_time_is_there_if_it_was_measured() {
         let mut profile = profile();
         let measurement = PmiMeasurement::AllHandlers;
         let pmi = PmiLedger { measurement, count: 3, time_ns: 9, longest_ns: 4, measured_ns: 50 };

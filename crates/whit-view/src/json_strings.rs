@@ -12,7 +12,7 @@ use whit_types::is_escaped;
 /// Writes a value as JSON in one line, without a line end.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(out, Strings(is_escaped));
     value.serialize(&mut serializer).map_err(io::Error::from)
@@ -22,7 +22,7 @@ pub fn write(out: impl Write, value: &impl Serialize) -> io::Result<()> {
 /// no `<!--` (HTML standard, "restrictions for contents of script elements").
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_for_script(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     let special = |c| matches!(c, '<' | '>' | '&') || is_escaped(c);
     let mut serializer = serde_json::Serializer::with_formatter(out, Strings(special));

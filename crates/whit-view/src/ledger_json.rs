@@ -9,7 +9,7 @@ use whit_perfdata::ledger::{Field, GROUPS, Group, Ledger, READER_FIELDS, ReaderL
 /// The ledger; each group with a name of its own is an object within.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerJson<'a> {
-    /// The ledger.
+    /// All its groups, with zeros for figures that were not measured.
     pub ledger: &'a Ledger,
     /// How members are called.
     pub names: Names,

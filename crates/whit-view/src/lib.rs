@@ -53,6 +53,7 @@ pub mod stdio;
 pub mod switches;
 pub mod wall;
 
+mod json_facets;
 mod json_list;
 mod units;
 

@@ -191,6 +191,5 @@ fn filters_and_extra_columns_are_perfs() {
 
 fn filters(comms: &[&str], dsos: &[&str], symbols: &[&str]) -> Filters {
     let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
-    let (comms, dsos, symbols) = (list(comms), list(dsos), list(symbols));
-    Filters { comms, dsos, symbols, ..Filters::default() }
+    Filters { comms: list(comms), dsos: list(dsos), symbols: list(symbols), ..Filters::default() }
 }

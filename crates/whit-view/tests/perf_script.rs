@@ -1,7 +1,7 @@
 //! Compares printed samples with those of the installed `perf script` on the same recording.
 //!
 //! `perf script` with every field gives the samples' contents; each selection of fields is then
-//! printed from them and compared, byte by byte, with what `perf script -F` prints.
+//! printed from them and compared, byte by byte, with the output of `perf script -F`.
 
 #![allow(unreachable_pub, dead_code, reason = "the helpers are shared by path")]
 
@@ -125,6 +125,11 @@ fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -
         addr_frame: None,
         weight: 0,
         phys_addr: 0,
+        misc: 0,
+        data_src: 0,
+        instruction_latency: 0,
+        page_sizes_bytes: (0, 0),
+        bpf_output: None,
         cgroup: None,
         intr_regs: None,
         user_regs: None,
@@ -177,6 +182,6 @@ fn single_addresses_are_printed_as_perf_prints_them() {
     let recorded = Fields::IP | Fields::TID | Fields::TIME | Fields::CPU;
     let every = "comm,pid,tid,cpu,time,period,event,ip,sym,symoff,dso";
     let lists = [&LISTS[..], &["comm,cpu,time", "cpu,ip,sym", "-cpu"]].concat();
-    // Not all CPUs: what others run has names that the parser above cannot tell apart.
+    // Not all CPUs: programs of others have names that the parser above cannot separate.
     compare("with cpu", &["--sample-cpu", "-e", "cpu-clock,page-faults"], recorded, every, &lists);
 }

@@ -93,3 +93,51 @@ impl PmuModel {
         [features, CpuidLeaf { function: 0x8000_0022, value, mask: ALL }]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::IntelPmu;
+
+    /// Function, and the values of EAX, EBX, ECX and EDX.
+    fn leaves(model: PmuModel) -> Vec<(u32, [u32; 4])> {
+        let registers = |value: CpuidRegisters| [value.eax, value.ebx, value.ecx, value.edx];
+        let leaves = model.cpuid_leaves();
+        leaves.iter().map(|leaf| (leaf.function, registers(leaf.value))).collect()
+    }
+
+    #[test]
+    fn leaves_have_the_values_of_the_manuals() {
+        let intel = |version, full_width_writes| {
+            let pmu = IntelPmu { version, full_width_writes, ..IntelPmu::default() };
+            leaves(PmuModel::intel(pmu).unwrap())
+        };
+        let perfmon = |version: u32, ecx| (0xa, [0x0730_0400 | version, 0, ecx, 0x8603]);
+        assert_eq!(intel(4, true), [(1, [0, 0, 0x8000, 0]), perfmon(4, 0)]);
+        assert_eq!(intel(5, false), [(1, [0; 4]), perfmon(5, 7)]);
+        let amd = |core, v2| [(0x8000_0001, [0, 0, core, 0]), (0x8000_0022, v2)];
+        assert_eq!(leaves(PmuModel::amd_k7()), amd(0, [0; 4]));
+        assert_eq!(leaves(PmuModel::amd_core()), amd(1 << 23, [0; 4]));
+        assert_eq!(leaves(PmuModel::amd_v2(7).unwrap()), amd(1 << 23, [1, 7, 0, 0]));
+    }
+
+    #[test]
+    fn the_vmms_other_bits_stay() {
+        let none = CpuidRegisters::default();
+        let laid = |model: PmuModel, over: CpuidRegisters| {
+            model.cpuid_leaves().iter().map(|leaf| leaf.applied_to(over)).collect::<Vec<_>>()
+        };
+        let intel = PmuModel::intel(IntelPmu::default()).unwrap();
+        for model in [intel, PmuModel::amd_core()] {
+            let values: Vec<_> = model.cpuid_leaves().iter().map(|leaf| leaf.value).collect();
+            assert_eq!(laid(model, none), values);
+            assert_eq!(laid(model, ALL)[1], values[1], "the whole leaf is the PMU's");
+        }
+        // Debug store and its two companions are taken away, IA32_PERF_CAPABILITIES is there.
+        let features = laid(intel, ALL)[0];
+        assert_eq!([features.eax, features.ebx], [!0; 2]);
+        assert_eq!((features.ecx, features.edx), (!0x14, !(1 << 21)));
+        let features = laid(PmuModel::amd_core(), ALL)[0];
+        assert_eq!((features.ecx, features.edx), (!0x1900_0000, !0));
+    }
+}

@@ -40,3 +40,32 @@ impl EventConfig {
         ((self.select & evtsel::UMASK) >> 8) as u8
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTER: CounterIndex = CounterIndex::General(1);
+    const ENABLED: u64 = 1 << 22;
+
+    #[test]
+    fn a_select_counts_where_it_is_enabled_and_in_its_modes() {
+        let modes = |select| {
+            EventConfig::of_select(COUNTER, select).map(|config| (config.user, config.kernel))
+        };
+        assert_eq!(modes(ENABLED | 1 << 16), Some((true, false)));
+        assert_eq!(modes(ENABLED | 1 << 17), Some((false, true)));
+        assert_eq!(modes(ENABLED | 3 << 16), Some((true, true)));
+        assert_eq!([modes(ENABLED), modes(3 << 16), modes(0)], [None; 3]);
+    }
+
+    #[test]
+    fn the_host_sees_what_selects_the_event_and_nothing_else() {
+        let all = EventConfig::of_select(COUNTER, u64::MAX).unwrap();
+        // Event, unit mask, edge (bit 18), invert (23), counter mask, AMD's bits 11:8.
+        assert_eq!((all.counter, all.select), (COUNTER, 0xf_ff84_ffff));
+        assert_eq!((all.event(), all.umask()), (0xfff, 0xff));
+        let one = EventConfig::of_select(COUNTER, 0x5_0000_12c0 | ENABLED | 3 << 16).unwrap();
+        assert_eq!((one.event(), one.umask()), (0x5c0, 0x12));
+    }
+}

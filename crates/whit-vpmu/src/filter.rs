@@ -104,3 +104,42 @@ impl EventFilter {
         among(false) && !among(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn general(select: u64) -> EventConfig {
+        EventConfig { counter: CounterIndex::General(0), select, user: true, kernel: true }
+    }
+
+    #[test]
+    fn entries_name_events_by_the_bits_of_the_unit_mask_that_matter() {
+        let even = FilterEntry { event: 0xc4, umask_mask: 1, umask_match: 0, exclude: false };
+        let but = FilterEntry { exclude: true, ..FilterEntry::exact(0xc4, 4) };
+        let entries = vec![FilterEntry::exact(0x3c, 0), even, but];
+        let filter = |action| EventFilter::new(action, entries.clone(), 0b101).unwrap();
+        let (allow, deny) = (filter(FilterAction::Allow), filter(FilterAction::Deny));
+        let cases = [(0x3c, true), (0x13c, false), (0xc4, true), (0x2c4, true), (0x1c4, false)];
+        for (select, named) in cases.into_iter().chain([(0x4c4, false), (0xc0, false)]) {
+            assert_eq!(allow.allows(&general(select)), named, "{select:#x}");
+            assert_eq!(deny.allows(&general(select)), !named, "{select:#x}");
+        }
+        for (number, named) in [(0, true), (1, false), (2, true), (3, false), (32, false)] {
+            let fixed = EventConfig { counter: CounterIndex::Fixed(number), ..general(0xc0) };
+            assert_eq!(allow.allows(&fixed), named, "{number}");
+            assert_eq!(deny.allows(&fixed), !named, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_filter_has_as_many_entries_as_kvm_takes() {
+        let filter = |count| {
+            let entries = vec![FilterEntry::exact(1, 1); count];
+            EventFilter::new(FilterAction::Allow, entries, 0).map(|_| ())
+        };
+        assert_eq!((filter(300), filter(301)), (Ok(()), Err(TooManyEntries(301))));
+        let text = TooManyEntries(301).to_string();
+        assert_eq!(text, "an event filter of 301 entries; 300 are the most");
+    }
+}

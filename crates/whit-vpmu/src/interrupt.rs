@@ -86,3 +86,27 @@ impl Default for Lvtpc {
         Lvtpc::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lvtpc_delivers_by_its_mode_until_it_is_masked() {
+        let mut lvtpc = Lvtpc::default();
+        assert_eq!((lvtpc.read(), lvtpc.take(false)), (0x1_0000, None));
+        for (entry, mode) in [
+            (0x0f0, DeliveryMode::Fixed(0xf0)),
+            (0x400, DeliveryMode::Nmi),
+            (0x4f0, DeliveryMode::Nmi),
+            (0x200, DeliveryMode::Other(2)),
+            (0x7ff, DeliveryMode::Other(7)),
+        ] {
+            lvtpc.write(entry);
+            assert_eq!([lvtpc.take(false), lvtpc.take(true)], [Some(mode); 2]);
+            assert_eq!((lvtpc.read(), lvtpc.take(true)), (entry | 0x1_0000, None));
+        }
+        lvtpc.write(u32::MAX);
+        assert_eq!(lvtpc.read(), 0x1_07ff, "delivery status and reserved bits stay zero");
+    }
+}

@@ -85,7 +85,7 @@ pub enum ModelError {
     General(u8),
     /// A number of fixed counters.
     Fixed(u8),
-    /// A width.
+    /// A number of bits of a counter.
     Width(u8),
 }
 
@@ -302,5 +302,64 @@ impl PmuModel {
     /// The event of a fixed counter.
     pub(crate) const fn fixed_event(number: u8) -> u64 {
         FIXED_EVENTS[number as usize % FIXED_EVENTS.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intel(version: u8) -> PmuModel {
+        PmuModel::intel(IntelPmu { version, ..IntelPmu::default() }).unwrap()
+    }
+
+    #[test]
+    fn slots_are_general_purpose_counters_and_then_fixed_ones() {
+        let model = intel(4);
+        assert_eq!(model.slots(), 7);
+        let counters = [0, 3, 4, 6].map(|slot| (model.counter(slot), model.status_bit(slot)));
+        use CounterIndex::{Fixed, General};
+        let fixed = |number: u8| (Fixed(number), 1 << (32 + number));
+        assert_eq!(counters, [(General(0), 1), (General(3), 8), fixed(0), fixed(2)]);
+        assert_eq!([0, 1, 2, 3].map(PmuModel::fixed_event), [0xc0, 0x3c, 0x300, 0x400]);
+    }
+
+    #[test]
+    fn registers_have_the_bits_of_their_manual() {
+        assert_eq!(intel(4).counter_mask(), 0xffff_ffff_ffff);
+        assert_eq!(intel(4).counter_bits(), 0x7_0000_000f);
+        assert_eq!(PmuModel::amd_core().counter_bits(), 0x3f);
+        // OvfBuf and CondChgd; version 4: LBR_Frz, CTR_Frz, ASCI and Ovf_Uncore as well.
+        assert_eq!([2, 3].map(|version| intel(version).status_bits()), [0xc000_0007_0000_000f; 2]);
+        assert_eq!([4, 5].map(|version| intel(version).status_bits()), [0xfc00_0007_0000_000f; 2]);
+        assert_eq!(intel(4).settable_bits(), 0x7c00_0007_0000_000f);
+        let v2 = PmuModel::amd_v2(6).unwrap();
+        assert_eq!((v2.status_bits(), v2.settable_bits()), (0x3f, 0x3f));
+        let at_reset = [intel(2), v2, PmuModel::amd_core(), PmuModel::amd_k7()]
+            .map(|model| model.global_control_at_reset());
+        assert_eq!(at_reset, [0xf, 0x3f, 0, 0]);
+    }
+
+    #[test]
+    fn event_selects_keep_defined_bits() {
+        let (intel, amd) = (intel(4), PmuModel::amd_core());
+        assert_eq!(intel.event_select(0xffdf_ffff), Some(0xffdf_ffff));
+        for bit in (32..64).chain([21]) {
+            assert_eq!(intel.event_select(1 << bit), None, "{bit}");
+        }
+        assert_eq!(amd.event_select(u64::MAX), Some(0xf_ffd7_ffff));
+    }
+
+    #[test]
+    fn models_that_no_constructor_makes_are_not_valid() {
+        for model in [intel(2), intel(5), PmuModel::amd_k7(), PmuModel::amd_core()] {
+            assert!(model.is_valid());
+            assert!(!PmuModel { general: 17, ..model }.is_valid());
+            assert!(!PmuModel { width_bits: 64, ..model }.is_valid());
+            assert!(!PmuModel { fixed: 5, ..model }.is_valid());
+        }
+        let v2 = PmuModel::amd_v2(8).unwrap();
+        assert!(v2.is_valid() && PmuModel { general: 9, ..v2 }.is_valid());
+        assert!(!PmuModel { kind: PmuKind::AmdCore, ..v2 }.is_valid());
     }
 }

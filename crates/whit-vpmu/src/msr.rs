@@ -11,13 +11,13 @@ pub const IA32_A_PMC: u32 = 0x4c1;
 pub const IA32_PERFEVTSEL: u32 = 0x186;
 /// IA32_FIXED_CTR0.
 pub const IA32_FIXED_CTR: u32 = 0x309;
-/// IA32_PERF_CAPABILITIES.
+/// Formats of PEBS and branch records; whether counters take full-width writes.
 pub const IA32_PERF_CAPABILITIES: u32 = 0x345;
-/// IA32_FIXED_CTR_CTRL.
+/// Four bits for each fixed counter: rings and interrupt.
 pub const IA32_FIXED_CTR_CTRL: u32 = 0x38d;
-/// IA32_PERF_GLOBAL_STATUS.
+/// Overflow bits of the counters.
 pub const IA32_PERF_GLOBAL_STATUS: u32 = 0x38e;
-/// IA32_PERF_GLOBAL_CTRL.
+/// One enable bit for each counter.
 pub const IA32_PERF_GLOBAL_CTRL: u32 = 0x38f;
 /// IA32_PERF_GLOBAL_STATUS_RESET of version 4, IA32_PERF_GLOBAL_OVF_CTRL before.
 pub const IA32_PERF_GLOBAL_STATUS_RESET: u32 = 0x390;

@@ -33,7 +33,7 @@ pub(crate) enum Width {
 /// A row of registers: the first and how many there are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MsrRange {
-    /// The first.
+    /// Address of the first register.
     pub first: u32,
     /// How many.
     pub count: u32,

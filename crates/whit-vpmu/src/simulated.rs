@@ -101,7 +101,7 @@ impl Simulated {
         self.events.values_mut().for_each(|event| event.state = State::Error);
     }
 
-    /// Events that are open.
+    /// Host events between their opening and closing.
     #[must_use]
     pub fn open_events(&self) -> usize {
         self.events.len()

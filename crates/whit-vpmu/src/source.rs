@@ -165,6 +165,6 @@ pub trait CounterSource {
         false
     }
 
-    /// Closes it.
+    /// Gives the host's event back.
     fn close(&mut self, event: Self::Event);
 }

@@ -189,7 +189,7 @@ fn descriptors_are_bounded_and_given_back() {
 }
 
 #[test]
-fn what_the_host_cannot_count_stands_still_and_says_so() {
+fn unserved_counters_stand_still_and_are_reported() {
     let _alone = alone();
     let _signal = OverflowSignal::block().expect("block the signal");
     let mut vpmu = device(Backing::Reuse, options(), software());

@@ -46,7 +46,7 @@ fn intel_refuses_reserved_bits_and_read_only_registers() {
 }
 
 #[test]
-fn amd_drops_what_intel_refuses() {
+fn amd_drops_writes_that_intel_refuses() {
     let mut guest = device(models()[6]);
     write(&mut guest, 0xc001_0200, u64::MAX);
     assert_eq!(read(&mut guest, 0xc001_0000), 0xf_ffd7_ffff, "the first four have two addresses");
@@ -149,6 +149,57 @@ fn frozen_counters_stand_still_from_version_4_on() {
     assert_eq!((old.wrmsr(0x391, 0), old.wrmsr(0x390, 1 << 59)), (Err(Gp), Err(Gp)));
 }
 
+/// A signal without a token comes of an event that a pause left running: it is stopped, and no other notice comes.
+#[test]
+fn a_paused_event_gives_one_notice() {
+    let mut guest =
+        Vpmu::new(VpmuConfig::new(models()[1]), Simulated::lingering(), support::Line::nmi());
+    for select in [0x186, 0x187, 0x188] {
+        write(&mut guest, select, INSTRUCTIONS);
+    }
+    assert_eq!((guest.poll_overflows(), guest.statistics().early_notices), (0, 0));
+    for (select, notices) in [(0x187, 1), (0x186, 2)] {
+        write(&mut guest, select, 0);
+        for _ in 0..2 {
+            assert_eq!((guest.poll_overflows(), guest.statistics().early_notices), (0, notices));
+        }
+    }
+}
+
+#[test]
+fn the_work_that_reuse_avoids_is_counted() {
+    let mut guest = device(models()[1]);
+    write(&mut guest, 0x186, INSTRUCTIONS);
+    // Another value, and no interrupt: the host's event goes on.
+    write(&mut guest, 0x4c1, 5);
+    write(&mut guest, 0x186, 0x43_00c0);
+    write(&mut guest, 0x186, 0);
+    write(&mut guest, 0x186, INSTRUCTIONS);
+    // Cycles: another event.
+    write(&mut guest, 0x186, 0x53_003c);
+    read(&mut guest, 0x186);
+    let statistics = guest.statistics();
+    assert_eq!((statistics.kept, statistics.opens_avoided), (2, 1));
+    assert_eq!((statistics.opens, statistics.closes, statistics.faults), (2, 1, 0));
+    assert_eq!((statistics.wrmsr, statistics.rdmsr), (6, 1));
+}
+
+#[test]
+fn registers_in_use_are_those_with_an_event_and_one_bit_for_all_interrupts() {
+    let mut guest = device(models()[1]);
+    assert_eq!(read(&mut guest, 0x392), 0);
+    let mut seen = Vec::new();
+    for (register, value) in [(0x186, 0x43_00c0), (0x188, INSTRUCTIONS), (0x189, INSTRUCTIONS)] {
+        write(&mut guest, register, value);
+        seen.push(read(&mut guest, 0x392));
+    }
+    // Control of the second fixed counter: user mode, interrupting.
+    write(&mut guest, 0x38d, 0xa0);
+    seen.push(read(&mut guest, 0x392));
+    let pmi = 1 << 63;
+    assert_eq!(seen, [1, pmi | 0b101, pmi | 0b1101, pmi | 1 << 33 | 0b1101]);
+}
+
 #[test]
 fn idle_events_are_released_after_a_tick_and_running_ones_never() {
     let mut guest = device(models()[1]);
@@ -196,7 +247,7 @@ fn a_guest_is_frozen_and_thawed_in_the_middle_of_a_period() {
 }
 
 #[test]
-fn cpuid_says_what_there_is() {
+fn cpuid_reports_the_model() {
     let driver = |model: PmuModel, vendor: [u32; 3]| {
         let guest = device(model);
         let none = CpuidRegisters::default();

@@ -1,5 +1,5 @@
-//! Completion of the command line in shells, with names from this machine: events, cgroups, and what a recording
-//! has.
+//! Completion of the command line in shells, with names from this machine: events, cgroups, and the contents of
+//! a recording.
 
 use crate::output;
 use anyhow::{Result, bail};
@@ -18,6 +18,7 @@ use whit_perfdata::reader::Recording;
 use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
+use whit_view::hists::{Field, SortKey};
 
 /// By which the shell's script asks for candidates.
 const VARIABLE: &str = "COMPLETE";
@@ -141,6 +142,17 @@ pub(crate) fn functions() -> ArgValueCompleter {
     of_recording(|profile| {
         let known = profile.functions.iter().filter(|function| function.known);
         known.map(|function| function.name.exact().to_owned()).collect()
+    })
+}
+
+/// For `-s` and `-F` of `whit report`.
+pub(crate) fn sort_keys() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        last_of_list(current, |_| {
+            let fields =
+                Field::ALL_WEIGHTS.into_iter().chain(SortKey::ALL.iter().copied().map(Field::Key));
+            fields.map(|field| (field.name().to_owned(), None)).collect()
+        })
     })
 }
 

@@ -1,6 +1,6 @@
 //! `-e`, and the options that speak of the events before them: `--filter`, `-G`, `--exclude-perf`.
 //!
-//! `whit record` makes of them what is recorded, `whit stat` what is counted.
+//! `whit record` turns them into recorded events, `whit stat` into counters.
 
 use crate::completion;
 use crate::failure::{bail_usage, usage};
@@ -13,9 +13,9 @@ use whit_events::{
     EventList, Item, PmuTable, ResolveError, ResolveErrorKind, ResolvedGroup, TracefsIds, resolve,
 };
 
-/// What a subcommand makes of an event.
+/// A subcommand's own form of an event.
 pub(crate) trait Wanted: Sized {
-    /// Of all events of these groups, in order.
+    /// Converts all events of these groups, in order.
     fn from_groups(groups: Vec<ResolvedGroup>) -> Result<Vec<Self>>;
     /// As shown.
     fn name(&self) -> &str;
@@ -62,8 +62,8 @@ impl clap::Args for EventArgs {
                 "Filter the tracepoints of the preceding -e; several filters are combined with &&",
             ))
             .arg(many("cgroup", "NAME,..").short('G').add(completion::cgroups()).help(
-                "Measure only these cgroups: the first for the first event, and so on; a single one \
-                 for all preceding events; needs -a or -C",
+                "Measure only these cgroups: with -a or -C the first for the first event, and so on; \
+                 a single one for all preceding events",
             ))
             .arg(
                 Arg::new("exclude-perf")
@@ -107,6 +107,18 @@ impl EventArgs {
     /// Whether there is an `-e`.
     pub(crate) fn has_events(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Events(_)))
+    }
+
+    /// The names of `-G`, which are no longer those of single events.
+    pub(crate) fn without_cgroups(&self) -> (EventArgs, Vec<String>) {
+        let is_cgroups = |step: &&Step| matches!(step, Step::Cgroups(_));
+        let (cgroups, others): (Vec<_>, Vec<_>) = self.steps.iter().partition(is_cgroups);
+        let names = cgroups.into_iter().flat_map(|step| match step {
+            Step::Cgroups(names) => names.split(',').map(str::to_owned).collect(),
+            _ => Vec::new(),
+        });
+        let names = names.filter(|name| !name.is_empty()).collect();
+        (EventArgs { steps: others.into_iter().cloned().collect() }, names)
     }
 
     /// Whether there is a `-G`.
@@ -363,6 +375,16 @@ mod tests {
     }
 
     #[test]
+    fn cgroups_without_cpus_are_the_target() {
+        let line = ["whit", "-e", "cs", "-G", "a,b", "-e", "faults", "--cgroup", "c"];
+        let matches = EventArgs::augment_args(Command::new("whit")).get_matches_from(line);
+        let args = <EventArgs as clap::FromArgMatches>::from_arg_matches(&matches).unwrap();
+        let (events, names) = args.without_cgroups();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(args.has_cgroups() && !events.has_cgroups() && events.has_events());
+    }
+
+    #[test]
     fn cgroups_fall_to_events_as_perf_deals_them() {
         let some = |name: &str| Some(name.to_owned());
         assert_eq!(cgroups(&["-e", "cs,faults", "-G", "a,b"]), [some("a"), some("b")]);
@@ -389,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out_and_named_when_that_is_asked_for() {
+    fn missing_events_are_left_out_and_named_on_request() {
         let line = ["-e", "nopmu/event=1/,{cs,nopmu/event=2/,faults},cs", "-G", "a,b,c,d,e"];
         assert!(
             args(&line)

@@ -10,7 +10,7 @@ const VARIABLE: &str = "WHIT_EVENT_TABLES";
 /// Problems of a table that are shown one by one.
 const SHOWN_PROBLEMS: usize = 3;
 
-/// `--event-tables`
+/// The option `--event-tables`, and the variable behind it.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct EventTableArgs {
     /// Read vendors' event names from a directory of JSON files, as in the Linux sources
@@ -21,8 +21,8 @@ pub(crate) struct EventTableArgs {
 }
 
 impl EventTableArgs {
-    /// The PMUs with the names of the table, if one is given. What is wrong with single events of
-    /// it is said on standard error.
+    /// The PMUs with the names of the table, if one is given. Errors in single events of the table
+    /// go to standard error.
     pub(crate) fn pmus(&self) -> Result<PmuTable> {
         let mut pmus = PmuTable::from_sysfs(SYSFS_PMUS.as_ref())?;
         let variable = || std::env::var_os(VARIABLE).filter(|dir| !dir.is_empty());

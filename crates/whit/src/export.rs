@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// What helps.
+/// The remedy for an error.
 fn way_out(error: &anyhow::Error) -> &'static str {
     let kind = error.chain().find_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
     match kind {
@@ -96,7 +96,7 @@ fn way_out(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Under a name of its own until it is whole: what is there stays if this fails.
+/// Writes under a temporary name: an existing file stays if this fails.
 fn file(
     recording: &Recording,
     output: &Path,

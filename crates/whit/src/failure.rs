@@ -1,4 +1,4 @@
-//! Why whit fails: what it says, and its exit code.
+//! Failures of whit: the message and the exit code.
 //!
 //! | exit code | |
 //! |---|---|
@@ -24,7 +24,7 @@ const WRONG_USAGE: u8 = 2;
 const NOT_EXECUTABLE: u8 = 126;
 const NO_SUCH_COMMAND: u8 = 127;
 
-/// What clap writes in front of its errors.
+/// clap's prefix of its errors.
 const CLAPS_PREFIX: &str = "error: ";
 
 /// An error that the command line is at fault for.
@@ -65,7 +65,7 @@ pub(crate) fn report(error: &Error) -> u8 {
     exit_code(error)
 }
 
-/// What clap found. The help is a result and no error.
+/// The exit code for an error of clap. The help is a result and no error.
 fn of_command_line(error: &clap::Error) -> u8 {
     use ErrorKind as K;
     let code = error.exit_code().try_into().unwrap_or(WRONG_USAGE);

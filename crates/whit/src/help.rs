@@ -74,6 +74,7 @@ fn page(topic: Option<&str>) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_testing::prose::assert_prose;
 
     #[test]
     fn each_task_has_a_page_of_80_columns_with_a_command() {
@@ -98,6 +99,18 @@ mod tests {
         }
         let long = page(None).unwrap().lines().find(|line| line.chars().count() > 80).map(str::len);
         assert_eq!(long, None);
+    }
+
+    #[test]
+    fn help_is_plain_language() {
+        let mut cli = crate::command();
+        cli.build();
+        let commands = cli.get_subcommands().map(clap::Command::get_name);
+        let topics = TOPICS.iter().map(|topic| topic.name);
+        assert_prose("whit", &page(None).unwrap());
+        for name in commands.chain(topics).filter(|name| *name != "bench") {
+            assert_prose(name, &page(Some(name)).unwrap());
+        }
     }
 
     #[test]

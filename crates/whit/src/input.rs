@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use whit_perfdata::reader::{OpenError, Recording};
 
-/// What is read without `-i`.
+/// The recording that is read without `-i`.
 const DEFAULT_INPUT: &str = "perf.data";
 
 /// Which recording.
@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<Recording> {
     })
 }
 
-/// What went wrong, and what helps.
+/// The error and its remedy.
 fn advice(path: &Path, error: &OpenError) -> String {
     let OpenError::Io { source, .. } = error else {
         return "the recording cannot be opened".to_owned();

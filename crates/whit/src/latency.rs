@@ -1,12 +1,14 @@
 //! `whit report --latency`, and the other options on the number of running threads.
 
+use crate::failure::bail_usage;
 use crate::heading;
 use anyhow::{Error, Result, anyhow, bail};
 use whit_perfdata::attr::SampleType;
 use whit_perfdata::reader::Recording;
+use whit_profile::Counted;
 use whit_profile::parallelism::ParallelismOf;
 use whit_profile::switches;
-use whit_view::hists::{HistsOptions, Levels, SortKey, SortList, WeightColumn, WeightColumns};
+use whit_view::hists::{Field, HistsOptions, Levels, SortKey, WeightColumn, WeightColumns};
 
 /// How many threads ran, and weights by that.
 #[derive(clap::Args, Debug)]
@@ -31,22 +33,34 @@ impl LatencyArgs {
     }
 
     /// The columns of shares. Where parallelism is asked for, both, as in perf.
-    pub(crate) fn columns(&self, sort: &SortList) -> WeightColumns {
-        let asks = self.parallelism.is_some() || sort.keys.contains(&SortKey::Parallelism);
-        if self.latency {
+    ///
+    /// # Errors
+    /// `--latency` beside a list of all columns without one of latency.
+    pub(crate) fn shares(
+        &self,
+        named: &[Field],
+        lists_all: bool,
+        count: Counted,
+    ) -> Result<WeightColumns> {
+        let asks = self.parallelism.is_some() || named.contains(&Field::Key(SortKey::Parallelism));
+        let shares: Vec<_> = named.iter().filter_map(|field| field.share()).collect();
+        if self.latency && lists_all && !shares.contains(&WeightColumn::Latency) {
+            bail_usage!("--fields lists all columns: name latency there, or leave out --latency");
+        }
+        Ok(if self.latency {
             WeightColumns::LatencyAndOverhead
-        } else if !sort.columns.is_empty() {
-            WeightColumns::of(&sort.columns)
-        } else if asks {
+        } else if !shares.is_empty() {
+            WeightColumns::of(&shares)
+        } else if asks && count == Counted::Samples {
             WeightColumns::of(&[WeightColumn::Overhead, WeightColumn::Latency])
         } else {
             WeightColumns::default()
-        }
+        })
     }
 
     /// The set of threads to count, where anything asks how many ran.
     pub(crate) fn set(&self, hists: &HistsOptions) -> Option<ParallelismOf> {
-        let asks = hists.columns.has_latency()
+        let asks = hists.shares.has_latency()
             || !hists.filters.parallelism.is_all()
             || hists.sort_keys().contains(&SortKey::Parallelism);
         asks.then_some(self.parallelism_of)

@@ -1,5 +1,5 @@
-//! The command line of `whit`: one file per subcommand, each of which parses arguments, calls the
-//! crates that do the work, and prints.
+//! The command line of `whit`: one file per subcommand. Each parses arguments, calls the crates
+//! that do the work, and prints.
 //!
 //! It is a library so that manual pages and the reference are made from the same definitions
 //! ([`command`]).
@@ -27,6 +27,7 @@ mod privileges;
 mod progress;
 mod record;
 mod report;
+mod row_args;
 mod script;
 mod setup;
 mod short_options;
@@ -64,7 +65,7 @@ enum Command {
     #[command(infer_long_args = true)]
     Stat(Box<stat::StatArgs>),
     /// Report the functions and call chains that took the time of a recording
-    Report(report::ReportArgs),
+    Report(Box<report::ReportArgs>),
     /// Compare recordings: which functions became faster or slower
     Diff(Box<diff::DiffArgs>),
     /// Print the samples of a recording one by one
@@ -124,7 +125,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> Result<u8> {
     // Before anything else: while there is one thread, and nothing of the user's was looked at.
-    let privileges = privilege::begin()?;
+    let privileges = privilege::begin(&whit_host::borrowing::POLICY)?;
     if completion::is_wanted() {
         privileges.keep(&[])?;
         completion::complete();

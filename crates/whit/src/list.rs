@@ -104,7 +104,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<u8> {
     Ok(u8::from(nothing || !listing.unmatched.is_empty()))
 }
 
-/// What `perf list` knows as well.
+/// Kinds of lists that only `perf list` knows.
 const NOT_HERE: [(&str, &str); 5] = [
     ("metric", "whit has no metrics"),
     ("metrics", "whit has no metrics"),

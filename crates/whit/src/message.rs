@@ -12,7 +12,7 @@ use whit_types::escape;
 /// In front of lines after the first that are not indented already.
 const INDENT: &str = "  ";
 
-/// Says why whit fails, or what is missing from a result.
+/// Prints the reason of a failure, or a missing part of a result.
 pub(crate) fn error(text: impl Display) {
     say("whit: ", &text.to_string());
 }

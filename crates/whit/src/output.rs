@@ -1,4 +1,4 @@
-//! Standard output, buffered, and what to do when its reader goes away.
+//! Standard output, buffered, and the end of its reader.
 
 use anyhow::{Result, bail};
 use std::fmt::Display;

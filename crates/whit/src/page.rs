@@ -11,7 +11,7 @@ use whit_perfdata::existing::{Existing, existing};
 use whit_profile::model::Profile;
 use whit_profile::switches::Switches;
 
-/// Whoever may see a new file may see a page, if the user's mask does not forbid it.
+/// A page is readable like any new file, as far as the user's mask allows.
 const PAGE_MODE: u32 = 0o666;
 
 /// Says where a page is, in a form that a browser takes from another folder as well.
@@ -46,10 +46,10 @@ pub(crate) fn write(
     written.with_context(|| format!("cannot write the page {}", path.display()))
 }
 
-/// Under a name of its own until it is whole: a page that does not fit the disk leaves nothing, and what is
-/// there stays.
+/// Writes under a temporary name: a page that does not fit the disk leaves nothing, and an existing file
+/// stays.
 fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    // What a link points to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

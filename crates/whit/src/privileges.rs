@@ -1,4 +1,4 @@
-//! What each subcommand keeps of the capabilities that the program's file lends.
+//! The capabilities of the program's file that each subcommand keeps.
 
 use crate::Command;
 use crate::symbol_args::LoadArgs;
@@ -7,7 +7,7 @@ use whit_symbolize::RunningList;
 use whit_sys::capability::Capability;
 use whit_sys::privilege::{self, Privileges};
 
-/// What recording makes use of, as far as the kernel knows it.
+/// Capabilities for recording, as far as the kernel knows them.
 const RECORDING: &[Capability] = &[
     Capability::PerfMon,
     Capability::SysAdmin,
@@ -33,7 +33,7 @@ fn needed(command: &Command) -> &'static [Capability] {
     }
 }
 
-/// Of subcommands that name kernel code: how they do.
+/// The options of subcommands that name kernel code.
 fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
     match command {
         Command::Report(args) => Some(&mut args.load),
@@ -53,7 +53,7 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
 }
 
 /// Keeps what the subcommand needs and gives up the rest. The kernel's list of symbols is opened
-/// before, by who will read it without.
+/// before: it is read later without capabilities.
 pub(crate) fn settle(privileges: Privileges, command: &mut Command) -> Result<()> {
     if privileges.is_borrowing()
         && let Some(load) = load_args(command)

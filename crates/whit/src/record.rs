@@ -3,6 +3,8 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod events;
+mod names;
+mod off_cpu;
 mod options;
 mod overhead;
 mod parse;
@@ -15,6 +17,7 @@ use crate::output;
 use crate::target_args::TargetArgs;
 use crate::unsupported_options::{Unsupported, UnsupportedArgs};
 use anyhow::{Context, Result};
+use names::NameArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use whit_capture::affinity::{Affinity, ThreadSpec};
@@ -33,7 +36,7 @@ use whit_types::Arch;
 const EXAMPLES: &str = "\
 Examples:
   Events                  whit record -e cycles:u,page-faults -F 999 -- ./bench
-  Target                  whit record -a -g -- sleep 10
+  Target                  whit record --container 3f1c8a0d9be2 -- sleep 10
   Call chains             whit record --call-graph dwarf -- ./server
   Contents of samples     whit record -d --phys-data -p 1234
   Switches and sideband   whit record --engine=bpf --wakeups -- ./server
@@ -44,7 +47,7 @@ Examples:
 
 /// Arguments of `whit record`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
-// The last one counts: people add options to what a shell alias already gives.
+// The last one of repeated options counts: people add options to those of a shell alias.
 #[command(args_override_self = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct RecordArgs {
@@ -69,11 +72,17 @@ pub(crate) struct RecordArgs {
     /// Fail if the frequency is above the kernel's limit, instead of lowering it
     #[arg(long, help_heading = heading::EVENTS)]
     strict_freq: bool,
+    /// Keep the time between samples of cpu-clock and task-clock fixed, instead of drawing it anew all
+    /// the time; fixed times may keep step with the recorded program
+    #[arg(long, help_heading = heading::EVENTS)]
+    fixed_periods: bool,
     #[command(flatten, next_help_heading = heading::TARGET)]
     target: TargetArgs,
     /// Record the running processes of this user (name or number)
     #[arg(short, long, value_name = "USER", help_heading = heading::TARGET)]
     uid: Option<String>,
+    #[command(flatten, next_help_heading = heading::TARGET)]
+    names: NameArgs,
     /// Use one ring for each thread instead of one for each CPU; do not record children
     #[arg(long, help_heading = heading::TARGET)]
     per_thread: bool,
@@ -83,8 +92,9 @@ pub(crate) struct RecordArgs {
     /// Record call chains (with --engine=ring: by frame pointers)
     #[arg(short, help_heading = heading::CHAINS)]
     g: bool,
-    /// Record call chains by this method: fp[,FRAMES] (frame pointers), dwarf[,BYTES] (stack dumps), or
-    /// lbr (the CPU's branch records)
+    /// Record call chains by this method: fp[,FRAMES][,defer] (frame pointers; with defer the kernel
+    /// reads the user's stack at the return to user mode), dwarf[,BYTES] (stack dumps), or lbr (the
+    /// CPU's branch records)
     #[arg(long, value_name = "MODE", value_parser = parse::call_graph, help_heading = heading::CHAINS)]
     call_graph: Option<parse::CallChains>,
     /// Choose what takes call chains: ring (the kernel's own ways), bpf (unwinds in the kernel without
@@ -163,6 +173,19 @@ pub(crate) struct RecordArgs {
     /// Write context switches as perf does, not packed; `whit export --perf` unpacks a recording later
     #[arg(long, help_heading = heading::SIDEBAND)]
     no_pack: bool,
+    /// Write waits as samples of 'offcpu-time' when recording ends: for perf, and beside the samples of
+    /// CPU time. Takes the BPF engine
+    #[arg(long, help_heading = heading::SIDEBAND)]
+    off_cpu: bool,
+    /// Write a sample for each wait of at least so many milliseconds, and one for all shorter waits of a
+    /// thread at a call chain [default: 500]
+    #[arg(long, value_name = "MS", requires = "off_cpu", help_heading = heading::SIDEBAND)]
+    off_cpu_thresh: Option<u32>,
+    /// Sample waits, one for every N nanoseconds that a thread is off its CPU: in proportion to their
+    /// durations, without a record of every switch. Takes the BPF engine and Linux 6.15
+    #[arg(long, value_name = "NS", value_parser = parse::off_cpu_period, conflicts_with = "off_cpu",
+          help_heading = heading::SIDEBAND)]
+    off_cpu_period: Option<u64>,
     /// Record context switches and wake-ups: which thread ended which wait, with its call chain
     #[arg(long, help_heading = heading::SIDEBAND)]
     wakeups: bool,
@@ -316,11 +339,6 @@ impl Unsupported for OfRecord {
             None,
             "whit looks kernel code up in /proc/kallsyms and in vmlinux files, and needs no copy of /proc/kcore",
         ),
-        (
-            "off-cpu",
-            None,
-            "record context switches instead: --switch-events, or -e sched:sched_switch with -g",
-        ),
         ("buildid-all", None, "--buildid-mmap records the build id of every binary that is mapped"),
         ("clang-path", None, "BPF sources are no events here"),
         ("clang-opt", None, "BPF sources are no events here"),
@@ -352,9 +370,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         return Ok(0);
     }
     let outcome = session::record(&options, &roots, &mut listener)?;
+    let waits = args.off_cpu.then(|| off_cpu::append(&options.output, args.off_cpu_threshold()));
+    let waits = waits.transpose()?;
     if !args.quiet {
         message::answer(&outcome.summary);
         outcome.stacks.iter().for_each(message::answer);
+        waits.iter().for_each(message::answer);
         if args.verbose > 0 {
             outcome.stacks.iter().for_each(|stacks| message::answer(stacks.details()));
         }

@@ -8,6 +8,7 @@ use crate::latency::{self, LatencyArgs, needs_parallelism};
 use crate::message;
 use crate::page;
 use crate::progress::LoadProgress;
+use crate::row_args::RowArgs;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::TerminalArgs;
 use crate::unsupported_options::{OfReport, UnsupportedArgs};
@@ -17,13 +18,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::time_filter::TimeQuantum;
-use whit_view::hists::{
-    ChainOptions, ChainOrder, Filters, HistsOptions, SelfTime, SortKey, SortList,
-};
+use whit_profile::{Counted, LoadOptions};
+use whit_view::hists::{ChainOptions, ChainOrder, Filters, HistsOptions, SelfTime, SortKey};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
 use whit_view::wall;
@@ -66,11 +65,8 @@ pub(crate) struct ReportArgs {
     /// Sort by self: each function alone
     #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// Make rows by these keys: comm, dso, symbol, srcline, srcfile, cpu, socket, tid, pid, tgid, cgroup,
-    /// container, pod, unit, time, weight, local_weight, parallelism; columns of shares are overhead and
-    /// latency, and the first of them orders the rows
-    #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
-    sort: Option<String>,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Shares are of all samples of the event, or of those that --comms, --dsos and --symbols leave
     #[arg(long, value_name = "OF", value_parser = ["absolute", "relative"], default_value = "absolute", help_heading = heading::ROWS)]
     percentage: String,
@@ -116,12 +112,6 @@ pub(crate) struct ReportArgs {
     /// Do not show call chains
     #[arg(short = 'G', long, hide = true)]
     inverted: bool,
-    /// Print the number of samples
-    #[arg(short = 'n', long, help_heading = heading::ROWS)]
-    show_nr_samples: bool,
-    /// Print the sum of the periods
-    #[arg(long, help_heading = heading::ROWS)]
-    show_total_period: bool,
     /// Print how far shares can be trusted (the default with --json and on a terminal)
     #[arg(long, overrides_with = "no_intervals", help_heading = heading::ROWS)]
     intervals: bool,
@@ -155,7 +145,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let recordings = args.input.open_all()?;
     // Blocks of time are those of one recording.
     hists.intervals &= recordings.len() == 1;
-    let (profile, switches) = args.load_all(&recordings, &hists)?;
+    let (mut profile, switches) = args.load_all(&recordings, &hists)?;
+    args.rows.change(&mut profile);
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -202,11 +193,12 @@ impl ReportArgs {
             options.parallelism = Some(of);
             options.facets.parallelism = true;
         }
+        self.rows.load(recording, &mut options)?;
         options.blocks = hists.intervals && !self.cgroup_tree;
         Ok(options)
     }
 
-    /// Loads the recording; for the page with its context switches, where it tells of any.
+    /// Loads the recording; for the page with its context switches, if it has any.
     fn load(
         &self,
         recording: &Recording,
@@ -215,8 +207,8 @@ impl ReportArgs {
     ) -> Result<(Profile, Option<Switches>)> {
         let progress = LoadProgress::new("reading", self.quiet);
         let update = |done, total| progress.update(done, total);
-        // Switches belong to threads, not to CPUs and cgroups.
-        let wants_switches = with_switches && self.html.is_some() && !self.load.chooses_samples();
+        // Switches belong to threads, not to CPUs.
+        let wants_switches = with_switches && self.html.is_some() && !self.load.chooses_cpus();
         let loaded = if wants_switches && switches::may_tell(recording) {
             let wanted =
                 SwitchOptions { max_worst: 0, max_spans: MAX_SPANS, ..SwitchOptions::default() };
@@ -262,9 +254,10 @@ impl ReportArgs {
     }
 
     fn wall_options(&self) -> Result<SwitchViewOptions> {
-        if self.load.chooses_samples() {
+        self.rows.refuse_beside_wall()?;
+        if self.load.chooses_cpus() {
             bail_usage!(
-                "waits belong to threads: choose with --pid, --tid or --comms instead of --cpu and --cgroup"
+                "waits belong to threads: choose with --pid, --tid, --comms or --cgroup instead of --cpu"
             );
         }
         let chains = self.call_graph.as_deref().map(ChainOptions::parse).transpose();
@@ -297,21 +290,19 @@ impl ReportArgs {
                 dsos: self.dsos.clone(),
                 symbols: self.symbols.clone(),
                 parallelism: self.latency.levels(),
+                ..Filters::default()
             },
             ..HistsOptions::default()
         };
-        let sort = self.sort.as_deref().map(SortList::parse).transpose();
-        let sort = sort.map_err(usage)?.unwrap_or_default();
-        hists.columns = self.latency.columns(&sort);
-        hists.sort = sort.keys;
-        if self.latency.set(&hists).is_some() {
-            self.check_latency(&mut hists)?;
-        }
         if let Some(chains) = &self.call_graph {
             hists.chains = ChainOptions::parse(chains).map_err(usage)?;
         }
         if let Some(percent) = self.percent_limit {
             hists.set_percent_limit(percent);
+        }
+        self.rows.apply(&mut hists, &self.latency)?;
+        if self.latency.set(&hists).is_some() {
+            self.check_latency(&mut hists)?;
         }
         Ok(hists)
     }
@@ -321,10 +312,15 @@ impl ReportArgs {
         if self.html.is_some() {
             bail_usage!("the page shows CPU time: give --latency and --parallelism without --html");
         }
-        if self.intervals && hists.columns.has_latency() {
+        if self.intervals && hists.shares.has_latency() {
             bail_usage!("intervals are those of CPU time: give --latency without --intervals");
         }
-        hists.intervals &= !hists.columns.has_latency();
+        if hists.count != Counted::Samples && hists.shares.has_latency() {
+            bail_usage!(
+                "latency is that of CPU time: leave out --branch-stack and --mem-mode, or latency"
+            );
+        }
+        hists.intervals &= !hists.shares.has_latency();
         Ok(())
     }
 
@@ -363,8 +359,10 @@ impl ReportArgs {
         let options = StdioOptions {
             hists,
             separator: self.field_separator,
-            show_samples: self.show_nr_samples,
-            show_period: self.show_total_period,
+            show_samples: self.rows.show_nr_samples,
+            show_period: self.rows.show_total_period,
+            column_widths: self.rows.column_widths.clone(),
+            nanoseconds: self.rows.ns,
             quiet: self.quiet,
             colour: self.terminal.colour(),
         };

@@ -16,9 +16,12 @@ use whit_profile::model::EventId;
 use whit_profile::script::TimeBase;
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::script::FieldSpec;
+use whit_view::stdio;
 
+mod records;
 mod samples;
 
+use records::RecordArgs;
 use samples::{Choice, SampleText};
 
 /// Arguments of `whit script`.
@@ -56,6 +59,17 @@ pub(crate) struct ScriptArgs {
     /// Print time stamps in nanoseconds
     #[arg(long, help_heading = heading::OUTPUT)]
     ns: bool,
+    /// Do not print call chains, but the place of each sample
+    #[arg(short = 'G', long, conflicts_with = "folded", help_heading = heading::OUTPUT)]
+    hide_call_graph: bool,
+    /// Print the header of the recording before the samples
+    #[arg(long, help_heading = heading::OUTPUT)]
+    header: bool,
+    /// Print only the header of the recording
+    #[arg(long, help_heading = heading::OUTPUT)]
+    header_only: bool,
+    #[command(flatten)]
+    records: RecordArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
@@ -69,6 +83,14 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<u8> {
     let specs = args.fields.iter().map(|text| FieldSpec::parse(text).map_err(usage));
     let specs = specs.collect::<Result<Vec<_>>>()?;
     let recording = args.input.open()?;
+    if args.header || args.header_only {
+        let mut out = args.terminal.output();
+        stdio::write_header(&mut out, &whit_profile::header_of(&recording))?;
+        out.flush()?;
+        if args.header_only {
+            return Ok(0);
+        }
+    }
     if args.folded { fold(args, &recording) } else { print(args, &recording, &specs) }
 }
 
@@ -107,8 +129,10 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
 }
 
 fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
-    let mut text = SampleText::new(recording, specs, args.ns)?;
+    let mut text = SampleText::new(recording, specs, args.ns, args.hide_call_graph)?;
     text.choice = args.choice();
+    text.records = args.records.kinds();
+    text.switches = args.records.switches(recording)?;
     let options = args.load.options(recording)?;
     let progress = LoadProgress::new("reading", args.terminal.pages());
     let mut out = args.terminal.output();

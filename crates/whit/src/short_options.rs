@@ -32,8 +32,8 @@ pub(crate) fn take_apart(subcommand: &Command, argument: &str) -> Option<Vec<OsS
     None
 }
 
-/// What to say behind the name of an option that a subcommand does not have: the one that was
-/// probably meant, or where to look.
+/// The text behind the name of an option that a subcommand does not have: the likely spelling, or
+/// where to look.
 pub(crate) fn similar(subcommand: &str, argument: &str) -> String {
     let help = format!(" (see whit {subcommand} --help)");
     let Some(written) = argument.strip_prefix("--") else { return help };
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_stays_as_it_is() {
+    fn other_words_stay_as_they_are() {
         for argument in ["-q", "-aq9", "--freq9", "-", "ls", "-av", "-F", "-é"] {
             assert_eq!(apart(argument), None, "{argument}");
         }

@@ -42,7 +42,7 @@ Examples:
 
 /// Arguments of `whit stat`: perf's names and meanings.
 #[derive(clap::Args, Debug)]
-// The last one counts: people add options to what a shell alias already gives.
+// The last one of repeated options counts: people add options to those of a shell alias.
 #[command(args_override_self = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct StatArgs {
@@ -154,7 +154,7 @@ pub(crate) struct StatArgs {
     /// Print counts as they were read; do not estimate the time without a counter
     #[arg(long, help_heading = heading::AGGREGATION)]
     no_scale: bool,
-    /// Estimate what was not seen (the default)
+    /// Scale counts of multiplexed events to the whole time (the default)
     #[arg(short = 'c', long, hide = true, overrides_with = "no_scale")]
     scale: bool,
     /// Print each instance of a PMU

@@ -6,7 +6,7 @@ use crate::heading;
 use crate::input::InputArgs;
 use crate::page;
 use crate::progress::LoadProgress;
-use crate::symbol_args::LoadArgs;
+use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::TerminalArgs;
 use crate::wall::{WaitArgs, needs_switches};
 use anyhow::Result;
@@ -51,7 +51,8 @@ pub(crate) struct SwitchesArgs {
     /// caller, the function in which a thread starts
     #[arg(short = 'g', long, value_name = "ORDER", help_heading = heading::ROWS)]
     call_graph: Option<String>,
-    /// Make rows of the table of functions by these keys: comm, dso, symbol, tid, pid, tgid
+    /// Make rows of the table of functions by these keys: comm, dso, symbol, tid, pid, tgid,
+    /// cgroup, container, pod, unit
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
     /// Sort by total: each function with the functions that it called (the default)
@@ -91,6 +92,9 @@ pub(crate) fn run(args: &SwitchesArgs) -> Result<u8> {
     let options = args.view_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;
     let recording = args.input.open()?;
+    if options.sort.has_cgroups() {
+        needs_cgroups(&recording, "--sort")?;
+    }
     let (profile, switches) = load(args, &recording)?;
     needs_switches(&profile, &switches)?;
     if let Some(path) = &args.html {
@@ -127,10 +131,10 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
 
 impl SwitchesArgs {
     fn view_options(&self) -> Result<SwitchViewOptions> {
-        if self.load.chooses_samples() {
+        if self.load.chooses_cpus() {
             bail_usage!(
-                "context switches belong to threads: choose with --pid, --tid or --comms instead of --cpu \
-                 and --cgroup"
+                "context switches belong to threads: choose with --pid, --tid, --comms or --cgroup instead \
+                 of --cpu"
             );
         }
         if self.worst.is_some_and(|count| count > SwitchOptions::MAX_WORST) {
@@ -166,11 +170,12 @@ impl SwitchesArgs {
 
     /// Filters look at the waits that were kept, so more are kept than shown.
     fn max_worst(&self) -> usize {
-        let is_filtered =
-            !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
+        let is_filtered = self.load.chooses_cgroups()
+            || !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
         match self.worst {
             Some(_) if is_filtered => SwitchOptions::MAX_WORST,
             Some(count) => count,
+            None if self.json && is_filtered => SwitchOptions::MAX_WORST,
             None if self.json => DEFAULT_WORST,
             None => 0,
         }

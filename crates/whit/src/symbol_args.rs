@@ -86,9 +86,14 @@ impl LoadArgs {
         !self.no_inline
     }
 
-    /// True where samples are chosen by more than their thread and time.
-    pub(crate) fn chooses_samples(&self) -> bool {
-        self.cpu.is_some() || !self.cgroup.is_empty()
+    /// True where samples are chosen by their CPU.
+    pub(crate) fn chooses_cpus(&self) -> bool {
+        self.cpu.is_some()
+    }
+
+    /// True where samples are chosen by their cgroup.
+    pub(crate) fn chooses_cgroups(&self) -> bool {
+        !self.cgroup.is_empty()
     }
 
     /// As the loader takes them.

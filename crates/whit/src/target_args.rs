@@ -2,8 +2,10 @@
 // Doc comments of options are the text of --help, where brackets are just brackets.
 #![allow(rustdoc::broken_intra_doc_links)]
 
-use crate::failure::usage;
+use crate::failure::{bail_usage, usage};
 use anyhow::{Context, Result};
+use whit_host::named::{NameNote, Names};
+use whit_host::roots::Roots;
 use whit_host::target::Target;
 use whit_types::{Pid, Tid, parse_cpu_list};
 
@@ -36,7 +38,7 @@ fn uid(user: &str) -> Result<u32> {
 
 impl TargetArgs {
     /// Chooses as perf does: `-p` over `-t` over `-u` over `-C` and `-a` over the command; with none
-    /// of them it is everything. Gives what was overridden.
+    /// of them, all CPUs. Gives the overridden options.
     pub(crate) fn choose(
         &self,
         user: Option<&str>,
@@ -68,6 +70,31 @@ impl TargetArgs {
             Target::Command
         };
         Ok((target, overridden))
+    }
+
+    /// Whether `-a` or `-C` says that CPUs are recorded.
+    pub(crate) fn covers_cpus(&self) -> bool {
+        self.all_cpus || self.cpu.is_some()
+    }
+
+    /// The target that goes by these names, on all CPUs or those of `-C`.
+    ///
+    /// # Errors
+    /// Another option says whom to record, too.
+    pub(crate) fn choose_by_name(
+        &self,
+        user: Option<&str>,
+        names: &Names,
+        roots: &Roots,
+    ) -> Result<(Target, Vec<NameNote>)> {
+        if !self.pid.is_empty() || !self.tid.is_empty() || user.is_some() {
+            bail_usage!(
+                "-p, -t and -u say whom to record, as --cgroup, --container, --unit and --comm do: give one"
+            );
+        }
+        let cpus = self.cpu.as_deref().map(parse_cpu_list).transpose().map_err(usage)?;
+        let (chosen, notes) = names.resolve(roots)?;
+        Ok((Target::Named(chosen, cpus), notes))
     }
 
     /// How perf's heading names the target: the list of CPUs as it was given.

@@ -1,4 +1,4 @@
-//! Options of perf's that whit does not have, each with what to do instead.
+//! Options of perf that whit does not have, each with its replacement.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -10,7 +10,7 @@ mod script;
 pub(crate) use report::OfReport;
 pub(crate) use script::OfScript;
 
-/// What a subcommand leaves out.
+/// The options of perf that a subcommand leaves out.
 pub(crate) trait Unsupported {
     /// Its name.
     const SUBCOMMAND: &'static str;

@@ -1,4 +1,4 @@
-//! `whit --version`: the version, and what identifies this build.
+//! `whit --version`: the version, and the identity of this build.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;

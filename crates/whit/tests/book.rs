@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use whit_testing::run::repository;
 
@@ -217,6 +217,76 @@ fn dead_links_are_found() {
     let names: Vec<String> = dead_links(&path);
     let ends: Vec<&str> = names.iter().filter_map(|name| name.rsplit(' ').next()).collect();
     assert_eq!(ends, ["a.md#three", "none.md"]);
+}
+
+/// The path without `..`, by its text alone: symbolic links count as files where they stand.
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => assert!(out.pop(), "{} has no parent", out.display()),
+            Component::CurDir => {}
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+/// Links of a page that lead nowhere in a built book: out of its source folder, or to a document without a page.
+///
+/// mdBook copies files other than Markdown, and writes a page for each document that the summary names.
+fn links_out(source: &Path, pages: &[PathBuf], page: &Path) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap();
+    let files = links(&text).into_iter().filter(|link| !link.contains("://"));
+    let files = files.filter(|link| !link.starts_with("mailto:") && !link.starts_with('#'));
+    let out = files.filter(|link| {
+        let to = lexical(&page.parent().unwrap().join(link.split('#').next().unwrap()));
+        let is_document = to.extension().is_some_and(|extension| extension == "md");
+        !(to.starts_with(source) && to.is_file() && (!is_document || pages.contains(&to)))
+    });
+    out.map(|link| format!("{}: {link}", page.display())).collect()
+}
+
+#[test]
+fn links_of_the_book_stay_inside() {
+    let source = lexical(&book());
+    let pages = documents(&source);
+    let out: Vec<String> = pages.iter().flat_map(|page| links_out(&source, &pages, page)).collect();
+    assert!(
+        out.is_empty(),
+        "links that a built book does not have; docs/book/src has the layout of the repository, \
+         with symbolic links to its documents:\n{}",
+        out.join("\n")
+    );
+}
+
+#[test]
+fn links_out_of_the_book_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("src");
+    fs::create_dir(&source).unwrap();
+    for name in ["b.md", "unnamed.md", "data.json", "../c.md"] {
+        fs::write(source.join(name), "# B\n").unwrap();
+    }
+    let page = source.join("a.md");
+    let text =
+        "# A\n[b](b.md#b) [d](data.json) [c](../c.md) [u](unnamed.md) [s](.) [w](https://w)\n";
+    fs::write(&page, text).unwrap();
+    let out = links_out(&source, &[page.clone(), source.join("b.md")], &page);
+    let ends: Vec<&str> = out.iter().filter_map(|name| name.rsplit(' ').next()).collect();
+    assert_eq!(ends, ["../c.md", "unnamed.md", "."]);
+}
+
+/// A symbolic link that became a file holds the path of its document and no page.
+#[test]
+fn pages_of_the_book_begin_with_their_title() {
+    let pages = documents(&book());
+    let (links, own): (Vec<&PathBuf>, Vec<&PathBuf>) = pages.iter().partition(|p| p.is_symlink());
+    assert!(links.len() >= 20 && own.len() >= 20, "{} and {}", links.len(), own.len());
+    for page in &pages {
+        let text = fs::read_to_string(page).unwrap();
+        assert!(text.starts_with("# "), "{} begins without a title: {text:.60}", page.display());
+    }
 }
 
 #[test]

@@ -35,9 +35,9 @@ fn bash_completes_commands_options_and_events() {
     assert_eq!(completed(here.path(), &["stat", "-e", "no-such-event-"]), [""; 1]);
 }
 
-/// Of a recording that the repository has.
+/// A recording of the repository.
 #[test]
-fn bash_completes_what_the_recording_has() {
+fn bash_completes_names_of_the_recording() {
     let golden = run::repository().join("tests/recordings/golden");
     let data = std::fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap().path());
     let data = data.into_iter().map(|path| path.join("recording.data")).find(|path| path.exists());

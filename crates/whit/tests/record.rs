@@ -1,7 +1,8 @@
-//! `whit record` from outside: exit codes, files, faults, and what the installed perf reads back.
+//! `whit record` from outside: exit codes, files, faults, and the recording as the installed perf
+//! reads it.
 //!
-//! Only software events are recorded, in user mode, so that any user on any machine can run
-//! these. What needs perf says so by name where there is none.
+//! Only software events are recorded, in user mode, so that any user on any machine can run these.
+//! A test that needs perf says so by name if there is none.
 
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -192,7 +193,7 @@ fn a_running_process_is_recorded_with_its_mappings_until_it_ends() {
     else {
         return;
     };
-    // Whose code it was is known from synthesized records alone.
+    // Synthesized records alone name the code's process.
     assert!(script.lines().all(|line| line.contains("sh") && line.contains(&pid)), "{script}");
     assert!(
         script.lines().filter(|line| line.contains("/sh") || line.contains("/dash")).count() > 0
@@ -246,8 +247,8 @@ fn losses_are_counted_and_shown() {
         .lines()
         .filter_map(|line| line.split_once("PERF_RECORD_LOST lost ")?.1.trim().parse::<u64>().ok())
         .sum();
-    // What was dropped after the last record that found room stands in LOST_SAMPLES records, which
-    // `perf script` does not show. `--stats` has their number, then what they say of each event.
+    // Drops after the last record that fit stand in LOST_SAMPLES records, which `perf script` does
+    // not show. `--stats` has their number, then their counts by event.
     let stats = perf("losses", &["report", "--stats"], &recording.file()).unwrap();
     let in_the_end = stats.lines().filter(|line| line.contains("LOST_SAMPLES")).skip(1);
     let in_the_end: u64 = in_the_end.map(|line| count(line, "LOST_SAMPLES")).sum();

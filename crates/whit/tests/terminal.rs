@@ -4,7 +4,7 @@ use std::process::Command;
 use whit_testing::{Skip, check, run};
 
 const WHIT: &str = env!("CARGO_BIN_EXE_whit");
-/// Marks what goes through it.
+/// Marks each line that goes through it.
 const PAGER: &str = "sed s/^/paged:/";
 
 fn golden() -> String {
@@ -12,7 +12,7 @@ fn golden() -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// What a command prints on a terminal.
+/// The output of a command on a terminal.
 fn on_terminal(arguments: &str, variables: &[(&str, &str)]) -> Result<String, Skip> {
     let line = format!("{WHIT} {arguments} -i {}", golden());
     let mut script = run::command("script");

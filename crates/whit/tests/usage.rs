@@ -1,4 +1,4 @@
-//! What whit says of a command line that is wrong, and its exit codes.
+//! Messages and exit codes for wrong command lines.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -57,7 +57,7 @@ fn wrong_usage_has_one_form_and_one_code() {
 }
 
 #[test]
-fn what_cannot_be_done_has_another_code() {
+fn impossible_requests_have_another_code() {
     let nowhere = ["-i", "/nonexistent/perf.data"];
     for subcommand in ["report", "script", "switches"] {
         fails(&[&[subcommand], &nowhere[..]].concat(), 1, "there is no recording here");
@@ -75,7 +75,7 @@ fn a_frequency_is_called_the_same_everywhere() {
     }
 }
 
-/// Behind `--` stands the command, whatever it is called.
+/// Behind `--` stands the command, with any name.
 #[test]
 fn a_program_called_as_a_mode_runs() {
     let directory = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn options_of_perf(subcommand: &str) -> Result<Vec<String>, Skip> {
     Ok(text.lines().filter(|line| line.trim_start().starts_with('-')).flat_map(of_line).collect())
 }
 
-/// An option of perf's is taken, or is refused with what to do instead.
+/// An option of perf is taken, or is refused with its replacement.
 #[test]
 fn options_of_perf_report_and_script_are_known() {
     check("options_of_perf_report_and_script_are_known", || {

@@ -56,7 +56,7 @@ test('the span under a moment', () => {
   assert.match(timeline.reasons[timeline.reason[lossy] - 1], /^schedule ← irqentry_exit ← compute/);
 });
 
-test('who woke a thread, each waker once', () => {
+test('the wakers of a thread, each once', () => {
   const { timeline } = switches;
   const { wakers } = timeline;
   assert.deepEqual(wakers.names, ['pingpong 12', 'an interrupt of pingpong 13', 'pingpong 11']);

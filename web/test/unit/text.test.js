@@ -132,7 +132,7 @@ test('columns as the page has them', () => {
   assert.throws(() => decodeProfile({ layout: 99 }), /layout 99/);
 });
 
-test('what is missing is said, and what is not known is not said to be fine', () => {
+test('gaps are shown, and unknown values are not shown as zero', () => {
   const losses = { lostRecords: 0, lostChunks: 0, lostSamples: 0, pausedNs: 0, elapsedNs: 0, dataLoss: 0, truncatedBytes: 0 };
   const values = (profile) => Object.fromEntries(lossFigures(profile).map(([label, value, missing]) => [label, [value, missing]]));
   assert.deepEqual(values({ losses, events: [] })['data loss'], ['unknown', false]);
@@ -148,7 +148,7 @@ test('what is missing is said, and what is not known is not said to be fine', ()
   assert.deepEqual(costFigures(null), []);
 });
 
-test('what the kernel spent is told, or why it is not known', () => {
+test('the cost of the kernel is shown, or why it is unknown', () => {
   const pmi = { reason: null, measurement: 'perf_handlers', count: 1000, timeNs: 2.5e6, longestNs: 4e4, measuredNs: 1e9 };
   const figures = '1,000, 2.50 µs each on average, 40.0 µs at most, 2.50 ms in all, 0.25 % of 1.00 s';
   assert.equal(pmiFact(pmi), figures);

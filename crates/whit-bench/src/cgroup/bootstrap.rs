@@ -79,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_never_differs_is_certain() {
+    fn equal_differences_are_certain() {
         let estimate = ratio(&[2.0; 9], &[8.0; 7]).unwrap();
         assert_eq!(estimate, Estimate { value: 0.25, low: 0.25, high: 0.25 });
         assert_eq!(median(&[]), None);
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn intervals_lie_within_what_was_measured(
+        fn intervals_lie_within_the_measurements(
             values in prop::collection::vec(1.0f64..100.0, 1..30),
         ) {
             let estimate = median(&values).unwrap();

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_workload_says_is_read() {
+    fn the_workloads_output_is_read() {
         let text = "response_ns median=4859 p99=8706 max=4009886 cpu=4700.5 taken=0.01\nresult workload=token threads=6 \
                     iterations=500 operations=100 seconds=0.5 operations_per_s=200000 user_s=0 \
                     system_s=0.4\n";

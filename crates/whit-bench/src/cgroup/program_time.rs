@@ -90,7 +90,7 @@ mod tests {
                         prog_tag:\t8f\nmemlock:\t4096\nprog_id:\t77\nrun_time_ns:\t900\nrun_cnt:\t9\n";
 
     #[test]
-    fn what_the_kernel_says_of_a_program_is_read() {
+    fn the_kernels_statistics_of_a_program_are_read() {
         assert_eq!(program(TEXT), Some((77, (9, 900))));
         // Links and maps have no such lines, and other programs are not meant.
         assert_eq!(program(&TEXT.replace("prog_type", "link_type")), None);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_that_ran_most_is_told_of() {
+    fn the_program_that_ran_most_is_reported() {
         let before = Runs::from([(1, (10, 1000)), (2, (0, 0))]);
         let after = Runs::from([(1, (30, 3000)), (2, (1, 900)), (3, (5, 50))]);
         assert_eq!(mean_ns(&before, &after), Some(100.0));

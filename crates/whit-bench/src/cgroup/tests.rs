@@ -40,7 +40,7 @@ fn comparison(tables: Vec<Table>) -> Comparison {
 }
 
 #[test]
-fn what_is_added_is_added_to_the_same_round() {
+fn additions_are_to_the_same_round() {
     let table = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6300.0, 5900.0]);
     let added = table.added_ns(CounterKind::Perf).unwrap();
     assert_eq!(added, Estimate { value: 4000.0, low: 4000.0, high: 4000.0 });
@@ -65,7 +65,7 @@ fn turns_in_which_the_machine_changed_its_speed_are_not_compared() {
 }
 
 #[test]
-fn the_text_says_what_was_aimed_at() {
+fn the_text_names_the_aims() {
     let six = table(6, &[9000.0, 10_000.0, 9500.0], &[5400.0, 6400.0, 5900.0]);
     let many = table(600, &[99_000.0, 99_000.0, 99_000.0], &[5440.0, 6440.0, 5940.0]);
     let text = markdown(&comparison(vec![six, many]));
@@ -113,7 +113,7 @@ fn the_programs_own_time_has_a_verdict_of_its_own() {
 }
 
 #[test]
-fn what_differs_too_much_from_round_to_round_is_not_told() {
+fn differences_that_vary_too_much_are_not_reported() {
     let told =
         |bpf: &[f64]| markdown(&comparison(vec![table(6, &[9000.0, 10_000.0, 9500.0], bpf)]));
     assert!(told(&[5300.0, 6500.0, 5900.0]).contains("at most 0.10: cannot be told"));
@@ -121,7 +121,7 @@ fn what_differs_too_much_from_round_to_round_is_not_told() {
 }
 
 #[test]
-fn who_was_refused_is_shown_and_not_compared() {
+fn refused_tools_are_shown_and_not_compared() {
     let mut six = table(6, &[9000.0], &[]);
     six.rows[1].refused = Some("exit code 1: no BPF here".into());
     let comparison = comparison(vec![six]);

@@ -4,47 +4,56 @@ use anyhow::Result;
 use clap::Args;
 use whit_bench::diff::{Options, markdown, prove};
 
-use super::Results;
 use super::setup::SetupArgs;
+use super::{Results, heading};
+
+const EXAMPLES: &str = "\
+Examples:
+  whit bench diff --pairs 500 --recordings 1000
+  whit bench diff --real 0";
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct DiffArgs {
     /// Pairs of equal synthetic recordings
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = heading::COMPARED)]
     pairs: usize,
 
     /// Synthetic recordings whose intervals are judged
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, help_heading = heading::COMPARED)]
     recordings: usize,
 
-    /// Samples of each of them
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    /// Samples of each such recording
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u32).range(1000..), help_heading = heading::COMPARED)]
     samples: u32,
 
     /// Pairs of synthetic recordings with a slowdown
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = heading::COMPARED)]
     power_pairs: usize,
 
-    /// Samples of each of them
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    /// Samples of each recording with a slowdown
+    #[arg(long, value_name = "N", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u32).range(1000..), help_heading = heading::COMPARED)]
     power_samples: u32,
 
     /// Synthetic recordings with losses, of each kind
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = heading::COMPARED)]
     lossy: usize,
 
-    /// Samples that a program stays in a function, for each setting
-    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,5,20")]
+    /// Samples that a program stays in a function, separated by commas: one setting for each
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,5,20",
+          help_heading = heading::COMPARED)]
     clusters: Vec<u32>,
 
-    /// Recordings of a real program
-    #[arg(long, value_name = "N", default_value_t = 24)]
+    /// Recordings of a real program; 0 leaves them out
+    #[arg(long, value_name = "N", default_value_t = 24, help_heading = heading::COMPARED)]
     real: usize,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::SETUP)]
     setup: SetupArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

@@ -7,56 +7,82 @@ use clap::{ArgGroup, Args};
 use whit_bench::core_pmu;
 use whit_bench::pmu::{host, lbr, pmi, sched};
 
-use super::Results;
 use super::setup::SetupArgs;
+use super::{Results, heading};
 
 /// Context switches of each trace.
 const SWITCHES: u64 = 100_000;
 
+const PMI_EXAMPLES: &str = "\
+Examples:
+  whit bench pmi --interrupts 10000
+  whit bench pmi --host --rounds 3 -- ./server --bench";
+
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("setup").args(SetupArgs::IDS).multiple(true).requires("host"))]
+#[command(
+    after_help = PMI_EXAMPLES,
+    group = ArgGroup::new("setup").args(SetupArgs::IDS).multiple(true).requires("host")
+)]
 pub(super) struct PmiArgs {
     /// Interrupts of each protocol
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000),
+          help_heading = heading::RUNS)]
     interrupts: u64,
 
     /// Measure the NMI handlers of this machine instead, with perf and with whit; needs a hardware
     /// PMU and root
-    #[arg(long)]
+    #[arg(long, help_heading = heading::COMPARED)]
     host: bool,
 
     /// With --host: runs of each recorder with each set of options
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "host")]
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1000), requires = "host",
+          help_heading = heading::RUNS)]
     rounds: u32,
 
-    /// With --host: the command to profile [default: the workload `deep`, 5 seconds of it]
-    #[arg(last = true, value_name = "COMMAND", requires = "host")]
+    /// With --host: the command to profile [default: 5 seconds of the workload `deep`]
+    #[arg(last = true, value_name = "COMMAND", requires = "host", help_heading = heading::COMPARED)]
     command: Vec<OsString>,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 
-    #[command(flatten, next_help_heading = "Options with --host")]
+    #[command(flatten, next_help_heading = heading::SETUP_OF_HOST)]
     setup: SetupArgs,
 }
 
+const LBR_EXAMPLES: &str = "\
+Example:
+  whit bench lbr --switches 1000000";
+
 #[derive(Args, Debug)]
+#[command(after_help = LBR_EXAMPLES)]
 pub(super) struct LbrArgs {
     /// Context switches of each trace
-    #[arg(long, value_name = "N", default_value_t = SWITCHES, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = SWITCHES,
+          value_parser = clap::value_parser!(u64).range(1..=100_000_000),
+          help_heading = heading::RUNS)]
     switches: u64,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 
+const SCHED_EXAMPLES: &str = "\
+Example:
+  whit bench sched --switches 1000000 --json result.json";
+
 #[derive(Args, Debug)]
+#[command(after_help = SCHED_EXAMPLES)]
 pub(super) struct SchedArgs {
     /// Context switches of each way
-    #[arg(long, value_name = "N", default_value_t = SWITCHES, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = SWITCHES,
+          value_parser = clap::value_parser!(u64).range(1..=100_000_000),
+          help_heading = heading::RUNS)]
     switches: u64,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

@@ -9,8 +9,8 @@ use whit_bench::record::workload::Workload;
 use whit_bench::record::{Options, compare, render};
 use whit_types::ByteSize;
 
-use super::Results;
 use super::setup::SetupArgs;
+use super::{Results, heading};
 
 /// Runs of each setting.
 const ROUNDS: u32 = 5;
@@ -19,45 +19,55 @@ const SECONDS: f64 = 2.0;
 /// The same with `--quick`.
 const QUICK_SECONDS: f64 = 0.1;
 
+const EXAMPLES: &str = "\
+Examples:
+  whit bench record --quick
+  whit bench record --tables affinity,compression --rounds 7";
+
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct RecordArgs {
     /// Tables to make, separated by commas
-    #[arg(long, value_name = "TABLES", value_delimiter = ',', default_values_t = TableKind::ALL)]
+    #[arg(long, value_name = "TABLES", value_delimiter = ',', default_values_t = TableKind::ALL,
+          help_heading = heading::COMPARED)]
     tables: Vec<TableKind>,
 
     /// Runs of each recorder with each setting [default: 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000),
+          help_heading = heading::RUNS)]
     rounds: Option<u32>,
 
-    /// How long a workload takes without a recorder; tables with high rates take a part of it
-    /// [default: 2]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Seconds of a workload without a recorder; tables with high rates take a part of it [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = heading::RUNS)]
     seconds: Option<f64>,
 
-    /// One round of a tenth of a second: whether everything works, not how fast it is
-    #[arg(long)]
+    /// Check that everything works, in one round of 0.1 seconds; the figures mean nothing
+    #[arg(long, help_heading = heading::RUNS)]
     quick: bool,
 
-    /// Threads of the workloads [default: what suits the machine]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2048))]
+    /// Threads of the workloads [default: by the number of CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2048),
+          help_heading = heading::RUNS)]
     threads: Option<u32>,
 
     /// Event to sample [default: cycles where the PMU has it, else cpu-clock]
-    #[arg(short, long, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT", help_heading = heading::EVENTS)]
     event: Option<String>,
 
-    /// Samples a second, or 'max' [default: what each table has]
-    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", value_parser = frequency)]
+    /// Samples a second, or 'max' [default: the rate of each table]
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", value_parser = frequency,
+          help_heading = heading::EVENTS)]
     frequency: Option<String>,
 
     /// Size of each ring, the same for all recorders: a power of two, with K or M
-    #[arg(short, long, value_name = "SIZE", default_value = "512K", value_parser = ring_size)]
+    #[arg(short, long, value_name = "SIZE", default_value = "512K", value_parser = ring_size,
+          help_heading = heading::EVENTS)]
     mmap_pages: String,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::SETUP)]
     setup: SetupArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

@@ -10,53 +10,64 @@ use whit_bench::recording::{Recorder, RecorderKind};
 use whit_bench::report::{Options, compare};
 use whit_types::ByteSize;
 
-use super::{Results, WORKLOADS, default_cache, installed_whit};
+use super::{Results, WORKLOADS, default_cache, heading, installed_whit};
+
+const EXAMPLES: &str = "\
+Examples:
+  whit bench report --sizes 50M --rounds 3
+  whit bench report --file my.data --peers whit,perf-report";
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct ReportArgs {
     /// Sizes of the recordings to make: K, M, G, separated by commas [default: 50M,500M,2G,
     /// or none with --file]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = heading::COMPARED)]
     sizes: Option<Vec<ByteSize>>,
 
     /// A recording to compare on, as it is; may be repeated
-    #[arg(long = "file", value_name = "FILE")]
+    #[arg(long = "file", value_name = "FILE", help_heading = heading::COMPARED)]
     files: Vec<PathBuf>,
 
     /// Peers to compare, separated by commas; on recordings of context switches also whit-switches and
     /// perf-sched-timehist
-    #[arg(long, value_name = "PEERS", value_delimiter = ',', default_values_t = PeerKind::READERS)]
+    #[arg(long, value_name = "PEERS", value_delimiter = ',', default_values_t = PeerKind::READERS,
+          help_heading = heading::COMPARED)]
     peers: Vec<PeerKind>,
 
     /// Runs of each peer on each recording
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = heading::RUNS)]
     rounds: u32,
 
     /// Seconds after which a run is killed
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600,
+          value_parser = clap::value_parser!(u64).range(1..=86_400),
+          help_heading = heading::SETUP)]
     timeout: u64,
 
     /// Program to record; it takes --seconds S
-    #[arg(long, value_name = "PROGRAM", default_value_os_t = PathBuf::from(WORKLOADS).join("deep"))]
+    #[arg(long, value_name = "PROGRAM", default_value_os_t = PathBuf::from(WORKLOADS).join("deep"),
+          help_heading = heading::SETUP)]
     workload: PathBuf,
 
     /// Directory in which recordings are kept [default: whit/bench in the user's cache]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = heading::SETUP)]
     cache: Option<PathBuf>,
 
-    /// Who makes the recordings
-    #[arg(long, value_name = "perf|whit", default_value = "perf")]
+    /// Recorder that makes the recordings
+    #[arg(long, value_name = "perf|whit", default_value = "perf", help_heading = heading::COMPARED)]
     recorder: RecorderKind,
 
     /// Event to record [default: the recorder's]
-    #[arg(short, long, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT", help_heading = heading::EVENTS)]
     event: Option<String>,
 
     /// Another whit to compare [default: the one beside this program]
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", help_heading = heading::SETUP)]
     whit: Option<PathBuf>,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

@@ -21,8 +21,9 @@ pub(super) struct SetupArgs {
     #[arg(long, value_name = "DIR", default_value = WORKLOADS)]
     workloads: PathBuf,
 
-    /// Seconds after which a run is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// Seconds after which a run is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 120,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
 
     /// Another whit to compare [default: the one beside this program]
@@ -31,7 +32,7 @@ pub(super) struct SetupArgs {
 }
 
 impl SetupArgs {
-    /// What they are called, for whoever asks for more when one is given.
+    /// Their ids, for arguments that require one more if one of these is given.
     pub(super) const IDS: [&str; 4] = ["dir", "workloads", "timeout", "whit"];
 
     /// Fails where one of the workloads is not built.

@@ -7,39 +7,53 @@ use clap::Args;
 use whit_bench::core_pmu;
 use whit_bench::stacks::{Moments, Options, Program, compare, markdown};
 
-use super::Results;
 use super::setup::SetupArgs;
+use super::{Results, heading};
+
+const EXAMPLES: &str = "\
+Examples:
+  whit bench stacks --programs c,rust --milliseconds 1000
+  whit bench stacks --switches";
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct StacksArgs {
     /// Programs, separated by commas
-    #[arg(long, value_name = "PROGRAMS", value_delimiter = ',', default_values_t = Program::ALL)]
+    #[arg(long, value_name = "PROGRAMS", value_delimiter = ',', default_values_t = Program::ALL,
+          help_heading = heading::COMPARED)]
     programs: Vec<Program>,
 
-    /// How long each program runs
-    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    /// Milliseconds that each program runs
+    #[arg(long, value_name = "MS", default_value_t = 2000,
+          value_parser = clap::value_parser!(u64).range(1..=600_000),
+          help_heading = heading::RUNS)]
     milliseconds: u64,
 
     /// Event to sample [default: cycles where there is a PMU, else cpu-clock]
-    #[arg(short, long, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT", help_heading = heading::EVENTS)]
     event: Option<String>,
 
     /// Samples a second
-    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 1999, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short = 'F', long, visible_alias = "freq", value_name = "HZ", default_value_t = 1999,
+          value_parser = clap::value_parser!(u32).range(1..=100_000),
+          help_heading = heading::EVENTS)]
     frequency: u32,
 
-    /// Compare the stacks of context switches in place of samples, while something else runs on each CPU
-    #[arg(long, conflicts_with_all = ["event", "frequency"])]
+    /// Compare the stacks of context switches in place of samples, while another program runs on each
+    /// CPU
+    #[arg(long, conflicts_with_all = ["event", "frequency"], help_heading = heading::COMPARED)]
     switches: bool,
 
     /// Bytes of the stack in each dump
-    #[arg(long, value_name = "BYTES", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(8..=65528))]
+    #[arg(long, value_name = "BYTES", default_value_t = 16384,
+          value_parser = clap::value_parser!(u32).range(8..=65528),
+          help_heading = heading::EVENTS)]
     stack_size: u32,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::SETUP)]
     setup: SetupArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

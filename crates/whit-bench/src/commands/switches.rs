@@ -7,31 +7,40 @@ use clap::Args;
 use whit_bench::core_pmu;
 use whit_bench::switches::{Load, Options, compare, markdown};
 
-use super::Results;
 use super::setup::SetupArgs;
+use super::{Results, heading};
+
+const EXAMPLES: &str = "\
+Example:
+  whit bench switches --loads pingpong --rounds 3";
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct SwitchesArgs {
     /// Loads, separated by commas
-    #[arg(long, value_name = "LOADS", value_delimiter = ',', default_values_t = Load::ALL)]
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', default_values_t = Load::ALL,
+          help_heading = heading::COMPARED)]
     loads: Vec<Load>,
 
     /// Runs of each recorder
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = heading::RUNS)]
     rounds: u32,
 
-    /// How long a load takes without a recorder
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    /// Milliseconds of a load without a recorder
+    #[arg(long, value_name = "MS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..=600_000),
+          help_heading = heading::RUNS)]
     milliseconds: u64,
 
     /// Event to sample [default: cycles where there is a PMU, else cpu-clock]
-    #[arg(short, long, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT", help_heading = heading::EVENTS)]
     event: Option<String>,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::SETUP)]
     setup: SetupArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

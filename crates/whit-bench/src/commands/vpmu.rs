@@ -4,31 +4,44 @@ use anyhow::Result;
 use clap::Args;
 use whit_bench::vpmu::{Options, compare, markdown};
 
-use super::Results;
+use super::{Results, heading};
+
+const EXAMPLES: &str = "\
+Examples:
+  whit bench vpmu --interrupts 1000
+  whit bench vpmu --kvm";
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct VpmuArgs {
     /// Interrupts of each session
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 500,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000),
+          help_heading = heading::RUNS)]
     interrupts: u64,
 
     /// Stops and starts of each counting session
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 2000,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000),
+          help_heading = heading::RUNS)]
     switches: u64,
 
     /// Sessions of each way
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 7,
+          value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = heading::RUNS)]
     rounds: u32,
 
-    /// Events between two interrupts; of clocks, nanoseconds
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(20_000..=1 << 40))]
+    /// Events between two interrupts; nanoseconds for a clock
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u64).range(20_000..=1 << 40),
+          help_heading = heading::EVENTS)]
     period: u64,
 
     /// Boot a small guest through /dev/kvm instead, which samples its vCPU's task clock
-    #[arg(long)]
+    #[arg(long, help_heading = heading::COMPARED)]
     kvm: bool,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = heading::RESULTS)]
     results: Results,
 }
 

@@ -70,7 +70,7 @@ pub(super) fn false_calls(
 }
 
 /// Shares of functions with their intervals, by name.
-pub(super) fn intervals(profile: &Profile) -> HashMap<String, (f64, ShareInterval)> {
+pub(crate) fn intervals(profile: &Profile) -> HashMap<String, (f64, ShareInterval)> {
     let options = HistsOptions {
         sort: vec![SortKey::Symbol],
         children: false,
@@ -86,7 +86,7 @@ pub(super) fn intervals(profile: &Profile) -> HashMap<String, (f64, ShareInterva
     hists.rows.iter().filter_map(row).collect()
 }
 
-pub(super) fn holds(interval: &ShareInterval, share: f64) -> bool {
+pub(crate) fn holds(interval: &ShareInterval, share: f64) -> bool {
     interval.low <= share && share <= interval.high
 }
 

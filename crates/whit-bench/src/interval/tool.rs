@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn both_tools_are_told_the_same() {
+    fn both_tools_get_the_same_options() {
         let words = |target| job(target, Path::new("OUT")).arguments().join(" ");
         assert_eq!(words(Target::Machine), "stat -I 10 -x, -e cs,faults -a -o OUT");
         let pid = std::process::id();

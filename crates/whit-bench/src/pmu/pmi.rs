@@ -46,7 +46,7 @@ pub struct Row {
     pub protocol: String,
     /// The PMU's own control: what the published counts are made of.
     pub control: PerOperation,
-    /// Counters.
+    /// Register accesses and time of an interrupt whose handler works counter by counter.
     pub counters: PerOperation,
     /// Branch records.
     pub branches: PerOperation,

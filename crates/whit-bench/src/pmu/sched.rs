@@ -46,7 +46,7 @@ pub struct Visits {
     pub cgroups: u64,
     /// With one list of all groups.
     pub flat: f64,
-    /// With trees.
+    /// With one tree for each cgroup, as the kernel has them.
     pub trees: f64,
 }
 

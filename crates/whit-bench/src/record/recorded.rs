@@ -165,9 +165,9 @@ impl Recorded {
         }
     }
 
-    /// LOST records count drops that a later record followed. What the counters of the events say
-    /// (`PERF_FORMAT_LOST`) is written as LOST_SAMPLES at the end: by perf all of it, drops that
-    /// LOST records tell of included; by whit, which has a ledger, only the rest.
+    /// LOST records count drops that a later record followed. The lost counts of the events
+    /// (`PERF_FORMAT_LOST`) are written as LOST_SAMPLES at the end. perf writes all of them, which
+    /// includes the drops in LOST records; whit, which has a ledger, writes only the rest.
     fn lost_in_all(&self) -> u64 {
         match self.ledger {
             Some(_) => self.lost_records.saturating_add(self.lost_samples),

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_perf_was_built_without_is_noticed() {
+    fn missing_features_of_perf_are_noticed() {
         let stderr = "  Warning: option `aio' is being ignored because no HAVE_AIO_SUPPORT=1\n";
         assert!(ignored(stderr).unwrap().starts_with("option `aio'"));
         assert_eq!(ignored("[ perf record: Woken up 1 times ]"), None);

@@ -16,7 +16,7 @@ use crate::scratch::Scratch;
 use whit_measure::measure::{self, Measurement, Outcome, Printed};
 use whit_types::ByteSize;
 
-/// perf says this when its recording is complete. What happens to it afterwards (perf 6.1 with
+/// perf prints this when its recording is complete. A later failure of perf (6.1 with
 /// `--affinity=node` frees memory twice) does not touch the recording.
 const PERF_IS_DONE: &str = "[ perf record: Captured and wrote ";
 
@@ -222,7 +222,7 @@ mod tests {
     const GENEROUS: Duration = Duration::from_secs(600);
 
     #[test]
-    fn a_recorder_that_does_not_start_its_target_refuses_whatever_its_exit_code() {
+    fn a_recorder_that_does_not_start_its_target_refuses_with_any_exit_code() {
         for code in [0, 1, 129] {
             let run = run(&format!("echo mutually exclusive >&2; exit {code}"), GENEROUS);
             assert_eq!(run, Run::Refused { message: "mutually exclusive".into() });
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_behind_a_complete_recording_is_told_and_measured() {
+    fn a_crash_behind_a_complete_recording_is_reported_and_measured() {
         let made = tempfile::NamedTempFile::new().unwrap();
         write(made.path(), &Records::two_rings().0, with_cpu(), None);
         let script = format!(
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn overhead_is_what_comes_on_top() {
+    fn overhead_is_the_additional_time() {
         assert_eq!(overhead(3.0, 2.0), 0.5);
         assert_eq!(overhead(3.0, 0.0), 0.0);
     }

@@ -13,7 +13,7 @@ pub enum RowSummary {
     Measured(Box<RowFigures>),
     /// The recorder refuses the setting.
     Refused {
-        /// Its message.
+        /// As the recorder printed it.
         message: String,
     },
     /// A run failed.

@@ -62,7 +62,7 @@ impl TableKind {
         }
     }
 
-    /// Its title.
+    /// Heading of the table in the output.
     pub fn title(self) -> &'static str {
         match self {
             TableKind::Loss => "Data loss at the highest rate, by way of streaming",

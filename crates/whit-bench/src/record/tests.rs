@@ -11,8 +11,8 @@ fn script(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs what stands behind `--` and takes a recording that was made before, unless it is to
-/// refuse; says on which round it is.
+/// Runs the command behind `--` and takes a recording that was made before, unless it is to refuse.
+/// It prints the number of the round.
 const WHIT: &str = r#"
     [ "$1" = --version ] && { echo whit 0; exit 0; }
     here=$(dirname "$0")
@@ -115,7 +115,7 @@ fn a_recorder_that_is_not_here_is_said_aloud() {
 }
 
 #[test]
-fn without_room_nothing_is_recorded() {
+fn without_disk_space_nothing_is_recorded() {
     let bench = Bench::new();
     let mut options = bench.options(&[TableKind::Loss]);
     options.duration = Duration::from_secs(u32::MAX.into());

@@ -14,7 +14,7 @@ use whit_measure::summary::Spread;
 
 /// Tries to find the amount of work that takes as long as wanted.
 const CALIBRATION_RUNS_MAX: usize = 12;
-/// A run this long, as a share of what is wanted, tells how long a longer one takes.
+/// Length of the calibration run, as a share of the length of a measured run.
 const CALIBRATION_SHARE: f64 = 0.2;
 /// By how much at most the next try is longer.
 const CALIBRATION_STEP_MAX: f64 = 50.0;
@@ -143,7 +143,7 @@ impl WorkloadResult {
 pub struct Job {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// Threads.
+    /// Threads that work at the same time.
     pub threads: usize,
     /// Amount of work.
     pub iterations: u64,

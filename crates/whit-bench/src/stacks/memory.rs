@@ -16,7 +16,7 @@ use super::FRAMES_MAX;
 use super::agreement::Chain;
 use super::pairs::Pair;
 
-/// A binary.
+/// A mapped binary, kept for all samples.
 #[derive(Clone)]
 struct Binary {
     image: ElfImage,

@@ -17,6 +17,8 @@ use whit_measure::measure::{self, Outcome};
 const PINGPONG_THREADS: usize = 8;
 /// Samples a second beside the switches.
 const PINGPONG_HZ: &str = "1000";
+/// Off-CPU time for each sample of a wait: waits of a ping-pong are a thousandth of that.
+const OFF_CPU_PERIOD_NS: u64 = 10_000_000;
 /// Frequency for the deep program.
 const DEEP_HZ: &str = "5000";
 /// Options of all recordings: nothing that costs after the end, times, CPUs.
@@ -79,6 +81,8 @@ pub enum Way {
     WhitBpf,
     /// The same, with switches as perf has them.
     WhitBpfPlain,
+    /// whit without switches: one sample of a wait, with its stacks, for each period of off-CPU time.
+    WhitOffCpu,
 }
 
 impl Way {
@@ -96,6 +100,7 @@ impl Way {
                 W::WhitRingAll,
                 W::WhitBpf,
                 W::WhitBpfPlain,
+                W::WhitOffCpu,
             ],
             Load::Deep => {
                 &[W::PerfClock, W::PerfSerial, W::Perf32K, W::Samply, W::WhitRing, W::WhitBpf]
@@ -121,9 +126,11 @@ impl Way {
     fn recorder(self) -> Option<RecorderKind> {
         match self {
             Way::Samply => None,
-            Way::WhitRing | Way::WhitRingAll | Way::WhitBpf | Way::WhitBpfPlain => {
-                Some(RecorderKind::Whit)
-            }
+            Way::WhitRing
+            | Way::WhitRingAll
+            | Way::WhitBpf
+            | Way::WhitBpfPlain
+            | Way::WhitOffCpu => Some(RecorderKind::Whit),
             _ => Some(RecorderKind::Perf),
         }
     }
@@ -139,6 +146,9 @@ impl Way {
             Load::Pingpong if matches!(self, Way::WhitBpf | Way::WhitBpfPlain) => {
                 format!("{FRAME} -F {hz} -g --switch-events -e {event}")
             }
+            Load::Pingpong if self == Way::WhitOffCpu => {
+                format!("{FRAME} -F {hz} -g --off-cpu-period {OFF_CPU_PERIOD_NS} -e {event}")
+            }
             Load::Deep if self == Way::WhitBpf => format!("{FRAME} -F {hz} -g -e {event}"),
             Load::Pingpong => format!(
                 "{FRAME} -F {hz} --call-graph dwarf,{stack} --switch-events -e {event},{EVERY_SWITCH}"
@@ -151,7 +161,7 @@ impl Way {
             Way::PerfZ => "-z",
             Way::WhitRing => "--engine=ring",
             Way::WhitRingAll => "--engine=ring --threads=cpu --aio --affinity=cpu -z",
-            Way::WhitBpf => "--engine=bpf",
+            Way::WhitBpf | Way::WhitOffCpu => "--engine=bpf",
             Way::WhitBpfPlain => "--engine=bpf --no-pack",
             Way::PerfSerial | Way::Perf32K | Way::PerfClock | Way::Samply => "",
         };
@@ -171,6 +181,7 @@ impl Way {
             Way::WhitRingAll => "whit, ring, all modes",
             Way::WhitBpf => "whit, bpf",
             Way::WhitBpfPlain => "whit, bpf, not packed",
+            Way::WhitOffCpu => "whit, bpf, waits sampled",
         }
     }
 }

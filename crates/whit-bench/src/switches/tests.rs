@@ -51,7 +51,7 @@ fn perfs_best_is_the_one_that_loses_the_least() {
 }
 
 #[test]
-fn who_refuses_is_named_and_not_compared() {
+fn refusing_tools_are_named_and_not_compared() {
     let mut table = table(&[(Way::WhitBpf, &[]), (Way::PerfSerial, &[(2.0, 0.1)])]);
     table.rows[0].refused = Some("no BPF here".into());
     let comparison = comparison(vec![table]);

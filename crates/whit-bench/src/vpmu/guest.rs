@@ -81,7 +81,7 @@ impl PmuBus for Registers {
     }
 }
 
-/// A guest.
+/// A guest whose driver runs on the virtual PMU under test.
 pub(super) struct Guest {
     registers: Registers,
     driver: Driver,

@@ -2,7 +2,7 @@ use super::*;
 
 /// Everything but the speed: the counts must add up.
 #[test]
-fn sessions_count_what_they_do() {
+fn sessions_count_their_work() {
     let signal = OverflowSignal::block().unwrap();
     let events = Events::detect();
     for way in Way::ALL {

@@ -28,7 +28,7 @@ impl Way {
     /// All of them.
     pub const ALL: [Way; 3] = [Way::Recreate, Way::Reuse, Way::Linger];
 
-    /// In words.
+    /// The description in the table.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {

@@ -157,7 +157,7 @@ fn traced(out: &mut Vec<u8>, thread: u64, time: u64, data: &[u8]) {
 }
 
 #[test]
-fn samples_of_tracepoints_get_the_stacks_that_were_told() {
+fn samples_of_tracepoints_get_the_stacks_of_their_hits() {
     let mut bytes = Vec::new();
     let mut told = vec![4, 0, 0, 0, 0x77, 1, 0, 0];
     [0x1_0001u64, 0].iter().for_each(|word| told.extend(word.to_ne_bytes()));
@@ -220,7 +220,28 @@ fn wake_ups_become_samples_of_their_tracepoint() {
 }
 
 #[test]
-fn a_place_keeps_two_stacks_and_says_what_it_does_not_know() {
+fn a_sample_of_a_wait_begins_in_the_scheduler() {
+    let frames = [0xffff_ffff_c000_0000, IN_SCHEDULE, 0xffff_ffff_8000_1008];
+    let mut bytes = Vec::new();
+    let mut kernel = stack(0x1_0002, &frames);
+    kernel[1] = 0;
+    tell(&mut bytes, thread(9, 10), 100, &kernel);
+    tell(&mut bytes, thread(9, 10), 100, &sample(OFF_CPU_ID, 0, 0x1_0002));
+    tell(&mut bytes, thread(9, 10), 100, &sample(55, 0, 0x1_0002));
+    let out = decode_all(&mut decoder(), &bytes, 0);
+    let sample_type = Layout::new(&attr()).sample_type();
+    let layout = SampleLayout::new(&Attr { sample_type, ..attr() });
+    let (mut rest, mut seen) = (&out[..], Vec::new());
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        rest = tail;
+        let sample = layout.parse(record.body).unwrap();
+        seen.push((sample.id.unwrap(), sample.ip.unwrap().0, sample.callchain.len()));
+    }
+    assert_eq!(seen, [(OFF_CPU_ID, frames[1], 3), (55, frames[0], 4)]);
+}
+
+#[test]
+fn a_place_keeps_two_stacks_and_counts_unknown_ones() {
     let mut bytes = Vec::new();
     let alike = |n: u64| 5 + n * PLACES as u64;
     (0..3).for_each(|n| tell(&mut bytes, 1, 1, &stack(alike(n), &[0x400 + n])));

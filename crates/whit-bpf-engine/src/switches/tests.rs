@@ -16,7 +16,7 @@ use crate::schedule::tests::{IN_SCHEDULE, scheduler_symbols};
 use whit_engine::RecordDecoder;
 
 const CPU: u32 = 3;
-/// Of `struct channel` in `bpf/channel.h`: the ring, and in front of it where words are.
+/// Words of `struct channel` in `bpf/channel.h`: the ring, and the counters in front of it.
 const RING_WORDS: usize = 1024;
 const HEAD_WORDS: usize = 16;
 const LOST_UNTOLD: usize = 1;
@@ -30,7 +30,7 @@ const CAME: u64 = 4;
 /// Flags of a switch.
 const IS_PREEMPTION: u64 = 1;
 const HAS_NEXT: u64 = 4;
-/// The id of what wakes the reader.
+/// The id of the event that wakes the reader.
 const WAKEUP_EVENT: u64 = 78;
 
 /// Writes the channel of CPU 3, and decodes it beside the records of a ring: into records as perf's, and
@@ -153,7 +153,7 @@ fn shown(mut rest: &[u8]) -> Vec<String> {
             }
             record_type::LOST_SAMPLES => {
                 assert_eq!((record.body.len(), word(0)), (48, 0), "{record:?}");
-                format!("unsure from {} to {}", word(8), word(24))
+                format!("unsure of {} from {} to {}", word(16) >> 32, word(8), word(24))
             }
             record_type::SWITCH_CPU_WIDE => {
                 let (other, rest) = (word(0), [1, 2, 3, 4].map(|at| word(at * 8)));
@@ -217,7 +217,7 @@ fn switches_stand_among_the_records_of_their_time() {
 }
 
 #[test]
-fn a_stack_that_nobody_told_of_is_said_to_be_unknown() {
+fn an_undefined_stack_is_reported_as_unknown() {
     let mut cpu = Cpu::new(false);
     cpu.switch(100, 10, false, 6, 0);
     assert_eq!(cpu.read(&[]), ["(77, 9, 10, 100) 0 1 [] [0, 0, 0, 0]", "9/10 went at 100"]);
@@ -225,7 +225,7 @@ fn a_stack_that_nobody_told_of_is_said_to_be_unknown() {
 }
 
 #[test]
-fn what_was_lost_is_told_of_once() {
+fn losses_are_reported_once() {
     let mut cpu = Cpu::new(false);
     cpu.switch(100, 10, false, 0, 0);
     // Behind it.
@@ -253,7 +253,7 @@ fn what_was_lost_is_told_of_once() {
 
 /// Samples came through the ring all the while that the channel was full, and the other way round.
 #[test]
-fn a_loss_began_when_it_did_whatever_stands_before_its_record() {
+fn a_loss_keeps_its_beginning_behind_any_record() {
     let mut cpu = Cpu::new(false);
     let mut ring = Vec::new();
     of_kernel(&mut ring, 150);
@@ -281,7 +281,7 @@ fn comings(cpu: &Cpu) {
 }
 
 #[test]
-fn those_that_come_are_told_of_behind_those_that_go() {
+fn threads_that_come_are_recorded_behind_those_that_go() {
     let mut cpu = Cpu::new(false);
     comings(&cpu);
     let seen = cpu.read(&[]);
@@ -293,7 +293,7 @@ fn those_that_come_are_told_of_behind_those_that_go() {
 }
 
 #[test]
-fn of_whole_cpus_it_is_said_who_was_there_before_and_after() {
+fn switches_of_whole_cpus_name_both_threads() {
     let mut cpu = Cpu::new(true);
     comings(&cpu);
     let switches = cpu.read(&[]).into_iter().filter(|seen| !seen.starts_with('('));
@@ -306,9 +306,9 @@ fn of_whole_cpus_it_is_said_who_was_there_before_and_after() {
     assert_eq!(switches.collect::<Vec<_>>(), wanted);
 }
 
-/// Of some threads the kernel hides that they go: somebody else comes to their CPU then.
+/// For some threads the kernel hides that they go: the next one on their CPU shows it.
 #[test]
-fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
+fn a_thread_with_a_hidden_switch_out_is_gone_when_another_comes() {
     let goes = |tid: u64, next: u64| [SWITCH | HAS_NEXT << 8 | tid << 32, 100, 9, 11 | next << 32];
     let switches = |cpu: &mut Cpu| -> Vec<String> {
         cpu.read(&[]).into_iter().filter(|seen| !seen.starts_with('(')).skip(2).collect()
@@ -317,7 +317,7 @@ fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
     cpu.put(&goes(10, 12));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(switches(&mut cpu), ["11/12 went at 300 beside 13", "11/13 came at 300 beside 0"]);
-    // Somebody who is told of again, and who came where nobody ran.
+    // A thread that appears again, and that came where none ran.
     let mut cpu = Cpu::new(true);
     cpu.put(&goes(10, 12));
     cpu.put(&[CAME | 12 << 32, 300, 11]);
@@ -326,7 +326,20 @@ fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
     cpu.put(&goes(10, 0));
     cpu.put(&[CAME | 13 << 32, 300, 11]);
     assert_eq!(cpu.read(&[]).iter().filter(|seen| seen.contains("went")).count(), 1);
-    // Behind a loss nobody is known to run; of some processes alone, nobody is told to have gone.
+    // It is uncertain when it went, where it is uncertain when the other came.
+    let mut cpu = Cpu::new(true);
+    cpu.put(&[SWITCH | HAS_NEXT << 8 | 10 << 32, 400, 9, 11 | 12 << 32]);
+    cpu.read(&[]);
+    cpu.put(&[CAME | 13 << 32, 300, 11]);
+    let wanted = [
+        "unsure of 13 from 300 to 400",
+        "unsure of 12 from 300 to 400",
+        "11/12 went at 400 beside 13",
+        "11/13 came at 400 beside 0",
+    ];
+    assert_eq!(cpu.read(&[]), wanted);
+    // Behind a loss no running thread is known; with some processes alone, no record says that a
+    // thread has gone.
     let mut cpu = Cpu::new(true);
     cpu.put(&goes(10, 12));
     cpu.put(&[LOST, 200, 7, 190]);
@@ -339,19 +352,19 @@ fn who_is_hidden_as_it_goes_is_gone_when_another_comes() {
 }
 
 #[test]
-fn who_is_seen_late_came_no_earlier_than_what_readers_are_done_with() {
+fn a_thread_seen_late_came_after_all_sorted_records() {
     let mut cpu = Cpu::new(false);
     cpu.switch(200, 10, false, 0, 0);
     cpu.read(&[]);
     cpu.put(&[CAME | 12 << 32, 150, 11]);
     cpu.put(&[CAME | 13 << 32, 250, 11]);
     // Until then it seems to have waited.
-    let wanted = ["unsure from 150 to 200", "11/12 came at 200", "11/13 came at 250"];
+    let wanted = ["unsure of 12 from 150 to 200", "11/12 came at 200", "11/13 came at 250"];
     assert_eq!(cpu.read(&[]), wanted);
 }
 
 #[test]
-fn a_sample_tells_of_a_thread_that_came_unseen() {
+fn a_sample_shows_a_thread_that_came_unseen() {
     let mut cpu = Cpu::new(false);
     let (mut ring, mut told) = (Vec::new(), sample(5, 0, 0));
     told[4..8].copy_from_slice(&400u32.to_ne_bytes());
@@ -372,11 +385,11 @@ fn a_thread_that_came_very_long_ago_came_behind_the_last_switch() {
     cpu.switch(100, 10, false, 0, 0);
     tell(&mut ring, thread(11, 12), 10_000_000_000, &told);
     let seen = cpu.read(&ring);
-    assert_eq!(seen[2..4], ["unsure from 100 to 5705032705", "11/12 came at 5705032705"]);
+    assert_eq!(seen[2..4], ["unsure of 12 from 100 to 5705032705", "11/12 came at 5705032705"]);
 }
 
 #[test]
-fn what_woke_the_reader_is_not_recorded() {
+fn wake_up_events_are_not_recorded() {
     let mut cpu = Cpu::new(false);
     let mut ring = Vec::new();
     let words = [WAKEUP_EVENT, 0, 0, 100, 3, 12, 0];
@@ -403,14 +416,14 @@ fn every_stream_defines_the_stacks_that_it_needs() {
     let seen = cpu.read(&[]);
     assert!(seen[0].contains("[fffffffffffffe00, 258]"), "{seen:?}");
     assert!(seen[2].contains("[fffffffffffffe00, 1f4, 1f5]"), "{seen:?}");
-    // Of a place that has another stack now, a new one is defined.
+    // If its place has another stack by now, a new one is defined.
     cpu.stack(6, 1, &[700]);
     cpu.switch(400, 10, false, 7, 0);
     assert!(cpu.read(&[])[0].contains("[fffffffffffffe00, 2bc]"));
 }
 
-/// A CPU on which things happen: what `bpf/channel.h` does, and what the kernel does with a ring that has room
-/// for few records. Each moment is a number.
+/// A CPU with events: behaves as `bpf/channel.h` does, and as the kernel with a ring for few records. Each
+/// moment is a number.
 struct Running {
     cpu: Cpu,
     now: u64,
@@ -419,9 +432,9 @@ struct Running {
     ring: Vec<u8>,
     ring_records: usize,
     ring_lost: u64,
-    /// Moments of what found no room.
+    /// Moments of the records that did not fit.
     dropped: Vec<u64>,
-    /// Moments of what comes out; since when records may be missing, until when, and how many; by stream.
+    /// Moments of the decoded records; of losses the first and last moment and the number; by stream.
     seen: Vec<u64>,
     windows: Vec<Vec<[u64; 3]>>,
 }
@@ -532,9 +545,8 @@ proptest! {
     // Each takes 0.05 s in a development build.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the channel and the ring beside it drop, and whenever they are read: each moment at which something
-    /// was dropped lies in a window that the recording opens, and counts add up. A stream reports all that the channel
-    /// dropped before the stream ended.
+    /// For any drops of the channel and the ring, and any order of reading: each moment of a drop lies in a window
+    /// that the recording opens, and counts add up. A stream reports all drops of the channel before the stream's end.
     #[test]
     fn each_drop_lies_in_a_window(steps in steps()) {
         let mut running = Running::new();

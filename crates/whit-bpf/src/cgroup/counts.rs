@@ -1,4 +1,4 @@
-//! What has been counted: a number for each account, CPU and event.
+//! Counts: a number for each account, CPU and event.
 
 /// A count with the times that tell how much of it was seen (`perf_event_open(2)`,
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `_RUNNING`).
@@ -23,7 +23,7 @@ impl Count {
         }
     }
 
-    /// What came after `earlier`.
+    /// The difference from `earlier`.
     #[must_use]
     pub fn since(self, earlier: Count) -> Count {
         Count {
@@ -55,7 +55,7 @@ impl Table {
         &mut self.cells[(row * self.cpus + cpu) * self.events + event]
     }
 
-    /// Adds the row `from` to the row `to`.
+    /// Merges an account into its parent, on all CPUs and for all events.
     pub(crate) fn add_row(&mut self, from: usize, to: usize) {
         let width = self.cpus * self.events;
         for i in 0..width {

@@ -1,10 +1,10 @@
 //! How an event is read.
 
-/// How an event is read. Calls into the kernel are most of what a change of cgroup costs: events that
-/// run at the same times are asked for these once, and events of software not at all.
+/// How an event is read. Calls into the kernel are the main cost of a change of cgroup. So one event
+/// is asked for the times of all that run at the same times, and software events need no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
-    /// What it counts.
+    /// The source of its count.
     pub of: Of,
     /// Whether it is read with how long it was enabled and ran. One that is not runs when the nearest
     /// timed event before it does: as a member of its group, or because neither ever waits for a
@@ -16,7 +16,7 @@ pub struct How {
     pub is_software: bool,
 }
 
-/// What an event counts.
+/// The source of an event's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Something that the event is read for.
@@ -30,7 +30,7 @@ pub enum Of {
 }
 
 impl How {
-    /// With its times.
+    /// An event of a PMU that is read with its times.
     pub const TIMED: How = How { of: Of::Events, is_timed: true, is_software: false };
     /// Without.
     pub const UNTIMED: How = How { is_timed: false, ..How::TIMED };

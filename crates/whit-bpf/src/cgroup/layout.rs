@@ -26,10 +26,11 @@ pub(crate) struct AccountLayout {
     size: usize,
 }
 
-/// The words of an event.
+/// Offsets of one event's words within an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventWords {
-    /// `ENABLED`, and `WAITED` where there is one, of what has times; where they would stand of others.
+    /// `ENABLED`, and `WAITED` if there is one; for an event without times, the offset at which they
+    /// would stand.
     pub(crate) times: usize,
     /// The value; the same as `times` where there is none, since these tell it.
     pub(crate) value: usize,
@@ -41,7 +42,7 @@ impl AccountLayout {
     pub(crate) fn of(events: &[How]) -> AccountLayout {
         let mut size = 0;
         let place = |how: &How| {
-            // The first one has times whatever it is: others may ask for them.
+            // The first one always has times: others may use them.
             let is_timed = how.is_timed || size == 0;
             let waits = is_timed && !how.is_software;
             let is_time = how.of == Of::Time;
@@ -55,7 +56,7 @@ impl AccountLayout {
         AccountLayout { events, size: size.max(1) }
     }
 
-    /// Of each event.
+    /// One entry for each event.
     pub(crate) fn places(&self) -> &[EventWords] {
         &self.events
     }
@@ -111,7 +112,7 @@ pub(crate) struct CpuState {
     pub(crate) failed_reads: u64,
     pub(crate) unseen: u64,
     pub(crate) too_deep: u64,
-    /// What each event showed when it was read last.
+    /// The value of each event at its last read.
     pub(crate) last: Vec<Count>,
 }
 
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_waits_has_no_word_for_it_and_a_clock_none_for_its_value() {
+    fn only_needed_words_are_kept() {
         let clock = How { is_timed: true, ..How::CLOCK }.in_software();
         let faults = How::UNTIMED.in_software();
         let layout = AccountLayout::of(&[clock, How::CLOCK, faults, clock]);

@@ -2,9 +2,9 @@
 //!
 //! A [`CgroupCounter`] is loaded for a number of events and a set of cgroups; each CPU is then
 //! given its open events ([`CgroupCounter::add_cpu`]), and counting begins with
-//! [`CgroupCounter::attach`]. The events themselves are switched on and off by whoever has opened
-//! them. They must be opened for the CPU (not for a task or cgroup), must not be inherited, and
-//! stay open as long as the counter.
+//! [`CgroupCounter::attach`]. The opener of the events switches them on and off. They must be
+//! opened for the CPU (not for a task or cgroup), must not be inherited, and stay open as long as
+//! the counter.
 
 mod counts;
 mod how;
@@ -34,7 +34,7 @@ use crate::error::BpfError;
 /// Highest number of a CPU (the kernel's largest `NR_CPUS` is 8192).
 const CPU_MAX: u32 = 65_535;
 
-/// What is to be counted.
+/// The events and cgroups to count.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     /// The events that each CPU has, at most [`EVENTS_MAX`]. The first is a timed one.
@@ -52,8 +52,8 @@ pub struct Health {
     pub changes: u64,
     /// Reads that the kernel refused; what the event counted stays with a later read.
     pub failed_reads: u64,
-    /// Times that another task ran than the one that was seen switched in: some kernels do not show
-    /// the switches of some tasks. What was counted since then went to the task that ran.
+    /// Times that another task ran than the one that was last seen coming: some kernels do not show
+    /// the switches of some tasks. The counts since then went to the task that ran.
     pub unseen_switches: u64,
     /// Cgroups that were too deep below any watched one to be told from unwatched ones.
     pub too_deep: u64,
@@ -65,12 +65,12 @@ pub struct CgroupCounter {
     program: Program,
     tree: Arc<Tree>,
     events: Vec<How>,
-    /// Of each event: the one that has its times.
+    /// For each event, the one that has its times.
     timed_by: Vec<usize>,
     possible_cpus: Arc<[u32]>,
     /// CPUs with events, in the order in which they were added.
     cpus: Vec<u32>,
-    /// What CPUs had counted since they were read last when they went offline.
+    /// Counts of offline CPUs up to their last read.
     left: Table,
     is_attached: bool,
 }
@@ -179,7 +179,7 @@ impl CgroupCounter {
     }
 
     /// Brings the accounts of all CPUs up to date and reads them. CPUs that have gone offline keep
-    /// what they had.
+    /// their last counts.
     ///
     /// # Errors
     ///
@@ -229,8 +229,8 @@ impl CgroupCounter {
         Ok(health)
     }
 
-    /// Whether a task that is moved to another cgroup while it runs is noticed at once, by whomever
-    /// it is moved. Else it is at the next change of cgroup on its CPU, and when counts are read.
+    /// Whether the program sees every move of a running task to another cgroup at once. If not, it
+    /// sees the move at the next change of cgroup on its CPU, and when counts are read.
     pub fn sees_moves(&self) -> bool {
         self.program.sees_moves()
     }
@@ -246,7 +246,7 @@ impl CgroupCounter {
     }
 }
 
-/// Of each event, the nearest timed one at or before it; the first where there is none.
+/// For each event, the nearest timed one at or before it; the first event if there is none.
 fn timed_by(events: &[How]) -> Vec<usize> {
     let nearest =
         |event: usize| (0..=event).rev().find(|&other| events[other].is_timed).unwrap_or_default();

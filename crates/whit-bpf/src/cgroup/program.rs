@@ -23,7 +23,7 @@ pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cgrou
 
 /// Calls from CPU to CPU. Older kernels do not show them.
 const CALLS: &str = "csd_function_exit";
-/// Tasks that are moved to a cgroup, whoever moves them.
+/// Tasks that are moved to a cgroup, by themselves or by others.
 const MOVES: &str = "cgroup_attach_task";
 
 /// Hierarchies that are made and unmade.
@@ -74,7 +74,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Puts an event where the program finds it, or takes away what was there.
+    /// Puts an event into the program's table, or removes the entry.
     pub(super) fn set_event(
         &self,
         index: u32,
@@ -111,7 +111,7 @@ impl Program {
     pub(super) fn attach(&mut self) -> Result<(), BpfError> {
         messages::listen();
         let _in_force = privilege::raise(&NEEDED);
-        // First: what it is called for concerns all that the others find.
+        // First: the other programs need the accounts that it makes.
         let made = self.program("made")?.attach();
         let mut links = vec![made.map_err(refused("have a BPF program called for new cgroups"))?];
         for mounts in MOUNTS {
@@ -160,7 +160,7 @@ impl Program {
         self.sees_moves
     }
 
-    /// What CPUs have counted for accounts.
+    /// The accounts of all CPUs, as the program writes them.
     pub(super) fn accounts(&self) -> &Accounts {
         &self.accounts
     }
@@ -211,7 +211,7 @@ impl Accounts {
         Ok(Accounts { words, layout, accounts_stride })
     }
 
-    /// What a CPU has counted of an event for an account.
+    /// The count of an event for an account on a CPU.
     pub(super) fn count(&self, account: usize, cpu: u32, event: usize, timed_by: usize) -> Count {
         let begin = (cpu as usize * self.accounts_stride + account) * self.layout.size();
         self.layout.count(|word| self.words.word(begin + word), event, timed_by)
@@ -230,7 +230,7 @@ enum Software {
     ByCall,
 }
 
-/// What maps are as large as.
+/// The numbers that decide the sizes of maps.
 #[derive(Debug)]
 struct Sizes<'a> {
     events: &'a [How],
@@ -299,7 +299,7 @@ impl Sizes<'_> {
         value.iter_mut().zip(bytes).for_each(|(value, byte)| *value = byte);
     }
 
-    /// The events that something has to be read for; others are told by the times of the one before.
+    /// The events that have to be read; the times of the event before give the others.
     fn reads(&self) -> Vec<usize> {
         let is_read = |how: &How| how.is_timed || how.of != Of::Time;
         (0..self.events.len()).filter(|&event| is_read(&self.events[event])).collect()

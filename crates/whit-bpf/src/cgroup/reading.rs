@@ -7,8 +7,8 @@ use whit_types::CpuId;
 use super::counts::{Count, Table};
 use super::tree::Tree;
 
-/// All counts at one time. What cgroups, the remainder and everything have counted fits together
-/// exactly, because it is made of the same reads.
+/// All counts at one time. The counts of cgroups, of the remainder and of everything fit together
+/// exactly, because they come from the same reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub(super) table: Table,
@@ -18,24 +18,24 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What the cgroup with this index, and all below it, has counted on a CPU. Nothing on a CPU
-    /// that the machine cannot have.
+    /// The count of the cgroup with this index, and of all below it, on a CPU. Zero on a CPU that
+    /// the machine cannot have.
     pub fn cgroup(&self, cgroup: usize, cpu: CpuId, event: usize) -> Count {
         self.cell(self.tree.account(cgroup), cpu, event)
     }
 
-    /// What was counted in no watched cgroup, nor below any.
+    /// The count outside of all watched cgroups.
     pub fn remainder(&self, cpu: CpuId, event: usize) -> Count {
         self.cell(0, cpu, event)
     }
 
-    /// What was counted in all cgroups.
+    /// The count of all cgroups together.
     pub fn everything(&self, cpu: CpuId, event: usize) -> Count {
         let tops = self.tree.tops().map(|account| self.cell(account, cpu, event));
         tops.fold(self.remainder(cpu, event), Count::plus)
     }
 
-    /// CPUs with events that are offline: what they counted last is missing until they are retired
+    /// CPUs with events that are offline: their latest counts are missing until they are retired
     /// ([`super::CgroupCounter::retire_cpu`]).
     pub fn offline(&self) -> &[CpuId] {
         &self.offline

@@ -19,9 +19,9 @@ pub struct Cgroup {
 /// The accounts of the watched cgroups, by their index; account 0 is of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// Of each watched cgroup: its account. The same cgroup may be watched more than once.
+    /// For each watched cgroup, its account. The same cgroup may be watched more than once.
     accounts: Vec<usize>,
-    /// Of each account: that of the nearest watched cgroup above.
+    /// For each account, that of the nearest watched cgroup above.
     parents: Vec<Option<usize>>,
     /// All accounts but 0, deeper ones first.
     upwards: Vec<usize>,
@@ -73,7 +73,7 @@ impl Tree {
         self.accounts[watched]
     }
 
-    /// Makes what each account holds into what its cgroup has counted.
+    /// Adds the accounts of lower cgroups to those above them.
     pub(crate) fn add_up(&self, table: &mut Table) {
         for &account in &self.upwards {
             if let Some(parent) = self.parents[account] {
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_added_up_is_what_is_below(
+        fn each_sum_is_that_of_the_subtree(
             paths in prop::collection::hash_set("(/[ab]){1,5}", 1..20),
             values in prop::collection::vec(0u64..1000, 21),
         ) {

@@ -7,7 +7,7 @@ pub const HANDLERS_MAX: usize = 16;
 /// Words of a `struct handler`.
 const HANDLER_WORDS: usize = 4;
 
-/// What one handler of non-maskable interrupts did.
+/// The work of one handler of non-maskable interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handler {
     /// Its address in the kernel.
@@ -32,7 +32,7 @@ impl Handler {
     }
 }
 
-/// One CPU's `struct cpu`; what is missing of it is zero.
+/// Decodes one CPU's `struct cpu`; missing bytes are zero.
 pub(super) fn decode(value: &[u8]) -> Reading {
     let words: Vec<u64> =
         value.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();

@@ -1,9 +1,9 @@
 //! How often the PMU interrupted, and for how long.
 //!
 //! On x86 a PMU interrupts by non-maskable interrupts. Since Linux 3.13 the tracepoint
-//! `nmi:nmi_handler` tells of each handler that was called, how long it took and whether the
-//! interrupt was its own. A [`PmiMeter`] adds that up by handler, on all CPUs, whoever's events they
-//! are. What the entry into the interrupt and the way back take is not in the handlers' time.
+//! `nmi:nmi_handler` reports each handler call, its duration and whether the interrupt was its own.
+//! A [`PmiMeter`] adds that up by handler, on all CPUs, for the events of all users. The entry into
+//! the interrupt and the way back are not in the handlers' time.
 
 mod layout;
 mod program;
@@ -26,11 +26,11 @@ pub const PROGRAMS: u64 = 1;
 #[derive(Debug)]
 pub struct PmiMeter {
     program: Program,
-    /// Who has the kernel take the program's time.
+    /// Makes the kernel time the program.
     timer: Result<RunTimer, Errno>,
 }
 
-/// What was added up so far.
+/// The sums so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Sums over all CPUs, of each handler that had something to do.
@@ -59,7 +59,7 @@ impl PmiMeter {
         self.timer.as_ref().map(RunTimer::timed).unwrap_or_default()
     }
 
-    /// What was added up so far.
+    /// The sums so far.
     ///
     /// # Errors
     ///

@@ -13,9 +13,9 @@ use crate::messages;
 /// The object, as clang has made it.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pmi_meter.bpf.o"));
 
-/// The tracepoint.
+/// Name of the tracepoint, in the group `nmi`.
 const TRACEPOINT: &str = "nmi_handler";
-/// The program.
+/// Name of the program in the object.
 const PROGRAM: &str = "nmi_handled";
 /// The map.
 const CPUS: &str = "cpus";

@@ -19,7 +19,7 @@ pub const BLOCKED_THREADS_MAX: usize = PROCESSES_MAX;
 /// Bytes of `struct blocked_record`.
 const RECORD_BYTES: usize = 48;
 /// Where the words begin in `settings`.
-const WORDS_AT: usize = 4;
+const WORDS_AT: usize = 8;
 const READ_THREADS: &str = "read the stacks of blocked threads";
 
 /// A thread that is on no CPU.
@@ -137,9 +137,11 @@ fn set(object: &mut OpenObject, options: &StackOptions, threads_max: usize) {
         }
         let Some(value) = map.initial_value_mut() else { continue };
         let StackOptions { is_system_wide, kernel_stacks, user_stacks, by_thread, .. } = *options;
-        let switches = [is_system_wide, kernel_stacks, user_stacks, by_thread];
-        value.iter_mut().zip(switches).for_each(|(byte, on)| *byte = u8::from(on));
-        let words = [options.pid_namespace.unwrap_or(0), threads_max as u32];
+        let switches = [is_system_wide, kernel_stacks, user_stacks, by_thread].map(u8::from);
+        let bytes = switches.into_iter().chain([options.chosen.bits()]);
+        value.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+        let namespace = options.pid_namespace.unwrap_or(0);
+        let words = [namespace, threads_max as u32, options.chosen.subsystem()];
         let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
         value.iter_mut().skip(WORDS_AT).zip(bytes).for_each(|(to, byte)| *to = byte);
     }

@@ -1,4 +1,4 @@
-//! What the program of switches tells, read from the memory that it writes: `bpf/channel.h`.
+//! Records of the program of switches, read from the memory that it writes: `bpf/channel.h`.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,8 +16,8 @@ const WORDS_MIN: usize = 1024;
 const WORDS_MAX: usize = 1 << 24;
 /// Words of `struct channel` in front of the ring.
 const HEAD_WORDS: usize = 16;
-/// Of these: words written, lost records that no record reports yet, whether there is a reader, the earliest and
-/// the latest time of these lost records, words read.
+/// Indices of these words: words written, lost records that no record reports yet, whether there is a reader,
+/// the earliest and the latest time of these lost records, words read.
 const WRITTEN: usize = 0;
 const LOST_UNTOLD: usize = 1;
 const IS_OPEN: usize = 2;
@@ -30,10 +30,10 @@ const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
 const CAME: u64 = 4;
-/// Words of each but stacks and losses, and one more of a switch that says who comes.
+/// Words of each record except stacks and losses; a switch with a next thread has one more.
 const TIMED_WORDS: u64 = 3;
 const LOST_WORDS: u64 = 4;
-/// What a switch is marked with.
+/// Flags of a switch.
 const IS_PREEMPTION: u64 = 1;
 const IS_WITHIN_KERNEL: u64 = 2;
 const HAS_NEXT: u64 = 4;
@@ -48,7 +48,7 @@ pub(super) fn value_bytes(ring_words: usize) -> usize {
     (HEAD_WORDS + ring_words) * 8
 }
 
-/// Where a record's stack is: the last that was told of with this number.
+/// The place of a record's stack: the latest stack record with this number has the frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DictionarySlot(pub u16);
 
@@ -75,7 +75,7 @@ pub struct Switch {
     pub time_ns: u64,
     /// The thread that goes.
     pub thread: Thread,
-    /// The one that comes, if switches of that are told of, or everybody's.
+    /// The next thread, if its switches are recorded, or those of all threads.
     pub next: Option<Thread>,
     /// The thread that goes could have gone on.
     pub is_preemption: bool,
@@ -85,7 +85,7 @@ pub struct Switch {
     pub state: u16,
     /// Its stack in user mode,
     pub user_stack: Option<DictionarySlot>,
-    /// and in the kernel.
+    /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<DictionarySlot>,
 }
 
@@ -94,27 +94,28 @@ pub struct Switch {
 pub enum Record<'a> {
     /// From here on this is the stack of a place.
     Stack {
-        /// The place.
+        /// The place that records name from here on.
         place: DictionarySlot,
         /// Why it ends where it does; [`StopReason::Kernel`] for a stack of the kernel.
         reason: StopReason,
         /// Addresses, innermost first.
         frames: &'a [u64],
     },
-    /// A switch.
+    /// A thread goes, and perhaps another one comes.
     Switch(Switch),
-    /// A thread comes after one of which nothing is told. It may be told of late, only as it goes.
+    /// A thread comes, and no record describes the one before. The record may be late: only as the
+    /// thread goes.
     SwitchIn {
         /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
         time_ns: u64,
-        /// Who.
+        /// The thread that comes.
         thread: Thread,
     },
-    /// Switches that found no room.
+    /// Switches that did not fit.
     Lost(Loss),
 }
 
-/// Records that found no room, by `CLOCK_MONOTONIC`.
+/// Records that did not fit; times by `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Loss {
     /// How many.
@@ -180,7 +181,7 @@ impl Channel {
         words.min(self.ring.len() as u64) as usize * 8
     }
 
-    /// Takes what is there now to be read.
+    /// Takes the words that are there now.
     pub fn look(&mut self) {
         self.end = self.at + (self.available_bytes() / 8) as u64;
     }
@@ -231,15 +232,15 @@ impl Channel {
         }
     }
 
-    /// Switches that found no room after the last record there is. They are told of again by the next
-    /// [`Record::Lost`], with those that came to it until there was room.
+    /// Switches that did not fit after the last record. The next [`Record::Lost`] reports them again,
+    /// with those that follow until records fit.
     pub fn lost_at_end(&self) -> Option<Loss> {
         let written = || self.words.load(self.start + WRITTEN);
         let before = written();
         // The program writes the count last.
         let count = self.words.load(self.start + LOST_UNTOLD);
         let [from_ns, to_ns] = [LOST_FROM, LOST_TO].map(|at| self.words.load(self.start + at));
-        // Where more was written meanwhile, that may have told of them.
+        // Words written meanwhile may report them.
         let is_last = before == self.at && written() == before;
         (is_last && count > 0).then_some(Loss { count, from_ns, to_ns })
     }
@@ -256,7 +257,7 @@ fn word(ring: &[AtomicU64], number: u64) -> u64 {
     ring.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
-/// Whether a record says who comes.
+/// Whether a record names the next thread.
 fn has_next(what: u64) -> bool {
     what & 0xff == SWITCH && what >> 8 & HAS_NEXT != 0
 }

@@ -1,4 +1,4 @@
-//! What programs and loader exchange, byte by byte: structures of `bpf/stacks.bpf.c` and
+//! The structures that programs and loader exchange, byte by byte: those of `bpf/stacks.bpf.c` and
 //! `bpf/unwind.h`.
 
 use super::{Counts, Mapping, StopReason, TableNumber};
@@ -23,7 +23,7 @@ pub(super) fn mapping(mapping: &Mapping) -> [u8; 32] {
     bytes
 }
 
-/// What `name_file` is called with.
+/// The arguments of `name_file`.
 pub(super) fn naming(address: u64, bias: u64, table: TableNumber) -> [u8; 24] {
     let mut bytes = [0; 24];
     let words = [address, bias, u64::from(table.0)];
@@ -65,7 +65,7 @@ pub(super) fn process(first: u32, count: u32, is_target: bool) -> [u8; 8] {
     (u64::from(first) << PROCESS_FIRST_SHIFT | target | count).to_ne_bytes()
 }
 
-/// `struct counts`, at the beginning of a CPU's `struct scratch`; what is missing is zero.
+/// `struct counts`, at the beginning of a CPU's `struct scratch`; missing bytes are zero.
 pub(super) fn counts(scratch: &[u8]) -> Counts {
     let words = scratch.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
     let words: Vec<u64> = words.take(COUNT_WORDS + StopReason::ALL.len()).collect();

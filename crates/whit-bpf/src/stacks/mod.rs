@@ -1,11 +1,11 @@
 //! Samples and context switches with stacks that are unwound in the kernel.
 //!
-//! [`Stacks`] loads `bpf/stacks.bpf.c` and keeps what its programs look up: unwind tables, the
-//! mappings of processes, the events that records go out by. What the records are,
-//! [`record`] says.
+//! [`Stacks`] loads `bpf/stacks.bpf.c` and keeps the data that its programs look up: unwind tables,
+//! the mappings of processes, the events that records go out by. [`record`] describes the records.
 
 mod blocked;
 pub mod channel;
+mod chosen;
 mod layout;
 mod needs;
 mod program;
@@ -28,6 +28,8 @@ use crate::error::BpfError;
 use crate::run_timer::RunTimer;
 pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
+pub use chosen::{CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, cgroup_subsystem};
+use needs::SCHED_EXIT;
 pub use needs::{FIND_VMA, KernelNeed, lacking};
 use program::Program;
 use runs::{Run, Runs};
@@ -35,9 +37,9 @@ pub use tables::{TABLE_MEMORY_MAX_BYTES, TableParts};
 
 /// Mappings of all processes together.
 pub const MAPPINGS_MAX: u32 = 1 << 17;
-/// Mappings of one process: what fits into its value, and what the walk's search reaches.
+/// Mappings of one process: the number that fits into its value and that the walk's search reaches.
 pub const PROCESS_MAPPINGS_MAX: usize = (1 << 14) - 1;
-/// Files whose mappings are found without having been told of.
+/// Files whose mappings programs find without an announcement.
 pub const FILES_MAX: usize = 16384;
 /// Processes that are known at a time.
 pub const PROCESSES_MAX: usize = 16384;
@@ -70,16 +72,16 @@ pub struct Mapping {
     pub table: TableNumber,
 }
 
-/// What one of the programs did, on all CPUs.
+/// Counts of one of the programs, on all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Samples or switches.
     pub runs: u64,
-    /// Of these, records that found no room.
+    /// Records that did not fit into the ring or channel.
     pub lost: u64,
-    /// Stacks that found no room; records then name none.
+    /// Stacks that did not fit; their records name none.
     pub lost_stacks: u64,
-    /// Stacks that were told of.
+    /// Emitted stacks.
     pub told: u64,
     /// User stacks that were walked.
     pub walks: u64,
@@ -91,11 +93,11 @@ pub struct Counts {
     pub kernel_failures: u64,
     /// Stacks of the kernel that were known to be the thread's last one again.
     pub kernel_memo_hits: u64,
-    /// Switches out of the idle thread that the tracepoint told of, whoever is recorded.
+    /// Switches out of the idle thread that the tracepoint shows, of recorded threads and others.
     pub from_idle: u64,
     /// Threads that nobody saw coming, only later: at a sample, or as they went.
     pub late: u64,
-    /// Mappings that nobody had told of, which were found out ([`Stacks::set_file`]).
+    /// Mappings that the programs found without an announcement ([`Stacks::set_file`]).
     pub learned: u64,
     /// Ends of walks, by the number of the reason.
     pub reasons: [u64; StopReason::ALL.len()],
@@ -127,7 +129,7 @@ impl Counts {
 /// Which of the programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProgramKind {
-    /// Samples.
+    /// At overflows of perf events.
     Samples,
     /// Context switches.
     Switches,
@@ -137,41 +139,46 @@ pub enum ProgramKind {
     Wakes,
     /// Hits of probes.
     Probes,
+    /// Samples of waits.
+    Waits,
 }
 
-/// What is to be told.
+/// The records to emit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StackOptions {
     /// Everybody's switches; else those of processes that were made known as targets, and of their
     /// children.
     pub is_system_wide: bool,
-    /// Of targets, only the threads that are made known, and not their children.
+    /// Records only the threads that are made known, and not their children.
     pub by_thread: bool,
     /// The PID namespace whose numbers processes and threads have here and in records: what
     /// `/proc/self/ns/pid` has. `None` for the first one of the machine.
     pub pid_namespace: Option<u32>,
-    /// With stacks of the kernel.
+    /// In place of processes: threads that are chosen by cgroup or name, as long as they are.
+    pub chosen: ChosenBy,
+    /// Stacks in kernel mode are recorded, too.
     pub kernel_stacks: bool,
     /// With stacks of user mode.
     pub user_stacks: bool,
     /// Remember each thread's last stack. Without, every stack is walked.
     pub memo: bool,
-    /// perf writes its own sample as well, behind the one that is told of.
+    /// perf writes its own sample as well, behind the program's record.
     pub perf_samples: bool,
-    /// Tracepoints are to be told of.
+    /// Hits of tracepoints are recorded.
     pub traces: bool,
     /// Probes are (uprobes, kprobes).
     pub probes: bool,
     /// Wake-ups are.
     pub wakes: bool,
+    /// Off-CPU time of a thread for each sample of a wait, in nanoseconds; 0 samples none.
+    pub off_cpu_period_ns: u64,
     /// CPUs that the machine may have.
     pub cpus: usize,
-    /// What may wait in each CPU's channel: about 32 bytes for a switch. 0 where switches are not to be
-    /// told of.
+    /// Size of each CPU's channel: about 32 bytes for a waiting switch. 0 if switches are not recorded.
     pub channel_bytes: usize,
 }
 
-/// The programs with what they look up.
+/// The programs with the data that they look up.
 #[derive(Debug)]
 pub struct Stacks {
     program: Program,
@@ -181,15 +188,15 @@ pub struct Stacks {
     processes: HashMap<u32, Run>,
     /// How often processes were changed.
     changes: u64,
-    /// Who has the kernel take the programs' time.
+    /// Makes the kernel time the programs.
     timer: Option<RunTimer>,
 }
 
-/// The largest channel where an array's elements may not be larger than what the kernel allocates in one
-/// piece, which is 4 MiB: at least up to Linux 5.15.
+/// The largest channel where an array's elements may not exceed one allocation of the kernel, 4 MiB: at
+/// least up to Linux 5.15.
 const CHANNEL_PIECE_BYTES: usize = 2 << 20;
 
-/// A refusal that names what the kernel lacks, if it is that.
+/// Replaces a refusal by the list of features that the kernel lacks, if that is its cause.
 fn named(error: BpfError) -> BpfError {
     if error.is_permission() {
         return error;
@@ -211,6 +218,13 @@ impl Stacks {
         if options.channel_bytes > CHANNEL_PIECE_BYTES && program.as_ref().is_err_and(is_refused) {
             options.channel_bytes = CHANNEL_PIECE_BYTES;
             program = Program::load(&options);
+        }
+        // All else may be there but the tracepoint of waits.
+        let is_off_cpu = options.off_cpu_period_ns > 0 && program.as_ref().is_err_and(is_refused);
+        if is_off_cpu && Program::load(&StackOptions { off_cpu_period_ns: 0, ..options }).is_ok() {
+            let lacks =
+                |source| BpfError::Lacking { needs: vec![SCHED_EXIT], source: Box::new(source) };
+            program = program.map_err(lacks);
         }
         let program = program.map_err(named)?;
         let channels = program.channels(&options)?;
@@ -275,11 +289,11 @@ impl Stacks {
         self.program.set_wakeup_event(cpu, event)
     }
 
-    /// The program that tells of samples, to be given to perf events.
+    /// The program that records samples, for attaching to perf events.
     ///
     /// # Errors
     ///
-    /// Whatever `give` refuses.
+    /// The error of `give`.
     pub fn with_sampler<T>(
         &self,
         give: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
@@ -288,12 +302,12 @@ impl Stacks {
         give(program.as_fd())
     }
 
-    /// The program that tells of those who come after a thread whose going the tracepoint hides, to be given
-    /// to events that count each context switch of a CPU. Where nothing is hidden, it does nothing.
+    /// The program that records threads that come after a hidden one, for attaching to events that count
+    /// each context switch of a CPU. On a kernel that hides nothing, it does nothing.
     ///
     /// # Errors
     ///
-    /// Whatever `give` refuses.
+    /// The error of `give`.
     pub fn with_switch_ins<T>(
         &self,
         give: impl FnOnce(BorrowedFd<'_>) -> Result<T, Errno>,
@@ -302,7 +316,7 @@ impl Stacks {
         give(program.as_fd())
     }
 
-    /// Tells of switches from here on.
+    /// Records switches from here on.
     ///
     /// # Errors
     ///
@@ -314,7 +328,7 @@ impl Stacks {
         self.program.attach_switches()
     }
 
-    /// Tells of wake-ups from here on.
+    /// Records wake-ups from here on.
     ///
     /// # Errors
     ///
@@ -323,8 +337,17 @@ impl Stacks {
         self.program.attach_wakes()
     }
 
-    /// Tells the stacks of hits of an event's tracepoint ([`ProgramKind::Traces`]) or probe ([`ProgramKind::Probes`]) from here
-    /// on, whoever has the event. Records name it by this number.
+    /// Samples waits from here on ([`StackOptions::off_cpu_period_ns`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn attach_off_cpu(&mut self) -> Result<(), BpfError> {
+        self.program.attach_off_cpu()
+    }
+
+    /// Records the stacks of hits of an event's tracepoint ([`ProgramKind::Traces`]) or probe ([`ProgramKind::Probes`])
+    /// from here on, for the events of all threads. Records name it by this number.
     ///
     /// # Errors
     ///
@@ -347,18 +370,37 @@ impl Stacks {
         self.program.attach_processes()
     }
 
-    /// Tells of switches, wake-ups and tracepoints no longer.
+    /// Stops recording switches, wake-ups and tracepoints.
     pub fn detach(&mut self) {
         self.program.detach();
     }
 
-    /// Makes a thread known whose switches and wake-ups are to be told of ([`StackOptions::by_thread`]).
+    /// Makes a thread known, so that its switches and wake-ups are recorded
+    /// ([`StackOptions::by_thread`]).
     ///
     /// # Errors
     ///
     /// Where the kernel refuses: more than [`PROCESSES_MAX`], for one.
     pub fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
         self.program.add_thread(tid)
+    }
+
+    /// Chooses a cgroup, by its id, with all cgroups below it ([`ChosenBy::cgroups`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses.
+    pub fn choose_cgroup(&self, id: u64) -> Result<(), BpfError> {
+        self.program.choose_cgroup(id)
+    }
+
+    /// Chooses threads by their name or their process's, with zeros behind it ([`ChosenBy::names`]).
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses: more than [`NAMES_MAX`], for one.
+    pub fn choose_name(&self, name: [u8; NAME_BYTES]) -> Result<(), BpfError> {
+        self.program.choose_name(name)
     }
 
     /// Adds the table of a binary.
@@ -405,7 +447,7 @@ impl Stacks {
     ///
     /// # Errors
     ///
-    /// [`BpfError::Room`] where a limit is reached; what was known before stays.
+    /// [`BpfError::Room`] if a limit is reached; the entries so far stay.
     pub fn set_process(
         &mut self,
         pid: u32,
@@ -477,12 +519,12 @@ impl Stacks {
         let _ = self.program.set_changes(self.changes);
     }
 
-    /// What the program of switches tells.
+    /// The records of the program of switches.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }
 
-    /// What a program did so far.
+    /// The counts of a program so far.
     ///
     /// # Errors
     ///
@@ -526,6 +568,14 @@ impl Stacks {
     /// Where the kernel keeps no statistics.
     pub fn run_statistics(&self, part: ProgramKind) -> Result<RunStatistics, Errno> {
         let program = self.program.part(part).map_err(|_| Errno::BADF)?;
-        whit_sys::bpf::run_statistics(program.as_fd())
+        let mut sum = whit_sys::bpf::run_statistics(program.as_fd())?;
+        if part == ProgramKind::Waits {
+            let began = self.program.off_cpu_began().map_err(|_| Errno::BADF)?;
+            let began = whit_sys::bpf::run_statistics(began.as_fd())?;
+            sum.runs += began.runs;
+            sum.run_time_ns += began.run_time_ns;
+            sum.missed += began.missed;
+        }
+        Ok(sum)
     }
 }

@@ -1,4 +1,4 @@
-//! What the programs need of a kernel, and since when Linux has it.
+//! The kernel features that the programs need, each with the first Linux that has it.
 //!
 //! Programs at tracepoints by their types (`tp_btf`, since Linux 5.5) are older than the rest, and not
 //! asked for: libbpf would try one at a function of the kernel, which some kernels do not have.
@@ -14,7 +14,7 @@ use crate::messages;
 /// Something that a kernel may lack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KernelNeed {
-    /// What it is.
+    /// As messages name it.
     pub what: &'static str,
     /// The first Linux that has it.
     pub since: &'static str,
@@ -34,10 +34,14 @@ const HELPERS: [(u32, KernelNeed); 4] = [
     (175, KernelNeed { what: "bpf_task_pt_regs", since: "5.15" }),
 ];
 const EXCHANGE: KernelNeed = KernelNeed { what: "atomic exchange in BPF programs", since: "5.12" };
-/// What programs find mappings by that nobody has told of. They do without.
+/// The helper by which programs find mappings without an announcement. It is optional.
 pub const FIND_VMA: KernelNeed = KernelNeed { what: "bpf_find_vma", since: "5.17" };
-/// Its number.
+/// Its number in the kernel's list of helpers.
 const FIND_VMA_NUMBER: u32 = 180;
+
+/// The place of programs that sample waits.
+pub(super) const SCHED_EXIT: KernelNeed =
+    KernelNeed { what: "the tracepoint sched_exit_tp", since: "6.15" };
 
 /// Whether programs can find mappings by themselves.
 pub(super) fn finds_mappings() -> bool {
@@ -45,7 +49,7 @@ pub(super) fn finds_mappings() -> bool {
     ProgramType::PerfEvent.is_helper_supported(FIND_VMA_NUMBER).unwrap_or(false)
 }
 
-/// What this kernel lacks, found by trying; nothing where it cannot be tried.
+/// The features that this kernel lacks, found by trying; empty if it cannot be tried.
 pub fn lacking() -> Vec<KernelNeed> {
     messages::listen();
     let _in_force = privilege::raise(&NEEDED);
@@ -59,7 +63,7 @@ pub fn lacking() -> Vec<KernelNeed> {
     if bpf::try_load().is_ok() && bpf::try_load_exchange() == Err(Errno::INVAL) {
         lacking.push(EXCHANGE);
     }
-    // What was said while trying is of no interest.
+    // The messages of the trial are of no interest.
     let _ = messages::take();
     lacking
 }

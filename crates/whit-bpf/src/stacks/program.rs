@@ -13,6 +13,7 @@ use whit_sys::bpf::SharedWords;
 use whit_sys::{Errno, privilege};
 
 use super::channel::{self, Channels};
+use super::chosen::{CGROUPS_MAX, NAME_BYTES, NAMES_MAX};
 use super::layout::{self, CHUNK_WORDS};
 use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs};
@@ -22,9 +23,9 @@ use crate::messages;
 
 /// The object, as clang has made it.
 pub(crate) const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stacks.bpf.o"));
-/// Who counts in `changes`: see `bpf/stacks.bpf.c`.
+/// The slot of `changes` that the loader counts up: see `bpf/stacks.bpf.c`.
 const CHANGED_BY_LOADER: u32 = 0;
-/// And since when switches are told of.
+/// The slot of `changes` with the time from which switches are recorded.
 const SWITCHES_SINCE: u32 = 2;
 /// Where the words begin in `settings`: the mask of channels, and the namespace.
 const WORDS_AT: usize = 8;
@@ -32,7 +33,10 @@ const WORDS_AT: usize = 8;
 const FOLLOWERS: [&str; 2] = ["forked", "executed"];
 /// The program that the loader runs to name a file.
 const NAME_FILE: &str = "name_file";
-/// What it says while this process's memory changes: `EBUSY`.
+/// The programs that sample waits: where one begins, and where it has ended.
+const OFF_CPU_BEGAN: &str = "off_cpu_began";
+const OFF_CPU_ENDED: &str = "off_cpu_ended";
+/// Error while this process's memory changes: `EBUSY`.
 const BUSY: i32 = 16;
 /// It is asked again so often, after a pause: mappings are made within microseconds.
 const NAMING_ATTEMPTS_MAX: u32 = 100;
@@ -44,9 +48,10 @@ const VDSO: u64 = 0;
 pub(super) struct Program {
     switches: Option<Link>,
     wakes: Option<Link>,
+    off_cpu: Vec<Link>,
     traces: Vec<OwnedFd>,
     followers: Vec<Link>,
-    /// The programs find mappings that nobody has told of.
+    /// The programs find mappings without an announcement.
     pub(super) finds_mappings: bool,
     object: Object,
 }
@@ -89,6 +94,7 @@ impl Program {
         Ok(Program {
             switches: None,
             wakes: None,
+            off_cpu: Vec::new(),
             traces: Vec::new(),
             followers: Vec::new(),
             finds_mappings,
@@ -126,6 +132,14 @@ impl Program {
         Ok(())
     }
 
+    pub(super) fn attach_off_cpu(&mut self) -> Result<(), BpfError> {
+        for name in [OFF_CPU_BEGAN, OFF_CPU_ENDED] {
+            let link = self.attach(name)?;
+            self.off_cpu.push(link);
+        }
+        Ok(())
+    }
+
     pub(super) fn attach_trace(
         &mut self,
         event: BorrowedFd<'_>,
@@ -159,6 +173,7 @@ impl Program {
         let _in_force = privilege::raise(&NEEDED);
         self.switches = None;
         self.wakes = None;
+        self.off_cpu.clear();
         self.traces.clear();
         self.followers.clear();
     }
@@ -170,10 +185,16 @@ impl Program {
             ProgramKind::Traces => "traced",
             ProgramKind::Wakes => "woken",
             ProgramKind::Probes => "probed",
+            ProgramKind::Waits => OFF_CPU_ENDED,
         })
     }
 
-    /// The program that tells of threads that come after hidden ones.
+    /// The program that notes where waits begin.
+    pub(super) fn off_cpu_began(&self) -> Result<ProgramMut<'_>, BpfError> {
+        self.program(OFF_CPU_BEGAN)
+    }
+
+    /// The program that records threads that come after hidden ones.
     pub(super) fn switch_ins(&self) -> Result<ProgramMut<'_>, BpfError> {
         self.program("switched_in")
     }
@@ -209,6 +230,23 @@ impl Program {
 
     pub(super) fn add_thread(&self, tid: u32) -> Result<(), BpfError> {
         self.update("threads", tid, &[0; 4], "name a thread to a BPF program")
+    }
+
+    /// Chooses a cgroup with those below it.
+    pub(super) fn choose_cgroup(&self, id: u64) -> Result<(), BpfError> {
+        self.choose("chosen_cgroups", &id.to_ne_bytes())
+    }
+
+    /// Chooses threads by name.
+    pub(super) fn choose_name(&self, name: [u8; NAME_BYTES]) -> Result<(), BpfError> {
+        self.choose("chosen_names", &name)
+    }
+
+    fn choose(&self, map: &'static str, key: &[u8]) -> Result<(), BpfError> {
+        let map = self.map(map)?;
+        let _in_force = privilege::raise(&NEEDED);
+        map.update(key, &1u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused("name a target to a BPF program"))
     }
 
     pub(super) fn remove_process(&self, pid: u32) {
@@ -286,7 +324,7 @@ impl Program {
         self.update("changes", CHANGED_BY_LOADER, &count.to_ne_bytes(), "describe a process")
     }
 
-    /// Switches are told of since this time, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Switches are recorded from this time on, in nanoseconds of `CLOCK_MONOTONIC`.
     pub(super) fn set_switches_since(&self, now_ns: u64) -> Result<(), BpfError> {
         self.update("changes", SWITCHES_SINCE, &now_ns.to_ne_bytes(), "tell of switches")
     }
@@ -379,6 +417,7 @@ fn leave_out(object: &mut OpenObject, options: &StackOptions, finds_mappings: bo
             Some("probed") => options.probes,
             Some("woken") => options.wakes,
             Some("switched" | "switched_in") => options.channel_bytes > 0,
+            Some(OFF_CPU_BEGAN | OFF_CPU_ENDED) => options.off_cpu_period_ns > 0,
             Some(NAME_FILE) => finds_mappings,
             _ => true,
         };
@@ -409,6 +448,13 @@ fn dimension(
             "tables" => map.set_max_entries(TABLES_MAX as u32)?,
             "rules" => map.set_max_entries(RULES_MAX as u32)?,
             "chunks" => map.set_max_entries(CHUNKS_MAX as u32)?,
+            "chosen_cgroups" if options.chosen.cgroups.is_some() => {
+                map.set_max_entries(CGROUPS_MAX)?;
+            }
+            "chosen_names" if options.chosen.names => map.set_max_entries(NAMES_MAX)?,
+            "off_cpu_accounts" | "off_cpu_others" => {
+                map.set_autocreate(options.off_cpu_period_ns > 0)?;
+            }
             name if name.ends_with(".rodata") => {
                 let settings = [
                     options.is_system_wide,
@@ -419,10 +465,16 @@ fn dimension(
                     options.by_thread,
                     finds_mappings,
                 ];
+                let settings = settings.map(u8::from).into_iter().chain([options.chosen.bits()]);
                 if let Some(value) = map.initial_value_mut() {
-                    value.iter_mut().zip(settings).for_each(|(byte, on)| *byte = u8::from(on));
-                    let words = [ring_words as u32 - 1, options.pid_namespace.unwrap_or(0)];
+                    value.iter_mut().zip(settings).for_each(|(to, byte)| *to = byte);
+                    let namespace = options.pid_namespace.unwrap_or(0);
+                    // The period is aligned to eight bytes.
+                    let words = [ring_words as u32 - 1, namespace, options.chosen.subsystem(), 0];
                     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+                    // Nothing is divided by zero, whoever is loaded.
+                    let period = options.off_cpu_period_ns.max(1).to_ne_bytes();
+                    let bytes = bytes.chain(period);
                     let places = value.iter_mut().skip(WORDS_AT);
                     places.zip(bytes).for_each(|(to, byte)| *to = byte);
                 }

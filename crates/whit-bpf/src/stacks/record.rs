@@ -1,4 +1,4 @@
-//! What the programs tell: the raw data of bpf-output events.
+//! Records of the programs: the raw data of bpf-output events.
 
 use super::{FRAMES_MAX, StopReason};
 
@@ -10,7 +10,7 @@ const WAKE: u8 = 5;
 /// Bytes in front of a stack's frames.
 const STACK_HEAD_BYTES: usize = 16;
 
-/// What a wake-up is marked with: the waker's name is behind it.
+/// Flag of a wake-up: the waker's name stands behind it.
 const HAS_NAME: u8 = 1;
 
 /// The hash by which records name a stack.
@@ -24,13 +24,13 @@ pub enum Told<'a> {
     Stack(StackRecord<'a>),
     /// A sample of the thread that the perf record names.
     Sample(SampleRecord),
-    /// The stacks of a tracepoint's hit, of which perf tells next.
+    /// The stacks of a tracepoint's hit; perf's sample follows.
     Trace(TraceRecord),
     /// The thread that the perf record names woke another.
     Wake(WakeRecord),
 }
 
-/// A stack.
+/// The frames of a user or kernel stack; later records name it by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StackRecord<'a> {
     /// Its name from here on.
@@ -48,7 +48,7 @@ impl StackRecord<'_> {
     }
 }
 
-/// A sample.
+/// An overflow of a perf event; perf's own fields stand around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleRecord {
     /// Whether the thread was in user mode.
@@ -57,12 +57,12 @@ pub struct SampleRecord {
     pub period: u64,
     /// Its stack in user mode.
     pub user_stack: Option<StackHash>,
-    /// Its stack in the kernel.
+    /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<StackHash>,
     /// perf's id of the event that it is of; 0 where the kernel did not show it.
     pub event_id: u64,
-    /// Nobody has told that the thread came, so many nanoseconds ago. 0: somebody has, or switches are
-    /// not told of.
+    /// Nanoseconds since the thread came, if no record says so. 0: a record does, or switches are not
+    /// recorded.
     pub unseen_for_ns: u32,
 }
 
@@ -73,7 +73,7 @@ pub struct TraceRecord {
     pub tracepoint: u32,
     /// The thread's stack in user mode,
     pub user_stack: Option<StackHash>,
-    /// and in the kernel.
+    /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<StackHash>,
 }
 
@@ -92,7 +92,7 @@ pub struct WakeRecord {
     pub waker_comm: Option<[u8; COMM_BYTES]>,
     /// The stack of the one that woke, in user mode,
     pub user_stack: Option<StackHash>,
-    /// and in the kernel.
+    /// Its stack in kernel mode, if kernel stacks are recorded.
     pub kernel_stack: Option<StackHash>,
 }
 
@@ -100,8 +100,8 @@ pub struct WakeRecord {
 pub const COMM_BYTES: usize = 16;
 
 impl<'a> Told<'a> {
-    /// Reads the raw data of a record, which may be longer than what was told; `None` for anything
-    /// else.
+    /// Reads the raw data of a record, with or without bytes behind the end; `None` for all other
+    /// data.
     pub fn parse(raw: &'a [u8]) -> Option<Told<'a>> {
         let [kind, first, low, high, ..] = *raw else { return None };
         let short = u16::from_ne_bytes([low, high]);
@@ -152,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn records_are_read_as_they_are_told() {
+    fn records_are_read_as_they_are_written() {
         let mut stack = vec![1, 1, 2, 0, 0, 0, 0, 0];
         [9u64, 10, 11].iter().for_each(|word| stack.extend(word.to_ne_bytes()));
         stack.extend([0; 4]);

@@ -1,12 +1,11 @@
 //! Which part of the array of mappings is whose.
 //!
-//! A program may just be looking at what was given back: it rests for a while before it is given to
-//! somebody else.
+//! A program may still read memory that was given back: it rests for a while before it is reused.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long what was given back rests. A program runs for microseconds.
+/// How long returned memory rests. A program runs for microseconds.
 const REST: Duration = Duration::from_secs(1);
 
 /// A row of elements.

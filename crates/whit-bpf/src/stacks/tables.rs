@@ -7,13 +7,13 @@ use super::layout::{self, CHUNK_WORDS};
 use super::program::Program;
 use crate::error::BpfError;
 
-/// What the words of all tables may take in the kernel.
+/// Limit of the words of all tables in the kernel.
 pub const TABLE_MEMORY_MAX_BYTES: usize = 256 << 20;
-/// Chunks of it.
+/// [`TABLE_MEMORY_MAX_BYTES`] in chunks.
 pub(super) const CHUNKS_MAX: usize = TABLE_MEMORY_MAX_BYTES / (CHUNK_WORDS * 4);
 /// Chunks that are made at once, if not more are needed: each time costs the kernel a wait.
 const CHUNKS_AT_ONCE: usize = 8;
-/// Tables.
+/// Binaries that have a table at a time.
 pub(super) const TABLES_MAX: usize = 16384;
 /// Rules of all tables.
 pub(super) const RULES_MAX: usize = 1 << 19;
@@ -27,13 +27,13 @@ pub struct TableParts<'a> {
     pub start: u64,
     /// First row of each bucket, and the number of rows.
     pub index: &'a [u32],
-    /// Rows.
+    /// One word for each row: its address in the bucket and its rule.
     pub rows: &'a [u32],
     /// Rules, encoded.
     pub rules: &'a [[u8; 8]],
 }
 
-/// What is in the kernel.
+/// The tables in the kernel.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     tables: usize,

@@ -7,11 +7,11 @@ use crate::support::group::Hierarchy;
 use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, Slack, assert_close, check, undisturbed};
 
-/// What was counted, whether it is a time, by us and by the kernel.
+/// Name, whether it is a time, and the counts by BPF and by the kernel.
 type Pairs = Vec<(String, bool, [whit_bpf::cgroup::Count; 2])>;
 
-/// Counts a load in two siblings and their parent, both ways; gives the switches that were not seen,
-/// and what was counted.
+/// Counts a load in two siblings and their parent, both ways. Gives the number of unseen switches,
+/// and the counts.
 fn count_both_ways(events: &[Event; 6]) -> Result<(u64, Pairs), Skip> {
     let parent = Hierarchy::of_perf_events()?.make();
     let groups = [parent.child("one"), parent.child("other"), parent];
@@ -24,7 +24,7 @@ fn count_both_ways(events: &[Event; 6]) -> Result<(u64, Pairs), Skip> {
     let counting = Counting::of(events, &watched)?;
     counting.switch(true);
     kernel.iter().for_each(|events| events.switch(true));
-    // Long enough for what is spent on switching events on and off not to count.
+    // Long enough that the time of switching events on and off does not matter.
     let scripts = [busy(150_000), forks(120)].map(|script| {
         groups[..2].iter().map(move |group| shell(group, &script)).collect::<Vec<_>>()
     });

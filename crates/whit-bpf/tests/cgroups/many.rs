@@ -9,13 +9,13 @@ use crate::support::group::{Group, Hierarchy};
 use crate::support::load::{forks, shell};
 use crate::support::{assert_close, check};
 
-/// Beyond what a perf that fixes the depth can take, and beyond what was asked for.
+/// More than a perf with a fixed depth can take, and more than the specification asks for.
 const CGROUPS: usize = 1000;
 /// `DEPTH_MAX` in `bpf/cgroup_maps.h`.
 const DEPTH_MAX: usize = 256;
 
 #[test]
-fn any_level_of_a_deep_hierarchy_has_what_is_below_it() {
+fn any_level_of_a_deep_hierarchy_counts_its_subtree() {
     check("any_level_of_a_deep_hierarchy", || {
         let top = Hierarchy::of_perf_events()?.make();
         let nested = top.nest(20);
@@ -36,7 +36,7 @@ fn any_level_of_a_deep_hierarchy_has_what_is_below_it() {
 }
 
 #[test]
-fn what_is_too_deep_to_be_found_is_told() {
+fn a_cgroup_that_is_too_deep_is_reported() {
     check("what_is_too_deep_is_told", || {
         let top = Hierarchy::of_perf_events()?.make();
         let nested = top.nest(DEPTH_MAX + 8);
@@ -107,7 +107,7 @@ fn as_many_events_as_there_may_be_are_counted_alike() {
 }
 
 #[test]
-fn more_than_there_is_room_for_is_refused_by_name() {
+fn too_many_events_are_refused_by_name() {
     use whit_bpf::cgroup::{CgroupCounter, Plan};
     let too_many = vec![How::TIMED; EVENTS_MAX + 1];
     let plan = Plan { events: &too_many, cgroups: &[], possible_cpus: &[0] };

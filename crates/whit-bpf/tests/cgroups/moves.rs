@@ -18,7 +18,7 @@ fn a_cgroup_that_is_made_while_counting_counts_for_its_parent() {
                 let child = parent.child(&format!("c{round}"));
                 let grandchild = child.child("g");
                 shell(&grandchild, &forks(30)).finish();
-                // Removed at once; what it counted stays.
+                // Removed at once; its counts stay.
             }
             kernel.switch(false);
             counting.switch(false);
@@ -61,7 +61,7 @@ fn a_cgroup_that_is_removed_keeps_its_count() {
     });
 }
 
-/// What the kernel keeps of a cgroup may be where it kept that of another one, which was removed.
+/// The kernel's memory for a cgroup may be where it had that of a removed one.
 #[test]
 fn a_cgroup_in_the_place_of_another_counts_for_its_own_parent() {
     check("a_cgroup_in_the_place_of_another", || {
@@ -85,7 +85,7 @@ fn a_cgroup_in_the_place_of_another_counts_for_its_own_parent() {
             assert!(after[this] > before[this], "round {round}");
             assert_eq!(after[other], before[other], "round {round}");
             drop(children);
-            // Memory is given back a while after what was in it.
+            // The kernel frees the memory a while later.
             std::thread::sleep(std::time::Duration::from_millis(30));
         }
         Ok(())

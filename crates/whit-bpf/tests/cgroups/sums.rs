@@ -1,4 +1,4 @@
-//! What must add up.
+//! Sums that must agree.
 
 use crate::support::counting::{
     ALL, CLOCK, CLOCK_READ, CONTEXT_SWITCHES, Counting, Event, FAULTS, SWITCHES, TIMED_SWITCHES,
@@ -43,7 +43,7 @@ fn sums_are_right(events: &[Event; 6]) -> Result<(), Skip> {
 }
 
 #[test]
-fn what_never_waits_for_a_counter_runs_while_it_is_enabled() {
+fn software_events_run_while_they_are_enabled() {
     check("what_never_waits_runs_while_enabled", || WAYS.iter().try_for_each(nothing_waits));
 }
 

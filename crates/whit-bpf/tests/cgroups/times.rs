@@ -1,4 +1,4 @@
-//! How long events are enabled, by whichever clock that is told.
+//! How long events are enabled, with each choice of clock.
 
 use std::time::Instant;
 
@@ -7,8 +7,8 @@ use crate::support::group::Hierarchy;
 use crate::support::load::{busy, forks, shell};
 use crate::support::{Skip, assert_close, check};
 
-/// What a hypervisor may take between two looks at a clock, and what events on other CPUs count while
-/// those of one are switched off.
+/// Time that a hypervisor may take between two reads of a clock, and counts of events on other CPUs
+/// while those of one are switched off.
 const SLACK_NS: u64 = 10_000_000;
 
 /// The CPUs that count, for as long as it takes.
@@ -78,7 +78,7 @@ fn a_clock_alone_counts_the_time_that_it_is_on() {
 }
 
 #[test]
-fn what_is_read_in_memory_costs_the_reader_no_failed_read() {
+fn events_in_memory_cause_no_failed_read() {
     check("no_failed_reads_in_memory", || {
         let group = Hierarchy::of_perf_events()?.make();
         let counting = Counting::of(&ALL, &[group.watched()])?;

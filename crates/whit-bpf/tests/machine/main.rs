@@ -1,6 +1,6 @@
 //! Counting per cgroup while the whole machine changes: a CPU goes offline, the `perf_event` controller
-//! moves to a hierarchy of version 1. Only run where `WHIT_TEST_MACHINE` is set: this would spoil what
-//! others measure.
+//! moves to a hierarchy of version 1. Runs only if `WHIT_TEST_MACHINE` is set: it would spoil
+//! measurements by others.
 
 #[path = "../cgroups/support/mod.rs"]
 #[allow(dead_code)]
@@ -104,8 +104,8 @@ impl Mount {
     }
 }
 
-/// What `/proc/cgroups` says of perf_event: its hierarchy (0 is that of version 2), and how many
-/// cgroups that has, with those that are removed and not yet forgotten.
+/// The line of `/proc/cgroups` on perf_event: its hierarchy (0 is that of version 2), and its
+/// number of cgroups, which includes those that are removed and not yet forgotten.
 fn perf_event() -> (u32, u32) {
     let text = fs::read_to_string("/proc/cgroups").expect("read /proc/cgroups");
     let line = text.lines().find(|line| line.starts_with("perf_event\t")).expect("perf_event");
@@ -163,7 +163,7 @@ fn the_old_hierarchy_counts_alike() {
     });
 }
 
-/// On its way to another hierarchy and back, the controller makes anew what it keeps of each cgroup.
+/// On its way to another hierarchy and back, the controller makes its state of each cgroup anew.
 #[test]
 fn cgroups_are_known_again_after_another_hierarchy_was_mounted() {
     check("cgroups_are_known_again", || {

@@ -26,13 +26,13 @@ fn meter() -> Result<PmiMeter, Skip> {
     Ok(PmiMeter::start(false).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Of the handlers that only this test knows: real ones may come in between.
+/// The handlers that only this test knows: real ones may come in between.
 fn sum(reading: &Reading, address: u64) -> Handler {
     reading.sum(Some(&[address]))
 }
 
 #[test]
-fn what_handlers_handled_is_added_up_on_all_cpus() {
+fn handlers_are_added_up_on_all_cpus() {
     check("what_handlers_handled_is_added_up", || {
         let meter = meter()?;
         let cpus = cpu_list("online");
@@ -78,8 +78,8 @@ fn handlers_that_are_too_many_are_counted() {
 }
 
 #[test]
-fn the_kernel_tells_how_often_the_program_ran() {
-    check("the_kernel_tells_how_often_the_program_ran", || {
+fn the_kernel_counts_the_programs_runs() {
+    check("the_kernel_counts_the_programs_runs", || {
         probe::bpf_statistics()?;
         let begin = Instant::now();
         let meter = meter()?;

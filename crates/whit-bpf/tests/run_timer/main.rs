@@ -10,9 +10,9 @@ use whit_bpf::RunTimer;
 
 use crate::support::{check, probe};
 
-/// Longest wait for what comes twice a second.
+/// Longest wait for an event that comes twice a second.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What lies between two looks.
+/// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
 #[test]
@@ -30,7 +30,7 @@ fn runs_are_timed_for_a_part_of_the_time() {
         wait_until(true);
         wait_until(false);
         let one = timer.timed();
-        // Who comes later has the same windows, and none of what was before.
+        // A later timer has the same windows, and none of the earlier sums.
         let second = RunTimer::start(false).expect("as before");
         assert!(second.timed() <= timer.timed() - one, "{second:?}");
         wait_until(true);

@@ -7,7 +7,9 @@ mod support;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use whit_bpf::stacks::channel::{Channel, Loss, Record};
-use whit_bpf::stacks::{BLOCKED_THREADS_MAX, Blocked, StackOptions, Stacks, lacking};
+use whit_bpf::stacks::{
+    BLOCKED_THREADS_MAX, Blocked, CgroupHierarchy, ChosenBy, StackOptions, Stacks, lacking,
+};
 use whit_testing::wait::wait_until;
 
 use crate::support::{Skip, check, probe};
@@ -21,6 +23,7 @@ fn options(memo: bool, all: bool) -> StackOptions {
         is_system_wide: false,
         by_thread: true,
         pid_namespace: all.then_some(1),
+        chosen: ChosenBy { cgroups: all.then_some(CgroupHierarchy::V1(1)), names: all },
         kernel_stacks: true,
         user_stacks: true,
         memo,
@@ -29,6 +32,7 @@ fn options(memo: bool, all: bool) -> StackOptions {
         probes: all,
         wakes: all,
         cpus: 1,
+        off_cpu_period_ns: 0,
         channel_bytes: 1 << 20,
     }
 }

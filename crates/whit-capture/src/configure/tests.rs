@@ -214,7 +214,11 @@ fn rates_tracepoints_and_the_fields_that_options_add() {
     assert!(all[0].sample_type.contains(fields));
     assert!(all[1].sample_type.contains(SampleType::CPU | SampleType::IDENTIFIER));
     let counted = EventPlan {
-        rate: RatePlan { by_user: Some(Rate::Period(1_000_000)), is_strict: false },
+        rate: RatePlan {
+            by_user: Some(Rate::Period(1_000_000)),
+            is_strict: false,
+            keeps_periods: false,
+        },
         inherit: false,
         clock: Some(whit_sys::clock::ClockId::MONOTONIC_RAW),
         ..plan(vec![event(0)])
@@ -232,7 +236,7 @@ fn frequencies_are_held_against_the_kernels_limit() {
     std::fs::create_dir_all(dir.path().join("sys/kernel")).unwrap();
     std::fs::write(dir.path().join("sys/kernel/perf_event_max_sample_rate"), "1000\n").unwrap();
     let mut notices = Vec::new();
-    let asked = |by_user, is_strict| RatePlan { by_user, is_strict };
+    let asked = |by_user, is_strict| RatePlan { by_user, is_strict, keeps_periods: false };
     let mut check = |plan: RatePlan| checked_rate(plan, &roots, &mut |n| notices.push(n));
     assert_eq!(check(asked(None, false)).unwrap(), (Rate::FrequencyHz(1000), false));
     let high = Some(Rate::FrequencyHz(5000));
@@ -379,4 +383,39 @@ fn the_engine_changes_events_and_adds_its_own() {
     assert!(!events[0].attr.has(AttrFlags::MMAP) && events[2].attr.has(AttrFlags::MMAP));
     assert!(events[3].is_bpf_output);
     assert!(events.iter().all(|event| event.attr.sample_type.contains(SampleType::IDENTIFIER)));
+}
+
+#[test]
+fn user_call_chains_are_deferred_with_frame_pointers_alone() {
+    let deferred = |call_graph| ChainPlan { is_deferred: true, ..chains(call_graph) };
+    let flags = |chains: ChainPlan, specs: Vec<EventSpec>| -> Vec<_> {
+        let of =
+            |attr: &Attr| (attr.has(AttrFlags::DEFER_CALLCHAIN), attr.has(AttrFlags::DEFER_OUTPUT));
+        attrs(&EventPlan { chains, ..plan(specs) }).iter().map(of).collect()
+    };
+    let two = || vec![event(0), event(1)];
+    // The first event tracks: it alone takes the records, or each would come twice.
+    let by_frame_pointers = deferred(CallGraph::FramePointer);
+    assert_eq!(flags(by_frame_pointers, two()), [(true, true), (true, false)]);
+    assert_eq!(flags(chains(CallGraph::FramePointer), two()), [(false, false); 2]);
+    let kernel_only = ChainPlan { kernel_only: true, ..by_frame_pointers };
+    assert_eq!(flags(kernel_only, two()), [(false, false); 2]);
+    let dumps = CallGraph::Dwarf { stack_dump_bytes: 8 };
+    let mixed = || {
+        vec![
+            EventSpec { call_graph: Some(dumps), ..event(0) },
+            EventSpec { call_graph: Some(CallGraph::FramePointer), ..event(1) },
+        ]
+    };
+    assert_eq!(flags(by_frame_pointers, mixed()), [(false, true), (true, false)]);
+
+    // The side band has an event of its own.
+    let of_all = EventPlan {
+        chains: by_frame_pointers,
+        target: Target::SystemWide(None),
+        ..plan(vec![event(0)])
+    };
+    let attrs = attrs(&of_all);
+    assert!(attrs[0].has(AttrFlags::DEFER_CALLCHAIN) && !attrs[0].has(AttrFlags::DEFER_OUTPUT));
+    assert!(!attrs[1].has(AttrFlags::DEFER_CALLCHAIN) && attrs[1].has(AttrFlags::DEFER_OUTPUT));
 }

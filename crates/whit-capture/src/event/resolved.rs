@@ -1,13 +1,13 @@
 //! From the event language's result to events that can be recorded.
 
 use whit_engine::branch::{BranchFilter, BranchFilterError};
+use whit_engine::settings::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
 use whit_events::{
     CallGraph as TermCallGraph, EventTerms, PreciseIp, ResolvedEvent, ResolvedGroup, Sampling,
 };
 use whit_perfdata::attr::pmu_type::TRACEPOINT;
 
 use super::{EventSpec, Exclude, Precision, Rate};
-use crate::options::{CallGraph, DEFAULT_STACK_DUMP_BYTES};
 
 /// An event that can be counted or written, but not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_named() {
+    fn events_that_cannot_be_recorded_are_named() {
         let error = events("cycles/aux-output/").unwrap_err();
         assert!(error.to_string().contains("'aux-output'"), "{error}");
         let error = events("cycles/branch_type=sideways/").unwrap_err();

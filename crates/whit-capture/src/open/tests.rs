@@ -45,6 +45,7 @@ fn open(
         rights: Rights::of_process(&roots),
         roots: &roots,
         cgroups: &HashMap::new(),
+        chosen: &[],
         listener: &mut |n| notices.push(n),
     }
     .open_all(events);

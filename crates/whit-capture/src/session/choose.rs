@@ -10,6 +10,7 @@ use whit_engine::event_plan::EventPlan;
 use whit_host::roots::Roots;
 use whit_types::Arch;
 
+use super::names;
 use crate::error::CaptureError;
 use crate::notice::{Listener, Notice};
 use crate::options::{CallGraph, DEFAULT_STACK_DUMP_BYTES, Engine, RingSize};
@@ -23,19 +24,26 @@ pub(super) fn choose_engine(
     listener: &mut dyn Listener,
 ) -> Result<Box<dyn whit_engine::Engine>, CaptureError> {
     let waking = plan.events.tracking.wakeups.then(|| wakeups::format(roots)).transpose()?;
+    let by_ring = names::obstacle(&plan.events, roots);
     let (events, stacks) = (&plan.events, &plan.engine.stacks);
     let load = || BpfEngine::load(events, stacks, waking.as_ref(), roots);
     let engine = match plan.engine.wish {
-        Engine::Ring => None,
+        Engine::Ring => match by_ring {
+            Some(why) => return Err(CaptureError::NamesWithoutBpf { why, bpf: None }),
+            None => None,
+        },
         Engine::Bpf => match BpfEngine::conflict(events, false, roots) {
             Some(why) => return Err(CaptureError::EngineConflict { why }),
             None => Some(load().map_err(EngineError::own)?),
         },
         Engine::Auto => {
-            let engine = match obstacle(plan, roots) {
+            let engine = match obstacle(plan, by_ring.is_none(), roots) {
                 Some(why) => Err(why),
                 None => load().map_err(|error| whit_bpf_engine::refusal(&error)),
             };
+            if let (Err(bpf), Some(why)) = (&engine, by_ring) {
+                return Err(CaptureError::NamesWithoutBpf { why, bpf: Some(bpf.clone()) });
+            }
             let chains = without_programs(plan);
             listener.notice(match &engine {
                 Ok(_) => Notice::BpfChosen,
@@ -73,8 +81,11 @@ impl whit_engine::Engine for RingEngine {
 }
 
 /// Why `--engine=auto` does not try the programs.
-fn obstacle(plan: &RecordPlan, roots: &Roots) -> Option<String> {
-    if plan.engine.is_call_graph_given && plan.events.chains.call_graph == CallGraph::None {
+fn obstacle(plan: &RecordPlan, has_choice: bool, roots: &Roots) -> Option<String> {
+    if has_choice
+        && plan.engine.is_call_graph_given
+        && plan.events.chains.call_graph == CallGraph::None
+    {
         return Some("no call chains are asked for".to_owned());
     }
     let why = BpfEngine::conflict(&plan.events, true, roots);

@@ -1,4 +1,4 @@
-//! What an output says of the files that were mapped as code, and copies of those that nobody will find.
+//! The description of mapped code files in an output, and copies of those that readers will not find.
 
 use std::path::PathBuf;
 
@@ -15,15 +15,14 @@ use crate::notice::{Listener, Notice};
 /// perf's mark for build ids that are not of a guest.
 const HOST_PID: Pid = Pid(-1);
 
-/// What is known when an output ends.
+/// The known files at the end of an output.
 pub(super) struct MappedCode<'a> {
     pub(super) files: &'a FileCache,
     pub(super) roots: &'a Roots,
 }
 
 impl MappedCode<'_> {
-    /// Puts into the header what is known of the files, those among them that `mapped` tells of. Copies go
-    /// below `kept`.
+    /// Adds descriptions of the known files to the header, of those in `mapped`. Copies go below `kept`.
     pub(super) fn describe<'m>(
         &self,
         features: &mut Features,

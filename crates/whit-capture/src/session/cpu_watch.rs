@@ -14,9 +14,8 @@ use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, pmu_type};
 use whit_sys::{Errno, PerfEventFd};
 use whit_types::{CpuId, TimestampNs};
 
-use super::Session;
-use super::reader_thread::ReaderShare;
-use super::unreported_loss::{UnreportedLoss, each_end};
+use super::reader_share::{ReaderShare, each_end};
+use super::unreported_loss::{Losses, UnreportedLoss};
 use crate::event::software;
 use crate::notice::{Listener, Notice};
 
@@ -106,6 +105,27 @@ impl CpuWatch {
         }
     }
 
+    /// A loss without end for each CPU that is not recorded any more, from the last record of its ring, and one of
+    /// the whole recording for each that never was.
+    pub(super) fn unrecorded(
+        &self,
+        losses: Losses<'_>,
+        shares: &[ReaderShare],
+    ) -> Vec<UnreportedLoss> {
+        let mut all = Vec::new();
+        for &cpu in &self.gone {
+            let ends = each_end(shares).filter(|(_, _, end)| end.cpu == Some(cpu));
+            let before = all.len();
+            all.extend(ends.map(|(reader, _, end)| losses.behind(reader, end)));
+            if all.len() == before {
+                all.push(losses.nothing_of(cpu));
+            }
+        }
+        all.extend(self.late.iter().map(|cpu| losses.nothing_of(*cpu)));
+        all.iter_mut().for_each(|unreported_loss| unreported_loss.begin_at_least(BEGINNING));
+        all
+    }
+
     /// CPUs whose events have stopped since the last look, and when.
     fn stopped(&mut self) -> Vec<(CpuId, Instant)> {
         let first: Vec<_> = self.watched.iter().map(Watched::enabled_ns).collect();
@@ -146,25 +166,4 @@ fn open_one(cpu: CpuId) -> Result<Watched, Errno> {
     let opened = Instant::now();
     let event = open::open(&attr.to_bytes(), target, None)?;
     Ok(Watched { cpu, event, opened })
-}
-
-impl Session<'_> {
-    /// A loss without end for each CPU that is not recorded any more, from the last record of its ring, and one of
-    /// the whole recording for each that never was.
-    pub(super) fn unrecorded_cpus(&mut self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
-        self.cpu_watch.look(self.roots, self.listener);
-        let CpuWatch { gone, late, .. } = &self.cpu_watch;
-        let mut all = Vec::new();
-        for &cpu in gone {
-            let ends = each_end(shares).filter(|(_, _, end)| end.cpu == Some(cpu));
-            let before = all.len();
-            all.extend(ends.map(|(ring_drainer, _, end)| self.behind(ring_drainer, end)));
-            if all.len() == before {
-                all.push(self.nothing_of(cpu));
-            }
-        }
-        all.extend(late.iter().map(|cpu| self.nothing_of(*cpu)));
-        all.iter_mut().for_each(|unreported_loss| unreported_loss.begin_at_least(BEGINNING));
-        all
-    }
 }

@@ -1,41 +1,39 @@
-//! `--exclude-perf`: tracepoints leave out what the recorder itself does.
+//! `--exclude-perf`: tracepoints leave out the recorder's own work.
 
 use std::ffi::CString;
 
+use whit_engine::open_event::OpenEvent;
 use whit_host::processes;
+use whit_host::roots::Roots;
 use whit_types::{Pid, Tid};
 
-use super::Session;
 use crate::error::CaptureError;
 
 /// The kernel takes filters of up to a page.
 const FILTER_BYTES_MAX: usize = 4095;
 
-impl Session<'_> {
-    /// Adds the recorder's threads to the filters of events that are to leave them out. The threads
-    /// must run already; io_uring's workers are the kernel's and are not among them.
-    pub(super) fn leave_recorder_out(&self) -> Result<(), CaptureError> {
-        let events = || self.shared.events.iter().filter(|e| e.event.spec.excludes_recorder);
-        if events().next().is_none() {
-            return Ok(());
-        }
-        let own = processes::threads(self.roots, Pid(whit_sys::system::pid()));
-        for event in events() {
-            let spec = &event.event.spec;
-            let filter = without(spec.filter.as_deref(), &own);
-            let error = |source| CaptureError::Filter {
-                event: spec.name.clone(),
-                filter: filter.chars().take(80).collect(),
-                advice: String::new(),
-                source,
-            };
-            let text =
-                CString::new(filter.as_str()).ok().filter(|_| filter.len() <= FILTER_BYTES_MAX);
-            let text = text.ok_or_else(|| error(whit_sys::Errno::TOOBIG))?;
-            event.instances.iter().try_for_each(|i| i.fd.set_filter(&text)).map_err(error)?;
-        }
-        Ok(())
+/// Adds the recorder's threads to the filters of events that are to leave them out. The threads
+/// must run already; io_uring's workers are the kernel's and are not among them.
+pub(super) fn leave_recorder_out(events: &[OpenEvent], roots: &Roots) -> Result<(), CaptureError> {
+    let events = || events.iter().filter(|e| e.event.spec.excludes_recorder);
+    if events().next().is_none() {
+        return Ok(());
     }
+    let own = processes::threads(roots, Pid(whit_sys::system::pid()));
+    for event in events() {
+        let spec = &event.event.spec;
+        let filter = without(spec.filter.as_deref(), &own);
+        let error = |source| CaptureError::Filter {
+            event: spec.name.clone(),
+            filter: filter.chars().take(80).collect(),
+            advice: String::new(),
+            source,
+        };
+        let text = CString::new(filter.as_str()).ok().filter(|_| filter.len() <= FILTER_BYTES_MAX);
+        let text = text.ok_or_else(|| error(whit_sys::Errno::TOOBIG))?;
+        event.instances.iter().try_for_each(|i| i.fd.set_filter(&text)).map_err(error)?;
+    }
+    Ok(())
 }
 
 /// A filter that leaves out these threads as well.

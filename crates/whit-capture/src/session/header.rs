@@ -1,4 +1,4 @@
-//! The header: what is known before the first record, and what only the end tells.
+//! The header, as far as it is known before the first record.
 
 use whit_engine::Engine;
 use whit_engine::event_plan::WAKING;
@@ -21,11 +21,32 @@ use crate::tracing_data;
 /// perf's name for groups without one.
 const UNNAMED_GROUP: &str = "{anon_group}";
 
-/// All events as the file describes them.
-pub(super) fn descriptions(events: &[OpenEvent], engine: &dyn Engine) -> Vec<EventDesc> {
-    let mut descriptions: Vec<_> = events.iter().map(description).collect();
-    engine.describe(&mut descriptions, events);
-    descriptions
+/// The header as far as it is known before the first record: every output begins with it.
+pub(super) struct KnownHeader {
+    /// All events as the file describes them.
+    pub(super) descriptions: Vec<EventDesc>,
+    /// All features but those that only the end tells.
+    pub(super) features: Features,
+}
+
+impl KnownHeader {
+    /// For these events of this engine.
+    pub(super) fn new(
+        plan: &HeaderPlan,
+        roots: &Roots,
+        events: &[OpenEvent],
+        engine: &dyn Engine,
+    ) -> Result<KnownHeader, CaptureError> {
+        let mut descriptions: Vec<_> = events.iter().map(description).collect();
+        engine.describe(&mut descriptions, events);
+        let features = known_beforehand(plan, roots, events, &descriptions)?;
+        Ok(KnownHeader { descriptions, features })
+    }
+
+    /// The names of events as records, for readers of pipes.
+    pub(super) fn names(&self) -> Vec<u8> {
+        names(&self.descriptions)
+    }
 }
 
 fn description(event: &OpenEvent) -> EventDesc {
@@ -36,8 +57,7 @@ fn description(event: &OpenEvent) -> EventDesc {
     }
 }
 
-/// Everything but what only the end tells.
-pub(super) fn known_beforehand(
+fn known_beforehand(
     plan: &HeaderPlan,
     roots: &Roots,
     events: &[OpenEvent],
@@ -71,8 +91,8 @@ pub(super) fn known_beforehand(
     Ok(features)
 }
 
-/// The names of events for readers of pipes: perf takes them from EVENT_UPDATE records only.
-pub(super) fn names(events: &[EventDesc]) -> Vec<u8> {
+/// perf takes the names of events in pipes from EVENT_UPDATE records only.
+fn names(events: &[EventDesc]) -> Vec<u8> {
     /// `PERF_EVENT_UPDATE__NAME`.
     const UPDATE_NAME: u64 = 2;
     let mut out = Vec::new();

@@ -1,6 +1,6 @@
-//! What a recording costs inside the kernel: interrupts of the PMU, and the BPF program that counts
-//! them. The program is loaded by a thread beside the set-up, so that nothing waits for it; where it
-//! cannot be had, the ledger says why, and the recording is the same.
+//! The cost of a recording inside the kernel: interrupts of the PMU, and the BPF program that counts
+//! them. A thread loads the program beside the set-up, so that the recording does not wait for it.
+//! If it cannot be loaded, the ledger gives the reason, and the recording is the same.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::pmi::{any_interrupts, perf_handlers};
 
 /// Name of the thread.
 const THREAD: &str = "whit-meter";
-/// What is left out where there is no meter, in a notice.
+/// The part of the result that is missing without a meter, for a notice.
 const WHAT: &str = "the time of PMU interrupts in the ledger";
 
-/// The meter, on its way, at work or not to be had.
+/// The meter: on its way, at work or absent.
 #[derive(Debug)]
 pub(super) enum Metering {
     /// A thread loads it.
@@ -72,7 +72,7 @@ impl Metering {
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
         match thread.spawn(move || Meter::start(&roots)) {
             Ok(thread) => Metering::Loading(thread),
-            // The readers' threads will say what is wrong.
+            // The readers' threads will report the reason.
             Err(_) => Metering::Off(PmiMeasurement::Refused),
         }
     }
@@ -103,7 +103,7 @@ impl Metering {
         meter.mark()
     }
 
-    /// What happened since an output began, until `stopped`.
+    /// The counts from the beginning of an output until `stopped`.
     pub(super) fn since(&self, mark: &MeterSnapshot, stopped: Instant) -> (PmiLedger, BpfLedger) {
         match self {
             Metering::Off(reason) => without(*reason),
@@ -124,11 +124,11 @@ impl Meter {
         let meter =
             PmiMeter::start(roots.times_bpf_programs()).map_err(|error| Failure::of(&error))?;
         let since = Instant::now();
-        // After that: what is missed before the program is there is missed for good.
+        // After that: interrupts before the program is there are missed for good.
         Ok(Meter { meter, since, handlers: perf_handlers(roots) })
     }
 
-    /// What cannot be read now is as if it were at the beginning of everything.
+    /// A failed read counts as zero, as at the beginning of the recording.
     fn mark(&self) -> MeterSnapshot {
         let sum = self.meter.read().map(|reading| reading.sum(self.handlers.as_deref()));
         let sum = sum.unwrap_or_default();

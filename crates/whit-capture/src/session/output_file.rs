@@ -1,78 +1,70 @@
 //! One output of a recording: its only one, or one of those that it is switched between.
+//!
+//! An output passes three states, each a type of its own. A [`NewOutput`] has its streams itself, for records of
+//! processes that existed before. An [`OutputFile`] has given the streams to the readers. An [`EndedOutput`] has them
+//! back, with the work of each reader.
 
 use std::io;
 use std::time::Instant;
 
-use whit_perfdata::feature::{EventDesc, Features, RecordedSpan};
+use whit_perfdata::feature::{Features, RecordedSpan};
 
-use super::CostBaseline;
+use super::cost_baseline::CostBaseline;
 use super::metering::MeterSnapshot;
+use super::reader_share::ReaderShare;
 use crate::error::CaptureError;
-use crate::notice::{Listener, Notice};
-use crate::output::{self, OutputName};
-use crate::plan::OutputPlan;
+use crate::output::OutputName;
 use crate::recording::Recording;
-use crate::stream::{StreamOptions, StreamSink};
+use crate::stream::StreamSink;
 
-/// An output that is being written.
+mod ended;
+mod new;
+
+pub(super) use ended::EndedOutput;
+pub(super) use new::NewOutput;
+
+/// An output that readers write.
 pub(super) struct OutputFile {
-    pub(super) recording: Recording,
+    recording: Recording,
     /// The stream behind the header, where no reader has it.
-    pub(super) main: Option<StreamSink>,
-    pub(super) output: OutputName,
-    pub(super) features: Features,
+    main: Option<StreamSink>,
+    name: OutputName,
+    features: Features,
     /// When it began.
-    pub(super) cost_baseline: CostBaseline,
-    pub(super) set_up_ns: u64,
+    cost_baseline: CostBaseline,
+    set_up_ns: u64,
     /// The recorder's CPU time until then.
-    pub(super) set_up_cpu_ns: u64,
+    set_up_cpu_ns: u64,
     /// Processes whose mappings were not read to the end.
-    pub(super) cut_processes: u64,
-    /// What was metered before it began.
-    pub(super) mark: MeterSnapshot,
+    cut_processes: u64,
+    /// The meter's sums from before it began.
+    metered_before: MeterSnapshot,
 }
 
 impl OutputFile {
-    /// Creates the output and writes the header as far as it is known.
-    pub(super) fn create(
-        plan: &OutputPlan,
-        events: &[EventDesc],
-        features: &Features,
-        cost_baseline: CostBaseline,
-        listener: &mut dyn Listener,
-    ) -> Result<OutputFile, CaptureError> {
-        let open = output::open(&plan.output, plan.makes_directory, listener)?;
-        let output = open.name.clone();
-        let fail = |source: io::Error| {
-            output.undo();
-            CaptureError::Output { attempt: "write", output: output.to_string(), source }
-        };
-        if (plan.files.switch.is_some() || plan.files.timestamp) && !output.is_file() {
-            output.undo();
-            return Err(CaptureError::PipeHasNoFiles);
-        }
-        let mut features = features.clone();
-        let (recording, left_out) = Recording::create(open, events, &mut features).map_err(fail)?;
-        for feature in left_out {
-            listener.notice(Notice::FeatureLeftOut { feature: feature.0 });
-        }
-        let main = match recording.is_directory() {
-            true => {
-                Some(StreamSink::new(recording.main(), &StreamOptions::default()).map_err(fail)?.0)
-            }
-            false => None,
-        };
-        Ok(OutputFile {
-            recording,
-            main,
-            output,
-            features,
-            cost_baseline,
-            set_up_ns: 0,
-            set_up_cpu_ns: 0,
-            cut_processes: 0,
-            mark: MeterSnapshot::default(),
-        })
+    pub(super) fn name(&self) -> &OutputName {
+        &self.name
+    }
+
+    /// The same, for another name of the file.
+    pub(super) fn name_mut(&mut self) -> &mut OutputName {
+        &mut self.name
+    }
+
+    /// Removes it, and puts the file that was there before back.
+    pub(super) fn undo(&self) {
+        self.name.undo();
+    }
+
+    /// The recorder's CPU time since the output began.
+    pub(super) fn used_ns(&self) -> u64 {
+        self.cost_baseline.used().total_ns()
+    }
+
+    /// Notes that from here on it is recorded into.
+    pub(super) fn is_set_up(&mut self) {
+        self.set_up_ns = self.cost_baseline.age_ns(Instant::now());
+        self.set_up_cpu_ns = self.used_ns();
     }
 
     /// Notes when samples and switches were recorded, where that is known.
@@ -82,14 +74,12 @@ impl OutputFile {
         }
     }
 
-    /// Notes that from here on it is recorded into.
-    pub(super) fn is_set_up(&mut self) {
-        self.set_up_ns = self.age_ns(Instant::now());
-        self.set_up_cpu_ns = self.cost_baseline.used().total_ns();
+    /// Takes the streams back. `failed` says why one of them ended early.
+    pub(super) fn ended(self, shares: Vec<ReaderShare>, failed: Option<io::Error>) -> EndedOutput {
+        EndedOutput { file: self, shares, failed }
     }
 
-    /// Time since it began.
-    pub(super) fn age_ns(&self, now: Instant) -> u64 {
-        now.saturating_duration_since(self.cost_baseline.begin).as_nanos() as u64
+    fn write_error(&self, source: io::Error) -> CaptureError {
+        CaptureError::Output { attempt: "write", output: self.name.to_string(), source }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::reader_thread::ReaderEvent;
+use super::reader_event::ReaderEvent;
 use crate::options::{Files, SwitchOutput};
 
 /// Counts what all readers have written.

@@ -6,18 +6,18 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use whit_engine::DecodeCounts;
 use whit_engine::open_event::OpenEvent;
 use whit_sys::usage::CpuUsage;
 use whit_sys::{Waker, affinity, take_short_slices};
 use whit_types::CpuId;
 
 use super::quota::Quota;
+use super::reader_event::{ReaderEvent, SessionNotifier};
+use super::reader_share::ReaderShare;
 use super::wait::RingWaiter;
 use crate::error::CaptureError;
-use crate::loss::RingCounts;
-use crate::mapped_files::MappedFiles;
-use crate::ring_clock::RecordClock;
-use crate::ring_drainer::{Pass, RingDrainer, RingEnd};
+use crate::ring_drainer::{Pass, RingDrainer};
 use crate::stream::{Sink, SinkError, StreamSink};
 
 /// Rings are drained at least this often: a killed recorder loses no more than that.
@@ -32,72 +32,53 @@ const BUSY_BYTES: usize = 64 << 10;
 /// another CPU may just be writing its last record.
 const LAST_ROUNDS_MAX: u32 = 1000;
 
-/// What the session hears of its readers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReaderEvent {
-    /// As much has been written as one output is to hold.
-    SwitchDue,
-    /// As much has been written as all of the recording may.
-    SizeReached,
-    /// No task is left that could write into the reader's rings.
-    AllGone,
-    /// The reader has ended: its stream cannot be written, or it could not wait.
-    Ended,
-}
-
-/// A reader with its stream, and what its work has cost.
+/// A reader that has no stream yet.
 #[derive(Debug)]
-pub(super) struct ReaderThread {
+pub(super) struct Reader {
     pub(super) ring_drainer: RingDrainer,
-    pub(super) sink: StreamSink,
     pub(super) waiter: RingWaiter,
     /// CPUs to run on from the start; `None` leaves it where the process may run.
     pub(super) runs_on: Option<Vec<CpuId>>,
-    pub(super) wakeups: u64,
-    /// CPU time of its thread; before the thread ends, that up to the present output.
-    pub(super) usage: CpuUsage,
-    /// Bytes of the present stream that the quota knows of.
-    pub(super) told_bytes: u64,
 }
 
-/// What a reader did for one output.
+impl Reader {
+    /// Gives it its stream.
+    pub(super) fn with_stream(self, sink: StreamSink) -> ReaderThread {
+        let usage = CpuUsage::default();
+        ReaderThread { reader: self, sink, wakeups: 0, usage, told_bytes: 0 }
+    }
+}
+
+/// A reader with its stream, and the cost of its work.
 #[derive(Debug)]
-pub(super) struct ReaderShare {
-    /// The stream.
-    pub(super) sink: StreamSink,
-    /// What passed through each ring.
-    pub(super) rings: Vec<RingCounts>,
-    /// Files that were mapped as code up to its end.
-    pub(super) mapped: MappedFiles,
-    pub(super) wakeups: u64,
-    pub(super) usage: CpuUsage,
-    /// Each ring as its records left it.
-    pub(super) ends: Vec<RingEnd>,
-    /// The clock of the records.
-    pub(super) clock: RecordClock,
-    /// Side band that belongs into the next output as well was too much to be kept.
-    pub(super) journal_cut: bool,
+pub(super) struct ReaderThread {
+    reader: Reader,
+    sink: StreamSink,
+    wakeups: u64,
+    /// CPU time of its thread; before the thread ends, that up to the present output.
+    usage: CpuUsage,
+    /// Bytes of the present stream that the quota knows of.
+    told_bytes: u64,
 }
 
-/// What a reader is told while it works.
+/// An order to a reader at work.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Go on into this stream; what is in the rings still goes into the old one.
+    /// Go on into this stream; the records in the rings still go into the old one.
     Swap(Box<StreamSink>, Sender<ReaderShare>),
     /// Write these records into the present stream.
     Write(Vec<u8>),
-    /// Take what is in the rings that are overwritten.
+    /// Take the records of the rings that are overwritten.
     Snapshot(Sender<()>),
 }
 
-/// What all readers share.
+/// State that all readers share.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) events: Arc<Vec<OpenEvent>>,
     pub(super) notifier: SessionNotifier,
     pub(super) quota: Arc<Quota>,
-    /// Whether side band is kept for the next output. What the kernel writes after this was set is
-    /// drained after it was set.
+    /// Whether side band is kept for the next output. The kernel's later records are drained later.
     pub(super) keeps_journal: Arc<AtomicBool>,
 }
 
@@ -127,27 +108,6 @@ pub(super) struct RunningDrainer {
     thread: Option<JoinHandle<Drained>>,
 }
 
-/// Where readers leave their news.
-#[derive(Clone, Debug)]
-pub(super) struct SessionNotifier {
-    pub(super) sender: Sender<ReaderEvent>,
-    pub(super) wake: Waker,
-}
-
-impl SessionNotifier {
-    pub(super) fn open() -> Result<(SessionNotifier, Receiver<ReaderEvent>), CaptureError> {
-        let (sender, receiver) = channel();
-        let wake = Waker::new().map_err(CaptureError::system("create an event descriptor"))?;
-        Ok((SessionNotifier { sender, wake }, receiver))
-    }
-
-    pub(super) fn tell(&self, news: ReaderEvent) {
-        // The session listens until it has joined the reader.
-        let _ = self.sender.send(news);
-        let _ = self.wake.wake();
-    }
-}
-
 impl ReaderThread {
     /// Starts to work on a thread of its own.
     pub(super) fn start(
@@ -156,9 +116,9 @@ impl ReaderThread {
         shared: Shared,
     ) -> Result<RunningDrainer, CaptureError> {
         let (orders, inbox) = channel();
-        let wake = self.waiter.waker();
+        let wake = self.reader.waiter.waker();
         let work = move || {
-            if let Some(cpus) = &self.runs_on {
+            if let Some(cpus) = &self.reader.runs_on {
                 // CPUs that went offline: it runs where it may.
                 let _ = affinity::set(0, cpus);
             }
@@ -180,7 +140,8 @@ impl ReaderThread {
         let mut pass = Pass::WorthWhile;
         loop {
             let timeout = if pass == Pass::WorthWhile { FLUSH_INTERVAL } else { Duration::ZERO };
-            let gone = self.waiter.wait(timeout, &shared.events).map_err(DrainError::Wait)?;
+            let gone =
+                self.reader.waiter.wait(timeout, &shared.events).map_err(DrainError::Wait)?;
             self.wakeups += 1;
             loop {
                 match inbox.try_recv() {
@@ -189,8 +150,8 @@ impl ReaderThread {
                     Err(TryRecvError::Disconnected) => return self.last_passes(&shared.events),
                 }
             }
-            self.ring_drainer.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
-            let bytes = self.ring_drainer.pass(&mut self.sink, pass)?;
+            self.reader.ring_drainer.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
+            let bytes = self.reader.ring_drainer.pass(&mut self.sink, pass)?;
             let is_busy = bytes > BUSY_BYTES as u64;
             pass = if is_busy { Pass::AtLeast(BUSY_BYTES) } else { Pass::WorthWhile };
             self.report_size(shared);
@@ -220,7 +181,7 @@ impl ReaderThread {
             }
             Order::Write(records) => self.sink.records(&records)?,
             Order::Snapshot(reply) => {
-                self.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
+                self.reader.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
                 let _ = reply.send(());
             }
         }
@@ -229,43 +190,55 @@ impl ReaderThread {
 
     /// Empties the rings into the old stream and goes on into the new one.
     fn swap(&mut self, sink: StreamSink, shared: &Shared) -> Result<ReaderShare, DrainError> {
-        self.ring_drainer.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
-        self.ring_drainer.pass(&mut self.sink, Pass::Everything)?;
-        self.ring_drainer.snapshot(&mut self.sink, &shared.events)?;
+        let drainer = &mut self.reader.ring_drainer;
+        drainer.keep_journal(shared.keeps_journal.load(Ordering::SeqCst));
+        drainer.pass(&mut self.sink, Pass::Everything)?;
+        drainer.snapshot(&mut self.sink, &shared.events)?;
         let sink = std::mem::replace(&mut self.sink, sink);
-        self.ring_drainer.start_stream();
+        drainer.start_stream();
         self.told_bytes = 0;
-        let journal = self.ring_drainer.take_journal();
+        let journal = drainer.take_journal();
         self.sink.records(&journal.records)?;
         self.sink.flush()?;
         self.report_size(shared);
         let now = CpuUsage::of_thread().unwrap_or_default();
         let usage = now.since(&std::mem::replace(&mut self.usage, now));
         let wakeups = std::mem::take(&mut self.wakeups);
-        let ends = self.ring_drainer.ring_ends();
-        let (rings, mapped) = (self.ring_drainer.take_counts(), self.ring_drainer.mapped_files());
-        let (clock, journal_cut) = (self.ring_drainer.clock(), journal.is_cut);
+        let drainer = &mut self.reader.ring_drainer;
+        let ends = drainer.ring_ends();
+        let (rings, mapped) = (drainer.take_counts(), drainer.mapped_files());
+        let (clock, journal_cut) = (drainer.clock(), journal.is_cut);
         Ok(ReaderShare { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut })
     }
 
     /// Empties the rings, now that no event counts any more.
     fn last_passes(&mut self, events: &[OpenEvent]) -> Result<(), DrainError> {
         for _ in 0..LAST_ROUNDS_MAX {
-            if self.ring_drainer.pass(&mut self.sink, Pass::Everything)? == 0 {
+            if self.reader.ring_drainer.pass(&mut self.sink, Pass::Everything)? == 0 {
                 break;
             }
         }
-        self.ring_drainer.snapshot(&mut self.sink, events)?;
+        self.reader.ring_drainer.snapshot(&mut self.sink, events)?;
         Ok(self.sink.finish()?)
     }
 
-    /// What it has done for the last output. Its reader goes with it no further.
+    /// Its share of the last output. Its reader goes with it no further.
     pub(super) fn into_share(mut self) -> ReaderShare {
-        let ends = self.ring_drainer.ring_ends();
-        let (rings, mapped) = (self.ring_drainer.take_counts(), self.ring_drainer.mapped_files());
-        let clock = self.ring_drainer.clock();
+        let drainer = &mut self.reader.ring_drainer;
+        let (ends, clock) = (drainer.ring_ends(), drainer.clock());
+        let (rings, mapped) = (drainer.take_counts(), drainer.mapped_files());
         let ReaderThread { sink, wakeups, usage, .. } = self;
         ReaderShare { sink, rings, mapped, wakeups, usage, ends, clock, journal_cut: false }
+    }
+
+    /// Counts of the records that the engine wrote.
+    pub(super) fn decode_counts(&self) -> DecodeCounts {
+        self.reader.ring_drainer.decode_counts()
+    }
+
+    /// Has all of its stream written, after another one has failed: a second error says no more.
+    pub(super) fn finish_stream(&mut self) {
+        let _ = self.sink.finish();
     }
 }
 

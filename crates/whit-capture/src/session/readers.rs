@@ -6,38 +6,14 @@ use whit_engine::rings::MappedRing;
 use whit_engine::time_layout::TimeLayout;
 use whit_host::cpus;
 use whit_host::roots::Roots;
-use whit_sys::affinity as cpu_affinity;
-use whit_sys::usage::CpuUsage;
 use whit_types::CpuId;
 
-use super::reader_thread::ReaderThread;
+use super::reader_thread::Reader;
 use super::wait::RingWaiter;
 use crate::affinity::{self, Affinity, ReaderPlan};
 use crate::error::CaptureError;
-use crate::notice::{Listener, Notice};
-use crate::options::ASYNC_BLOCKS_MAX;
-use crate::output::OutputName;
 use crate::plan::StreamPlan;
-use crate::recording::Recording;
 use crate::ring_drainer::{RingDrainer, RingDrainerOptions};
-use crate::stream::{AsyncEngine, StreamOptions, StreamSink};
-
-/// The next stream of a recording, for a reader of so many rings.
-pub(super) fn stream(
-    plan: &StreamPlan,
-    nr_rings: usize,
-    recording: &mut Recording,
-) -> std::io::Result<(StreamSink, Option<AsyncEngine>)> {
-    let streaming = &plan.streaming;
-    let options = StreamOptions {
-        compression_level: streaming.compression_level,
-        is_packed: plan.is_packed,
-        whole_frames: recording.is_pipe() && streaming.threads.is_some(),
-        async_blocks: streaming.async_blocks.min(ASYNC_BLOCKS_MAX) * nr_rings,
-        cpus: cpu_affinity::get(0).unwrap_or_default(),
-    };
-    StreamSink::new(recording.next_stream()?, &options)
-}
 
 /// Sets readers up.
 pub(super) struct ReaderBuilder<'a> {
@@ -48,45 +24,25 @@ pub(super) struct ReaderBuilder<'a> {
 }
 
 /// The rings of one reader, and where it runs.
-struct Share {
-    rings: Vec<MappedRing>,
+pub(super) struct RingShare {
+    pub(super) rings: Vec<MappedRing>,
     runs_on: Option<Vec<CpuId>>,
 }
 
 impl ReaderBuilder<'_> {
-    /// Readers for all rings, each with its stream.
-    pub(super) fn build_readers(
+    /// Readers for all rings. The only stream of a recording marks rounds.
+    pub(super) fn build(
         &self,
-        rings: Vec<MappedRing>,
-        recording: &mut Recording,
-        output: &OutputName,
-        listener: &mut dyn Listener,
-    ) -> Result<Vec<ReaderThread>, CaptureError> {
-        let shares = self.shares(rings)?;
-        // What is taken from rings that are overwritten is older than what was drained before.
-        let all_forward = |share: &Share| share.rings.iter().all(|r| !r.ring.is_backward());
-        let marks_rounds =
-            shares.len() == 1 && !recording.is_directory() && shares.iter().all(all_forward);
-        let mut reader_threads = Vec::with_capacity(shares.len());
-        for share in shares {
-            let (sink, engine) =
-                stream(self.plan, share.rings.len(), recording).map_err(|source| {
-                    CaptureError::Output { attempt: "write", output: output.to_string(), source }
-                })?;
-            if engine == Some(AsyncEngine::Thread) && reader_threads.is_empty() {
-                listener.notice(Notice::WritesByThread { pipe: recording.is_pipe() });
-            }
-            reader_threads.push(self.reader_thread(share, sink, marks_rounds)?);
-        }
-        Ok(reader_threads)
+        shares: Vec<RingShare>,
+        is_directory: bool,
+    ) -> Result<Vec<Reader>, CaptureError> {
+        // Records of rings that are overwritten are older than those that were drained before.
+        let all_forward = |share: &RingShare| share.rings.iter().all(|r| !r.ring.is_backward());
+        let marks_rounds = shares.len() == 1 && !is_directory && shares.iter().all(all_forward);
+        shares.into_iter().map(|share| self.reader(share, marks_rounds)).collect()
     }
 
-    fn reader_thread(
-        &self,
-        share: Share,
-        sink: StreamSink,
-        marks_rounds: bool,
-    ) -> Result<ReaderThread, CaptureError> {
+    fn reader(&self, share: RingShare, marks_rounds: bool) -> Result<Reader, CaptureError> {
         let streaming = &self.plan.streaming;
         let layout = TimeLayout::new(&self.events[0].event.attr);
         let options = RingDrainerOptions { flush_bytes: streaming.flush_bytes, marks_rounds };
@@ -102,22 +58,14 @@ impl ReaderBuilder<'_> {
             },
             |ring| self.engine.decoder(self.events, ring),
         );
-        Ok(ReaderThread {
-            ring_drainer,
-            sink,
-            waiter,
-            runs_on: share.runs_on,
-            wakeups: 0,
-            usage: CpuUsage::default(),
-            told_bytes: 0,
-        })
+        Ok(Reader { ring_drainer, waiter, runs_on: share.runs_on })
     }
 
-    /// Who drains what: everything in one hand, or by CPU. Rings of threads, which have no CPU, and of
+    /// All rings for one reader, or rings by CPU. Rings of threads, which have no CPU, and of
     /// CPUs that are not recorded are dealt out in turn.
-    fn shares(&self, rings: Vec<MappedRing>) -> Result<Vec<Share>, CaptureError> {
+    pub(super) fn shares(&self, rings: Vec<MappedRing>) -> Result<Vec<RingShare>, CaptureError> {
         let Some(spec) = &self.plan.streaming.threads else {
-            return Ok(vec![Share { rings, runs_on: None }]);
+            return Ok(vec![RingShare { rings, runs_on: None }]);
         };
         let by_thread = rings.iter().all(|ring| ring.cpu.is_none());
         let mut cpus: Vec<CpuId> = match by_thread {
@@ -135,11 +83,11 @@ impl ReaderBuilder<'_> {
         }
         let turns = plans.len();
         let is_pinned = self.plan.streaming.affinity != Affinity::System;
-        let mut shares: Vec<Share> = plans
+        let mut shares: Vec<RingShare> = plans
             .iter()
             .map(|plan| {
                 let runs_on = is_pinned.then(|| plan.runs_on.clone());
-                Share { rings: Vec::new(), runs_on }
+                RingShare { rings: Vec::new(), runs_on }
             })
             .collect();
         for (number, ring) in rings.into_iter().enumerate() {

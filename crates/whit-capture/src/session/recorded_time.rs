@@ -39,8 +39,8 @@ impl RecordedTime {
         }
     }
 
-    /// The spans of an output that ends; what is on goes on in the next one. No output says at which
-    /// moment the one passed into the other: its readers pass one after the other.
+    /// The spans of an output that ends; a span that is open goes on in the next one. No output has
+    /// a single moment of change: its readers change one after the other.
     pub(super) fn lap(&mut self) -> Option<Vec<RecordedSpan>> {
         let goes_on = self.from.is_some();
         if goes_on {

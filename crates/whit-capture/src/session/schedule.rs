@@ -1,4 +1,4 @@
-//! What happens at which time: events are switched on and off, the output is switched.
+//! Scheduled actions: events are switched on and off, the output is switched.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ impl Schedule {
         self.next_switch.take_if(|at| *at <= now).map(|_| Step::Switch)
     }
 
-    /// The output was switched, for whatever reason: its time begins again.
+    /// The output was switched, by schedule or by command: its time begins again.
     pub(super) fn switched(&mut self, now: Instant) {
         self.next_switch = self.switch_every.and_then(|time| now.checked_add(time));
     }

@@ -16,6 +16,7 @@ use whit_perfdata::attr::pmu_type;
 use whit_types::{Arch, CpuId, Pid};
 
 use super::cpu_watch::CpuWatch;
+use super::names;
 use crate::configure;
 use crate::error::CaptureError;
 use crate::event::{EventSpec, Rate};
@@ -45,6 +46,8 @@ struct OpenContext {
     kernel: KernelFeatures,
     rate: (Rate, bool),
     cgroups: HashMap<String, File>,
+    /// Those that all events are limited to.
+    chosen: Vec<File>,
 }
 
 pub(super) struct SetUp<'a> {
@@ -66,10 +69,12 @@ impl SetUp<'_> {
         let on_cpus = plan.is_system_wide() || self.engine.needs_cpus();
         // The side band, and the watch over CPUs.
         let beside_events = 1 + usize::from(on_cpus);
-        let plan = open::fit_descriptors(plan, wanted.specs.len() + beside_events, self.listener)?;
+        let chosen = names::directories(wanted, self.engine)?;
+        let events = wanted.specs.len() * chosen.len().max(1) + beside_events;
+        let plan = open::fit_descriptors(plan, events, self.listener)?;
         let beside = target::beside(&wanted.target, roots);
         let cgroups = self.cgroups()?;
-        let context = OpenContext { plan, beside, rights, kernel, rate, cgroups };
+        let context = OpenContext { plan, beside, rights, kernel, rate, cgroups, chosen };
         // Before the events, so that none of them is lost unseen.
         let cpu_watch = CpuWatch::open(&context.plan, &context.beside, on_cpus, self.listener);
         let (events, rings) = self.open_supported(&context)?;
@@ -91,6 +96,7 @@ impl SetUp<'_> {
             rights: context.rights,
             roots: self.roots,
             cgroups: &context.cgroups,
+            chosen: &[],
             listener: &mut *self.listener,
         };
         let open = opener.open_all(vec![event])?;
@@ -99,17 +105,26 @@ impl SetUp<'_> {
     }
 
     fn probe(&mut self, rights: Rights) -> Result<KernelFeatures, CaptureError> {
-        let kernel = KernelFeatures::probe(self.listener).map_err(|errno| CaptureError::Open {
-            event: "dummy".to_owned(),
-            place: "for this process".to_owned(),
-            errno,
-            advice: advice(&Refusal::new("recording", errno, rights.paranoid, pmu_type::SOFTWARE)),
-        })?;
+        let mut kernel =
+            KernelFeatures::probe(self.listener).map_err(|errno| CaptureError::Open {
+                event: "dummy".to_owned(),
+                place: "for this process".to_owned(),
+                errno,
+                advice: advice(&Refusal::new(
+                    "recording",
+                    errno,
+                    rights.paranoid,
+                    pmu_type::SOFTWARE,
+                )),
+            })?;
         if let Some(clock) = self.events.clock {
             KernelFeatures::check_clock(clock).map_err(|source| CaptureError::Clock {
                 clock: clock.name().map_or_else(|| clock.0.to_string(), str::to_owned),
                 source,
             })?;
+        }
+        if self.events.chains.is_deferred && !kernel.probe_deferred_chains() {
+            self.listener.notice(Notice::ChainsNotDeferred);
         }
         if self.events.tracking.cgroups && !kernel.has_cgroups() {
             let (feature, since) = ("cgroups of samples", "5.7");
@@ -214,6 +229,7 @@ impl SetUp<'_> {
                 rights: context.rights,
                 roots: self.roots,
                 cgroups: &context.cgroups,
+                chosen: &context.chosen,
                 listener: &mut *self.listener,
             };
             let open = opener.open_all(events)?;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use whit_sys::{Errno, Poller, Signal, SignalWatch, Waker};
 
-use super::EXIT_SIGNAL_BASE;
+use super::outcome::EXIT_SIGNAL_BASE;
 use crate::error::CaptureError;
 use crate::output::OutputName;
 

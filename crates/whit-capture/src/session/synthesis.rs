@@ -34,6 +34,11 @@ pub(super) struct SynthesisContext<'a> {
 }
 
 impl SynthesisContext<'_> {
+    /// Whether the records stand at the end of an output.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.wanted.what.at_end
+    }
+
     /// Writes them into the stream behind the header. Gives the number of processes whose mappings were not
     /// read to the end.
     pub(super) fn write(
@@ -119,7 +124,7 @@ impl SynthesisContext<'_> {
         let process = |tid: &Tid| Some(Status::of_thread(self.roots, *tid)?.tgid);
         let mut pids: Vec<Pid> = match &self.wanted.target {
             Target::Command if self.waiting_command.is_some() => return Vec::new(),
-            Target::SystemWide(_) => return self.all(listener),
+            target if target.covers_cpus() => return self.all(listener),
             _ => self.plan.threads.named().iter().filter_map(process).collect(),
         };
         if self.has_run && self.plan.inherit {

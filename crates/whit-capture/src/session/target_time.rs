@@ -3,13 +3,13 @@
 //! An event of a thread is hit first at the end of a whole period. Where threads run for less than that in all, they have
 //! few samples or none, and nothing is lost. The event counts all the same: a clock's count is the time.
 
+use whit_engine::Engine;
 use whit_engine::open_event::OpenEvent;
-use whit_host::target::Target;
 use whit_perfdata::attr::{AttrFlags, pmu_type};
 
-use super::Session;
 use crate::event::software;
 use crate::notice::Notice;
+use crate::plan::RecordPlan;
 
 /// Fewer samples than this are expected of too little time to judge.
 const LEAST_EXPECTED: u64 = 30;
@@ -17,19 +17,17 @@ const LEAST_EXPECTED: u64 = 30;
 const COUNT_WORDS: usize = 8;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-impl Session<'_> {
-    /// Says if less than half of the time has samples. `samples`: those there are, and those that were lost.
-    pub(super) fn compare_time(&mut self, samples: u64) {
-        let (events, files) = (&self.plan.events, &self.plan.output.files);
-        let is_one_output = files.switch.is_none() && !events.overwrite;
-        if self.engine.samples_by_thread()
-            && !matches!(events.target, Target::SystemWide(_))
-            && is_one_output
-            && let Some(notice) = comparison(&self.shared.events, samples)
-        {
-            self.listener.notice(notice);
-        }
-    }
+/// Says if less than half of the time has samples. `samples`: those there are, and those that were lost.
+pub(super) fn compare(
+    plan: &RecordPlan,
+    events: &[OpenEvent],
+    engine: &dyn Engine,
+    samples: u64,
+) -> Option<Notice> {
+    let is_one_output = plan.output.files.switch.is_none() && !plan.events.overwrite;
+    let is_comparable =
+        engine.samples_by_thread() && !plan.events.target.covers_cpus() && is_one_output;
+    is_comparable.then(|| comparison(events, samples)).flatten()
 }
 
 fn comparison(events: &[OpenEvent], samples: u64) -> Option<Notice> {

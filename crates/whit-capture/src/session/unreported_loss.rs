@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::num::NonZeroU64;
 use std::time::Instant;
 
-use whit_engine::lost_counts;
-use whit_engine::open_event::InstanceIndex;
+use whit_engine::open_event::OpenEvent;
+use whit_engine::{Engine, lost_counts};
 use whit_perfdata::attr::ReadFormat;
 use whit_perfdata::encode::RecordEncoder;
 use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_types::{CpuId, TimestampNs};
 
-use super::Session;
-use super::reader_thread::ReaderShare;
+use super::reader_share::{ReaderShare, each_end};
 use crate::ring_drainer::{ANY_CPU, RingEnd};
 use crate::stream::Sink;
 
@@ -38,14 +38,21 @@ impl UnreportedLoss {
     }
 }
 
-impl Session<'_> {
-    /// A LOST_SAMPLES record for each ring. Until when records are missing nobody knows, so it has no time.
-    pub(super) fn write_unreported_loss(
-        &self,
+/// Compares rings with the counts of the kernel and of the engine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses<'a> {
+    pub(super) events: &'a [OpenEvent],
+    pub(super) engine: &'a dyn Engine,
+}
+
+impl Losses<'_> {
+    /// A LOST_SAMPLES record for each ring. Nobody knows until when records are missing, so it has no time.
+    pub(super) fn write(
+        self,
         shares: &mut [ReaderShare],
         unreported_loss: &[UnreportedLoss],
     ) -> io::Result<()> {
-        let encoder = RecordEncoder::new(SampleLayout::new(&self.shared.events[0].event.attr));
+        let encoder = RecordEncoder::new(SampleLayout::new(&self.events[0].event.attr));
         for &UnreportedLoss { ring_drainer, lost, since, id, cpu, .. } in unreported_loss {
             let Some(share) = shares.get_mut(ring_drainer) else { continue };
             let id = SampleId { pid_tid: None, time: None, id: Some(id), cpu: Some(cpu) };
@@ -60,29 +67,27 @@ impl Session<'_> {
     /// would count the time from the ring's last record to the next one. A ring that was full was drained afterwards,
     /// so that it ends there at the latest. Rings that are overwritten are never full: they drop records only while
     /// they are being read.
-    pub(super) fn unreported_loss(
-        &self,
+    pub(super) fn unreported(
+        self,
         shares: &[ReaderShare],
         stopped: Instant,
     ) -> Vec<UnreportedLoss> {
         let counted = self.counted();
-        let unreported_loss = |ring_drainer: usize, share: &ReaderShare, end: &RingEnd| {
-            let lost = counted.unreported(self, end);
+        let unreported_loss = |(ring_drainer, share, end): (usize, &ReaderShare, &RingEnd)| {
+            let lost = NonZeroU64::new(counted.unreported(self.ids(end), end))?;
             let until = end.drained.map_or(stopped, |drained| drained.min(stopped));
-            let is_known = !end.is_backward && end.last_record.0 > 0;
+            let is_known = !end.is_backward && end.last_record != TimestampNs(0);
             let until = share.clock.time(until).filter(|_| is_known);
             let paused_ns = until.map_or(0, |until| end.paused.clone().add(end.last_record, until));
-            (lost > 0).then(|| UnreportedLoss { lost, paused_ns, ..self.behind(ring_drainer, end) })
+            Some(UnreportedLoss { lost: lost.get(), paused_ns, ..self.behind(ring_drainer, end) })
         };
-        each_end(shares)
-            .filter_map(|(ring_drainer, share, end)| unreported_loss(ring_drainer, share, end))
-            .collect()
+        each_end(shares).filter_map(unreported_loss).collect()
     }
 
     /// Where the recording has gone on in another output, a ring may have dropped records while others were
-    /// still drained into the old one: that has newer records than what is missing. How many there were, the
+    /// still drained into the old one: that has newer records than the missing ones. How many there were, the
     /// new one says.
-    pub(super) fn doubtful_ends(&self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
+    pub(super) fn doubtful(self, shares: &[ReaderShare]) -> Vec<UnreportedLoss> {
         let counted = self.counted();
         let switches = self.engine.lost_beside_rings();
         let lost_switches = |end: &RingEnd| {
@@ -91,7 +96,7 @@ impl Session<'_> {
         };
         let doubt = |ring_drainer: usize, end: &RingEnd| {
             let behind = self.behind(ring_drainer, end);
-            let ring = (counted.unreported(self, end) > 0).then_some(behind);
+            let ring = NonZeroU64::new(counted.unreported(self.ids(end), end)).map(|_| behind);
             let since = end.last_switch.filter(|_| lost_switches(end));
             [ring, since.map(|since| UnreportedLoss { since, ..behind })]
         };
@@ -102,29 +107,32 @@ impl Session<'_> {
     }
 
     /// That nothing was lost.
-    pub(super) fn behind(&self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
-        let id = |member: &InstanceIndex| member.of(&self.shared.events).id;
+    pub(super) fn behind(self, ring_drainer: usize, end: &RingEnd) -> UnreportedLoss {
         UnreportedLoss {
             ring_drainer,
             lost: 0,
             paused_ns: 0,
             since: end.last_record,
-            id: end.members.first().map_or(0, id),
+            id: self.ids(end).next().unwrap_or(0),
             cpu: end.cpu.unwrap_or(ANY_CPU),
         }
     }
 
     /// Of a CPU that has no ring.
-    pub(super) fn nothing_of(&self, cpu: CpuId) -> UnreportedLoss {
-        let first = self.shared.events.iter().flat_map(|event| &event.instances).next();
+    pub(super) fn nothing_of(self, cpu: CpuId) -> UnreportedLoss {
+        let first = self.events.iter().flat_map(|event| &event.instances).next();
         let id = first.map_or(0, |instance| instance.id);
         UnreportedLoss { ring_drainer: 0, lost: 0, paused_ns: 0, since: TimestampNs(0), id, cpu }
     }
 
-    /// The kernel's own counts of dropped records.
-    fn counted(&self) -> Counted {
+    /// Ids of the events that write into a ring.
+    fn ids(self, end: &RingEnd) -> impl Iterator<Item = u64> {
+        end.members.iter().map(move |member| member.of(self.events).id)
+    }
+
+    fn counted(self) -> Counted {
         let mut by_id = HashMap::new();
-        for (index, event) in self.shared.events.iter().enumerate() {
+        for (index, event) in self.events.iter().enumerate() {
             let is_group = event.event.attr.read_format.contains(ReadFormat::GROUP);
             if event.event.attr.read_format.contains(ReadFormat::LOST)
                 && !(is_group && event.event.spec.is_member(index))
@@ -136,16 +144,6 @@ impl Session<'_> {
     }
 }
 
-/// The rings of all readers.
-pub(super) fn each_end(
-    shares: &[ReaderShare],
-) -> impl Iterator<Item = (usize, &ReaderShare, &RingEnd)> {
-    let shares = shares.iter().enumerate();
-    shares.flat_map(|(ring_drainer, share)| {
-        share.ends.iter().map(move |end| (ring_drainer, share, end))
-    })
-}
-
 /// Counts of the kernel.
 struct Counted {
     /// By the id of the event.
@@ -155,12 +153,14 @@ struct Counted {
 }
 
 impl Counted {
-    /// Dropped records that no record of the ring reports.
-    fn unreported(&self, session: &Session<'_>, end: &RingEnd) -> u64 {
-        let id = |member: &InstanceIndex| member.of(&session.shared.events).id;
-        let lost: u64 = end.members.iter().filter_map(|member| self.by_id.get(&id(member))).sum();
+    /// Records that were dropped from a ring, by the ids of its events, and that none of its records reports.
+    fn unreported(&self, ids: impl Iterator<Item = u64>, end: &RingEnd) -> u64 {
+        let lost: u64 = ids.filter_map(|id| self.by_id.get(&id)).sum();
         // Some of what was reported may be records that only wake the reader.
         let of_wakeup_events = end.cpu.and_then(|cpu| self.wakeup_events.get(&cpu.0));
         lost.saturating_sub(end.reported.saturating_sub(of_wakeup_events.copied().unwrap_or(0)))
     }
 }
+
+#[cfg(test)]
+mod tests;

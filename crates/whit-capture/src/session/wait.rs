@@ -19,7 +19,7 @@ const CONTROL: u64 = u64::MAX - 2;
 
 /// Waits for rings to fill and for their targets to go.
 ///
-/// Of the events that share a ring only one is waited for: all of them become ready together. When
+/// Only one of the events that share a ring is waited for: all of them become ready together. When
 /// its task exits the next one takes its place; when none is left, the ring's target is gone.
 #[derive(Debug)]
 pub(super) struct RingWaiter {
@@ -31,7 +31,7 @@ pub(super) struct RingWaiter {
 
 #[derive(Debug)]
 struct Watched {
-    /// Nobody waits for what is in it.
+    /// Its contents wake no reader.
     is_backward: bool,
     /// Events of the ring whose tasks may still run, the one that is waited for last.
     members: Vec<InstanceIndex>,
@@ -117,7 +117,7 @@ pub(super) struct SessionWaiter {
     control: Option<ControlChannel>,
 }
 
-/// What woke the session.
+/// The reasons for a wake-up.
 #[derive(Debug, Default)]
 pub(super) struct Woken {
     /// A signal that ends the recording.
@@ -126,7 +126,7 @@ pub(super) struct Woken {
     pub(super) child: bool,
     /// SIGUSR2.
     pub(super) snapshot: bool,
-    /// What was sent.
+    /// Signals and commands that arrived.
     pub(super) received: Received,
 }
 

@@ -44,7 +44,7 @@ impl Watched {
     /// To be called before anything is switched on. Only threads that exist can be watched: a command has run once
     /// it is there.
     pub(super) fn begin(target: &Target, threads: &[Tid], roots: &Roots) -> Watched {
-        if matches!(target, Target::Command | Target::SystemWide(_)) {
+        if *target == Target::Command || target.covers_cpus() {
             return Watched::default();
         }
         let run = |&tid: &Tid| {

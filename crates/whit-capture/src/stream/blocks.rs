@@ -1,4 +1,4 @@
-//! Blocks: what is filled while others are being written.
+//! Blocks: one is filled while others are being written.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use whit_sys::WriteBuffer;
 
 use crate::loss::Tally;
 
-/// A buffer and what it holds.
+/// A buffer and its content.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) buffer: WriteBuffer,

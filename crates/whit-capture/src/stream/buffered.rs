@@ -8,7 +8,7 @@ use whit_engine::ring_slices::RingSlices;
 use super::blocks::{Block, BlockPool, Written};
 use super::compress::{self, Compressor};
 use super::engine::Engine;
-use super::sink::{Out, SinkError};
+use super::out::{Out, SinkError};
 use crate::loss::{ScannedRecords, Tally};
 
 /// The blocks of one stream.
@@ -138,7 +138,9 @@ impl Buffered {
         while let Some(written) = self.engine.complete()? {
             self.settle(written, out);
         }
-        submitted.and_then(|()| self.check(out))
+        // After a failure too: only now that nothing is under way, the file can be cut.
+        let checked = self.check(out);
+        submitted.and(checked)
     }
 
     fn next_block(&mut self, out: &mut Out) -> Result<Block, SinkError> {

@@ -1,11 +1,11 @@
 //! Records in, COMPRESSED records out.
 //!
-//! A zstd frame holds whole records, some MiB of them, and is cut into COMPRESSED records of
-//! at most 64 KiB. It begins with a whole record and ends behind one, so that a reader can start at
+//! A zstd frame holds whole records, some MiB of them, and is cut into COMPRESSED records of at
+//! most 64 KiB. It begins with a whole record and ends behind one, so that a reader can start at
 //! any frame; perf's reader, which decodes the whole stream in one go, takes frame after frame.
-//! After each chunk that is added the frame is flushed: what goes to the disk can be decoded, and
-//! no block of zstd's is larger than a record. (perf gives up at a record that decodes to nothing,
-//! as one that holds the first part of a block does.)
+//! After each added chunk the frame is flushed: the bytes on the disk can be decoded, and no block
+//! of zstd is larger than a record. (perf gives up at a record that decodes to nothing, as one that
+//! holds the first part of a block does.)
 //!
 //! Every record is aligned to eight bytes: after a flush zstd stands between two of its blocks, and
 //! as many empty blocks of three bytes follow as it takes (at most seven, as three and eight have
@@ -22,11 +22,12 @@ use zstd::zstd_safe::{self, CCtx, CParameter, InBuffer, OutBuffer};
 /// without history more often. Stack dumps of two threads, 100 MiB, level 3 and 4 MiB of window:
 /// ratio 12.5 with frames of 512 KiB, 22.5 with 4 MiB, 24.5 with 8 MiB, 25.9 with 16 MiB.
 pub(crate) const FRAME_BYTES: usize = 8 << 20;
-/// The same of packed records, of which readers hold ten times as much.
+/// The same for packed records; readers hold ten times as much of them.
 pub(crate) const PACKED_FRAME_BYTES: usize = 1 << 20;
 /// History that zstd searches at levels that would search less (level 1: 512 KiB, level 3: 2 MiB).
-/// The same stacks come again later than that. In the same data, frames of 8 MiB: 12.5 becomes 21.6
-/// at level 1, 20.8 becomes 24.5 at level 3, in no more time, since what was found need not be coded.
+/// The same stacks come again later than that. With it, in frames of 8 MiB of the same data, the
+/// ratio grows from 12.5 to 21.6 at level 1 and from 20.8 to 24.5 at level 3, in no more time:
+/// repeated bytes need not be coded.
 const WINDOW_LOG: u32 = 22;
 /// From this level on zstd's own window is as large, or larger.
 const LARGE_WINDOW_LEVEL: i32 = 9;
@@ -40,16 +41,16 @@ const PAYLOAD_BYTES_MAX: usize = RECORD_BYTES_MAX - HEADER_SIZE_BYTES - 32;
 const EMPTY_BLOCK: [u8; 3] = [0; 3];
 /// zstd ends a frame that was flushed with an empty block, and adds no checksum.
 const FRAME_END_BYTES: usize = EMPTY_BLOCK.len();
-/// What padding may take at most.
+/// Most bytes of padding.
 const PADDING_BYTES_MAX: usize = 7 * EMPTY_BLOCK.len();
-/// What a flush may cost: zstd's block header, padding, and the header of a new record.
+/// Most bytes of a flush: zstd's block header, padding, and the header of a new record.
 const FLUSH_BYTES_MAX: usize = 2 * (EMPTY_BLOCK.len() + PADDING_BYTES_MAX + HEADER_SIZE_BYTES);
 
-/// What a reader must be able to hold of one record's content.
-/// It is closed behind each chunk, whose last record may reach over the chunk's end.
+/// Most bytes of one record's content that a reader must be able to hold. It is closed behind each
+/// chunk, whose last record may reach over the chunk's end.
 pub(crate) const DECODED_BYTES_MAX: usize = CHUNK_BYTES_MAX + RECORD_BYTES_MAX;
 
-/// Room that what is added to a frame at once may need, and its end.
+/// Free bytes that one addition to a frame, and its end, may need.
 pub(crate) fn chunk_room_bytes() -> usize {
     let bytes = zstd_safe::compress_bound(DECODED_BYTES_MAX) + 2 * FLUSH_BYTES_MAX;
     let records = bytes / (PAYLOAD_BYTES_MAX - PADDING_BYTES_MAX) + 2;
@@ -213,7 +214,7 @@ mod tests {
         contents
     }
 
-    /// What a decoder gets out of it, which does not know whether more is to come.
+    /// The output of a decoder that does not know whether more is to come.
     fn decoded(out: &WriteBuffer) -> Vec<u8> {
         let joined = contents(out.used()).concat();
         let mut decoded = Vec::new();
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_can_be_decoded() {
+    fn added_records_can_be_decoded() {
         let mut out = WriteBuffer::new(chunk_room_bytes() * 4);
         let mut compressor = Compressor::new(1, FRAME_BYTES).unwrap();
         let mut taken = Vec::new();
@@ -284,7 +285,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn whatever_goes_in_comes_out(
+        fn any_bytes_survive_a_round_trip(
             sizes in proptest::collection::vec(0usize..200_000, 1..4),
             repeat in 1usize..5000,
             level in 1i32..6,

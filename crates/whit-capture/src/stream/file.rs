@@ -1,14 +1,50 @@
 //! The file of a stream, or the pipe.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Takes the bytes of a stream. Each call may take a part of them, as `write(2)` does.
+pub(crate) trait Medium: fmt::Debug + Send + Sync {
+    /// Writes both pieces at `offset`.
+    fn write_at(&self, offset: u64, pieces: [&[u8]; 2]) -> io::Result<usize>;
+
+    /// Writes both pieces behind everything that was written before.
+    fn append(&self, pieces: [&[u8]; 2]) -> io::Result<usize>;
+
+    fn set_len(&self, size_bytes: u64) -> io::Result<()>;
+
+    /// The file, where the kernel can write it by itself.
+    fn file(&self) -> Option<&Arc<File>>;
+}
+
+impl Medium for Arc<File> {
+    fn write_at(&self, offset: u64, [front, back]: [&[u8]; 2]) -> io::Result<usize> {
+        if back.is_empty() {
+            return FileExt::write_at(&**self, front, offset);
+        }
+        Ok(rustix::io::pwritev(&**self, &[IoSlice::new(front), IoSlice::new(back)], offset)?)
+    }
+
+    fn append(&self, [front, back]: [&[u8]; 2]) -> io::Result<usize> {
+        Ok(rustix::io::writev(&**self, &[IoSlice::new(front), IoSlice::new(back)])?)
+    }
+
+    fn set_len(&self, size_bytes: u64) -> io::Result<()> {
+        File::set_len(self, size_bytes)
+    }
+
+    fn file(&self) -> Option<&Arc<File>> {
+        Some(self)
+    }
+}
+
 /// An output that is written from some position on.
 #[derive(Clone, Debug)]
 pub struct StreamFile {
-    file: Arc<File>,
+    medium: Arc<dyn Medium>,
     position: Position,
 }
 
@@ -28,23 +64,30 @@ enum Position {
 impl StreamFile {
     /// A file that can be sought in, the stream starting at `start`.
     pub fn seekable(file: Arc<File>, start: u64) -> StreamFile {
-        StreamFile { file, position: Position::Seekable { start, next: start } }
+        StreamFile { medium: Arc::new(file), position: Position::Seekable { start, next: start } }
     }
 
-    /// A pipe. Clones share it: what one call writes stays together.
+    /// A pipe. Clones share it: the bytes of one call stay together.
     pub fn pipe(file: Arc<File>) -> StreamFile {
-        StreamFile { file, position: Position::Pipe(Arc::default()) }
+        StreamFile { medium: Arc::new(file), position: Position::Pipe(Arc::default()) }
     }
 
-    pub(super) fn file(&self) -> &Arc<File> {
-        &self.file
+    /// The same place in another medium.
+    #[cfg(test)]
+    pub(crate) fn on(self, medium: Arc<dyn Medium>) -> StreamFile {
+        StreamFile { medium, ..self }
+    }
+
+    /// The file, where the kernel can write it by itself.
+    pub(super) fn file(&self) -> Option<&Arc<File>> {
+        self.medium.file()
     }
 
     pub(super) fn is_pipe(&self) -> bool {
         matches!(self.position, Position::Pipe(_))
     }
 
-    /// Size of what the stream holds; zero for pipes.
+    /// Size of the stream; zero for pipes.
     pub fn size_bytes(&self) -> u64 {
         match self.position {
             Position::Seekable { start, next } => next - start,
@@ -74,9 +117,9 @@ impl StreamFile {
     pub(super) fn cut(&mut self, end: u64) {
         if let Position::Seekable { next, .. } = &mut self.position {
             *next = end;
-            // A device cannot be cut. Of a file, what stays behind the end is written over, or
-            // lies behind the size that the header states.
-            let _ = self.file.set_len(end);
+            // A device cannot be cut. In a file, the bytes behind the end are written over, or lie
+            // behind the size that the header states.
+            let _ = self.medium.set_len(end);
         }
     }
 
@@ -104,12 +147,10 @@ impl StreamFile {
         Ok(())
     }
 
-    fn write_some(&self, offset: u64, [front, back]: [&[u8]; 2]) -> io::Result<usize> {
-        let slices = [IoSlice::new(front), IoSlice::new(back)];
+    fn write_some(&self, offset: u64, pieces: [&[u8]; 2]) -> io::Result<usize> {
         match self.position {
-            Position::Pipe(_) => Ok(rustix::io::writev(&*self.file, &slices)?),
-            Position::Seekable { .. } if back.is_empty() => self.file.write_at(front, offset),
-            Position::Seekable { .. } => Ok(rustix::io::pwritev(&*self.file, &slices, offset)?),
+            Position::Pipe(_) => self.medium.append(pieces),
+            Position::Seekable { .. } => self.medium.write_at(offset, pieces),
         }
     }
 }

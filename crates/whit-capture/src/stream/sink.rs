@@ -1,7 +1,6 @@
 //! Takes records and sees to it that they are written, or counted as not written.
 
 use std::io;
-use std::time::Instant;
 
 use whit_perfdata::encode;
 use whit_types::CpuId;
@@ -11,7 +10,8 @@ use super::buffered::Buffered;
 use super::compress::{self, Compressor};
 use super::engine::{AsyncEngine, Engine};
 use super::file::StreamFile;
-use crate::loss::{ScannedRecords, Tally};
+use super::out::{Out, SinkError, WriteCounts};
+use crate::loss::ScannedRecords;
 
 /// Records are copied or compressed in pieces of about this much, after each of which the ring
 /// gets its space back.
@@ -23,11 +23,6 @@ const DIRECT_BYTES: usize = 4 << 20;
 const BLOCK_BYTES: usize = 512 << 10;
 /// Memory for the blocks of one stream.
 const BLOCKS_TOTAL_BYTES: usize = 64 << 20;
-
-/// The recording cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct SinkError(#[from] pub io::Error);
 
 /// Takes records of any source.
 pub trait Sink {
@@ -51,40 +46,12 @@ pub struct StreamOptions {
     pub cpus: Vec<CpuId>,
 }
 
-/// What writing cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteCounts {
-    /// Writes.
-    pub writes: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Time that the reader spent in writes and in starting them.
-    pub write_ns: u64,
-    /// Times that the reader had to wait for a block.
-    pub stalls: u64,
-    /// Time that it waited.
-    pub stall_ns: u64,
-    /// Bytes that went into compression.
-    pub compressed_from_bytes: u64,
-    /// Bytes that came out of it.
-    pub compressed_to_bytes: u64,
-    /// Records that were taken and could not be written.
-    pub unwritten: Tally,
-}
-
 /// A stream of the recording.
 #[derive(Debug)]
 pub struct StreamSink {
     out: Out,
     /// `None` writes straight from where the records are.
     buffered: Option<Buffered>,
-}
-
-/// Where a stream goes, and what it cost so far.
-#[derive(Debug)]
-pub(super) struct Out {
-    pub(super) file: StreamFile,
-    pub(super) counts: WriteCounts,
 }
 
 impl StreamSink {
@@ -157,31 +124,6 @@ impl StreamSink {
     }
 }
 
-impl Out {
-    fn write_through(&mut self, records: ScannedRecords<'_>) -> Result<(), SinkError> {
-        let size = records.size_bytes();
-        if size == 0 {
-            return Ok(());
-        }
-        let offset = self.file.reserve(size);
-        let begin = Instant::now();
-        let result = self.file.write(offset, records.slices());
-        self.counts.write_ns += begin.elapsed().as_nanos() as u64;
-        self.counts.writes += 1;
-        let Err((written, error)) = result else {
-            self.counts.bytes += size as u64;
-            return Ok(());
-        };
-        let ring_slices = records.ring_slices();
-        let kept = ring_slices.whole_records(self.file.kept_room(written));
-        self.counts.unwritten += records.tally();
-        self.counts.unwritten -= ScannedRecords::of(ring_slices.first(kept)).tally();
-        self.counts.bytes += kept as u64;
-        self.file.cut(offset + kept as u64);
-        Err(error.into())
-    }
-}
-
 impl Sink for StreamSink {
     fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         ScannedRecords::pieces(bytes, self.chunk_bytes()).try_for_each(|piece| self.take(piece))
@@ -191,6 +133,7 @@ impl Sink for StreamSink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Tally;
     use std::fs::File;
     use std::sync::Arc;
     use whit_engine::ring_slices::RingSlices;
@@ -267,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_refuses_is_counted() {
+    fn bytes_that_a_full_disk_refuses_are_counted() {
         for options in all_options() {
             let full = Arc::new(File::options().write(true).open("/dev/full").unwrap());
             let (mut sink, _) = StreamSink::new(StreamFile::seekable(full, 0), &options).unwrap();

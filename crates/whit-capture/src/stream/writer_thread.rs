@@ -1,4 +1,4 @@
-//! Asynchronous writes where `io_uring` is not to be had, and for pipes: a thread that writes.
+//! Asynchronous writes without `io_uring`, and for pipes: a thread that writes.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! What measuring costs here.
+//! The cost of measurements on this machine.
 
 use whit_events::{HardwareEvent, SoftwareEvent, TYPE_HARDWARE, TYPE_SOFTWARE};
 use whit_perfdata::attr::SampleType;
@@ -15,8 +15,8 @@ const TIMER_INTERVAL_NS: u64 = 100_000;
 /// Roughly, of any machine.
 const CYCLES_PER_NS: u64 = 3;
 
-/// Times readings and openings of one software and one hardware event, and their interrupts; what does not open costs
-/// nothing and is left out.
+/// Times readings and openings of one software and one hardware event, and their interrupts. An event that does not
+/// open is left out.
 pub(super) fn measure(machine: &mut Machine, privileges: &Privileges) -> Vec<Cost> {
     let events = [
         ("task-clock", TYPE_SOFTWARE, SoftwareEvent::TaskClock.config()),
@@ -37,7 +37,7 @@ pub(super) fn measure(machine: &mut Machine, privileges: &Privileges) -> Vec<Cos
 
 /// The interrupts of a timer and, where there are hardware counters, of their overflow (PMI).
 fn interrupts(machine: &mut Machine, privileges: &Privileges) -> Vec<Cost> {
-    // Not beyond what the kernel allows anyway, and far from where it would lower that.
+    // Below the kernel's limit, and far from the rate at which the kernel would lower it.
     let most_hz = machine.setting("perf_event_max_sample_rate").filter(|rate| *rate > 0);
     let interval_ns = most_hz.map_or(0, |rate| 2 * 1_000_000_000 / rate.unsigned_abs());
     let interval_ns = interval_ns.max(TIMER_INTERVAL_NS);

@@ -25,7 +25,7 @@ pub(super) fn check(machine: &mut Machine, privileges: &Privileges) -> Vec<Findi
     hardware.chain(software).map(|candidate| candidate.check(machine, privileges)).collect()
 }
 
-/// What the work should make an event count.
+/// The count to expect of an event after the work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     /// Something.

@@ -20,7 +20,7 @@ use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat};
 use crate::finding::{Area, Finding, Report, Status};
 use crate::machine::{Machine, Privileges};
 
-/// Looks at everything. What cannot be looked at is a finding too.
+/// Runs all checks. A check that cannot run is a finding too.
 pub fn run(machine: &mut Machine) -> Report {
     let mut findings = machine::check(machine);
     let privileges = match Privileges::read(machine) {

@@ -9,7 +9,7 @@ use crate::checks::{no_pmus, several};
 use crate::finding::{Area, Finding, Status};
 use crate::machine::Machine;
 
-/// Reads the table and adds what there is to say of it.
+/// Reads the table and adds findings about it.
 pub(super) fn read(machine: &Machine, findings: &mut Vec<Finding>) -> PmuTable {
     let table = match PmuTable::from_sysfs(&machine.sys("bus/event_source/devices")) {
         Ok(table) => table,

@@ -73,8 +73,8 @@ fn held(capability: Capability, privileges: &Privileges) -> Option<Finding> {
     Some(Finding::new(Area::Privileges, capability.name(), Status::Ok, detail))
 }
 
-/// `whit setup` does not give this one: it pins any amount of memory, while a setting bounds what
-/// it is for.
+/// `whit setup` does not grant this capability: it pins any amount of memory, while the setting has
+/// a bound.
 fn lock_memory(machine: &Machine, privileges: &Privileges) -> Finding {
     let capability = Capability::IpcLock;
     held(capability, privileges).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What can be recorded: tried with an event that every machine has.
+//! The ways to record, tried with an event that every machine has.
 
 use whit_events::{SoftwareEvent, TYPE_SOFTWARE};
 use whit_host::processes;

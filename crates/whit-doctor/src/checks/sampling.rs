@@ -45,7 +45,7 @@ fn sampling(pmu_type: u32, config: u64, privileges: &Privileges) -> Attr {
     attr
 }
 
-/// What `whit record` samples when it is not told: cycles, or else the clock.
+/// The event that `whit record` samples by default: cycles, or else the clock.
 fn default_event(
     machine: &mut Machine,
     privileges: &Privileges,

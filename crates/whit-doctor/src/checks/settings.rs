@@ -4,7 +4,7 @@ use crate::finding::{Area, Finding, Status};
 use crate::machine::{Machine, Privileges};
 use crate::refusal::{Needs, allow};
 
-/// What the kernel starts with.
+/// The kernel's default.
 const DEFAULT_MLOCK_KB: i64 = 516;
 const DEFAULT_MAX_STACK: i64 = 127;
 /// Below this, usual sampling frequencies are cut.

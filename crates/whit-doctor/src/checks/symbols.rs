@@ -1,4 +1,4 @@
-//! What kernel and vdso samples can be symbolized with.
+//! The sources of symbols for samples of the kernel and the vdso.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};

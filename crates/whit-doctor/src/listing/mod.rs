@@ -1,8 +1,8 @@
 //! The events that can be written after `-e`, and which of them open here.
 //!
-//! Each event is opened once and runs for a moment. Tracepoints, of which a kernel has thousands
-//! and whose opening patches kernel code, are opened one by one only where few are selected or
-//! where that is asked for; otherwise one of them stands for all in a note.
+//! Each event is opened once and runs for a moment. A kernel has thousands of tracepoints, and
+//! opening one patches kernel code. They are opened one by one only if few are selected or the user
+//! asks for it; otherwise one of them stands for all in a note.
 
 mod json;
 mod open;
@@ -39,14 +39,14 @@ pub enum Trial {
     Nothing,
 }
 
-/// What there is, and what became of opening it.
+/// The selected events, each with the result of opening it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listing {
     /// The selected events.
     pub events: Vec<ListedEvent>,
     /// The PMUs of those events, or all where nothing in particular was selected.
     pub pmus: Vec<Pmu>,
-    /// What is hidden or restricted, and why.
+    /// Events that are hidden or restricted, and the reasons.
     pub notes: Vec<Note>,
     /// Patterns that no event matches.
     pub unmatched: Vec<Unmatched>,
@@ -55,7 +55,7 @@ pub struct Listing {
 /// An event and whether it opens.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ListedEvent {
-    /// What is known of it.
+    /// Name, class and description from the catalogue.
     pub entry: CatalogueEntry,
     /// Whether it can be counted here.
     pub openable: Openable,
@@ -65,7 +65,7 @@ pub struct ListedEvent {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Note {
-    /// What.
+    /// The hidden or restricted events: `2 312 tracepoints`.
     pub what: String,
     /// The command that changes it, where there is one.
     pub remedy: Option<String>,
@@ -136,7 +136,7 @@ fn try_all(
         .collect()
 }
 
-/// What one tracepoint says of the many that are not opened.
+/// The note for many tracepoints, from the result of opening one.
 fn stand_in(opener: &mut open::Opener<'_>, one: &CatalogueEntry, count: usize) -> Note {
     let outcome = opener.try_entry(one);
     Note {

@@ -1,4 +1,4 @@
-//! Whether an event opens, for whom, and whether it then runs.
+//! Opens each event for each target, and checks whether it counts.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::machine::{Machine, Privileges};
 use crate::probe::{Count, Target};
 use crate::refusal::{Needs, allow, explain};
 
-/// What opening an event came to.
+/// The result of opening an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
@@ -28,7 +28,7 @@ pub enum Openable {
     ByTool,
     /// It opens for user space alone.
     UserOnly {
-        /// What lifts that.
+        /// The command or setting that lifts the refusal.
         remedy: Option<String>,
     },
     /// The machine or the kernel does not have it.
@@ -38,21 +38,21 @@ pub enum Openable {
     },
     /// It is there, but not for this user.
     NotPermitted {
-        /// What stands in the way.
+        /// The reason of the refusal.
         detail: String,
-        /// What lifts that.
+        /// The command or setting that lifts the refusal.
         remedy: Option<String>,
     },
     /// It opens and never runs, or runs and counts nothing.
     DoesNotCount {
-        /// What was seen.
+        /// The observed behaviour.
         detail: String,
-        /// What may help.
+        /// A change that may help.
         remedy: Option<String>,
     },
     /// It has to be given values first.
     NeedsParameters {
-        /// Of which terms.
+        /// Names of the terms without a value.
         parameters: Vec<String>,
     },
     /// It was not opened.
@@ -76,7 +76,7 @@ impl Openable {
         }
     }
 
-    /// What was found out, where the state does not say it.
+    /// Details that the state does not include.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Openable::ByTool => Some("measured by whit itself"),
@@ -137,7 +137,7 @@ impl Opener<'_> {
         }
     }
 
-    /// What the name means here, or why it means nothing.
+    /// Resolves the name on this machine, or gives the reason why it has no meaning here.
     fn resolve(&mut self, name: &str) -> Result<ResolvedEvent, String> {
         let list: EventList = parse(name).map_err(|error| error.expected)?;
         let groups = resolve(&list, self.table, self.tracepoints);
@@ -192,7 +192,7 @@ impl Opener<'_> {
             || self.table.core_pmus().any(|pmu| pmu.pmu_type == event.pmu_type)
     }
 
-    /// On what the event is opened, and what that needs.
+    /// The target for the trial of an event, and the privileges that it needs.
     fn target(&self, event: &ResolvedEvent) -> (Target, Needs) {
         let cpu = event.cpus.as_ref().and_then(|cpus| cpus.first().copied());
         match (event.uncore, event.pmu_type) {

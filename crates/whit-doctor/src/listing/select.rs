@@ -6,8 +6,8 @@ use whit_events::{
     CatalogueEntry, EventClass, Pmu, PmuTable, glob_matches, is_glob, known_event_names, nearest,
 };
 
-/// What the user asks for: kinds and patterns, any of which an event has to meet. Nothing means
-/// everything.
+/// The kinds and patterns that the user selected. An event has to meet one of them. An empty
+/// selection takes all events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
     classes: Vec<EventClass>,
@@ -21,7 +21,7 @@ pub struct Selection {
 /// A pattern without an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unmatched {
-    /// The pattern.
+    /// With `*` and `?` as in a shell, or part of a name.
     pub pattern: String,
     /// The name that comes nearest.
     pub nearest: Option<String>,
@@ -46,7 +46,7 @@ impl Selection {
         self.classes.is_empty() && self.patterns.is_empty() && self.pmu.is_none()
     }
 
-    /// Whether tracepoints may be among what is wanted.
+    /// Whether the selection can include tracepoints.
     pub fn wants_tracepoints(&self) -> bool {
         let any = self.classes.is_empty() || !self.patterns.is_empty();
         self.pmu.is_none() && (any || self.classes.contains(&EventClass::Tracepoint))
@@ -111,7 +111,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// Everything that a pattern could have meant.
 struct Names {
-    /// What may have been misspelt, and what is suggested for it.
+    /// Patterns that are probably misspelt, each with a suggestion.
     whole: Vec<(String, String)>,
     /// Systems of tracepoints.
     systems: BTreeSet<String>,

@@ -33,7 +33,7 @@ pub enum ResolveErrorKind {
         if *is_pmu { format!("; events of the PMU {name} are written {name}/…/") } else { String::new() },
         if *is_pmu || nearest.is_some() { suggestion(nearest) } else { ALL_EVENTS.to_owned() })]
     UnknownEvent {
-        /// The name.
+        /// As the user wrote it.
         name: String,
         /// Whether a PMU is called so.
         is_pmu: bool,
@@ -63,9 +63,9 @@ pub enum ResolveErrorKind {
         suggestion(nearest)
     )]
     UnknownTerm {
-        /// The PMU.
+        /// The named PMU.
         pmu: String,
-        /// The term.
+        /// As the user wrote it.
         term: String,
         /// The PMU's `format/` fields.
         fields: Vec<String>,
@@ -77,11 +77,11 @@ pub enum ResolveErrorKind {
     /// A value has more bits than its field.
     #[error("{value:#x} is too big for term {term} of PMU {pmu}: at most {max:#x} ({spec})")]
     ValueTooBig {
-        /// The PMU.
+        /// The PMU that declares the term.
         pmu: String,
-        /// The term.
+        /// As the user wrote it.
         term: String,
-        /// The value.
+        /// The number that does not fit.
         value: u64,
         /// The largest value that fits.
         max: u64,
@@ -91,9 +91,9 @@ pub enum ResolveErrorKind {
     /// A field of several bits was given no value.
     #[error("term {term} of PMU {pmu} has {bits} bits and needs a value: {term}=…")]
     ValueMissing {
-        /// The PMU.
+        /// The PMU that declares the term.
         pmu: String,
-        /// The term.
+        /// The term without a value.
         term: String,
         /// The field's width.
         bits: u32,
@@ -101,9 +101,9 @@ pub enum ResolveErrorKind {
     /// A field was given text that is no event of the PMU either.
     #[error("term {term} of PMU {pmu} takes a number, not `{value}`")]
     NotANumber {
-        /// The PMU.
+        /// The PMU that declares the term.
         pmu: String,
-        /// The term.
+        /// The term with the text.
         term: String,
         /// The given value.
         value: String,
@@ -111,11 +111,11 @@ pub enum ResolveErrorKind {
     /// A named event needs a parameter.
     #[error("event {event} of PMU {pmu} needs {parameter}=…")]
     MissingParameter {
-        /// The PMU.
+        /// The PMU of the event.
         pmu: String,
-        /// The event.
+        /// The event with a parameter.
         event: String,
-        /// The parameter.
+        /// Name of the parameter without a value: `event=?`.
         parameter: String,
     },
     /// Two named events in one.
@@ -123,7 +123,7 @@ pub enum ResolveErrorKind {
         "{first} and {second} are both events of PMU {pmu}: separate them with a comma outside the slashes"
     )]
     TwoEvents {
-        /// The PMU.
+        /// The PMU that has both.
         pmu: String,
         /// The one.
         first: String,
@@ -133,9 +133,9 @@ pub enum ResolveErrorKind {
     /// A common term's value is out of its range.
     #[error("{term}={value} is out of range: {min} to {max}")]
     OutOfRange {
-        /// The term.
+        /// The term that the attribute cannot hold.
         term: &'static str,
-        /// The value.
+        /// The refused number.
         value: u64,
         /// The least.
         min: u64,
@@ -179,8 +179,8 @@ impl ResolveError {
 }
 
 impl ResolveErrorKind {
-    /// Where the term at fault was written; `None` where it is the event, or where the term comes
-    /// from what the event stands for.
+    /// Byte offset of the faulty term; `None` if the event itself is at fault, or if the term comes
+    /// from the definition of a named event.
     fn place_in(&self, event: &Event) -> Option<usize> {
         let wanted = match self {
             ResolveErrorKind::UnknownTerm { term, .. }

@@ -29,7 +29,7 @@ pub const MAX_RESOLVED_EVENTS: usize = 1 << 14;
 /// Where a generic event's `config` names the core PMU that is to count it
 /// (`PERF_PMU_TYPE_SHIFT` in `include/uapi/linux/perf_event.h`).
 const PMU_TYPE_SHIFT: u32 = 32;
-/// What the kernel watches where no length is given: a word, or an instruction.
+/// Default length of a breakpoint: a word, or an instruction.
 const BREAKPOINT_LEN_BYTES: u64 = 4;
 const EXECUTE_LEN_BYTES: u64 = size_of::<u64>() as u64;
 /// `enum` of `include/uapi/linux/hw_breakpoint.h`.
@@ -37,7 +37,7 @@ const BREAKPOINT_READ: u32 = 1;
 const BREAKPOINT_WRITE: u32 = 2;
 const BREAKPOINT_EXECUTE: u32 = 4;
 
-/// Turns parsed events into what `perf_event_open` wants.
+/// Resolves parsed events to attributes of `perf_event_open`.
 ///
 /// Patterns and PMUs that come in several instances give several events; generic events give one
 /// per kind of core on a hybrid machine. A group whose members belong to several PMUs is split,
@@ -47,8 +47,8 @@ const BREAKPOINT_EXECUTE: u32 = 4;
 ///
 /// # Errors
 ///
-/// Where an event, PMU, term or tracepoint is unknown, or a value does not fit: the error names
-/// them, says what there is instead, and shows the place in the list.
+/// If an event, PMU, term or tracepoint is unknown, or a value does not fit. The error names it,
+/// suggests existing names, and marks the place in the list.
 pub fn resolve(
     list: &EventList,
     table: &PmuTable,
@@ -91,7 +91,7 @@ struct Resolver<'a> {
     written: usize,
 }
 
-/// Of one written event; the place is added where it is known.
+/// The result for one event; the caller adds the place in the text.
 type Outcome<T> = Result<T, ResolveErrorKind>;
 
 impl Resolver<'_> {
@@ -283,8 +283,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Applies the event's own modifiers. Without any, guests are excluded and nothing else; with
-/// any, what is excluded starts from nothing: perf's `cpu-clock:D` counts guests, `cpu-clock`
+/// Applies the event's own modifiers. An event without modifiers excludes guests and nothing else.
+/// With any modifier, the exclusions start empty: perf's `cpu-clock:D` counts guests, `cpu-clock`
 /// does not.
 fn with_modifiers(mut draft: Draft, event: &Event) -> Draft {
     let modifiers = &event.modifiers;

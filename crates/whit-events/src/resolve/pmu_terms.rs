@@ -14,7 +14,7 @@ use crate::resolve::resolved::{Draft, ResolvedEvent};
 use crate::resolve::{PMU_TYPE_SHIFT, terms};
 use crate::term::{Term, TermValue, common_term_names};
 
-/// What stands for a parameter that the user has to give, in sysfs.
+/// The mark in sysfs of a parameter that the user has to give.
 const PARAMETER: &str = "?";
 
 /// The event on this PMU. The terms of a named event are applied first and the user's own after
@@ -39,7 +39,7 @@ pub(super) fn event_of_pmu(event: &Event, pmu: &Pmu) -> Result<Draft, ResolveErr
 
 type Split<'a> = (Option<(&'a str, &'a PmuEvent)>, Vec<&'a Term>);
 
-/// Splits the terms into the PMU's named event, of which there is at most one, and the rest.
+/// Splits the terms into the PMU's named event (at most one) and the rest.
 fn split_named<'a>(event: &'a Event, pmu: &'a Pmu) -> Result<Split<'a>, ResolveErrorKind> {
     let mut named: Option<(&str, &PmuEvent)> = None;
     let mut own = Vec::new();

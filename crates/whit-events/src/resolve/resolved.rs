@@ -1,4 +1,4 @@
-//! What resolving gives: everything about an event that `perf_event_attr` has to be told.
+//! The result of resolving: all fields of `perf_event_attr` that depend on the event.
 
 use whit_types::{Avma, CpuId, SoftwareEvent, ToolEvent};
 
@@ -125,9 +125,9 @@ pub enum Sampling {
 pub struct EventTerms {
     /// `period=` or `freq=`, whichever came last.
     pub sampling: Option<Sampling>,
-    /// `call-graph=`
+    /// `call-graph=`: overrides the session's call chains for this event.
     pub call_graph: Option<CallGraph>,
-    /// `stack-size=`, rounded up to what the kernel takes.
+    /// `stack-size=`, rounded up to a size that the kernel takes.
     pub stack_size_bytes: Option<u32>,
     /// `max-stack=`, in frames.
     pub max_stack: Option<u16>,
@@ -141,15 +141,15 @@ pub struct EventTerms {
     pub per_core: bool,
     /// `nr=`
     pub max_events: Option<u64>,
-    /// `branch_type=`
+    /// `branch_type=`: a filter of branch records, as written.
     pub branch_type: Option<String>,
-    /// `aux-output`
+    /// `aux-output`: the event writes its data into the AUX area.
     pub aux_output: bool,
-    /// `aux-action=`
+    /// `aux-action=`: `pause`, `resume` or `start-paused`, as written.
     pub aux_action: Option<String>,
-    /// `aux-sample-size=`
+    /// `aux-sample-size=`: bytes of AUX data in each sample.
     pub aux_sample_size_bytes: Option<u32>,
-    /// `metric-id=`
+    /// `metric-id=`: the metric that asked for this event.
     pub metric_id: Option<String>,
     /// `@setting`, in order.
     pub driver_config: Vec<String>,

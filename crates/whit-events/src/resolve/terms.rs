@@ -4,7 +4,7 @@ use crate::resolve::error::ResolveErrorKind;
 use crate::resolve::resolved::{ResolvedEvent, Sampling};
 use crate::term::Term;
 
-/// What a stack dump's size is rounded up to (the kernel refuses other sizes).
+/// Sizes of stack dumps are multiples of this (the kernel refuses other sizes).
 const STACK_SIZE_ALIGN_BYTES: u64 = 8;
 /// Largest stack dump: the largest multiple of 8 that fits the record's 16-bit size.
 const STACK_SIZE_MAX_BYTES: u64 = u16::MAX as u64 / STACK_SIZE_ALIGN_BYTES * STACK_SIZE_ALIGN_BYTES;

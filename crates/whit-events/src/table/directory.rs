@@ -63,8 +63,8 @@ impl EventTable {
     ///
     /// # Errors
     ///
-    /// Where there is nothing to read there, or nothing for the processor. What single files or
-    /// events get wrong is in [`EventTable::problems`].
+    /// If the directory cannot be read, or has no table for the processor. Errors in single files
+    /// or events are in [`EventTable::problems`].
     pub fn read(path: &Path, cpu: Option<&CpuIdentity>) -> Result<EventTable, EventTableError> {
         let metadata = fs::metadata(path).map_err(unreadable(path))?;
         let mut table = EventTable::default();

@@ -25,9 +25,9 @@ impl Standard {
 }
 
 impl EventTable {
-    /// The events of a file: a list of objects, or an object whose `Events` is one. What is
-    /// wrong with one event costs that event, and is kept in `problems` under `path`; so is a text
-    /// that is no such list. Events that name no unit belong to the cores.
+    /// The events of a file: a list of objects, or an object whose `Events` is one. An error in one
+    /// event costs that event, and is kept in `problems` under `path`; so is a text that is no such
+    /// list. Events that name no unit belong to the cores.
     pub fn from_json(path: &str, text: &str) -> EventTable {
         let mut table = EventTable::default();
         table.add_json(path, text, &Owner::Cores, &Standard::default());
@@ -53,7 +53,7 @@ impl EventTable {
     }
 }
 
-/// With what the architecture says of the event that the entry refers to.
+/// Adds the fields of the architecture's standard event that the entry refers to.
 fn complete(entry: Entry, standard: &Standard) -> Result<Entry, String> {
     let Some(name) = entry.text("ArchStdEvent") else { return Ok(entry) };
     match standard.0.get(&name.to_lowercase()) {

@@ -1,8 +1,8 @@
 //! `mapfile.csv`: which files describe which processor.
 //!
-//! Columns are `Family-model,Version,Filename,EventType`, of which the first is a regular
-//! expression (POSIX, extended) and the third a directory (Linux) or a file (perfmon, which goes on
-//! with three columns for the kinds of core of a hybrid processor).
+//! Columns are `Family-model,Version,Filename,EventType`. The first is a regular expression (POSIX,
+//! extended). The third is a directory (Linux) or a file (perfmon, which adds three columns for the
+//! kinds of core of a hybrid processor).
 
 use regex_lite::Regex;
 
@@ -17,7 +17,7 @@ const EVENT_TYPES: [&str; 6] =
 pub(super) struct Mapped {
     /// Where, relative to the map.
     pub(super) path: String,
-    /// Whose the events are that name no unit.
+    /// The PMU of events that name no unit.
     pub(super) owner: Owner,
 }
 

@@ -1,10 +1,9 @@
-//! Tables of event names that vendors publish: `inst_retired.any` for what sysfs knows by bits
-//! alone.
+//! Tables of event names that vendors publish: `inst_retired.any` where sysfs knows only bits.
 //!
-//! A table is a value. [`EventTable::from_json`] makes one of the text of a file in the format of
-//! Linux's `tools/perf/pmu-events/arch` (which is also that of Intel's perfmon, with a header
-//! around it), [`EventTable::read`] of a directory of such files; whoever has names from
-//! elsewhere builds [`TableEvent`]s. [`PmuTable::add_events`] puts them behind the PMUs' own.
+//! A table is a value. [`EventTable::from_json`] parses the text of one file in the format of
+//! Linux's `tools/perf/pmu-events/arch` (Intel's perfmon has the same, with a header around it).
+//! [`EventTable::read`] reads a directory of such files. A caller with names from elsewhere builds
+//! [`TableEvent`]s. [`PmuTable::add_events`] puts them behind the PMUs' own.
 //!
 //! No tables come with whit. The crates that carry some hold Intel's alone, and of processors of
 //! years ago; both publishers keep theirs current.

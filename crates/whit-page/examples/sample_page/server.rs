@@ -213,7 +213,7 @@ impl Load {
     }
 }
 
-/// The profile.
+/// A small server's samples and switches, with all features of the page.
 pub(crate) fn profile() -> Profile {
     let mut builder = Builder::default();
     let [cycles, clock] = ["cycles:P", "cpu-clock"].map(|name| builder.event(name));

@@ -11,7 +11,7 @@ pub struct Field<T: 'static> {
     pub numbers: &'static [usize],
     /// Name in JSON, within the object of its group.
     pub name: &'static str,
-    /// What its numbers are.
+    /// Unit of the numbers.
     pub unit: Unit,
     /// The version of whit that was the first to record it.
     pub since: &'static str,
@@ -19,7 +19,7 @@ pub struct Field<T: 'static> {
     pub line: Line,
     /// Name on the page and in `docs/ledger.md`.
     pub title: &'static str,
-    /// What it is, in a sentence.
+    /// Its meaning, in a sentence.
     pub what: &'static str,
     /// Name in JSON of an array's element.
     pub element: Option<fn(usize) -> &'static str>,
@@ -27,12 +27,12 @@ pub struct Field<T: 'static> {
     pub(super) set_word: fn(&mut T, usize, u64),
 }
 
-/// What the number in a field is.
+/// The unit of a field's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Ns,
-    /// Bytes.
+    /// Multiples of 1; output scales them to KiB and MiB.
     Bytes,
     /// A number of things.
     Count,
@@ -143,7 +143,7 @@ impl Unit {
     }
 }
 
-/// What one or several words of the file stand for.
+/// A value that one or several words of the file hold.
 pub(super) trait Words {
     /// How many words it takes.
     const COUNT: usize;

@@ -1,5 +1,5 @@
-//! What a recording cost inside the kernel: the interrupts of the PMU and the recorder's own BPF
-//! programs. Neither can be had everywhere; where not, the ledger keeps the reason.
+//! The cost of a recording inside the kernel: the interrupts of the PMU and the recorder's own BPF
+//! programs. Neither can be measured everywhere; the ledger then keeps the reason.
 
 use super::PmiLedger;
 

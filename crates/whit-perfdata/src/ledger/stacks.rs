@@ -1,4 +1,4 @@
-//! What the engine did that unwinds stacks in the kernel.
+//! The work of the engine that unwinds stacks in the kernel.
 
 use whit_types::{OpenFailure, StackEnd};
 

@@ -46,11 +46,11 @@ const fn plain(title: &'static str, fields: &'static [Field<Ledger>]) -> Group {
     Group { member: None, title, fields, is_optional: false, measurement: None, known: &[] }
 }
 
-/// What a reader's share has, in the order of the file.
+/// Fields of one reader's ledger, in the order of the file.
 pub static READER_FIELDS: &[Field<ReaderLedger>] = READER;
 
 ledger_fields! {
-    /// What the recording cost. Zero where a figure was not measured.
+    /// The cost of the recording. A figure that was not measured is zero.
     struct Ledger in Ledger, ledger => ledger;
     list TIME {
         [0] wall_ns: u64, Ns, "0.1", Always("wall time"), "Wall time",
@@ -132,6 +132,10 @@ ledger_fields! {
             "Of the threads that were watched, those that ran while they were recorded.";
         [72] watched_threads: u64, Count, "0.1", Elsewhere, "Threads that were watched",
             "Threads that existed when recording began and were watched: those of processes or threads that were given. 0 where that was not done.";
+        [96] names_chosen: u64, Count, "0.1", Elsewhere, "Names of the target",
+            "Cgroups and names of threads that chose whom to record (--cgroup, --container, --unit, --comm). 0 where processes, threads or CPUs did.";
+        [97] period_redraws: u64, Count, "0.1", Elsewhere, "Periods drawn",
+            "Times that the periods of clocks on CPUs were drawn anew, so that samples do not keep step with the recorded program.";
         [74] lost_cpus: u64, Count, "0.1",
             Noted("CPUs gone", "lost_cpus", "went offline and were not recorded from then on"),
             "CPUs gone",
@@ -157,7 +161,7 @@ ledger_fields! {
 }
 
 ledger_fields! {
-    /// The PMU's interrupts on all CPUs, whoever's events raised them.
+    /// The PMU's interrupts on all CPUs, by the events of all users.
     #[derive(Copy)]
     struct PmiLedger in Ledger, ledger => ledger.pmi;
     list PMI {
@@ -234,7 +238,7 @@ ledger_fields! {
 }
 
 ledger_fields! {
-    /// What one reader's thread did and cost.
+    /// The work and cost of one reader thread.
     #[derive(Copy)]
     struct ReaderLedger in ReaderLedger, reader => reader;
     list READER {

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use whit_types::{OpenFailure, StackEnd};
 
 use super::*;
 
@@ -36,14 +37,14 @@ fn stored() -> usize {
     fields().flat_map(|field| field.numbers).max().map_or(0, |last| last + 1)
 }
 
-/// What the file has of these words: those that no field has are zero.
+/// The words as the file keeps them: words without a field are zero.
 fn known(words: &[u64]) -> Vec<u64> {
     let is_known = |number| fields().any(|field| field.numbers.contains(&number));
     let word = |(number, word): (usize, &u64)| if is_known(number) { *word } else { 0 };
     words.iter().enumerate().map(word).collect()
 }
 
-/// A section with so many fields, and `width` in each reader, whoever wrote it.
+/// A section with so many fields, and `width` in each reader, by any version of whit.
 fn section(words: &[u64], readers: &[Vec<u64>], width: usize) -> Vec<u8> {
     let mut out = VERSION.to_le_bytes().to_vec();
     out.extend((words.len() as u32).to_le_bytes());
@@ -61,7 +62,7 @@ fn word() -> impl Strategy<Value = u64> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_sections_are_read_back(
         words in vec(word(), stored()),
         readers in vec(any::<[u64; OLD_READER_FIELDS]>(), 0..4),
     ) {
@@ -141,7 +142,7 @@ fn the_cost_of_recording_is_told_apart_from_that_of_setting_up() {
     assert_eq!(ledger.recording_cpu_ns(), Some(15));
     let untold = Ledger { setup_cpu_ns: 0, teardown_cpu_ns: 0, ..ledger };
     assert_eq!(untold.recording_cpu_ns(), None);
-    // Of any writer.
+    // A ledger of any version.
     let odd =
         Ledger { setup_ns: u64::MAX, setup_cpu_ns: u64::MAX, user_cpu_ns: u64::MAX, ..untold };
     assert_eq!((odd.recorded_ns(), odd.recording_cpu_ns()), (0, Some(0)));
@@ -177,7 +178,7 @@ fn kernel_side_fields_stand_where_the_format_says() {
             rules: 9,
             table_bytes: 10,
             build_ns: 11,
-            // What came later stands behind the time for which programs were timed.
+            // Later fields stand behind the time for which programs were timed.
             ended: std::array::from_fn(|number| 12 + number as u64 + u64::from(number > 15)),
             not_opened: std::array::from_fn(|number| 30 + number as u64),
         },
@@ -226,4 +227,120 @@ fn conditions_of_lines_name_fields() {
             assert!(fields().any(|other| other.name == name), "{}", field.name);
         }
     }
+}
+
+fn group(title: &str) -> &'static Group {
+    GROUPS.iter().find(|group| group.title == title).expect(title)
+}
+
+fn field<'a>(group: &'a Group, name: &str) -> &'a Field<Ledger> {
+    group.fields.iter().find(|field| field.name == name).expect(name)
+}
+
+#[test]
+fn a_group_of_zeros_is_left_out_only_where_nothing_of_the_kind_was_done() {
+    let none = Ledger::default();
+    let told = |ledger: &Ledger| {
+        let told = GROUPS.iter().filter(|group| group.is_told(ledger));
+        told.map(|group| group.title).collect::<Vec<_>>()
+    };
+    let stacks = "Stacks unwound in the kernel";
+    let without: Vec<_> =
+        GROUPS.iter().map(|group| group.title).filter(|title| *title != stacks).collect();
+    assert_eq!(told(&none), without);
+    for change in [
+        |stacks: &mut StackLedger| stacks.walks = 1,
+        |stacks: &mut StackLedger| stacks.build_ns = 2,
+        |stacks: &mut StackLedger| *stacks.not_opened.last_mut().unwrap() = 1,
+    ] {
+        let mut ledger = none.clone();
+        change(&mut ledger.stacks);
+        assert_eq!(told(&ledger).last(), Some(&stacks));
+    }
+}
+
+#[test]
+fn figures_that_were_not_measured_are_reasons() {
+    let mut ledger = Ledger { wall_ns: 70, ..Ledger::default() };
+    (ledger.pmi.count, ledger.bpf.programs, ledger.bpf.runs) = (21, 3, 26);
+    let (time, pmi, bpf) =
+        (&GROUPS[0], group("Interrupts of the PMU"), group("BPF programs of the recorder"));
+    assert_eq!((pmi.member, bpf.member, time.member), (Some("pmi"), Some("bpf"), None));
+    assert_eq!(group("Stacks unwound in the kernel").member, Some("stacks"));
+    let figures = |ledger: &Ledger| {
+        [(time, "wall_ns"), (pmi, "count"), (bpf, "programs"), (bpf, "runs")]
+            .map(|(group, name)| group.figure(field(group, name), ledger))
+    };
+    let untold = PmiMeasurement::Untold.reason().unwrap();
+    assert_eq!(figures(&ledger), [Ok(70), Err(untold), Ok(3), Err(untold)]);
+    ledger.pmi.measurement = PmiMeasurement::AllHandlers;
+    ledger.bpf.measurement = BpfMeasurement::NoStatistics;
+    let no_statistics = BpfMeasurement::NoStatistics.reason().unwrap();
+    assert_eq!(figures(&ledger), [Ok(70), Ok(21), Ok(3), Err(no_statistics)]);
+    ledger.bpf.measurement = BpfMeasurement::Statistics;
+    assert_eq!(figures(&ledger), [Ok(70), Ok(21), Ok(3), Ok(26)]);
+    let names = [time, pmi, bpf].map(|group| group.measurement(&ledger).map(|how| how.name));
+    assert_eq!(names, [None, Some("all_handlers"), Some("statistics")]);
+    let can_fail = [(time, "wall_ns"), (pmi, "count"), (bpf, "programs"), (bpf, "runs")]
+        .map(|(group, name)| group.can_fail(field(group, name)));
+    assert_eq!(can_fail, [false, true, false, true]);
+}
+
+#[test]
+fn arrays_are_named_element_by_element_and_zeros_left_out() {
+    let mut ledger = Ledger::default();
+    let [first, .., last] = StackEnd::ALL;
+    (ledger.stacks.ended[first as usize], ledger.stacks.ended[last as usize]) = (5, 1);
+    ledger.stacks.not_opened[2] = 4;
+    let stacks = group("Stacks unwound in the kernel");
+    let elements = |name: &str| field(stacks, name).elements(&ledger).collect::<Vec<(&str, u64)>>();
+    assert_eq!(elements("ended"), [(first.name(), 5), (last.name(), 1)]);
+    assert_eq!(elements("not_opened"), [(OpenFailure::ALL[2].name(), 4)]);
+    assert_eq!(elements("walks"), []);
+    assert_eq!(field(stacks, "ended").value(&ledger), 5);
+    assert_eq!(ledger.stacks.ends().collect::<Vec<_>>(), [(first, 5), (last, 1)]);
+    assert_eq!(ledger.stacks.failures().collect::<Vec<_>>(), [(OpenFailure::ALL[2], 4)]);
+    assert_eq!((ledger.stacks.ended(first), ledger.stacks.ended(last)), (5, 1));
+    let computed = field(&GROUPS[0], "recorded_ns");
+    assert!(!computed.is_stored() && field(stacks, "walks").is_stored());
+}
+
+#[test]
+fn sums_and_shares_are_those_of_the_fields() {
+    let ledger = Ledger {
+        lost_records: 9,
+        paused_ns: 2,
+        elapsed_ns: 100,
+        compressed_from_bytes: 500,
+        compressed_to_bytes: 200,
+        watched_threads: 2,
+        pmi: PmiLedger { count: 3, time_ns: 90, ..PmiLedger::default() },
+        ..Ledger::default()
+    };
+    assert_eq!(ledger.data_loss(), DataLoss { lost: 9, paused_ns: 2, elapsed_ns: 100 });
+    assert_eq!((ledger.compression_ratio(), Ledger::default().compression_ratio()), (2.5, 1.0));
+    assert_eq!((ledger.pmi.average_ns(), PmiLedger::default().average_ns()), (30, 0));
+    let ran = Ledger { ran_threads: 1, ..ledger.clone() };
+    let nobody_ran = [&ledger, &ran, &Ledger::default()].map(Ledger::nobody_ran);
+    assert_eq!(nobody_ran, [true, false, false]);
+}
+
+#[test]
+fn who_never_ran_is_said_with_the_way_to_see_more() {
+    let text = nobody_ran_text(1, "17", true);
+    assert_eq!(
+        text,
+        "the thread that was recorded never ran meanwhile: it waited all the time (whit switches shows where)"
+    );
+    let text = nobody_ran_text(3, "17", false);
+    let begin = "none of the 3 threads that were recorded ran meanwhile: they waited all the time (gdb -p 17 ";
+    assert!(text.starts_with(begin) && text.contains("whit record --engine=bpf"), "{text}");
+}
+
+#[test]
+fn another_version_is_not_read() {
+    let mut bytes = Ledger::default().to_bytes();
+    assert_eq!(Ledger::from_bytes(&bytes), Some(Ledger::default()));
+    bytes[0] += 1;
+    assert_eq!(Ledger::from_bytes(&bytes), None);
 }

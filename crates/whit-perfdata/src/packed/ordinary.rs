@@ -32,7 +32,7 @@ impl Ordinary {
         }
     }
 
-    /// Appends that a thread comes, nobody knows after whom.
+    /// Appends that a thread comes, after an unknown one.
     pub fn came(&self, thread: Thread, time_ns: u64, out: &mut Vec<u8>) {
         self.record(thread, Some(Thread::default()), time_ns, 0, out);
     }
@@ -66,7 +66,7 @@ impl Ordinary {
         set_size(out, start);
     }
 
-    /// A thread that comes or goes, as the kernel tells of it. `other` is the one on the other side.
+    /// A thread that comes or goes, as a record of the kernel. `other` is the one on the other side.
     fn record(
         &self,
         thread: Thread,

@@ -9,7 +9,7 @@ use crate::record::{misc, record_type};
 
 /// A sample is closed when it has so much: with two definitions and a switch it is still a record.
 const FULL_BYTES: usize = 56 << 10;
-/// What can still be added then.
+/// Bytes that one addition may still need.
 const _: () = assert!(FULL_BYTES + (2 * CHAIN_WORDS_MAX + 64) * 8 < 65_528);
 
 /// Packs the switches of one CPU, for one stream.
@@ -18,7 +18,7 @@ pub struct Packer {
     origin: Origin,
     /// Stacks that are defined.
     defined: u32,
-    /// Of the sample that is being filled.
+    /// Time of the sample that is being filled.
     first_ns: u64,
     last_ns: u64,
     records: u32,
@@ -90,14 +90,14 @@ impl Packer {
         self.words.len()
     }
 
-    /// Appends what is packed where that is as much as a record holds.
+    /// Appends the packed switches if they fill a record.
     pub fn finish_if_full(&mut self, out: &mut Vec<u8>) {
         if self.words.len() >= FULL_BYTES {
             self.finish(out);
         }
     }
 
-    /// Appends what is packed: one sample, or nothing.
+    /// Appends the packed switches: one sample, or nothing.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.words.is_empty() {
             return;

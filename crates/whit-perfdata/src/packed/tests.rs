@@ -35,7 +35,7 @@ fn records(bytes: &[u8]) -> Vec<(u32, usize)> {
 #[derive(Clone, Debug)]
 enum Told {
     Stack(Vec<u64>),
-    /// Stacks are the index of one that was told of before.
+    /// The numbers are indices of stacks that were defined before.
     Switch(Switch, usize, usize),
     Came(Thread, u64),
     /// A record of somebody else's.
@@ -75,7 +75,7 @@ fn told() -> impl Strategy<Value = Told> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_was_packed_comes_back_as_perf_writes_it(
+    fn packed_switches_are_unpacked_as_perf_writes_them(
         told in proptest::collection::vec(told(), 0..400),
         has_cpu: bool,
         is_cpu_wide: bool,
@@ -147,7 +147,7 @@ proptest! {
         prop_assert!(again == parts[number]);
     }
 
-    /// Nothing is made of nonsense, and what is none comes through.
+    /// Nonsense comes through unchanged, and the rest is unpacked.
     #[test]
     fn nonsense_stays_as_it_is(
         words in proptest::collection::vec(prop_oneof![any::<u64>(), 0u64..4, Just(PACKED_ID)], 0..60),
@@ -197,7 +197,7 @@ fn a_stack_that_is_not_defined_is_none() {
 }
 
 #[test]
-fn what_is_cut_or_of_no_kind_stays_as_it_is() {
+fn cut_and_unknown_records_stay_as_they_are() {
     let origin = Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false };
     let mut packer = Packer::new(origin);
     let stack = packer.define(&chain(&[1, 2]));
@@ -227,4 +227,64 @@ fn only_layouts_that_can_be_read_are_packed() {
     other.attr.sample_type |= SampleType::PERIOD;
     assert!(!is_packed(&other) && Unpacker::new(&other).is_none());
     assert!(!is_packed(&EventDesc { ids: vec![PACKED_ID, 1], ..event(true) }));
+}
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The words of docs/format.md, and those of perf's records.
+#[test]
+fn files_and_perf_have_these_words() {
+    let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: true };
+    let (leaves, comes) = (Thread { pid: 10, tid: 11 }, Thread { pid: 20, tid: 21 });
+    let state = 0x8000_0005;
+    let switch =
+        Switch { time_ns: 600, thread: leaves, next: Some(comes), is_preemption: true, state };
+    let mut packer = Packer::new(origin);
+    let stack = packer.define(&chain(&[0x10]));
+    packer.switch(&switch, 0, stack);
+    packer.came(Thread { pid: 30, tid: 31 }, 500);
+    let mut packed = Vec::new();
+    packer.finish(&mut packed);
+    let sample = [9 | 1 << 32 | 176 << 48, 0x8000_0000_0000_0001, 0, 0, 600, 3, 124];
+    let head = [3 | 1 << 32 | 1 << 33, ID];
+    let define = [1 | 2 << 16 | 1 << 32, context::USER, 0x10];
+    let leaving = [2 | 3 << 8 | 0x8005 << 16 | 11 << 32, 600, 10 | 20 << 32, 1 << 32, 21];
+    let coming = [3 | 31 << 32, 500, 30];
+    let tail = [500, 4 | 1 << 32];
+    let words = [&sample[..], &head, &define, &leaving, &coming, &tail].concat();
+    assert_eq!(packed, bytes_of(&words));
+
+    let mut unpacked = Vec::new();
+    Unpacker::new(&event(true)).unwrap().unpack(&packed, &mut unpacked);
+    let (thread, next, other) = (11 << 32 | 10, 21 << 32 | 20, 31 << 32 | 30);
+    let sample = [9 | 1 << 32 | 88 << 48, ID, 0x10, thread, 600, 3, 1, 2, context::USER, 0x10];
+    let raw = [4 | u64::from(state) << 32];
+    let leaves_words = [15 | 3 << (32 + 13) | 48 << 48, next, thread, 600, 3, ID];
+    let comes_words = [15 | 48 << 48, thread, next, 600, 3, ID];
+    let came = [15 | 48 << 48, 0, other, 500, 3, ID];
+    let words = [&sample[..], &raw, &leaves_words, &comes_words, &came].concat();
+    assert_eq!(unpacked, bytes_of(&words));
+
+    let mut went = Vec::new();
+    Ordinary::new(origin).went(leaves, comes, 600, &mut went);
+    assert_eq!(went, bytes_of(&[15 | 1 << (32 + 13) | 48 << 48, next, thread, 600, 3, ID]));
+    // The switches of some threads, in records without CPU.
+    let own = Origin { has_cpu: false, is_cpu_wide: false, ..origin };
+    went.clear();
+    Ordinary::new(own).went(leaves, comes, 600, &mut went);
+    assert_eq!(went, bytes_of(&[14 | 1 << (32 + 13) | 32 << 48, thread, 600, ID]));
+}
+
+#[test]
+fn a_new_stream_defines_its_stacks_anew() {
+    let mut packer = Packer::new(Origin { id: ID, cpu: 0, has_cpu: true, is_cpu_wide: false });
+    assert_eq!([packer.define(&chain(&[1])), packer.define(&chain(&[2]))], [1, 2]);
+    assert_eq!(packer.pending_bytes(), 6 * 8);
+    packer.forget();
+    assert_eq!(packer.define(&chain(&[3])), 1);
+    // Of a longer chain, the inner part.
+    assert_eq!(packer.define(&chain(&[4; 200])), 2);
+    assert_eq!(packer.pending_bytes(), (9 + 129) * 8);
 }

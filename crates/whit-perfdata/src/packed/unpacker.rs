@@ -23,7 +23,7 @@ pub struct Unpacker {
 /// Chains, by CPU: that of number 1 is the first.
 type Stacks = HashMap<u32, Vec<Box<[u8]>>>;
 
-/// What a packed sample holds.
+/// The contents of a packed sample.
 struct Content<'a> {
     origin: Origin,
     has_definitions: bool,
@@ -45,8 +45,8 @@ impl Unpacker {
         Some(Unpacker { prefix_bytes, has_cpu, stacks: RwLock::default() })
     }
 
-    /// Appends the records of a block, packed ones as what they stand for. What should be packed and makes no
-    /// sense stays as it is.
+    /// Appends the records of a block; packed ones become ordinary ones. A packed record that makes no sense
+    /// stays as it is.
     pub fn unpack(&self, block: &[u8], out: &mut Vec<u8>) {
         self.learn(block);
         let stacks = self.stacks.read().unwrap_or_else(PoisonError::into_inner);
@@ -97,12 +97,12 @@ impl Unpacker {
         }
     }
 
-    /// What a record holds, if it is packed.
+    /// The contents of a record, if it is packed.
     fn content<'a>(&self, record: RawRecord<'a>) -> Option<Content<'a>> {
         if record.header.kind != record_type::SAMPLE || word(record.body, 0) != PACKED_ID {
             return None;
         }
-        // The raw data's size, and what fills its word.
+        // The raw data's size, and its padding word.
         let words = record.body.get(self.prefix_bytes - HEADER_SIZE_BYTES + 8..)?;
         let inner = words.len().checked_sub((HEAD_WORDS + TAIL_WORDS) * 8)?;
         let first = word(words, 0);
@@ -128,7 +128,7 @@ impl<'a> Content<'a> {
         })
     }
 
-    /// Appends what it stands for. Says whether all of it makes sense.
+    /// Appends the ordinary records. Returns whether all of it makes sense.
     fn unpack(&self, stacks: &[Box<[u8]>], out: &mut Vec<u8>) -> bool {
         let ordinary = Ordinary::new(self.origin);
         let chain = |number: u32| {

@@ -76,7 +76,7 @@ impl Opener<'_> {
     }
 }
 
-/// What a pipe's stream says of the recording itself.
+/// The recording's description at the head of a pipe.
 struct PipeHead {
     /// Bytes of features that may still be kept.
     room_bytes: u64,
@@ -133,7 +133,7 @@ struct Window {
 }
 
 impl Window {
-    /// What is held from an offset of the file on.
+    /// The held bytes from an offset of the file on.
     fn at(&self, offset: u64) -> Option<&[u8]> {
         self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
     }

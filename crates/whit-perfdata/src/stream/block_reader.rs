@@ -8,8 +8,8 @@ use crate::record::record_type;
 /// A block of compressed records is full where a frame ends behind so many bytes of records.
 const FULL_BYTES: usize = 512 << 10;
 
-/// What inflates to more than this without an end of a frame is not read on its own: a block has
-/// to fit into memory for each thread. Frames of whit's have 8 MiB and a chunk at most.
+/// A row that inflates to more than this without an end of a frame is not read on its own: a block
+/// has to fit into memory for each thread. Frames of whit's have 8 MiB and a chunk at most.
 pub const MAX_INFLATED_BLOCK_BYTES: usize = 9 << 20;
 
 /// Reads blocks in any order. One per thread: it keeps the decoder's memory.
@@ -22,10 +22,10 @@ pub struct BlockReader {
     inflater: Option<Inflater>,
 }
 
-/// What was decoded on its own.
+/// Records that were decoded on their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnBlock {
-    /// Bytes of the range that make the block; what follows them is independent of it.
+    /// Bytes of the range that make the block; the bytes behind them are independent of it.
     pub(super) size_bytes: u32,
     pub(super) counts: RecordCounts,
 }
@@ -42,8 +42,8 @@ impl RecordCounts {
 }
 
 impl BlockReader {
-    /// Reads a block that a [`StreamReader`](super::StreamReader) of this stream has given out,
-    /// and replaces what is in `out`.
+    /// Reads a block that a [`StreamReader`](super::StreamReader) of this stream has given out, and
+    /// replaces the contents of `out`.
     pub fn read(
         &mut self,
         stream: &Stream,

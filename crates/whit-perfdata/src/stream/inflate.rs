@@ -8,7 +8,7 @@ const STEP_BYTES: usize = 128 << 10;
 
 /// A block that is being filled.
 pub(super) struct Filling<'a> {
-    /// Longer than what it holds: bytes that were zeroed once are not zeroed again.
+    /// May be longer than its contents: bytes that were zeroed once are not zeroed again.
     out: &'a mut Vec<u8>,
     len: usize,
 }
@@ -28,7 +28,7 @@ impl<'a> Filling<'a> {
         self.len += bytes.len();
     }
 
-    /// Bytes behind what it holds.
+    /// Free bytes behind the contents.
     fn room(&mut self, len: usize) -> &mut [u8] {
         let end = self.len + len;
         if self.out.len() < end {
@@ -88,7 +88,7 @@ impl Inflater {
         self.more_output
     }
 
-    /// Whether a frame and a record end here: what follows does not depend on what was before.
+    /// Whether a frame and a record end here: later bytes do not depend on earlier ones.
     pub(super) fn is_clean(&self) -> bool {
         self.at_frame_end && !self.more_output && self.partial.is_empty()
     }

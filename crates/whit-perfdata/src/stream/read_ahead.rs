@@ -14,7 +14,7 @@ const BLOCKS_PER_THREAD: usize = 2;
 /// Blocks that are read ahead in all.
 const MAX_BLOCKS: usize = 32;
 
-/// What came of a block.
+/// The result for a block.
 type Outcome = Result<Option<OwnBlock>, StreamError>;
 
 /// Reads blocks ahead. Threads are started when there is work for them, and end with this.
@@ -99,7 +99,7 @@ impl Drop for Running<'_> {
 }
 
 impl Shared {
-    /// What a helping thread does.
+    /// The work of a helping thread.
     fn help(&self) {
         let mut reader = BlockReader::default();
         while let Some(job) = self.next_job() {
@@ -258,5 +258,28 @@ impl Job {
     fn new(stream: &Stream, range: BlockRange) -> Arc<Job> {
         let (state, done) = (Mutex::new(State::Waiting), Condvar::new());
         Arc::new(Job { stream: stream.clone(), range, state, done })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_as_many_as_were_asked_for_and_blocks_are_bounded() {
+        for (threads, blocks) in [(0, 1), (1, 1), (3, 6), (100, MAX_BLOCKS)] {
+            let mut ahead = ReadAhead::new(threads);
+            let file = Arc::new(tempfile::tempfile().unwrap());
+            let path = std::path::Path::new("empty").into();
+            let stream = Stream { file, path, start: 0, end: 8, unpacker: None };
+            let range = BlockRange { offset: 0, size_bytes: 8, compressed: false };
+            while ahead.has_room() {
+                ahead.push(&stream, range);
+            }
+            assert_eq!(ahead.len(), blocks, "{threads} threads");
+            assert!(ahead.helpers.len() < threads.max(1), "{threads} threads");
+            (0..blocks).for_each(|_| assert!(ahead.take(&mut Vec::new()).is_some()));
+            assert!(ahead.is_empty() && ahead.take(&mut Vec::new()).is_none());
+        }
     }
 }

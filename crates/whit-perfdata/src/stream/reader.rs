@@ -25,16 +25,16 @@ pub struct StreamReader {
     /// True where nothing more can be read ahead before all that is has been taken.
     ahead_ends: bool,
     /// Blocks that may be read ahead: few behind one that could not be read on its own, since all
-    /// that are read ahead of such a one are read in vain.
+    /// blocks ahead of it are read in vain.
     ahead_limit: usize,
     run: Option<Box<Run>>,
-    /// What stands behind the block that was given out last.
+    /// The error behind the last block.
     failure: Option<StreamError>,
     truncation: Option<Missing>,
     holes: Option<Missing>,
     records: RecordCounts,
-    /// Where records are packed: what unpacks blocks, behind all that is read ahead, since those before
-    /// define what stands in them.
+    /// Unpacks blocks of a recording with packed records. It stands behind all reading ahead, since
+    /// earlier blocks define the stacks of later ones.
     unpacker: Option<Arc<Unpacker>>,
     /// A block as it stands in the file, and bytes that blocks have become.
     packed: Vec<u8>,
@@ -101,7 +101,7 @@ impl StreamReader {
         self.records
     }
 
-    /// Reads the next block of whole records into `out`, replacing what is there. `None` at the
+    /// Reads the next block of whole records into `out`, and replaces its contents. `None` at the
     /// end. After an error the stream cannot be read on; all blocks before stay valid.
     pub fn next_block(&mut self, out: &mut Vec<u8>) -> Result<Option<BlockInfo>, StreamError> {
         let info = match self.unpacker.clone() {
@@ -115,7 +115,7 @@ impl StreamReader {
         info
     }
 
-    /// The same for a stream of which some records are packed: positions count what they stand for.
+    /// The same for a stream with packed records: positions count ordinary ones.
     fn read_packed(
         &mut self,
         unpacker: &Unpacker,
@@ -159,8 +159,8 @@ impl StreamReader {
         }
     }
 
-    /// Hands compressed records that may decode on their own, and what stands between them, to the
-    /// threads that read ahead. `false` where there are none at the front.
+    /// Hands compressed records that may decode on their own, and the records between them, to the
+    /// threads that read ahead. `false` if there are none at the front.
     fn reads_ahead(&mut self) -> bool {
         self.ahead_ends &= !self.ahead.is_empty();
         while self.ahead.len() < self.ahead_limit && self.ahead.has_room() && !self.ahead_ends {
@@ -251,8 +251,7 @@ impl StreamReader {
         (len > 0).then_some(info)
     }
 
-    /// Gives out plain records. What stopped the walk behind them is met again, at the front, by
-    /// the next call.
+    /// Gives out plain records. The next call meets the obstacle behind them again, at the front.
     fn hand_out(&mut self, len: usize, out: &mut Vec<u8>) -> BlockInfo {
         let offset = self.source.offset();
         self.source.take(len, out);

@@ -24,14 +24,14 @@ pub(super) struct Run {
 pub(super) enum Step {
     /// There is more.
     Further,
-    /// A frame ended together with a record, and another may begin: what follows may be readable
-    /// on its own.
+    /// A frame ended together with a record, and another may begin: the rest may be readable on its
+    /// own.
     Clean,
     /// So many bytes are left, and hold no whole record.
     End(u64),
     /// A record with a payload behind it that is to be stepped over.
     Payload(RecordHeader),
-    /// Nothing was written here: what follows has nothing to do with what was before.
+    /// Nothing was written here: the rest does not depend on earlier bytes.
     Hole,
 }
 

@@ -1,4 +1,5 @@
-//! The bytes of a stream in the file: what stands at the front, and what may be decoded on its own.
+//! The bytes of a stream in the file: the record at the front, and the ranges that may be decoded
+//! on their own.
 
 use super::{BLOCK_SIZE_BYTES, BlockRange, Stream, StreamError};
 use crate::bytes::Cursor;
@@ -19,12 +20,12 @@ pub(super) struct Source {
     stream: Stream,
     /// Next byte of the file to use.
     offset: u64,
-    /// Bytes that were read, of which the first `used` are in front of `offset`.
+    /// Bytes that were read; the first `used` are in front of `offset`.
     window: Vec<u8>,
     used: usize,
 }
 
-/// What stands at the front.
+/// The record at the front of the stream.
 pub(super) enum Front {
     /// This many bytes of whole records.
     Plain(usize),
@@ -186,7 +187,7 @@ impl Source {
 
     /// Makes the first `len` bytes the content of `out`, and goes on behind them.
     pub(super) fn take(&mut self, len: usize, out: &mut Vec<u8>) {
-        // Copying costs time, dropping what was read behind it costs reading it again.
+        // Copying costs time; dropping the bytes behind it costs reading them again.
         if self.used == 0 && len >= self.window.len() / 2 {
             std::mem::swap(out, &mut self.window);
             out.truncate(len);
@@ -235,8 +236,8 @@ impl Source {
         }
     }
 
-    /// The header of the record at the front, all of which is in memory then; its size may be one
-    /// that cannot be. `None` where no whole record is left.
+    /// The header of the record at the front, which is wholly in memory then; its size may be an
+    /// impossible one. `None` where no whole record is left.
     pub(super) fn header(&mut self) -> Result<Option<RecordHeader>, StreamError> {
         loop {
             let header = RecordHeader::parse(self.rest())

@@ -76,7 +76,7 @@ impl Event {
         &self.config
     }
 
-    /// Its count.
+    /// Events since the start, wrapped parts included.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

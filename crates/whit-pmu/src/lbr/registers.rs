@@ -119,7 +119,7 @@ impl LbrRegisters {
         LbrRegisters { model }
     }
 
-    /// The model.
+    /// The kind and number of branch records.
     #[must_use]
     pub const fn model(&self) -> &LbrModel {
         &self.model
@@ -292,7 +292,7 @@ mod tests {
     use crate::sim::{SimulatedPmu, SimulationParameters};
 
     #[test]
-    fn a_reset_costs_what_the_kind_of_registers_costs() {
+    fn a_reset_costs_as_much_as_the_kind_of_registers() {
         let models =
             [models::ivy_bridge(), models::skylake(), models::sapphire_rapids(), models::zen4()];
         let writes = models.map(|model| {

@@ -104,7 +104,7 @@ fn amd_in_three_generations() {
 }
 
 #[test]
-fn what_cannot_be_driven_is_refused_with_a_reason() {
+fn unsupported_models_are_refused_with_a_reason() {
     let refused = |leaves: &CpuidLeaves| PmuModel::from_cpuid(leaves).unwrap_err();
     let cyrix = CpuidLeaves { vendor: vendor(b"CyrixInstead", 1), ..CpuidLeaves::default() };
     assert_eq!(refused(&cyrix), ModelError::UnknownVendor(*b"CyrixInstead"));
@@ -141,7 +141,7 @@ fn constraints_of_architectural_events() {
 }
 
 #[test]
-fn leaves_beyond_what_the_cpu_has_are_not_asked_for() {
+fn leaves_beyond_the_cpus_maximum_are_not_read() {
     let leaves = CpuidLeaves::collect(|leaf, _| match leaf {
         0 => vendor(b"GenuineIntel", 0xa),
         1 => Leaf { eax: 0x506e3, ..Leaf::default() },

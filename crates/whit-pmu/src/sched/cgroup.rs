@@ -20,7 +20,7 @@ pub enum CgroupError {
     NoParent(CgroupId),
     /// It would be more than [`NESTING_MAX`] deep.
     TooDeep(CgroupId),
-    /// It has children.
+    /// A cgroup can be removed only without children.
     HasChildren(CgroupId),
 }
 

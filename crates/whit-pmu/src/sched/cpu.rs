@@ -14,7 +14,7 @@ use crate::counter::{COUNTERS_MAX, CounterIndex, CounterMask};
 /// An event and a counter.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Move {
-    /// The event.
+    /// The event that moves.
     pub event: EventId,
     /// The counter that it goes on or is taken off.
     pub counter: CounterIndex,
@@ -38,7 +38,7 @@ pub struct SchedulerStatistics {
     pub visits: u64,
     /// Switches that placed all flexible groups anew, because there are more than fit.
     pub full_merges: u64,
-    /// Rotations.
+    /// Turns in which the list of flexible groups advanced.
     pub rotations: u64,
 }
 

@@ -12,7 +12,7 @@ pub struct GroupId(pub(super) u64);
 /// An event: its group, and its place in it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct EventId {
-    /// The group.
+    /// The group, which is on the PMU as a whole.
     pub group: GroupId,
     /// Its place.
     pub event: usize,
@@ -29,7 +29,7 @@ pub struct GroupSpec {
     pub events: Vec<CounterMask>,
 }
 
-/// State of a group.
+/// Where a group is between its creation and its counters.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum GroupState {
     /// Its cgroup does not run.

@@ -11,7 +11,7 @@ use super::{CpuScheduler, GroupId, GroupSpec, GroupState, Hierarchy};
 use crate::assign::{NoCounter, Request, assign};
 use crate::counter::{CounterIndex, CounterMask};
 
-/// An event to plan for.
+/// One event with the counters that can count it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanEvent {
     /// Its name, for the reader.
@@ -23,7 +23,7 @@ pub struct PlanEvent {
 /// Events that are counted together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanGroup {
-    /// The events.
+    /// They are on the PMU together or not at all.
     pub events: Vec<PlanEvent>,
     /// Before all that are not.
     pub pinned: bool,
@@ -61,7 +61,7 @@ pub enum Share {
         /// All turns.
         turns: u32,
     },
-    /// Never.
+    /// The group cannot be on the PMU, for this reason.
     Never(Reason),
 }
 
@@ -71,9 +71,9 @@ pub enum Share {
 pub enum Reason {
     /// It has more events than there are counters.
     TooManyEvents {
-        /// Events.
+        /// Events in the group.
         events: usize,
-        /// Counters.
+        /// Counters that the PMU has for them.
         counters: usize,
     },
     /// No counter of this PMU counts one of its events.
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_runs_says_why() {
+    fn groups_that_never_run_have_a_reason() {
         let pair = |first, second| group(&[event("a", first), event("b", second)]);
         assert_eq!(shares(&[pair(3, 4)]), [Share::Never(Reason::NoCounter { event: 1 })]);
         assert_eq!(shares(&[pair(1, 1)]), [Share::Never(Reason::Conflict { event: 1 })]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_runs_takes_no_turn() {
+    fn groups_that_never_run_take_no_turn() {
         let single = |name| group(&[event(name, 1)]);
         let impossible = group(&[event("x", 1), event("y", 1)]);
         let half = Share::Multiplexed { running: 1, turns: 2 };

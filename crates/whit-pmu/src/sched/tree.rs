@@ -11,7 +11,7 @@ use super::{CgroupId, GroupId};
 /// Derived, so that it is the lexicographic order of its fields and nothing can be wrong with it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct GroupKey {
-    /// The cgroup.
+    /// `None` for tasks outside of all cgroups.
     pub cgroup: Option<CgroupId>,
     /// The place in line, which no other group has.
     pub index: u64,

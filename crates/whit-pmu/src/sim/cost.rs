@@ -7,11 +7,11 @@ use crate::bus::{Accesses, Tally};
 pub struct CostModel {
     /// Name for tables.
     pub name: &'static str,
-    /// RDMSR.
+    /// Time of one read of a model-specific register.
     pub rdmsr_ns: f64,
-    /// WRMSR.
+    /// Time of one write to a model-specific register.
     pub wrmsr_ns: f64,
-    /// RDPMC.
+    /// Time of one read of a counter by `rdpmc`.
     pub rdpmc_ns: f64,
 }
 

@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::model::PmuModel;
 use crate::pmi::{PmiOutcome, PmiSink};
 
-/// The bus of a [`Machine`].
+/// The simulated PMU behind a counter of register accesses.
 pub type MachineBus = Counting<SimulatedPmu>;
 
 /// A simulated CPU, its driver, and the cost of its interrupts.
@@ -14,7 +14,7 @@ pub type MachineBus = Counting<SimulatedPmu>;
 pub struct Machine {
     /// The registers.
     pub bus: MachineBus,
-    /// The driver.
+    /// The driver under test; its bus is a [`MachineBus`].
     pub driver: Driver,
     interrupts: u64,
     handler: Accesses,

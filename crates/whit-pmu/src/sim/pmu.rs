@@ -57,7 +57,7 @@ pub enum Violation {
 pub struct Truth {
     /// Occurred while the counter was enabled, frozen or not, outside interrupt handlers.
     pub workload: u64,
-    /// Counted.
+    /// Counted by the counter, within interrupt handlers too.
     pub counted: u64,
     /// Counted within interrupt handlers.
     pub counted_in_handler: u64,
@@ -65,7 +65,7 @@ pub struct Truth {
     pub frozen_in_skid: u64,
     /// Not counted because counters were frozen, within the handler.
     pub frozen_in_handler: u64,
-    /// Overflows.
+    /// Overflows that occurred, whether or not an interrupt came.
     pub overflows: u64,
 }
 
@@ -128,7 +128,7 @@ impl SimulatedPmu {
         }
     }
 
-    /// The model.
+    /// The counters and features that are simulated.
     #[must_use]
     pub const fn model(&self) -> &PmuModel {
         &self.model

@@ -84,9 +84,11 @@ impl Bytes {
         }
         let window =
             |from: u64, to: u64| LossWindow { from: TimestampNs(from), to: TimestampNs(to) };
-        let losses = losses
-            .iter()
-            .map(|(cpu, from, to)| RingLoss { cpu: Some(CpuId(*cpu)), window: window(*from, *to) });
+        let losses = losses.iter().map(|(cpu, from, to)| RingLoss {
+            cpu: Some(CpuId(*cpu)),
+            thread: None,
+            window: window(*from, *to),
+        });
         let known = Known {
             events: &events,
             roles: &roles,

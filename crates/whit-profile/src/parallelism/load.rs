@@ -105,7 +105,7 @@ impl ordered_pool::Worker for Decoder<'_> {
             if record.header.kind != SAMPLE {
                 continue;
             }
-            let Some(mut parsed) = self.sums.parse(record) else { continue };
+            let Ok(mut parsed) = self.sums.parse(record, pending.block()) else { continue };
             parsed.parallelism = Some(*level);
             if self.sums.wants(&parsed, pending.time)
                 && self.prepared.time.is_none_or(|range| range.contains(pending.time))

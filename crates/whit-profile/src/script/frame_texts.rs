@@ -16,7 +16,7 @@ const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Frames that one thread remembers.
 const MAX_REMEMBERED: usize = 1 << 18;
 
-/// What a frame's text depends on: address, and address space, event and kind of address.
+/// The key of a frame's text: address, and address space, event and kind of address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct FrameKey(u64, u64);
 
@@ -51,7 +51,7 @@ pub struct ChainText<'a> {
 }
 
 impl ChainText<'_> {
-    /// Appends what was formatted of each frame, innermost first.
+    /// Appends the text of each frame, innermost first.
     pub fn append(&self, out: &mut Vec<u8>) {
         let FrameTexts { text, chain, .. } = self.texts;
         for frame in chain {
@@ -60,7 +60,7 @@ impl ChainText<'_> {
     }
 }
 
-/// What frames of a sample have in common.
+/// Data that all frames of a sample share.
 #[derive(Clone, Copy)]
 pub(super) struct FrameContext<'a> {
     pub(super) prepared: &'a Prepared,
@@ -108,14 +108,14 @@ impl FrameTexts {
         frame.is_last
     }
 
-    /// The chain.
+    /// The formatted frames so far.
     pub(super) fn chain(&self) -> ChainText<'_> {
         ChainText { texts: self }
     }
 }
 
-/// Formats what was inlined at a place, innermost first, and the physical frame. Gives back whether one of them ends
-/// the chain.
+/// Formats the inlined functions at a place, innermost first, and the physical frame. Gives back whether one of them
+/// ends the chain.
 fn format_frames(
     entry: ChainEntry,
     place: CodePlace,

@@ -2,7 +2,7 @@
 
 use crate::address_map::Mapping;
 use crate::chain::{ChainMaker, CodePlace};
-use crate::chain_entry::{ChainEntry, Side};
+use crate::chain_entry::{ChainEntry, side_of_address};
 use crate::dso_index::DsoIndex;
 use crate::dso_table::RecordedKind;
 use crate::place_names::PlaceNames;
@@ -20,17 +20,19 @@ pub struct CodeAt {
     pub function_offset: u64,
     /// Path of the binary; `None` where no mapping explains the address.
     pub dso: Option<OutsideText<Arc<str>>>,
+    /// The same as a number.
+    pub(crate) dso_index: Option<DsoIndex>,
 }
 
 /// Looks addresses up in the address space of a sample, at its time.
 #[derive(Clone, Copy)]
 pub struct Lookup<'a> {
-    pub(super) prepared: &'a Prepared,
-    pub(super) names: &'a PlaceNames<'a>,
-    pub(super) maker: &'a ChainMaker<'a>,
-    pub(super) pid: Pid,
-    pub(super) epoch: Option<&'a Epoch>,
-    pub(super) time: TimestampNs,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) names: &'a PlaceNames<'a>,
+    pub(crate) maker: &'a ChainMaker<'a>,
+    pub(crate) pid: Pid,
+    pub(crate) epoch: Option<&'a Epoch>,
+    pub(crate) time: TimestampNs,
 }
 
 impl<'a> Lookup<'a> {
@@ -62,9 +64,11 @@ impl<'a> Lookup<'a> {
                 let found = self.named(CodePlace { dso: mapping.dso, place, kernel: false });
                 if found.function.is_some() { found } else { self.zeroed_data_at(address, mapping) }
             }
-            RecordedKind::Unknown => {
-                CodeAt { dso: self.dso_path(mapping.dso), ..CodeAt::default() }
-            }
+            RecordedKind::Unknown => CodeAt {
+                dso: self.dso_path(mapping.dso),
+                dso_index: Some(mapping.dso),
+                ..CodeAt::default()
+            },
             _ => self.code_at(address),
         }
     }
@@ -72,7 +76,8 @@ impl<'a> Lookup<'a> {
     /// A variable that the file has no bytes of: it stands behind them in the same mapping.
     fn zeroed_data_at(&self, address: Avma, mapping: &Mapping) -> CodeAt {
         let dso = self.dso_path(mapping.dso);
-        let unnamed = CodeAt { dso: dso.clone(), ..CodeAt::default() };
+        let dso_index = Some(mapping.dso);
+        let unnamed = CodeAt { dso: dso.clone(), dso_index, ..CodeAt::default() };
         let Some(binary) = self.prepared.binaries.get(mapping.dso) else { return unnamed };
         let size_bytes = mapping.end.0 - mapping.start.0;
         let offset = FileOffset(mapping.file_offset);
@@ -83,13 +88,13 @@ impl<'a> Lookup<'a> {
             function_offset: svma.0.wrapping_sub(function.start.0),
             function: Some(OutsideText::new(function.name)),
             dso,
+            dso_index,
         })
     }
 
     /// The code at an address of the kernel (the upper half) or of the process.
     pub fn code_at(&self, address: Avma) -> CodeAt {
-        let side = if address.0 >> 63 == 0 { Side::User } else { Side::Kernel };
-        let entry = ChainEntry { address, is_return_address: false, side };
+        let entry = ChainEntry::exact(address, side_of_address(address));
         self.named(self.maker.locate(entry, self.pid, self.epoch, self.time))
     }
 
@@ -99,6 +104,7 @@ impl<'a> Lookup<'a> {
             function: named.function.clone().map(OutsideText::new),
             function_offset: named.address.0.wrapping_sub(named.function_start.0),
             dso: self.dso_path(place.dso),
+            dso_index: (place.dso != DsoIndex::UNKNOWN).then_some(place.dso),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reading, formatting and writing at the same time, in order.
 
+use super::event_switch::SwitchState;
 use super::worker::{Job, Work, Worker};
 use super::{ScriptError, ScriptSummary, TimeBase};
 use crate::describe;
@@ -17,8 +18,16 @@ pub(super) fn run(
 ) -> Result<(), ScriptError> {
     let mut troubles = Troubles::default();
     let mut shown_since = ShownSince::new(work);
+    let mut switches = SwitchState::new(work.format.switches());
     let fill = |job: &mut Job| {
-        samples.next_batch(&mut job.samples)?;
+        loop {
+            samples.next_batch(&mut job.samples)?;
+            let is_end = job.samples.is_empty();
+            switches.retain(work.prepared, &mut job.samples);
+            if is_end || !job.samples.is_empty() {
+                break;
+            }
+        }
         shown_since.fill(job);
         Ok(!job.samples.is_empty())
     };

@@ -2,7 +2,7 @@
 
 use super::frame_texts::{FrameContext, FrameTexts};
 use super::lookup::Lookup;
-use super::{Candidate, Format, ScriptedSample};
+use super::{Candidate, Format, ScriptedRecord, ScriptedSample};
 use crate::chain::{Chain, ChainMaker};
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
@@ -11,7 +11,7 @@ use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use whit_perfdata::attr::{AttrFlags, SampleType};
 use whit_perfdata::reader::Recording;
-use whit_perfdata::record::RawRecord;
+use whit_perfdata::record::{RawRecord, SideBand, record_type};
 use whit_perfdata::sample::Sample;
 use whit_types::{OutsideText, Pid, Tid, TimestampNs};
 
@@ -75,7 +75,7 @@ impl ordered_pool::Worker for Worker<'_> {
                     job.foreign_stacks += u64::from(self.chain.is_foreign);
                 }
                 Formatted::Unreadable => job.unreadable += 1,
-                Formatted::Unwanted => {}
+                Formatted::Unwanted | Formatted::Other => {}
             }
         }
         // The blocks that the samples stand in are free again.
@@ -94,18 +94,27 @@ impl Worker<'_> {
     ) -> Formatted {
         let record = pending.record();
         let Work { recording, prepared, format, .. } = self.work;
+        if record.header.kind != record_type::SAMPLE {
+            self.record(pending, record, shown_since, out);
+            return Formatted::Other;
+        }
         let Chosen { event, sample, pid, tid, comm } = match self.choose(pending, record) {
             Ok(chosen) => chosen,
             Err(why) => return why,
         };
         let event_desc = &recording.events[event];
         let attr = &event_desc.attr;
-        let epoch = prepared.model.space_at(pid, pending.time);
+        let deferred = prepared.deferred_chain(&sample, pending.block());
+        // An exec may lie between a sample and the return to user mode.
+        let chain_time = deferred.and_then(|chain| chain.time).unwrap_or(pending.time);
+        let epoch = prepared.model.space_at(pid, chain_time);
         self.texts.begin();
         self.chain.is_foreign = false;
         if format.wants_chain(event) {
-            self.maker.make(&sample, record.header.cpu_mode(), attr, epoch, &mut self.chain);
-            let in_chain = attr.sample_type.contains(SampleType::CALLCHAIN);
+            let cpu_mode = record.header.cpu_mode();
+            self.maker.make(&sample, cpu_mode, attr, epoch, deferred, &mut self.chain);
+            let in_chain =
+                attr.sample_type.contains(SampleType::CALLCHAIN) && format.shows_chain(event);
             let (names, maker) = (&self.names, &self.maker);
             let space = epoch.map(|epoch| epoch.id);
             let is_jitted = prepared.binaries.has_jitdump(pid);
@@ -113,7 +122,7 @@ impl Worker<'_> {
                 FrameContext { prepared, names, format, event, in_chain, space, is_jitted };
             let len = if in_chain { self.chain.entries.len() } else { 1 };
             for entry in self.chain.entries.iter().take(len) {
-                let locate = || maker.locate(*entry, pid, epoch, pending.time);
+                let locate = || maker.locate(*entry, pid, epoch, chain_time);
                 if self.texts.push(*entry, context, locate) {
                     break;
                 }
@@ -121,6 +130,7 @@ impl Worker<'_> {
         }
         let fixed = if attr.has(AttrFlags::FREQ) { 1 } else { attr.sample_period_or_freq };
         let (names, maker, time) = (&self.names, &self.maker, pending.time);
+        let epoch = prepared.model.space_at(pid, time);
         let scripted = ScriptedSample {
             event,
             event_desc,
@@ -130,6 +140,7 @@ impl Worker<'_> {
             time,
             shown_since,
             period: sample.period.unwrap_or(fixed),
+            misc: record.header.misc,
             sample: &sample,
             chain: self.texts.chain(),
             lookup: Lookup { prepared, names, maker, pid, epoch, time },
@@ -169,10 +180,58 @@ impl<'a> Worker<'a> {
         Ok(Chosen { event, sample, pid, tid, comm })
     }
 
-    /// Whether a sample will be printed.
+    /// Formats a record that is no sample.
+    fn record(
+        &self,
+        pending: &PendingSample,
+        record: RawRecord<'_>,
+        shown_since: TimestampNs,
+        out: &mut Vec<u8>,
+    ) {
+        let Work { prepared, format, .. } = self.work;
+        let trailer = prepared.events.parse_id_trailer(record.body);
+        let event = trailer.id.and_then(|id| prepared.events.event_of_id(id)).unwrap_or(0);
+        let (pid, tid) = trailer.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
+        // The thread that the record is about, not the one that was running.
+        let about = match SideBand::parse(record) {
+            Some(SideBand::Comm { pid, tid, .. }) => (pid, tid),
+            Some(SideBand::Fork(task) | SideBand::Exit(task)) => (task.pid, task.tid),
+            Some(SideBand::Mmap(map)) => (map.pid, map.tid),
+            _ => namespaces_of(record).unwrap_or((pid, tid)),
+        };
+        // The kernel's mappings are those of the idle task.
+        let process = if about.1 == Tid(0) { Pid(0) } else { about.0 };
+        let comm = prepared.model.comm_at(process, about.1, pending.time);
+        let comm = comm.and_then(|comm| prepared.model.comm_names().get(comm.0 as usize));
+        let comm = comm.filter(|comm| !comm.is_empty()).map(|comm| OutsideText::new(&**comm));
+        let (time, cpu) = (pending.time, trailer.cpu);
+        let scripted = ScriptedRecord {
+            event,
+            comm,
+            comm_tid: about.1,
+            pid,
+            tid,
+            cpu,
+            time,
+            shown_since,
+            record,
+        };
+        format.record(&scripted, out);
+    }
+
+    /// Whether a sample or record will be printed.
     pub(super) fn prints(&self, pending: &PendingSample) -> bool {
+        if pending.header.kind != record_type::SAMPLE {
+            return true;
+        }
         self.choose(pending, pending.record()).is_ok()
     }
+}
+
+/// Process and thread of a NAMESPACES record.
+fn namespaces_of(record: RawRecord<'_>) -> Option<(Pid, Tid)> {
+    let word = |at: usize| Some(i32::from_le_bytes(*record.body.get(at..)?.first_chunk()?));
+    (record.header.kind == record_type::NAMESPACES).then(|| Some((Pid(word(0)?), Tid(word(4)?))))?
 }
 
 /// A sample that is printed.
@@ -186,6 +245,8 @@ struct Chosen<'a, 'r> {
 
 enum Formatted {
     Yes,
+    /// A record that is no sample.
+    Other,
     Unwanted,
     Unreadable,
 }

@@ -2,13 +2,16 @@
 
 use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
+use super::thread_cgroups::{CgroupTally, ThreadFacts};
 use crate::aggregate::Aggregate;
+use crate::deferred::ChainedBlock;
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
 use crate::ordered_pool;
 use crate::prepare::Prepared;
-use crate::sample_sums::{ParsedSample, SampleSums};
+use crate::sample_sums::{ParsedSample, SampleSums, Unparsed};
 use crate::stops::StopCounts;
+use rustc_hash::FxHashSet;
 use whit_perfdata::blocked::BlockedThread;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, SideBand, record_type};
@@ -21,47 +24,75 @@ pub(super) struct Job {
     pub(super) timed_events: Vec<TimedSwitchEvent>,
 }
 
-/// Decodes records. One per thread.
-pub(super) struct Decoder<'a> {
-    number: u32,
-    prepared: &'a Prepared,
-    roles: &'a Roles,
-    sums: SampleSums<'a>,
+/// Keeps the call chains of samples.
+pub(super) trait StackKeeper<'a> {
+    /// Decodes a sample.
+    fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r;
+
+    /// Keeps the call chain of a sample, where its role wants it.
+    fn keep(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef;
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn new(
-        number: usize,
-        recording: &'a Recording,
-        options: &'a LoadOptions,
-        prepared: &'a Prepared,
-        roles: &'a Roles,
-    ) -> Self {
-        let sums = SampleSums::new(recording, options, prepared);
-        Decoder { number: number as u32, prepared, roles, sums }
+/// Decodes records. One per thread.
+pub(super) struct Decoder<'a, K> {
+    prepared: &'a Prepared,
+    roles: &'a Roles,
+    keeper: K,
+    cgroups: CgroupTally,
+    /// Threads with samples or switches; `None` where the side band has no others.
+    told: Option<FxHashSet<(Pid, Tid)>>,
+}
+
+impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
+    pub(super) fn new(prepared: &'a Prepared, roles: &'a Roles, keeper: K) -> Self {
+        Decoder { prepared, roles, keeper, cgroups: CgroupTally::default(), told: None }
     }
 
-    fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+    /// Keeps the threads that have samples or switches. A recording of threads by name has sideband of others.
+    pub(super) fn keeping_told(self, recording: &Recording) -> Self {
+        let by_name = recording.features.ledger().is_some_and(|ledger| ledger.names_chosen > 0);
+        Decoder { told: by_name.then(FxHashSet::default), ..self }
+    }
+
+    pub(super) fn keeper(&self) -> &K {
+        &self.keeper
+    }
+
+    pub(super) fn decode(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
         let record = pending.record();
         if record.header.kind == record_type::SAMPLE {
-            self.sample(record, pending.time, out);
+            self.sample(pending, out);
         } else if let Some(timed_event) = self.side_band(record, pending.time) {
             out.push(timed_event);
         }
     }
 
-    fn side_band(&self, record: RawRecord<'_>, time: TimestampNs) -> Option<TimedSwitchEvent> {
+    fn tell_of(&mut self, pid: Pid, tid: Tid) {
+        if let Some(told) = &mut self.told {
+            told.insert((pid, tid));
+        }
+    }
+
+    fn side_band(&mut self, record: RawRecord<'_>, time: TimestampNs) -> Option<TimedSwitchEvent> {
         let id = self.prepared.events.parse_id_trailer(record.body);
         let (pid, tid) = id.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         let by = timed_event(time, id.cpu, pid, tid);
         let source = Source::Record;
         Some(match SideBand::parse(record)? {
             SideBand::Switch { out: true, preempt, .. } => {
+                self.tell_of(pid, tid);
                 let kind = if preempt { WaitKind::Preempt } else { WaitKind::Sync };
                 let event = SwitchEvent::Out { source, kind, state: None, stack: StackRef::NONE };
                 TimedSwitchEvent { event, ..by }
             }
             SideBand::Switch { out: false, .. } => {
+                self.tell_of(pid, tid);
                 TimedSwitchEvent { event: SwitchEvent::In { source }, ..by }
             }
             SideBand::Fork(task) => {
@@ -79,17 +110,21 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn sample(
-        &mut self,
-        record: RawRecord<'_>,
-        time: TimestampNs,
-        out: &mut Vec<TimedSwitchEvent>,
-    ) {
-        let Some(parsed) = self.sums.parse(record) else { return };
+    fn sample(&mut self, pending: &PendingSample, out: &mut Vec<TimedSwitchEvent>) {
+        let time = pending.time;
+        let parsed = self.keeper.parse(pending.record(), pending.block());
+        let Ok(parsed) = parsed else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
-        let stack = self.stack(&parsed, role, time);
+        if !matches!(role, Role::Wake(_) | Role::None) {
+            self.tell_of(parsed.pid, parsed.tid);
+        }
+        let stack = self.keeper.keep(&parsed, role, time);
         let raw = parsed.sample.raw.unwrap_or_default();
+        let cgroup = parsed.sample.cgroup.filter(|_| role != Role::Blocked);
+        if let Some(cgroup) = cgroup.and_then(|number| self.prepared.cgroups.at(number, time)) {
+            self.cgroups.add(parsed.pid, parsed.tid, cgroup, 1);
+        }
         match role {
             Role::CpuTime => out.push(TimedSwitchEvent { event: SwitchEvent::Sample(stack), ..by }),
             Role::SwitchStack => {
@@ -115,9 +150,41 @@ impl<'a> Decoder<'a> {
             Role::None => {}
         }
     }
+}
+
+/// Call chains in a call tree.
+pub(super) struct TreeStacks<'a> {
+    number: u32,
+    prepared: &'a Prepared,
+    sums: SampleSums<'a>,
+}
+
+impl<'a> TreeStacks<'a> {
+    pub(super) fn new(
+        number: usize,
+        recording: &'a Recording,
+        options: &'a LoadOptions,
+        prepared: &'a Prepared,
+    ) -> Self {
+        let sums = SampleSums::new(recording, options, prepared);
+        TreeStacks { number: number as u32, prepared, sums }
+    }
+}
+
+impl<'a> StackKeeper<'a> for TreeStacks<'a> {
+    fn parse<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<ParsedSample<'r>, Unparsed>
+    where
+        'a: 'r,
+    {
+        self.sums.parse(record, block)
+    }
 
     /// Wakers may be threads that are not asked for.
-    fn stack(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
+    fn keep(&mut self, parsed: &ParsedSample<'_>, role: Role, time: TimestampNs) -> StackRef {
         let prepared = self.prepared;
         let is_in_range = prepared.time.is_none_or(|range| range.contains(time));
         // The stack of a switch before the range is that of a wait which may reach into it.
@@ -131,9 +198,9 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl ordered_pool::Worker for Decoder<'_> {
+impl<'a> ordered_pool::Worker for Decoder<'a, TreeStacks<'a>> {
     type Job = Job;
-    type Rest = (Aggregate, StopCounts);
+    type Rest = (Aggregate, StopCounts, ThreadFacts);
 
     fn run(&mut self, job: &mut Job) {
         job.timed_events.clear();
@@ -144,7 +211,8 @@ impl ordered_pool::Worker for Decoder<'_> {
         job.records.clear();
     }
 
-    fn end(self) -> (Aggregate, StopCounts) {
-        self.sums.finish()
+    fn end(self) -> Self::Rest {
+        let (sums, stops) = self.keeper.sums.finish();
+        (sums, stops, ThreadFacts { cgroups: self.cgroups, told: self.told })
     }
 }

@@ -6,6 +6,7 @@ use super::model::{
 };
 use super::sums::{CpuTime, KeptWait, SwitchKey, SwitchTotals, WakerKey};
 use super::switch_event::StackRef;
+use super::thread_cgroups::ThreadFacts;
 use super::timeline::Piece;
 use crate::aggregate::Aggregate;
 use crate::finish::Builder;
@@ -19,19 +20,21 @@ use whit_types::{Tid, TimestampNs};
 pub(super) struct Trees {
     pub(super) sums: Aggregate,
     pub(super) stops: StopCounts,
+    pub(super) facts: ThreadFacts,
     /// Where the nodes of each worker's tree went.
     pub(super) nodes: Vec<Vec<u32>>,
 }
 
 impl Trees {
-    pub(super) fn merge(parts: Vec<(Aggregate, StopCounts)>) -> Trees {
+    pub(super) fn merge(parts: Vec<(Aggregate, StopCounts, ThreadFacts)>) -> Trees {
         let (mut sums, mut stops) = (Aggregate::default(), StopCounts::default());
-        let mut nodes = Vec::new();
-        for (part, part_stops) in parts {
+        let (mut nodes, mut facts) = (Vec::new(), ThreadFacts::default());
+        for (part, part_stops, part_facts) in parts {
             nodes.push(sums.merge(part));
+            facts.merge(part_facts);
             stops.add(&part_stops);
         }
-        Trees { sums, stops, nodes }
+        Trees { sums, stops, facts, nodes }
     }
 }
 

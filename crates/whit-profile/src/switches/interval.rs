@@ -1,4 +1,4 @@
-//! What the interval logic gives out: switches with the waits that they begin, and runs.
+//! The output of the interval logic: switches with the waits that they begin, and runs.
 
 use super::switch_event::{StackRef, TaskState, TimedSwitchEvent, WaitKind, Wake};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
@@ -11,7 +11,7 @@ pub(crate) struct Task {
     pub(crate) tid: Tid,
 }
 
-/// Whether an interval is what it seems.
+/// Whether an interval is certain, and if not, the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trust {
     /// Nothing is missing.
@@ -56,13 +56,13 @@ pub(crate) enum WaitEnd {
 pub(crate) struct FoundBlocked {
     /// How often the thread had left a CPU in its life.
     pub(crate) switches: u64,
-    /// It was found so when recording began and when it ended, with the same number of switches: it has not run
-    /// between, whatever was lost.
+    /// It waited when recording began and when it ended, with the same number of switches: it has not run
+    /// between, even with losses.
     pub(crate) lasts_throughout: bool,
 }
 
-/// A context switch: a thread left its CPU, and what became of it. Whatever engine records
-/// switches, this is what becomes of them. That a thread is made counts as one, too.
+/// A context switch: a thread left its CPU; with the wait that follows. The switches of all engines
+/// take this form. The creation of a thread counts as one, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Switch {
     pub(crate) task: Task,
@@ -121,7 +121,7 @@ pub(crate) struct Life {
 pub(crate) trait Sink {
     fn switch(&mut self, switch: &Switch);
     fn run(&mut self, run: &Run<'_>);
-    /// A thread is no more: what comes under its number is another one.
+    /// A thread has ended: later events of its number belong to another one.
     fn end(&mut self, task: Task);
     /// A thread that belongs to the recording existed; once for each span of recorded time, in order.
     fn life(&mut self, task: Task, life: Life);
@@ -129,7 +129,7 @@ pub(crate) trait Sink {
     fn died(&mut self, task: Task, time: TimestampNs);
 }
 
-/// What does not fit together.
+/// Counts of contradictions between records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Inconsistencies {
     /// Switches-in without the switch-out before.

@@ -21,7 +21,7 @@ enum Occupant {
     Nobody,
 }
 
-/// A CPU.
+/// The state of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     /// The running thread by each source: a thread that is no more switches out without its number, and
@@ -118,7 +118,7 @@ impl<'l> Intervals<'l> {
             self.forget(Task { pid, tid }, timed_event.time, sink);
         }
         let tid = match timed_event.event {
-            // Who it is, only the CPU tells.
+            // Only the CPU gives its thread.
             SwitchEvent::Out { source, .. } if timed_event.tid.0 < 0 => {
                 let cpu = timed_event.cpu.and_then(|cpu| self.cpus.get(&cpu));
                 let Some(tid) = cpu.and_then(|cpu| cpu.current[source as usize]) else { return };
@@ -132,8 +132,8 @@ impl<'l> Intervals<'l> {
         }
         if !matches!(timed_event.event, SwitchEvent::Wake(_)) {
             let was_unseen = self.occupy(tid, timed_event, sink);
-            // The idle task, of which there is one on every CPU, never waits. Who wakes may be no part of
-            // what was recorded.
+            // The idle task, one on every CPU, never waits. The waker may be a thread that is not
+            // recorded.
             if tid.0 > 0 {
                 self.step(tid, timed_event, was_unseen, sink);
             }
@@ -201,7 +201,8 @@ impl<'l> Intervals<'l> {
         before == Occupant::Unseen
     }
 
-    /// What happens on a CPU that is not recorded is no run of anybody; but who ends there never comes back.
+    /// An event on a CPU that is not recorded is no run of a thread; but a thread that ends there never
+    /// comes back.
     fn elsewhere(&mut self, tid: Tid, timed_event: &TimedSwitchEvent) {
         if timed_event.event == SwitchEvent::Exit
             && let Some(thread) = self.threads.get_mut(&tid)
@@ -261,7 +262,7 @@ impl<'l> Intervals<'l> {
         step.blocked(timed_event, begin);
     }
 
-    /// A thread is new, whether or not it is told who made it.
+    /// A thread is new, with or without a record of its maker.
     fn first_wake(&mut self, timed_event: &TimedSwitchEvent, wake: Wake, sink: &mut impl Sink) {
         if self.threads.get(&wake.wakee).is_none_or(|thread| !thread.is_untold()) {
             self.forget(Task { pid: Pid(-1), tid: wake.wakee }, timed_event.time, sink);

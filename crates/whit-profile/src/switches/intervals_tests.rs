@@ -1,4 +1,4 @@
-//! The interval logic, on single stories and on generated schedules of which the truth is known.
+//! The interval logic, on single stories and on generated schedules with known truth.
 
 use super::*;
 use crate::loss_window::{LossWindow, RingLoss};
@@ -129,7 +129,7 @@ fn a_switch_has_stack_kind_waker_and_end() {
     assert_eq!(first.end, ended(40, Trust::Whole));
     let woken = first.woken.expect("woken");
     assert_eq!((woken.time.0, woken.waker.tid.0, woken.stack), (30, 8, stack(5)));
-    // Nobody wakes what is runnable.
+    // A runnable thread has no waker.
     assert_eq!((second.kind, second.woken), (WaitKind::Preempt, None));
     let whole = Trust::Whole;
     let runs = [
@@ -169,7 +169,7 @@ fn two_sources_tell_of_one_switch() {
 }
 
 #[test]
-fn what_is_missing_is_told_and_not_filled_in() {
+fn gaps_are_reported_and_not_filled_in() {
     let (kept, inconsistencies) = tell(
         &[],
         &[
@@ -195,7 +195,7 @@ fn what_is_missing_is_told_and_not_filled_in() {
 }
 
 #[test]
-fn who_runs_at_the_beginning_has_run_since() {
+fn a_thread_that_runs_at_the_beginning_has_run_since() {
     let timed_events = [
         said(5, 1, 9, SwitchEvent::In { source: RECORD }),
         said(10, 2, 6, SwitchEvent::Fork { pid: Pid(8), tid: Tid(8) }),
@@ -297,7 +297,8 @@ fn a_thread_whose_switch_out_is_missing_runs_until_it_was_last_seen() {
     assert_eq!(inconsistencies.missing_outs, 2);
 }
 
-/// The same, where one source has not shown that the thread came, as tracepoints do of what follows the idle task.
+/// The same, where one source has not shown that the thread came; tracepoints hide threads that follow the idle
+/// task.
 #[test]
 fn a_thread_without_a_number_ends_no_run_of_the_next() {
     let (kept, inconsistencies) = tell(
@@ -349,7 +350,8 @@ fn the_last_switch_of_a_thread_is_no_wait() {
     assert_eq!(kept.ended, [7, 6, 7]);
 }
 
-/// One source has told of the next thread already when the other tells of the one that is no more.
+/// One source has reported the next thread already when the other reports the thread that has
+/// ended.
 #[test]
 fn a_thread_without_a_number_is_not_taken_for_the_next() {
     let (kept, inconsistencies) = tell(
@@ -405,7 +407,7 @@ fn a_new_thread_waits_for_its_first_run() {
                 said(20, 0, 8, SwitchEvent::In { source }),
                 said(30, 0, 8, out(source, WaitKind::Sync)),
                 said(40, 0, 8, SwitchEvent::In { source }),
-                // The same number again, without a word of who made it: the first is no more.
+                // The same number again, without a record of its maker: the first has ended.
                 said(50, 1, 6, wake(8, true)),
                 said(60, 0, 8, SwitchEvent::In { source }),
                 said(70, 0, 8, SwitchEvent::Exit),
@@ -425,7 +427,7 @@ fn a_new_thread_waits_for_its_first_run() {
 #[test]
 fn a_first_run_whose_beginning_is_missing() {
     let loss = LossWindow { from: TimestampNs(15), to: TimestampNs(16) };
-    let losses = [RingLoss { cpu: Some(CpuId(3)), window: loss }];
+    let losses = [RingLoss { cpu: Some(CpuId(3)), thread: None, window: loss }];
     let (kept, inconsistencies) = tell(
         &losses,
         &[
@@ -436,7 +438,7 @@ fn a_first_run_whose_beginning_is_missing() {
             said(30, 0, 7, out(RECORD, WaitKind::Sync)),
             said(31, 0, 8, out(RECORD, WaitKind::Sync)),
             said(32, 0, 9, SwitchEvent::In { source: RECORD }),
-            // Not a word of it: it may be no part of what was recorded.
+            // It has no record: it may be a thread that is not recorded.
             said(33, 0, 6, wake(5, true)),
         ],
     );
@@ -451,7 +453,7 @@ fn a_first_run_whose_beginning_is_missing() {
 
 /// With `-C`, the side band of other CPUs is recorded as well: nobody runs by that.
 #[test]
-fn nobody_runs_on_a_cpu_that_is_not_recorded() {
+fn no_thread_runs_on_a_cpu_that_is_not_recorded() {
     let losses = Losses::default();
     let cpus = RecordedCpus::Only([CpuId(0)].into_iter().collect());
     let mut intervals = Intervals::new(&losses, cpus, true, RecordedSpans::new(None));
@@ -508,7 +510,7 @@ struct Told {
     timed_events: Vec<TimedSwitchEvent>,
 }
 
-/// What really happened, per thread: intervals as (from, to, waiting for).
+/// The true intervals, per thread: (from, to, waiting for).
 type Truth = BTreeMap<i32, Vec<(u64, u64, Option<WaitKind>)>>;
 
 const CPUS: usize = 3;
@@ -526,7 +528,7 @@ fn schedule(steps: &[Step], sources: &[Source]) -> (Vec<Told>, Truth) {
         let next = usize::from(step.thread) % (THREADS + 1);
         let prev = running[cpu];
         time += 1 + u64::from(step.gap);
-        // Somebody makes a thread of which nothing was said yet.
+        // A thread is made that has no record yet.
         if step.samples >= 128 && prev != 0 && next != 0 && since[next].is_none() {
             let maker = prev as i32;
             let fork = SwitchEvent::Fork { pid: Pid(next as i32), tid: Tid(next as i32) };
@@ -594,7 +596,7 @@ fn flat(told: &[Told]) -> Vec<TimedSwitchEvent> {
     told.iter().flat_map(|told| told.timed_events.iter().copied()).collect()
 }
 
-/// What [`schedule`] has between the first and the last that is told of one switch.
+/// Time in [`schedule`] between the first and the last statement on one switch.
 const SWITCH_NS: u64 = 2;
 
 /// Where the first source's word was lost, the other's gives the time.
@@ -646,7 +648,7 @@ proptest! {
         prop_assert_eq!((inconsistencies.missing_ins, inconsistencies.missing_outs), (0, 0));
     }
 
-    /// With losses, whatever is said to be whole is true.
+    /// With losses, each interval that is called whole is true.
     #[test]
     fn nothing_untrue_is_trusted(
         steps in prop::collection::vec(step(), 0..120),
@@ -673,11 +675,11 @@ proptest! {
                 // A ring knows the records around a loss, a channel the lost ones.
                 if is_exact && lost[i] {
                     let window = LossWindow { from: time, to: time };
-                    losses.push(RingLoss { cpu: Some(CpuId(cpu)), window });
+                    losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window });
                 } else if !is_exact {
                     if !lost[i] {
                         let window = LossWindow { from, to: time };
-                        losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), window }));
+                        losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window }));
                         from = time;
                     }
                     is_losing = lost[i];
@@ -685,7 +687,7 @@ proptest! {
             }
             if is_losing {
                 let window = LossWindow { from, to: TimestampNs(u64::MAX) };
-                losses.push(RingLoss { cpu: Some(CpuId(cpu)), window });
+                losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window });
             }
         }
         let left = told.iter().zip(&lost).filter(|(_, lost)| !**lost);
@@ -703,8 +705,8 @@ proptest! {
         }
     }
 
-    /// Any statements whatever: no panic, no thread's intervals overlap, and no CPU runs two threads at once
-    /// or any outside of the time that is recorded.
+    /// Any statements: no panic, no thread's intervals overlap, and no CPU runs two threads at once or any
+    /// outside of the recorded time.
     #[test]
     fn any_statements_are_taken(
         all in prop::collection::vec((0u64..50, 0u32..3, -1i32..4, 0u8..9, any::<bool>()), 0..100),
@@ -776,7 +778,7 @@ fn a_thread_that_is_blocked_at_both_ends_waits_throughout() {
     ];
     // Lost records do not matter: it has left no CPU since.
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
-    for losses in [&[][..], &[RingLoss { cpu: None, window }]] {
+    for losses in [&[][..], &[RingLoss { cpu: None, thread: None, window }]] {
         let (kept, inconsistencies, _) = tell_in(losses, &statements, true, Some(&[(10, 100)]));
         let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
         assert_eq!((wait.out, wait.kind, wait.stack), (TimestampNs(10), WaitKind::Sync, stack(3)));
@@ -806,7 +808,7 @@ fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
     assert_eq!(inconsistencies, Inconsistencies::default());
     let [(7, Some(0), 50, 60, ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
-    let losses = [RingLoss { cpu: None, window }];
+    let losses = [RingLoss { cpu: None, thread: None, window }];
     let (kept, ..) = tell_in(&losses, &statements, true, Some(&[(10, 100)]));
     assert_eq!(kept.switches[0].end, ended(50, Trust::Lossy));
 }

@@ -6,15 +6,17 @@
 //! and follows the intervals. Only the last is serial, and it sees no chain: some numbers per record.
 
 use super::cut::{Cut, recorded_in};
-use super::decode::{Decoder, Job};
+use super::decode::{Decoder, Job, TreeStacks};
 use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::Losses;
 use super::model::Switches;
+use super::phase_test::PhaseTest;
 use super::recorded_spans::RecordedSpans;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
+use super::thread_cgroups;
 use super::wait_filter::WaitFilter;
 use crate::error::LoadError;
 use crate::loss_window::{LossWindow, RingLoss};
@@ -97,16 +99,21 @@ pub fn load(
         }
         Ok::<_, LoadError>(())
     };
-    let decoder = |number| Decoder::new(number, recording, options, &prepared, &roles);
+    let decoder = |number| {
+        let stacks = TreeStacks::new(number, recording, options, &prepared);
+        Decoder::new(&prepared, &roles, stacks).keeping_told(recording)
+    };
     let parts = in_turn(options.threads, decoder, fill, take)?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
+    let step = step_problem(&totals.phase_test);
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
     let mut trees = Trees::merge(parts);
     let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans);
-    let Trees { sums, stops, nodes } = trees;
+    let Trees { sums, stops, facts, nodes } = trees;
+    let paths = prepared.cgroups.paths().to_vec();
     let node = |stack: StackRef| {
         nodes.get(stack.worker as usize).and_then(|of_worker| of_worker.get(stack.node as usize))
     };
@@ -115,14 +122,43 @@ pub fn load(
     };
     let (mut profile, ()) =
         crate::finish::finish_with(recording, options, prepared, sums, &stops, name);
+    facts.cgroups.enter(&profile.threads, &paths, &mut switches);
+    if let Some(told) = &facts.told {
+        thread_cgroups::keep_told(told, &profile.threads, &mut switches);
+    }
+    profile.warnings.extend(keep_cgroups(options, &mut switches).map(Into::into));
     wanted.waits.leave_out_idle(&mut switches);
     profile.warnings.extend(roles.problems.into_iter().map(Into::into));
     profile.warnings.extend(cpu_time_problem(recording, &switches, &recorded).map(Into::into));
+    profile.warnings.extend(step.map(Into::into));
     if disordered > 0 {
         let text = crate::describe::DISORDERED_SAMPLES;
         profile.warnings.push(format!("{disordered} {text}").into());
     }
     Ok((profile, switches))
+}
+
+/// A warning where samples come in step with runs.
+fn step_problem(test: &PhaseTest) -> Option<String> {
+    let percent = 100.0 * test.misplaced()?;
+    Some(format!(
+        "samples keep step with the recorded threads: {percent:.0}% of them are not where they would be in their runs \
+         without it, and shares of functions are wrong (record clocks on CPUs, whose periods whit draws: -a or \
+         --engine=bpf without --fixed-periods and -c; or take another -F)"
+    ))
+}
+
+/// Leaves out threads that the filter by cgroup does not let pass. A warning where it cannot tell of some.
+fn keep_cgroups(options: &LoadOptions, switches: &mut Switches) -> Option<String> {
+    if options.cgroups.is_empty() {
+        return None;
+    }
+    let untold = thread_cgroups::keep_named(&options.cgroups, switches);
+    (untold > 0).then(|| {
+        format!(
+            "{untold} threads are left out by --cgroup, since no sample of theirs or of their process tells their cgroup"
+        )
+    })
 }
 
 /// CPU clocks and the recorder's own differ by microseconds: times that are only this much beyond a bound,
@@ -157,7 +193,7 @@ pub(crate) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) ->
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
         let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };
-        losses.push(RingLoss { cpu: None, window });
+        losses.push(RingLoss { cpu: None, thread: None, window });
     }
     losses
 }

@@ -15,12 +15,15 @@ mod intervals;
 mod load;
 mod losses;
 mod model;
+mod off_cpu;
 mod phase;
+mod phase_test;
 mod recorded_spans;
 mod roles;
 mod sums;
 mod switch_event;
 mod thread;
+mod thread_cgroups;
 mod timeline;
 mod wait_filter;
 
@@ -32,6 +35,7 @@ pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
     Waker, WakerRow,
 };
+pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
 pub(crate) use roles::{Role, Roles, SwitchFields};
 pub use switch_event::{TaskState, WaitKind};
 pub use wait_filter::WaitFilter;

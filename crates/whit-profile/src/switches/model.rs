@@ -6,7 +6,7 @@
 use super::interval::{Inconsistencies, Trust};
 use super::switch_event::{TaskState, WaitKind};
 use crate::loss_window::LossWindow;
-use crate::model::{CommId, EventId, NodeId, ThreadId};
+use crate::model::{CgroupInfo, CommId, EventId, NodeId, ThreadId};
 use whit_types::{CpuId, TimestampNs};
 
 /// The context switches of a recording.
@@ -26,6 +26,8 @@ pub struct Switches {
     pub timeline: Timeline,
     /// How long each thread existed, by its id.
     pub lives: Vec<ThreadLife>,
+    /// The cgroup of each thread of the profile, by its samples; `None` where nothing tells it.
+    pub cgroups: Vec<Option<CgroupInfo>>,
     /// What does not fit together.
     pub inconsistencies: Inconsistencies,
     /// When records were lost, on any CPU.

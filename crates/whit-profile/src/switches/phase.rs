@@ -1,4 +1,4 @@
-//! What a thread is doing: it runs, or it waits.
+//! The state of a thread: it runs, or it waits.
 
 use super::interval::{Switch, TimedStack};
 use super::switch_event::{SourceSet, StackRef, TaskState, WaitKind};

@@ -65,8 +65,8 @@ impl RecordedSpans {
         Some(left)
     }
 
-    /// Where a moment lies that is not behind the current span. `is_proof` where only a recorder that
-    /// recorded switches can have written what happened.
+    /// The place of a moment that is not behind the current span. `is_proof` if only a recorder that
+    /// recorded switches can have written the event.
     pub(super) fn moment(&mut self, time: TimestampNs, is_proof: bool) -> Moment {
         if self.begin.is_none() && is_proof && self.current < self.spans.len() {
             self.begin = Some(time);

@@ -5,6 +5,7 @@ use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchE
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::blocked;
 use whit_perfdata::feature::Feature;
+use whit_perfdata::off_cpu;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::tracing_data::{FieldLocation, TraceEvent, TraceField, TracingData};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
@@ -146,6 +147,8 @@ impl Roles {
                     roles.tracepoint(&event.name, tracing.event(event.attr.config))
                 }
                 _ if blocked::is_blocked(event) => Role::Blocked,
+                // Made of waits that were recorded anyway.
+                _ if off_cpu::is_off_cpu(event) => Role::None,
                 _ => role_of(&event.attr),
             };
             if matches!(role, Role::SwitchStack | Role::Switch(_) | Role::Wake(_))

@@ -3,6 +3,7 @@
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
 use super::load::SwitchOptions;
 use super::model::{Activity, SwitchSums};
+use super::phase_test::PhaseTest;
 use super::switch_event::{StackRef, WaitKind};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use super::wait_filter::WaitFilter;
@@ -20,7 +21,7 @@ const MAX_WAKERS: usize = 1 << 18;
 /// No command name.
 pub(crate) const NO_COMM: u32 = u32::MAX;
 
-/// What tells rows apart.
+/// The properties that distinguish rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SwitchKey {
     pub(crate) thread: u32,
@@ -29,7 +30,7 @@ pub(crate) struct SwitchKey {
     pub(crate) stack: StackRef,
 }
 
-/// Who woke the threads of a row.
+/// The wakers of a row's threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct WakerKey {
     pub(crate) row: SwitchKey,
@@ -54,7 +55,7 @@ pub(crate) struct KeptWait {
     pub(crate) switch: Switch,
     pub(crate) thread: u32,
     pub(crate) comm: u32,
-    /// Of `switch.woken`.
+    /// From `switch.woken`.
     pub(crate) waker: u32,
 }
 
@@ -101,6 +102,8 @@ pub(crate) struct SwitchTotals<'a> {
     pub(crate) lives: FxHashMap<u32, Vec<Life>>,
     /// Waits of each thread that the filter leaves out.
     pub(crate) left_out: FxHashMap<u32, u64>,
+    /// Whether samples keep step with runs.
+    pub(super) phase_test: PhaseTest,
     /// By thread.
     unsampled: FxHashMap<u32, Unsampled>,
 }
@@ -125,6 +128,7 @@ impl<'a> SwitchTotals<'a> {
             waits: wanted.waits,
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
+            phase_test: PhaseTest::default(),
             unsampled: FxHashMap::default(),
         }
     }
@@ -177,7 +181,7 @@ impl<'a> SwitchTotals<'a> {
         self.worst.push(Reverse(wait));
     }
 
-    /// Equal shares for all samples; what does not divide goes to the first ones.
+    /// Equal shares for all samples; the remainder goes to the first ones.
     fn distribute(
         &mut self,
         thread: u32,
@@ -236,7 +240,7 @@ impl Sink for SwitchTotals<'_> {
             && matches!(switch.end, WaitEnd::In { trust: Trust::Whole, .. });
         let mut sums = SwitchSums::default();
         match switch.kind {
-            // Counts are of what was recorded.
+            // Counts cover the recorded time.
             _ if switch.found_blocked.is_some() || switch.is_cut => {}
             WaitKind::Sync => sums.sync_count = 1,
             WaitKind::Preempt => sums.preempt_count = 1,
@@ -264,7 +268,7 @@ impl Sink for SwitchTotals<'_> {
             sums.longest_wait_ns = duration_ns;
         }
         add_certain_open(switch, duration_ns, &mut sums);
-        // Who made a thread did not end a wait.
+        // The maker of a thread did not end a wait.
         let is_woken = is_whole && switch.kind == WaitKind::Sync;
         if let Some(woken) = switch.woken.filter(|_| is_woken) {
             sums.woken_count = u64::from(!switch.is_cut);
@@ -298,6 +302,7 @@ impl Sink for SwitchTotals<'_> {
         if !self.wants(run.task) {
             return;
         }
+        self.phase_test.add(run);
         let thread = self.thread(run.task);
         let ns = run.to.since(run.from);
         let piece =
@@ -341,7 +346,7 @@ impl Sink for SwitchTotals<'_> {
         }
     }
 
-    /// What no sample came for is the thread's, at no place.
+    /// Time without a sample is the thread's, at no place.
     fn end(&mut self, task: Task) {
         let Some(thread) = self.threads.get(&(task.pid, task.tid)) else { return };
         if let Some(Unsampled { ns: ns @ 1.., comm }) = self.unsampled.remove(&thread) {

@@ -1,4 +1,4 @@
-//! What a source of context switches says, one statement at a time.
+//! Statements on context switches, one for each half that a source reports.
 //!
 //! SWITCH records, `sched` tracepoints and BPF programs tell different halves of a switch, some of
 //! them twice. All of them are brought to [`TimedSwitchEvent`]s, which the interval logic alone interprets.
@@ -6,7 +6,7 @@
 use whit_perfdata::blocked::Edge;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-/// Who says so. Of one switch each source tells each half once.
+/// The origin of a statement. A source reports each half of a switch once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Source {
     /// SWITCH and SWITCH_CPU_WIDE records.
@@ -19,7 +19,7 @@ impl Source {
     pub(crate) const COUNT: usize = 2;
 }
 
-/// Sources that have told of one thing.
+/// Sources that have reported one half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SourceSet(u8);
 
@@ -86,7 +86,7 @@ impl TaskState {
         (word & IS_KNOWN != 0).then(|| TaskState::from_prev_state(u64::from(word)))
     }
 
-    /// What a switch in this state is.
+    /// The kind of a switch in this state.
     pub fn kind(self) -> WaitKind {
         let is_runnable = self.0 & TaskState::NOT_RUNNABLE == 0;
         if is_runnable || self.0 & TaskState::PREEMPTED != 0 {
@@ -114,7 +114,7 @@ impl TaskState {
 /// A wake-up of another thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Wake {
-    /// Who is woken.
+    /// The thread that is woken.
     pub(crate) wakee: Tid,
     /// The waker's call chain.
     pub(crate) stack: StackRef,
@@ -124,7 +124,7 @@ pub(crate) struct Wake {
     pub(crate) is_new: bool,
 }
 
-/// What is said of a thread.
+/// A statement on a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SwitchEvent {
     /// It left its CPU.
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(of(u64::MAX).0, WaitKind::Preempt);
         assert_eq!(TaskState::from_raw(&[2, 0, 0, 0x80]), Some(TaskState(2)));
         assert_eq!(TaskState::from_raw(&[0, 1, 0, 0x80, 9]), Some(TaskState(0x100)));
-        // What the kernel writes for an event without raw data.
+        // An event without raw data.
         assert_eq!(TaskState::from_raw(&[0, 0, 0, 0]), None);
         assert_eq!(TaskState::from_raw(&[1, 0, 0]), None);
     }

@@ -1,7 +1,7 @@
 //! One thread: a switch-out ends its run and begins its wait, a switch-in the other way round.
 //!
-//! What one source alone would tell twice in a row shows that something between is missing. What
-//! different sources tell of one switch is joined; the first of them gives the time.
+//! Two equal statements of one source in a row show that one between them is missing. Statements of
+//! different sources on one switch are joined; the first of them gives the time.
 
 use super::interval::{
     FoundBlocked, Inconsistencies, Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken,
@@ -17,20 +17,20 @@ use whit_types::{CpuId, TimestampNs};
 /// Samples of one run that are held until it ends; then the run so far is given out.
 pub(super) const MAX_RUN_SAMPLES: usize = 1024;
 
-/// What is known of a thread so far.
+/// The state of a thread so far.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) task: Task,
     phase: Phase,
     /// Absent where it was there before its first record.
     born: Option<TimestampNs>,
-    /// Since when it has run if the first that is told of it says that it runs: the beginning of the
-    /// recording, where a switch-in since would have been told.
+    /// Start of its run if its first statement says that it runs: the beginning of the recording,
+    /// since a later switch-in would have been recorded.
     since: Option<TimestampNs>,
-    /// It has told of itself: it belongs to what was recorded.
+    /// It has a statement of its own: it is a recorded thread.
     has_spoken: bool,
-    /// When and where it came onto a CPU, by what the thread before it told. Threads that do not
-    /// belong to what was recorded are told of too.
+    /// The time and CPU of its switch-in, by the statement of the thread before. Threads that are
+    /// not recorded have such statements, too.
     heard_of: Option<(TimestampNs, Option<CpuId>)>,
     exited: Option<TimestampNs>,
     /// Kept from run to run.
@@ -70,7 +70,7 @@ impl Thread {
             found_blocked: None,
             is_cut: false,
         };
-        // No source tells of a switch-out that belongs to it.
+        // No source reports a switch-out for it.
         let mut sources = SourceSet::of(Source::Record);
         sources.add(Source::Tracepoint);
         self.phase = Phase::Waiting(WaitState { switch, sources });
@@ -86,19 +86,19 @@ impl Thread {
         matches!(self.phase, Phase::Unknown) && self.exited.is_some()
     }
 
-    /// It ended where nobody looked. Of one that is said to run, its switch-out is missing.
+    /// It ended unseen. If it was running, its switch-out is missing.
     pub(super) fn exit_unseen(&mut self, time: TimestampNs) {
         if !matches!(self.phase, Phase::Running(_)) {
             self.exited = Some(time);
         }
     }
 
-    /// It has not run yet, as far as was told.
+    /// It has not run yet, as far as is known.
     fn is_new(&self) -> bool {
         matches!(&self.phase, Phase::Waiting(wait) if wait.switch.kind == WaitKind::New)
     }
 
-    /// It was woken. Of a wait, the first wake-up counts.
+    /// It was woken. The first wake-up of a wait counts.
     pub(super) fn wake(&mut self, timed_event: &TimedSwitchEvent, wake: Wake) {
         let Phase::Waiting(WaitState { switch, .. }) = &mut self.phase else { return };
         if switch.kind == WaitKind::Sync && switch.woken.is_none() {
@@ -107,7 +107,7 @@ impl Thread {
     }
 }
 
-/// One statement and the thread of which it is.
+/// One statement and its thread.
 pub(super) struct Step<'a, S> {
     pub(super) losses: &'a Losses,
     pub(super) inconsistencies: &'a mut Inconsistencies,
@@ -209,7 +209,7 @@ impl<S: Sink> Step<'_, S> {
             found_blocked: Some(FoundBlocked { switches, lasts_throughout: false }),
             is_cut: false,
         };
-        // No source tells of a switch-out that belongs to it.
+        // No source reports a switch-out for it.
         let mut sources = SourceSet::of(Source::Record);
         sources.add(Source::Tracepoint);
         self.thread.since = None;
@@ -335,7 +335,7 @@ impl<S: Sink> Step<'_, S> {
                 self.end_run(run, last, Trust::Lossy);
             }
             Phase::Waiting(mut wait) => {
-                let lossy = self.losses.touch(wait.switch.out, time);
+                let lossy = self.losses.touch(self.thread.task.tid, wait.switch.out, time);
                 let trust = if lossy { Trust::Lossy } else { Trust::Whole };
                 wait.switch.end = WaitEnd::In { time, cpu, trust };
                 wait.switch.task = self.thread.task;
@@ -354,7 +354,7 @@ impl<S: Sink> Step<'_, S> {
     }
 
     fn give_out(&mut self, run: &RunState, to: TimestampNs, trust: Trust, is_open: bool) {
-        let lossy = self.losses.touch_cpu(run.cpu, run.from, to);
+        let lossy = self.losses.touch_cpu(run.cpu, self.thread.task.tid, run.from, to);
         self.sink.run(&Run {
             task: self.thread.task,
             cpu: run.cpu,
@@ -443,12 +443,12 @@ impl<S: Sink> Step<'_, S> {
                     self.end_run(run, until, Trust::Whole);
                 }
             },
-            // Whether it belongs to what was recorded is not known.
+            // It may be a thread that is not recorded.
             Phase::Waiting(wait) if wait.switch.kind == WaitKind::New => {}
             // It left its CPU for ever.
             Phase::Waiting(_) if self.thread.exited.is_some() => self.inconsistencies.exits += 1,
             Phase::Waiting(mut wait) => {
-                let lossy = self.losses.touch(wait.switch.out, until);
+                let lossy = self.losses.touch(self.thread.task.tid, wait.switch.out, until);
                 let trust = match lossy && !wait.switch.lasts_throughout() {
                     true => Trust::Lossy,
                     false => Trust::Whole,

@@ -10,10 +10,10 @@ use super::switch_event::StackRef;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, TimestampNs};
 
-/// The first grain.
+/// 1 µs: spans shorter than this are joined first.
 const FIRST_GRAIN_NS: u64 = 1_000;
 
-/// Who ended a wait.
+/// The waker of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PieceWaker {
     pub(crate) time: TimestampNs,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_has_no_waker() {
+    fn joined_spans_have_no_waker() {
         let waker = PieceWaker {
             time: TimestampNs(3),
             thread: 7,

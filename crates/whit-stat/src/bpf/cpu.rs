@@ -13,7 +13,7 @@ pub(super) struct CpuEvents {
     pub(super) enabled_ns: u64,
 }
 
-/// What was opened, CPU by CPU.
+/// Sorts the opened events by CPU.
 pub(super) fn by_cpu(opened: Opened) -> Vec<CpuEvents> {
     let Opened { slots, groups, .. } = opened;
     let mut cpus: Vec<CpuEvents> = Vec::new();

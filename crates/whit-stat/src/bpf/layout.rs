@@ -23,13 +23,13 @@ fn members(group: &OpenGroup) -> impl Iterator<Item = Option<usize>> {
     group.events.iter().map(|event| event.slot)
 }
 
-/// What a unit is known by: the first of its events that is not ours.
+/// The key of a unit: the first of its events that the kernel counts.
 fn key(group: &OpenGroup) -> Option<usize> {
     members(group).flatten().next()
 }
 
 impl Layout {
-    /// Of what was opened on all CPUs.
+    /// The common layout of the events that are open on all CPUs.
     pub(super) fn of(distinct: &[Counter], cpus: &[CpuEvents]) -> Layout {
         let mut groups: Vec<(usize, Vec<Option<usize>>)> = Vec::new();
         for group in cpus.iter().flat_map(|cpu| &cpu.groups) {
@@ -46,7 +46,7 @@ impl Layout {
         for (key, members) in groups {
             layout.begins.push((key, layout.events.len()));
             let counter = |event: Option<usize>| event.map(|event| &distinct[event]);
-            // What leads events of a PMU waits with them.
+            // A leader that waits for the PMU holds up its members.
             let never_waits = members.iter().all(|&event| is_software(counter(event)));
             for (number, &event) in members.iter().enumerate() {
                 let how = how(counter(event), number == 0);
@@ -90,7 +90,7 @@ impl Layout {
         all
     }
 
-    /// What a CPU's events show, each read by itself, by place.
+    /// The counts of a CPU's events by place, each event read by itself.
     pub(super) fn shown(&self, groups: &[OpenGroup]) -> Vec<Count> {
         let mut all = vec![Count::default(); self.events.len()];
         for group in groups {
@@ -114,7 +114,7 @@ fn how(counter: Option<&Counter>, is_first: bool) -> How {
     let of = match (is(Counter::is_of_switches), is(Counter::is_clock)) {
         (true, _) => Of::Switches,
         (_, true) => Of::Time,
-        // Of ours, nothing but the times is asked for.
+        // The tool's own measurements need the times alone.
         _ if counter.is_none() => Of::Time,
         _ => Of::Events,
     };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_events_of_a_pmu_waits_with_them() {
+    fn leaders_wait_with_their_pmu_members() {
         let distinct = counters("{faults,cycles,cs},{cpu-clock,faults},task-clock");
         let groups: [&[Option<usize>]; 3] =
             [&[Some(0), Some(1), Some(2)], &[Some(3), Some(4)], &[Some(5)]];

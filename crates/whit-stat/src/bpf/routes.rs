@@ -20,9 +20,9 @@ use crate::source::{Slot, Source};
 /// Where a reading comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
-    /// What a cgroup counted of an event on a CPU.
+    /// The count of an event in a cgroup on a CPU.
     Cgroup { cgroup: usize, event: usize, cpu: CpuId },
-    /// What everything counted.
+    /// The count of an event on a CPU, in all cgroups together.
     Everything { event: usize, cpu: CpuId },
     /// A slot of the kernel's own events.
     Kernel(usize),
@@ -76,7 +76,7 @@ pub(super) struct Routes {
     pub(super) routes: Vec<Route>,
 }
 
-/// What it takes to find routes.
+/// The opened events and the layout from which routes follow.
 pub(super) struct Routing<'a> {
     pub(super) split: &'a Split,
     pub(super) distinct: &'a [Counter],

@@ -12,7 +12,7 @@ use crate::perf::shared_attr;
 /// Why an event cannot be counted for cgroups by BPF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unserved {
-    /// It counts for a whole package or the like, whoever runs there.
+    /// Counts for a whole package or a larger part, independent of the running task.
     Uncore,
     /// It must be on the PMU whenever it is read; between runs it is not.
     Pinned,
@@ -40,14 +40,15 @@ const DUMMIES: usize = 1;
 pub(super) struct Split {
     /// Each different event once, in no cgroup, in its group.
     pub(super) distinct: Vec<Counter>,
-    /// Of each counter: the one of these that counts it; `None` for one that is the kernel's.
+    /// For each counter, the index of the unit that counts it; `None` if the kernel's own event
+    /// counts it.
     pub(super) counted_by: Vec<Option<usize>>,
     /// Events in cgroups that are the kernel's, by name.
     pub(super) unserved: Vec<(Unserved, Vec<String>)>,
 }
 
-/// What makes two events count the same: attributes, filter, CPUs, and whether the group may be
-/// broken up.
+/// The properties that two events share if they count the same: attributes, filter, CPUs, and
+/// whether the group may be broken up.
 type Identity = (Vec<u8>, Option<String>, Option<Vec<CpuId>>, bool);
 
 fn identity(counter: &Counter) -> Identity {
@@ -127,8 +128,8 @@ fn unserved(counter: &Counter) -> Option<Unserved> {
     }
 }
 
-/// The indices of each group and of each event in none. What the tool measures itself, and what is
-/// absent already, is the kernel's.
+/// The indices of each group and of each event in none. Absent counters and the tool's own
+/// measurements stay with the kernel's source.
 fn units(counters: &[Counter]) -> Vec<Vec<usize>> {
     let mut units: Vec<Vec<usize>> = Vec::new();
     let mut led: FxHashMap<usize, usize> = FxHashMap::default();
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shared_is_the_kernels() {
+    fn events_that_cannot_be_shared_stay_with_the_kernel() {
         let mut all = in_cgroups("cs,duration_time,{faults,cycles},cycles:D", &["a"]);
         all[2].event.uncore = true;
         let split = Split::of(&all);
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pmu_counts_is_each_event_once_and_the_rest() {
+    fn the_pmu_counts_each_event_once_and_the_rest() {
         let all = in_cgroups("cycles,{r1:D,r2}", &["a"]);
         let shared = crate::bpf::shared(&all).unwrap();
         let of = |c: &Counter| (c.event.name.clone(), c.leader, c.cgroup.is_some());
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn more_events_than_there_is_room_for_are_the_kernels() {
+    fn events_beyond_the_limit_stay_with_the_kernel() {
         let text: Vec<_> = (0..EVENTS_MAX + 8).map(|n| format!("r{n:x}")).collect();
         let all = in_cgroups(&text.join(","), &["a"]);
         let split = Split::of(&all);

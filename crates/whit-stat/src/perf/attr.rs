@@ -7,7 +7,7 @@ use whit_perfdata::attr::{Attr, AttrFlags, ReadFormat, pmu_type};
 /// `PERF_COUNT_SW_DUMMY`.
 const DUMMY: u64 = 9;
 
-/// What holds for all events.
+/// Attributes that are equal for all events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
     /// Children inherit events.

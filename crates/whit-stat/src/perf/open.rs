@@ -1,8 +1,8 @@
 //! Opening events, and bearing the kernel's refusals.
 //!
-//! What this machine does not have is no error here, as it is none in perf: the counter says that
-//! it is not supported, and the others count. As an ordinary user, events count user mode alone
-//! where the kernel's part is refused, and that is said.
+//! An event that this machine lacks is no error, as in perf: its counter is marked as not
+//! supported, and the others count. If the kernel refuses kernel mode to an ordinary user, the
+//! event counts user mode alone and a notice says so.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -42,12 +42,12 @@ pub(super) struct Opener<'a> {
     pub(super) refusals: Refusals,
 }
 
-/// What was refused, to be said once for all events.
+/// Refusals, collected so that one notice covers all events.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Of these, the kernel's part.
+    /// Events that count user mode alone.
     kernel_mode: Vec<String>,
-    /// These, with what would allow them.
+    /// Refused events by remedy.
     events: Vec<(String, Vec<String>)>,
 }
 
@@ -81,7 +81,7 @@ struct SetOpening<'a> {
     scheduling: (bool, bool),
 }
 
-/// What becomes of an event that stays refused.
+/// The next step for an event that stays refused.
 enum Fallback {
     /// It counts nothing.
     Absent(Absence),
@@ -187,7 +187,7 @@ impl Opener<'_> {
         true
     }
 
-    /// Opens a counter in all places of its set; gives what is to be done where that failed.
+    /// Opens a counter in all places of its set. Gives the next step if that failed.
     fn open_counter(
         &mut self,
         counters: &mut [Counter],
@@ -221,7 +221,7 @@ impl Opener<'_> {
         }
     }
 
-    /// What becomes of an event of which no part is taken.
+    /// The next step for an event that the kernel refuses in every mode.
     fn answer(
         &mut self,
         counter: &Counter,

@@ -1,4 +1,5 @@
-//! What is switched by one system call and read by one: a lone event, or a leader with members.
+//! The unit of switching and reading by one system call: a lone event, or a leader with its
+//! members.
 
 use whit_sys::{Errno, PerfEventFd};
 
@@ -104,8 +105,8 @@ impl OpenGroup {
         Ok(ReadOutcome::Broken(self.events.first().and_then(|event| event.slot)))
     }
 
-    /// What each event shows by itself, be it in a group or not: the kernel breaks groups up when
-    /// their CPU goes offline. `None` for one that cannot be read.
+    /// The count of each event by itself, in a group or not: the kernel breaks groups up when their
+    /// CPU goes offline. `None` for one that cannot be read.
     pub(crate) fn read_apart(&self) -> Vec<Option<Reading>> {
         let mut words = vec![0; self.words()];
         let mut read = |(number, event): (usize, &OpenEvent)| {

@@ -5,14 +5,14 @@ use whit_types::{CpuId, Tid};
 
 use crate::counter::{Absence, Counter};
 
-/// A CPU and a thread, each of which may be any.
+/// A CPU and a thread; each may be *any*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenTarget {
     /// `None` is any.
     pub(super) cpu: Option<CpuId>,
     /// Index among the plan's threads.
     pub(super) thread: usize,
-    /// The thread; `None` is whoever runs.
+    /// The thread; `None` counts all threads of the CPU.
     pub(super) tid: Option<Tid>,
 }
 

@@ -36,8 +36,8 @@ impl Set {
     }
 }
 
-/// Every counter that the kernel is asked for, in one set. Those that are absent already, and what
-/// the tool measures itself, are in none.
+/// Puts every counter that the kernel has to open into one set. Absent counters and the tool's own
+/// measurements are in no set.
 pub(super) fn partition(counters: &[Counter]) -> Vec<Set> {
     let mut sets: Vec<Set> = Vec::new();
     let mut ours: Vec<(Key, usize)> = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn partition(counters: &[Counter]) -> Vec<Set> {
 
 type Key = (Option<OutsideText<Arc<str>>>, Option<bool>);
 
-/// What software events must have in common to be put together; `None` for all others.
+/// Software events with equal keys share a set; `None` for all other events.
 fn key(counter: &Counter) -> Option<Key> {
     let event = &counter.event;
     let is_free = event.pmu_type == TYPE_SOFTWARE

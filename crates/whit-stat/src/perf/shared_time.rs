@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_cpu_has_seen_is_estimated() {
+    fn unseen_time_is_estimated() {
         let readings = dealt("cycles", [(1000, 100), (1000, 400)]);
         assert_eq!(readings.iter().map(|r| r.scaled()).collect::<Vec<_>>(), [200, 200]);
         assert_eq!(readings.iter().map(|r| r.percent_running()).collect::<Vec<_>>(), [50.0, 50.0]);

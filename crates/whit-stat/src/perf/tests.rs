@@ -73,7 +73,7 @@ fn groups_lone_events_and_sets_of_ours_count_the_same() {
 }
 
 #[test]
-fn what_the_machine_lacks_is_absent_and_the_rest_counts() {
+fn missing_events_are_absent_and_the_rest_counts() {
     // No PMU has this type.
     let text = "page-faults:u,4294967294:1,{4294967294:1,page-faults:u}";
     let (mut source, _) = open(text, &this_thread()).unwrap();

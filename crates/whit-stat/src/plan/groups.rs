@@ -27,8 +27,8 @@ pub(super) fn cgroups(counters: &[Counter]) -> Vec<Option<String>> {
     all
 }
 
-/// What is counted while a task of this cgroup runs: its events, those of the cgroups above it, and
-/// those that are counted everywhere.
+/// The events that count while a task of this cgroup runs: those of the cgroup, of the cgroups
+/// above it, and of the whole machine.
 pub(super) fn of_cgroup(
     counters: &[Counter],
     cgroup: Option<&str>,

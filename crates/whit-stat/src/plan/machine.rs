@@ -1,4 +1,4 @@
-//! Whose counters are planned for.
+//! The PMU models that a plan can be made for.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use whit_pmu::sched::plan::{PlanEvent, PlanGroup};
 
 use super::groups::CORE_PMUS;
 
-/// A name and what it stands for.
+/// The name of a model and its constructor.
 type Known = (&'static str, fn() -> PmuModel);
 
 /// Models that can be planned for on any machine.
@@ -87,7 +87,7 @@ impl Machine {
         Ok(Machine { model, name: "this CPU".into(), has_watchdog })
     }
 
-    /// What the kernel's watchdog counts, before all others.
+    /// The kernel watchdog's event; it is scheduled before all others.
     pub(super) fn watchdog_group(&self) -> Option<PlanGroup> {
         let event = PlanEvent {
             name: "the kernel's NMI watchdog".into(),

@@ -86,7 +86,7 @@ fn siblings_never_wait_for_each_other_and_parents_count_with_them() {
 }
 
 #[test]
-fn cgroups_with_the_same_fate_are_told_together() {
+fn cgroups_with_the_same_fate_share_a_line() {
     let names = ["a", "b", "c", "d", "e"];
     let mut all = in_cgroups("r1,r1,r1,r1,r1", &names);
     all.extend(counters("r2"));

@@ -1,4 +1,4 @@
-//! Who is counted where, and by what.
+//! Chooses the targets of a count, and the source that counts each of them.
 
 use whit_host::processes;
 use whit_host::target::{CpuScope, Plan, Target, ThreadScope};
@@ -43,14 +43,14 @@ impl Session<'_> {
     ) -> Result<(Box<dyn Source>, Watch), StatError> {
         let plan = self.plan(workload.map(|workload| Pid(workload.pid())))?;
         let source = self.source_of_listed(&plan)?;
-        // SIGCHLD tells of a command, and CPUs do not end.
+        // SIGCHLD reports the end of a command, and CPUs do not end.
         let is_watched = self.options.target != Target::Command && !plan.is_system_wide();
         let watch = Watch::new(if is_watched { plan.threads.named() } else { &[] });
         Ok((source, watch))
     }
 
-    /// What counts in the cgroups that there are. One that was listed may be gone when it is opened, so
-    /// they are listed again then; one that is still missing was named.
+    /// The source for the listed cgroups. A listed cgroup may be gone when it is opened; they are
+    /// listed again then. A cgroup that is still missing was named by the user.
     fn source_of_listed(&mut self, plan: &Plan) -> Result<Box<dyn Source>, StatError> {
         let on_exec = self.switches_on_at_exec();
         let list = |session: &Self| {
@@ -72,7 +72,7 @@ impl Session<'_> {
         self.source(Request { counters, plan, on_exec, roots: self.roots })
     }
 
-    /// What counts: BPF where there are cgroups and it can, else the kernel's events.
+    /// The source: BPF if there are cgroups and the kernel allows it, else the kernel's events.
     fn source(&mut self, request: Request<'_>) -> Result<Box<dyn Source>, StatError> {
         let mode = self.options.bpf_counters;
         let has_cgroups = request.counters.iter().any(|counter| counter.cgroup.is_some());
@@ -96,7 +96,7 @@ impl Session<'_> {
         Ok(Box::new(PerfSource::open(request, &mut listener)?))
     }
 
-    /// What is said of all runs.
+    /// Prints a notice once for all runs.
     fn tell(&mut self, notice: Notice) {
         Once { told: &mut self.told, listener: self.listener }.notice(notice);
     }
@@ -106,7 +106,7 @@ impl Session<'_> {
         self.options.target == Target::Command && self.options.start == Start::AtOnce
     }
 
-    /// The counters that were asked for. What the tool would measure of a command needs one.
+    /// The requested counters. Measurements of a command need a command.
     fn counters(&self) -> Vec<Counter> {
         let mut counters = self.options.counters.clone();
         for counter in &mut counters {

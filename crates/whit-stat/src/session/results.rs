@@ -1,4 +1,4 @@
-//! What several runs have counted, together.
+//! The counts of several runs, together.
 
 use std::collections::HashMap;
 

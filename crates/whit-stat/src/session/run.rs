@@ -22,10 +22,11 @@ use crate::table::Table;
 
 /// A command that used less tells nothing by the time that its events were enabled.
 const USED_LEAST_NS: u64 = 2_000_000;
-/// Events that were enabled for less than this part of what the command used were taken off it.
+/// Events that were enabled for less than one part in this many of the command's CPU time were
+/// taken off it.
 const ENABLED_PART_LEAST: u64 = 10;
 
-/// What a run has given.
+/// The result of one run.
 pub(super) struct RunEnd {
     pub(super) end: End,
     pub(super) command: Option<ExitStatus>,
@@ -172,7 +173,7 @@ impl<'s, 'a> Run<'s, 'a> {
         }
     }
 
-    /// Whether what has happened ends the run.
+    /// Whether a wake-up ends the run.
     fn ended(&mut self, woken: Woken) -> Result<Option<End>, StatError> {
         let Woken { stop, child, received, thread_ended, .. } = woken;
         let asked = stop.and_then(|(signal, sender)| self.asked(signal, sender));
@@ -270,7 +271,7 @@ impl<'s, 'a> Run<'s, 'a> {
         Ok(())
     }
 
-    /// Reads and prints what was counted since the last interval.
+    /// Reads the counts since the last interval and prints them.
     fn print_interval(&mut self, now: Option<Instant>) -> Result<(), StatError> {
         let now = match now {
             Some(now) => now,

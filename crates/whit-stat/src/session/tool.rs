@@ -1,4 +1,4 @@
-//! Counts that the tool takes itself: wall-clock time, and what the command has used.
+//! Counts that the tool takes itself: wall-clock time, and the command's CPU time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) fn needs_command(tool: ToolEvent) -> bool {
     }
 }
 
-/// Puts them where their slots are. What the command has used is known when it has ended.
+/// Writes them into their slots. The command's CPU time is known only after its end.
 pub(super) fn fill(
     counters: &[Counter],
     slots: &[Slot],

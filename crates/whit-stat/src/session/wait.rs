@@ -14,14 +14,14 @@ const CONTROL: u64 = 1;
 const THREAD: u64 = 2;
 const INTERVAL: u64 = 3;
 
-/// What woke us.
+/// The reasons for a wake-up.
 #[derive(Debug, Default)]
 pub(super) struct Woken {
     /// A signal that asks for the end, and who sent it.
     pub(super) stop: Option<(Signal, Sender)>,
     /// A child has changed.
     pub(super) child: bool,
-    /// What was sent.
+    /// Signals and commands that arrived.
     pub(super) received: Received,
     /// The watched thread has ended.
     pub(super) thread_ended: bool,

@@ -9,16 +9,15 @@ use whit_host::roots::Roots;
 use whit_sys::pidfd;
 use whit_types::Tid;
 
-/// How often threads are looked for of which the kernel tells no end.
+/// Interval of the search for ended threads where the kernel has no descriptor for them.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Threads that are counted, of which one at a time is watched: as long as that one is there, it
-/// does not matter which others are.
+/// The counted threads. One of them is watched at a time: while it lives, the count goes on.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// Those that may still be there.
     threads: VecDeque<Tid>,
-    /// Of the first of them; `None` where the kernel has none for it.
+    /// Descriptor of the first thread; `None` where the kernel has none for it.
     first: Option<OwnedFd>,
 }
 
@@ -33,7 +32,7 @@ impl Watch {
         self.threads.front().and_then(|&tid| pidfd::of_thread(tid.0).ok())
     }
 
-    /// What becomes readable when the watched thread has ended.
+    /// The descriptor that becomes readable when the watched thread ends.
     pub(super) fn descriptor(&self) -> Option<&OwnedFd> {
         self.first.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What stands above and below a table in text: whom it is of, time, and why counts are missing.
+//! Lines above and below a table in text: target, time, and the reasons for missing counts.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub fn started_on(local_time: &str) -> String {
     format!("# started on {local_time}\n\n")
 }
 
-/// Whom the table below it is of.
+/// The line that names the target of the table below it.
 pub fn heading(title: &str, runs: usize) -> String {
     let runs = if runs > 1 { format!(" ({runs} runs)") } else { String::new() };
     format!("\n Performance counter stats for {}{runs}:\n\n", escape(title))

@@ -84,7 +84,7 @@ struct Front<'a> {
     aggregate_number: Option<usize>,
 }
 
-/// What rows are added up by.
+/// The key of a row in JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

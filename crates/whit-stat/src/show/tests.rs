@@ -1,4 +1,4 @@
-//! Forms read back: what is printed says what was counted.
+//! Reads printed forms back and compares them with the counts.
 
 use proptest::prelude::*;
 use whit_sys::Errno;
@@ -25,7 +25,7 @@ fn csv(separator: &str) -> Style {
     Style { form: Form::Csv(separator.to_owned()), ..Style::default() }
 }
 
-/// perf 6.1: `perf stat -x, -r 3 -I 20`, and what it shows of an event that is not supported.
+/// perf 6.1: `perf stat -x, -r 3 -I 20`, and its line for an event that is not supported.
 #[test]
 fn csv_has_perfs_fields() {
     let mut two = counters("task-clock,cycles,page-faults");
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn json_parses_back_whatever_names_there_are(
+    fn json_parses_back_with_any_names(
         value in 0..1u64 << 50,
         name in any::<String>(),
         cgroup in any::<String>(),

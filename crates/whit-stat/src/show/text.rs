@@ -16,7 +16,7 @@ const UNIT_WIDTH: usize = 4;
 const NAME_WIDTH: usize = 32;
 const METRIC_WIDTH: usize = 35;
 
-/// What stands in front of rows: width of label, header of the interval's table.
+/// The column before the counts: width of labels, and the header of the interval's table.
 fn label_header(aggregation: Aggregation) -> &'static str {
     match aggregation {
         Aggregation::Global => "",

@@ -150,7 +150,7 @@ fn one_unit_is_enough_where_it_stands_alone() {
 }
 
 #[test]
-fn what_a_unit_alone_cannot_know_comes_from_the_whole() {
+fn missing_data_of_a_unit_comes_from_the_whole() {
     let sections = three_units();
     let mut contexts = UnitContexts::new(&sections);
     // Its inlined function is described in another unit.
@@ -165,7 +165,7 @@ fn what_a_unit_alone_cannot_know_comes_from_the_whole() {
 }
 
 #[test]
-fn of_units_that_overlap_the_one_that_knows_answers() {
+fn the_unit_with_a_line_answers_among_overlapping_ones() {
     let mut program = Program::default();
     for name in ["first", "second"] {
         let unit = program.unit(0x1000, 0x100);

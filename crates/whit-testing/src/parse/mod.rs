@@ -1,4 +1,4 @@
-//! Readers of what perf and whit print.
+//! Readers of the output of perf and whit.
 
 pub mod report;
 pub mod script;

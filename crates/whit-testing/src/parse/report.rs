@@ -1,4 +1,4 @@
-//! What `report --stdio --no-children -g none --sort dso,symbol` prints.
+//! The output of `report --stdio --no-children -g none --sort dso,symbol`.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> BTreeMap<String, Vec<Row>> {
     tables
 }
 
-/// `    54.05%  libc.so.6   [.] memmove     -      -  `: what follows two blanks is another column.
+/// ` 54.05% libc.so.6 [.] memmove - - `: two blanks begin another column.
 fn row(line: &str) -> Option<Row> {
     let (percent, rest) = line.trim_start().split_once('%')?;
     let percent = percent.parse().ok()?;
@@ -52,7 +52,7 @@ fn file_of_dso(name: &str) -> String {
 /// the other way round. Equal shares may stand in any order.
 ///
 /// Where `expected` has addresses without a name, `actual` may have named them: that much, and in
-/// the same binary, it may have more. Of two binaries with the same name the shares are added up,
+/// the same binary, it may have more. The shares of two binaries with the same name are added up,
 /// as perf does for equal addresses.
 pub fn assert_same_top(actual: &[Row], expected: &[Row], count: usize) {
     let (ours, theirs) = (Shares::of(actual), Shares::of(expected));
@@ -75,7 +75,8 @@ const ROUNDING: f64 = 0.021;
 /// Binary and function.
 type Key = (String, String);
 
-/// An address; or what perf takes for `_init`: the plt of a static program, which follows it.
+/// An address, or `_init`: perf takes the plt of a static program, which follows it, for that
+/// function.
 fn is_nameless(symbol: &str) -> bool {
     symbol.starts_with("0x") || symbol == "_init" || symbol.ends_with("@plt")
 }
@@ -146,7 +147,7 @@ fn differs(actual: &[Row], expected: &[Row]) -> bool {
 }
 
 #[test]
-fn notices_what_differs() {
+fn notices_differences() {
     let row = |percent, symbol: &str| Row { percent, dso: "d".into(), symbol: symbol.into() };
     let expected = [row(60.0, "a"), row(20.0, "b"), row(20.0, "c")];
     assert_same_top(&[row(60.0, "a"), row(20.0, "c"), row(20.0, "b")], &expected, 20);

@@ -1,5 +1,5 @@
-//! What `script -F comm,tid,event,ip,sym` prints: a head line per sample, its frames below,
-//! leaf first, and an empty line.
+//! The output of `script -F comm,tid,event,ip,sym`: a head line per sample, its frames below, leaf
+//! first, and an empty line.
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]

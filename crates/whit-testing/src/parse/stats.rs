@@ -1,4 +1,4 @@
-//! What `report --stats` prints.
+//! The output of `report --stats`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Stats {
     /// By type, `TOTAL` included.
     pub by_type: BTreeMap<String, u64>,
-    /// Samples by event.
+    /// Key: the event's name as the report prints it.
     pub samples_by_event: BTreeMap<String, u64>,
     /// Samples that the kernel lost, by event, where it lost any.
     pub lost_by_event: BTreeMap<String, u64>,

@@ -19,6 +19,8 @@ const CPU_CLOCK: u64 = 0;
 const INSTRUCTIONS: u64 = 1;
 /// `exclude_kernel` and `exclude_hv`.
 const USER_ONLY: u64 = 1 << 5 | 1 << 6;
+/// `defer_callchain` and `defer_output` (Linux 6.19).
+const DEFERRED_CHAINS: u64 = 1 << 38 | 1 << 39;
 /// `PERF_FLAG_PID_CGROUP`.
 const PID_IS_CGROUP: u64 = 4;
 /// Rounds of a loop that a PMU counts at least as many instructions for.
@@ -57,6 +59,32 @@ pub fn whole_cpus() -> Probed {
     once(&KEPT, || {
         let opened = open_on_all_cpus(SOFTWARE, CPU_CLOCK);
         opened.map_err(|error| format!("no event of whole CPUs opens: {error}"))
+    })
+}
+
+/// Whether the kernel has a tracepoint behind each switch, in the thread that comes (Linux 6.15).
+pub fn sched_exit() -> Probed {
+    static KEPT: Kept = OnceLock::new();
+    once(&KEPT, || {
+        let types = fs::read("/sys/kernel/btf/vmlinux");
+        let types =
+            types.map_err(|error| format!("the kernel does not describe its types: {error}"))?;
+        let name = b"btf_trace_sched_exit_tp\0";
+        let is_there = types.windows(name.len()).any(|window| window == name);
+        is_there
+            .then_some(())
+            .ok_or_else(|| "the kernel has no tracepoint sched_exit_tp".to_owned())
+    })
+}
+
+/// Whether the kernel takes user call chains when threads return to user mode.
+pub fn deferred_chains() -> Probed {
+    static KEPT: Kept = OnceLock::new();
+    once(&KEPT, || {
+        own_events().map_err(|skip| skip.0)?;
+        let attr = attr(SOFTWARE, CPU_CLOCK, USER_ONLY | DEFERRED_CHAINS);
+        let opened = perf_event_open(&attr, 0, -1, 0);
+        opened.map(drop).map_err(|error| format!("the kernel defers no user call chains: {error}"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! What this machine can do, asked of the kernel and of files, never of whit.
+//! Abilities of this machine, asked of the kernel and of files, never of whit.
 //!
 //! Each probe runs once per process and answers `Ok(())` or a [`Skip`] with the reason. A test that needs
 //! something begins with `probe::…()?`; from then on a failure of whit is a failure of the test.
@@ -17,14 +17,14 @@ pub use bpf::{
 };
 pub use cgroups::{Hierarchy, cgroup_hierarchy, cgroups, cgroups_v2};
 pub use events::{
-    cgroup_events, hardware_events, own_events, tracefs, tracepoint, tracepoints, uprobes,
-    whole_cpus,
+    cgroup_events, deferred_chains, hardware_events, own_events, sched_exit, tracefs, tracepoint,
+    tracepoints, uprobes, whole_cpus,
 };
 pub use tools::{fails_with, need_program, perf, program};
 
 use crate::Skip;
 
-/// What a probe answers.
+/// The answer of a probe.
 pub type Probed = Result<(), Skip>;
 
 /// A probe's answer, kept for the process.

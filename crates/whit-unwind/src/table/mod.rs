@@ -97,7 +97,7 @@ impl UnwindTable {
         &self.index
     }
 
-    /// The rows.
+    /// Sorted by address, each packed into one word.
     pub fn rows(&self) -> &[u32] {
         &self.rows
     }

@@ -70,7 +70,7 @@ pub enum FramePointer {
     AtFp(i16),
 }
 
-/// A rule.
+/// The rules of one row: frame address, return address and saved registers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompactRule {
     /// Base of the frame address.

@@ -90,7 +90,7 @@ fn rules_are_encoded_and_no_other_bytes_are_taken() {
 }
 
 #[test]
-fn arm64_has_no_tables_and_neither_has_what_does_not_describe_itself() {
+fn code_without_description_and_arm64_have_no_tables() {
     for (arch, wanted) in [(Arch::Aarch64, NoTable::Arch), (Arch::X86_64, NoTable::NoUnwindInfo)] {
         let module = ModuleUnwindInfo::none(arch);
         assert_eq!(UnwindTable::build(arch, &module, &[]), Err(wanted));
@@ -239,7 +239,7 @@ proptest! {
 
     /// `.debug_frame` counts only where `.eh_frame` has no entry.
     #[test]
-    fn two_sections_mean_what_a_look_up_means(eh in functions(12), debug in functions(12)) {
+    fn two_sections_give_the_rules_of_a_look_up(eh in functions(12), debug in functions(12)) {
         let module = module(eh_frame(&eh), Some(debug_frame(&debug)));
         let table = UnwindTable::build(Arch::X86_64, &module, &[CODE]);
         let mut context = UnwindContext::new();
@@ -256,7 +256,7 @@ proptest! {
 proptest! {
     /// Functions that overlap, repeat, leave gaps and stick out of the code.
     #[test]
-    fn overlapping_functions_mean_what_a_look_up_means(
+    fn overlapping_functions_give_the_rules_of_a_look_up(
         functions in prop::collection::vec(
             (0u64..0xa000, 0u64..0x900, prop::collection::vec(any::<u8>(), 0..20)), 1..30),
     ) {

@@ -101,7 +101,12 @@ fn body(arch: Arch, function: &Function) -> Vec<Cfi> {
             cfa.op_deref();
             let mut saved_fp = gimli::write::Expression::new();
             saved_fp.op_breg(fp(arch), 0);
-            vec![Cfi::CfaExpression(cfa), Cfi::Expression(fp(arch), saved_fp)]
+            // Registers that nobody needs for unwinding, some of vectors.
+            let others = [12, 32, 33, 64, 200].map(|number| Cfi::Offset(Register(number), -24));
+            let undefined = [33, 70].map(|number| Cfi::Undefined(Register(number)));
+            let mut cfi = vec![Cfi::CfaExpression(cfa), Cfi::Expression(fp(arch), saved_fp)];
+            cfi.extend(others.into_iter().chain(undefined));
+            cfi
         }
     };
     cfi.push(Cfi::Offset(ra(arch), -8));

@@ -150,7 +150,7 @@ mod tests {
     use super::stem;
 
     #[test]
-    fn stems_lack_what_changes_from_build_to_build() {
+    fn stems_lack_parts_that_change_from_build_to_build() {
         assert_eq!(stem("parse.constprop.0.isra.1"), "parse");
         assert_eq!(stem("core::run::h0123456789abcdef"), "core::run");
         assert_eq!(stem("Pipeline<31>::stage"), "Pipeline::stage");

@@ -135,7 +135,7 @@ fn similar_names_are_guesses_and_are_marked() {
 }
 
 #[test]
-fn what_may_be_lost_is_no_difference() {
+fn possible_losses_are_no_difference() {
     let after = [BASE[0], BASE[1], (&["main", "log"][..], 2000)];
     let mut lossy = profile(&after);
     assert_eq!(row(&compared(profile(&BASE), lossy.clone()), "log").own.verdict, Verdict::Slower);

@@ -110,7 +110,7 @@ pub(super) fn row_sums(
     let key = |row: &HistRow| (*row.context, row.place);
     let places: FxHashMap<(Context, CodeLocation), usize> =
         hists.rows.iter().enumerate().map(|(place, row)| (key(row), place)).collect();
-    let maker = ContextMaker::new(profile, pass.keys());
+    let maker = ContextMaker::new(profile, pass.keys(), pass.parents());
     for block in 0..blocks.weights.len() {
         let rows: Vec<SampleRow> = rows_of(blocks, block, hists.event).collect();
         let groups = group(profile, rows.iter(), &maker, filter);

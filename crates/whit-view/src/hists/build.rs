@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use whit_estimate::Parts;
-use whit_profile::model::{EventId, Profile, SampleRow};
+use whit_profile::Counted;
+use whit_profile::model::{EventId, FunctionId, Profile, SampleRow};
 use whit_profile::parallelism::Parallelism;
 
 use super::block_rows::{self, RowSums};
 use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
-use super::context::{self, ContextMaker, ContextRows, SampleFilter, listed};
+use super::context::{self, ContextMaker, ContextRows, SampleFilter, has_part, listed};
 use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
+use super::parents::Parents;
 use super::row_order;
 use super::sort_key::SortKey;
 use super::tree::{NONE, Tree};
@@ -55,37 +57,44 @@ fn hists_with<T>(
     let of_event = || profile.rows.iter().filter(|r| r.event == event);
     // Without keys, each filter looks at samples.
     let filtered = SampleFilter::new(&options.filters, &[]);
-    let counted = || of_event().filter(|r| !options.relative || filtered.passes(profile, r));
+    let pattern = options.parent.as_ref();
+    let parents = pattern.map_or_else(Parents::default, |pattern| {
+        Parents::new(profile, &pattern.0, options.chain_order())
+    });
+    let counted =
+        || of_event().filter(|r| !options.relative || filtered.passes(profile, &parents, r));
     let total_period = counted().map(|r| r.period).sum();
-    let weigher = Weigher::new(options.columns, of_event().map(|r| r.period).sum());
+    let weigher = Weigher::new(options.shares, of_event().map(|r| r.period).sum());
     let total_latency = match weigher.has_latency() {
         true => counted().map(|r| weigher.split(weigher.weigh(profile, r)).1).sum(),
         false => 0,
     };
-    let total_weight = if options.columns.by_latency() { total_latency } else { total_period };
+    let total_weight = if options.shares.by_latency() { total_latency } else { total_period };
     let order = KeyOrder::new(profile);
     let pruning = Pruning::new(&order, &options.chains, total_weight);
-    let with_chains = profile.recording.has_callchains;
+    let with_chains = profile.recording.has_callchains && options.count != Counted::Branches;
     let mut hists = Hists {
         event,
         total_period,
         total_samples: counted().map(|r| r.samples).sum(),
-        columns: options.columns,
+        shares: options.shares,
         total_latency,
         latency_unit: weigher.latency_unit(),
         unknown: unknown_parallelism(profile, counted()),
-        children: options.children && with_chains,
+        children: options.children && with_chains && options.count != Counted::Weights,
         chain_min_hit: pruning.min_hit,
         rows: Vec::new(),
     };
     let filter = SampleFilter::new(&options.filters, keys);
-    let maker = ContextMaker::new(profile, keys);
+    let maker = ContextMaker::new(profile, keys, &parents);
     let groups = context::group(profile, of_event(), &maker, &filter);
     let mut pass = Pass {
         profile,
         tree: &tree,
         places: &places,
         options,
+        parents: &parents,
+        cpu_modes: options.wants_cpu_modes(),
         pruning,
         total_weight,
         weigher,
@@ -112,7 +121,9 @@ fn unknown_parallelism<'r>(
     if profile.parallelism.is_none() {
         return (0, 0);
     }
-    let unknown = rows.filter(|r| profile.facets_of(r).parallelism == Some(Parallelism::Unknown));
+    let unknown = rows.filter(|r| {
+        profile.facets_of(r).and_then(|facets| facets.parallelism) == Some(Parallelism::Unknown)
+    });
     unknown.fold((0, 0), |(samples, period), r| (samples + r.samples, period + r.period))
 }
 
@@ -122,6 +133,8 @@ pub(super) struct Pass<'a> {
     tree: &'a Tree,
     places: &'a Places,
     options: &'a HistsOptions,
+    parents: &'a Parents,
+    cpu_modes: bool,
     pruning: Pruning<'a>,
     total_weight: u64,
     weigher: Weigher,
@@ -142,6 +155,10 @@ impl<'a> Pass<'a> {
         self.options.sort_keys()
     }
 
+    pub(super) fn parents(&self) -> &'a Parents {
+        self.parents
+    }
+
     /// The rows of other samples of the same profile, in no particular order.
     pub(super) fn rows_without_chains(&mut self, groups: &[ContextRows<'_>]) -> Vec<HistRow> {
         let drawn = std::mem::replace(&mut self.draw, false);
@@ -156,7 +173,8 @@ impl<'a> Pass<'a> {
     fn row_order(&self) -> row_order::RowOrder<'a> {
         row_order::RowOrder {
             keys: self.options.sort_keys(),
-            columns: self.options.columns,
+            shares: self.options.shares,
+            fields: &self.options.order,
             children: self.children,
             by_depth: self.children && self.draw,
             order: self.order,
@@ -213,6 +231,9 @@ impl<'a> Pass<'a> {
             row.self_period += period;
             row.self_latency += latency;
             row.self_samples += self.weights.own_samples[i];
+            if self.cpu_modes && self.profile.frames[self.profile.nodes[i].frame.index()].kernel {
+                row.kernel_period += self.weights.own[i];
+            }
             row.max_depth = row.max_depth.max(self.tree.depth[i]);
             row.first_thread = row.first_thread.min(self.weights.own_thread[i]);
             if self.tree.self_at[i] == NONE {
@@ -272,10 +293,10 @@ impl<'a> Pass<'a> {
     }
 
     fn is_drawn(&self, row: &HistRow) -> bool {
-        let columns = self.options.columns;
+        let shares = self.options.shares;
         let weight = match self.children {
-            true => row.children_weight(columns),
-            false => row.self_weight(columns),
+            true => row.children_weight(shares),
+            false => row.self_weight(shares),
         };
         let heavy =
             self.options.chains.mode == ChainMode::Fractal || weight >= self.pruning.min_hit;
@@ -299,13 +320,16 @@ impl<'a> Pass<'a> {
     }
 
     fn passes(&self, place: &CodeLocation) -> bool {
-        let Filters { dsos, symbols, .. } = &self.options.filters;
+        let Filters { dsos, symbols, symbol_part, .. } = &self.options.filters;
         let dso_passes = place.dso.is_none_or(|d| {
             let dso = &self.profile.dsos[d.index()];
             listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
         });
-        let name = |f: whit_profile::model::FunctionId| &self.profile.functions[f.index()].name;
-        dso_passes && place.function.is_none_or(|f| listed(symbols, name(f)))
+        let passes = |function: FunctionId| {
+            let function = &self.profile.functions[function.index()];
+            listed(symbols, &function.name) && has_part(symbol_part.as_deref(), function)
+        };
+        dso_passes && place.function.is_none_or(passes)
     }
 }
 
@@ -331,6 +355,7 @@ fn row_slot(
             children_samples: 0,
             self_latency: 0,
             children_latency: 0,
+            kernel_period: 0,
             max_depth: 0,
             first_thread: u32::MAX,
             intervals: None,

@@ -36,6 +36,10 @@ pub struct CodeLocation {
     pub kernel: bool,
     /// Source position, where `srcline` or `srcfile` is a key.
     pub source: SourceKey,
+    /// Size of the function's code, where `symbol_size` is a key and it is known.
+    pub symbol_bytes: Option<u64>,
+    /// Size of the binary's mapping, where `dso_size` is a key and it is known.
+    pub dso_bytes: Option<u64>,
 }
 
 /// Index into [`Places`].
@@ -50,6 +54,8 @@ pub(super) struct Places {
     by_symbol: bool,
     by_line: bool,
     by_file: bool,
+    by_symbol_size: bool,
+    by_dso_size: bool,
 }
 
 impl Places {
@@ -62,6 +68,8 @@ impl Places {
             by_symbol: keys.contains(&SortKey::Symbol),
             by_line: keys.contains(&SortKey::SrcLine),
             by_file: keys.contains(&SortKey::SrcFile),
+            by_symbol_size: keys.contains(&SortKey::SymbolSize),
+            by_dso_size: keys.contains(&SortKey::DsoSize),
         }
     }
 
@@ -104,6 +112,8 @@ impl Places {
             inlined: self.by_symbol && code.inlined,
             kernel: self.by_symbol && code.kernel,
             source: self.source(profile, code, line),
+            symbol_bytes: size(self.by_symbol_size, &profile.function_sizes_bytes, code.function.0),
+            dso_bytes: size(self.by_dso_size, &profile.mapped_bytes, function.dso.0),
         };
         let next = self.list.len() as PlaceIndex;
         *self.index.entry(place).or_insert_with(|| {
@@ -126,6 +136,11 @@ impl Places {
             None => SourceKey::Address(profile.functions[code.function.index()].dso, code.address),
         }
     }
+}
+
+/// A size, where it is asked for and known.
+fn size(is_wanted: bool, sizes: &[Option<u64>], index: u32) -> Option<u64> {
+    sizes.get(index as usize).copied().flatten().filter(|_| is_wanted)
 }
 
 /// perf joins binaries of one short name (the same library at two paths) in a row.

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use whit_profile::Facets;
-use whit_profile::model::{CgroupId, CgroupInfo, CommId, Profile, SampleRow, ThreadId};
+use whit_profile::model::{
+    CgroupId, CgroupInfo, CommId, FacetsId, FunctionId, FunctionInfo, Profile, SampleRow, ThreadId,
+};
 use whit_profile::parallelism::Parallelism;
 use whit_types::{CgroupPath, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
+use super::facet_key::first_facets;
 use super::latency::Levels;
 use super::options::Filters;
+use super::parents::Parents;
 use super::sort_key::SortKey;
 
 /// The part of a row's key that the sample brings; what no sort key asks for is blank.
@@ -43,6 +47,10 @@ pub struct Context {
     pub weight: Option<u64>,
     /// Threads that ran, where `parallelism` is a key.
     pub parallelism: Option<Parallelism>,
+    /// Caller that `--parent` chooses, where `parent` is a key and the call chain has one.
+    pub parent: Option<FunctionId>,
+    /// The first facets that look the same under the other keys of facets, where there is such a key.
+    pub facets: Option<FacetsId>,
 }
 
 /// The samples of one context.
@@ -61,7 +69,7 @@ pub(super) fn group<'r>(
 ) -> Vec<ContextRows<'r>> {
     let mut groups: Vec<ContextRows<'r>> = Vec::new();
     let mut index = FxHashMap::default();
-    for row in rows.filter(|r| filter.passes(profile, r)) {
+    for row in rows.filter(|r| filter.passes(profile, maker.parents, r)) {
         let context = maker.context(row);
         let slot = *index.entry(context).or_insert_with(|| {
             groups.push(ContextRows { context: Arc::new(context), rows: Vec::new() });
@@ -83,6 +91,9 @@ pub(super) struct ContextMaker<'p> {
     by_time: bool,
     by_weight: bool,
     by_parallelism: bool,
+    by_parent: bool,
+    parents: &'p Parents,
+    first_facets: Vec<FacetsId>,
     groups: CgroupGroups,
     /// Of several commands with one name, the first.
     first_comm: Vec<CommId>,
@@ -92,7 +103,11 @@ pub(super) struct ContextMaker<'p> {
 }
 
 impl<'p> ContextMaker<'p> {
-    pub(super) fn new(profile: &'p Profile, keys: &[SortKey]) -> ContextMaker<'p> {
+    pub(super) fn new(
+        profile: &'p Profile,
+        keys: &[SortKey],
+        parents: &'p Parents,
+    ) -> ContextMaker<'p> {
         let mut first = FxHashMap::default();
         let comms = profile.comms.iter().enumerate();
         let first_comm = comms.map(|(i, c)| *first.entry(c).or_insert(CommId(i as u32))).collect();
@@ -113,6 +128,9 @@ impl<'p> ContextMaker<'p> {
             by_time: keys.contains(&SortKey::Time),
             by_weight: keys.contains(&SortKey::Weight) || keys.contains(&SortKey::LocalWeight),
             by_parallelism: keys.contains(&SortKey::Parallelism),
+            by_parent: keys.contains(&SortKey::Parent),
+            parents,
+            first_facets: first_facets(profile, keys),
             groups: CgroupGroups::new(profile, keys),
             first_comm,
             leader,
@@ -128,11 +146,17 @@ impl<'p> ContextMaker<'p> {
         if self.by_thread || self.by_process {
             self.add_task(&mut context, row.thread);
         }
-        self.add_facets(&mut context, self.profile.facets_of(row));
+        if self.by_parent {
+            context.parent = self.parents.of_node(row.node);
+        }
+        context.facets = self.first_facets.get(row.facets.index()).copied();
+        if let Some(facets) = self.profile.facets_of(row) {
+            self.add_facets(&mut context, facets);
+        }
         context
     }
 
-    fn add_facets(&self, context: &mut Context, facets: Facets) {
+    fn add_facets(&self, context: &mut Context, facets: &Facets) {
         context.cpu = facets.cpu.filter(|_| self.by_cpu);
         if self.by_socket {
             let sockets = &self.profile.recording.sockets;
@@ -200,7 +224,7 @@ impl CgroupGroups {
 }
 
 /// The part of a cgroup's path that a key asks for.
-fn cgroup_part(key: SortKey, cgroup: &CgroupInfo) -> Option<&str> {
+pub(crate) fn cgroup_part(key: SortKey, cgroup: &CgroupInfo) -> Option<&str> {
     let path = CgroupPath(cgroup.path.exact());
     match key {
         SortKey::Cgroup => Some(path.0),
@@ -232,6 +256,10 @@ pub(super) struct SampleFilter {
     dsos: Vec<String>,
     symbols: Vec<String>,
     parallelism: Levels,
+    /// A part of the function's name.
+    symbol_part: Option<String>,
+    socket: Option<u32>,
+    with_parent: bool,
 }
 
 impl SampleFilter {
@@ -246,17 +274,26 @@ impl SampleFilter {
             dsos: unless(by_dso, &filters.dsos),
             symbols: unless(by_symbol, &filters.symbols),
             parallelism: filters.parallelism.clone(),
+            symbol_part: filters.symbol_part.clone().filter(|_| !by_symbol),
+            socket: filters.socket,
+            with_parent: filters.with_parent,
         }
     }
 
-    pub(super) fn passes(&self, profile: &Profile, row: &SampleRow) -> bool {
-        if !listed(&self.comms, &profile.comms[row.comm.index()]) {
+    pub(super) fn passes(&self, profile: &Profile, parents: &Parents, row: &SampleRow) -> bool {
+        if !listed(&self.comms, &profile.comms[row.comm.index()])
+            || (self.with_parent && parents.of_node(row.node).is_none())
+            || self.socket.is_some_and(|socket| socket_of(profile, row) != Some(socket))
+        {
             return false;
         }
-        if !self.parallelism.is_all() && !self.parallelism.has(profile.facets_of(row).parallelism) {
-            return false;
+        if !self.parallelism.is_all() {
+            let parallelism = profile.facets_of(row).and_then(|facets| facets.parallelism);
+            if !self.parallelism.has(parallelism) {
+                return false;
+            }
         }
-        if self.dsos.is_empty() && self.symbols.is_empty() {
+        if self.dsos.is_empty() && self.symbols.is_empty() && self.symbol_part.is_none() {
             return true;
         }
         let mut node = &profile.nodes[row.node.index()];
@@ -269,8 +306,23 @@ impl SampleFilter {
         let function = &profile.functions[profile.frames[node.frame.index()].function.index()];
         let dso = &profile.dsos[function.dso.index()];
         listed(&self.symbols, &function.name)
+            && has_part(self.symbol_part.as_deref(), function)
             && (listed(&self.dsos, &dso.short_name) || listed(&self.dsos, &dso.path))
     }
+}
+
+/// The socket on which a row's samples were taken.
+fn socket_of(profile: &Profile, row: &SampleRow) -> Option<u32> {
+    let cpu = profile.facets_of(row)?.cpu?;
+    *profile.recording.sockets.get(cpu.0 as usize)?
+}
+
+/// True where a part of a name is not asked for, or a function with a known name has it.
+pub(super) fn has_part(part: Option<&str>, function: &FunctionInfo) -> bool {
+    part.is_none_or(|part| {
+        let has = |name: &str| name.contains(part);
+        function.known && (has(function.name.exact()) || has(&function.name.escaped()))
+    })
 }
 
 /// True where `list` is empty or has `name`, exactly or as it is printed.

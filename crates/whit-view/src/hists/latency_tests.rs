@@ -36,7 +36,7 @@ fn phases() -> Profile {
 }
 
 fn options(columns: WeightColumns) -> HistsOptions {
-    HistsOptions { sort: vec![SortKey::Symbol], columns, ..HistsOptions::default() }
+    HistsOptions { sort: vec![SortKey::Symbol], shares: columns, ..HistsOptions::default() }
 }
 
 /// Name, latency and CPU time in percent, of the row itself and with all that it calls.

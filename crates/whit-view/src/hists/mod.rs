@@ -21,8 +21,12 @@ mod chain_tree;
 mod chains;
 mod code_location;
 mod context;
+pub(crate) mod data_source;
+mod facet_key;
+mod field;
 mod latency;
 mod options;
+mod parents;
 mod row_order;
 mod sort_key;
 mod tree;
@@ -41,13 +45,16 @@ pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
-pub(crate) use context::listed;
+pub(crate) use context::{cgroup_part, listed};
+pub(crate) use facet_key::CACHE_LINE_BYTES;
+pub use field::{Field, Fields};
 pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
-    HistsOptions, SelfTime, UnknownSelfTime,
+    HistsOptions, Pattern, SelfTime, UnknownSelfTime,
 };
-pub use sort_key::{SortKey, SortList, UnknownSortKey};
+pub use parents::{DEFAULT_PARENT, hide_unresolved, ignore_callees};
+pub use sort_key::{SortKey, UnknownSortKey};
 
 use std::sync::Arc;
 
@@ -63,7 +70,7 @@ pub struct Hists {
     /// Number of all its samples, filtered or not.
     pub total_samples: u64,
     /// The columns of shares.
-    pub columns: WeightColumns,
+    pub shares: WeightColumns,
     /// Sum of the latency weights of all its samples; zero where they are not computed.
     pub total_latency: u64,
     /// Latency weights that make one unit of a period.
@@ -98,6 +105,8 @@ pub struct HistRow {
     pub self_latency: u64,
     /// The same with this row anywhere in the call chain.
     pub children_latency: u64,
+    /// Period of samples in this row itself that ran in the kernel; where columns ask for it.
+    pub kernel_period: u64,
     /// Longest chain in frames among those drawn for this row.
     pub max_depth: u32,
     /// First thread, in the profile's order, that has a sample in this row.
@@ -112,14 +121,14 @@ impl Hists {
     /// What rows are ordered and limited by: the children weight where there is one.
     pub fn weight(&self, row: &HistRow) -> u64 {
         match self.children {
-            true => row.children_weight(self.columns),
-            false => row.self_weight(self.columns),
+            true => row.children_weight(self.shares),
+            false => row.self_weight(self.shares),
         }
     }
 
     /// The sum of the weights by which rows are ordered.
     pub fn total_weight(&self) -> u64 {
-        if self.columns.by_latency() { self.total_latency } else { self.total_period }
+        if self.shares.by_latency() { self.total_latency } else { self.total_period }
     }
 
     /// Share of the event's latency in percent.
@@ -160,13 +169,13 @@ impl Hists {
 
 impl HistRow {
     /// The weight of the row itself, by which rows are ordered.
-    pub fn self_weight(&self, columns: WeightColumns) -> u64 {
-        if columns.by_latency() { self.self_latency } else { self.self_period }
+    pub fn self_weight(&self, shares: WeightColumns) -> u64 {
+        if shares.by_latency() { self.self_latency } else { self.self_period }
     }
 
     /// The same for the row with all that it calls.
-    pub fn children_weight(&self, columns: WeightColumns) -> u64 {
-        if columns.by_latency() { self.children_latency } else { self.children_period }
+    pub fn children_weight(&self, shares: WeightColumns) -> u64 {
+        if shares.by_latency() { self.children_latency } else { self.children_period }
     }
 }
 

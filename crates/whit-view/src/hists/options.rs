@@ -1,7 +1,21 @@
 //! What to compute: sort keys, children, call chains, filters, limits.
 
+use regex_lite::Regex;
+use whit_profile::Counted;
+
+use super::field::Field;
 use super::latency::{Levels, WeightColumns};
 use super::sort_key::SortKey;
+
+/// A regular expression; two are the same where their texts are.
+#[derive(Clone, Debug)]
+pub struct Pattern(pub Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
 
 /// How call chains are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,6 +170,12 @@ pub struct Filters {
     pub symbols: Vec<String>,
     /// Numbers of threads that ran at the time of the sample.
     pub parallelism: Levels,
+    /// A part of the function's name.
+    pub symbol_part: Option<String>,
+    /// The socket of the CPU.
+    pub socket: Option<u32>,
+    /// Only call chains with a caller that [`HistsOptions::parent`] chooses.
+    pub with_parent: bool,
 }
 
 /// What to compute.
@@ -164,9 +184,19 @@ pub struct HistsOptions {
     /// What makes a row; empty stands for perf's default.
     pub sort: Vec<SortKey>,
     /// Which shares to show, and which of them order rows. Latency takes a profile that was loaded with parallelism.
-    pub columns: WeightColumns,
+    pub shares: WeightColumns,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
     pub children: bool,
+    /// Columns in their order; empty for the default ones.
+    pub columns: Vec<Field>,
+    /// Criteria of the rows' order, the first one first; empty for perf's default order.
+    pub order: Vec<Field>,
+    /// Add columns with the shares of the kernel and of all else.
+    pub cpu_modes: bool,
+    /// The unit that the rows count.
+    pub count: Counted,
+    /// Chooses the callers that key `parent` names.
+    pub parent: Option<Pattern>,
     /// Call chains.
     pub chains: ChainOptions,
     /// Show inlined functions.
@@ -189,8 +219,13 @@ impl Default for HistsOptions {
     fn default() -> Self {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
-            columns: WeightColumns::default(),
+            shares: WeightColumns::default(),
             children: true,
+            columns: Vec::new(),
+            order: Vec::new(),
+            cpu_modes: false,
+            count: Counted::Samples,
+            parent: None,
             chains: ChainOptions::default(),
             inline: true,
             self_time: SelfTime::default(),
@@ -221,7 +256,15 @@ impl HistsOptions {
 
     /// The sort keys that are in force.
     pub fn sort_keys(&self) -> &[SortKey] {
-        if self.sort.is_empty() { &SortKey::DEFAULT } else { &self.sort }
+        if self.sort.is_empty() { SortKey::default_of(self.count) } else { &self.sort }
+    }
+
+    /// True where rows need their part that ran in the kernel.
+    pub(crate) fn wants_cpu_modes(&self) -> bool {
+        let of_modes = [Field::KernelOverhead, Field::UserOverhead];
+        self.cpu_modes
+            || self.sort.contains(&SortKey::PhysDaddr)
+            || self.columns.iter().chain(&self.order).any(|f| of_modes.contains(f))
     }
 }
 

@@ -8,16 +8,21 @@
 
 use std::cmp::Ordering;
 
+use whit_perfdata::sample::BranchEntry;
+use whit_profile::Facets;
 use whit_profile::model::{DsoKind, Profile};
 
 use super::code_location::SourceKey;
+use super::field::Field;
 use super::options::ChainOrder;
 use super::sort_key::SortKey;
 use super::{HistRow, WeightColumns};
 
 pub(super) struct RowOrder<'a> {
     pub(super) keys: &'a [SortKey],
-    pub(super) columns: WeightColumns,
+    pub(super) shares: WeightColumns,
+    /// Criteria in front of perf's default order; may be empty.
+    pub(super) fields: &'a [Field],
     pub(super) children: bool,
     /// True where chains are drawn, so that their length breaks ties.
     pub(super) by_depth: bool,
@@ -34,9 +39,12 @@ pub(super) fn sort(profile: &Profile, order: &RowOrder<'_>, rows: &mut Vec<HistR
 
 impl RowOrder<'_> {
     fn compare(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
-        let mut ordering = Ordering::Equal;
+        let mut ordering = self.by_fields(profile, a, b);
+        if ordering.is_ne() {
+            return ordering;
+        }
         if self.children {
-            let weight = |row: &HistRow| row.children_weight(self.columns);
+            let weight = |row: &HistRow| row.children_weight(self.shares);
             ordering = weight(b).cmp(&weight(a));
         }
         if self.by_depth {
@@ -49,9 +57,23 @@ impl RowOrder<'_> {
                 });
         }
         ordering
-            .then_with(|| b.self_weight(self.columns).cmp(&a.self_weight(self.columns)))
+            .then_with(|| b.self_weight(self.shares).cmp(&a.self_weight(self.shares)))
             .then_with(|| self.by_keys(profile, a, b))
             .then_with(|| same_name(a, b))
+    }
+
+    fn by_fields(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
+        let by_field = |field: &Field| match field {
+            Field::Children => b.children_period.cmp(&a.children_period),
+            Field::Overhead | Field::Period => b.self_period.cmp(&a.self_period),
+            Field::ChildrenLatency => b.children_latency.cmp(&a.children_latency),
+            Field::Latency => b.self_latency.cmp(&a.self_latency),
+            Field::KernelOverhead => b.kernel_period.cmp(&a.kernel_period),
+            Field::UserOverhead => user_period(b).cmp(&user_period(a)),
+            Field::Samples => b.self_samples.cmp(&a.self_samples),
+            Field::Key(key) => by_key(*key, profile, a, b),
+        };
+        self.fields.iter().map(by_field).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
     fn by_keys(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
@@ -74,14 +96,99 @@ fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering
         SortKey::Symbol => symbol(profile, a).cmp(&symbol(profile, b)),
         SortKey::SrcLine | SortKey::SrcFile => source(profile, a).cmp(&source(profile, b)),
         SortKey::Socket => a.context.socket.cmp(&b.context.socket),
-        SortKey::LocalWeight | SortKey::Weight => a.context.weight.cmp(&b.context.weight),
+        // perf has the heavier ones first.
+        SortKey::LocalWeight | SortKey::Weight => b.context.weight.cmp(&a.context.weight),
+        SortKey::Parent => {
+            let name = |row: &HistRow| {
+                row.context.parent.map(|f| profile.functions[f.index()].name.exact())
+            };
+            name(a).cmp(&name(b))
+        }
+        SortKey::SymbolSize => a.place.symbol_bytes.cmp(&b.place.symbol_bytes),
+        SortKey::DsoSize => a.place.dso_bytes.cmp(&b.place.dso_bytes),
         SortKey::Time => a.context.time.cmp(&b.context.time),
         SortKey::Parallelism => a.context.parallelism.cmp(&b.context.parallelism),
         SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
             let name = |row: &HistRow| row.context.cgroup_name(profile, key);
             name(a).cmp(&name(b))
         }
+        _ => by_facet(key, profile, a, b),
     }
+}
+
+/// Numbers of latency and cycles stand the greatest first, as in perf.
+fn by_facet(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
+    let facets = |row: &HistRow| {
+        let facets = row.context.facets.and_then(|id| profile.facets.get(id.index()));
+        facets.copied().unwrap_or_default()
+    };
+    let (a, b) = (facets(a), facets(b));
+    let [end_a, end_b] = [a, b].map(|facets| End::of(profile, &facets, key));
+    let flags = |facets: &Facets| facets.branch.map_or(0, |branch| branch.flags);
+    let data_dso = |facets: &Facets| {
+        facets
+            .data
+            .and_then(|data| data.dso)
+            .map(|dso| profile.dsos[dso.index()].short_name.exact())
+    };
+    let text = |facets: &Facets| facets.trace.map(|text| profile.texts[text.index()].exact());
+    match key {
+        SortKey::LocalInsLat | SortKey::InsLat => b.instruction_latency.cmp(&a.instruction_latency),
+        SortKey::Transaction => b.transaction.cmp(&a.transaction),
+        SortKey::Cycles => {
+            let cycles = |facets: &Facets| flags(facets) & BranchEntry::CYCLES;
+            cycles(&b).cmp(&cycles(&a))
+        }
+        SortKey::Mispredict | SortKey::InTx | SortKey::Abort => flags(&a).cmp(&flags(&b)),
+        SortKey::Trace => text(&a).cmp(&text(&b)),
+        SortKey::Addr => a.address.cmp(&b.address),
+        SortKey::SymbolDaddr | SortKey::DcacheLine => {
+            a.data.map(|data| data.address).cmp(&b.data.map(|data| data.address))
+        }
+        SortKey::DsoDaddr => data_dso(&a).cmp(&data_dso(&b)),
+        SortKey::PhysDaddr => a.phys_addr.cmp(&b.phys_addr),
+        SortKey::DataPageSize => a.data_page_size_bytes.cmp(&b.data_page_size_bytes),
+        SortKey::CodePageSize => a.code_page_size_bytes.cmp(&b.code_page_size_bytes),
+        SortKey::Locked | SortKey::Tlb | SortKey::Mem | SortKey::Snoop | SortKey::Blocked => {
+            a.data_src.cmp(&b.data_src)
+        }
+        _ => end_a.cmp(&end_b),
+    }
+}
+
+/// One end of a branch, as far as a key needs it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum End<'p> {
+    Nothing,
+    Name(&'p str),
+    Line(&'p str, u32),
+}
+
+impl<'p> End<'p> {
+    fn of(profile: &'p Profile, facets: &Facets, key: SortKey) -> End<'p> {
+        let Some(branch) = facets.branch else { return End::Nothing };
+        let end = match key {
+            SortKey::DsoFrom | SortKey::SymbolFrom | SortKey::SrcLineFrom => branch.from,
+            _ => branch.to,
+        };
+        let Some(frame) = end.and_then(|frame| profile.frames.get(frame.index())) else {
+            return End::Nothing;
+        };
+        let function = &profile.functions[frame.function.index()];
+        match (key, frame.source) {
+            (SortKey::DsoFrom | SortKey::DsoTo, _) => {
+                End::Name(profile.dsos[function.dso.index()].short_name.exact())
+            }
+            (SortKey::SrcLineFrom | SortKey::SrcLineTo, Some((file, line))) => {
+                End::Line(profile.files[file.index()].exact(), line)
+            }
+            _ => End::Name(function.name.exact()),
+        }
+    }
+}
+
+fn user_period(row: &HistRow) -> u64 {
+    row.self_period.saturating_sub(row.kernel_period)
 }
 
 /// Unknown binaries stand last.

@@ -118,8 +118,12 @@ fn filters_take_rows_and_leave_percentages() {
     let profile = &builder.profile;
     let filtered = |comms: &[&str], dsos: &[&str], symbols: &[&str], sort: &str| {
         let list = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect();
-        let (comms, dsos, symbols) = (list(comms), list(dsos), list(symbols));
-        let filters = Filters { comms, dsos, symbols, ..Filters::default() };
+        let filters = Filters {
+            comms: list(comms),
+            dsos: list(dsos),
+            symbols: list(symbols),
+            ..Filters::default()
+        };
         let hists = hists(profile, EventId(0), &HistsOptions { filters, ..by(sort) });
         assert_eq!((hists.total_period, hists.total_samples), (100, 2));
         lines(profile, &hists)

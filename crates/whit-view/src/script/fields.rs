@@ -33,7 +33,7 @@ fields! {
     PID = "pid",
     /// Time stamp.
     TIME = "time",
-    /// CPU.
+    /// The CPU that the sample was taken on.
     CPU = "cpu",
     /// Event name.
     EVENT = "event",
@@ -51,11 +51,11 @@ fields! {
     SYMOFF = "symoff",
     /// Source file and line.
     SRCLINE = "srcline",
-    /// Period.
+    /// Events since the sample before.
     PERIOD = "period",
     /// Branch flags.
     FLAGS = "flags",
-    /// Weight.
+    /// Weight by the hardware: for a memory access, its latency.
     WEIGHT = "weight",
     /// Physical data address.
     PHYS_ADDR = "phys_addr",
@@ -69,6 +69,18 @@ fields! {
     BRSTACKSYM = "brstacksym",
     /// Path of the task's control group.
     CGROUP = "cgroup",
+    /// Mode of the CPU, and marks of the record.
+    MISC = "misc",
+    /// Where the data of an access came from.
+    DATA_SRC = "data_src",
+    /// Bytes that a BPF program wrote.
+    BPF_OUTPUT = "bpf-output",
+    /// Size of the page of the data address.
+    DATA_PAGE_SIZE = "data_page_size",
+    /// Size of the page of the instruction.
+    CODE_PAGE_SIZE = "code_page_size",
+    /// Latency of the instruction.
+    INS_LAT = "ins_lat",
 }
 
 impl Fields {
@@ -135,7 +147,12 @@ impl EventKind {
         match self {
             EventKind::Tracepoint if has_callchain => who | Fields::TRACE | code,
             EventKind::Tracepoint => who | Fields::TRACE,
-            EventKind::Raw => who | code | Fields::PERIOD | Fields::ADDR | Fields::WEIGHT,
+            EventKind::Raw => {
+                let access = Fields::ADDR | Fields::WEIGHT | Fields::DATA_SRC | Fields::INS_LAT;
+                let pages = Fields::PHYS_ADDR | Fields::DATA_PAGE_SIZE | Fields::CODE_PAGE_SIZE;
+                who | code | Fields::PERIOD | access | pages
+            }
+            EventKind::Software => who | code | Fields::PERIOD | Fields::BPF_OUTPUT,
             _ => who | code | Fields::PERIOD,
         }
     }
@@ -151,16 +168,15 @@ impl EventKind {
     }
 }
 
-/// What an event's samples carry.
+/// The fields that an event's samples have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventTraits<'a> {
     /// Name, for messages.
     pub name: &'a str,
-    /// Kind.
+    /// Decides the default fields.
     pub kind: EventKind,
-    /// Fields of `perf_event_attr.sample_type`, of [`Fields::IP`], `TID`, `TIME`, `CPU`, `ADDR`,
-    /// `WEIGHT`, `PHYS_ADDR`, `IREGS`, `UREGS`, `BRSTACK`, `BRSTACKSYM`, `CGROUP` and `TRACE` (raw data); others are ignored, since they need nothing
-    /// recorded (`PERIOD` is the attribute's where samples have none).
+    /// The fields that come from `perf_event_attr.sample_type`. Others need nothing recorded: the period is the
+    /// attribute's where samples have none.
     pub recorded: Fields,
     /// True where samples carry call chains.
     pub has_callchain: bool,
@@ -172,7 +188,7 @@ pub enum FieldError {
     /// A word names no field.
     #[error("cannot print field `{word}`: no such field; the fields are {}", all_names())]
     Unknown {
-        /// The word.
+        /// As the user wrote it.
         word: String,
     },
     /// The list names no field.
@@ -190,23 +206,23 @@ pub enum FieldError {
         /// The first word of the other kind.
         word: String,
     },
-    /// The samples do not carry what was asked for.
+    /// The samples lack the requested field.
     #[error(
         "cannot print field `{field}`: samples of `{event}` were recorded without it; leave the \
          field out, or record again{}", how_to_record(.field)
     )]
     NotRecorded {
-        /// The field.
+        /// As `-F` names it.
         field: &'static str,
-        /// The event.
+        /// As the recording names it.
         event: String,
     },
     /// A field needs another one.
     #[error("cannot print field `{field}` without {needed}: add it to -F")]
     Needs {
-        /// The field.
+        /// The field that cannot stand alone.
         field: &'static str,
-        /// What it needs.
+        /// The field that is missing.
         needed: &'static str,
     },
 }
@@ -219,7 +235,11 @@ fn how_to_record(field: &str) -> &'static str {
     match field {
         "addr" => " with -d",
         "phys_addr" => " with --phys-data",
-        "weight" => " with -W",
+        "weight" | "ins_lat" => " with -W",
+        "data_src" => " with -d",
+        "data_page_size" => " with --data-page-size",
+        "code_page_size" => " with --code-page-size",
+        "bpf-output" => " an event bpf-output",
         "iregs" => " with --intr-regs",
         "uregs" => " with --user-regs",
         "brstack" | "brstacksym" => " with -b",
@@ -317,6 +337,11 @@ fn recorded_only(
         | Fields::BRSTACK
         | Fields::BRSTACKSYM
         | Fields::CGROUP
+        | Fields::DATA_SRC
+        | Fields::INS_LAT
+        | Fields::DATA_PAGE_SIZE
+        | Fields::CODE_PAGE_SIZE
+        | Fields::BPF_OUTPUT
         | Fields::TRACE;
     let mut recorded = event.recorded;
     if recorded.has(Fields::TID) {
@@ -329,7 +354,7 @@ fn recorded_only(
     }
 }
 
-/// What depends on a field that is not printed is dropped, or refused where it was asked for.
+/// A field that needs a field without being printed is dropped, or refused if it was asked for.
 fn check_needs(mut fields: Fields, asked: Fields) -> Result<Fields, FieldError> {
     let code = Fields::IP | Fields::ADDR;
     let branches = Fields::BRSTACK | Fields::BRSTACKSYM;
@@ -368,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_the_kind_and_what_is_recorded() {
+    fn defaults_follow_the_kind_and_the_recorded_fields() {
         assert_eq!(resolve(&[], &CLOCK).unwrap(), "comm,tid,time,event,ip,sym,dso,symoff,period");
         let all_cpus = EventTraits { recorded: CLOCK.recorded | Fields::CPU, ..CLOCK };
         assert!(resolve(&[], &all_cpus).unwrap().contains("time,cpu,event"));
@@ -394,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_ip_drops_what_hangs_on_it() {
+    fn dropping_ip_drops_its_dependents() {
         assert_eq!(resolve(&["-ip"], &CLOCK).unwrap(), "comm,tid,time,event,period");
     }
 

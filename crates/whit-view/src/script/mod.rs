@@ -6,10 +6,12 @@
 
 mod branches;
 mod fields;
+mod records;
 mod registers;
 mod sample;
 mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};
+pub use records::append_record;
 pub use sample::{CodeAt, ScriptFrame, ScriptSample, TraceRecord};
-pub use write::{Layout, append_frame, append_sample, write_sample};
+pub use write::{Layout, LineStart, append_frame, append_line_start, append_sample, write_sample};

@@ -34,7 +34,7 @@ pub struct TraceRecord<'a> {
     pub format: &'a TraceFormat,
     /// The sample's raw bytes.
     pub raw: &'a [u8],
-    /// What its text refers to.
+    /// Data outside the record that its text refers to.
     pub context: TraceContext<'a>,
 }
 
@@ -51,7 +51,7 @@ pub struct ScriptSample<'a> {
     pub cpu: Option<CpuId>,
     /// Time stamp.
     pub time: TimestampNs,
-    /// Period.
+    /// Events since the sample before.
     pub period: u64,
     /// Event name.
     pub event: OutsideText<&'a str>,
@@ -61,22 +61,32 @@ pub struct ScriptSample<'a> {
     pub flags: &'a str,
     /// Data address.
     pub addr: u64,
-    /// What stands at the data address, for the events (page faults, breakpoints, branches) whose
+    /// The function at the data address, for the events (page faults, breakpoints, branches) whose
     /// address perf resolves.
     pub addr_frame: Option<ScriptFrame<'a>>,
-    /// Weight.
+    /// Weight by the hardware: for a memory access, its latency.
     pub weight: u64,
     /// Physical data address.
     pub phys_addr: u64,
+    /// `misc` of the record.
+    pub misc: u16,
+    /// Where the data of an access came from.
+    pub data_src: u64,
+    /// Cycles that the instruction took.
+    pub instruction_latency: u16,
+    /// Sizes of the pages of the data and of the instruction.
+    pub page_sizes_bytes: (u64, u64),
+    /// Bytes that a BPF program wrote; `None` for other events.
+    pub bpf_output: Option<&'a [u8]>,
     /// Path of the cgroup, where recorded; `None` prints `unknown`.
     pub cgroup: Option<OutsideText<&'a str>>,
     /// Registers at the interrupt.
     pub intr_regs: Option<Registers<'a>>,
     /// User registers.
     pub user_regs: Option<Registers<'a>>,
-    /// What machine the registers are of; without it they have no names.
+    /// The machine that the registers belong to; without it they have no names.
     pub arch: Option<Arch>,
-    /// Branch stack.
+    /// Taken branches, newest first.
     pub branch_stack: BranchStack<'a>,
     /// The code at an address, for [`Fields::BRSTACKSYM`](super::Fields::BRSTACKSYM) and for the
     /// binaries of branches.

@@ -6,7 +6,9 @@ use super::branches::append_branches;
 use super::fields::Fields;
 use super::registers::append_registers;
 use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
-use whit_types::{OutsideText, escape_appended};
+use crate::hists::data_source;
+use whit_perfdata::record::misc;
+use whit_types::{CpuId, OutsideText, Pid, Tid, TimestampNs, escape_appended};
 
 /// Digits of a decimal `u64`, at most.
 const MAX_DECIMAL: usize = 20;
@@ -16,7 +18,7 @@ const MAX_HEX: usize = 16;
 /// How samples of one event are laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// What to print.
+    /// The fields to print.
     pub fields: Fields,
     /// Width of the event's name: that of the longest of the recording, as they are printed.
     pub event_width: usize,
@@ -58,8 +60,16 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
             append_dso(out, frame, fields);
         }
     }
+    if fields.has(Fields::DATA_SRC) {
+        hex(out, sample.data_src, 16);
+        out.push(b' ');
+        out.extend_from_slice(data_source::whole(sample.data_src).as_bytes());
+    }
     if fields.has(Fields::WEIGHT) {
         decimal(out, sample.weight, 16);
+    }
+    if fields.has(Fields::INS_LAT) {
+        decimal(out, u64::from(sample.instruction_latency), 16);
     }
     if fields.has(Fields::IP) {
         out.push(if layout.has_callchain { b'\n' } else { b' ' });
@@ -74,8 +84,19 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
     if fields.has(Fields::BRSTACK | Fields::BRSTACKSYM) {
         append_branches(out, sample, fields);
     }
+    if let Some(bytes) = sample.bpf_output.filter(|_| fields.has(Fields::BPF_OUTPUT)) {
+        append_bpf_output(out, bytes);
+    }
     if fields.has(Fields::PHYS_ADDR) {
         hex(out, sample.phys_addr, 16);
+    }
+    let (data_page, code_page) = sample.page_sizes_bytes;
+    for (field, bytes) in [(Fields::DATA_PAGE_SIZE, data_page), (Fields::CODE_PAGE_SIZE, code_page)]
+    {
+        if fields.has(field) {
+            out.push(b' ');
+            out.extend_from_slice(data_source::page_size(bytes).as_bytes());
+        }
     }
     if fields.has(Fields::CGROUP) {
         out.push(b' ');
@@ -87,7 +108,7 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
 /// Writes the sample's text to `out`, by way of `buffer`, whose room is used again.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_sample(
     out: &mut impl Write,
     sample: &ScriptSample<'_>,
@@ -100,6 +121,31 @@ pub fn write_sample(
 }
 
 fn append_start(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
+    let ScriptSample { comm, pid, tid, cpu, time, misc, .. } = *sample;
+    append_line_start(out, &LineStart { comm, pid, tid, cpu, time, misc, marks: "" }, layout);
+}
+
+/// The fields that samples and other records begin with.
+#[derive(Clone, Copy, Debug)]
+pub struct LineStart<'a> {
+    /// Command name.
+    pub comm: OutsideText<&'a str>,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// CPU, where recorded.
+    pub cpu: Option<CpuId>,
+    /// Time stamp.
+    pub time: TimestampNs,
+    /// `misc` of the record.
+    pub misc: u16,
+    /// Letters that the type of the record adds to those of the mode of the CPU.
+    pub marks: &'a str,
+}
+
+/// Appends the fields that a line begins with.
+pub fn append_line_start(out: &mut Vec<u8>, sample: &LineStart<'_>, layout: &Layout) {
     let fields = layout.fields;
     if fields.has(Fields::COMM) {
         let width = if fields.has(Fields::IP) && layout.has_callchain { 0 } else { 16 };
@@ -127,8 +173,60 @@ fn append_start(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
         }
         out.extend_from_slice(b"] ");
     }
+    if fields.has(Fields::MISC) {
+        append_misc(out, sample.misc, sample.marks);
+    }
     if fields.has(Fields::TIME) {
         append_time(out, sample.time.0, layout.nanoseconds);
+    }
+}
+
+/// Modes of the CPU by their letters. perf prints each whose bits are all set, not only the mode itself.
+const MODES: [(u16, u8); 5] = [
+    (misc::KERNEL, b'K'),
+    (misc::USER, b'U'),
+    (misc::HYPERVISOR, b'H'),
+    (misc::GUEST_KERNEL, b'G'),
+    (misc::GUEST_USER, b'g'),
+];
+/// Width of the field, with the blanks behind it.
+const MISC_WIDTH: usize = 6;
+
+fn append_misc(out: &mut Vec<u8>, bits: u16, marks: &str) {
+    let start = out.len();
+    out.extend(MODES.iter().filter(|(mode, _)| bits & mode == *mode).map(|(_, letter)| letter));
+    out.extend_from_slice(marks.as_bytes());
+    let length = out.len() - start;
+    pad(out, MISC_WIDTH.saturating_sub(length).max(1));
+}
+
+/// Bytes in a line of a BPF program's output.
+const BPF_LINE_BYTES: usize = 8;
+
+/// Lines of bytes, as numbers and as characters, and the text where they are one.
+fn append_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'\n');
+    for (line, part) in bytes.chunks(BPF_LINE_BYTES).enumerate() {
+        right(out, if line == 0 { "BPF output:" } else { "           " }, 17);
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, " {:04x}:", line * BPF_LINE_BYTES);
+        part.iter().for_each(|byte| drop(write!(out, " {byte:02x}")));
+        let missing = BPF_LINE_BYTES - part.len();
+        pad(out, 3 * missing + 2);
+        let shown = |byte: &u8| if matches!(byte, b' '..=b'~') { *byte } else { b'.' };
+        out.extend(part.iter().map(shown));
+        pad(out, missing);
+        out.push(b'\n');
+    }
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let is_text = text.len() < bytes.len()
+        && text.iter().all(|byte| matches!(byte, b' '..=b'~'))
+        && bytes[text.len()..].iter().all(|byte| *byte == 0);
+    if is_text {
+        right(out, "BPF string:", 17);
+        out.extend_from_slice(b" \"");
+        out.extend_from_slice(text);
+        out.extend_from_slice(b"\"\n");
     }
 }
 
@@ -276,7 +374,6 @@ mod tests {
     use super::*;
     use whit_perfdata::sample::BranchStack;
     use whit_print_format::{TraceContext, TraceEvent, TraceFormat};
-    use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
     const FRAME: ScriptFrame<'static> = ScriptFrame {
         ip: 0x55aa,
@@ -321,6 +418,11 @@ mod tests {
             addr_frame: Some(UNKNOWN),
             weight: 9,
             phys_addr: 0xfff,
+            misc: 2,
+            data_src: 0,
+            instruction_latency: 0,
+            page_sizes_bytes: (4096, 0),
+            bpf_output: None,
             cgroup: Some(OutsideText::new("/a\tb")),
             intr_regs: None,
             user_regs: None,
@@ -385,6 +487,38 @@ mod tests {
             "             app     7/-1    [001]    page-faults:   call                  \
              nr=3 ret=0            1234 [unknown] ([unknown])               9 \
              \x20           55aa leaf (/bin/app)             fff\n"
+        );
+    }
+
+    #[test]
+    fn marks_of_records_stand_before_the_time() {
+        let line = |misc, marks| {
+            let fields = Fields::MISC | Fields::TIME;
+            let layout =
+                Layout { fields, event_width: 0, nanoseconds: false, has_callchain: false };
+            let ScriptSample { comm, pid, tid, cpu, time, .. } = sample();
+            let mut out = Vec::new();
+            append_line_start(
+                &mut out,
+                &LineStart { comm, pid, tid, cpu, time, misc, marks },
+                &layout,
+            );
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(line(2, "Sp"), "USp     943.886252: ");
+        // perf takes a hypervisor for kernel and user, too.
+        assert_eq!(line(3, ""), "KUH     943.886252: ");
+    }
+
+    #[test]
+    fn bytes_of_bpf_programs_are_shown_as_numbers_and_as_text() {
+        let mut out = Vec::new();
+        append_bpf_output(&mut out, b"hi there\0");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "\n      BPF output: 0000: 68 69 20 74 68 65 72 65  hi there\n\
+             \x20                 0008: 00                       .       \n\
+             \x20     BPF string: \"hi there\"\n"
         );
     }
 

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use whit_profile::model::Profile;
-use whit_profile::parallelism::Parallelism;
-use whit_types::{OutsideText, short_container_id};
 
 use super::StdioOptions;
-use crate::hists::{HistRow, Hists, SortKey, SourceKey, WeightColumn};
+use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
+use crate::hists::{Field, HistRow, Hists, SortKey, WeightColumn};
 
 /// Width of a percentage column.
 const PERCENT_WIDTH: usize = 8;
@@ -15,10 +14,10 @@ const PERCENT_WIDTH: usize = 8;
 const PLUS_MINUS_WIDTH: usize = 6;
 /// Width of the sample and period columns.
 const COUNT_WIDTH: usize = 12;
-/// Numbers of threads stand right, below their heading.
-const PARALLELISM_WIDTH: usize = "Parallelism".len();
-/// Digits of an address: what perf gives a binary's column at least where a symbol is missing.
-const ADDRESS_DIGITS: usize = 16;
+/// Width of the flags of a transaction, where there are any.
+const TRANSACTION_WIDTH: usize = 32;
+/// Width of time stamps to the nanosecond.
+const NANOSECONDS_WIDTH: usize = 16;
 
 /// One column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +39,10 @@ pub(super) enum Column {
     OwnLatency {
         heading: &'static str,
     },
+    /// Self weight of the kernel.
+    Kernel,
+    /// Self weight of all else.
+    User,
     Samples,
     Period,
     Key(SortKey),
@@ -53,6 +56,8 @@ impl Column {
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => "±",
             Column::Own { heading } | Column::OwnLatency { heading } => heading,
             Column::ChildrenLatency => "Latency",
+            Column::Kernel => "sys",
+            Column::User => "usr",
             Column::Samples => "Samples",
             Column::Period => "Period",
             Column::Key(key) => key.heading(),
@@ -69,61 +74,110 @@ pub(super) struct Columns {
     pub(super) list: Vec<(Column, usize)>,
     /// True where the last key was left out, so that the column now last is padded, as in perf.
     pad_last: bool,
+    /// Number of columns with widths that the user gave: longer texts are cut.
+    given: usize,
+    nanoseconds: bool,
+}
+
+/// perf's columns, with those of intervals.
+fn default_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
+    let mut list = Vec::new();
+    let has_intervals = hists.has_intervals();
+    if has_intervals {
+        list.push(Column::Rank);
+    }
+    let shares = hists.shares.list();
+    for share in shares.iter().filter(|_| hists.children) {
+        match share {
+            WeightColumn::Latency => list.push(Column::ChildrenLatency),
+            WeightColumn::Overhead => {
+                list.push(Column::Children);
+                list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
+            }
+        }
+    }
+    for share in shares {
+        match share {
+            WeightColumn::Latency => {
+                let heading = if hists.children { "Self latency" } else { "Latency" };
+                list.push(Column::OwnLatency { heading });
+            }
+            WeightColumn::Overhead => {
+                let heading = if hists.children { "Self" } else { "Overhead" };
+                list.push(Column::Own { heading });
+                list.extend(has_intervals.then_some(Column::OwnPlusMinus));
+            }
+        }
+    }
+    if options.hists.cpu_modes {
+        list.extend([Column::Kernel, Column::User]);
+    }
+    if options.show_samples {
+        list.push(Column::Samples);
+    }
+    if options.show_period {
+        list.push(Column::Period);
+    }
+    list.extend(options.hists.sort_keys().iter().map(|&key| Column::Key(key)));
+    list
+}
+
+/// The columns that the user listed. perf renames the overhead only where it chose the columns itself; the latency is
+/// renamed where its sum with all callees stands beside it.
+fn chosen_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
+    let is_renamed =
+        hists.children && options.hists.columns.starts_with(&[Field::Children, Field::Overhead]);
+    let column = |field: &Field| match field {
+        Field::Children => Column::Children,
+        Field::Overhead => Column::Own { heading: if is_renamed { "Self" } else { "Overhead" } },
+        Field::ChildrenLatency => Column::ChildrenLatency,
+        Field::Latency => {
+            let beside_sum = options.hists.columns.contains(&Field::ChildrenLatency);
+            Column::OwnLatency { heading: if beside_sum { "Self latency" } else { "Latency" } }
+        }
+        Field::KernelOverhead => Column::Kernel,
+        Field::UserOverhead => Column::User,
+        Field::Samples => Column::Samples,
+        Field::Period => Column::Period,
+        Field::Key(key) => Column::Key(*key),
+    };
+    options.hists.columns.iter().map(column).collect()
 }
 
 impl Columns {
     pub(super) fn new(profile: &Profile, hists: &Hists, options: &StdioOptions) -> Columns {
-        let mut list = Vec::new();
-        let has_intervals = hists.has_intervals();
-        if has_intervals {
-            list.push(Column::Rank);
-        }
-        let weights = hists.columns.list();
-        for weight in weights.iter().filter(|_| hists.children) {
-            match weight {
-                WeightColumn::Latency => list.push(Column::ChildrenLatency),
-                WeightColumn::Overhead => {
-                    list.push(Column::Children);
-                    list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
-                }
-            }
-        }
-        for weight in weights {
-            match (weight, hists.children) {
-                (WeightColumn::Latency, true) => {
-                    list.push(Column::OwnLatency { heading: "Self latency" });
-                }
-                (WeightColumn::Latency, false) => {
-                    list.push(Column::OwnLatency { heading: "Latency" });
-                }
-                (WeightColumn::Overhead, with_children) => {
-                    let heading = if with_children { "Self" } else { "Overhead" };
-                    list.push(Column::Own { heading });
-                    list.extend(has_intervals.then_some(Column::OwnPlusMinus));
-                }
-            }
-        }
-        if options.show_samples {
-            list.push(Column::Samples);
-        }
-        if options.show_period {
-            list.push(Column::Period);
-        }
         let elided = options.elided_keys();
-        let keys = options.hists.sort_keys();
-        let shown = keys.iter().filter(|k| !elided.contains(k));
-        list.extend(shown.map(|&k| Column::Key(k)));
-        let widths = Widths { profile, hists, dso_filter: !options.hists.filters.dsos.is_empty() };
+        let is_shown = |column: &Column| match column {
+            Column::Key(key) => !elided.contains(key),
+            _ => true,
+        };
+        let all = if options.hists.columns.is_empty() {
+            default_columns(hists, options)
+        } else {
+            chosen_columns(hists, options)
+        };
+        let pad_last = all.last().is_some_and(|column| !is_shown(column));
+        let widths = Widths {
+            profile,
+            hists,
+            dso_filter: !options.hists.filters.dsos.is_empty(),
+            nanoseconds: options.nanoseconds,
+        };
+        let shown = all.into_iter().filter(is_shown);
+        let given = |place: usize| options.column_widths.get(place).copied().filter(|w| *w > 0);
+        let width = |(place, column)| (column, given(place).unwrap_or_else(|| widths.of(column)));
         Columns {
-            list: list.into_iter().map(|c| (c, widths.of(c))).collect(),
-            pad_last: keys.last().is_some_and(|k| elided.contains(k)),
+            list: shown.enumerate().map(width).collect(),
+            pad_last,
+            given: options.column_widths.len(),
+            nanoseconds: options.nanoseconds,
         }
     }
 
     /// The heading, without the leading `# `.
     pub(super) fn heading(&self) -> String {
         let cells = self.list.iter().map(|&(column, width)| {
-            let text = column.heading();
+            let text: String = column.heading().chars().take(width).collect();
             if column.is_number() { format!("{text:>width$}") } else { format!("{text:<width$}") }
         });
         cells.collect::<Vec<_>>().join("  ")
@@ -160,11 +214,13 @@ impl Columns {
                 Column::Children
                 | Column::Own { .. }
                 | Column::ChildrenLatency
-                | Column::OwnLatency { .. } => write!(cell, "{:.2}%", share(column, hists, row)),
+                | Column::OwnLatency { .. }
+                | Column::Kernel
+                | Column::User => write!(cell, "{:.2}%", share(column, hists, row)),
                 Column::Samples => write!(cell, "{}", row.self_samples),
                 Column::Period => write!(cell, "{}", row.self_period),
                 Column::Key(key) => {
-                    write_key(profile, key, row, &mut cell);
+                    write_key(profile, key, row, self.nanoseconds, &mut cell);
                     Ok(())
                 }
             };
@@ -196,7 +252,9 @@ impl Columns {
                 Column::Children
                 | Column::Own { .. }
                 | Column::ChildrenLatency
-                | Column::OwnLatency { .. } => {
+                | Column::OwnLatency { .. }
+                | Column::Kernel
+                | Column::User => {
                     let percent = share(column, hists, row);
                     let text = format_args!("{percent:>width$.2}%", width = width - 1);
                     // Writing to a String cannot fail.
@@ -210,12 +268,20 @@ impl Columns {
                 }
                 Column::Key(key) => {
                     cell.clear();
-                    write_key(profile, key, row, cell);
-                    out.push_str(cell);
-                    let last = i + 1 == self.list.len() && !self.pad_last && !pads_itself(key);
+                    write_key(profile, key, row, self.nanoseconds, cell);
                     let length = cell.chars().count();
-                    if !last && length < width {
-                        out.extend(std::iter::repeat_n(' ', width - length));
+                    if i < self.given && length > width {
+                        out.extend(cell.chars().take(width));
+                        continue;
+                    }
+                    let last = i + 1 == self.list.len() && !self.pad_last && !pads_itself(key);
+                    let padding = std::iter::repeat_n(' ', width.saturating_sub(length));
+                    if is_right_aligned(key) {
+                        out.extend(padding);
+                        out.push_str(cell);
+                    } else {
+                        out.push_str(cell);
+                        out.extend(padding.filter(|_| !last));
                     }
                 }
             }
@@ -226,16 +292,37 @@ impl Columns {
 
 /// Columns that perf pads even where they are last.
 fn pads_itself(key: SortKey) -> bool {
+    use SortKey as K;
     !matches!(
         key,
-        SortKey::Symbol | SortKey::SrcLine | SortKey::SrcFile | SortKey::Time | SortKey::Cgroup
+        K::Symbol
+            | K::SrcLine
+            | K::SrcFile
+            | K::Time
+            | K::Cgroup
+            | K::Trace
+            | K::SymbolFrom
+            | K::SymbolTo
+            | K::SymbolDaddr
+            | K::DcacheLine
+            | K::Locked
+            | K::Blocked
     )
+}
+
+fn is_right_aligned(key: SortKey) -> bool {
+    matches!(key, SortKey::SymbolSize | SortKey::DsoSize)
+}
+
+fn user_period(row: &HistRow) -> u64 {
+    row.self_period.saturating_sub(row.kernel_period)
 }
 
 struct Widths<'a> {
     profile: &'a Profile,
     hists: &'a Hists,
     dso_filter: bool,
+    nanoseconds: bool,
 }
 
 impl Widths<'_> {
@@ -246,29 +333,66 @@ impl Widths<'_> {
             Column::Children
             | Column::Own { .. }
             | Column::ChildrenLatency
-            | Column::OwnLatency { .. } => heading.max(PERCENT_WIDTH),
+            | Column::OwnLatency { .. }
+            | Column::Kernel
+            | Column::User => heading.max(PERCENT_WIDTH),
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => PLUS_MINUS_WIDTH,
             Column::Samples | Column::Period => heading.max(COUNT_WIDTH),
-            Column::Key(key) => heading.max(self.widest(key)),
+            Column::Key(key) => heading.max(self.least(key)).max(self.widest(key)),
+        }
+    }
+
+    /// The least width that perf gives a column.
+    fn least(&self, key: SortKey) -> usize {
+        let is_transaction = key == SortKey::Transaction
+            && self.hists.rows.iter().any(|row| {
+                let facets = row.context.facets.and_then(|id| self.profile.facets.get(id.index()));
+                facets.and_then(|facets| facets.transaction).is_some_and(|flags| flags != 0)
+            });
+        match key {
+            _ if is_transaction => TRANSACTION_WIDTH,
+            SortKey::Time if self.nanoseconds => NANOSECONDS_WIDTH,
+            _ => key.min_width(),
         }
     }
 
     fn widest(&self, key: SortKey) -> usize {
+        // Longer texts shift the columns behind them, as in perf.
+        if key.min_width() > 0 && key != SortKey::Cgroup {
+            return 0;
+        }
         let mut cell = String::new();
         let width = self.hists.rows.iter().map(|row| {
             cell.clear();
-            write_key(self.profile, key, row, &mut cell);
+            write_key(self.profile, key, row, self.nanoseconds, &mut cell);
             let width = match key {
                 // perf does not count the mark of an inlined function.
                 SortKey::Symbol if row.place.inlined => {
                     cell.trim_end_matches(" (inlined)").chars().count()
                 }
-                // `[k] 0x` and the digits, whatever is printed.
+                // `[k] 0x` and the digits, in every form of output.
                 SortKey::Symbol if self.unresolved(row) => 6 + ADDRESS_DIGITS,
+                // perf counts the longest address behind the name of data.
+                SortKey::SymbolDaddr | SortKey::DcacheLine => {
+                    let name = cell.rfind("+0x").map_or(&cell[..], |plus| &cell[..plus]);
+                    let line = usize::from(key == SortKey::DcacheLine);
+                    // Behind the level, as in `[.] 0x…`.
+                    let is_address = name
+                        .get(4..)
+                        .is_some_and(|name| name.starts_with("0x") || name.starts_with("0000"));
+                    let width = if is_address { 4 } else { name.chars().count() + line };
+                    width + ADDRESS_DIGITS + 2
+                }
                 _ => cell.chars().count(),
             };
-            let unresolved = key == SortKey::Dso && !self.dso_filter && self.unresolved(row);
-            if unresolved { width.max(ADDRESS_DIGITS) } else { width }
+            let unresolved = match key {
+                SortKey::Dso => self.unresolved(row),
+                SortKey::DsoFrom | SortKey::DsoTo => branch_end(self.profile, row, key)
+                    .is_none_or(|end| !self.profile.functions[end.function.index()].known),
+                SortKey::DsoDaddr => cell == "[unknown]",
+                _ => false,
+            };
+            if unresolved && !self.dso_filter { width.max(ADDRESS_DIGITS) } else { width }
         });
         width.max().unwrap_or(0)
     }
@@ -284,6 +408,8 @@ fn share(column: Column, hists: &Hists, row: &HistRow) -> f64 {
         Column::Children => hists.percent(row.children_period),
         Column::ChildrenLatency => hists.latency_percent(row.children_latency),
         Column::OwnLatency { .. } => hists.latency_percent(row.self_latency),
+        Column::Kernel => hists.percent(row.kernel_period),
+        Column::User => hists.percent(user_period(row)),
         _ => hists.percent(row.self_period),
     }
 }
@@ -299,95 +425,4 @@ fn write_interval(column: Column, width: usize, row: &HistRow, out: &mut String)
         }
         _ => write!(out, "{:>width$.2}", intervals.own.plus_minus()),
     };
-}
-
-/// Appends the text of one sort key.
-fn write_key(profile: &Profile, key: SortKey, row: &HistRow, out: &mut String) {
-    let comm = |id: Option<whit_profile::model::CommId>| {
-        id.map_or(OutsideText::new(""), |c| profile.comms[c.index()].borrowed())
-    };
-    // Writing to a String cannot fail.
-    let _ = match key {
-        SortKey::Comm => write!(out, "{}", comm(row.context.comm)),
-        SortKey::Pid | SortKey::Tid => {
-            let tid = row.context.tid.map_or(-1, |t| t.0);
-            write!(out, "{tid:>7}:{}", comm(row.context.thread_comm))
-        }
-        SortKey::Tgid => {
-            let pid = row.context.pid.map_or(-1, |p| p.0);
-            write!(out, "{pid:>7}:{}", comm(row.context.process_comm))
-        }
-        SortKey::Cpu => match row.context.cpu {
-            Some(cpu) => write!(out, "{:03}", cpu.0),
-            None => write!(out, "-001"),
-        },
-        SortKey::Dso => match row.place.dso {
-            Some(dso) => write!(out, "{}", profile.dsos[dso.index()].short_name),
-            None => write!(out, "[unknown]"),
-        },
-        SortKey::Symbol => {
-            write_symbol(profile, row, out);
-            Ok(())
-        }
-        SortKey::SrcLine | SortKey::SrcFile => write!(out, "{}", source_text(profile, key, row)),
-        SortKey::Parallelism => match row.context.parallelism {
-            Some(Parallelism::Threads(count)) => write!(out, "{count:>PARALLELISM_WIDTH$}"),
-            Some(Parallelism::Unknown) | None => write!(out, "{:>PARALLELISM_WIDTH$}", "unknown"),
-        },
-        SortKey::Socket => match row.context.socket {
-            Some(socket) => write!(out, "   {socket:03}"),
-            None => write!(out, "  -001"),
-        },
-        SortKey::LocalWeight => write!(out, "{}", row.context.weight.unwrap_or(0)),
-        SortKey::Weight => {
-            let weight = row.context.weight.unwrap_or(0);
-            write!(out, "{}", weight.saturating_mul(row.self_samples))
-        }
-        SortKey::Time => {
-            let ns = row.context.time.map_or(0, |time| time.0);
-            write!(out, "{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000)
-        }
-        SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
-            let name = row.context.cgroup_name(profile, key).unwrap_or("N/A");
-            let short = if key == SortKey::Container { short_container_id(name) } else { name };
-            write!(out, "{}", OutsideText::new(short))
-        }
-    };
-}
-
-fn write_symbol(profile: &Profile, row: &HistRow, out: &mut String) {
-    out.push_str(if row.place.kernel { "[k] " } else { "[.] " });
-    let Some(function) = row.place.function else { return };
-    let function = &profile.functions[function.index()];
-    match super::symbol_address(function) {
-        // C's `%#x` gives zero no prefix.
-        Some(0) => out.extend(std::iter::repeat_n('0', ADDRESS_DIGITS)),
-        Some(address) => {
-            let _ = write!(out, "{address:#0width$x}", width = ADDRESS_DIGITS + 2);
-        }
-        None => out.push_str(&function.name.escaped()),
-    }
-    if row.place.inlined {
-        out.push_str(" (inlined)");
-    }
-}
-
-/// Source file or line, or what stands for it.
-pub(crate) fn source_text(profile: &Profile, key: SortKey, row: &HistRow) -> OutsideText {
-    let base = |file: whit_profile::model::FileId| profile.files[file.index()].base_name();
-    match row.place.source {
-        SourceKey::Line(file, line) if key == SortKey::SrcLine => {
-            format!("{}:{line}", base(file).exact()).into()
-        }
-        SourceKey::Line(file, _) | SourceKey::File(file) => base(file).exact().into(),
-        SourceKey::Function(_) | SourceKey::Address(..) if key == SortKey::SrcFile => {
-            OutsideText::default()
-        }
-        SourceKey::Function(f) => profile.functions[f.index()].name.clone(),
-        SourceKey::Address(dso, address) => {
-            let dso = profile.dsos[dso.index()].short_name.exact();
-            format!("{dso}[{address:x}]").into()
-        }
-        SourceKey::Unused | SourceKey::NoFile => OutsideText::default(),
-    }
 }

@@ -10,7 +10,7 @@ use crate::units;
 /// Prints the header block; what the recording does not say is left out.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_header(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     let info = &profile.recording;
     writeln!(out, "# ========")?;

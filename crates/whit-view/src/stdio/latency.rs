@@ -11,7 +11,7 @@ use crate::units;
 pub(super) fn write_times(
     out: &mut impl Write,
     info: &ParallelismInfo,
-    columns: WeightColumns,
+    shares: WeightColumns,
 ) -> io::Result<()> {
     let set = match info.of {
         ParallelismOf::All => "all recorded threads",
@@ -19,7 +19,7 @@ pub(super) fn write_times(
         ParallelismOf::Cgroup => "the threads in the sample's cgroup",
     };
     writeln!(out, "# Parallelism: how many of {set} ran (another set: --parallelism-of)")?;
-    if columns.has_latency() {
+    if shares.has_latency() {
         writeln!(out, "# Latency: each sample counts for 1/parallelism")?;
     }
     let [ran, recorded] = [info.ran_ns, info.recorded_ns].map(units::duration);
@@ -43,6 +43,6 @@ pub(super) fn write_unknown(out: &mut impl Write, hists: &Hists) -> io::Result<(
     }
     let share = hists.percent(period);
     let samples = units::counted(samples, "sample");
-    let without = if hists.columns.has_latency() { ", without latency" } else { "" };
+    let without = if hists.shares.has_latency() { ", without latency" } else { "" };
     writeln!(out, "# Unknown parallelism: {samples} ({share:.2}% of the event){without}")
 }

@@ -16,7 +16,7 @@ use crate::units::{bytes, counted, duration};
 /// Prints the ledger and the losses; says so where the recording carries no ledger.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_ledger(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     match &profile.ledger {
         Some(ledger) => write_costs(out, ledger)?,
@@ -32,7 +32,7 @@ pub fn write_ledger(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     }
 }
 
-/// Each field that has a line, in the order of the table; behind it what it says of others.
+/// Each field that has a line, in the order of the table; behind it, its relation to other fields.
 fn write_costs(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
     writeln!(out, "Overhead ledger:")?;
     for group in &GROUPS {
@@ -57,7 +57,7 @@ fn name(field: &Field<Ledger>, ledger: &Ledger) -> Option<&'static str> {
     }
 }
 
-/// What stands where figures could not be had.
+/// The text in place of figures that could not be measured.
 const NOT_MEASURED: &str = "not measured:";
 
 /// Figure and note.
@@ -84,7 +84,7 @@ fn value<T>(field: &Field<T>, of: &T) -> String {
     }
 }
 
-/// What stands behind the figure of a field: how it compares with others.
+/// The text behind the figure of a field: its relation to others.
 fn note(name: &str, line: Line, ledger: &Ledger) -> String {
     let of_wall = |ns| format!("{:.2}% of wall time", percent(ns, ledger.wall_ns));
     let per_sample = |total: u64, text: fn(u64) -> String| match ledger.samples {

@@ -31,7 +31,7 @@ pub fn loss_line(losses: &LossReport) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Lost: {}", parts.join(", ")))
 }
 
-/// What the recording cost, in one line without end.
+/// The recording's cost, in one line without end.
 pub fn ledger_line(ledger: &Ledger) -> String {
     let cpu = match ledger.recording_cpu_ns() {
         Some(cpu) => format!(
@@ -41,7 +41,7 @@ pub fn ledger_line(ledger: &Ledger) -> String {
             duration(ledger.setup_cpu_ns),
             duration(ledger.setup_ns),
         ),
-        // Of versions that did not tell the CPU time of setting up apart.
+        // Older versions did not measure the CPU time of setting up by itself.
         None => {
             format!(
                 "{} CPU, setting up for {} included",

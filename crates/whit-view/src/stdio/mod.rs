@@ -1,10 +1,11 @@
 //! The report as text, as `perf report --stdio` users know it.
 //!
-//! [`write_report`] prints the header lines and one table per event; [`write_header`] what the
-//! recording says of itself; [`write_stats`] records by type; [`write_ledger`] what recording
-//! cost. Lines that perf does not have stand among the `#` comments and name the losses: no
-//! table is printed without what is known to be missing from it.
+//! [`write_report`] prints the header lines and one table per event; [`write_header`] the
+//! recording's description of itself; [`write_stats`] records by type; [`write_ledger`] the
+//! recording's cost. Lines that perf does not have stand among the `#` comments and name the
+//! losses: each table has the known gaps in its data beside it.
 
+mod cells;
 mod colour;
 mod columns;
 mod header;
@@ -16,8 +17,8 @@ mod stats;
 mod tests;
 mod tree;
 
+pub(crate) use cells::source_text;
 pub use colour::Colour;
-pub(crate) use columns::source_text;
 pub use header::write_header;
 pub use ledger::write_ledger;
 pub use loss::{ledger_line, loss_line};
@@ -25,7 +26,9 @@ pub use stats::write_stats;
 
 use std::io::{self, Write};
 
+use whit_profile::Counted;
 use whit_profile::model::{EventId, FunctionInfo, Profile};
+use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
@@ -40,7 +43,7 @@ const MAX_WARNINGS: usize = 20;
 /// How to print a report.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StdioOptions {
-    /// What to compute.
+    /// The rows and their order.
     pub hists: HistsOptions,
     /// Add a column with the number of samples.
     pub show_samples: bool,
@@ -48,9 +51,13 @@ pub struct StdioOptions {
     pub show_period: bool,
     /// Stands between columns, which are then not padded; values have `.` in its place.
     pub separator: Option<char>,
+    /// Widths of the first columns, which cut longer texts; zero leaves a column as it is.
+    pub column_widths: Vec<usize>,
+    /// Print times to the nanosecond.
+    pub nanoseconds: bool,
     /// Leave out all lines that begin with `#`, except losses.
     pub quiet: bool,
-    /// Colours.
+    /// Whether large percentages are coloured.
     pub colour: Colour,
 }
 
@@ -83,7 +90,7 @@ impl StdioOptions {
 /// Prints the whole report: the leading comment lines, then each event that has samples.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_report(
     out: &mut impl Write,
     profile: &Profile,
@@ -121,7 +128,7 @@ fn write_preamble(
         writeln!(out, "# {}", hists::self_time_line(options.hists.self_time))?;
     }
     if let Some(info) = &profile.parallelism {
-        latency::write_times(out, info, options.hists.columns)?;
+        latency::write_times(out, info, options.hists.shares)?;
     }
     if let Some(ledger) = &profile.ledger {
         writeln!(out, "# {}", ledger_line(ledger))?;
@@ -154,10 +161,21 @@ fn write_event(
     if !options.quiet {
         let (samples, unit) = units::thousands(hists.total_samples);
         writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
-        writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
-        if hists.columns.has_latency() {
+        if options.hists.count == Counted::Weights {
+            writeln!(out, "# Total weight : {}", hists.total_period)?;
+            writeln!(out, "# Sort order   : {}", sort_order(&options.hists))?;
+        } else {
+            writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+        }
+        if hists.shares.has_latency() {
             let latency = hists.latency_in_periods(hists.total_latency);
             writeln!(out, "# Latency (approx.): {latency:.0}")?;
+        }
+        if info.precision != Precision::Unknown {
+            writeln!(out, "# Samples stand {}", info.precision)?;
+        }
+        if let Some(socket) = options.hists.filters.socket {
+            writeln!(out, "# Processor Socket: {socket}")?;
         }
     }
     latency::write_unknown(out, &hists)?;
@@ -182,6 +200,10 @@ fn write_event(
     }
     write_rows(out, profile, &hists, &columns, options)?;
     out.write_all(b"\n\n")
+}
+
+fn sort_order(options: &HistsOptions) -> String {
+    options.sort_keys().iter().map(|key| key.name()).collect::<Vec<_>>().join(",")
 }
 
 /// How the columns `±` and `Rank` are to be read, or why there are none.

@@ -7,11 +7,11 @@ use whit_profile::model::Profile;
 use super::loss::loss_line;
 use crate::hists::percent;
 
-/// Prints `Aggregated stats:` as perf does, samples by event, why unwinding ended, and what was
-/// lost.
+/// Prints `Aggregated stats:` as perf does, samples by event, ends of unwinding by reason, and
+/// losses.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_stats(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     let stats = &profile.stats;
     let total: u64 = stats.by_type.iter().map(|(_, count)| count).sum();

@@ -383,7 +383,7 @@ fn latency_stands_beside_overhead_and_what_is_unknown_is_said() {
         ..ParallelismInfo::default()
     });
     let mut options = StdioOptions::default();
-    options.hists.columns = WeightColumns::LatencyAndOverhead;
+    options.hists.shares = WeightColumns::LatencyAndOverhead;
     options.hists.sort = vec![SortKey::Symbol];
     options.hists.chains = ChainOptions::parse("none").unwrap();
     let text = report(&builder.profile, &options);
@@ -407,7 +407,7 @@ fn latency_stands_beside_overhead_and_what_is_unknown_is_said() {
         "    33.33%    66.67%        33.33%    66.67%  [.] together",
     ];
     assert_eq!(lines, expected, "{text}");
-    options.hists.columns = WeightColumns::OverheadAndLatency;
+    options.hists.shares = WeightColumns::OverheadAndLatency;
     options.hists.children = false;
     options.hists.sort = vec![SortKey::Parallelism];
     (options.separator, options.quiet) = (Some(','), false);

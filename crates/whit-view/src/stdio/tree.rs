@@ -15,7 +15,7 @@ const FLAT_MARGIN: &str = "                ";
 const BAR: &str = "|          ";
 const GAP: &str = "           ";
 
-/// What a row's tree is drawn with.
+/// The style of a row's tree.
 pub(super) struct TreeStyle<'a> {
     pub(super) profile: &'a Profile,
     pub(super) chains: &'a ChainOptions,
@@ -221,7 +221,7 @@ impl<'a> Drawing<'a, '_> {
         }
     }
 
-    /// With percentages of the parent, what was left out is shown as one more branch.
+    /// With percentages of the parent, the omitted chains are shown as one more branch.
     fn write_rest(&mut self, remaining: u64, total: u64) {
         let fractal = self.style.chains.mode == ChainMode::Fractal;
         if fractal && remaining > 0 && remaining != total {

@@ -3,7 +3,7 @@
 use super::SwitchViewOptions;
 use super::stacks::{ChainEntry, Stacks};
 use super::tree::weight;
-use crate::hists::{SortKey, UnknownSortKey};
+use crate::hists::{SortKey, UnknownSortKey, cgroup_part};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whit_profile::model::{Profile, ThreadId};
 use whit_profile::switches::{SwitchSums, Switches};
@@ -17,12 +17,13 @@ pub enum UnsupportedSortKey {
     Unknown(#[from] UnknownSortKey),
     /// A key of samples.
     #[error(
-        "context switches are not sorted by `{0}`: the keys are comm, pid, tid, tgid, dso, symbol"
+        "context switches are not sorted by `{0}`: the keys are comm, pid, tid, tgid, dso, symbol, cgroup, container, pod, \
+         unit"
     )]
     OfSamples(&'static str),
 }
 
-/// What makes a row.
+/// The keys of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlatSort(Vec<SortKey>);
 
@@ -41,13 +42,19 @@ impl FlatSort {
     const KEYS: [SortKey; 6] =
         [SortKey::Comm, SortKey::Pid, SortKey::Tid, SortKey::Tgid, SortKey::Dso, SortKey::Symbol];
 
+    /// Whether a key needs the cgroups of samples.
+    pub fn has_cgroups(&self) -> bool {
+        self.0.iter().any(|key| SortKey::OF_CGROUPS.contains(key))
+    }
+
     /// From a list as `--sort` takes it.
     ///
     /// # Errors
     /// [`UnsupportedSortKey`] for words that are no keys, and for keys of samples.
     pub fn parse(list: &str) -> Result<FlatSort, UnsupportedSortKey> {
         let keys = SortKey::parse_list(list)?;
-        let of_samples = |key: &&SortKey| !FlatSort::KEYS.contains(key);
+        let of_samples =
+            |key: &&SortKey| !FlatSort::KEYS.contains(key) && !SortKey::OF_CGROUPS.contains(key);
         match keys.iter().find(of_samples) {
             Some(key) => Err(UnsupportedSortKey::OfSamples(key.name())),
             None => Ok(FlatSort(keys)),
@@ -64,7 +71,7 @@ impl FlatSort {
     }
 }
 
-/// A row, of which only the keys that were asked for are filled in.
+/// The key of a row; only the requested parts are filled in.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct FlatKey {
     /// Command name.
@@ -77,14 +84,16 @@ pub struct FlatKey {
     pub dso: Option<OutsideText>,
     /// Function.
     pub symbol: Option<OutsideText>,
+    /// Cgroup, container, pod and unit of the thread; `None` where its path names none.
+    pub cgroup: [Option<OutsideText>; SortKey::OF_CGROUPS.len()],
 }
 
-/// A row.
+/// The switches with one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlatRow {
-    /// What it stands for.
+    /// The key that its switches share.
     pub key: FlatKey,
-    /// Sums.
+    /// Counts and times of its switches.
     pub sums: SwitchSums,
     /// CPU time of the row's functions themselves, without their callees.
     pub self_cpu_ns: u64,
@@ -93,7 +102,7 @@ pub struct FlatRow {
 /// A table, the row with the longest waits first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlatTable {
-    /// Rows.
+    /// The row with the longest waits first.
     pub rows: Vec<FlatRow>,
     /// Sums of all stacks, each once.
     pub total: SwitchSums,
@@ -113,8 +122,8 @@ impl FlatTable {
         let mut index: FxHashMap<(Option<ThreadId>, Option<u32>, ChainEntry), u32> =
             FxHashMap::default();
         let mut by_key: FxHashMap<FlatKey, u32> = FxHashMap::default();
-        let by_thread =
-            sort.0.iter().any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
+        let by_thread = sort.has_cgroups()
+            || sort.0.iter().any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
         let by_comm = sort.0.contains(&SortKey::Comm);
         for (_, row, mut frames) in stacks.rows(switches) {
             table.total.add(&row.sums);
@@ -128,7 +137,8 @@ impl FlatTable {
                 let thread = by_thread.then_some(row.thread);
                 let comm = by_comm.then_some(row.comm.0);
                 let slot = *index.entry((thread, comm, place)).or_insert_with(|| {
-                    let key = flat_key(profile, sort, row.thread, row.comm.index(), place);
+                    let mut key = flat_key(profile, sort, row.thread, row.comm.index(), place);
+                    enter_cgroups(&mut key, sort, switches, row.thread);
                     *by_key.entry(key.clone()).or_insert_with(|| {
                         let (sums, self_cpu_ns) = (SwitchSums::default(), 0);
                         table.rows.push(FlatRow { key, sums, self_cpu_ns });
@@ -176,6 +186,14 @@ fn flat_key(
     flat
 }
 
+fn enter_cgroups(flat: &mut FlatKey, sort: &FlatSort, switches: &Switches, thread: ThreadId) {
+    let Some(Some(info)) = switches.cgroups.get(thread.index()) else { return };
+    for (name, key) in flat.cgroup.iter_mut().zip(SortKey::OF_CGROUPS) {
+        let part = sort.0.contains(&key).then(|| cgroup_part(key, info)).flatten();
+        *name = part.map(|part| OutsideText::from(part.to_owned()));
+    }
+}
+
 impl FlatKey {
     /// The text of one key.
     pub(super) fn cell(&self, key: SortKey) -> String {
@@ -189,6 +207,11 @@ impl FlatKey {
             SortKey::Tgid => format!("{:>7}", self.tgid.unwrap_or(-1)),
             SortKey::Dso => shown(&self.dso),
             SortKey::Symbol => shown(&self.symbol),
+            SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
+                let mut names = self.cgroup.iter().zip(SortKey::OF_CGROUPS);
+                let name = names.find(|(_, of)| *of == key).and_then(|(name, _)| name.as_ref());
+                name.map_or_else(|| "N/A".to_owned(), ToString::to_string)
+            }
             _ => String::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! The lines above the views: what was recorded, and what is uncertain of it.
+//! The lines above the views: the recorded targets and times, and the uncertain parts.
 
 use super::SwitchViewOptions;
 use super::columns::seconds;
@@ -7,7 +7,7 @@ use crate::units::{counted, duration};
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchSums, Switches};
 
-/// What the head of the text says of the switches, and of what is uncertain of them.
+/// The lines above the views: the switches, and their uncertain parts.
 pub fn summary_lines(
     profile: &Profile,
     switches: &Switches,
@@ -21,7 +21,7 @@ pub fn summary_lines(
     lines
 }
 
-/// What was recorded, and what of it.
+/// The recorded targets and times, and how much of them has switches.
 pub(crate) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) -> Vec<String> {
     let sources = switches.sources;
     let recorded_by = [
@@ -61,7 +61,7 @@ pub(crate) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
             seconds(total.cpu_ns)
         ),
     });
-    // Without a switch there is no stack, whatever is added.
+    // Without a switch there is no stack, with any other option.
     if !sources.stacks && total.count() > 0 {
         let advice = "No call stacks of switches were recorded: add \
                       -e software/period=1,name=cs,config=0x3/Duk -g";
@@ -70,7 +70,7 @@ pub(crate) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
     lines
 }
 
-/// What is missing or uncertain.
+/// The missing and uncertain parts.
 pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
     let (inconsistencies, windows) = (&switches.inconsistencies, &switches.loss_windows);
     let mut lines = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
             count => format!("{count} stretches of time"),
         };
         lines.push(format!(
-            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records were lost; they \
+            "Lossy: {} ({}) and {} of CPU time touch {stretches} in which records are missing; they \
              are in no other column of time",
             counted(total.lossy_count, "wait"),
             seconds(total.lossy_wait_ns),

@@ -1,12 +1,11 @@
 //! The context switches as JSON: a stable form for programs.
 //!
 //! One object. `version` grows when a member changes its meaning or goes away; new members may
-//! appear without that. Times are whole nanoseconds of the recording's clock. What is not known is
+//! appear without that. Times are whole nanoseconds of the recording's clock. Unknown values are
 //! `null`.
 //!
-//! The counts are of all switches in the recording, the wait times only of those of which nothing
-//! makes the end uncertain; `lossy_*` and `open_*` are the others. `docs/schemas/switches.json` is the schema; it
-//! comes from the types here.
+//! The counts cover all switches in the recording. The wait times cover only waits with a certain end; `lossy_*`
+//! and `open_*` are the others. `docs/schemas/switches.json` is the schema; it comes from the types here.
 
 use std::io::{self, Write};
 
@@ -27,7 +26,7 @@ pub const VERSION: u32 = 1;
 /// Writes the switches, without a line end after them.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_json(
     out: &mut impl Write,
     profile: &Profile,
@@ -39,7 +38,7 @@ pub fn write_json(
 }
 
 /// `whit switches --json`: one object. Members may be added; `version` grows when one changes its meaning or
-/// goes away. Times are whole nanoseconds of the recording's clock. What is not known is `null`.
+/// goes away. Times are whole nanoseconds of the recording's clock. Unknown values are `null`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Document<'a> {
@@ -66,7 +65,7 @@ struct Document<'a> {
     warnings: Vec<&'a str>,
 }
 
-/// What the recording has of switches.
+/// The kinds of records on switches that the recording has.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Sources<'a> {
@@ -94,7 +93,7 @@ struct Sums {
     new_count: u64,
     new_wait_ns: u64,
     longest_wait_ns: u64,
-    /// Waits of which the wake-up is known; `blocked_ns` and `runnable_ns` are of these.
+    /// Waits with a known wake-up; `blocked_ns` and `runnable_ns` are sums over these.
     woken_count: u64,
     /// Until the wake-up.
     blocked_ns: u64,
@@ -147,7 +146,7 @@ struct Waker {
     blocked_ns: u64,
 }
 
-/// A wait.
+/// One long wait, with its place and its waker.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct WorstWait<'a> {

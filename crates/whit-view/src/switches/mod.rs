@@ -29,7 +29,7 @@ pub use tree::{StackNode, StackTree, is_shown};
 
 use crate::hists::{ChainOrder, Filters};
 
-/// What to show.
+/// The views to print, and their limits.
 #[derive(Clone, Debug)]
 pub struct SwitchViewOptions {
     /// Which stacks: those of the commands, through any of the binaries and any of the functions.
@@ -40,13 +40,13 @@ pub struct SwitchViewOptions {
     pub order: ChainOrder,
     /// Leave out rows that have less than this share of every column, in percent.
     pub percent_limit: f64,
-    /// What makes a row of the table of functions.
+    /// The keys of the table of functions.
     pub sort: FlatSort,
     /// Weigh each function with its callees.
     pub children: bool,
     /// Single waits, and wakers, to show.
     pub limit: usize,
-    /// Leave out all lines that begin with `#`, except what is missing.
+    /// Leave out all lines that begin with `#`, except reports of gaps.
     pub quiet: bool,
 }
 

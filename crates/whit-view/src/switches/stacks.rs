@@ -54,12 +54,12 @@ pub struct Stacks<'a> {
 }
 
 impl<'a> Stacks<'a> {
-    /// Of the profile that was loaded with the switches.
+    /// For the profile that was loaded with the switches.
     pub fn new(profile: &'a Profile, filters: &'a Filters, inline: bool) -> Stacks<'a> {
         Stacks { profile, filters, inline }
     }
 
-    /// The profile.
+    /// The names behind the stacks.
     pub fn profile(&self) -> &'a Profile {
         self.profile
     }
@@ -83,7 +83,7 @@ impl<'a> Stacks<'a> {
 
     /// Whether the filters let a stack of a command pass.
     pub fn wants(&self, comm: &OutsideText, frames: &[ChainEntry]) -> bool {
-        let Filters { comms, dsos, symbols, parallelism: _ } = self.filters;
+        let Filters { comms, dsos, symbols, .. } = self.filters;
         let functions = || frames.iter().filter_map(|place| Some(place.0?.0));
         let of_dso = |function: FunctionId| {
             let dso = &self.profile.dsos[self.profile.functions[function.index()].dso.index()];

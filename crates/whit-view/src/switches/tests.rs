@@ -156,7 +156,7 @@ fn single_waits_and_wakers() {
     insta::assert_snapshot!(text(&[View::Worst, View::Wakers], &options));
 }
 
-/// A wait before the first run has columns of its own, and says who made the thread.
+/// A wait before the first run has columns of its own, and names the thread's maker.
 #[test]
 fn new_threads_are_told_apart() {
     let (profile, mut switches) = recorded();

@@ -18,25 +18,25 @@ use whit_profile::switches::{SwitchSums, Switches, Trust, Wait, WaitKind};
 /// At most so many warnings are printed; the rest is counted.
 const MAX_WARNINGS: usize = 20;
 
-/// What is printed.
+/// The table or tree to print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
     /// The call tree.
     Tree,
-    /// A table of functions, or of what else makes a row.
+    /// A table of functions, or by other keys.
     Flat,
     /// A table of threads.
     Threads,
     /// The longest single waits.
     Worst,
-    /// Who ended waits.
+    /// Wakers by the waits that they ended.
     Wakers,
 }
 
 /// Prints the leading comment lines, then the views.
 ///
 /// # Errors
-/// What `out` returns.
+/// The error of `out`.
 pub fn write_text(
     out: &mut impl Write,
     profile: &Profile,

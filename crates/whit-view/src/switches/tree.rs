@@ -17,7 +17,7 @@ pub struct StackNode {
     pub children: Vec<u32>,
 }
 
-/// The tree.
+/// Stacks, merged from the outermost function inward.
 #[derive(Clone, Debug, Default)]
 pub struct StackTree {
     /// Nodes; parents come before their children.
@@ -85,8 +85,8 @@ impl StackTree {
     }
 }
 
-/// What comes first: the longest waits, also those that are uncertain; then CPU time. Last what waited throughout: of
-/// idle threads there are many.
+/// The order: the longest waits first, also the uncertain ones; then CPU time. Rows that waited throughout are last:
+/// there are many idle threads.
 pub(super) fn weight(sums: &SwitchSums) -> (u64, u64, u64, u64) {
     let waits = [sums.wait_ns(), sums.lossy_wait_ns, sums.open_wait_ns];
     let wait_ns = waits.into_iter().fold(0u64, u64::saturating_add);

@@ -44,7 +44,7 @@ pub(super) struct WakerLine {
     pub(super) blocked_ns: u64,
 }
 
-/// Who ended the waits that the filters let pass; the longest blocked first.
+/// The wakers of the waits that the filters let pass; the longest blocked first.
 pub(super) fn wakers(stacks: Stacks<'_>, switches: &Switches) -> Vec<WakerLine> {
     let profile = stacks.profile();
     let wanted: BTreeMap<usize, Vec<ChainEntry>> =

@@ -51,7 +51,7 @@ impl At {
     }
 }
 
-/// Who was sampled.
+/// The sampled thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Who<'a> {
     pub comm: &'a str,

@@ -1,4 +1,4 @@
-//! Recordings of a small program by the installed `perf`, and what `perf` says of them.
+//! Recordings of a small program by the installed `perf`, and perf's reports of them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -135,10 +135,10 @@ fn frame(line: &str) -> At {
     frame
 }
 
-/// The lines of a report that both tools must print alike: perf's tip and the lines that only
-/// whit has are taken out. perf marks the rest of a branching by an uninitialized byte as inlined
-/// or not, and gives a frame outside of all mappings the level of whichever
-/// frame it looked at before; here the one is never marked and the other always `[.]`.
+/// The lines of a report that both tools must print alike: perf's tip and the lines that only whit
+/// has are taken out. perf marks the rest of a branching by an uninitialized byte as inlined or
+/// not; here it is never marked. perf gives a frame outside of all mappings the level of the frame
+/// that it looked at before; here it is always `[.]`.
 pub fn table(report: &str) -> Vec<String> {
     let skipped = ["# (Tip", "# (Cannot", "# Ledger", "# Lost"];
     let lines = report.lines().filter(|l| !skipped.iter().any(|s| l.starts_with(s)));

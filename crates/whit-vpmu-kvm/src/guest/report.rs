@@ -10,7 +10,7 @@ pub struct Report {
     pub count: u64,
     /// Interrupts that the guest could not explain.
     pub not_ours: u64,
-    /// Interrupts.
+    /// Interrupts that the guest handled.
     pub interrupts: u64,
     /// Length of each handler in cycles of the time stamp counter.
     pub lengths_tsc: Vec<u32>,

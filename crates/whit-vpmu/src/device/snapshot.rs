@@ -22,9 +22,9 @@ pub struct VpmuState {
     pub selects: Vec<u64>,
     /// IA32_FIXED_CTR_CTRL.
     pub fixed_control: u64,
-    /// Global control.
+    /// IA32_PERF_GLOBAL_CTRL.
     pub global_control: u64,
-    /// Global status.
+    /// IA32_PERF_GLOBAL_STATUS.
     pub global_status: u64,
     /// An interrupt was due.
     pub pmi_due: bool,

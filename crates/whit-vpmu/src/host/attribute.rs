@@ -24,7 +24,7 @@ const EXCLUDE_GUEST: u64 = 1 << 20;
 pub struct HostEvent {
     /// `type`.
     pub kind: u32,
-    /// `config`.
+    /// `config`: the event in the numbering of its type.
     pub config: u64,
 }
 
@@ -88,4 +88,46 @@ fn bytes(host: HostEvent, period: u64, flags: u64) -> Vec<u8> {
     attr[16..24].copy_from_slice(&period.to_ne_bytes());
     attr[40..48].copy_from_slice(&flags.to_ne_bytes());
     attr
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CounterIndex;
+
+    fn config(user: bool, kernel: bool) -> EventConfig {
+        EventConfig { counter: CounterIndex::General(0), select: 0xc0, user, kernel }
+    }
+
+    /// Type and size, configuration, period, and the flags of the kernel's bit field.
+    fn words(attr: &[u8]) -> [u64; 4] {
+        assert_eq!(attr.len(), 112);
+        [0, 8, 16, 40].map(|at| u64::from_ne_bytes(attr[at..at + 8].try_into().unwrap()))
+    }
+
+    #[test]
+    fn attributes_are_those_that_kvm_opens() {
+        let plain = HostOptions { pinned: false, guest_only: false, ..HostOptions::default() };
+        let kvm = HostOptions { pinned: true, guest_only: true, ..plain };
+        let size = 112 << 32;
+        let host = HostEvent::raw(0x1c2);
+        let words_of =
+            |user, kernel, options| words(&attribute(host, &config(user, kernel), 77, &options));
+        assert_eq!(words_of(true, true, plain), [4 | size, 0x1c2, 77, 0]);
+        assert_eq!(words_of(false, true, plain), [4 | size, 0x1c2, 77, 0x10]);
+        assert_eq!(words_of(true, false, plain), [4 | size, 0x1c2, 77, 0x20]);
+        assert_eq!(words_of(false, true, kvm), [4 | size, 0x1c2, 77, 0x8_0014]);
+        let other = without_guests(HostEvent::TASK_CLOCK, &config(true, false));
+        assert_eq!(words(&other), [1 | size, 1, 0, 0x10_0021]);
+        assert_eq!(words(&of_anchor()), [1 | size, 9, 0, 0x60]);
+    }
+
+    #[test]
+    fn clocks_are_the_two_of_software() {
+        let facts = [HostEvent::CPU_CLOCK, HostEvent::TASK_CLOCK, HostEvent::CONTEXT_SWITCHES]
+            .map(|host| (host.is_software(), host.is_clock()));
+        assert_eq!(facts, [(true, true), (true, true), (true, false)]);
+        let raw = HostEvent::raw(0);
+        assert!(!raw.is_software() && !raw.is_clock());
+    }
 }

@@ -36,3 +36,23 @@ impl HostCalls {
             + self.close
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_has_each_kind_once() {
+        let calls = HostCalls {
+            open: 1,
+            control: 2,
+            map: 4,
+            read: 8,
+            enable: 16,
+            disable: 32,
+            period: 64,
+            close: 128,
+        };
+        assert_eq!(calls.total(), 255);
+    }
+}

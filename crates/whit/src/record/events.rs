@@ -1,11 +1,11 @@
-//! What is recorded of an event.
+//! The recorder's form of an event.
 
 use crate::event_args::Wanted;
 use anyhow::Result;
 use whit_capture::event::{EventSpec, from_groups};
 use whit_events::ResolvedGroup;
 
-/// What is recorded without `-e`.
+/// The recorded event without `-e`.
 pub(super) const DEFAULT: &str = "cycles:P";
 
 impl Wanted for EventSpec {

@@ -1,7 +1,7 @@
-//! From the command line to what the recorder is told.
+//! Converts the command line to the recorder's options.
 
 use super::{RecordArgs, arch, parse};
-use crate::event_args::Skipped;
+use crate::event_args::{EventArgs, Skipped};
 use crate::failure::{bail_usage, usage};
 use crate::message;
 use crate::short_options;
@@ -12,8 +12,8 @@ use whit_capture::branch::BranchFilter;
 use whit_capture::event::{EventSpec, Rate};
 use whit_capture::notice::Notice;
 use whit_capture::options::{
-    CallGraph, ExtraFields, Files, LoaderPaths, MAPS_TIMEOUT, Output, RecordOptions, Streaming,
-    Synthesis,
+    CallGraph, Engine, ExtraFields, Files, LoaderPaths, MAPS_TIMEOUT, Output, RecordOptions,
+    Streaming, Synthesis,
 };
 use whit_capture::registers;
 use whit_host::roots::Roots;
@@ -57,26 +57,27 @@ impl RecordArgs {
             bail_usage!("unknown option '{first}'{}", short_options::similar("record", first));
         }
         self.check_mode_of_g()?;
+        self.check_off_cpu()?;
         let has_command = !self.command.is_empty();
-        let (target, overridden) = self.target.choose(self.uid.as_deref(), has_command)?;
-        let is_system_wide = matches!(target, Target::SystemWide(_));
-        let cgroups = self.all_cgroups || (is_system_wide && !self.no_all_cgroups);
-        for what in overridden {
-            if !self.quiet {
-                message::warning(what);
-            }
-        }
+        let (target, event_args) = self.target(has_command, roots, listener)?;
+        let cgroups = self.all_cgroups || (target.covers_cpus() && !self.no_all_cgroups);
+        let default_engine = match target.chosen() {
+            Some(_) => Engine::Auto,
+            None => Engine::default(),
+        };
         let output = self.output.as_ref().or(self.output_dir.as_ref());
         let output = output.cloned().unwrap_or_else(|| DEFAULT_OUTPUT.into());
         let output = if output.as_os_str() == "-" { Output::Stdout } else { Output::File(output) };
         let by_frame_pointers = if self.g { CallGraph::FramePointer } else { CallGraph::None };
-        let events: Vec<EventSpec> = self.events(listener)?;
+        let events: Vec<EventSpec> = self.events(&event_args, listener)?;
         Ok(RecordOptions {
             target,
             rate: self.rate(roots)?,
             strict_frequency: self.strict_freq,
+            fixed_periods: self.fixed_periods,
             call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
-            engine: self.engine.unwrap_or_default(),
+            defer_callchains: self.call_graph.is_some_and(|chains| chains.is_deferred),
+            engine: self.engine_of_waits().unwrap_or(default_engine),
             is_call_graph_given: self.call_graph.is_some(),
             table_cache: table_cache(),
             loader: loader_paths(),
@@ -96,7 +97,9 @@ impl RecordArgs {
             running_time: self.running_time,
             cgroups,
             namespaces: self.namespaces,
-            switch_events: self.switch_events || self.wakeups,
+            switch_events: self.switch_events || self.wakeups || self.off_cpu,
+            off_cpu: self.off_cpu,
+            off_cpu_period_ns: self.off_cpu_period.unwrap_or(0),
             pack_switches: !self.no_pack,
             wakeups: self.wakeups,
             inherit: !self.no_inherit,
@@ -127,14 +130,44 @@ impl RecordArgs {
         })
     }
 
+    /// The target, and the options of events that are left for the events.
+    fn target(
+        &self,
+        has_command: bool,
+        roots: &Roots,
+        listener: &mut dyn FnMut(Notice),
+    ) -> Result<(Target, EventArgs)> {
+        // With -a or -C cgroups are dealt to single events, as by perf.
+        let (events, cgroups) = match self.target.covers_cpus() {
+            true => (self.events.clone(), Vec::new()),
+            false => self.events.without_cgroups(),
+        };
+        let (names, user) = (self.names.with_cgroups(cgroups), self.uid.as_deref());
+        let are_given =
+            self.names.are_given() || (self.events.has_cgroups() && !self.target.covers_cpus());
+        if are_given && names.is_empty() {
+            bail_usage!("--cgroup, --container, --unit and --comm take names: none is given");
+        }
+        if names.is_empty() {
+            let (target, overridden) = self.target.choose(user, has_command)?;
+            for what in overridden.into_iter().filter(|_| !self.quiet) {
+                message::warning(what);
+            }
+            return Ok((target, events));
+        }
+        let (target, notes) = self.target.choose_by_name(user, &names, roots)?;
+        notes.into_iter().for_each(|note| listener(Notice::Name(note)));
+        Ok((target, events))
+    }
+
     /// perf's cache of binaries.
     fn kept_files(&self) -> Option<PathBuf> {
         let home = std::env::home_dir().filter(|home| home.is_absolute())?;
         (!self.no_buildid && !self.no_buildid_cache).then(|| home.join(".debug"))
     }
 
-    /// `-g` takes no mode, and what stands behind it is the command: refused where it is a mode, as in
-    /// `-g dwarf PROGRAM`, which older perfs took.
+    /// `-g` takes no mode; the word behind it is the command. It is refused if it is a mode, as in `-g
+    /// dwarf PROGRAM`, which older perfs took.
     fn check_mode_of_g(&self) -> Result<()> {
         let mode = self.command.first().and_then(|name| name.to_str()).unwrap_or_default();
         if self.g && parse::call_graph(mode).is_ok() && !has_separator(self.command.len()) {
@@ -191,12 +224,12 @@ impl RecordArgs {
         }
     }
 
-    fn events(&self, listener: &mut dyn FnMut(Notice)) -> Result<Vec<EventSpec>> {
+    fn events(&self, args: &EventArgs, listener: &mut dyn FnMut(Notice)) -> Result<Vec<EventSpec>> {
         let mut skipped = |event, why| listener(Notice::EventLeftOut { event, why });
         let skipped: Option<Skipped<'_>> =
             if self.skip_unsupported { Some(&mut skipped) } else { None };
         let mut events: Vec<EventSpec> =
-            self.events.resolve(self.tables.pmus()?, super::events::DEFAULT, skipped)?;
+            args.resolve(self.tables.pmus()?, super::events::DEFAULT, skipped)?;
         let is_group = self.group && events.len() > 1;
         for event in &mut events {
             event.exclude.user |= self.all_kernel;

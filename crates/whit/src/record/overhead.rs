@@ -21,8 +21,8 @@ pub(super) fn parse_pairs(text: &str) -> Result<usize, String> {
     pairs.ok_or_else(|| format!("{PAIRS_MIN} to {PAIRS_MAX} pairs of runs"))
 }
 
-/// Runs the command without and with whit, which is started anew with the same options; prints
-/// each pair unless `quiet`, and what they come to.
+/// Runs the command without and with whit, which is started anew with the same options. Prints each
+/// pair unless `quiet`, and the result.
 pub(super) fn measure(command: &[OsString], pairs: usize, quiet: bool) -> Result<u8> {
     let Some((program, arguments)) = command.split_first() else {
         bail_usage!("{OPTION} needs a command: it is run without and with recording");
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_told_and_whether_it_says_anything() {
+    fn the_interval_is_printed_with_its_significance() {
         let slowdown = Slowdown { pairs: 5, factor: 1.02, interval: (0.99, 1.05) };
         assert_eq!(
             describe(&slowdown),

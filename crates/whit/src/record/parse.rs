@@ -10,7 +10,7 @@ use whit_sys::clock::ClockId;
 use whit_sys::scheduling::FIFO_PRIORITIES;
 use whit_types::ByteSize;
 
-/// `--engine`.
+/// Parses `--engine`: `auto`, `ring` or `bpf`.
 pub(super) fn engine(text: &str) -> Result<Engine, String> {
     match text {
         "ring" => Ok(Engine::Ring),
@@ -24,7 +24,7 @@ pub(super) fn engine(text: &str) -> Result<Engine, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frequency {
     Hz(u64),
-    /// Whatever the kernel allows now.
+    /// The highest rate that the kernel allows now.
     Max,
 }
 
@@ -44,35 +44,58 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "a number of events".to_owned())
 }
 
+/// The shortest `--off-cpu-period`, in nanoseconds: a sample takes some microseconds.
+const MIN_OFF_CPU_PERIOD_NS: u64 = 1000;
+
+/// Nanoseconds for each sample of a wait.
+pub(super) fn off_cpu_period(text: &str) -> Result<u64, String> {
+    let period = text.parse().ok().filter(|period| *period >= MIN_OFF_CPU_PERIOD_NS);
+    period.ok_or_else(|| format!("a number of nanoseconds from {MIN_OFF_CPU_PERIOD_NS}"))
+}
+
 /// The value of `--call-graph`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallChains {
     pub(super) mode: CallGraph,
+    /// User frames are taken at the return to user mode.
+    pub(super) is_deferred: bool,
     /// Frames.
     pub(super) max_stack: Option<u16>,
 }
 
-/// `fp`, `fp,FRAMES`, `dwarf`, `dwarf,BYTES`, `lbr`.
+/// `fp`, `fp,FRAMES`, `fp,defer`, `fp,FRAMES,defer`, `dwarf`, `dwarf,BYTES`, `lbr`.
 pub(super) fn call_graph(text: &str) -> Result<CallChains, String> {
     let (mode, size) = match text.split_once(',') {
         Some((mode, size)) => (mode, Some(size)),
         None => (text, None),
     };
-    let mut max_stack = None;
+    let (mut max_stack, mut is_deferred) = (None, false);
     let mode = match (mode, size) {
-        ("fp", frames) => {
-            let error = |_| "fp,FRAMES takes a number of frames".to_owned();
-            max_stack = frames.map(str::parse).transpose().map_err(error)?;
+        ("fp", words) => {
+            for word in words.into_iter().flat_map(|words| words.split(',')) {
+                if word == "defer" && !is_deferred {
+                    is_deferred = true;
+                } else if max_stack.is_none()
+                    && let Ok(frames) = word.parse()
+                {
+                    max_stack = Some(frames);
+                } else {
+                    return Err("fp takes a number of frames, or 'defer', or both".to_owned());
+                }
+            }
             CallGraph::FramePointer
+        }
+        _ if text.split(',').any(|word| word == "defer") => {
+            return Err("only call chains by frame pointers can be deferred: fp,defer".to_owned());
         }
         ("no", None) => CallGraph::None,
         ("lbr", None) => CallGraph::Lbr,
         ("dwarf", size) => CallGraph::Dwarf {
             stack_dump_bytes: size.map_or(Ok(DEFAULT_STACK_DUMP_BYTES), stack_dump)?,
         },
-        _ => return Err("fp, fp,FRAMES, dwarf, dwarf,BYTES or lbr".to_owned()),
+        _ => return Err("fp, fp,FRAMES, fp,defer, dwarf, dwarf,BYTES or lbr".to_owned()),
     };
-    Ok(CallChains { mode, max_stack })
+    Ok(CallChains { mode, is_deferred, max_stack })
 }
 
 /// `signal`, or a size with B, K, M or G, or a time with s, m, h or d.
@@ -118,7 +141,7 @@ pub(super) fn realtime(text: &str) -> Result<i32, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Synthesized(pub(super) Synthesis);
 
-/// Of `no`, `all`, `task`, `mmap`, `cgroup`; mappings come with their tasks.
+/// Parses `no`, `all`, `task`, `mmap` or `cgroup`; mappings come with their tasks.
 pub(super) fn synthesis(text: &str) -> Result<Synthesized, String> {
     let none = Synthesis { tasks: false, mappings: false, cgroups: false, ..Synthesis::default() };
     let mut what = none;
@@ -230,18 +253,31 @@ mod tests {
         assert_eq!(frequency("MAX"), Ok(Frequency::Max));
         assert_eq!(frequency("99"), Ok(Frequency::Hz(99)));
         assert_eq!(count("0x10"), Ok(16));
-        let chains = |mode| Ok(CallChains { mode, max_stack: None });
+        let chains = |mode| Ok(CallChains { mode, is_deferred: false, max_stack: None });
         let dwarf = |stack_dump_bytes| chains(CallGraph::Dwarf { stack_dump_bytes });
         assert_eq!(call_graph("dwarf"), dwarf(8192));
         assert_eq!(call_graph("dwarf,1021"), dwarf(1024));
         assert_eq!(call_graph("lbr"), chains(CallGraph::Lbr));
         let mode = CallGraph::FramePointer;
-        assert_eq!(call_graph("fp,32"), Ok(CallChains { mode, max_stack: Some(32) }));
+        let frames = |is_deferred, max_stack| Ok(CallChains { mode, is_deferred, max_stack });
+        assert_eq!(call_graph("fp,32"), frames(false, Some(32)));
+        assert_eq!(call_graph("fp,defer"), frames(true, None));
+        assert_eq!(call_graph("fp,32,defer"), frames(true, Some(32)));
+        for wrong in ["fp,", "fp,defer,defer", "fp,1,2", "fp,later"] {
+            assert!(call_graph(wrong).unwrap_err().contains("defer"), "{wrong}");
+        }
+        for wrong in ["dwarf,defer", "lbr,defer", "dwarf,8192,defer"] {
+            assert!(call_graph(wrong).unwrap_err().contains("fp,defer"), "{wrong}");
+        }
         let every = |seconds| Ok(SwitchOutput::Every(Duration::from_secs(seconds)));
         assert_eq!(switch_output("signal"), Ok(SwitchOutput::OnSignal));
         assert_eq!(switch_output("300M"), Ok(SwitchOutput::AtBytes(300 << 20)));
         assert_eq!((switch_output("5m"), switch_output("2h")), (every(300), every(7200)));
         assert_eq!(realtime("99"), Ok(99));
+        assert_eq!(off_cpu_period("1000"), Ok(1000));
+        for wrong in ["999", "0", "1ms", "-1", ""] {
+            assert!(off_cpu_period(wrong).unwrap_err().contains("nanoseconds"), "{wrong}");
+        }
         let mappings = Synthesis { cgroups: false, ..Synthesis::default() };
         assert_eq!(synthesis("mmap"), Ok(Synthesized(mappings)));
         assert_eq!(synthesis("task,mmap,cgroup"), synthesis("all"));

@@ -1,22 +1,28 @@
-//! From the samples of a recording to what prints them.
+//! Connects the samples of a recording with the printer.
 
 use crate::message;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
-use whit_perfdata::tracing_data::TracingData;
-use whit_print_format::{TraceContext, TraceFormat};
-use whit_profile::script::{Candidate, CodeAt, Format, ScriptedFrame, ScriptedSample, TimeBase};
+use whit_perfdata::record::{RecordHeader, misc, record_type};
+use whit_print_format::TraceContext;
+use whit_profile::script::{
+    Candidate, CodeAt, EventSwitches, Format, RecordKinds, ScriptedFrame, ScriptedRecord,
+    ScriptedSample, TimeBase,
+};
+use whit_profile::{Tracepoints, WantedTrace};
 use whit_types::{Arch, Avma, OutsideText, TimestampNs};
 use whit_view::script::{
-    EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample,
-    TraceRecord, append_frame, append_sample,
+    EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, LineStart, ScriptFrame,
+    ScriptSample, TraceRecord, append_frame, append_line_start, append_record, append_sample,
 };
 
 /// `PERF_COUNT_SW_PAGE_FAULTS`, and its minor and major ones.
 const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
 /// `PERF_COUNT_SW_DUMMY`.
 const DUMMY: u64 = 9;
+/// `PERF_COUNT_SW_BPF_OUTPUT`.
+const BPF_OUTPUT: u64 = 10;
 /// `PERF_COUNT_HW_BRANCH_INSTRUCTIONS`.
 const BRANCHES: u64 = 4;
 
@@ -27,6 +33,9 @@ pub(super) struct SampleText {
     tracepoints: Tracepoints,
     arch: Option<Arch>,
     pub(super) choice: Choice,
+    /// Records that are printed between the samples.
+    pub(super) records: RecordKinds,
+    pub(super) switches: EventSwitches,
 }
 
 /// Which samples and frames are printed, and from when times count. Empty lists let everything pass.
@@ -51,6 +60,7 @@ impl SampleText {
         recording: &Recording,
         specs: &[FieldSpec],
         nanoseconds: bool,
+        hides_chains: bool,
     ) -> Result<SampleText, FieldError> {
         let events = &recording.events;
         let width = |event: &EventDesc| OutsideText::new(&event.name).escaped().len();
@@ -58,19 +68,61 @@ impl SampleText {
         let layout = |event: &EventDesc| {
             let traits = traits(event);
             let fields = FieldSpec::resolve(specs, &traits)?;
-            Ok(Layout { fields, event_width, nanoseconds, has_callchain: traits.has_callchain })
+            let has_callchain = traits.has_callchain && !hides_chains;
+            Ok(Layout { fields, event_width, nanoseconds, has_callchain })
         };
         let layouts = events.iter().map(layout).collect::<Result<_, _>>()?;
         let arch = recording.features.string(Feature::ARCH);
         let arch = arch.map_or(Arch::native(), |machine| Arch::from_uname(&machine));
-        let (tracepoints, choice) = (Tracepoints::of(recording), Choice::default());
-        Ok(SampleText { layouts, tracepoints, arch, choice })
+        let tracepoints = Tracepoints::of(recording, WantedTrace::Text);
+        for problem in &tracepoints.problems {
+            message::error(format_args!("{}: {problem}", recording.path.display()));
+        }
+        let choice = Choice::default();
+        let (records, switches) = (RecordKinds::default(), EventSwitches::default());
+        Ok(SampleText { layouts, tracepoints, arch, choice, records, switches })
     }
 }
 
 impl Format for SampleText {
     fn time_base(&self) -> TimeBase {
         self.choice.time_base
+    }
+
+    fn records(&self) -> RecordKinds {
+        self.records
+    }
+
+    fn switches(&self) -> EventSwitches {
+        self.switches
+    }
+
+    fn shows_chain(&self, event: usize) -> bool {
+        self.layouts[event].has_callchain
+    }
+
+    fn record(&self, scripted: &ScriptedRecord<'_>, out: &mut Vec<u8>) {
+        let Some(layout) = self.layouts.get(scripted.event) else { return };
+        let unnamed;
+        let comm = match scripted.comm {
+            Some(comm) => comm,
+            None => {
+                unnamed = format!(":{}", scripted.comm_tid.0);
+                OutsideText::new(&*unnamed)
+            }
+        };
+        let header = scripted.record.header;
+        let start = LineStart {
+            comm,
+            pid: scripted.pid,
+            tid: scripted.tid,
+            cpu: scripted.cpu,
+            time: TimestampNs(scripted.time.0.saturating_sub(scripted.shown_since.0)),
+            misc: header.misc,
+            marks: marks(header),
+        };
+        append_line_start(out, &start, layout);
+        append_record(out, scripted.record);
     }
 
     fn wants(&self, candidate: &Candidate<'_>) -> bool {
@@ -120,7 +172,7 @@ impl Format for SampleText {
         };
         let function_at = |address| scripted.lookup.kernel_function_at(address);
         let context = TraceContext { strings: &self.tracepoints.data, function_at: &function_at };
-        let format = self.tracepoints.formats[scripted.event].as_ref();
+        let format = self.tracepoints.format(scripted.event);
         let raw = scripted.sample.raw;
         let layout = &self.layouts[scripted.event];
         let addr = scripted.sample.addr.unwrap_or(0);
@@ -140,6 +192,14 @@ impl Format for SampleText {
             addr_frame: addr_code.as_ref().map(|code| code_frame(Avma(addr), code)),
             weight: scripted.sample.weight.unwrap_or(0),
             phys_addr: scripted.sample.phys_addr.unwrap_or(0),
+            misc: scripted.misc,
+            data_src: scripted.sample.data_src.unwrap_or(0),
+            instruction_latency: scripted.sample.instruction_latency,
+            page_sizes_bytes: (
+                scripted.sample.data_page_size_bytes.unwrap_or(0),
+                scripted.sample.code_page_size_bytes.unwrap_or(0),
+            ),
+            bpf_output: raw.filter(|_| is_bpf_output(scripted.event_desc)),
             cgroup: scripted.sample.cgroup.and_then(|number| scripted.lookup.cgroup(number)),
             intr_regs: scripted.sample.intr_regs,
             user_regs: scripted.sample.user_regs,
@@ -175,6 +235,28 @@ fn has_data_symbol(event: &EventDesc) -> bool {
     }
 }
 
+/// An event through which BPF programs write.
+fn is_bpf_output(event: &EventDesc) -> bool {
+    event.attr.pmu_type == pmu_type::SOFTWARE && event.attr.config == BPF_OUTPUT
+}
+
+/// The letters of a record's type in field `misc`.
+fn marks(header: RecordHeader) -> &'static str {
+    let has = |bit: u16| header.misc & bit != 0;
+    match header.kind {
+        record_type::MMAP | record_type::MMAP2 if has(misc::MMAP_DATA) => "M",
+        record_type::COMM if has(misc::COMM_EXEC) => "E",
+        record_type::SWITCH | record_type::SWITCH_CPU_WIDE => {
+            match (has(misc::SWITCH_OUT), has(misc::SWITCH_OUT_PREEMPT)) {
+                (true, true) => "Sp",
+                (true, false) => "S",
+                _ => "",
+            }
+        }
+        _ => "",
+    }
+}
+
 /// An event that never counts: it has no sample that could lack a field.
 fn is_dummy(event: &EventDesc) -> bool {
     event.attr.pmu_type == pmu_type::SOFTWARE && event.attr.config == DUMMY
@@ -193,8 +275,12 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
         (SampleType::REGS_USER, Fields::UREGS),
         (SampleType::BRANCH_STACK, Fields::BRSTACK | Fields::BRSTACKSYM),
         (SampleType::CGROUP, Fields::CGROUP),
-        (SampleType::WEIGHT_STRUCT, Fields::WEIGHT),
-        (SampleType::RAW, Fields::TRACE),
+        (SampleType::WEIGHT_STRUCT, Fields::WEIGHT | Fields::INS_LAT),
+        (SampleType::WEIGHT, Fields::INS_LAT),
+        (SampleType::DATA_SRC, Fields::DATA_SRC),
+        (SampleType::DATA_PAGE_SIZE, Fields::DATA_PAGE_SIZE),
+        (SampleType::CODE_PAGE_SIZE, Fields::CODE_PAGE_SIZE),
+        (SampleType::RAW, Fields::TRACE | Fields::BPF_OUTPUT),
     ];
     let is_recorded = |kind| event.attr.sample_type.contains(kind) || is_dummy(event);
     let recorded = recorded
@@ -210,35 +296,4 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
     };
     let has_callchain = event.attr.sample_type.contains(SampleType::CALLCHAIN);
     EventTraits { name: &event.name, kind, recorded, has_callchain }
-}
-
-/// How the recording's tracepoints are printed.
-struct Tracepoints {
-    data: TracingData,
-    /// By event; `None` for what is no tracepoint, or one whose format was not recorded.
-    formats: Vec<Option<TraceFormat>>,
-}
-
-impl Tracepoints {
-    fn of(recording: &Recording) -> Tracepoints {
-        let section = recording.features.get(Feature::TRACING_DATA).unwrap_or_default();
-        let data = match TracingData::parse(section) {
-            Ok(data) => data,
-            Err(_) if section.is_empty() => TracingData::default(),
-            Err(error) => {
-                message::error(format_args!("{}: {error}", recording.path.display()));
-                TracingData::default()
-            }
-        };
-        for problem in &data.problems {
-            message::error(format_args!("{}: {problem}", recording.path.display()));
-        }
-        let format = |event: &EventDesc| {
-            let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
-            let described = data.event(event.attr.config).filter(|_| is_tracepoint)?;
-            Some(TraceFormat::new(described, data.long_size_bytes))
-        };
-        let formats = recording.events.iter().map(format).collect();
-        Tracepoints { data, formats }
-    }
 }

@@ -1,4 +1,4 @@
-//! What is counted of an event, and what is counted without `-e`.
+//! A counter's form of an event, and the counters without `-e`.
 
 use crate::event_args::{EventArgs, Wanted};
 use crate::failure::bail_usage;
@@ -9,14 +9,15 @@ use whit_host::target::Target;
 use whit_stat::counter::{Counter, from_groups};
 use whit_types::OutsideText;
 
-/// What each `-d` adds: those of `add_default_attributes` in `tools/perf/builtin-stat.c`.
+/// The events that each `-d` adds: those of `add_default_attributes` in
+/// `tools/perf/builtin-stat.c`.
 const DETAILS: [&str; 3] = [
     "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses",
     "L1-icache-loads,L1-icache-load-misses,dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses",
     "L1-dcache-prefetches,L1-dcache-prefetch-misses",
 ];
 
-/// What is counted without `-e`, as in perf.
+/// The counters without `-e`, as in perf.
 fn defaults(target: &Target) -> String {
     let clock = match target {
         Target::SystemWide(_) => "cpu-clock",

@@ -1,4 +1,4 @@
-//! From the command line to what is to be counted.
+//! Converts the command line to the options of a count.
 
 use super::{StatArgs, events};
 use crate::failure::bail_usage;

@@ -7,8 +7,6 @@ const BRANCHES: &str = "branch records are printed with -F brstack";
 const RECORDS: &str = "count other records with: whit report --stats";
 const TRACES: &str = "AUX area data is decoded by: perf script --itrace";
 const GUEST: &str = "names of a guest's kernel are found by: perf script --guestmount";
-const SWITCH: &str = "choose the time with --time FROM,TO";
-const KEEP: &str = "keep samples with -S NAME, or end call chains with --stop-bt NAME";
 
 /// Options that `whit script` leaves out.
 #[derive(Clone, Debug)]
@@ -23,10 +21,9 @@ impl Unsupported for OfScript {
         ("dlfilter", None, SCRIPTS),
         ("dlarg", None, SCRIPTS),
         ("list-dlfilters", None, SCRIPTS),
-        ("hide-call-graph", Some('G'), "leave call chains out with -F -ip,-sym,-dso"),
         ("all-cpus", Some('a'), "all that was recorded is printed: leave it out"),
-        ("addr-range", None, KEEP),
-        ("graph-function", None, KEEP),
+        ("addr-range", None, "keep samples in functions with -S NAME"),
+        ("graph-function", None, TRACES),
         ("debug-mode", Some('d'), "count records with: whit report --stats"),
         (
             "dump-raw-trace",
@@ -38,12 +35,6 @@ impl Unsupported for OfScript {
         (
             "show-info",
             Some('I'),
-            "print what the recording says of itself with: whit report --header-only",
-        ),
-        ("header", None, "print what the recording says of itself with: whit report --header-only"),
-        (
-            "header-only",
-            None,
             "print what the recording says of itself with: whit report --header-only",
         ),
         ("verbose", Some('v'), "print addresses with -F ip,sym,symoff,dso"),
@@ -67,17 +58,11 @@ impl Unsupported for OfScript {
         ("max-blocks", None, BRANCHES),
         ("stitch-lbr", None, BRANCHES),
         ("per-event-dump", None, "print the event with -F +event, and sort the lines by it"),
-        ("show-switch-events", None, "print context switches with: whit switches"),
-        ("show-bpf-events", None, RECORDS),
-        ("show-cgroup-events", None, RECORDS),
-        ("show-lost-events", None, "print losses with: whit report --ledger"),
-        ("show-mmap-events", None, RECORDS),
-        ("show-namespace-events", None, RECORDS),
-        ("show-round-events", None, RECORDS),
-        ("show-task-events", None, RECORDS),
+        (
+            "show-round-events",
+            None,
+            "lines stand in order of time, where rounds have no place: leave it out",
+        ),
         ("show-text-poke-events", None, RECORDS),
-        ("show-on-off-events", None, SWITCH),
-        ("switch-on", None, SWITCH),
-        ("switch-off", None, SWITCH),
     ];
 }

@@ -31,7 +31,7 @@ fn perfs_names() -> Result<BTreeMap<String, BTreeSet<String>>, Skip> {
     Ok(by_kind)
 }
 
-/// Of one kind, those that the filter wants, in every spelling.
+/// Names of one kind that pass the filter, in every spelling.
 fn our_names(events: &[Value], kind: &str, wanted: impl Fn(&Value) -> bool) -> BTreeSet<String> {
     let of_kind = events.iter().filter(|event| event["kind"] == kind && wanted(event));
     of_kind.flat_map(spellings).collect()
@@ -116,7 +116,7 @@ fn plain_names_are_for_completion() {
 }
 
 #[test]
-fn details_say_what_each_pmu_has() {
+fn details_list_the_parts_of_each_pmu() {
     let output = list(&["--details", "--no-check", "pmu"]);
     let text = stdout(&output);
     assert!(text.contains("  PMU software: type 1, "), "{text}");
@@ -140,10 +140,10 @@ fn tracepoints_are_tried_where_they_are_few() {
     });
 }
 
-/// A user without rights hears what is hidden and what is restricted, and how to change that.
+/// A user without rights reads which events are hidden or restricted, and how to change that.
 #[test]
-fn an_ordinary_user_hears_what_is_hidden() {
-    check("an_ordinary_user_hears_what_is_hidden", || {
+fn an_ordinary_user_reads_which_events_are_hidden() {
+    check("an_ordinary_user_reads_which_events_are_hidden", || {
         let dir = tempfile::tempdir().expect("a directory");
         let output = as_nobody(dir.path(), &["list"])?;
         let (text, notes) = (stdout(&output), stderr(&output));

@@ -60,7 +60,7 @@ fn every_software_event_that_is_listed_as_open_records() {
 #[test]
 fn wrong_events_are_answered_with_place_and_suggestion() {
     let dir = tempfile::tempdir().expect("a directory");
-    // What is not there on this machine may be on another; what is written wrong is wrong usage.
+    // An event that this machine lacks may exist on another; a misspelt one is wrong usage.
     for (code, event, parts) in [
         (1, "cs,cycels:u", vec!["at character 4", "did you mean cycles?", "\n     ^"]),
         (2, "cpu-clock:ux", vec!["at character 12", "a modifier (one of ", "found `x`"]),

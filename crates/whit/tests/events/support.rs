@@ -42,7 +42,7 @@ pub(crate) fn state(event: &Value) -> &str {
     event["openable"]["state"].as_str().expect("a state")
 }
 
-/// What perf prints.
+/// Runs perf and gives its output.
 pub(crate) fn perf(arguments: &[&str]) -> Result<String, Skip> {
     Ok(run::text(run::perf()?.args(arguments)))
 }

@@ -13,8 +13,8 @@ use whit_testing::assert_plain;
 /// Text of this length and more is taken for a name.
 const MIN_NAME_BYTES: usize = 4;
 
-/// What names are made to hold: escape sequences, line ends, DEL, bytes that are no UTF-8 and would be C1
-/// controls, such controls and marks of direction in UTF-8, and the separator of lines.
+/// Texts for names: escape sequences, line ends, DEL, bytes that are no UTF-8 and would be C1 controls,
+/// such controls and marks of direction in UTF-8, and the separator of lines.
 const HOSTILE: [&[u8]; 8] = [
     b"\x1b[2J",
     b"\n",
@@ -26,8 +26,8 @@ const HOSTILE: [&[u8]; 8] = [
     b"\xe2\x80\xa8",
 ];
 
-/// Every face of text, and JSON. Most recordings lack what one or the other asks for; the error that says so
-/// is looked at, too.
+/// Every form of text, and JSON. Most recordings lack data that one or the other form needs; the error
+/// message is checked, too.
 const FACES: [&[&str]; 9] = [
     &["report", "--header", "--stats", "--ledger"],
     &["report", "--stdio", "-n", "--sort", "comm,dso,symbol,srcline,tid,cpu"],
@@ -52,7 +52,7 @@ fn records(recording: &[u8]) -> Range<usize> {
 fn changed(recording: &[u8], turn: usize, within: &Range<usize>) -> Vec<u8> {
     let mut changed = recording.to_vec();
     let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
-    // What a file begins with is left.
+    // The first bytes of a file are left alone.
     let (mut at, mut number) = (b"PERFILE2".len(), turn);
     while at < recording.len() {
         let len = recording[at..].iter().take_while(|byte| is_text(byte)).count();
@@ -112,7 +112,7 @@ fn every_face_of(turn: usize, within: impl Fn(&[u8]) -> Range<usize>) {
         recordings += 1;
         fold(&name, &path);
     }
-    // Of most, names are still shown.
+    // Most recordings still show names.
     assert!(with_escapes * 2 > recordings, "{with_escapes} of {recordings}");
 }
 

@@ -1,11 +1,11 @@
-//! Third suite: bytes that are not what they should be. Whatever they are: no panic, no hang, bounded
-//! memory; and where the file does not fit together, its name and the offset are said.
+//! Third suite: damaged bytes. For all of them: no panic, no hang, bounded memory. Where the file
+//! does not fit together, the message has its name and the offset.
 
 use crate::kept;
 use crate::library::{NAME, Outcome, peak_memory_bytes, show};
 use crate::made;
 
-/// Values at the edges of what a field may hold, and of what readers do with it.
+/// Values at the edges of fields, and of the readers' arithmetic.
 const HOSTILE: [u64; 9] =
     [0, 1, 7, 0x7fff, 0xffff_ffff, 0x8000_0000, 0x1000_0000_0000, i64::MAX as u64, u64::MAX];
 
@@ -19,7 +19,7 @@ const MAX_CHANGED_BYTES: u64 = 12;
 /// All of the suite together, with everything else that runs in this process.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
-/// What must hold for any bytes.
+/// The guarantees for any bytes.
 fn survive(what: &str, bytes: &[u8]) -> Outcome {
     let outcome = show(what, bytes);
     match &outcome {
@@ -133,7 +133,7 @@ fn random_changes_of_kept_recordings() {
     assert_memory("random changes");
 }
 
-/// Where the file does not fit together, the message has its name, the place, and what stands there.
+/// Where the file does not fit together, the message has its name, the place, and the bytes there.
 #[test]
 fn messages_name_file_and_offset() {
     let made = made::all().into_iter().find(|made| made.name == "processes").expect("processes");
@@ -178,7 +178,7 @@ fn messages_name_file_and_offset() {
     }
 }
 
-/// Lengths that are allowed to be large: what they claim must be there before memory is taken.
+/// Lengths that are allowed to be large: their bytes must be there before memory is taken.
 #[test]
 fn claims_take_no_memory() {
     let made = made::all().into_iter().find(|made| made.name == "processes").expect("processes");

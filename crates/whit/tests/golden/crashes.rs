@@ -52,7 +52,7 @@ fn warned(profile: &Profile, words: &[&str]) -> bool {
     profile.warnings.iter().any(|warning| words.iter().all(|word| warning.exact().contains(word)))
 }
 
-/// What is expected of records that end at `cut`, counted from the first one.
+/// The expected profile of records that end at `cut`, counted from the first one.
 fn assert_cut(profile: &Profile, data: &[u8], start: usize, cut: usize) {
     let boundaries = boundaries(data);
     let whole = boundaries.iter().filter(|at| **at <= cut).count() - 1;
@@ -80,7 +80,7 @@ fn a_killed_recorder() {
     }
 }
 
-/// Writes may end in any order: one that did not leaves zeros before what others have written.
+/// Writes may end in any order: one that did not end leaves zeros before the bytes of later ones.
 #[test]
 fn a_killed_recorder_that_wrote_in_another_order() {
     let (recording, file, parts) = recording();
@@ -233,7 +233,7 @@ fn report(path: &Path, arguments: &[&str]) -> Output {
     whit.args(arguments).arg("-i").arg(path).output().expect("run whit")
 }
 
-/// What a user of the program sees: an exit code of 1 and the reason, or 0 and warnings.
+/// Exit codes for a user of the program: 1 with the reason, or 0 with warnings.
 #[test]
 fn exit_codes() {
     let (_, file, parts) = recording();

@@ -1,4 +1,4 @@
-//! A recording says the same whatever number of threads decodes it.
+//! A report does not depend on the number of threads that decode the recording.
 
 use std::io::{Seek, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ const TASKS: i32 = 60;
 const ROUNDS: u64 = 220;
 /// Frames of each call chain.
 const DEPTH: u64 = 25;
-/// Loads with several threads; which of them decodes what is another matter each time.
+/// Loads with several threads; each time, they share the blocks differently.
 const LOADS: usize = 12;
 
 /// All functions of all tasks weigh the same, and later tasks have lower numbers.

@@ -1,6 +1,6 @@
-//! An encoder of recordings of its own: nothing of whit's is used, so that a mistake in how whit
-//! understands the format cannot hide by being made twice. It writes what old and new versions of
-//! perf wrote, and what none ever should have.
+//! An encoder of recordings of its own: it uses no code of whit, so that a misunderstanding of the
+//! format cannot hide by being made twice. It writes the formats of old and new versions of perf,
+//! and impossible ones.
 //!
 //! Sources: `include/uapi/linux/perf_event.h`, `tools/lib/perf/include/perf/event.h`,
 //! `tools/perf/util/header.c` of Linux.
@@ -63,7 +63,7 @@ pub(crate) fn bytes(fill: impl FnOnce(&mut Bytes)) -> Vec<u8> {
     out.0
 }
 
-/// A record.
+/// The bytes of one record; `fill` writes its body.
 pub(crate) fn record(kind: u32, misc: u16, fill: impl FnOnce(&mut Bytes)) -> Vec<u8> {
     let body = bytes(fill);
     let size = u16::try_from(8 + body.len()).expect("a record fits into 64 KiB");
@@ -109,6 +109,8 @@ pub(crate) mod flag {
     pub(crate) const SAMPLE_ID_ALL: u64 = 1 << 18;
     pub(crate) const MMAP2: u64 = 1 << 23;
     pub(crate) const COMM_EXEC: u64 = 1 << 24;
+    pub(crate) const DEFER_CALLCHAIN: u64 = 1 << 38;
+    pub(crate) const DEFER_OUTPUT: u64 = 1 << 39;
     pub(crate) const USUAL: u64 = MMAP | COMM | TASK | SAMPLE_ID_ALL | MMAP2 | COMM_EXEC;
 }
 
@@ -339,7 +341,7 @@ pub(crate) mod feature {
     pub(crate) const COMPRESSED: u8 = 27;
 }
 
-/// What every recording made here says of its machine, which is none.
+/// The features that describe the machine of every generated recording; it does not exist.
 pub(crate) fn machine(arch: &str, version: &str) -> Vec<(u8, Vec<u8>)> {
     let text = |text: &str| {
         bytes(|b| {
@@ -390,7 +392,7 @@ pub(crate) struct Parts {
 }
 
 impl Recording {
-    /// Of x86-64 by perf 6.1, with attributes of the version of its time.
+    /// A recording of x86-64 by perf 6.1, with attributes of that version.
     pub(crate) fn new(events: Vec<(Attr, Vec<u64>, &'static str)>, data: Vec<u8>) -> Recording {
         Recording {
             events,
@@ -401,7 +403,7 @@ impl Recording {
         }
     }
 
-    /// Says of which architecture it is.
+    /// Sets the architecture.
     pub(crate) fn of(mut self, arch: &str, version: &str) -> Recording {
         self.features = machine(arch, version);
         self
@@ -421,7 +423,7 @@ impl Recording {
         self
     }
 
-    /// As a file.
+    /// The bytes of a perf.data file.
     pub(crate) fn file(&self) -> Vec<u8> {
         self.file_and_parts().0
     }
@@ -473,7 +475,7 @@ impl Recording {
         (out, Parts { attrs: attrs_at, data: data_at, features })
     }
 
-    /// As a pipe.
+    /// The bytes of `perf record -o -`.
     pub(crate) fn pipe(&self) -> Vec<u8> {
         let mut out = bytes(|b| {
             b.raw(b"PERFILE2").u64(16);

@@ -1,4 +1,4 @@
-//! Each kept recording prints what stands beside it, and perf counts the same.
+//! Each golden recording prints the expected output beside it, and perf counts the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ const PERF_COUNTS_OTHERWISE: [(&str, &str); 2] = [
     ("perf-pipe-tracepoint", "of a pipe it reports nothing behind the formats of tracepoints"),
 ];
 
-/// Recordings of which perf 6.1 prints other samples, and why.
+/// Recordings with other samples in perf 6.1, and the reason.
 const PERF_PRINTS_OTHERWISE: [(&str, &str); 5] = [
     ("perf-group", "it makes samples of what was read with those of the leader"),
     ("auxtrace", "it wants to decode the trace"),
@@ -113,7 +113,7 @@ pub(crate) fn whit_in(folder: &Path) -> Command {
     whit
 }
 
-/// Standard output, then what was said on standard error.
+/// Standard output, then standard error.
 fn output_of(name: &str, arguments: &[&str]) -> Vec<u8> {
     let mut whit = whit_in(&folder().join(name));
     whit.args(arguments).args(["-i", "recording.data", "--threads", "1"]);

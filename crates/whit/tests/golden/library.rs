@@ -39,7 +39,7 @@ pub(crate) fn folder() -> PathBuf {
         .expect("tests/recordings/golden")
 }
 
-/// What became of a recording.
+/// The result of loading a recording.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// It could not be opened or loaded, and why.
@@ -145,7 +145,7 @@ pub(crate) fn show_opened(opened: Result<Recording, whit_perfdata::reader::OpenE
 /// Function names from the root to the leaf, with event and command: samples and periods.
 pub(crate) type Stacks = BTreeMap<String, (u64, u64)>;
 
-/// What a profile says, without the numbers of its tables.
+/// The content of a profile, without the numbers of its tables.
 pub(crate) fn stacks(profile: &Profile) -> Stacks {
     let mut stacks = Stacks::new();
     for row in &profile.rows {

@@ -7,7 +7,7 @@ use crate::encode::{
 use crate::library::{Stacks, options, show, stacks};
 use whit_profile::model::Profile;
 
-/// `PERF_ATTR_SIZE_VER0` to `VER9`, and what a version to come may have.
+/// `PERF_ATTR_SIZE_VER0` to `VER9`, and a future size.
 const ATTR_SIZES: [usize; 11] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144, 200];
 
 const BASE: u64 = 0x40_0000;
@@ -138,7 +138,7 @@ fn ids_trailers_and_mappings_of_all_times() {
 }
 
 #[test]
-fn a_build_id_in_a_mapping_is_heeded() {
+fn a_build_id_in_a_mapping_is_used() {
     let style = Style { build_id: true, ..Style::USUAL };
     let profile = show("build id", &style.recording().file()).profile();
     assert!(profile.warnings[0].exact().contains("07070707"), "{:?}", profile.warnings);
@@ -186,7 +186,7 @@ fn unknown_records_and_features_are_counted_and_skipped() {
     let mut recording = Style::USUAL.recording();
     let unknown = [23, 63, 85, 127, 128, 0x1_0000, u32::MAX];
     for kind in unknown {
-        // A record of a future kernel or perf, with what may look like a trailer and with nothing.
+        // A record of a future kernel or perf, with bytes like a trailer, and with none.
         recording.data.extend(record(kind, 0xffff, |b| {
             b.raw(&[0xff; 48]);
         }));

@@ -18,7 +18,7 @@ pub(crate) const GROUP: u32 = 54_321;
 pub(crate) const MEMBER: User = User { uid: 54_321, gid: GROUP };
 /// Nobody in particular.
 pub(crate) const STRANGER: User = User { uid: 54_322, gid: 54_322 };
-/// Where copies may lie, in this order: the first whose mount heeds capabilities of files.
+/// Folders for copies, in this order: the first whose mount respects capabilities of files.
 const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/usr/local/lib"];
 
 /// Runs the body of the test `name`; where it says that something is missing, that is announced.

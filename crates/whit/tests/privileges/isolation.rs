@@ -1,4 +1,4 @@
-//! What nobody gains by a whit with file capabilities.
+//! Privileges that a whit with file capabilities must not give to anybody.
 
 use std::fs;
 use std::io::Write;
@@ -191,8 +191,8 @@ fn the_environment_of_whit_itself_is_cleared() {
 
 /// The command's parent is whit: it looks at it.
 #[test]
-fn nothing_is_in_force_while_the_command_runs_and_nobody_looks_in() {
-    check("nothing_is_in_force_while_the_command_runs_and_nobody_looks_in", || {
+fn nothing_is_in_force_while_the_command_runs_and_no_process_looks_in() {
+    check("nothing_is_in_force_while_the_command_runs_and_no_process_looks_in", || {
         let fixture = Fixture::set_up()?;
         let look = "cat /proc/$PPID/status; cat /proc/$PPID/maps; stat -c owner=%u /proc/$PPID/fd";
         let output = fixture.record(&["-a"], look);
@@ -230,7 +230,7 @@ fn a_subcommand_that_opens_no_event_is_an_ordinary_process() {
     });
 }
 
-/// Set-uid programs gain what they gain without whit.
+/// Set-uid programs gain the same as without whit.
 #[test]
 fn set_uid_commands_work() {
     check("set_uid_commands_work", || {
@@ -283,7 +283,7 @@ fn a_set_id_whit_refuses_to_run() {
     });
 }
 
-/// What is the user's own is not borrowed: the command inherits it as without whit.
+/// The user's own capabilities are not borrowed: the command inherits them as without whit.
 #[test]
 fn ambient_capabilities_of_the_user_are_left_alone() {
     check("ambient_capabilities_of_the_user_are_left_alone", || {

@@ -1,4 +1,4 @@
-//! `whit setup`, and what a whit with file capabilities lets its users do and not do.
+//! `whit setup`, and the rights of users of a whit with file capabilities.
 //!
 //! Each test sets up a copy of whit for a group that is in no list, and runs it as users that are
 //! in no list. That takes root; a machine where a test cannot be run is named with the reason on

@@ -1,4 +1,4 @@
-//! What a member of the group can do.
+//! The recordings that a member of the group can make.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -100,8 +100,8 @@ fn a_member_sees_names_of_the_kernel() {
 }
 
 #[test]
-fn the_doctor_tells_a_member_what_is_lent() {
-    check("the_doctor_tells_a_member_what_is_lent", || {
+fn the_doctor_lists_a_members_capabilities() {
+    check("the_doctor_lists_a_members_capabilities", || {
         let fixture = Fixture::set_up()?;
         let output = fixture.by_member(&["doctor", "--json"]).output().unwrap();
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

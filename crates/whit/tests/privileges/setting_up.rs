@@ -1,4 +1,4 @@
-//! What `whit setup` does and refuses.
+//! The actions and refusals of `whit setup`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -73,8 +73,8 @@ fn a_dry_run_prints_the_commands_that_do_the_same() {
 }
 
 #[test]
-fn who_is_not_root_gets_the_commands_with_sudo() {
-    check("who_is_not_root_gets_the_commands_with_sudo", || {
+fn ordinary_users_get_the_commands_with_sudo() {
+    check("ordinary_users_get_the_commands_with_sudo", || {
         let fixture = Fixture::new()?;
         let before = state(&fixture.whit());
         let output = fixture.by_member(&["setup", "--group", "no_such_group"]).output().unwrap();

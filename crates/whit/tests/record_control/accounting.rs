@@ -10,12 +10,12 @@ use whit_sys::{OpenFlags, PerfEventFd};
 
 /// `PERF_COUNT_SW_PAGE_FAULTS`.
 const PAGE_FAULTS: u64 = 2;
-/// Larger than what the allocator keeps: each piece of this size is mapped anew.
+/// Larger than the allocator's cache: each piece of this size is mapped anew.
 const PIECE_BYTES: usize = 48 << 20;
 const PIECES: usize = 3;
 const PAGE_BYTES: usize = 4096;
 
-/// A thread that waits to be told, and then touches memory that it has never touched before.
+/// A thread that waits for a command, and then touches memory that it has never touched before.
 struct Toucher {
     tid: i32,
     go: Option<std::sync::mpsc::Sender<()>>,
@@ -96,7 +96,7 @@ fn assert_closed(mode: &[&str], ring_pages: &str) -> u64 {
 }
 
 #[test]
-fn recorded_and_lost_is_what_was_produced() {
+fn recorded_and_lost_add_up_to_the_produced() {
     let modes: [&[&str]; 7] = [
         &[],
         &["--aio"],

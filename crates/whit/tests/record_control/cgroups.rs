@@ -69,7 +69,7 @@ fn cgroups_that_cannot_be_are_named_with_the_way_out() {
         assert!(!output.status.success());
         assert!(stderr(&output).contains(wanted), "{wanted} in {}", stderr(&output));
     };
-    refused(&["-e", "cs", "-G", "whatever"], "add -a");
+    refused(&["-e", "cs", "-G", "whatever"], "no such cgroup here");
     refused(&["-a", "-e", "cs", "-G", "no/such/group"], "/no/such/group");
     refused(&["-a", "-e", "{cs,faults}", "-G", "a,b"], "the group of 'cs'");
     refused(&["-a", "-e", "cs", "-G", "a,b"], "cgroup 'b' has no event");

@@ -1,11 +1,11 @@
-//! What samples and the recording hold beyond the usual.
+//! Fields of samples and of the recording beyond the usual.
 
 use super::support::{TestFolder, count, has, has_perf, perf, probe, samples, stderr};
 
 const BUSY: &str = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; /bin/true; exit 7";
 
 #[test]
-fn branch_records_are_refused_by_name_and_with_what_is_missing() {
+fn branch_records_are_refused_by_name_and_with_the_missing_feature() {
     let place = TestFolder::new();
     for options in [&["-b"][..], &["-j", "any,u"], &["-j", "stack,u"], &["--call-graph", "lbr"]] {
         let line = [options, &["-e", "page-faults", "-o", "out", "--", "true"]].concat();
@@ -103,7 +103,7 @@ fn a_dry_run_checks_and_records_nothing() {
 }
 
 #[test]
-fn options_that_make_no_sense_say_what_to_do_instead() {
+fn senseless_options_are_refused_with_an_alternative() {
     let place = TestFolder::new();
     for (option, wanted) in [
         ("--kcore", "/proc/kallsyms"),

@@ -140,7 +140,7 @@ fn pipes_cannot_be_switched() {
 }
 
 #[test]
-fn what_existed_before_is_recorded_as_asked() {
+fn existing_tasks_are_recorded_as_requested() {
     if !has_perf("what existed before") {
         return;
     }

@@ -1,4 +1,4 @@
-//! What the ledger says of the kernel's side of a recording: interrupts of the PMU, BPF programs.
+//! The ledger's figures on the kernel's side of a recording: interrupts of the PMU, BPF programs.
 
 use super::support::{Skip, TestFolder, probe, stderr};
 use serde_json::Value;
@@ -79,7 +79,8 @@ fn figures_go_with_the_pmu() {
 fn the_ledger_has_the_memory_of_the_recorder() {
     let (lines, ledger) = record("cpu-clock");
     let peak_kib = ledger["peak_memory_bytes"].as_u64().unwrap() / 1024;
-    // The rings alone are larger than the lower bound; the upper one is far from what a shell's recording takes.
+    // The rings alone are larger than the lower bound; the upper one is far above the memory of a shell's
+    // recording.
     assert!((512..4 << 20).contains(&peak_kib), "{peak_kib} KiB");
     let line = lines.iter().find(|line| line.starts_with("  peak memory "));
     assert!(line.is_some_and(|line| line.ends_with("MiB")), "{lines:?}");

@@ -1,7 +1,8 @@
-//! `whit record`: who controls it while it runs, which files it makes, what it is asked to leave out.
+//! `whit record`: control while it runs, the files that it makes, and the options that leave things
+//! out.
 //!
-//! Only software events are needed. What needs perf, or the right to record whole CPUs, says so by
-//! name where that is missing.
+//! Only software events are needed. A test that needs perf, or the right to record whole CPUs, says
+//! so by name if that is missing.
 
 mod accounting;
 mod cgroups;

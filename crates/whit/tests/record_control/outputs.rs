@@ -1,4 +1,4 @@
-//! What stands where an output is to be: recordings make room, what is somebody's stays.
+//! Existing files at the path of an output: recordings are moved away, other files stay.
 
 use std::path::Path;
 use std::process::{Command, Output};

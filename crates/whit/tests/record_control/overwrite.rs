@@ -28,7 +28,7 @@ fn only_the_newest_samples_stay_and_nothing_counts_as_lost() {
         let file = place.path("out");
         assert_eq!(count(&file, "SAMPLE events"), kept);
         let comms = perf(&["script", "-F", "comm"], &file);
-        // The side band is not overwritten: what is left has its name.
+        // The sideband is not overwritten: the remaining samples have its name.
         assert!(comms.split_ascii_whitespace().any(|comm| comm == "last"), "{comms}");
     }
 }

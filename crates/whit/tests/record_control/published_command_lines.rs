@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 /// Up to Linux 6.18 at least, two recorders of the same software event on one CPU spoil each other's
-/// samples where they take different stacks (two of `perf record -a -e cs` do so as well): the size
-/// of one is computed with the call chain of the other.
+/// samples if they take different stacks (two of `perf record -a -e cs` do so as well). The kernel
+/// computes the sample size of one with the call chain of the other.
 static ONE_RECORDER: Mutex<()> = Mutex::new(());
 
 /// Runs a line as a shell does; `whit` is the one under test.
@@ -23,7 +23,7 @@ fn shell(place: &TestFolder, line: &str) -> Output {
         .unwrap()
 }
 
-/// What every line runs instead of the published benchmarks, which take minutes.
+/// Runs in place of the published benchmarks, which take minutes.
 const WORKLOAD: &str = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.01'";
 
 /// The published events: three of the hardware, context switches typed by the kernel.
@@ -45,7 +45,7 @@ const PARALLEL: [(&str, &str, &str); 12] = [
     ("event=0xb1,umask=0x1", "UOPS_EXECUTED.THREAD", "uk"),
 ];
 
-/// Records, and gives what was said; perf reads the same number of samples.
+/// Records, and gives whit's messages; perf reads the same number of samples.
 fn records(place: &TestFolder, line: &str, output: &str) -> String {
     let alone = ONE_RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = shell(place, line);

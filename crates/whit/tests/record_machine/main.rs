@@ -51,8 +51,8 @@ fn a_cpu_that_goes_offline_ends_nothing() {
     });
 }
 
-/// Switches CPU 1 in each of the ways that it is given. Then a new shell says who it is, and waits on CPU 1 as often as on
-/// CPU 0.
+/// Switches CPU 1 in each of the ways that it is given. Then a new shell prints its process id, and waits on CPU 1 as
+/// often as on CPU 0.
 const TO_AND_FRO: &str = "for way; do echo $way > /sys/devices/system/cpu/cpu1/online || exit; done
 sh -c 'echo $$; for i in 1 2 3 4 5 6 7 8 9; do
     taskset -p -c 1 $$ >&2; sleep 0.01; taskset -p -c 0 $$ >&2
@@ -75,8 +75,8 @@ fn ledger(data: &Path) -> (Value, Value) {
     (json["ledger"]["lost_cpus"].clone(), json["ledger"]["late_cpus"].clone())
 }
 
-/// CPU 1 is switched `before` everything is recorded, and in each of the ways `meanwhile`; then a thread runs on it.
-/// Gives what whit said, and that thread's whole and other waits.
+/// Switches CPU 1 `before` the recording, and in each of the ways `meanwhile`; then a thread runs on it. Gives
+/// whit's messages, and that thread's whole and other waits.
 fn record_around(
     engine: &str,
     data: &Path,

@@ -1,4 +1,4 @@
-//! What `whit bench cgroup` leaves behind: nothing.
+//! `whit bench cgroup` leaves nothing behind.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn a_benchmark_that_is_interrupted_leaves_no_cgroups() {
             let group = child.parent().and_then(Path::parent).expect("a parent");
             assert!(!group.exists(), "{name} leaves {}", group.display());
         }
-        // What one that was killed has left is removed by the next, with what runs there.
+        // The next run removes the cgroups of a killed one, with the processes in them.
         let mut killed = start(scratch.path())?;
         let left = mount.join(format!("whit-bench-{}-0", killed.id()));
         wait_until("cgroups are there", || left.join("c1").exists());

@@ -17,7 +17,7 @@ fn the_seeds_command_is_understood_and_counts() {
     });
 }
 
-/// Counts; gives what stands in the columns that are no numbers, of the summary's lines.
+/// Counts, and gives the columns of the summary's lines that are no numbers.
 fn the_seeds_command(engine: &str) -> Result<Vec<Vec<String>>, Skip> {
     let children = ["c1", "c2", "c3", "c4", "c5", "c6"];
     let group = Cgroup::make("seed", &children)?;
@@ -114,7 +114,7 @@ fn cgroups_that_come_and_go_do_not_stop_the_others() {
                     run("--bpf-counters=off");
                 }
             };
-            // The thread has to end whatever happens.
+            // The thread has to end in any case.
             let result = catch_unwind(AssertUnwindSafe(runs));
             is_over.store(true, Ordering::Relaxed);
             result.unwrap_or_else(|panic| resume_unwind(panic));

@@ -1,5 +1,5 @@
-//! Command lines as people write them: the ones that the project began with, quoted names, output
-//! into files, what is refused.
+//! Command lines as people write them: published ones, quoted names, output into files, and refused
+//! ones.
 
 use crate::support::{check, counted, fields, probe, said, whit};
 use std::process::Command;
@@ -52,7 +52,7 @@ fn values_may_be_attached_and_names_abbreviated() {
 }
 
 #[test]
-fn output_goes_where_it_is_told() {
+fn output_goes_to_the_named_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("out");
     let path = file.to_str().unwrap();
@@ -75,7 +75,7 @@ fn output_goes_where_it_is_told() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_way_out() {
+fn wrong_options_are_named_with_the_remedy() {
     for (line, wanted) in [
         (&["-e", "page-fautls", "true"][..], "did you mean page-faults"),
         (&["-e", "cycles,,cs", "true"], "^"),

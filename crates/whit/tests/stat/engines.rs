@@ -41,8 +41,8 @@ fn both_ways(options: &[&str], script: &str) -> ([Vec<Row>; 2], f64) {
     ([rows(&text), rows(&kernel)], unseen(&text))
 }
 
-/// Compares each row. The first count in which the kernel has shown all switches is compared, whatever it
-/// says; where there is none of so many, the last one with slack for a few hidden switches.
+/// Compares each row. It compares the first count in which the kernel has shown all switches. If there is
+/// none of so many, it compares the last one with slack for a few hidden switches.
 pub(crate) fn assert_agreement(options: &[&str], script: &str) -> Result<(), Skip> {
     let mut attempts = (0..ATTEMPTS_MAX).map(|_| both_ways(options, script));
     let mut last = attempts.next().expect("there is an attempt");

@@ -1,4 +1,4 @@
-//! Running `whit stat` and `perf stat`, and reading what they print.
+//! Runs `whit stat` and `perf stat`, and reads their output.
 
 use std::process::{Child, Command, Output, Stdio};
 
@@ -26,13 +26,13 @@ pub(crate) fn perf(arguments: &[&str]) -> Result<Command, Skip> {
     Ok(perf)
 }
 
-/// Runs a command that has to succeed; gives what it printed on standard error.
+/// Runs a command that has to succeed; gives its standard error.
 pub(crate) fn text(mut command: Command) -> String {
     let output: Output = run::run(&mut command);
     said(&output)
 }
 
-/// What `whit stat` prints.
+/// The output of `whit stat`.
 pub(crate) fn counted(arguments: &[&str]) -> String {
     text(whit(arguments))
 }

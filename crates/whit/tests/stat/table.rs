@@ -23,7 +23,7 @@ pub(crate) fn rows(text: &str) -> Vec<Row> {
     text.lines().filter_map(row).collect()
 }
 
-/// What a cgroup counted of an event.
+/// A cgroup's count of an event.
 pub(crate) fn count(rows: &[Row], event: &str, cgroup: &str) -> f64 {
     let found = rows.iter().find(|row| row.event == event && row.cgroup == cgroup);
     found.unwrap_or_else(|| panic!("{event} of '{cgroup}' in {rows:?}")).count

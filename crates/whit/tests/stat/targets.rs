@@ -129,7 +129,7 @@ fn all_threads_of_the_machine_are_counted_each_by_itself() {
 }
 
 #[test]
-fn who_is_not_there_is_named() {
+fn missing_targets_are_named() {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     let id = child.id().to_string();

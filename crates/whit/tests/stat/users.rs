@@ -1,4 +1,5 @@
-//! What an ordinary user may count, and what a whit with file capabilities lets a member count.
+//! The counts that an ordinary user may take, and those that a whit with file capabilities allows a
+//! member.
 
 use crate::support::{Busy, Skip, check, fields, probe, said};
 use std::os::unix::fs::PermissionsExt;
@@ -60,8 +61,8 @@ fn a_user_counts_user_mode_and_hears_of_it_once() {
 }
 
 #[test]
-fn what_a_user_may_not_count_is_refused_with_the_command_that_allows_it() {
-    check("what_a_user_may_not_count_is_refused_with_the_command_that_allows_it", || {
+fn refused_counts_have_the_command_that_allows_them() {
+    check("refused_counts_have_the_command_that_allows_them", || {
         let (_dir, whit) = copy()?;
         let all = by_nobody(&whit, &["-a", "sleep", "1000"]);
         assert!(!all.status.success());

@@ -1,6 +1,6 @@
 //! `whit stat` counts cgroups while the whole machine changes: a CPU goes offline, the `perf_event`
-//! controller moves to a hierarchy of version 1. Only run where `WHIT_TEST_MACHINE` is set: this would
-//! spoil what others measure.
+//! controller moves to a hierarchy of version 1. Runs only if `WHIT_TEST_MACHINE` is set: it would
+//! spoil measurements by others.
 
 #[path = "../stat/cgroup.rs"]
 #[allow(dead_code, unused_imports)]
@@ -37,8 +37,8 @@ fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
 /// A mount of version 1 that is gone when this is dropped.
 struct Mount(PathBuf);
 
-/// What `/proc/cgroups` says of perf_event: its hierarchy (0 is that of version 2), and how many
-/// cgroups that has, with those that are removed and not yet forgotten.
+/// The line of `/proc/cgroups` on perf_event: its hierarchy (0 is that of version 2), and its
+/// number of cgroups, which includes those that are removed and not yet forgotten.
 fn perf_event() -> (u32, u32) {
     let text = fs::read_to_string("/proc/cgroups").expect("read /proc/cgroups");
     let line = text.lines().find(|line| line.starts_with("perf_event\t")).expect("perf_event");

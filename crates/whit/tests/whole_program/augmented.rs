@@ -1,8 +1,8 @@
 //! Augmented call stacks: where a stack dump was too small, branch records continue the chain.
 //!
-//! No machine at hand has an LBR that keeps call stacks. What it would have recorded is known,
-//! though: the calls of a chain that was unwound from a large dump. The same samples are written
-//! again with a small dump and these calls in a branch stack.
+//! No machine at hand has an LBR that keeps call stacks. Its content is known, though: the calls of
+//! a chain that was unwound from a large dump. The same samples are written again with a small dump
+//! and these calls in a branch stack.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::support::tools::{record, text, whit, workload};
 
 /// `PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK`.
 const USER_CALL_STACK: u64 = 1 | 1 << 11;
-/// What is left of the dump: enough for some frames of `deep`, by far not for all.
+/// Bytes of the dump that remain: enough for some frames of `deep`, by far not for all.
 const SMALL_DUMP_BYTES: usize = 512;
 /// A direct call on x86-64.
 const CALL_BYTES: u64 = 5;
@@ -123,8 +123,8 @@ fn sample(body: &[u8], layout: &SampleLayout, calls: Option<&Chains>) -> Vec<u8>
 }
 
 #[test]
-fn branch_records_continue_what_a_small_dump_cuts() {
-    check("branch_records_continue_what_a_small_dump_cuts", || {
+fn branch_records_continue_chains_of_a_small_dump() {
+    check("branch_records_continue_chains_of_a_small_dump", || {
         let directory = tempfile::tempdir().expect("make a directory");
         let path = |name: &str| directory.path().join(name);
         let (full, cut, augmented) = (path("full"), path("cut"), path("augmented"));

@@ -30,7 +30,7 @@ fn assert_whole_stacks(recording: &Path, said: &str) {
     assert!(share > LEAST_WHOLE, "{whole} of {} are whole: {said}", inner.len());
 }
 
-/// Records the program by a whit at a path, with whatever is in front of it; gives what whit says.
+/// Records the program by a whit at a path, with a command in front of it; gives whit's messages.
 fn record(mut recorder: Command, options: &[&str], program: &Path, out: &Path) -> String {
     recorder.args(["record", "--engine=auto", "-F", "1000"]).args(options).arg("-o").arg(out);
     recorder.arg("--").arg(program).args(["--iterations", ITERATIONS]);

@@ -1,5 +1,5 @@
 //! `whit bench pmi`, `lbr` and `sched` as a whole: they are deterministic, so that their tables can be
-//! checked to the digit. Of `whit bench vpmu` what is counted is checked.
+//! checked to the digit. For `whit bench vpmu`, the counted figures are checked.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn bench(args: &[&str]) -> (String, Value) {
 }
 
 #[test]
-fn interrupts_cost_what_was_published() {
+fn interrupts_cost_as_much_as_published() {
     check("bench_pmi", || {
         let (printed, result) = bench(&["pmi", "--interrupts", "10"]);
         assert!(printed.contains("published 5 W + 2 R → 1 W + 1 R, here 5 W + 2 R → 1 W + 1 R"));
@@ -87,7 +87,7 @@ fn a_guest_reuses_host_events() {
 }
 
 #[test]
-fn a_guest_in_kvm_samples_what_the_host_counts() {
+fn a_guest_in_kvm_samples_the_hosts_counts() {
     check("bench_vpmu_kvm", || {
         probe::kvm()?;
         let (_, result) =

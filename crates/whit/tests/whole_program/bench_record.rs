@@ -108,12 +108,12 @@ fn check_figures(row: &Value) {
     }
 }
 
-/// What whit measured at the rings is what is read from its recording.
+/// The recording agrees with whit's own counts at the rings.
 fn check_against_ledger(recorded: &Value, row: &Value) {
     let ledger = &recorded["ledger"];
     assert_eq!(ledger["samples"], recorded["samples"], "{row}");
     assert_eq!(ledger["lost"], recorded["lost"], "{row}");
-    // Drops that no record in the rings tells of are counted, but not timed, in the recording.
+    // Drops that no record in the rings reports are counted, but not timed, in the recording.
     if recorded["lost_samples"] == 0 {
         assert_eq!(ledger["paused_ns"], recorded["paused_ns"], "{row}");
     }

@@ -1,4 +1,5 @@
-//! `whit bench stacks`: what the kernel unwinds is what offline unwinders make of the same samples.
+//! `whit bench stacks`: the stacks that the kernel unwinds equal those of offline unwinders on the
+//! same samples.
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};

@@ -242,7 +242,7 @@ fn threads_that_wait_throughout_a_recording_have_their_stacks() {
 }
 
 #[test]
-fn of_single_threads_the_others_are_not_told() {
+fn other_threads_are_not_recorded() {
     check("blocked_threads_alone", || {
         needs()?;
         let place = tempfile::tempdir().expect("make a directory");
@@ -354,8 +354,8 @@ fn perf_reads_the_stacks_as_samples_of_an_event_of_their_own() {
     });
 }
 
-/// Records a waiting process under strace, which refuses a call if one is named. Gives what the recorder said, and
-/// the calls of its first thread.
+/// Records a waiting process under strace, which refuses a call if one is named. Gives the recorder's messages,
+/// and the calls of its first thread.
 fn traced(pid: &str, out: &Path, refuse: Option<usize>) -> (String, Vec<String>) {
     let log = out.with_extension("calls");
     let mut recorder = command("strace");

@@ -1,4 +1,4 @@
-//! Call chains from dumped stacks are complete, and show what was inlined.
+//! Call chains from dumped stacks are complete, and show inlined functions.
 
 use std::path::PathBuf;
 

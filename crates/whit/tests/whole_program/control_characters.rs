@@ -7,12 +7,12 @@ use crate::support::tools::{command, record, succeed, text, tracefs, whit};
 use crate::support::{Skip, check};
 use whit_testing::assert_plain;
 
-/// What a terminal obeys, a line end, a mark of direction and a C1 control. A thread's name holds 15 bytes.
+/// A terminal command, a line end, a mark of direction and a C1 control. A thread's name holds 15 bytes.
 const THREAD: &str = "t\x1b[2J\nx\u{202e}\u{9b}";
 const PROGRAM: &str = "p\x1b]0;owned\x07\n\u{202e}\u{9b}am";
 const FUNCTION: &str = "f\x1b[31m\n\u{202e}\u{9b}_spin";
 
-/// What stands for them.
+/// The escaped form.
 const SHOWN_THREAD: &str = "t\\x1b[2J\\x0ax\\u{202e}\\u{9b}";
 const SHOWN_PROGRAM: &str = "p\\x1b]0;owned\\x07\\x0a\\u{202e}\\u{9b}am";
 const SHOWN_FUNCTION: &str = "f\\x1b[31m\\x0a\\u{202e}\\u{9b}_spin";
@@ -68,7 +68,7 @@ impl Drop for Running {
     }
 }
 
-/// What was printed, of which nothing is raw; standard output and standard error.
+/// Standard output and standard error, without any raw control character.
 #[track_caller]
 fn plain(whit: &mut Command) -> (String, String) {
     let output = whit.output().expect("run whit");
@@ -100,7 +100,7 @@ fn a_hostile_process_is_shown_in_letters() {
         for name in [SHOWN_THREAD, SHOWN_PROGRAM, SHOWN_FUNCTION] {
             assert!(report.contains(name), "{name} in {report}");
         }
-        // Columns are as wide as what is printed.
+        // Columns are as wide as the printed form.
         let table: Vec<_> = report.lines().skip_while(|line| !line.contains("Command")).collect();
         let dso = table[0].find("Shared Object").expect("a heading");
         let rows: Vec<_> = table.iter().filter(|line| line.contains(SHOWN_THREAD)).collect();
@@ -148,7 +148,7 @@ fn strings_in_tracepoints_are_shown_in_letters() {
     });
 }
 
-/// What whit says about a hostile process while it runs.
+/// Messages of whit about a hostile process while it runs.
 #[test]
 fn a_hostile_process_is_watched() {
     check("a_hostile_process_is_watched", || {

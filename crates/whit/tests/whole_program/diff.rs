@@ -60,7 +60,7 @@ fn another_program_differs_and_fails_the_check() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_with_the_remedy() {
+fn incomparable_recordings_are_refused_with_the_remedy() {
     let golden = |name: &str| {
         let folder = whit_testing::run::repository().join("tests/recordings/golden");
         folder.join(name).join("recording.data")

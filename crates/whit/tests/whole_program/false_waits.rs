@@ -107,7 +107,7 @@ impl Program {
         self.threads.split_whitespace().find_map(of_key).expect("a number")
     }
 
-    /// Of each sleeper, the moments at which it ran.
+    /// For each sleeper, the moments at which it ran.
     fn log(mut self) -> HashMap<u64, Vec<u64>> {
         let sleepers = self.number("sleepers").split(',').count();
         let number = |word: &str| word.parse::<u64>().expect("a number");
@@ -127,7 +127,7 @@ impl Program {
 struct Recorder {
     child: Child,
     stderr: PathBuf,
-    /// Where it records no command of its own, what it records for as long as this is open.
+    /// A recorder without a command of its own records as long as this is open.
     go_on: Option<ChildStdin>,
     /// The program that is recorded, if the recorder did not start it. It ends when the pipe is closed.
     recorded: Option<(Child, ChildStdin)>,
@@ -181,7 +181,7 @@ impl Recorder {
             Of::Process => whit.args(["-p", program.number("pid")]),
             _ => whit.args(["-t", program.number("sleepers"), "-t", program.number("storm")]),
         };
-        // A command that runs until it is told to end; that it runs says that recording has begun.
+        // A command that runs until its input ends; its output shows that recording has begun.
         let mut child = whit.args(["--", "sh", "-c", "echo begun; read -r line; exit 0"]);
         child = child.stdin(Stdio::piped());
         let mut child = child.spawn().expect("run whit");
@@ -237,7 +237,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording of a program that has logged all; gives what the recorder has said.
+    /// Ends the recording of a program that has logged all; gives the recorder's messages.
     fn end(mut self, trouble: Trouble) -> String {
         match trouble {
             Trouble::Starved => self.has_low_priority(false),
@@ -337,7 +337,7 @@ fn number_before(said: &str, words: &str) -> usize {
     before.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// Records in a way and judges what whit makes of it.
+/// Records in a way and judges the waits in the recording.
 fn judge(way: &Way) -> Result<(), Skip> {
     let mut directory = tempfile::tempdir().expect("make a directory");
     let (recorder, program) = Recorder::start(way, directory.path())?;
@@ -345,7 +345,7 @@ fn judge(way: &Way) -> Result<(), Skip> {
     let log = program.log();
     let said = recorder.end(way.trouble);
     let waits = Waits::of(directory.path(), &log);
-    // A recording with a false wait is rare: whoever looks for its cause needs it.
+    // A recording with a false wait is rare: it is kept for finding the cause.
     directory.disable_cleanup(!waits.untrue.is_empty());
     let directory = &directory;
     assert_eq!(waits.untrue, [""; 0], "{way:?}: {waits:?} {said}");
@@ -418,7 +418,8 @@ fn no_whole_wait_contains_a_run() {
     });
 }
 
-/// Rings that keep the newest samples only: what was overwritten between two snapshots is in neither.
+/// Rings that keep the newest samples only: samples that were overwritten between two snapshots are
+/// in neither.
 #[test]
 fn between_snapshots_nothing_is_certain() {
     check("between_snapshots_nothing_is_certain", || {
@@ -444,8 +445,8 @@ fn without_a_loss_all_waits_are_whole() {
 /// All ways together, for hours: `WHIT_ROUNDS` times each.
 #[test]
 #[ignore = "takes ten minutes for each round"]
-fn no_whole_wait_contains_a_run_whatever_goes_together() {
-    check("no_whole_wait_contains_a_run_whatever_goes_together", || {
+fn no_whole_wait_contains_a_run_in_any_combination() {
+    check("no_whole_wait_contains_a_run_in_any_combination", || {
         let rounds = std::env::var("WHIT_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
         let engines = engines()?;
         for round in 0..rounds.unwrap_or(1) {

@@ -1,5 +1,5 @@
-//! What goes wrong while recording: the recorder dies, the disk is full, limits are low, the
-//! target does everything at once.
+//! Failures while recording: the recorder dies, the disk is full, limits are low, the target does
+//! everything at once.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ fn size(path: &Path) -> u64 {
 }
 
 #[test]
-fn a_killed_recorder_leaves_what_it_has_flushed() {
-    check("a_killed_recorder_leaves_what_it_has_flushed", || {
+fn a_killed_recorder_leaves_all_flushed_records() {
+    check("a_killed_recorder_leaves_all_flushed_records", || {
         let directory = tempfile::tempdir().expect("make a directory");
         record(whit_record("", &directory.path().join("perf.data")).args(["--", "true"]))?;
         for mode in MODES {
@@ -65,7 +65,7 @@ fn a_killed_recorder_leaves_what_it_has_flushed() {
     });
 }
 
-/// Forms of output that perf has, with what the engines put into them.
+/// Forms of output that perf has, with the records that engines put into them.
 const KILLED: [&str; 8] = [
     "",
     "--aio=2",
@@ -78,8 +78,8 @@ const KILLED: [&str; 8] = [
 ];
 
 #[test]
-fn perf_reads_an_export_of_what_a_killed_recorder_has_written() {
-    check("perf_reads_an_export_of_what_a_killed_recorder_has_written", || {
+fn perf_reads_an_export_of_a_killed_recorders_file() {
+    check("perf_reads_an_export_of_a_killed_recorders_file", || {
         let directory = tempfile::tempdir().expect("make a directory");
         for mode in KILLED {
             if mode.contains("bpf")
@@ -122,7 +122,7 @@ fn exited(child: &mut Child) -> bool {
     child.try_wait().is_ok_and(|status| status.is_some())
 }
 
-/// The recorder and what it records: an orphan would run on for ever.
+/// The recorder and its command: an orphan would run on for ever.
 fn kill_group(leader: &Child) {
     let group = format!("-{}", leader.id());
     let _ = command("kill").args(["-KILL", "--", &group]).status();
@@ -189,8 +189,8 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
 
 /// Opening a pipe takes until somebody reads it.
 #[test]
-fn a_signal_ends_what_is_being_set_up() {
-    check("a_signal_ends_what_is_being_set_up", || {
+fn a_signal_ends_the_set_up() {
+    check("a_signal_ends_the_set_up", || {
         probe::own_events()?;
         let directory = tempfile::tempdir().expect("make a directory");
         let (pipe, marker) = (directory.path().join("pipe"), directory.path().join("ran"));
@@ -211,7 +211,7 @@ fn a_signal_ends_what_is_being_set_up() {
     });
 }
 
-/// What is started in a process group of its own is ended with the test.
+/// A process group that ends with the test.
 struct EndedWithGroup(Child);
 
 impl Drop for EndedWithGroup {

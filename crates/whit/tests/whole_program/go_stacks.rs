@@ -9,8 +9,9 @@ const SWITCH: &str = "runtime.systemstack";
 const ROOT: &str = "runtime.goexit";
 const ALLOCATION: &str = "runtime.mallocgc";
 const OWN: &str = "main.build";
-/// Of the samples that pass the switch, at least so many go on to the goroutine's first frame. 0.5 % did
-/// without the stack switches, all do but those that the recorder heard of too late.
+/// Least share of the samples through the switch that go on to the goroutine's first frame. Without the
+/// stack switches it was 0.5 %; with them, all do but those of a goroutine that the recorder noticed too
+/// late.
 const LEAST_WHOLE: f64 = 0.95;
 /// Samples on the thread's own stack, of a second at 999 Hz; there are 150 to 400.
 const LEAST_SWITCHED: usize = 30;
@@ -33,7 +34,7 @@ fn samples(tool: &mut std::process::Command, options: &[&str]) -> Result<Vec<Sam
     Ok(samples.into_iter().skip(first.unwrap_or(usize::MAX)).collect())
 }
 
-/// Of the samples that pass a function, the share that passes another.
+/// The share of the samples in a function that pass another one.
 fn share(samples: &[Sample], of: &str, with: &str) -> (usize, f64) {
     let of: Vec<_> = samples.iter().filter(|sample| passes(sample, of)).collect();
     let with = of.iter().filter(|sample| passes(sample, with)).count();
@@ -50,7 +51,7 @@ fn assert_charged(samples: &[Sample]) {
 }
 
 #[test]
-fn the_bpf_engine_charges_what_runs_on_another_stack_to_the_goroutine() {
+fn the_bpf_engine_charges_code_on_another_stack_to_the_goroutine() {
     check("go_stacks_bpf", || {
         probe::bpf_stacks()?;
         assert_charged(&samples(&mut whit(), &["--engine=bpf"])?);

@@ -10,7 +10,7 @@ use whit_testing::wait::{Load, wait_until};
 
 const NEVER_RAN: &str = "the thread that was recorded never ran meanwhile: it waited all the time";
 
-/// Records the process while a command runs, and gives what the recorder said.
+/// Records the process while a command runs, and gives the recorder's messages.
 fn recorded(arguments: &[&str], pid: u32, meanwhile: &str, out: &Path) -> Result<String, Skip> {
     let mut recorder = whit();
     recorder.arg("record").args(arguments).args(["-e", "cpu-clock", "-p", &pid.to_string(), "-o"]);

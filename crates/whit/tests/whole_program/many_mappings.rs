@@ -31,7 +31,7 @@ impl Mapped {
         Ok(Mapped(child))
     }
 
-    /// Records it for a while; gives what the recorder says.
+    /// Records it for a while; gives the recorder's messages.
     fn record(&self, data: &Path, arguments: &[&str]) -> Result<String, Skip> {
         let said = data.with_extension("said");
         let mut recorder = whit();

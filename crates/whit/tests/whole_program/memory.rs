@@ -79,7 +79,7 @@ fn peak_bytes(data: &Path, view: &[&str]) -> f64 {
 }
 
 #[test]
-fn switches_of_many_distinct_places_take_what_a_report_takes() {
+fn switches_of_many_distinct_places_take_as_much_as_a_report() {
     let place = tempfile::tempdir().expect("make a directory");
     let of = |samples, view: &[&str]| {
         let data = place.path().join("perf.data");

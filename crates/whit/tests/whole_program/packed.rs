@@ -33,7 +33,7 @@ impl TestFolder {
         self.0.path().join(name)
     }
 
-    /// What records a ping-pong; its tables are made once.
+    /// The recorder of a ping-pong; its tables are made once.
     fn recorder(&self, options: &str, iterations: &str) -> Result<Command, Skip> {
         probe::bpf_stacks()?;
         let mut recorder = whit();
@@ -46,7 +46,7 @@ impl TestFolder {
         Ok(recorder)
     }
 
-    /// Records; gives what whit says.
+    /// Records; gives whit's messages.
     fn record(&self, name: &str, options: &str) -> Result<String, Skip> {
         let path = self.path(name);
         let options = format!("{options} -o {}", path.to_str().expect("UTF-8"));
@@ -129,7 +129,7 @@ fn packed_switches_come_back_in_every_mode() {
             let ours = stats(whit(), &data);
             assert_eq!(ours.samples(), number_before(&said, " samples, "), "{mode}");
             assert_eq!(ours.samples_by_event["context-switches"], switches, "{mode}");
-            // perf takes the rest for what it is: the samples by the clock.
+            // perf reads the other samples, those by the clock, as they are.
             let packed = stats(perf()?, &data).samples_by_event;
             assert_eq!(packed["cpu-clock"], ours.samples_by_event["cpu-clock"], "{mode}");
             assert!(packed["whit-switches"] < switches / 5, "{mode}: {packed:?}");
@@ -138,7 +138,7 @@ fn packed_switches_come_back_in_every_mode() {
             let ours = of_content(ours);
             assert_eq!(of_content(stats(perf()?, &out)), ours, "{mode}");
             assert_eq!(of_content(stats(whit(), &out)), ours, "{mode}");
-            // Of directories perf reads a thread's first samples before its name.
+            // In directories, perf reads a thread's first samples before its name.
             let heads = "tid,time,event";
             assert_same(mode, &lines(perf()?, heads, &out), &lines(whit(), heads, &out));
             let chains = "comm,tid,time,event,ip";
@@ -150,7 +150,7 @@ fn packed_switches_come_back_in_every_mode() {
 }
 
 #[test]
-fn a_packed_switch_takes_a_fraction_of_what_perf_reads() {
+fn a_packed_switch_takes_a_fraction_of_an_unpacked_one() {
     check("packed_bytes", || {
         let place = TestFolder::new();
         let bytes_per_switch = |options: &str| -> Result<u64, Skip> {
@@ -193,7 +193,7 @@ fn every_file_of_several_defines_its_stacks() {
                 }
             }
             assert!(switches > 20_000, "{mode}: {switches}: {said}");
-            // Of processes that were not known yet, and of ends.
+            // Processes that were not known yet, and ends of processes.
             assert!(without * 100 < switches, "{mode}: {without} of {switches} have no stacks");
         }
         Ok(())
@@ -201,7 +201,7 @@ fn every_file_of_several_defines_its_stacks() {
 }
 
 #[test]
-fn what_a_killed_recorder_wrote_can_be_read_and_exported() {
+fn a_killed_recorders_file_can_be_read_and_exported() {
     check("packed_killed", || {
         let place = TestFolder::new();
         place.record("tables", "")?;
@@ -252,7 +252,7 @@ fn packed_switches_go_through_pipes() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_said_and_nothing_is_lost() {
+fn failed_exports_are_reported_and_nothing_is_lost() {
     let place = TestFolder::new();
     let said = |output: Output| {
         assert!(!output.status.success());

@@ -1,4 +1,4 @@
-//! `whit report` on what `perf record` writes: the counts of `perf report --stats`, and the same
+//! `whit report` on recordings of `perf record`: the counts of `perf report --stats`, and the same
 //! functions with the same shares.
 
 use std::path::{Path, PathBuf};
@@ -123,8 +123,8 @@ fn several_events() {
 }
 
 /// Only the leader samples; each of its samples carries the counts of the others. perf makes
-/// samples of the others out of these and shows one table for the group; whit shows what was
-/// sampled, so the records and the leader's samples are compared.
+/// samples of the others out of these and shows one table for the group. whit shows the samples of
+/// the recording, so the records and the leader's samples are compared.
 #[test]
 fn a_group_read_by_its_leader() {
     check("a_group_read_by_its_leader", || {
@@ -193,7 +193,7 @@ fn a_pipe() {
         let path = directory.path().join("pipe.data");
         let program = workload("deep-fp")?;
         let mut recorder = perf()?;
-        // What the program prints would stand amid the recording.
+        // The program's output would stand amid the recording.
         let script = format!("{} --iterations {ITERATIONS} >/dev/null", program.display());
         recorder.args(["record", "--no-buildid-cache", "-F", "1999", "-g", "-o", "-", "--"]);
         let bytes = record(recorder.args(["sh", "-c", &script]))?;

@@ -1,8 +1,8 @@
 //! Threads that run for a moment and sleep for long have the samples that their CPU time is worth.
 //!
-//! `pool` says what CPU time its threads had in `pool_work`: times the frequency, that is how many samples are expected
-//! there. A turn of a thread is shorter than the period and comes at random, so that a tick of the clock falls into it
-//! with the probability of its length by the period, whatever falls into others. The variance of a sum of such
+//! `pool` prints the CPU time of its threads in `pool_work`: times the frequency, that is the expected number of
+//! samples there. A turn of a thread is shorter than the period and comes at random, so that a tick of the clock falls
+//! into it with the probability of its length by the period, independent of other turns. The variance of a sum of such
 //! draws is at most its mean, as Poisson's is. Five standard deviations are exceeded in one of a million runs.
 
 use std::io::{BufRead, BufReader};
@@ -102,7 +102,7 @@ fn without_programs_time_without_samples_is_said() {
 
 /// Nobody else has samples, not even the recorder before it becomes the command.
 #[test]
-fn a_command_and_its_children_are_sampled_by_their_cpu_time_and_nobody_else() {
+fn only_a_command_and_its_children_are_sampled_by_their_cpu_time() {
     check("pools_command", || {
         probe::bpf_stacks()?;
         let (place, program) = (tempfile::tempdir().expect("make a directory"), workload("pool")?);

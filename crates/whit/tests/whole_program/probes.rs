@@ -17,7 +17,7 @@ const MOST_CUT: usize = ITERATIONS / 20;
 /// Probes in `callers`, until the test ends.
 struct Probes {
     file: PathBuf,
-    /// Of these probes; other tests have others.
+    /// The group of these probes; other tests have others.
     group: String,
 }
 
@@ -88,7 +88,7 @@ fn assert_calls(printed: &str, said: &str) {
     let wanted = calls();
     let told: Vec<String> = hits.into_iter().map(call).collect();
     let right = told.iter().zip(&wanted).filter(|(told, wanted)| told == wanted).count();
-    // Of a stack that is cut, the outer function is not there.
+    // A cut stack lacks the outer function.
     let is_other = |(told, wanted): &(&String, &String)| told != wanted && !told.starts_with('-');
     let wrong = told.iter().zip(&wanted).find(is_other);
     assert_eq!(wrong, None, "{said}");

@@ -12,7 +12,7 @@ use crate::support::{Skip, check, record};
 /// Functions of the program that is recorded; `impostor` calls its own otherwise.
 const RECORDED: &str = "work_burn";
 const REBUILT: &str = "impostor_";
-/// Of a busy program in a second at 499 Hz.
+/// A busy program has more in a second at 499 Hz.
 const LEAST_SAMPLES: usize = 100;
 /// This share at least lies in its hottest function before it is built anew.
 const LEAST_NAMED: f64 = 0.5;

@@ -1,4 +1,4 @@
-//! What `whit record` writes, read by the stock perf: the same samples, the same functions.
+//! Recordings of `whit record` in the stock perf: the same samples, the same functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::{Skip, check};
 
 /// About a third of a second of the deep programs.
 const ITERATIONS: &str = "40000";
-/// What perf prints where it has no symbol: of an address, of a plt entry, and of one in a second
+/// perf prints these without a symbol: for an address, for a plt entry, and for one in a second
 /// table, which it takes for the end of the section before.
 const NAMELESS: [&str; 3] = ["[unknown]", "@plt", "_init"];
 
@@ -21,7 +21,7 @@ fn scripted(tool: &mut std::process::Command, path: &Path) -> Vec<Sample> {
 }
 
 /// Number of samples by their innermost function. perf throws a whole call chain away if frame
-/// pointers led to a value that looks like an unknown context marker, where whit keeps what comes
+/// pointers led to a value that looks like an unknown context marker, while whit keeps the frames
 /// before it: samples that are in `discarded` are left out.
 fn leaves(samples: &[Sample], discarded: &BTreeSet<&str>) -> BTreeMap<String, u64> {
     let mut leaves = BTreeMap::new();
@@ -72,8 +72,8 @@ fn agree(perf_tool: &mut std::process::Command, path: &Path, comm: &str) -> Resu
     Ok(())
 }
 
-/// Every function that perf names has as many samples with whit; whit may name what perf does not
-/// (plt entries, the symbols of mini-debug information), as often as perf names nothing.
+/// Every function that perf names has as many samples with whit. whit may name more (plt entries,
+/// the symbols of mini-debug information), as often as perf names nothing.
 fn assert_same_leaves(ours: &BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
     let samples =
         |leaves: &BTreeMap<String, u64>, name: &str| leaves.get(name).copied().unwrap_or(0);

@@ -16,7 +16,7 @@ fn script(tool: &mut Command, path: &Path, arguments: &[&str]) -> String {
     text(tool.arg("script").args(arguments).arg("-i").arg(path))
 }
 
-/// What branches end in since perf 6.2.
+/// Ends of branch lines since perf 6.2.
 const SPECULATION: [&str; 4] =
     ["/- ", "/SPEC_WRONG_PATH ", "/NON_SPEC_CORRECT_PATH ", "/SPEC_CORRECT_PATH "];
 

@@ -1,4 +1,4 @@
-//! Some CPUs of a machine (`-C`): what runs there may have come from others.
+//! Some CPUs of a machine (`-C`): their threads may have come from others.
 
 use std::path::Path;
 use std::process::Command;

@@ -37,12 +37,12 @@ impl TestFolder {
         out
     }
 
-    /// Records; gives what whit says.
+    /// Records; gives whit's messages.
     fn record(&self, program: &Path, options: &[&str], arguments: &[&str]) -> Result<String, Skip> {
         self.run(program, options, arguments).map(|(said, _)| said)
     }
 
-    /// Records; gives what whit says, and what the program prints.
+    /// Records; gives whit's messages and the program's output.
     fn run(
         &self,
         program: &Path,
@@ -149,7 +149,7 @@ fn switches_alone_have_the_reader_woken() {
     });
 }
 
-/// Of a process whose other threads switch too.
+/// The other threads of the process switch, too.
 #[test]
 fn one_thread_alone() {
     check("bpf_one_thread", || {
@@ -208,7 +208,7 @@ fn in_a_pid_namespace_of_its_own() {
     });
 }
 
-/// Who called the wait of a switch: as `callers` prints it.
+/// The caller of the wait of a switch, as `callers` prints it.
 fn caller(sample: &Sample) -> String {
     let letter = |function: &str| {
         let of = |letter: &&str| sample.passes(&format!("{function}_{letter}"));
@@ -352,7 +352,7 @@ fn perfs_own_samples_stand_beside_those_of_the_engine() {
 }
 
 #[test]
-fn the_recording_says_what_was_walked_and_why_stacks_were_cut() {
+fn the_recording_counts_walks_and_reasons_of_cut_stacks() {
     check("bpf_ledger", || {
         let (program, place) = (workload("deep")?, TestFolder::new());
         let stacks = || -> Result<(Value, String), Skip> {
@@ -428,8 +428,8 @@ fn c_through_signals_callbacks_linkage_tables_the_vdso_and_a_late_library() {
         // Not in step with the alarms, which would fall between samples.
         place.record(&program, &["-F", "1987"], &["--seconds", "3"])?;
         let samples = script(&place);
-        // The handler over whatever was interrupted, callbacks out of qsort, frames of unknown size.
-        // That may be the late library, before its table is there.
+        // The handler over any interrupted code, callbacks out of qsort, frames of unknown size. The
+        // interrupted code may be the late library, before its table is there.
         assert_share_whole(&samples, "on_alarm", 5, 0.9);
         assert_mostly_whole(&samples, "compare", 50);
         assert_mostly_whole(&samples, "alloca_and", 100);
@@ -469,8 +469,8 @@ fn children_that_fork_have_their_parents_mappings_and_those_that_exec_their_own(
     });
 }
 
-/// A process that has mapped everything on another CPU is known on the one that is recorded; what happens on
-/// the other is not told.
+/// A process that has mapped everything on another CPU is known on the recorded one; events of the other CPU
+/// are not recorded.
 #[test]
 fn one_cpu_alone() {
     check("bpf_one_cpu", || {
@@ -479,7 +479,7 @@ fn one_cpu_alone() {
         let script =
             "taskset -c 0 \"$0\" --iterations 240000 & sleep 0.5; taskset -p -c 1 $!; wait";
         let program = program.to_str().expect("a path of UTF-8");
-        // Room for what other tests switch there meanwhile.
+        // Space for the switches of other tests meanwhile.
         let options = ["-F", "2000", "--switch-events", "-m", "32M", "-C", "1"];
         let said = place.record(Path::new("sh"), &options, &["-c", script, program])?;
         assert!(said.contains(" 0 lost; "), "{said}");
@@ -498,7 +498,7 @@ fn one_cpu_alone() {
 }
 
 #[test]
-fn of_many_short_processes_each_walk_ends_for_a_reason() {
+fn each_walk_of_many_short_processes_ends_for_a_reason() {
     check("bpf_spawn", || {
         let (program, place) = (workload("spawn")?, TestFolder::new());
         let said = place.record(&program, &["-F", "5000"], &["--iterations", "40"])?;
@@ -515,10 +515,10 @@ fn of_many_short_processes_each_walk_ends_for_a_reason() {
     });
 }
 
-/// They have ended before whit hears of what they map: their stacks are complete nevertheless.
+/// They have ended before whit sees their mappings: their stacks are complete nevertheless.
 #[test]
 fn short_processes_are_known_as_soon_as_they_run() {
-    /// Share of the walks that may be cut: the memory's lock is not to be had at every moment.
+    /// Share of the walks that may be cut: the memory's lock is not always free.
     const CUT_MAX: f64 = 0.05;
     check("short_processes_are_known_as_soon_as_they_run", || {
         let (program, place) = (workload("spawn")?, TestFolder::new());
@@ -546,7 +546,7 @@ fn a_go_program_to_the_start_of_its_goroutines() {
 }
 
 #[test]
-fn what_the_engine_cannot_do_is_said_before_anything_is_recorded() {
+fn unsupported_options_are_refused_before_the_recording() {
     let directory = tempfile::tempdir().expect("make a directory");
     let data = directory.path().join("perf.data");
     for (options, why) in [

@@ -1,5 +1,5 @@
-//! Every way from the rings to the disk, alone and together: what whit, perf and samply read back
-//! is what the recorder says that it wrote.
+//! Every way from the rings to the disk, alone and together: whit, perf and samply read back the
+//! number of samples that the recorder reports.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,7 +30,7 @@ const MODES: [&str; 14] = [
 
 struct Recorded {
     path: PathBuf,
-    /// What the recorder says.
+    /// The recorder's own count.
     samples: u64,
     lost: u64,
 }
@@ -173,7 +173,7 @@ fn pipes_carry_every_mode() {
 /// Probes the machine.
 type Need = fn() -> Result<(), Skip>;
 
-/// Kinds of events and of records, each with what the machine needs for it.
+/// Kinds of events and of records, each with the abilities of the machine that it needs.
 const PIPED: [(&str, Need); 10] = [
     ("-e page-faults/period=1/", probe::own_events),
     ("-e cpu-clock --call-graph dwarf --namespaces", probe::own_events),
@@ -257,8 +257,8 @@ fn samply_reads_every_plain_file() {
 /// With `--mmap-flush` the ring of a quiet CPU keeps its records while others are drained. perf sorts by round
 /// marks, and says how often one was wrong.
 #[test]
-fn perf_sorts_what_was_left_in_a_ring() {
-    check("perf_sorts_what_was_left_in_a_ring", || {
+fn perf_sorts_records_that_were_left_in_a_ring() {
+    check("perf_sorts_records_that_were_left_in_a_ring", || {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         if cpus < 2 {
             return Err(Skip("there is one CPU here, and one ring".to_owned()));

@@ -1,4 +1,4 @@
-//! Code without symbols: functions of stripped binaries, and what JIT compilers did not name.
+//! Code without symbols: functions of stripped binaries, and code of JIT compilers without names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::{check, probe, record};
 /// Rows of this share count: all that have a few samples.
 const LEAST_PERCENT: f64 = 0.5;
 
-/// Percentage by function of one binary, of which nothing is taken from the user's caches.
+/// Percentage by function of one binary, without the user's caches.
 fn shares(place: &Path, dso: &str) -> BTreeMap<String, f64> {
     let mut report = whit();
     report.env("HOME", place).args(["report", "--no-children", "-g", "none", "--no-inline"]);

@@ -18,7 +18,7 @@ pub(crate) fn whit() -> Command {
     whit_testing::run::whit(env!("CARGO_BIN_EXE_whit"))
 }
 
-/// Records; gives the standard output of what was recorded.
+/// Records; gives the standard output of the command.
 pub(crate) fn record(recorder: &mut Command) -> Result<Vec<u8>, Skip> {
     whit_testing::run::record(recorder).map(|output| output.stdout)
 }

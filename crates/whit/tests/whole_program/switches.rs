@@ -1,4 +1,4 @@
-//! `whit switches` against what the kernel counts itself, and against `perf sched timehist`.
+//! `whit switches` against the kernel's own counts, and against `perf sched timehist`.
 //!
 //! The load is `waits`, whose threads read their own counts together with the clock of the recording:
 //! between two such moments whit has to find exactly as many switches.
@@ -20,7 +20,7 @@ mod wall;
 /// `/proc/stat` counts in these, and rounds down.
 const NS_PER_TICK: u64 = 10_000_000;
 
-/// What the kernel counted of a thread, from one moment to another.
+/// The kernel's counts for a thread, between two moments.
 #[derive(Debug)]
 struct Counted {
     tid: u64,
@@ -57,8 +57,8 @@ impl Counted {
     }
 }
 
-/// Time that the hypervisor took from this machine since it was started: whoever ran then is not charged
-/// for it, but to the recording he ran.
+/// Time that the hypervisor took from this machine since it was started. The kernel charges no thread
+/// for it, but in the recording the current thread ran.
 fn steal_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").expect("read /proc/stat");
     let of_all = stat.lines().next().expect("a line of all CPUs");
@@ -66,18 +66,28 @@ fn steal_ns() -> u64 {
     ticks * NS_PER_TICK
 }
 
-/// Runs `waits` under a recorder. What was stolen meanwhile is known to a tick of each CPU: where a
-/// machine loses time at all, "nothing" is anything below that.
-fn record_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
-    recorder.arg("--").arg(workload("waits")?);
+/// The time that the hypervisor took meanwhile is known to a tick of each CPU: where a machine loses time at all,
+/// "nothing" is anything below that.
+fn with_stolen_time<T>(record: impl FnOnce() -> Result<T, Skip>) -> Result<(T, u64), Skip> {
     let before = steal_ns();
-    let output = record(recorder)?;
+    let recorded = record()?;
     let after = steal_ns();
     let stolen_ns = match after {
         0 => 0,
         _ => after - before + 2 * NS_PER_TICK,
     };
-    Ok((Counted::all(&String::from_utf8_lossy(&output)), stolen_ns))
+    Ok((recorded, stolen_ns))
+}
+
+/// Runs `waits` under a recorder.
+fn waits_under(recorder: &mut Command) -> Result<Vec<Counted>, Skip> {
+    recorder.arg("--").arg(workload("waits")?);
+    Ok(Counted::all(&String::from_utf8_lossy(&record(recorder)?)))
+}
+
+/// The counts of `waits` under a recorder, and the stolen time.
+fn record_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
+    with_stolen_time(|| waits_under(recorder))
 }
 
 fn whit_record(data: &Path, arguments: &[&str]) -> Command {
@@ -238,7 +248,7 @@ fn waits_are_those_of_perf_sched_timehist() {
             for wait in whole_waits(&ours) {
                 let [start_us, wait_us] =
                     ["start_ns", "duration_ns"].map(|key| microseconds(wait, key));
-                // Two waits may begin within what perf cuts: the nearest is the one.
+                // Two waits may begin within the digits that perf cuts: the nearest is taken.
                 let off_us = |line: &Timehist| line.start_us() - start_us;
                 let found = theirs
                     .iter()
@@ -293,8 +303,8 @@ fn first_runs_are_those_of_perf_sched_timehist() {
                 assert_eq!(first.wait_us, 0.0, "{first:?} {wait}");
             }
         }
-        // Three processes for each unit, and threads of the program itself. Not every kernel lets a tracepoint
-        // tell of all switches of an idle CPU.
+        // Three processes for each unit, and threads of the program itself. Not every kernel shows all
+        // switches of an idle CPU at a tracepoint.
         let new = sum(&ours, "new_count");
         assert!(compared > 100 && compared * 10 >= new * 9, "{compared} of {new}");
         Ok(())

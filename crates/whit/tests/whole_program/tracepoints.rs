@@ -17,7 +17,7 @@ use crate::support::{Skip, check};
 const RECORDS_PER_EVENT: u64 = 4;
 /// Largest number of one byte: such fields count bits that an `int` is shifted by.
 const MAX_SHIFT: u64 = 15;
-/// What both tools print where they cannot evaluate a format.
+/// Both tools print this where they cannot evaluate a format.
 const FAILED: &str = "[FAILED TO PARSE]";
 /// Systems in which nothing may differ.
 const SAME_SYSTEMS: [&str; 10] = [
@@ -88,7 +88,7 @@ impl Numbers {
     }
 }
 
-/// A record whose numbers are positive in whatever type they are read.
+/// A record whose numbers are positive in every type that they can be read in.
 fn raw_record(event: &TraceEvent, numbers: &mut Numbers) -> Vec<u8> {
     let end = |f: &TraceField| f.offset + f.size_bytes;
     let fixed = event.common_fields.iter().chain(&event.fields).map(end).max().unwrap_or(0);
@@ -193,7 +193,7 @@ fn print_with_both(path: &Path, formats: &[(&str, &str)]) -> Result<Option<[Stri
     Ok(theirs.status.success().then_some([ours, theirs_text]))
 }
 
-/// What the comparison of made-up records found.
+/// The result of comparing made-up records.
 #[derive(Default)]
 struct Findings {
     events: BTreeSet<String>,
@@ -275,7 +275,7 @@ fn recorded(name: &str, events: &str) {
         assert!(theirs.lines().count() > 10, "perf recorded next to nothing:\n{theirs}");
         // A thread that has ended has no id; whit then gives the name of its process.
         let ended = |line: &str| line.contains("   -1 [");
-        // Of one moment, perf and whit may take the CPUs in another order.
+        // At equal times, perf and whit may take the CPUs in another order.
         let mut only_ours = BTreeMap::new();
         ours.lines().for_each(|line| *only_ours.entry(line).or_insert(0i64) += 1);
         theirs.lines().for_each(|line| *only_ours.entry(line).or_insert(0) -= 1);

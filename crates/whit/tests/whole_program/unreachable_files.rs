@@ -22,7 +22,7 @@ const LEAST_WHOLE: f64 = 0.99;
 const LEAST_SAMPLES: usize = 50;
 /// All of them are in each whole chain.
 const FUNCTIONS: [&str; 5] = ["main", "serve_request", "serve_inner", "work_recurse", "work_burn"];
-/// What `impostor` calls its functions.
+/// Names of the functions of `impostor`.
 const IMPOSTOR: &str = "impostor_";
 /// How long is recorded, and how often sampled.
 const SECONDS: &str = "1.5";
@@ -54,14 +54,14 @@ exec "$1/root/app/service"
 const SHORT_LIVED: &str = r#"
 for i in $(seq 150); do "$1/root/app/service" --seconds 0.002 >/dev/null; done
 "#;
-/// Of their walks, this share at most may end since the process was not known yet. 7 to 8 % lie within `execve`,
+/// This share of the walks at most may end because the process was not known yet. 7 to 8 % lie within `execve`,
 /// between two programs; where the kernel's programs do not know the files, there are 18 to 26 %.
 const MOST_UNKNOWN: f64 = 0.13;
 /// And this share at least must be whole: 90 % were; without the files' tables 38 % were, on a busy machine some
 /// tables come late.
 const LEAST_WHOLE_OF_SHORT_LIVED: f64 = 0.6;
 
-/// A running `service`, and a place for what is recorded of it.
+/// A running `service`, and a place for its recordings.
 struct Service {
     process: Child,
     place: TempDir,
@@ -77,7 +77,7 @@ impl Drop for Service {
 fn install(make: &str, directory: &Path) -> Result<(), Skip> {
     let program = workload(make)?;
     std::fs::create_dir_all(directory).expect("make a directory");
-    // As packages are installed: what runs keeps its files.
+    // As packages are installed: a running program keeps its files.
     let put = |from: &Path, name: &str| {
         let (new, path) = (directory.join("new"), directory.join(name));
         std::fs::copy(from, &new).expect("copy a program");
@@ -161,7 +161,7 @@ impl Service {
         whit
     }
 
-    /// Records; gives what whit says.
+    /// Records; gives whit's messages.
     fn record(&self, options: &[&str]) -> String {
         let mut recorder = self.whit();
         recorder.args(["record", "-e", "cpu-clock", "-F", HZ, "-o"]).arg(self.data());
@@ -172,7 +172,7 @@ impl Service {
         said
     }
 
-    /// What whit makes of the service's samples.
+    /// The service's samples as whit shows them.
     fn samples(&self) -> Vec<Sample> {
         let mut script = self.whit();
         script.args(["script", "--pid", &self.pid(), "-F", "comm,ip,sym", "-i"]);
@@ -247,7 +247,7 @@ fn assert_known(
         let said = service.record(&[options, &target].concat());
         assert!(!said.contains("could not be opened"), "{said}");
         assert_whole(&service.samples(), &said);
-        // What the recorder kept is enough.
+        // The files that the recorder kept are enough.
         service.end();
         assert_whole(&service.samples(), &said);
         Ok(())
@@ -353,7 +353,7 @@ fn assert_honest(name: &str, service: impl FnOnce() -> Result<Service, Skip>, re
 }
 
 #[test]
-fn what_was_deleted_and_not_kept_is_said_to_be_deleted() {
+fn deleted_files_that_were_not_kept_are_reported() {
     let deleted = || Service::replaced("service", "impostor");
     assert_honest("honest_deleted_files", deleted, "deleted, and no process leads to it");
     let deleted = || Service::replaced("service-no-id", "impostor-no-id");
@@ -361,7 +361,7 @@ fn what_was_deleted_and_not_kept_is_said_to_be_deleted() {
 }
 
 #[test]
-fn what_has_the_path_here_is_said_to_be_another_file() {
+fn another_file_at_the_path_is_reported() {
     let contained = |make, by| move || Service::contained(make, by, BELOW_ANOTHER_ROOT);
     let ids = contained("service", "impostor");
     assert_honest("honest_another_root", ids, "is another build");

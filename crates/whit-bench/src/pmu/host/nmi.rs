@@ -49,7 +49,7 @@ pub fn parse(trace: &str) -> Handlers {
     })
 }
 
-/// What the files `per_cpu/cpu*/stats` of a trace say was overwritten.
+/// The number of overwritten events, from the files `per_cpu/cpu*/stats` of a trace.
 pub(super) fn overruns(stats: &str) -> u64 {
     let value = |line: &str| line.strip_prefix("overrun:")?.trim().parse::<u64>().ok();
     stats.lines().filter_map(value).sum()

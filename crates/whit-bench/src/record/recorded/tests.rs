@@ -30,7 +30,7 @@ impl Records {
         self.push(record_type::LOST_SAMPLES, &[count, 0, 500, 0, 7])
     }
 
-    /// Both rings overflow; each LOST record is the first of what was drained next.
+    /// Both rings overflow; each LOST record is the first record of the next drain.
     pub(in crate::record) fn two_rings() -> Records {
         let mut records = Records(Vec::new());
         // A task that was there before: no time, no ring.
@@ -98,7 +98,7 @@ fn the_order_in_which_rings_were_drained_does_not_matter() {
 }
 
 #[test]
-fn perfs_summary_contains_what_lost_records_tell_and_whits_does_not() {
+fn perfs_summary_contains_lost_records_and_whits_does_not() {
     let mut records = Records::two_rings();
     records.lost_samples(13);
     assert_eq!(read(&records, None).lost, 13);

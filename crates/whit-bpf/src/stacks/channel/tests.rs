@@ -6,7 +6,7 @@ use super::*;
 
 const RING: usize = 1024;
 
-/// What `bpf/channel.h` does, on a file.
+/// Writes as `bpf/channel.h` does, into a file.
 struct Writer {
     words: SharedWords,
     /// How many, the earliest time and the latest.
@@ -61,7 +61,7 @@ fn pair() -> (Writer, Channel) {
 }
 
 #[test]
-fn records_are_read_as_they_are_told() {
+fn records_are_read_as_they_are_written() {
     let (mut writer, mut channel) = pair();
     assert!(writer.stack(5, &[10, 11]));
     writer.switch(100, 9, 6, 0);

@@ -16,7 +16,7 @@ pub(crate) type Event = (u32, u64, How);
 
 pub(crate) const DUMMY: Event = (1, 9, How::TIMED);
 const CPU_CLOCK: Event = (1, 0, How::CLOCK);
-/// It is its own time; where it is not read in memory, what it shows is taken.
+/// It is its own time; if it is not read in memory, its own value is taken.
 pub(crate) const TIMED_CLOCK: Event = (1, 0, How { is_timed: true, ..How::CLOCK });
 const CPU_CLOCK_READ: Event = (1, 0, How::TIMED);
 const TASK_CLOCK: Event = (1, 1, How::CLOCK);
@@ -128,7 +128,7 @@ impl Counting {
         self.counter.health().expect("health").unseen_switches
     }
 
-    /// What the events themselves show, which is what everything has counted.
+    /// The values of the events themselves, which everything together has counted.
     pub(crate) fn shown(&self, event: usize) -> u64 {
         self.shown_with_times(event).value
     }

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Code that the tests share.
 
 pub(crate) mod counting;
 pub(crate) mod group;
@@ -17,8 +17,7 @@ const ATTEMPTS_MAX: usize = 8;
 /// Switches that the kernel may hide from a count that is still compared: with more of them, the slack would
 /// hide real errors.
 const UNSEEN_MAX: u64 = 2;
-/// What a switch that the kernel does not show may bring to another cgroup: time, and faults or
-/// switches.
+/// The most that one unseen switch may bring to another cgroup: time, and faults or switches.
 const UNSEEN_NS: u64 = 15_000_000;
 const UNSEEN_EVENTS: u64 = 400;
 
@@ -29,10 +28,10 @@ pub(crate) struct Slack {
     pub(crate) events: u64,
 }
 
-/// Compares when the kernel has shown all switches. There are kernels that do not show those of some
-/// tasks of the system's own, and what ran next to such a task cannot be compared to the point: after
-/// some attempts, it is compared with slack for a few such switches, and skipped aloud where there were more. The
-/// body counts, and gives how many switches were not seen and the comparison.
+/// Compares when the kernel has shown all switches. Some kernels do not show switches of some tasks of the
+/// system's own, and the counts of the task that ran next cannot be compared exactly. After some attempts, the
+/// comparison has slack for a few such switches, and with more of them the test is skipped with a message. The
+/// body counts, and gives the number of unseen switches and the comparison.
 pub(crate) fn undisturbed<C: FnOnce(Slack)>(
     mut body: impl FnMut() -> Result<(u64, C), Skip>,
 ) -> Result<(), Skip> {

@@ -1,4 +1,4 @@
-//! What the program's file lends, and to whom (`whit setup`).
+//! The capabilities that the program's file lends, and to which users (`whit setup`).
 
 use whit_sys::capability::{Capability, CapabilitySet};
 use whit_sys::file_capability::FileCapabilities;
@@ -56,7 +56,7 @@ fn judge(lent: FileCapabilities, file: &ProgramFile, privileges: &Privileges) ->
     (Status::Ok, format!("lends group {group} {permitted}"))
 }
 
-/// Why the process of an ordinary user has nothing of what the file lends.
+/// Why the process of an ordinary user has no capability from the file.
 fn not_in_force(file: &ProgramFile, privileges: &Privileges) -> Option<&'static str> {
     if privileges.euid == 0 || !privileges.borrowed.is_empty() {
         return None;

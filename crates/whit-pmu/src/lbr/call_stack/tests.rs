@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(crate::testing::cases(400))]
 
     #[test]
-    fn call_stacks_are_kept_with_their_task_and_nobody_elses(
+    fn call_stacks_are_kept_with_their_own_task(
         model in prop::sample::select(std::vec![models::skylake(), models::sapphire_rapids()]),
         call_stack in any::<bool>(),
         kernel in any::<bool>(),

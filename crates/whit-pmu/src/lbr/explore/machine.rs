@@ -19,7 +19,7 @@ pub struct Step {
     pub kind: StepKind,
 }
 
-/// The kinds of steps.
+/// Steps by their kind, without their parameters: the axis of coverage.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum StepKind {
     /// The CPU switches to a task of an address space: another process, a thread, a vfork's child.

@@ -61,7 +61,7 @@ fn after_an_exec_nothing_is_shown_until_the_next_switch() {
 }
 
 #[test]
-fn views_are_applied_to_addresses_whatever_flags_they_carry() {
+fn views_are_applied_to_addresses_with_any_flags() {
     const USER: u64 = 0x7fff_1234;
     const KERNEL: u64 = 0xffff_ffff_8100_0000;
     const MISPREDICTED: u64 = 1 << 63;

@@ -230,7 +230,7 @@ fn freezing_that_begins_within_a_skid_loses_no_overflow() {
 }
 
 #[test]
-fn what_cannot_start_is_refused_and_writes_nothing() {
+fn an_event_that_cannot_start_is_refused_and_writes_nothing() {
     let mut machine = machine(models::zen4(), quiet(0), &[(PMC0, counting(CYCLES))]);
     let before = *machine.bus.accesses();
     let mut start = |counter, event| machine.driver.start(&mut machine.bus, counter, event);

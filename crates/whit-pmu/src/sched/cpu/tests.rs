@@ -29,7 +29,7 @@ fn child(number: u64) -> Option<CgroupId> {
 }
 
 #[test]
-fn only_what_is_not_common_changes() {
+fn common_groups_stay_on_their_counters() {
     let mut cpu = scheduler(8, 3);
     let (everywhere, _) = cpu.add(spec(None, false, &[0xff, 0xff]), 0);
     let (parent, _) = cpu.add(spec(Some(PARENT), false, &[0xff]), 0);

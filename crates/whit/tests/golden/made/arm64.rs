@@ -61,7 +61,7 @@ fn registers(lr: u64, fp: u64, sp: u64, pc: u64) -> Vec<u64> {
 
 fn user_stack(b: &mut Bytes, registers: &[u64], stack: &[u8]) {
     b.u64(2).words(registers);
-    // A dump of 128 bytes was asked for; the rest behind the stack's end is what was there before.
+    // The sample has room for a dump of 128 bytes; behind the stack's end stand old bytes.
     b.u64(128).raw(stack);
     b.0.resize(b.0.len() + 128 - stack.len(), 0xee);
     b.u64(stack.len() as u64);

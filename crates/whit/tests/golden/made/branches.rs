@@ -73,7 +73,7 @@ pub(super) fn call_stack() -> Made {
     let ip = 0xffff_ffff_8100_2010;
     let chain = [marker::KERNEL, ip, 0xffff_ffff_8100_1020, marker::USER, code(0x44), 0x1234];
     add(2_000_100, misc::KERNEL, &chain, 8, &calls[1..]);
-    // Nothing kept (just switched in): what the kernel recorded counts.
+    // The dump is empty (the thread was just switched in): the kernel's own chain counts.
     let chain = [marker::USER, code(0x84), code(0xd0)];
     add(2_000_200, misc::USER, &chain, u64::MAX, &[]);
     let events = vec![(attr, vec![21], "cycles")];

@@ -1,4 +1,4 @@
-//! What kernels write that is hard to come by: guests, BPF programs, AUX data, losses, rare records.
+//! Records of kernels that are rare: guests, BPF programs, AUX data, losses.
 
 use super::{Made, at, sample};
 use crate::encode::{Attr, Id, Kernel, Recording, field, kind, marker, misc, record};
@@ -89,7 +89,7 @@ pub(super) fn auxtrace() -> Made {
     Made::file("auxtrace", Recording::new(events, data).described())
 }
 
-/// Full rings: how many records, how many samples of which event, and for how long.
+/// Full rings: the numbers of lost records, of lost samples by event, and the length of the loss.
 pub(super) fn losses() -> Made {
     let clock = plain_attr();
     let mut faults = plain_attr();

@@ -31,7 +31,7 @@ pub(super) fn processes() -> Made {
     };
     // Rings are drained one after the other: the file is not in order of time.
     let late = [
-        // A child of `first` stays `first`, whatever becomes of its parent.
+        // A child of `first` stays `first`, even if its parent gets another name.
         kernel.task(kind::FORK, (7900, 7900), at(7910, 7910, 1_500)),
         taken(7910, 7910, 1_600),
         taken(7910, 7910, 2_600),

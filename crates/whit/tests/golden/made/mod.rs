@@ -1,10 +1,11 @@
 //! The recordings that are generated: of machines and versions of perf that are not at hand.
 //!
-//! They are the same on every machine, which a test checks: the committed files must be what is
-//! generated here.
+//! They are the same on every machine; a test compares the committed files with newly generated
+//! ones.
 
 mod arm64;
 mod branches;
+pub(crate) mod deferred;
 mod kernel;
 mod life;
 mod new;
@@ -17,11 +18,11 @@ use crate::encode::{Bytes, Id, Recording, kind, record};
 pub(crate) struct Made {
     /// Its folder.
     pub(crate) name: &'static str,
-    /// Its bytes.
+    /// The bytes of the file or pipe.
     pub(crate) bytes: Vec<u8>,
     /// Programs that it needs, by the path that the recording has for them.
     pub(crate) programs: Vec<(&'static str, Elf)>,
-    /// What it was made of, where it is a file.
+    /// Its parts, if it is a file.
     pub(crate) recording: Option<Recording>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn all() -> Vec<Made> {
         old::perf_3_9(),
         old::perf_4_4(),
         new::perf_7(),
-        new::deferred_chains(),
+        deferred::chains(),
     ]
 }
 
@@ -72,7 +73,7 @@ fn at(pid: i32, tid: i32, time: u64) -> Id {
     Id { pid, tid, time, cpu: 1, id: 11 }
 }
 
-/// A sample.
+/// A SAMPLE record; its header has the CPU mode.
 fn sample(cpu_mode: u16, fill: impl FnOnce(&mut Bytes)) -> Vec<u8> {
     record(kind::SAMPLE, cpu_mode, fill)
 }

@@ -2,9 +2,9 @@
 //! do not exist yet.
 
 use super::{Made, at, sample};
-use crate::encode::{Attr, Kernel, Recording, bytes, feature, field, kind, marker, misc, record};
+use crate::encode::{Attr, Kernel, Recording, bytes, feature, field, kind, misc, record};
 
-/// Compressed as zstd stores what it cannot make smaller: a frame of raw blocks (RFC 8878).
+/// Compressed as zstd stores bytes that it cannot shrink: a frame of raw blocks (RFC 8878).
 fn zstd_frame(blocks: &[&[u8]]) -> Vec<u8> {
     bytes(|b| {
         // No checksum, no size; a window of 256 KiB.
@@ -64,27 +64,4 @@ pub(super) fn perf_7() -> Made {
     recording.features.push((40, vec![0xaa; 24]));
     recording.features.push((200, vec![0xbb; 8]));
     Made::file("new-7.0", recording.described())
-}
-
-/// User call chains that the kernel takes when the thread returns to user mode, in records of their
-/// own (Linux 6.19).
-pub(super) fn deferred_chains() -> Made {
-    let attr = Attr::software(0, field::IP | field::TID | field::TIME | field::CALLCHAIN);
-    let kernel = Kernel::of(&attr);
-    let id = at(8400, 8400, 1_000_000);
-    let ip = 0xffff_ffff_8100_2010;
-    let mut data = kernel.kernel_map();
-    data.extend(kernel.comm("defers", true, id));
-    for (time, cookie) in [(2_000_000, 0x0001_0000_0001), (2_000_100, 0x0001_0000_0001)] {
-        data.extend(sample(misc::KERNEL, |b| {
-            let chain = [marker::KERNEL, ip, 0xffff_ffff_8100_1020, marker::USER_DEFERRED, cookie];
-            b.u64(ip).i32(8400).i32(8400).u64(time);
-            b.u64(chain.len() as u64).words(&chain);
-        }));
-    }
-    data.extend(kernel.record(kind::CALLCHAIN_DEFERRED, misc::USER, id, |b| {
-        b.u64(0x0001_0000_0001).u64(3).words(&[marker::USER, 0x40_0208, 0x40_0248]);
-    }));
-    let events = vec![(attr, vec![11], "cycles")];
-    Made::file("deferred-chains", Recording::new(events, data).of("x86_64", "6.19.0").described())
 }

@@ -37,7 +37,7 @@ fn repeats_and_limits_of_time_go_with_it() {
 }
 
 #[test]
-fn what_is_switched_on_and_off_is_counted_in_between() {
+fn events_count_between_switching_on_and_off() {
     check("bpf::what_is_switched_on_and_off", || {
         probe::bpf_cgroups()?;
         assert_same_work(|| {
@@ -133,7 +133,7 @@ fn cgroups_that_are_made_while_counting_count_for_their_parent() {
 }
 
 #[test]
-fn twenty_levels_count_what_is_below_them() {
+fn twenty_levels_count_their_subtrees() {
     check("bpf::twenty_levels", || {
         probe::bpf_cgroups()?;
         assert_same_work(|| {

@@ -1,4 +1,4 @@
-//! What must add up.
+//! Sums that must agree.
 
 use crate::cgroup::Cgroup;
 use crate::engines::{ON, slack_of_events};
@@ -30,8 +30,8 @@ fn children_make_up_their_parent_and_the_root_is_everything() {
     });
 }
 
-/// Cgroups at the top, and what is in none of them, are the machine: with the root of the hierarchy
-/// and without any cgroup the same is counted, by the same reads.
+/// The cgroups at the top and the tasks outside of them make up the machine: with the root of the
+/// hierarchy and without any cgroup the counts are the same, by the same reads.
 #[test]
 fn tops_and_remainder_are_the_machine() {
     check("bpf::tops_and_remainder_are_the_machine", || {
@@ -73,7 +73,7 @@ fn nothing_waits_where_nothing_is_counted_in_turn() {
 }
 
 #[test]
-fn modes_make_up_the_whole_and_switches_are_told_alike() {
+fn modes_make_up_the_whole_and_switches_are_counted_alike() {
     check("bpf::modes_make_up_the_whole", || {
         probe::bpf_cgroups()?;
         let group = Cgroup::make("modes", &["a"])?;

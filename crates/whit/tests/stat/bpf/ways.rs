@@ -4,7 +4,7 @@ use crate::cgroup::Cgroup;
 use crate::engines::ON;
 use crate::support::{check, counted, fields, probe, values};
 
-/// What is left of a text when its numbers are taken out.
+/// A text without its numbers.
 fn shape(text: &str, group: &str) -> String {
     let lines = text.replace(group, "group");
     let no_number = |c: char| !c.is_ascii_digit() && c != '.';
@@ -70,7 +70,7 @@ fn short_intervals_add_up_to_the_total() {
 }
 
 #[test]
-fn text_says_what_counted_and_other_forms_do_not() {
+fn text_names_the_counting_engine_and_other_forms_do_not() {
     check("bpf::text_says_what_counted", || {
         probe::bpf_cgroups()?;
         let group = Cgroup::make("says", &["a"])?;

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use whit_testing::measure::assert_median_at_most;
 
-use super::{CS, Counted, of_thread, record_waits, sum, switches, whit_record};
+use super::{CS, Counted, of_thread, sum, switches, waits_under, whit_record, with_stolen_time};
 use crate::support::tools::{perf, record, text, whit};
 use crate::support::{Skip, check};
 
@@ -18,19 +18,26 @@ const SWITCH_NS: u64 = 50_000;
 /// Where the hypervisor takes more time than this from one recording, its times say nothing.
 const STOLEN_MAX_NS: u64 = 200_000_000;
 
+mod stopped;
+
 /// How far times may be apart.
 pub(super) fn tolerance_ns(counted: &Counted) -> u64 {
     (counted.voluntary + counted.involuntary + 1) * SWITCH_NS
 }
 
-/// Repeats a recording; each gives how far times are off as a share of what they may be.
+/// Repeats a recording; each gives the error of its times as a share of the allowed one.
 pub(super) fn assert_times_agree(measure: impl FnMut() -> Result<f64, Skip>) -> Result<(), Skip> {
     assert_median_at_most("times are off, as a share of the tolerance", 1.0, measure)
 }
 
 /// [`record_waits`], where not too much time was stolen.
 pub(super) fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counted>, u64), Skip> {
-    let (all, stolen_ns) = record_waits(recorder)?;
+    charged(|| waits_under(recorder))
+}
+
+/// What a recording counted, and the time that the hypervisor took meanwhile. Too much time is a skip.
+fn charged<T>(record: impl FnOnce() -> Result<T, Skip>) -> Result<(T, u64), Skip> {
+    let (all, stolen_ns) = with_stolen_time(record)?;
     match stolen_ns {
         0..=STOLEN_MAX_NS => Ok((all, stolen_ns)),
         _ => Err(Skip(format!("the hypervisor took {stolen_ns} ns from one recording"))),
@@ -38,7 +45,7 @@ pub(super) fn record_charged_waits(recorder: &mut Command) -> Result<(Vec<Counte
 }
 
 /// Counts are the kernel's to the last one, and intervals fill the time between the two moments to the
-/// nanosecond. Gives the JSON, and how far the CPU time is off as a share of what it may be.
+/// nanosecond. Gives the JSON, and the error of the CPU time as a share of the allowed one.
 fn agree(data: &Path, counted: &Counted, steal_ns: u64) -> (Value, f64) {
     let json = of_thread(data, counted, &[]);
     let total = &json["total"];
@@ -97,8 +104,8 @@ pub(super) fn bpf_record(data: &Path, arguments: &[&str], cache: &Path) -> Resul
     Ok(recorder())
 }
 
-/// Each switch says in what state the thread was: those that wait for others or for time can be
-/// interrupted, those that are taken off or yield run.
+/// Each switch has the thread's state: threads that wait for others or for time can be interrupted,
+/// those that are taken off or yield run.
 fn assert_states(data: &Path, all: &[Counted]) {
     for counted in all {
         let json = of_thread(data, counted, &["--worst", "100000"]);
@@ -121,8 +128,8 @@ fn assert_states(data: &Path, all: &[Counted]) {
 
 /// The program at the switch types it as the kernel's own records do, and each has its stack.
 #[test]
-fn the_bpf_engine_tells_of_every_switch() {
-    check("the_bpf_engine_tells_of_every_switch", || {
+fn the_bpf_engine_records_every_switch() {
+    check("the_bpf_engine_records_every_switch", || {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
         let arguments = ["-g", "--switch-events", "-e", "cpu-clock"];
@@ -161,8 +168,8 @@ fn perfs_recordings_are_read_too() {
     });
 }
 
-/// `sched` tracepoints and switch records tell of the same switches; with the wake-ups, what was
-/// runnable is what the kernel counts as waiting for a CPU.
+/// `sched` tracepoints and switch records have the same switches; with the wake-ups, the runnable
+/// time is the time that the kernel counts as waiting for a CPU.
 #[test]
 fn wake_ups_split_waits() {
     check("wake_ups_split_waits", || {
@@ -179,8 +186,8 @@ fn wake_ups_split_waits() {
     });
 }
 
-/// The kernel's waiting time of each thread is what it was runnable for. Gives how far times are off as a
-/// share of what they may be.
+/// The kernel's waiting time of each thread is its runnable time. Gives the error of the times as a share
+/// of the allowed one.
 fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
     let (mut fully_woken, mut largest) = (0, 0.0_f64);
     for counted in all {
@@ -188,7 +195,7 @@ fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
         let runnable_ns = sum(&json, "preempt_wait_ns") + sum(&json, "runnable_ns");
         let tolerance_ns = tolerance_ns(counted) + steal_ns;
         let expected_ns = counted.run_delay_ns;
-        // What an idle CPU wakes, not every kernel lets a tracepoint tell.
+        // Not every kernel shows the wake-ups of an idle CPU at a tracepoint.
         let all_woken = sum(&json, "woken_count") == sum(&json, "sync_count");
         fully_woken += u32::from(all_woken);
         let off_ns = match all_woken {
@@ -205,10 +212,10 @@ fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
     largest
 }
 
-/// A program tells of the wake-ups of those who are recorded, whoever wakes them.
+/// A program records the wake-ups of recorded threads, by any waker.
 #[test]
-fn the_bpf_engine_tells_who_ended_waits() {
-    check("the_bpf_engine_tells_who_ended_waits", || {
+fn the_bpf_engine_records_wakers() {
+    check("the_bpf_engine_records_wakers", || {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("perf.data");
         for everybody in [&[][..], &["-a"]] {
@@ -237,7 +244,7 @@ fn the_bpf_engine_tells_who_ended_waits() {
             let woken = sum(&played, "woken_count");
             // How often they have to wait is the scheduler's: seldom where it runs both at once.
             assert!(woken > 20 && by_play * 100 >= woken * 95, "{by_play} of {woken}");
-            // Timers wake those that sleep: interrupts of whoever runs there, mostly of nobody.
+            // Timers wake the sleepers: interrupts of the thread that runs there, mostly of none.
             let slept =
                 text(whit().args(["switches", "--wakers", "-S", "sleep_often", "-i"]).arg(&data));
             assert!(slept.contains("by an interrupt of "), "{slept}");
@@ -248,7 +255,7 @@ fn the_bpf_engine_tells_who_ended_waits() {
     });
 }
 
-/// With the ring engine it is the tracepoint.
+/// The ring engine needs no program for it.
 #[test]
 fn the_ring_engine_records_wake_ups_by_their_tracepoint() {
     check("the_ring_engine_records_wake_ups_by_their_tracepoint", || {

@@ -1,0 +1,192 @@
+//! An output that nothing is recorded into any more.
+
+use std::io;
+use std::time::{Instant, SystemTime};
+
+use whit_host::roots::Roots;
+use whit_perfdata::feature::{CompressedDesc, RecordedSpan};
+use whit_perfdata::ledger::Ledger;
+
+use super::OutputFile;
+use crate::loss::RingCounts;
+use crate::notice::{Listener, Notice};
+use crate::output::OutputName;
+use crate::plan::OutputPlan;
+use crate::session::code::MappedCode;
+use crate::session::context::SessionContext;
+use crate::session::ledger::{Ending, Meters, OutputCosts};
+use crate::session::reader_share::ReaderShare;
+use crate::session::synthesis::SynthesisContext;
+use crate::session::unreported_loss::{Losses, UnreportedLoss};
+use crate::stream::{DECODED_BYTES_MAX, StreamSink};
+use crate::summary::Summary;
+
+/// An output with the share of each reader.
+pub(in crate::session) struct EndedOutput {
+    pub(super) file: OutputFile,
+    pub(super) shares: Vec<ReaderShare>,
+    /// Why it could not be written to its end.
+    pub(super) failed: Option<io::Error>,
+}
+
+impl EndedOutput {
+    pub(in crate::session) fn shares(&self) -> &[ReaderShare] {
+        &self.shares
+    }
+
+    /// The recorder's CPU time since the output began.
+    pub(in crate::session) fn used_ns(&self) -> u64 {
+        self.file.used_ns()
+    }
+
+    pub(in crate::session) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Writes a record for each ring with losses that no other record reports.
+    pub(in crate::session) fn write_losses(
+        &mut self,
+        losses: Losses<'_>,
+        found: &[UnreportedLoss],
+    ) {
+        if !self.has_failed() {
+            self.failed = losses.write(&mut self.shares, found).err();
+        }
+    }
+
+    /// Writes the records that belong at the end of an output, and waits until everything is written.
+    pub(in crate::session) fn settle(
+        &mut self,
+        context: &SynthesisContext<'_>,
+        listener: &mut dyn Listener,
+    ) {
+        if !self.has_failed()
+            && context.is_at_end()
+            && let Some(main) = self.main_sink()
+        {
+            match context.write(main, listener) {
+                Ok(cut_processes) => self.file.cut_processes = cut_processes,
+                Err(error) => self.failed = Some(error.0),
+            }
+        }
+        let streams = self.shares.iter_mut().map(|share| &mut share.sink);
+        for sink in self.file.main.iter_mut().chain(streams) {
+            // Where one stream has ended early, the others are written all the same.
+            let finished = sink.finish();
+            self.failed = self.failed.take().or(finished.err().map(|error| error.0));
+        }
+    }
+
+    /// The stream behind the header.
+    fn main_sink(&mut self) -> Option<&mut StreamSink> {
+        self.file.main.as_mut().or(self.shares.first_mut().map(|share| &mut share.sink))
+    }
+
+    /// Its cost.
+    pub(in crate::session) fn ledger(
+        &self,
+        meters: &Meters,
+        ending: &Ending,
+        unreported: &[UnreportedLoss],
+        roots: &Roots,
+    ) -> Ledger {
+        let (file, now) = (&self.file, Instant::now());
+        let costs = OutputCosts {
+            shares: &self.shares,
+            main: file.main.as_ref().map(StreamSink::counts),
+            unreported,
+            ending,
+            now,
+            wall_ns: file.cost_baseline.age_ns(now),
+            used: file.cost_baseline.used(),
+        };
+        Ledger {
+            setup_ns: file.set_up_ns,
+            setup_cpu_ns: file.set_up_cpu_ns,
+            cut_processes: file.cut_processes,
+            ..costs.ledger(meters, &file.metered_before, roots)
+        }
+    }
+
+    pub(in crate::session) fn state_spans(&mut self, spans: Option<Vec<RecordedSpan>>) {
+        self.file.state_spans(spans);
+    }
+
+    /// Completes the header, or saves the records before a failed write, and gives the output its name. Says why it could not
+    /// be written to its end.
+    pub(in crate::session) fn close(
+        mut self,
+        context: &SessionContext<'_>,
+        ledger: Ledger,
+        listener: &mut dyn Listener,
+    ) -> (OutputName, Summary, Option<io::Error>) {
+        let plan = &context.plan.output;
+        self.complete_features(context, &ledger, listener);
+        let main_bytes = self.main_sink().map_or(0, |sink| sink.file().size_bytes());
+        let EndedOutput { file, failed, .. } = self;
+        let OutputFile { recording, name: mut output, features, .. } = file;
+        let mut report = |error: &io::Error| {
+            let output = output.to_string();
+            listener.notice(Notice::WriteFailed { output, errno: error.to_string() });
+        };
+        if let Some(error) = &failed {
+            report(error);
+        }
+        let (size_bytes, failed) = match recording.finish(main_bytes, &features, failed.is_some()) {
+            Ok(size) => (size, failed),
+            Err(error) => {
+                report(&error);
+                (None, failed.or(Some(error)))
+            }
+        };
+        stamp(&mut output, plan, listener);
+        let size_bytes = size_bytes.unwrap_or(ledger.written_bytes).max(main_bytes);
+        let summary = Summary { output: output.to_string(), size_bytes, ledger, unrecorded: None };
+        (output, summary, failed)
+    }
+
+    fn complete_features(
+        &mut self,
+        context: &SessionContext<'_>,
+        ledger: &Ledger,
+        listener: &mut dyn Listener,
+    ) {
+        let plan = &context.plan.output;
+        let first = rings(&self.shares).filter_map(|c| c.first_sample).min();
+        let last = rings(&self.shares).filter_map(|c| c.last_sample).max();
+        let features = &mut self.file.features;
+        if let (Some(first), Some(last)) = (first, last) {
+            features.set_sample_time(first, last);
+        }
+        if let Some(level) = plan.compression_level {
+            let ratio = ledger.compression_ratio().round().max(1.0) as u32;
+            features.set_compressed(&CompressedDesc::zstd(level as u32, ratio, DECODED_BYTES_MAX));
+        }
+        if plan.build_ids {
+            let mapped = self.shares.iter().map(|share| &share.mapped);
+            MappedCode { files: &context.known_files, roots: context.roots }.describe(
+                features,
+                mapped,
+                plan.kept_files.clone(),
+                listener,
+            );
+        }
+        features.set_ledger(ledger);
+    }
+}
+
+/// Gives the output a name with the time, where outputs have one.
+fn stamp(output: &mut OutputName, plan: &OutputPlan, listener: &mut dyn Listener) {
+    let files = &plan.files;
+    if (files.switch.is_some() || files.timestamp)
+        && !output.is_stamped()
+        && let Err(error) = output.stamp(SystemTime::now())
+    {
+        listener.notice(Notice::NotRenamed { output: output.to_string(), why: error.to_string() });
+    }
+}
+
+/// The counts of each ring.
+fn rings(shares: &[ReaderShare]) -> impl Iterator<Item = &RingCounts> {
+    shares.iter().flat_map(|share| &share.rings)
+}
