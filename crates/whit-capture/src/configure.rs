@@ -72,7 +72,7 @@ fn needs_side_band(plan: &EventPlan, specs: &[EventSpec], engine: &dyn Engine) -
 pub struct Planned<'a> {
     /// The plan, as the engine adapted it.
     pub plan: &'a EventPlan,
-    /// The engine.
+    /// The engine that changes the attributes.
     pub engine: &'a dyn Engine,
 }
 

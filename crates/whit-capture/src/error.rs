@@ -23,7 +23,7 @@ pub enum CaptureError {
     /// Whom or what to record is not there.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// No events.
+    /// No event was asked for.
     #[error("no events to record")]
     NoEvents,
     /// Every thread ended before events could be opened.
@@ -44,7 +44,7 @@ pub enum CaptureError {
          --switch-output and --timestamp-filename out, or name a file with -o"
     )]
     PipeHasNoFiles,
-    /// The engine.
+    /// A failure of the engine that makes call chains.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// Options that the engine that unwinds in the kernel does not have.
@@ -109,7 +109,7 @@ pub enum CaptureError {
     /// The command.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The output.
+    /// The file, directory or pipe, for the message.
     #[error("cannot {attempt} {output}{}", elsewhere(.source))]
     Output { attempt: &'static str, output: String, source: io::Error },
     /// Something else than a recording stands where one is to be made.

@@ -134,7 +134,7 @@ impl FileCache {
         let mut files = self.lock();
         let mut described: Vec<_> =
             files.iter_mut().map(|(id, known)| (known.describe(*id), known)).collect();
-        // Deleted ones first, then as many as find room.
+        // Deleted files first, then the smallest ones, up to the bound.
         described.sort_by_key(|(file, _)| {
             let size_bytes = file.found.map_or(0, |found| found.size_bytes);
             (!file.path.ends_with(DELETED), size_bytes)

@@ -66,7 +66,7 @@ pub enum Notice {
     CpuLost { cpu: CpuId, after: Option<Duration> },
     /// A CPU came online after events were open.
     CpuLate { cpu: CpuId },
-    /// Kernel addresses are hidden.
+    /// `kptr_restrict` gives zeros for addresses, so samples in the kernel have no names.
     KernelAddressesHidden,
     /// Mappings of processes are missing: reading them took too long. The first of them, and how many.
     MappingsCut { pid: Pid, lines: usize, processes: usize, timeout: Duration },

@@ -143,7 +143,7 @@ pub enum Output {
     Stdout,
 }
 
-/// Everything that a recording can be told.
+/// All options of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordOptions {
     /// The events, in order.
@@ -207,7 +207,7 @@ pub struct RecordOptions {
     pub namespaces: bool,
     /// Context switches.
     pub switch_events: bool,
-    /// Those that the BPF engine tells of are written packed ([`whit_perfdata::packed`]).
+    /// Switches of the BPF engine are written packed ([`whit_perfdata::packed`]).
     pub pack_switches: bool,
     /// Room for waits as samples ([`whit_perfdata::off_cpu`]), which the caller makes of the recorded switches.
     pub off_cpu: bool,
@@ -223,7 +223,7 @@ pub struct RecordOptions {
     pub start: Start,
     /// Clock of the time stamps; `None` is the kernel's own.
     pub clock: Option<ClockId>,
-    /// Ring size.
+    /// Data pages or bytes of each ring (`-m`).
     pub ring_size: RingSize,
     /// The kernel overwrites the oldest samples; the newest are taken at the end, and when asked.
     pub overwrite: bool,

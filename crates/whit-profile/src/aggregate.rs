@@ -175,7 +175,7 @@ impl Aggregate {
         Aggregate { blocks: wanted.then(BlockSums::default), ..Aggregate::default() }
     }
 
-    /// Nothing yet; the call tree may grow to `max_nodes`, and one for what then finds no room.
+    /// No sums. The call tree may grow to `max_nodes`, and one node for all chains beyond them.
     fn new(max_nodes: usize) -> Self {
         Aggregate {
             places: Interner::default(),
@@ -291,8 +291,8 @@ impl Aggregate {
         self.nodes.get(&PlaceNode { parent, place })
     }
 
-    /// Where samples go whose chain has no address, or whose outermost frame found no room: they
-    /// count like all others.
+    /// The node of samples whose chain has no address, or whose outermost frame is beyond the bound. They count like
+    /// all others.
     fn node_of_nowhere(&mut self) -> u32 {
         let place = self.places.intern(CodePlace::NOWHERE);
         self.nodes.intern(PlaceNode { parent: NO_NODE, place })

@@ -50,7 +50,7 @@ pub(crate) struct Chain {
 pub(crate) struct CodePlace {
     /// Binary.
     pub dso: DsoIndex,
-    /// Place.
+    /// Address of the code.
     pub place: u64,
     /// True for code of the kernel.
     pub kernel: bool,

@@ -7,7 +7,7 @@ use whit_types::Avma;
 pub(crate) enum Side {
     /// The sampled process.
     User,
-    /// The kernel.
+    /// Kernel mode.
     Kernel,
     /// A virtual machine's guest, of which nothing is known.
     Guest,
@@ -25,7 +25,7 @@ pub(crate) struct ChainEntry {
     pub address: Avma,
     /// True for the address behind a call; the call itself is just before it.
     pub is_return_address: bool,
-    /// Side.
+    /// Whether the address is one of the kernel or of a process.
     pub side: Side,
 }
 

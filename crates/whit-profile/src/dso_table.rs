@@ -23,9 +23,9 @@ pub(crate) enum RecordedKind {
     KernelModule,
     /// BPF program or other code named by a KSYMBOL record, and where it starts.
     KernelSymbol(Avma),
-    /// The vdso.
+    /// The code that the kernel maps into each process.
     Vdso,
-    /// A file.
+    /// An ELF image on disk.
     File,
     /// Anonymous executable memory of one process: code of a JIT compiler.
     Anonymous(Pid),
@@ -38,7 +38,7 @@ pub(crate) enum RecordedKind {
 pub(crate) struct RecordedDso {
     /// Path or name.
     pub path: Arc<str>,
-    /// Kind.
+    /// Decides where symbols come from.
     pub kind: RecordedKind,
     /// Build id, where the recording has it.
     pub build_id: Option<BuildId>,

@@ -220,9 +220,9 @@ pub enum DsoKind {
     Elf,
     /// The kernel image.
     Kernel,
-    /// A kernel module.
+    /// Code that the kernel loaded (`.ko`).
     KernelModule,
-    /// The vdso.
+    /// The code that the kernel maps into each process.
     Vdso,
     /// Code that a JIT compiler wrote, named by a perf-map or jitdump file.
     Jit,
@@ -239,7 +239,7 @@ pub struct DsoInfo {
     pub short_name: OutsideText,
     /// Its build id, where known.
     pub build_id: Option<BuildId>,
-    /// Kind.
+    /// Decides where symbols come from.
     pub kind: DsoKind,
 }
 
@@ -282,9 +282,9 @@ pub struct CallNode {
 /// Samples that share event, thread, command name, facets and call chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleRow {
-    /// Event.
+    /// Index into [`Profile::events`].
     pub event: EventId,
-    /// Thread.
+    /// Index into [`Profile::threads`].
     pub thread: ThreadId,
     /// Command name at the time of the samples.
     pub comm: CommId,
@@ -337,7 +337,7 @@ pub struct BlockWeight {
 /// Everything that is known to be missing from the recording.
 #[derive(Clone, Debug, Default)]
 pub struct LossReport {
-    /// Sum over `PERF_RECORD_LOST`: records of any type that found no room in a ring.
+    /// Sum over `PERF_RECORD_LOST`: records of any type that did not fit a ring.
     pub lost_records: u64,
     /// Number of `PERF_RECORD_LOST` records.
     pub lost_chunks: u64,

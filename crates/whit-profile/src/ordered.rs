@@ -1,5 +1,5 @@
-//! Samples in order of time, as `whit script` prints them, and with them what else tells of context
-//! switches, as `whit switches` takes it.
+//! Samples in order of time, as `whit script` prints them, and the records of context switches among them, as
+//! `whit switches` takes them.
 //!
 //! Rings are drained one after the other, so a recording is ordered only roughly. The first pass
 //! notes the time span of each block; here blocks are read [as they come due](BlockOrder), and a

@@ -137,7 +137,7 @@ pub(crate) struct Scan {
     pub(crate) cut_maps: CutMaps,
     /// When rings lost records, where switches are looked for.
     pub(crate) ring_losses: Vec<RingLoss>,
-    /// The CPUs of which it is told who runs there, likewise.
+    /// The CPUs whose running threads are recorded.
     pub(crate) recorded_cpus: RecordedCpus,
     /// The first record of each CPU, where it was asked for.
     pub(crate) first_seen: Option<FirstSeen>,
@@ -149,7 +149,7 @@ pub(crate) struct Scan {
 pub(crate) enum BlockTimes {
     Skip,
     Note,
-    /// The second pass takes whatever tells of context switches, too.
+    /// The second pass takes all records of context switches, too.
     NoteSwitches,
     /// The second pass takes these records, too.
     NoteRecords(RecordKinds),

@@ -15,13 +15,13 @@ pub enum UnrecordableEvent {
     /// It is measured by the tool, not by the kernel.
     #[error("'{event}' can be counted, not sampled: leave it out of -e")]
     Tool {
-        /// The event.
+        /// The event as the user wrote it.
         event: String,
     },
     /// Its branch records cannot be read.
     #[error("'{event}': {source}")]
     Branches {
-        /// The event.
+        /// The event as the user wrote it.
         event: String,
         /// What is wrong.
         source: BranchFilterError,
@@ -29,9 +29,9 @@ pub enum UnrecordableEvent {
     /// A term asks for what the recorder does not do.
     #[error("'{event}': the recorder does not take the term '{term}'")]
     Term {
-        /// The event.
+        /// The event as the user wrote it.
         event: String,
-        /// The term.
+        /// The part of it between slashes that is refused.
         term: String,
     },
 }

@@ -94,7 +94,7 @@ fn words(words: &[u64]) -> Vec<u8> {
 struct Kernel {
     ring: FakeRing,
     samples: u64,
-    /// Samples that found no room.
+    /// Samples that did not fit the ring.
     lost: u64,
     /// Those among them that no LOST record has reported.
     unreported: u64,
@@ -126,7 +126,7 @@ impl Kernel {
         48 + 8 * more_words
     }
 
-    /// Writes a sample, with a LOST record in front where samples were lost. Both find room, or neither.
+    /// Writes a sample, with a LOST record in front where samples were lost. Both fit, or neither is written.
     fn emit(&mut self, more_words: usize) {
         let mut bytes = Vec::new();
         if self.unreported > 0 {

@@ -35,8 +35,8 @@ impl Quota {
         }
     }
 
-    /// So much more was written. Each limit is told once; relaxed, because nothing else is read by
-    /// whoever hears of it.
+    /// Counts written bytes. Gives an event when they reach a limit, once for each limit. Relaxed ordering is enough,
+    /// because the receiver of the event reads nothing else.
     pub(super) fn add(&self, bytes: u64) -> Option<ReaderEvent> {
         let total = self.total_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let output_file = self.part_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;

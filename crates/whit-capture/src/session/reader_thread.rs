@@ -85,7 +85,7 @@ pub(super) struct Shared {
 /// How a reader ended.
 pub(super) type Drained = (ReaderThread, Result<(), DrainError>);
 
-/// Why a reader ended before it was told to.
+/// Why a reader ended before its order to end.
 #[derive(Debug)]
 pub(super) enum DrainError {
     /// Its stream cannot be written.

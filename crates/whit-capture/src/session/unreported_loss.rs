@@ -63,7 +63,7 @@ impl Losses<'_> {
         Ok(())
     }
 
-    /// Records that were dropped after the last one that found room, once the recording was `stopped`. The kernel
+    /// Records that were dropped behind the last record of each ring, once the recording was `stopped`. The kernel
     /// would count the time from the ring's last record to the next one. A ring that was full was drained afterwards,
     /// so that it ends there at the latest. Rings that are overwritten are never full: they drop records only while
     /// they are being read.

@@ -14,7 +14,7 @@ pub struct SinkError(#[from] pub io::Error);
 /// The cost of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteCounts {
-    /// Writes.
+    /// System calls that wrote.
     pub writes: u64,
     /// Bytes written.
     pub bytes: u64,

@@ -49,7 +49,7 @@ impl SwitchOptions {
     pub const MAX_WORST: usize = 100_000;
 }
 
-/// Whether a recording may tell of context switches: they were asked for.
+/// Whether a recording may have context switches: an event records them.
 pub fn may_tell(recording: &Recording) -> bool {
     recording.events.iter().any(|event| {
         event.attr.has(AttrFlags::CONTEXT_SWITCH) || event.name.starts_with("sched:sched_switch")
@@ -148,7 +148,7 @@ fn step_problem(test: &PhaseTest) -> Option<String> {
     ))
 }
 
-/// Leaves out threads that the filter by cgroup does not let pass. A warning where it cannot tell of some.
+/// Leaves out threads that the filter by cgroup does not let pass. A warning where the cgroup of some is unknown.
 fn keep_cgroups(options: &LoadOptions, switches: &mut Switches) -> Option<String> {
     if options.cgroups.is_empty() {
         return None;

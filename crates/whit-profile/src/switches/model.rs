@@ -12,7 +12,7 @@ use whit_types::{CpuId, TimestampNs};
 /// The context switches of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
-    /// What told of them.
+    /// The kinds of records that the switches come from.
     pub sources: Sources,
     /// Sums, unique in (thread, comm, node), ordered by these.
     pub rows: Vec<SwitchRow>,
@@ -39,7 +39,7 @@ pub struct Switches {
     pub recorded_ns: u64,
 }
 
-/// What a recording has that tells of switches.
+/// The kinds of records about switches in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sources {
     /// SWITCH or SWITCH_CPU_WIDE records (`--switch-events`).
@@ -178,13 +178,13 @@ impl SwitchSums {
 /// Sums of one thread at one call stack: CPU time at that of samples, waits at that of the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchRow {
-    /// Thread.
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
     pub thread: ThreadId,
     /// Its command name at the time.
     pub comm: CommId,
     /// Leaf of the call stack; [`NodeId::NONE`] where none was recorded.
     pub node: NodeId,
-    /// Sums.
+    /// Times and counts of the row.
     pub sums: SwitchSums,
 }
 
@@ -215,7 +215,7 @@ pub struct Waker {
 /// One wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// Thread.
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
     pub thread: ThreadId,
     /// Its command name at the switch.
     pub comm: CommId,
@@ -257,7 +257,7 @@ pub enum Activity {
 /// A stretch of a thread's time line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimelineSpan {
-    /// Thread.
+    /// Index into [`Profile::threads`](crate::model::Profile::threads).
     pub thread: ThreadId,
     /// Beginning.
     pub start: TimestampNs,

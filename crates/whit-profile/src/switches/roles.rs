@@ -1,4 +1,4 @@
-//! What each event of a recording tells of context switches.
+//! The meaning of each event of a recording for context switches.
 
 use super::model::Sources;
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, Wake};

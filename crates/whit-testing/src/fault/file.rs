@@ -100,7 +100,7 @@ impl FaultyFile {
         drop(self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The contents.
+    /// The bytes that were written so far.
     pub fn contents(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(self.file.metadata()?.len()).unwrap_or(usize::MAX)];
         self.file.read_exact_at(&mut bytes, 0)?;

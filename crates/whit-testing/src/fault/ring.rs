@@ -47,12 +47,12 @@ impl FakeRing {
         Ok(self.head.wrapping_sub(u64::from_ne_bytes(tail)))
     }
 
-    /// Bytes that find room now.
+    /// Space of the ring that holds no unread bytes.
     pub fn free_bytes(&self) -> io::Result<u64> {
         Ok(self.data_size - self.unread_bytes()?)
     }
 
-    /// Writes bytes behind those before, unless they find no room. Says whether they did.
+    /// Writes bytes behind those before, if they fit. Says whether they did.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<bool> {
         if bytes.len() as u64 > self.free_bytes()? {
             return Ok(false);

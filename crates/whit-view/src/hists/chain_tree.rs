@@ -14,7 +14,7 @@ use super::tree::ChainKey;
 /// One function of a call chain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ChainEntry {
-    /// Function.
+    /// Index into the profile's functions.
     pub function: FunctionId,
     /// True where it was inlined.
     pub inlined: bool,

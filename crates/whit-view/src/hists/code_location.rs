@@ -13,7 +13,7 @@ pub enum SourceKey {
     Unused,
     /// File and line.
     Line(FileId, u32),
-    /// File.
+    /// A source file without a line.
     File(FileId),
     /// No line is known: the function stands for it.
     Function(FunctionId),

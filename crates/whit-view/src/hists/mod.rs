@@ -63,7 +63,7 @@ use whit_profile::model::EventId;
 /// The rows of one event.
 #[derive(Clone, Debug)]
 pub struct Hists {
-    /// The event.
+    /// Index into the profile's events.
     pub event: EventId,
     /// Sum of periods of all its samples, filtered or not: what percentages refer to.
     pub total_period: u64,

@@ -116,7 +116,7 @@ impl Default for ChainOptions {
      example `graph,0.5,caller`"
 )]
 pub struct BadChainOption {
-    /// The word.
+    /// The rejected text.
     pub word: String,
 }
 

@@ -58,7 +58,7 @@ sort_keys! {
     Symbol = "symbol", "Symbol", 0;
     /// Caller that `--parent` chooses.
     Parent = "parent", "Parent symbol", 0;
-    /// CPU.
+    /// CPU of the sample, as a number.
     Cpu = "cpu", "CPU", 3;
     /// Source file and line.
     SrcLine = "srcline", "Source:Line", 0;
@@ -148,7 +148,7 @@ sort_keys! {
     Field::weight_names()
 )]
 pub struct UnknownSortKey {
-    /// The word.
+    /// The rejected text.
     pub word: String,
 }
 

@@ -69,7 +69,7 @@ fn write_branches(directory: &Path) -> PathBuf {
     let sample = |at: u64| {
         let mut words = vec![place(at), THREAD, 100 + at, 3];
         for branch in 0..3 {
-            let flags = (at + branch) % 16 | (at % 5) << 4;
+            let flags = ((at + branch) % 16) | ((at % 5) << 4);
             words.extend([place(at / 2 + branch), place(at / 3 + 2 * branch), flags]);
         }
         words
@@ -88,14 +88,14 @@ fn write_accesses(directory: &Path) -> PathBuf {
             | (level % 4) << 38
             | (at % 8) << 40
             | (level % 5) << 43;
-        let address = if at % 3 == 0 { 0x1000 + at % 5 } else { place(at) };
-        let weight = (at % 6) * 10 | (at % 4) << 32;
+        let address = if at.is_multiple_of(3) { 0x1000 + at % 5 } else { place(at) };
+        let weight = ((at % 6) * 10) | ((at % 4) << 32);
         let transaction =
             [0, 1 << 1 | 1 << 2, 1 << 32 | 1 << 5, 1 << 0 | 1 << 3][(at % 4) as usize];
         let pages = [at % 2 * 4096, at % 3 * (2 << 20)];
         let fixed =
             [place(at / 4), THREAD, 100 + at, address, weight, source | further, transaction];
-        [&fixed[..], &[at % 4 << 12], &pages].concat()
+        [&fixed[..], &[(at % 4) << 12], &pages].concat()
     };
     let fields =
         T::IP | T::TID | T::TIME | T::ADDR | T::WEIGHT_STRUCT | T::DATA_SRC | T::TRANSACTION;

@@ -162,7 +162,7 @@ fn drops_behind_the_last_record_are_the_kernels_and_last_until_the_ring_was_drai
         assert_eq!(told(empty), [(1, dropped, 0, 0, id, CPU)]);
         let any_cpu = RingEnd { cpu: None, ..kept.clone() };
         assert_eq!(told(any_cpu), [(1, dropped, 300, 1_200, id, ANY_CPU)]);
-        // A LOST record told of some, or of all.
+        // A LOST record reports some, or all.
         let some = RingEnd { reported: dropped - 1, ..kept.clone() };
         assert_eq!(told(some), [(1, 1, 300, 1_200, id, CPU)]);
         assert_eq!(told(RingEnd { reported: dropped, ..kept.clone() }), []);

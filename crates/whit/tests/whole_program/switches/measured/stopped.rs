@@ -78,7 +78,7 @@ fn tasks(processes: &[u32]) -> Vec<PathBuf> {
     processes.iter().flat_map(of).flatten().map(|entry| entry.path()).collect()
 }
 
-fn is_stopped(task: &PathBuf) -> bool {
+fn is_stopped(task: &Path) -> bool {
     let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('T'))
 }
@@ -86,7 +86,7 @@ fn is_stopped(task: &PathBuf) -> bool {
 /// Stops all threads, reads their counters, and lets them go on.
 fn stop_and_count(processes: &[u32]) -> Moment {
     signal(processes, "-STOP");
-    wait_until("all threads are stopped", || tasks(processes).iter().all(is_stopped));
+    wait_until("all threads are stopped", || tasks(processes).iter().all(|task| is_stopped(task)));
     let tid = |task: &PathBuf| task.file_name()?.to_str()?.parse().ok();
     let counted = |task: PathBuf| Some((tid(&task)?, Counters::read(&task)?));
     let threads = tasks(processes).into_iter().filter_map(counted).collect();
