@@ -136,9 +136,9 @@ impl RowArgs {
         let shares = hists.shares.list().iter();
         let mut weights = Vec::new();
         if has_children {
-            weights.extend(shares.clone().map(|share| share.with_callees()));
+            weights.extend(shares.clone().map(|share| Field::of_share(*share, true)));
         }
-        weights.extend(shares.map(|share| share.alone()));
+        weights.extend(shares.map(|share| Field::of_share(*share, false)));
         if self.show_cpu_utilization {
             weights.extend([Field::KernelOverhead, Field::UserOverhead]);
         }

@@ -198,7 +198,7 @@ impl<'p> Follower<'p> {
             Some(SideBand::Exit(task)) => {
                 let cpu = self.known.events.parse_id_trailer(record.body).cpu;
                 let slot = Slot::of(cpu, task.tid);
-                // Of whole CPUs, a switch-out follows when the thread has come to its end.
+                // In a recording of whole CPUs, a switch-out follows the end of the thread.
                 if !self.known.first_seen.saw_idle() {
                     self.occupancy.exit(slot, Task { pid: task.pid, tid: task.tid }, time);
                 }

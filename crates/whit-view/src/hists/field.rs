@@ -38,6 +38,11 @@ const WEIGHTS: [(&str, Field); 8] = [
     ("period", Field::Period),
 ];
 
+/// A word that names no field.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}; columns are {weights}, too", weights = Field::weight_names())]
+pub struct UnknownField(UnknownSortKey);
+
 /// Keys, columns and order of `--sort` and `--fields`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fields {
@@ -71,13 +76,18 @@ impl Field {
     }
 
     /// The names of all weights, with commas between them.
-    pub(super) fn weight_names() -> String {
+    fn weight_names() -> String {
         WEIGHTS.map(|(name, _)| name).join(", ")
     }
 
-    /// True for a share by which rows are ordered where nothing else is asked for.
-    fn orders_rows(self) -> bool {
-        matches!(self, Field::Overhead | Field::Children | Field::Latency | Field::ChildrenLatency)
+    /// The field of a column of shares: of the row alone, or with its callees.
+    pub fn of_share(share: WeightColumn, with_callees: bool) -> Field {
+        match (share, with_callees) {
+            (WeightColumn::Overhead, false) => Field::Overhead,
+            (WeightColumn::Overhead, true) => Field::Children,
+            (WeightColumn::Latency, false) => Field::Latency,
+            (WeightColumn::Latency, true) => Field::ChildrenLatency,
+        }
     }
 
     /// The column of shares that the field is about; its callees count for the same.
@@ -90,7 +100,7 @@ impl Field {
     }
 
     /// As perf, which looks for keys of all samples first, then for weights, then for keys of branches and memory.
-    fn parse(word: &str) -> Result<Field, UnknownSortKey> {
+    fn parse(word: &str) -> Result<Field, UnknownField> {
         let lower = word.to_ascii_lowercase();
         let weight = WEIGHTS.iter().find(|(name, _)| name.starts_with(&lower));
         match (SortKey::parse(word), weight) {
@@ -102,11 +112,11 @@ impl Field {
             }
             (Ok(key), None) => Ok(Field::Key(key)),
             (Err(_), Some((_, weight))) => Ok(*weight),
-            (Err(error), None) => Err(error),
+            (Err(error), None) => Err(UnknownField(error)),
         }
     }
 
-    fn parse_list(list: &str) -> Result<Vec<Field>, UnknownSortKey> {
+    fn parse_list(list: &str) -> Result<Vec<Field>, UnknownField> {
         let mut fields = Vec::new();
         for word in list.split([',', ' ', '{', '}']).filter(|word| !word.is_empty()) {
             let field = Field::parse(word)?;
@@ -122,8 +132,8 @@ impl Fields {
     /// The fields that the lists of `--sort` and `--fields` name, in their order.
     ///
     /// # Errors
-    /// [`UnknownSortKey`] for a word that is the beginning of no field.
-    pub fn named(sort: Option<&str>, fields: Option<&str>) -> Result<Vec<Field>, UnknownSortKey> {
+    /// [`UnknownField`] for a word that is the beginning of no field.
+    pub fn named(sort: Option<&str>, fields: Option<&str>) -> Result<Vec<Field>, UnknownField> {
         let mut named = Vec::new();
         for list in [sort, fields].into_iter().flatten() {
             named.extend(Field::parse_list(list.trim_start_matches('+'))?);
@@ -136,13 +146,13 @@ impl Fields {
     /// `weights` are the columns of weights that stand in front where `--fields` does not list all columns.
     ///
     /// # Errors
-    /// [`UnknownSortKey`] for a word that is the beginning of no field.
+    /// [`UnknownField`] for a word that is the beginning of no field.
     pub fn parse(
         sort: Option<&str>,
         fields: Option<&str>,
         default: &[SortKey],
         weights: &[Field],
-    ) -> Result<Fields, UnknownSortKey> {
+    ) -> Result<Fields, UnknownField> {
         let default = default.iter().copied().map(Field::Key);
         let (sort, fields) = (sort.filter(|s| !s.is_empty()), fields.filter(|f| !f.is_empty()));
         let strict = fields.is_some_and(|list| !list.starts_with('+'));
@@ -157,7 +167,7 @@ impl Fields {
             None => default.collect(),
         };
         if !strict {
-            for weight in weights.iter().rev().filter(|weight| weight.orders_rows()) {
+            for weight in weights.iter().rev().filter(|weight| weight.share().is_some()) {
                 if !sorted.contains(weight) {
                     sorted.insert(0, *weight);
                 }

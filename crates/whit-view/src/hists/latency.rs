@@ -9,8 +9,6 @@ use std::str::FromStr;
 use whit_profile::model::{Profile, SampleRow};
 use whit_profile::parallelism::Parallelism;
 
-use super::field::Field;
-
 /// Bits behind the point of a latency weight, where periods leave room for them.
 const MAX_FRACTION_BITS: u32 = 20;
 
@@ -21,24 +19,6 @@ pub enum WeightColumn {
     Overhead,
     /// Shares of the latency weights: elapsed time.
     Latency,
-}
-
-impl WeightColumn {
-    /// The column of the row alone.
-    pub fn alone(self) -> Field {
-        match self {
-            WeightColumn::Overhead => Field::Overhead,
-            WeightColumn::Latency => Field::Latency,
-        }
-    }
-
-    /// The column of the row with its callees.
-    pub fn with_callees(self) -> Field {
-        match self {
-            WeightColumn::Overhead => Field::Children,
-            WeightColumn::Latency => Field::ChildrenLatency,
-        }
-    }
 }
 
 /// The columns of shares; rows are ordered by the first.

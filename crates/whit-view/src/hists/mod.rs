@@ -47,7 +47,7 @@ pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
-pub use field::{Field, Fields};
+pub use field::{Field, Fields, UnknownField};
 pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,

@@ -5,7 +5,6 @@ use whit_perfdata::sample::BranchEntry;
 use whit_profile::{Counted, WantedBranches, WantedData, WantedFacets, WantedTrace};
 
 use super::data_source::bits;
-use super::field::Field;
 
 macro_rules! sort_keys {
     ($($(#[$doc:meta])* $key:ident = $name:literal, $heading:literal, $width:literal;)*) => {
@@ -142,11 +141,7 @@ sort_keys! {
 
 /// A word in a `--sort` list that names no key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "cannot sort by `{word}`: no such key; the keys are {}; columns are {}, too",
-    SortKey::names(),
-    Field::weight_names()
-)]
+#[error("cannot sort by `{word}`: no such key; the keys are {}", SortKey::names())]
 pub struct UnknownSortKey {
     /// The rejected text.
     pub word: String,

@@ -229,7 +229,7 @@ fn whole_machines_and_processes_have_parallelism_of_their_own() {
             }
             samples
         };
-        // Nobody else knows of losses, which make samples unknown. Of records of one moment, the order is not defined.
+        // Nobody else knows of losses, which make samples unknown. The order of records of one moment is not defined.
         let (of_machine, all_samples) = (counts("all", None), told.samples.values().sum::<u64>());
         for (level, samples) in
             of_machine.iter().filter_map(|(level, samples)| Some(((*level)?, *samples)))
