@@ -10,13 +10,14 @@ use whit_fuzz::{fuzz_target, with_file};
 use whit_page::{HtmlOptions, write_html};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{EventId, Profile};
+use whit_profile::parallelism::ParallelismOf;
 use whit_profile::switches::{self, SwitchOptions, SwitchSums, Switches};
 use whit_profile::{LoadOptions, WantedFacets, load, script};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
 use whit_types::is_escaped;
 use whit_view::diff::{DiffOptions, DiffTextOptions, Per, Run, diff, write_json, write_text};
 use whit_view::folded::{FoldedOptions, write_folded};
-use whit_view::hists::HistsOptions;
+use whit_view::hists::{self, HistsOptions, SortKey, WeightColumns};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{SwitchViewOptions, View};
 
@@ -112,6 +113,32 @@ fn show_switches(profile: &Profile, switches: &Switches) -> SwitchSums {
     total
 }
 
+/// Rows by latency, with one thread and with three: the same.
+fn show_latency(recording: &Recording, expected: u64) {
+    for of in [ParallelismOf::All, ParallelismOf::Process, ParallelismOf::Cgroup] {
+        let latencies = [1, 3].map(|threads| {
+            let mut options = options(threads);
+            (options.parallelism, options.facets.parallelism) = (Some(of), true);
+            let profile = load(recording, &options, &|_, _| {}).expect("nothing changes the file");
+            assert_eq!(samples(&profile), expected);
+            let hists = HistsOptions {
+                shares: WeightColumns::LatencyAndOverhead,
+                sort: vec![SortKey::Parallelism, SortKey::Symbol],
+                ..HistsOptions::default()
+            };
+            let mut out = Vec::new();
+            whit_view::json::write_json(&mut out, &profile, &hists).expect("into memory");
+            let text = StdioOptions { hists: hists.clone(), ..StdioOptions::default() };
+            stdio::write_report(&mut out, &profile, &text).expect("into memory");
+            assert_plain(&out);
+            let ids = (0..profile.events.len() as u32).map(EventId);
+            let latency = ids.map(|id| hists::hists(&profile, id, &hists).total_latency);
+            (latency.collect::<Vec<_>>(), profile.parallelism)
+        });
+        assert_eq!(latencies[0], latencies[1]);
+    }
+}
+
 fn samples(profile: &Profile) -> u64 {
     profile.events.iter().map(|event| event.samples).sum()
 }
@@ -133,6 +160,9 @@ fuzz_target!(|data| {
             let parallel = load(&recording, &options(3), &|_, _| {}).expect("nothing changes it");
             assert_eq!(samples(&profile), samples(&parallel));
             show_blocks(parallel);
+        }
+        if sum.is_multiple_of(8) {
+            show_latency(&recording, samples(&profile));
         }
         let wanted = SwitchOptions { max_worst: 5, max_spans: 20, ..SwitchOptions::default() };
         let switches = |threads| {

@@ -6,6 +6,7 @@
 
 use crate::cgroups::CgroupIndex;
 use crate::model::{CgroupId, DsoId, FrameId, TextId};
+use crate::parallelism::Parallelism;
 use std::num::NonZeroU64;
 use whit_types::{Avma, CpuId, TimestampNs};
 
@@ -20,6 +21,8 @@ pub struct Facets<C = CgroupId, F = FrameId, T = TextId> {
     pub time: Option<TimestampNs>,
     /// Weight of one sample: on memory events, the latency of the access.
     pub weight: Option<u64>,
+    /// Threads of the profiled set that ran at the time of the sample.
+    pub parallelism: Option<Parallelism>,
     /// Cycles that the instruction took.
     pub instruction_latency: Option<u16>,
     /// Flags of the transaction.
@@ -83,6 +86,7 @@ impl<C, F, T> Default for Facets<C, F, T> {
             cgroup: None,
             time: None,
             weight: None,
+            parallelism: None,
             instruction_latency: None,
             transaction: None,
             code_page_size_bytes: None,
@@ -110,6 +114,7 @@ impl<C, F, T> Facets<C, F, T> {
             cgroup: self.cgroup.and_then(cgroup),
             time: self.time,
             weight: self.weight,
+            parallelism: self.parallelism,
             instruction_latency: self.instruction_latency,
             transaction: self.transaction,
             code_page_size_bytes: self.code_page_size_bytes,
@@ -183,6 +188,8 @@ pub struct WantedFacets {
     pub time_quantum_ns: Option<NonZeroU64>,
     /// Latencies of memory events.
     pub weight: bool,
+    /// How many threads ran, where the loader tells.
+    pub parallelism: bool,
     /// Cycles that instructions took (key `ins_lat`).
     pub instruction_latency: bool,
     /// Flags of transactions.

@@ -64,6 +64,7 @@ pub mod model;
 mod options;
 mod ordered;
 mod ordered_pool;
+pub mod parallelism;
 mod place_names;
 mod place_symbols;
 pub mod precision;

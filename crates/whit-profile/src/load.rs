@@ -6,6 +6,7 @@ use crate::error::LoadError;
 use crate::finish::finish;
 use crate::model::Profile;
 use crate::options::LoadOptions;
+use crate::parallelism;
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::sample_sums::SampleSums;
@@ -25,6 +26,9 @@ pub fn load(
 ) -> Result<Profile, LoadError> {
     let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
     let progress = Progress::new(2 * stream_bytes, report_progress);
+    if let Some(of) = options.parallelism {
+        return parallelism::load(recording, options, of, &progress);
+    }
     let prepared = prepare(recording, options, BlockTimes::Skip, &progress)?;
     let (sums, stops) = second_pass(recording, options, &prepared, &progress)?;
     Ok(finish(recording, options, prepared, sums, &stops))
@@ -50,14 +54,13 @@ fn second_pass(
 
 /// One thread of the second pass.
 struct Worker<'a> {
-    options: &'a LoadOptions,
     prepared: &'a Prepared,
     sums: SampleSums<'a>,
 }
 
 impl<'a> Worker<'a> {
     fn new(recording: &'a Recording, options: &'a LoadOptions, prepared: &'a Prepared) -> Self {
-        Worker { options, prepared, sums: SampleSums::new(recording, options, prepared) }
+        Worker { prepared, sums: SampleSums::new(recording, options, prepared) }
     }
 
     fn run(
@@ -83,9 +86,9 @@ impl<'a> Worker<'a> {
     fn sample(&mut self, record: RawRecord<'_>, block: ChainedBlock<'_>, position: u64) {
         let Ok(parsed) = self.sums.parse(record, block) else { return };
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
-        let is_wanted = self.options.wants(parsed.pid, parsed.tid)
-            && self.prepared.filter.wants(&parsed.sample, time, &self.prepared.cgroups);
-        if is_wanted && self.prepared.time.is_none_or(|range| range.contains(time)) {
+        if self.sums.wants(&parsed, time)
+            && self.prepared.time.is_none_or(|range| range.contains(time))
+        {
             self.sums.add(&parsed, time);
         }
     }

@@ -246,6 +246,11 @@ impl Merger {
             recording.first_sample = recording.first_sample.into_iter().chain(first).min();
             recording.last_sample = recording.last_sample.into_iter().chain(last).max();
         }
+        match (&mut self.merged.parallelism, &profile.parallelism) {
+            (Some(sum), Some(more)) => sum.add(more),
+            (sum @ None, more) => *sum = *more,
+            (Some(_), None) => {}
+        }
         add_losses(&mut self.merged.losses, &profile.losses);
         add_stats(&mut self.merged.stats, &profile.stats, &numbers.events);
     }

@@ -14,6 +14,7 @@
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
 use crate::facets::Facets;
+use crate::parallelism::ParallelismInfo;
 use crate::precision::Precision;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
@@ -120,6 +121,8 @@ pub struct Profile {
     pub rows: Vec<SampleRow>,
     /// The weights of the rows by blocks of time, where they were asked for.
     pub blocks: Option<Blocks>,
+    /// For how long the number of running threads is known, where it was asked for and the recording tells.
+    pub parallelism: Option<ParallelismInfo>,
     /// Everything that is known to be missing.
     pub losses: LossReport,
     /// The cost of recording, where the recorder was whit.

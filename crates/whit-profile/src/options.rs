@@ -3,6 +3,7 @@
 use crate::chain::DEFAULT_MAX_STACK;
 use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
+use crate::parallelism::ParallelismOf;
 use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
 use whit_types::{CpuId, Pid, Tid};
@@ -32,6 +33,8 @@ pub struct LoadOptions {
     pub count: Counted,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
+    /// Tell how many threads of a set ran at the time of each sample; takes reading in order of time.
+    pub parallelism: Option<ParallelismOf>,
     /// Part of the time.
     pub time: Option<TimeFilter>,
     /// Only these processes; all where empty.
@@ -60,6 +63,7 @@ impl LoadOptions {
             facets: WantedFacets::default(),
             count: Counted::Samples,
             blocks: false,
+            parallelism: None,
             time: None,
             pids: Vec::new(),
             tids: Vec::new(),

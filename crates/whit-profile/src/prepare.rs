@@ -12,11 +12,12 @@ use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
 use crate::machine::RecordedMachine;
 use crate::options::LoadOptions;
+use crate::parallelism::{FirstSeen, ParallelismOf};
 use crate::process::ProcessModel;
 use crate::progress::Progress;
 use crate::replay::{Replayed, replay};
 use crate::sample_filter::SampleFilter;
-use crate::scan::{BlockTimes, Scan, scan};
+use crate::scan::{BlockTimes, Scan, ScanWanted, scan};
 use crate::time_filter::{TimeFilter, TimeRange};
 use crate::tracepoints::Tracepoints;
 use std::sync::Arc;
@@ -97,7 +98,10 @@ pub(crate) fn prepare(
         Arc::default()
     };
     let bounds = (options.threads, options.max_stack);
-    let mut scan = scan(recording, &events, block_times, bounds, progress)?;
+    let first_seen =
+        options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
+    let wanted = ScanWanted { block_times, first_seen };
+    let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     let awaited = scan.awaited_chains.take();
     let deferred = DeferredChains::join(&scan.plans, &events, awaited, recorded_chains, bounds)?;

@@ -9,6 +9,7 @@ use crate::facets::{
 };
 use crate::model::DsoId;
 use crate::options::{Counted, LoadOptions};
+use crate::parallelism::Parallelism;
 use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use crate::process::{Epoch, SpaceId};
@@ -31,6 +32,8 @@ pub(crate) struct ParsedSample<'r> {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
     pub(crate) sample: Sample<'r>,
+    /// Where the reader knows it.
+    pub(crate) parallelism: Option<Parallelism>,
     /// The user's part of the call chain, where it was recorded apart.
     pub(crate) deferred: Option<UserChain<'r>>,
 }
@@ -57,7 +60,8 @@ impl<'r> ParsedSample<'r> {
         let sample = layout.parse(record.body).ok_or(Unparsed::Unreadable)?;
         let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
         let deferred = prepared.deferred_chain(&sample, block);
-        Ok(ParsedSample { event, cpu_mode: record.header.cpu_mode(), pid, tid, sample, deferred })
+        let cpu_mode = record.header.cpu_mode();
+        Ok(ParsedSample { event, cpu_mode, pid, tid, sample, parallelism: None, deferred })
     }
 }
 
@@ -116,6 +120,13 @@ impl<'a> SampleSums<'a> {
         let is_unreadable = matches!(parsed, Err(Unparsed::Unreadable));
         self.stops.unreadable_samples += u64::from(is_unreadable);
         parsed
+    }
+
+    /// Whether a sample passes the filters by process, thread, CPU and cgroup.
+    pub(crate) fn wants(&self, parsed: &ParsedSample<'_>, time: TimestampNs) -> bool {
+        let prepared = self.prepared;
+        self.options.wants(parsed.pid, parsed.tid)
+            && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups)
     }
 
     /// Adds a sample, and gives back the node of its call chain.
@@ -246,6 +257,7 @@ impl<'a> SampleSums<'a> {
                 .zip(sample.time)
                 .map(|(quantum, time)| TimestampNs(time.0 - time.0 % quantum)),
             weight: sample.weight.filter(|_| wanted.weight),
+            parallelism: parsed.parallelism.filter(|_| wanted.parallelism),
             instruction_latency: wanted.instruction_latency.then_some(sample.instruction_latency),
             transaction: sample.transaction.filter(|_| wanted.transaction),
             code_page_size_bytes: sample.code_page_size_bytes.filter(|_| wanted.code_page_size),

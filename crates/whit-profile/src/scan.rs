@@ -8,6 +8,7 @@ use crate::cut_maps::CutMaps;
 use crate::deferred::{AwaitedChains, defers};
 use crate::error::LoadError;
 use crate::loss_window::RingLoss;
+use crate::parallelism::FirstSeen;
 use crate::progress::Progress;
 use crate::ring_full::{RingIdentification, RingTimes};
 use crate::ring_losses::{RecordedCpus, RingLosses};
@@ -138,6 +139,8 @@ pub(crate) struct Scan {
     pub(crate) ring_losses: Vec<RingLoss>,
     /// The CPUs whose running threads are recorded.
     pub(crate) recorded_cpus: RecordedCpus,
+    /// The first record of each CPU, where it was asked for.
+    pub(crate) first_seen: Option<FirstSeen>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -188,15 +191,24 @@ impl BlockTimes {
     }
 }
 
+/// The parts of the first pass that only some reports need.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanWanted {
+    pub(crate) block_times: BlockTimes,
+    /// Filled where it is there.
+    pub(crate) first_seen: Option<FirstSeen>,
+}
+
 /// Reads all streams once; several streams in parallel, and several blocks of a stream where there
 /// are more threads than streams.
 pub(crate) fn scan(
     recording: &Recording,
     events: &EventTable,
-    block_times: BlockTimes,
+    wanted: ScanWanted,
     (threads, max_stack): (usize, usize),
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
+    let ScanWanted { block_times, first_seen } = wanted;
     let next = std::sync::atomic::AtomicUsize::new(0);
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
@@ -220,6 +232,7 @@ pub(crate) fn scan(
             let mut scanner =
                 StreamScanner::new(events, stream, block_times, identification, index == 0);
             scanner.ring_losses = ring_losses();
+            scanner.first_seen.clone_from(&first_seen);
             scanner.awaited_chains = awaited_chains();
             scanner.is_cut = recording.is_cut;
             done.push((index, scanner.run(threads_per_stream, progress)));
@@ -252,6 +265,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         cut_maps: CutMaps::default(),
         ring_losses: Vec::new(),
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
+        first_seen: None,
         warnings: Vec::new(),
     };
     for part in parts {
@@ -274,6 +288,11 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         scan.wrapped.add(part.wrapped);
         scan.ring_losses.extend(part.ring_losses);
         scan.recorded_cpus.add(part.recorded_cpus);
+        match (&mut scan.first_seen, part.first_seen) {
+            (Some(seen), Some(more)) => seen.add(more),
+            (seen @ None, more) => *seen = more,
+            (Some(_), None) => {}
+        }
         match (&mut scan.awaited_chains, part.awaited_chains) {
             (Some(all), Some(new)) => all.add(new),
             (all, new) => *all = all.take().or(new),
@@ -305,6 +324,7 @@ struct StreamScan {
     wrapped: RecordCounts,
     ring_losses: Vec<RingLoss>,
     recorded_cpus: RecordedCpus,
+    first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
     warnings: Vec<String>,
 }
@@ -331,6 +351,7 @@ struct StreamScanner<'e> {
     last_time: Option<TimestampNs>,
     ring_times: RingTimes<'e>,
     ring_losses: Option<RingLosses<'e>>,
+    first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
@@ -366,6 +387,7 @@ impl<'e> StreamScanner<'e> {
             last_time: None,
             ring_times: RingTimes::new(events, identification),
             ring_losses: None,
+            first_seen: None,
             awaited_chains: None,
             is_first_stream,
             is_cut: false,
@@ -426,6 +448,7 @@ impl<'e> StreamScanner<'e> {
             wrapped: reader.record_counts(),
             ring_losses,
             recorded_cpus,
+            first_seen: self.first_seen,
             awaited_chains: self.awaited_chains,
             warnings: self.warnings,
         }
@@ -443,6 +466,9 @@ impl<'e> StreamScanner<'e> {
             self.ring_times.see(record);
             if let Some(losses) = &mut self.ring_losses {
                 losses.see(record);
+            }
+            if let Some(first_seen) = &mut self.first_seen {
+                first_seen.see(self.events, record);
             }
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {

@@ -28,6 +28,7 @@ const COMPILERS: [(&str, &[&str]); 3] = [
             "mappings",
             "sleeper",
             "blocked",
+            "phases",
             "shares",
             "service",
             "service-no-id",

@@ -12,6 +12,7 @@ use serde::Serialize;
 use whit_profile::model::{
     DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
 };
+use whit_profile::parallelism::{Parallelism, ParallelismInfo};
 use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
@@ -52,6 +53,9 @@ struct Report<'a> {
     sort: Vec<&'static str>,
     /// The owner of own time in inlined code: `innermost` or `outer`.
     self_time: &'static str,
+    /// For how long the number of running threads is known; only where a report asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallelism: Option<ParallelismTimes>,
     events: Each<'a, Event<'a>>,
     losses: Losses,
     /// The recording's cost; `null` if the recorder kept no ledger.
@@ -86,6 +90,20 @@ struct Recording<'a> {
     has_callchains: bool,
 }
 
+/// Time by whether the number of running threads is known.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ParallelismTimes {
+    /// The threads that count together: `all`, `process` or `cgroup`.
+    of: &'static str,
+    /// Time in which switches were recorded.
+    recorded_ns: u64,
+    /// Time in it in which any recorded thread ran.
+    ran_ns: u64,
+    /// Time in it in which the running threads are unknown.
+    unknown_ns: u64,
+}
+
 /// One event with its rows.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -94,6 +112,12 @@ struct Event<'a> {
     samples: u64,
     period: u64,
     lost_samples: u64,
+    /// Sum of the latencies of all samples, in units of the period; only where latency was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<f64>,
+    /// Samples that have no latency, since nobody knows how many threads ran; likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_parallelism_samples: Option<u64>,
     /// Where samples stand.
     precision: EventPrecision,
     /// Blocks of time from which the intervals come; `null` where there are no intervals.
@@ -193,6 +217,9 @@ struct Row<'a> {
     /// Keys `weight` and `local_weight`: of one sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<Option<u64>>,
+    /// Key `parallelism`: threads that ran; `null` where that is unknown, and 0 at samples of the idle task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallelism: Option<Option<u32>>,
     /// Key `parent`: the caller that `--parent` chooses.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<Option<&'a str>>,
@@ -226,6 +253,12 @@ struct Weight {
     period: u64,
     samples: u64,
     percent: f64,
+    /// The period, each sample divided by the number of threads that ran; only where latency was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<f64>,
+    /// Its share of the event's latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_percent: Option<f64>,
     /// Lower end of the interval that holds the true share in 95 of 100 recordings, lost samples included.
     #[serde(skip_serializing_if = "Option::is_none")]
     low_percent: Option<f64>,
@@ -261,7 +294,7 @@ struct Chain<'a> {
     /// Index in this list.
     parent: Option<u32>,
     functions: Vec<Function<'a>>,
-    /// All chains through this node.
+    /// The weight of all chains through this node: periods, and latencies where rows are ordered by them.
     period: u64,
     /// The chains that end here.
     self_period: u64,
@@ -316,6 +349,7 @@ impl<'a> Report<'a> {
             recording: Recording::of(&profile.recording),
             sort: options.sort_keys().iter().map(|key| key.name()).collect(),
             self_time: options.self_time.name(),
+            parallelism: profile.parallelism.as_ref().map(ParallelismTimes::of),
             events: Each::new(move || ids.clone().map(|id| Event::of(profile, options, id))),
             losses: Losses::of(&profile.losses),
             ledger: profile
@@ -325,6 +359,13 @@ impl<'a> Report<'a> {
             stats: Stats::of(&profile.stats),
             warnings: profile.warnings.iter().map(OutsideText::exact).collect(),
         }
+    }
+}
+
+impl ParallelismTimes {
+    fn of(info: &ParallelismInfo) -> ParallelismTimes {
+        let ParallelismInfo { of, recorded_ns, ran_ns, unknown_ns } = *info;
+        ParallelismTimes { of: of.name(), recorded_ns, ran_ns, unknown_ns }
     }
 }
 
@@ -386,12 +427,17 @@ impl<'a> Event<'a> {
         let cgroups = options.cgroup_tree.then(|| Cgroup::all(profile, id, options));
         let blocks = profile.blocks.as_ref().map(|blocks| blocks.weights.len());
         let interval_blocks = blocks.filter(|_| hists.has_intervals());
+        let has_latency = hists.shares.has_latency();
+        let latency = has_latency.then(|| hists.latency_in_periods(hists.total_latency));
+        let unknown_parallelism_samples = has_latency.then_some(hists.unknown.0);
         let row = move |place| Row::of(profile, options, &hists, shown[place]);
         Event {
             name: info.name.exact(),
             samples,
             period,
             lost_samples: info.lost_samples,
+            latency,
+            unknown_parallelism_samples,
             precision: EventPrecision::of(info.precision),
             interval_blocks,
             children,
@@ -408,6 +454,8 @@ impl Cgroup {
             period,
             samples,
             percent: hists::percent(period, tree.event_period),
+            latency: None,
+            latency_percent: None,
             low_percent: None,
             high_percent: None,
         };
@@ -431,19 +479,30 @@ impl<'a> Row<'a> {
     ) -> Row<'a> {
         let row = &hists.rows[index];
         let intervals = row.intervals.as_deref();
-        let weight = |period, samples, interval: Option<ShareInterval>| Weight {
+        let has_latency = hists.shares.has_latency();
+        let weight = |period, samples, latency, interval: Option<ShareInterval>| Weight {
             period,
             samples,
             percent: hists.percent(period),
+            latency: has_latency.then(|| hists.latency_in_periods(latency)),
+            latency_percent: has_latency.then(|| hists.latency_percent(latency)),
             low_percent: interval.map(|interval| interval.low),
             high_percent: interval.map(|interval| interval.high),
         };
         let of_children = intervals.map(|intervals| intervals.children);
-        let children = weight(row.children_period, row.children_samples, of_children);
+        let children =
+            weight(row.children_period, row.children_samples, row.children_latency, of_children);
+        let own = weight(
+            row.self_period,
+            row.self_samples,
+            row.self_latency,
+            intervals.map(|intervals| intervals.own),
+        );
         let nodes = row.chains.nodes.len();
         let chains = {
             let hists = Rc::clone(hists);
-            move |node| Chain::of(profile, &hists.rows[index], node)
+            let unit = if hists.shares.by_latency() { hists.latency_unit } else { 1 };
+            move |node| Chain::of(profile, &hists.rows[index], node, unit)
         };
         let mut shown = Row {
             comm: None,
@@ -457,12 +516,13 @@ impl<'a> Row<'a> {
             unit: None,
             time_ns: None,
             weight: None,
+            parallelism: None,
             parent: None,
             facets: FacetMembers::default(),
             dso: None,
             symbol: None,
             source: None,
-            own: weight(row.self_period, row.self_samples, intervals.map(|it| it.own)),
+            own,
             rank: intervals.map(|intervals| intervals.rank),
             children: hists.children.then_some(children),
             chains: Each::new(move || (0..nodes).map(chains.clone())),
@@ -492,6 +552,12 @@ impl<'a> Row<'a> {
             SortKey::Unit => self.unit = Some(row.context.cgroup_name(profile, key)),
             SortKey::Time => self.time_ns = Some(row.context.time.map(|time| time.0)),
             SortKey::LocalWeight | SortKey::Weight => self.weight = Some(row.context.weight),
+            SortKey::Parallelism => {
+                self.parallelism = Some(match row.context.parallelism {
+                    Some(Parallelism::Threads(count)) => Some(count),
+                    Some(Parallelism::Unknown) | None => None,
+                });
+            }
             SortKey::SrcLine | SortKey::SrcFile => {
                 self.source = Some(source_text(profile, key, row).exact().to_owned());
             }
@@ -528,7 +594,8 @@ impl<'a> Symbol<'a> {
 }
 
 impl<'a> Chain<'a> {
-    fn of(profile: &'a Profile, row: &HistRow, index: usize) -> Chain<'a> {
+    /// `unit` makes one of the period.
+    fn of(profile: &'a Profile, row: &HistRow, index: usize, unit: u64) -> Chain<'a> {
         let node = &row.chains.nodes[index];
         let functions = node.entries.iter().map(|entry| Function {
             name: profile.functions[entry.function.index()].name.exact(),
@@ -537,8 +604,8 @@ impl<'a> Chain<'a> {
         Chain {
             parent: node.parent,
             functions: functions.collect(),
-            period: node.cumulative(),
-            self_period: node.hit,
+            period: node.cumulative() / unit,
+            self_period: node.hit / unit,
         }
     }
 }

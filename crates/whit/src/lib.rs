@@ -18,6 +18,7 @@ mod failure;
 mod heading;
 mod help;
 mod input;
+mod latency;
 mod list;
 mod message;
 mod output;

@@ -167,8 +167,8 @@ pub(crate) struct RecordArgs {
     /// Record the raw data of tracepoints
     #[arg(short = 'R', long, help_heading = heading::SAMPLES)]
     raw_samples: bool,
-    /// Record context switches
-    #[arg(long, help_heading = heading::SIDEBAND)]
+    /// Record context switches, for `whit switches` and `whit report --latency` (perf: --latency)
+    #[arg(long, alias = "latency", help_heading = heading::SIDEBAND)]
     switch_events: bool,
     /// Write context switches as perf does, not packed; `whit export --perf` unpacks a recording later
     #[arg(long, help_heading = heading::SIDEBAND)]

@@ -4,6 +4,7 @@ use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
+use crate::latency::{self, LatencyArgs, needs_parallelism};
 use crate::message;
 use crate::page;
 use crate::progress::LoadProgress;
@@ -17,10 +18,10 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
-use whit_profile::LoadOptions;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::time_filter::TimeQuantum;
+use whit_profile::{Counted, LoadOptions};
 use whit_view::hists::{ChainOptions, ChainOrder, Filters, HistsOptions, SelfTime, SortKey};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
@@ -48,7 +49,7 @@ pub(crate) struct ReportArgs {
     ledger: bool,
     /// Print the time of threads on and off the CPU in one call tree, where context switches were
     /// recorded
-    #[arg(long, conflicts_with_all = ["html", "stats", "ledger", "header", "header_only", "sort", "cgroup_tree", "intervals"],
+    #[arg(long, conflicts_with_all = ["html", "stats", "ledger", "header", "header_only", "sort", "cgroup_tree", "intervals", "latency", "parallelism", "parallelism_of"],
           help_heading = heading::OUTPUT)]
     wall: bool,
     /// Print the header of the recording before the report
@@ -70,7 +71,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "OF", value_parser = ["absolute", "relative"], default_value = "absolute", help_heading = heading::ROWS)]
     percentage: String,
     /// Print the cgroups as a tree, each with those below it
-    #[arg(long, conflicts_with_all = ["sort", "call_graph"], help_heading = heading::ROWS)]
+    #[arg(long, conflicts_with_all = ["sort", "call_graph", "latency", "parallelism"], help_heading = heading::ROWS)]
     cgroup_tree: bool,
     /// Length of a stretch of time with --sort time: a number and us, ms or s
     #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = heading::ROWS)]
@@ -91,6 +92,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FUNCTION,..", value_delimiter = ',', requires = "wall", help_heading = heading::FILTER,
           add = completion::functions())]
     only_path: Vec<String>,
+    #[command(flatten)]
+    latency: LatencyArgs,
     #[command(flatten)]
     waits: WaitArgs,
     /// Omit rows and call chains below this share
@@ -185,6 +188,11 @@ impl ReportArgs {
         let mut options = self.load.options(recording)?;
         options.facets = SortKey::wanted_facets(hists.sort_keys(), self.time_quantum.0);
         options.facets.cgroup |= self.cgroup_tree;
+        if let Some(of) = self.latency.set(hists) {
+            needs_parallelism(recording, of)?;
+            options.parallelism = Some(of);
+            options.facets.parallelism = true;
+        }
         self.rows.load(recording, &mut options)?;
         options.blocks = hists.intervals && !self.cgroup_tree;
         Ok(options)
@@ -213,7 +221,11 @@ impl ReportArgs {
             whit_profile::load(recording, options, &update).map(|profile| (profile, None))
         };
         progress.finish();
-        Ok(loaded?)
+        let loaded = loaded?;
+        if options.parallelism.is_some() && loaded.0.parallelism.is_none() {
+            return Err(latency::no_switches(recording));
+        }
+        Ok(loaded)
     }
 
     /// Prints CPU time and waits in one tree.
@@ -277,6 +289,7 @@ impl ReportArgs {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),
                 symbols: self.symbols.clone(),
+                parallelism: self.latency.levels(),
                 ..Filters::default()
             },
             ..HistsOptions::default()
@@ -287,8 +300,28 @@ impl ReportArgs {
         if let Some(percent) = self.percent_limit {
             hists.set_percent_limit(percent);
         }
-        self.rows.apply(&mut hists)?;
+        self.rows.apply(&mut hists, &self.latency)?;
+        if self.latency.set(&hists).is_some() {
+            self.check_latency(&mut hists)?;
+        }
         Ok(hists)
+    }
+
+    /// The faces that know nothing of latency, and intervals, which are those of CPU time.
+    fn check_latency(&self, hists: &mut HistsOptions) -> Result<()> {
+        if self.html.is_some() {
+            bail_usage!("the page shows CPU time: give --latency and --parallelism without --html");
+        }
+        if self.intervals && hists.shares.has_latency() {
+            bail_usage!("intervals are those of CPU time: give --latency without --intervals");
+        }
+        if hists.count != Counted::Samples && hists.shares.has_latency() {
+            bail_usage!(
+                "latency is that of CPU time: leave out --branch-stack and --mem-mode, or latency"
+            );
+        }
+        hists.intervals &= !hists.shares.has_latency();
+        Ok(())
     }
 
     /// Scripts read the text of a pipe or a file as perf writes it; people and readers of JSON want to know more.

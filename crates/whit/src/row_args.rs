@@ -2,6 +2,7 @@
 
 use crate::failure::{bail_usage, usage};
 use crate::heading;
+use crate::latency::LatencyArgs;
 use anyhow::{Result, anyhow, bail};
 use regex_lite::Regex;
 use whit_perfdata::attr::SampleType;
@@ -17,13 +18,13 @@ use whit_view::hists::{
 pub(crate) struct RowArgs {
     /// Make rows by these keys; +KEY,.. adds to the default. For samples: comm, dso, symbol, parent, srcline,
     /// srcfile, cpu, socket, tid, pid, tgid, cgroup, container, pod, unit, time, trace, symbol_size, dso_size, addr,
-    /// weight, local_weight, ins_lat, local_ins_lat, transaction, code_page_size. With -b: dso_from, dso_to,
+    /// weight, local_weight, ins_lat, local_ins_lat, transaction, code_page_size, parallelism. With -b: dso_from, dso_to,
     /// symbol_from, symbol_to, srcline_from, srcline_to, mispredict, in_tx, abort, cycles. With --mem-mode:
     /// symbol_daddr, dso_daddr, dcacheline, phys_daddr, mem, snoop, tlb, locked, blocked, data_page_size
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS, add = crate::completion::sort_keys())]
     sort: Option<String>,
-    /// Print these columns in this order: keys, overhead, overhead_children, overhead_sys, overhead_us, sample,
-    /// period; +COLUMN,.. adds to the default
+    /// Print these columns in this order: keys, overhead, overhead_children, overhead_sys, overhead_us, latency,
+    /// latency_children, sample, period; +COLUMN,.. adds to the default
     #[arg(short = 'F', long, value_name = "COLUMN,..", help_heading = heading::ROWS, add = crate::completion::sort_keys())]
     fields: Option<String>,
     /// Make rows of branches: each entry of the branch stacks counts one
@@ -92,7 +93,7 @@ impl RowArgs {
     ///
     /// # Errors
     /// Words that name no key, and keys of other rows.
-    pub(crate) fn apply(&self, hists: &mut HistsOptions) -> Result<()> {
+    pub(crate) fn apply(&self, hists: &mut HistsOptions, latency: &LatencyArgs) -> Result<()> {
         hists.count = self.count();
         hists.cpu_modes = self.show_cpu_utilization;
         // Only rows of samples are sums over blocks of time, and only perf's columns leave room for the intervals.
@@ -101,6 +102,9 @@ impl RowArgs {
         hists.filters.symbol_part.clone_from(&self.symbol_filter);
         hists.filters.socket = self.socket_filter;
         hists.filters.with_parent = self.exclude_other;
+        let named = Fields::named(self.sort.as_deref(), self.fields.as_deref()).map_err(usage)?;
+        let lists_all = self.fields.as_ref().is_some_and(|list| !list.starts_with('+'));
+        hists.shares = latency.shares(&named, lists_all, hists.count)?;
         hists.sort.clear();
         let default: Vec<SortKey> = hists.sort_keys().to_vec();
         let fields = Fields::parse(
@@ -129,9 +133,12 @@ impl RowArgs {
     /// The columns of weights that stand in front by default.
     fn weights(&self, hists: &HistsOptions) -> Vec<Field> {
         let has_children = hists.children && hists.count == Counted::Samples;
+        let shares = hists.shares.list().iter();
         let mut weights = Vec::new();
-        weights.extend(has_children.then_some(Field::Children));
-        weights.push(Field::Overhead);
+        if has_children {
+            weights.extend(shares.clone().map(|share| Field::of_share(*share, true)));
+        }
+        weights.extend(shares.map(|share| Field::of_share(*share, false)));
         if self.show_cpu_utilization {
             weights.extend([Field::KernelOverhead, Field::UserOverhead]);
         }

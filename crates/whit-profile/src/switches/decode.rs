@@ -155,7 +155,6 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
 /// Call chains in a call tree.
 pub(super) struct TreeStacks<'a> {
     number: u32,
-    options: &'a LoadOptions,
     prepared: &'a Prepared,
     sums: SampleSums<'a>,
 }
@@ -168,7 +167,7 @@ impl<'a> TreeStacks<'a> {
         prepared: &'a Prepared,
     ) -> Self {
         let sums = SampleSums::new(recording, options, prepared);
-        TreeStacks { number: number as u32, options, prepared, sums }
+        TreeStacks { number: number as u32, prepared, sums }
     }
 }
 
@@ -192,9 +191,7 @@ impl<'a> StackKeeper<'a> for TreeStacks<'a> {
         if !is_in_range && matches!(role, Role::CpuTime | Role::Running | Role::None) {
             return StackRef::NONE;
         }
-        let is_wanted = is_in_range
-            && self.options.wants(parsed.pid, parsed.tid)
-            && prepared.filter.wants(&parsed.sample, time, &prepared.cgroups);
+        let is_wanted = is_in_range && self.sums.wants(parsed, time);
         let node =
             if is_wanted { self.sums.add(parsed, time) } else { self.sums.node_of(parsed, time) };
         StackRef { worker: self.number, node }

@@ -189,7 +189,7 @@ fn cpu_time_problem(
 }
 
 /// Losses of rings, and a window over all time where the recorder could not write some records.
-pub(super) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
+pub(crate) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) -> Vec<RingLoss> {
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
         let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };

@@ -29,11 +29,13 @@ mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
 pub use interval::{Inconsistencies, Trust};
+pub(crate) use load::all_losses;
 pub use load::{SwitchOptions, load, may_tell};
 pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
     Waker, WakerRow,
 };
 pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
+pub(crate) use roles::{Role, Roles, SwitchFields};
 pub use switch_event::{TaskState, WaitKind};
 pub use wait_filter::WaitFilter;

@@ -94,6 +94,11 @@ impl SwitchFields {
             TimedSwitchEvent { pid: Pid(-1), tid: next, event: SwitchEvent::In { source }, ..by };
         Some([TimedSwitchEvent { event, ..by }, comes])
     }
+
+    /// The thread that comes.
+    pub(crate) fn next(self, raw: &[u8]) -> Option<Tid> {
+        self.next_pid.tid(raw)
+    }
 }
 
 /// Where `sched:sched_waking` has what.

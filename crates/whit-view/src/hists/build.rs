@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use whit_estimate::Parts;
 use whit_profile::Counted;
-use whit_profile::model::{EventId, FunctionId, Profile};
+use whit_profile::model::{EventId, FunctionId, Profile, SampleRow};
+use whit_profile::parallelism::Parallelism;
 
 use super::block_rows::{self, RowSums};
 use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
 use super::context::{self, ContextMaker, ContextRows, SampleFilter, has_part, listed};
+use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
 use super::parents::Parents;
 use super::row_order;
@@ -62,13 +64,23 @@ fn hists_with<T>(
     let counted =
         || of_event().filter(|r| !options.relative || filtered.passes(profile, &parents, r));
     let total_period = counted().map(|r| r.period).sum();
+    let weigher = Weigher::new(options.shares, of_event().map(|r| r.period).sum());
+    let total_latency = match weigher.has_latency() {
+        true => counted().map(|r| weigher.split(weigher.weigh(profile, r)).1).sum(),
+        false => 0,
+    };
+    let total_weight = if options.shares.by_latency() { total_latency } else { total_period };
     let order = KeyOrder::new(profile);
-    let pruning = Pruning::new(&order, &options.chains, total_period);
+    let pruning = Pruning::new(&order, &options.chains, total_weight);
     let with_chains = profile.recording.has_callchains && options.count != Counted::Branches;
     let mut hists = Hists {
         event,
         total_period,
         total_samples: counted().map(|r| r.samples).sum(),
+        shares: options.shares,
+        total_latency,
+        latency_unit: weigher.latency_unit(),
+        unknown: unknown_parallelism(profile, counted()),
         children: options.children && with_chains && options.count != Counted::Weights,
         chain_min_hit: pruning.min_hit,
         rows: Vec::new(),
@@ -84,11 +96,12 @@ fn hists_with<T>(
         parents: &parents,
         cpu_modes: options.wants_cpu_modes(),
         pruning,
-        total_period,
+        total_weight,
+        weigher,
         children: hists.children,
         draw: with_chains && options.chains.mode != ChainMode::None,
         order: options.chain_order(),
-        weights: Weights::new(tree.len()),
+        weights: Weights::new(tree.len(), weigher),
         lists: RowLists::new(tree.len()),
         row_of_place: vec![NONE; places.len()],
     };
@@ -100,6 +113,20 @@ fn hists_with<T>(
     (hists, more)
 }
 
+/// Samples of unknown parallelism, and the sum of their periods.
+fn unknown_parallelism<'r>(
+    profile: &Profile,
+    rows: impl Iterator<Item = &'r SampleRow>,
+) -> (u64, u64) {
+    if profile.parallelism.is_none() {
+        return (0, 0);
+    }
+    let unknown = rows.filter(|r| {
+        profile.facets_of(r).and_then(|facets| facets.parallelism) == Some(Parallelism::Unknown)
+    });
+    unknown.fold((0, 0), |(samples, period), r| (samples + r.samples, period + r.period))
+}
+
 /// The inputs and tables that all contexts share. Tables have an entry for each node and are used again.
 pub(super) struct Pass<'a> {
     profile: &'a Profile,
@@ -109,7 +136,8 @@ pub(super) struct Pass<'a> {
     parents: &'a Parents,
     cpu_modes: bool,
     pruning: Pruning<'a>,
-    total_period: u64,
+    total_weight: u64,
+    weigher: Weigher,
     children: bool,
     draw: bool,
     order: ChainOrder,
@@ -145,6 +173,7 @@ impl<'a> Pass<'a> {
     fn row_order(&self) -> row_order::RowOrder<'a> {
         row_order::RowOrder {
             keys: self.options.sort_keys(),
+            shares: self.options.shares,
             fields: &self.options.order,
             children: self.children,
             by_depth: self.children && self.draw,
@@ -153,7 +182,7 @@ impl<'a> Pass<'a> {
     }
 
     fn add_context(&mut self, group: &ContextRows<'_>, out: &mut Vec<HistRow>) {
-        self.weights.load(self.tree, &group.rows);
+        self.weights.load(self.tree, self.profile, self.weigher, &group.rows);
         let first = out.len();
         self.add_self(group, first, out);
         if self.children {
@@ -163,6 +192,7 @@ impl<'a> Pass<'a> {
             if !self.children {
                 row.children_period = row.self_period;
                 row.children_samples = row.self_samples;
+                row.children_latency = row.self_latency;
             }
         }
         self.link_rows();
@@ -197,7 +227,9 @@ impl<'a> Pass<'a> {
                 out,
             );
             let row = &mut out[slot];
-            row.self_period += self.weights.own[i];
+            let (period, latency) = self.weigher.split(self.weights.own_pair(i));
+            row.self_period += period;
+            row.self_latency += latency;
             row.self_samples += self.weights.own_samples[i];
             if self.cpu_modes && self.profile.frames[self.profile.nodes[i].frame.index()].kernel {
                 row.kernel_period += self.weights.own[i];
@@ -205,7 +237,8 @@ impl<'a> Pass<'a> {
             row.max_depth = row.max_depth.max(self.tree.depth[i]);
             row.first_thread = row.first_thread.min(self.weights.own_thread[i]);
             if self.tree.self_at[i] == NONE {
-                row.children_period += self.weights.own[i];
+                row.children_period += period;
+                row.children_latency += latency;
                 row.children_samples += self.weights.own_samples[i];
             }
         }
@@ -234,7 +267,9 @@ impl<'a> Pass<'a> {
             };
             row.max_depth = row.max_depth.max(chain_length);
             if outermost {
-                row.children_period += self.weights.below[i];
+                let (period, latency) = self.weigher.split(self.weights.below_pair(i));
+                row.children_period += period;
+                row.children_latency += latency;
                 row.children_samples += self.weights.below_samples[i];
             }
         }
@@ -258,11 +293,15 @@ impl<'a> Pass<'a> {
     }
 
     fn is_drawn(&self, row: &HistRow) -> bool {
-        let weight = if self.children { row.children_period } else { row.self_period };
+        let shares = self.options.shares;
+        let weight = match self.children {
+            true => row.children_weight(shares),
+            false => row.self_weight(shares),
+        };
         let heavy =
             self.options.chains.mode == ChainMode::Fractal || weight >= self.pruning.min_hit;
         heavy
-            && percent(weight, self.total_period) >= self.options.percent_limit
+            && percent(weight, self.total_weight) >= self.options.percent_limit
             && self.passes(&row.place)
     }
 
@@ -314,6 +353,8 @@ fn row_slot(
             self_samples: 0,
             children_period: 0,
             children_samples: 0,
+            self_latency: 0,
+            children_latency: 0,
             kernel_period: 0,
             max_depth: 0,
             first_thread: u32::MAX,

@@ -1,8 +1,9 @@
 //! Weights by node for one context, and the chains of one row read off them.
 
-use whit_profile::model::SampleRow;
+use whit_profile::model::{Profile, SampleRow};
 
 use super::chain_tree::{self, ChainTree, Chains, Member, Pruning};
+use super::latency::{Weigher, WeightPair};
 use super::tree::{NONE, Tree};
 
 /// Weights of one context's samples, by node. The tables are as long as the call tree and are
@@ -10,14 +11,18 @@ use super::tree::{NONE, Tree};
 pub(super) struct Weights {
     /// Nodes that the context's samples reach, descending: callees before callers.
     pub(super) touched: Vec<u32>,
-    /// Period of samples with this leaf.
+    /// Weight of samples with this leaf.
     pub(super) own: Vec<u64>,
+    /// The other weight of them; empty where one is computed.
+    own_other: Vec<u64>,
     /// Number of samples with this leaf.
     pub(super) own_samples: Vec<u64>,
     /// First thread with this leaf.
     pub(super) own_thread: Vec<u32>,
-    /// Period of samples with this node in their chain.
+    /// Weight of samples with this node in their chain.
     pub(super) below: Vec<u64>,
+    /// The other weight of them; empty where one is computed.
+    below_other: Vec<u64>,
     /// Number of samples with this node in their chain.
     pub(super) below_samples: Vec<u64>,
     /// First thread with this node in its chain.
@@ -34,8 +39,11 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    pub(super) fn new(nodes: usize) -> Weights {
+    pub(super) fn new(nodes: usize, weigher: Weigher) -> Weights {
+        let others = if weigher.has_latency() { nodes } else { 0 };
         Weights {
+            own_other: vec![0; others],
+            below_other: vec![0; others],
             touched: Vec::new(),
             own: vec![0; nodes],
             own_samples: vec![0; nodes],
@@ -54,14 +62,24 @@ impl Weights {
     }
 
     /// Replaces the weights by those of `rows`.
-    pub(super) fn load(&mut self, tree: &Tree, rows: &[&SampleRow]) {
+    pub(super) fn load(
+        &mut self,
+        tree: &Tree,
+        profile: &Profile,
+        weigher: Weigher,
+        rows: &[&SampleRow],
+    ) {
         self.now += 1;
         self.touched.clear();
         for row in rows {
             let leaf = tree.shown[row.node.index()];
             self.touch_chain(tree, leaf);
             let i = leaf as usize;
-            self.own[i] += row.period;
+            let WeightPair { first, other } = weigher.weigh(profile, row);
+            self.own[i] += first;
+            if let Some(sum) = self.own_other.get_mut(i) {
+                *sum += other;
+            }
             self.own_samples[i] += row.samples;
             self.own_thread[i] = self.own_thread[i].min(row.thread.0);
             self.deepest[i] = tree.depth[i];
@@ -81,6 +99,33 @@ impl Weights {
                 self.deepest[p] = self.deepest[p].max(self.deepest[i]);
             }
         }
+        if !self.own_other.is_empty() {
+            self.add_others(tree);
+        }
+    }
+
+    /// Sums the other weights from callees to callers.
+    fn add_others(&mut self, tree: &Tree) {
+        for &node in &self.touched {
+            let i = node as usize;
+            self.below_other[i] += self.own_other[i];
+            let parent = tree.parent[i];
+            if parent != NONE {
+                self.below_other[parent as usize] += self.below_other[i];
+            }
+        }
+    }
+
+    /// Both weights of samples with this leaf.
+    pub(super) fn own_pair(&self, node: usize) -> WeightPair {
+        let other = self.own_other.get(node).copied().unwrap_or(0);
+        WeightPair { first: self.own[node], other }
+    }
+
+    /// Both weights of samples with this node in their chain.
+    pub(super) fn below_pair(&self, node: usize) -> WeightPair {
+        let other = self.below_other.get(node).copied().unwrap_or(0);
+        WeightPair { first: self.below[node], other }
     }
 
     fn touch_chain(&mut self, tree: &Tree, leaf: u32) {
@@ -92,6 +137,9 @@ impl Weights {
             (self.own[i], self.own_samples[i], self.own_thread[i]) = (0, 0, u32::MAX);
             (self.below[i], self.below_samples[i], self.thread[i]) = (0, 0, u32::MAX);
             self.deepest[i] = 0;
+            if !self.own_other.is_empty() {
+                (self.own_other[i], self.below_other[i]) = (0, 0);
+            }
             node = tree.parent[i];
         }
     }

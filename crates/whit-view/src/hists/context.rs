@@ -7,9 +7,11 @@ use whit_profile::Facets;
 use whit_profile::model::{
     CgroupId, CgroupInfo, CommId, FacetsId, FunctionId, FunctionInfo, Profile, SampleRow, ThreadId,
 };
+use whit_profile::parallelism::Parallelism;
 use whit_types::{CgroupPath, CpuId, OutsideText, Pid, Tid, TimestampNs};
 
 use super::facet_key::first_facets;
+use super::latency::Levels;
 use super::options::Filters;
 use super::parents::Parents;
 use super::sort_key::SortKey;
@@ -43,6 +45,8 @@ pub struct Context {
     pub time: Option<TimestampNs>,
     /// Weight of one sample, where `weight` or `local_weight` is a key.
     pub weight: Option<u64>,
+    /// Threads that ran, where `parallelism` is a key.
+    pub parallelism: Option<Parallelism>,
     /// Caller that `--parent` chooses, where `parent` is a key and the call chain has one.
     pub parent: Option<FunctionId>,
     /// The first facets that look the same under the other keys of facets, where there is such a key.
@@ -86,6 +90,7 @@ pub(super) struct ContextMaker<'p> {
     by_socket: bool,
     by_time: bool,
     by_weight: bool,
+    by_parallelism: bool,
     by_parent: bool,
     parents: &'p Parents,
     first_facets: Vec<FacetsId>,
@@ -122,6 +127,7 @@ impl<'p> ContextMaker<'p> {
             by_socket: keys.contains(&SortKey::Socket),
             by_time: keys.contains(&SortKey::Time),
             by_weight: keys.contains(&SortKey::Weight) || keys.contains(&SortKey::LocalWeight),
+            by_parallelism: keys.contains(&SortKey::Parallelism),
             by_parent: keys.contains(&SortKey::Parent),
             parents,
             first_facets: first_facets(profile, keys),
@@ -158,6 +164,7 @@ impl<'p> ContextMaker<'p> {
         }
         context.time = facets.time.filter(|_| self.by_time);
         context.weight = facets.weight.filter(|_| self.by_weight);
+        context.parallelism = facets.parallelism.filter(|_| self.by_parallelism);
         if let Some(cgroup) = facets.cgroup {
             self.groups.add(context, cgroup);
         }
@@ -248,6 +255,7 @@ pub(super) struct SampleFilter {
     comms: Vec<String>,
     dsos: Vec<String>,
     symbols: Vec<String>,
+    parallelism: Levels,
     /// A part of the function's name.
     symbol_part: Option<String>,
     socket: Option<u32>,
@@ -265,6 +273,7 @@ impl SampleFilter {
             comms: filters.comms.clone(),
             dsos: unless(by_dso, &filters.dsos),
             symbols: unless(by_symbol, &filters.symbols),
+            parallelism: filters.parallelism.clone(),
             symbol_part: filters.symbol_part.clone().filter(|_| !by_symbol),
             socket: filters.socket,
             with_parent: filters.with_parent,
@@ -277,6 +286,12 @@ impl SampleFilter {
             || self.socket.is_some_and(|socket| socket_of(profile, row) != Some(socket))
         {
             return false;
+        }
+        if !self.parallelism.is_all() {
+            let parallelism = profile.facets_of(row).and_then(|facets| facets.parallelism);
+            if !self.parallelism.has(parallelism) {
+                return false;
+            }
         }
         if self.dsos.is_empty() && self.symbols.is_empty() && self.symbol_part.is_none() {
             return true;

@@ -1,5 +1,6 @@
 //! Fields of a table: weights and sort keys, as columns and as criteria of the rows' order.
 
+use super::latency::WeightColumn;
 use super::sort_key::{SortKey, UnknownSortKey};
 
 /// A column, or a criterion of the rows' order.
@@ -9,6 +10,10 @@ pub enum Field {
     Children,
     /// Share of the event.
     Overhead,
+    /// Share of the event's latency with all callees.
+    ChildrenLatency,
+    /// Share of the event's latency.
+    Latency,
     /// Share of the event that ran in the kernel.
     KernelOverhead,
     /// Share of the event that ran outside of the kernel.
@@ -22,14 +27,21 @@ pub enum Field {
 }
 
 /// The names of weights in `--sort` and `--fields`, in the order in which an abbreviation is looked up.
-const WEIGHTS: [(&str, Field); 6] = [
+const WEIGHTS: [(&str, Field); 8] = [
     ("overhead", Field::Overhead),
     ("overhead_sys", Field::KernelOverhead),
     ("overhead_us", Field::UserOverhead),
     ("overhead_children", Field::Children),
+    ("latency", Field::Latency),
+    ("latency_children", Field::ChildrenLatency),
     ("sample", Field::Samples),
     ("period", Field::Period),
 ];
+
+/// A word that names no field.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}; columns are {weights}, too", weights = Field::weight_names())]
+pub struct UnknownField(UnknownSortKey);
 
 /// Keys, columns and order of `--sort` and `--fields`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -44,11 +56,13 @@ pub struct Fields {
 
 impl Field {
     /// Every weight.
-    pub const ALL_WEIGHTS: [Field; 6] = [
+    pub const ALL_WEIGHTS: [Field; 8] = [
         Field::Overhead,
         Field::KernelOverhead,
         Field::UserOverhead,
         Field::Children,
+        Field::Latency,
+        Field::ChildrenLatency,
         Field::Samples,
         Field::Period,
     ];
@@ -61,8 +75,32 @@ impl Field {
         }
     }
 
+    /// The names of all weights, with commas between them.
+    fn weight_names() -> String {
+        WEIGHTS.map(|(name, _)| name).join(", ")
+    }
+
+    /// The field of a column of shares: of the row alone, or with its callees.
+    pub fn of_share(share: WeightColumn, with_callees: bool) -> Field {
+        match (share, with_callees) {
+            (WeightColumn::Overhead, false) => Field::Overhead,
+            (WeightColumn::Overhead, true) => Field::Children,
+            (WeightColumn::Latency, false) => Field::Latency,
+            (WeightColumn::Latency, true) => Field::ChildrenLatency,
+        }
+    }
+
+    /// The column of shares that the field is about; its callees count for the same.
+    pub fn share(self) -> Option<WeightColumn> {
+        match self {
+            Field::Overhead | Field::Children => Some(WeightColumn::Overhead),
+            Field::Latency | Field::ChildrenLatency => Some(WeightColumn::Latency),
+            _ => None,
+        }
+    }
+
     /// As perf, which looks for keys of all samples first, then for weights, then for keys of branches and memory.
-    fn parse(word: &str) -> Result<Field, UnknownSortKey> {
+    fn parse(word: &str) -> Result<Field, UnknownField> {
         let lower = word.to_ascii_lowercase();
         let weight = WEIGHTS.iter().find(|(name, _)| name.starts_with(&lower));
         match (SortKey::parse(word), weight) {
@@ -74,11 +112,11 @@ impl Field {
             }
             (Ok(key), None) => Ok(Field::Key(key)),
             (Err(_), Some((_, weight))) => Ok(*weight),
-            (Err(error), None) => Err(error),
+            (Err(error), None) => Err(UnknownField(error)),
         }
     }
 
-    fn parse_list(list: &str) -> Result<Vec<Field>, UnknownSortKey> {
+    fn parse_list(list: &str) -> Result<Vec<Field>, UnknownField> {
         let mut fields = Vec::new();
         for word in list.split([',', ' ', '{', '}']).filter(|word| !word.is_empty()) {
             let field = Field::parse(word)?;
@@ -91,18 +129,30 @@ impl Field {
 }
 
 impl Fields {
+    /// The fields that the lists of `--sort` and `--fields` name, in their order.
+    ///
+    /// # Errors
+    /// [`UnknownField`] for a word that is the beginning of no field.
+    pub fn named(sort: Option<&str>, fields: Option<&str>) -> Result<Vec<Field>, UnknownField> {
+        let mut named = Vec::new();
+        for list in [sort, fields].into_iter().flatten() {
+            named.extend(Field::parse_list(list.trim_start_matches('+'))?);
+        }
+        Ok(named)
+    }
+
     /// Joins the lists of `--sort` and `--fields` as perf does: either may begin with `+`, which adds to the default;
     /// columns that no key names are keys, too, and keys that no column names are columns behind the others.
     /// `weights` are the columns of weights that stand in front where `--fields` does not list all columns.
     ///
     /// # Errors
-    /// [`UnknownSortKey`] for a word that is the beginning of no field.
+    /// [`UnknownField`] for a word that is the beginning of no field.
     pub fn parse(
         sort: Option<&str>,
         fields: Option<&str>,
         default: &[SortKey],
         weights: &[Field],
-    ) -> Result<Fields, UnknownSortKey> {
+    ) -> Result<Fields, UnknownField> {
         let default = default.iter().copied().map(Field::Key);
         let (sort, fields) = (sort.filter(|s| !s.is_empty()), fields.filter(|f| !f.is_empty()));
         let strict = fields.is_some_and(|list| !list.starts_with('+'));
@@ -117,9 +167,9 @@ impl Fields {
             None => default.collect(),
         };
         if !strict {
-            for weight in [Field::Overhead, Field::Children] {
-                if weights.contains(&weight) && !sorted.contains(&weight) {
-                    sorted.insert(0, weight);
+            for weight in weights.iter().rev().filter(|weight| weight.share().is_some()) {
+                if !sorted.contains(weight) {
+                    sorted.insert(0, *weight);
                 }
             }
         }
@@ -168,6 +218,28 @@ mod tests {
         let added = "overhead,period,comm,dso,symbol";
         assert_eq!(parsed(None, Some("+period")), pair(added, "overhead,comm,dso,symbol,period"));
         assert_eq!(parsed(Some("+cpu"), None).1, "overhead,comm,dso,symbol,cpu");
+    }
+
+    #[test]
+    fn shares_stand_among_keys() {
+        let shares = |sort, fields| {
+            let named = Fields::named(sort, fields).unwrap();
+            named.into_iter().filter_map(Field::share).collect::<Vec<_>>()
+        };
+        let both = [WeightColumn::Latency, WeightColumn::Overhead];
+        assert_eq!(shares(Some("Latency,paral,over"), None), both);
+        assert_eq!(shares(Some("comm"), Some("+lat,overhead")), both);
+        assert_eq!(shares(Some("comm"), None), []);
+        // An abbreviation means a key before it means a column.
+        assert_eq!(Field::parse("paral"), Ok(Field::Key(SortKey::Parallelism)));
+        assert_eq!(Field::parse("l"), Ok(Field::Key(SortKey::LocalWeight)));
+        assert_eq!(Field::parse("lat"), Ok(Field::Latency));
+        assert!(Field::parse("latencies").unwrap_err().to_string().contains("latency_children"));
+        let weights = [Field::ChildrenLatency, Field::Children, Field::Latency, Field::Overhead];
+        let listed = "latency_children,overhead_children,latency,overhead,comm";
+        let sort = Some("latency,overhead,comm");
+        let fields = Fields::parse(sort, None, &SortKey::DEFAULT, &weights).unwrap();
+        assert_eq!((names(&fields.columns), names(&fields.order)), (listed.into(), listed.into()));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod context;
 pub(crate) mod data_source;
 mod facet_key;
 mod field;
+mod latency;
 mod options;
 mod parents;
 mod row_order;
@@ -33,6 +34,8 @@ mod tree;
 
 #[cfg(test)]
 mod block_tests;
+#[cfg(test)]
+mod latency_tests;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -45,7 +48,8 @@ pub use code_location::{CodeLocation, SourceKey};
 pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
-pub use field::{Field, Fields};
+pub use field::{Field, Fields, UnknownField};
+pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
     HistsOptions, Pattern, SelfTime, UnknownSelfTime,
@@ -66,9 +70,17 @@ pub struct Hists {
     pub total_period: u64,
     /// Number of all its samples, filtered or not.
     pub total_samples: u64,
+    /// The columns of shares.
+    pub shares: WeightColumns,
+    /// Sum of the latency weights of all its samples; zero where they are not computed.
+    pub total_latency: u64,
+    /// Latency weights that make one unit of a period.
+    pub latency_unit: u64,
+    /// Samples whose parallelism is unknown, and the sum of their periods.
+    pub unknown: (u64, u64),
     /// True where rows carry children weights: they were asked for and there are call chains.
     pub children: bool,
-    /// Smallest period of a branch in the call chains.
+    /// Smallest weight of a branch in the call chains.
     pub chain_min_hit: u64,
     /// Rows that passed the filters, heaviest first.
     pub rows: Vec<HistRow>,
@@ -90,6 +102,10 @@ pub struct HistRow {
     pub children_period: u64,
     /// Number of samples with this row anywhere in their call chain.
     pub children_samples: u64,
+    /// Latency weight of samples in this row itself; zero where it is not computed.
+    pub self_latency: u64,
+    /// The same with this row anywhere in the call chain.
+    pub children_latency: u64,
     /// Period of samples in this row itself that ran in the kernel; where columns ask for it.
     pub kernel_period: u64,
     /// Longest chain in frames among those drawn for this row.
@@ -105,7 +121,25 @@ pub struct HistRow {
 impl Hists {
     /// The weight by which rows are ordered and limited: the children weight where there is one.
     pub fn weight(&self, row: &HistRow) -> u64 {
-        if self.children { row.children_period } else { row.self_period }
+        match self.children {
+            true => row.children_weight(self.shares),
+            false => row.self_weight(self.shares),
+        }
+    }
+
+    /// The sum of the weights by which rows are ordered.
+    pub fn total_weight(&self) -> u64 {
+        if self.shares.by_latency() { self.total_latency } else { self.total_period }
+    }
+
+    /// Share of the event's latency in percent.
+    pub fn latency_percent(&self, latency: u64) -> f64 {
+        percent(latency, self.total_latency)
+    }
+
+    /// A latency weight in units of the period.
+    pub fn latency_in_periods(&self, latency: u64) -> f64 {
+        latency as f64 / self.latency_unit as f64
     }
 
     /// True where the rows have intervals.
@@ -130,7 +164,19 @@ impl Hists {
     }
 
     fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
-        self.percent(self.weight(row)) >= percent_limit
+        percent(self.weight(row), self.total_weight()) >= percent_limit
+    }
+}
+
+impl HistRow {
+    /// The weight of the row itself, by which rows are ordered.
+    pub fn self_weight(&self, shares: WeightColumns) -> u64 {
+        if shares.by_latency() { self.self_latency } else { self.self_period }
+    }
+
+    /// The same for the row with all that it calls.
+    pub fn children_weight(&self, shares: WeightColumns) -> u64 {
+        if shares.by_latency() { self.children_latency } else { self.children_period }
     }
 }
 

@@ -4,6 +4,7 @@ use regex_lite::Regex;
 use whit_profile::Counted;
 
 use super::field::Field;
+use super::latency::{Levels, WeightColumns};
 use super::sort_key::SortKey;
 
 /// A regular expression; two are the same where their texts are.
@@ -167,6 +168,8 @@ pub struct Filters {
     pub dsos: Vec<String>,
     /// Function names.
     pub symbols: Vec<String>,
+    /// Numbers of threads that ran at the time of the sample.
+    pub parallelism: Levels,
     /// A part of the function's name.
     pub symbol_part: Option<String>,
     /// The socket of the CPU.
@@ -180,6 +183,8 @@ pub struct Filters {
 pub struct HistsOptions {
     /// The sort keys that make a row; empty stands for perf's default.
     pub sort: Vec<SortKey>,
+    /// Which shares to show, and which of them order rows. Latency takes a profile that was loaded with parallelism.
+    pub shares: WeightColumns,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
     pub children: bool,
     /// Columns in their order; empty for the default ones.
@@ -214,6 +219,7 @@ impl Default for HistsOptions {
     fn default() -> Self {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
+            shares: WeightColumns::default(),
             children: true,
             columns: Vec::new(),
             order: Vec::new(),

@@ -12,14 +12,15 @@ use whit_perfdata::sample::BranchEntry;
 use whit_profile::Facets;
 use whit_profile::model::{DsoKind, Profile};
 
-use super::HistRow;
 use super::code_location::SourceKey;
 use super::field::Field;
 use super::options::ChainOrder;
 use super::sort_key::SortKey;
+use super::{HistRow, WeightColumns};
 
 pub(super) struct RowOrder<'a> {
     pub(super) keys: &'a [SortKey],
+    pub(super) shares: WeightColumns,
     /// Criteria in front of perf's default order; may be empty.
     pub(super) fields: &'a [Field],
     pub(super) children: bool,
@@ -43,7 +44,8 @@ impl RowOrder<'_> {
             return ordering;
         }
         if self.children {
-            ordering = b.children_period.cmp(&a.children_period);
+            let weight = |row: &HistRow| row.children_weight(self.shares);
+            ordering = weight(b).cmp(&weight(a));
         }
         if self.by_depth {
             ordering = ordering
@@ -55,7 +57,7 @@ impl RowOrder<'_> {
                 });
         }
         ordering
-            .then_with(|| b.self_period.cmp(&a.self_period))
+            .then_with(|| b.self_weight(self.shares).cmp(&a.self_weight(self.shares)))
             .then_with(|| self.by_keys(profile, a, b))
             .then_with(|| same_name(a, b))
     }
@@ -64,6 +66,8 @@ impl RowOrder<'_> {
         let by_field = |field: &Field| match field {
             Field::Children => b.children_period.cmp(&a.children_period),
             Field::Overhead | Field::Period => b.self_period.cmp(&a.self_period),
+            Field::ChildrenLatency => b.children_latency.cmp(&a.children_latency),
+            Field::Latency => b.self_latency.cmp(&a.self_latency),
             Field::KernelOverhead => b.kernel_period.cmp(&a.kernel_period),
             Field::UserOverhead => user_period(b).cmp(&user_period(a)),
             Field::Samples => b.self_samples.cmp(&a.self_samples),
@@ -103,6 +107,7 @@ fn by_key(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering
         SortKey::SymbolSize => a.place.symbol_bytes.cmp(&b.place.symbol_bytes),
         SortKey::DsoSize => a.place.dso_bytes.cmp(&b.place.dso_bytes),
         SortKey::Time => a.context.time.cmp(&b.context.time),
+        SortKey::Parallelism => a.context.parallelism.cmp(&b.context.parallelism),
         SortKey::Cgroup | SortKey::Container | SortKey::Pod | SortKey::Unit => {
             let name = |row: &HistRow| row.context.cgroup_name(profile, key);
             name(a).cmp(&name(b))

@@ -79,6 +79,8 @@ sort_keys! {
     Unit = "unit", "Unit", 0;
     /// Stretch of time.
     Time = "time", "Time", 12;
+    /// Threads of the profiled set that ran at the time of the sample.
+    Parallelism = "parallelism", "Parallelism", 11;
     /// Flags of the transaction.
     Transaction = "transaction", "Transaction                ", 0;
     /// Text of a tracepoint's record.
@@ -237,6 +239,7 @@ impl SortKey {
             cgroup: has(&K::OF_CGROUPS),
             time_quantum_ns: has(&[K::Time]).then_some(time_quantum_ns),
             weight: has(&[K::Weight, K::LocalWeight]),
+            parallelism: has(&[K::Parallelism]),
             instruction_latency: has(&[K::LocalInsLat, K::InsLat]),
             transaction: has(&[K::Transaction]),
             code_page_size: has(&[K::CodePageSize]),

@@ -5,12 +5,16 @@ use std::fmt::Write as _;
 use whit_perfdata::sample::BranchEntry;
 use whit_profile::Facets;
 use whit_profile::model::{Frame, FrameId, Profile, TextId};
+use whit_profile::parallelism::Parallelism;
 use whit_types::{OutsideText, short_container_id};
 
 use crate::hists::{CACHE_LINE_BYTES, HistRow, SortKey, SourceKey, data_source};
 
 /// Digits of an address: the least width that perf gives a binary's column where a symbol is missing.
 pub(super) const ADDRESS_DIGITS: usize = 16;
+
+/// Numbers of threads stand right, below their heading.
+const PARALLELISM_WIDTH: usize = SortKey::Parallelism.min_width();
 
 /// Appends the text of one sort key.
 pub(super) fn write_key(
@@ -47,6 +51,10 @@ pub(super) fn write_key(
             Ok(())
         }
         SortKey::SrcLine | SortKey::SrcFile => write!(out, "{}", source_text(profile, key, row)),
+        SortKey::Parallelism => match row.context.parallelism {
+            Some(Parallelism::Threads(count)) => write!(out, "{count:>PARALLELISM_WIDTH$}"),
+            Some(Parallelism::Unknown) | None => write!(out, "{:>PARALLELISM_WIDTH$}", "unknown"),
+        },
         SortKey::Socket => match row.context.socket {
             Some(socket) => write!(out, "   {socket:03}"),
             None => write!(out, "  -001"),

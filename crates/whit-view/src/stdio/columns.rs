@@ -6,7 +6,7 @@ use whit_profile::model::Profile;
 
 use super::StdioOptions;
 use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
-use crate::hists::{Field, HistRow, Hists, SortKey};
+use crate::hists::{Field, HistRow, Hists, SortKey, WeightColumn};
 
 /// Width of a percentage column.
 const PERCENT_WIDTH: usize = 8;
@@ -33,6 +33,12 @@ pub(super) enum Column {
     },
     /// Half the interval of the self weight.
     OwnPlusMinus,
+    /// Latency of the row with all that it calls.
+    ChildrenLatency,
+    /// Latency of the row itself, headed `Latency` where it stands alone.
+    OwnLatency {
+        heading: &'static str,
+    },
     /// Self weight of the kernel.
     Kernel,
     /// Self weight of all else.
@@ -48,7 +54,8 @@ impl Column {
             Column::Rank => "Rank",
             Column::Children => "Children",
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => "±",
-            Column::Own { heading } => heading,
+            Column::Own { heading } | Column::OwnLatency { heading } => heading,
+            Column::ChildrenLatency => "Latency",
             Column::Kernel => "sys",
             Column::User => "usr",
             Column::Samples => "Samples",
@@ -79,12 +86,29 @@ fn default_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
     if has_intervals {
         list.push(Column::Rank);
     }
-    if hists.children {
-        list.push(Column::Children);
-        list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
+    let shares = hists.shares.list();
+    for share in shares.iter().filter(|_| hists.children) {
+        match share {
+            WeightColumn::Latency => list.push(Column::ChildrenLatency),
+            WeightColumn::Overhead => {
+                list.push(Column::Children);
+                list.extend(has_intervals.then_some(Column::ChildrenPlusMinus));
+            }
+        }
     }
-    list.push(Column::Own { heading: if hists.children { "Self" } else { "Overhead" } });
-    list.extend(has_intervals.then_some(Column::OwnPlusMinus));
+    for share in shares {
+        match share {
+            WeightColumn::Latency => {
+                let heading = if hists.children { "Self latency" } else { "Latency" };
+                list.push(Column::OwnLatency { heading });
+            }
+            WeightColumn::Overhead => {
+                let heading = if hists.children { "Self" } else { "Overhead" };
+                list.push(Column::Own { heading });
+                list.extend(has_intervals.then_some(Column::OwnPlusMinus));
+            }
+        }
+    }
     if options.hists.cpu_modes {
         list.extend([Column::Kernel, Column::User]);
     }
@@ -98,13 +122,19 @@ fn default_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
     list
 }
 
-/// The columns that the user listed. perf renames the overhead only where it chose the columns itself.
+/// The columns that the user listed. perf renames the overhead only where it chose the columns itself; the latency is
+/// renamed where its sum with all callees stands beside it.
 fn chosen_columns(hists: &Hists, options: &StdioOptions) -> Vec<Column> {
     let is_renamed =
         hists.children && options.hists.columns.starts_with(&[Field::Children, Field::Overhead]);
     let column = |field: &Field| match field {
         Field::Children => Column::Children,
         Field::Overhead => Column::Own { heading: if is_renamed { "Self" } else { "Overhead" } },
+        Field::ChildrenLatency => Column::ChildrenLatency,
+        Field::Latency => {
+            let beside_sum = options.hists.columns.contains(&Field::ChildrenLatency);
+            Column::OwnLatency { heading: if beside_sum { "Self latency" } else { "Latency" } }
+        }
         Field::KernelOverhead => Column::Kernel,
         Field::UserOverhead => Column::User,
         Field::Samples => Column::Samples,
@@ -181,10 +211,12 @@ impl Columns {
                     write_interval(column, 0, row, &mut cell);
                     Ok(())
                 }
-                Column::Children => write!(cell, "{:.2}%", hists.percent(row.children_period)),
-                Column::Own { .. } => write!(cell, "{:.2}%", hists.percent(row.self_period)),
-                Column::Kernel => write!(cell, "{:.2}%", hists.percent(row.kernel_period)),
-                Column::User => write!(cell, "{:.2}%", hists.percent(user_period(row))),
+                Column::Children
+                | Column::Own { .. }
+                | Column::ChildrenLatency
+                | Column::OwnLatency { .. }
+                | Column::Kernel
+                | Column::User => write!(cell, "{:.2}%", share(column, hists, row)),
                 Column::Samples => write!(cell, "{}", row.self_samples),
                 Column::Period => write!(cell, "{}", row.self_period),
                 Column::Key(key) => {
@@ -213,18 +245,17 @@ impl Columns {
     ) {
         for (i, &(column, width)) in self.list.iter().enumerate() {
             out.push_str("  ");
-            let period = match column {
-                Column::Children => row.children_period,
-                Column::Kernel => row.kernel_period,
-                Column::User => user_period(row),
-                _ => row.self_period,
-            };
             match column {
                 Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
                     write_interval(column, width, row, out);
                 }
-                Column::Children | Column::Own { .. } | Column::Kernel | Column::User => {
-                    let percent = hists.percent(period);
+                Column::Children
+                | Column::Own { .. }
+                | Column::ChildrenLatency
+                | Column::OwnLatency { .. }
+                | Column::Kernel
+                | Column::User => {
+                    let percent = share(column, hists, row);
                     let text = format_args!("{percent:>width$.2}%", width = width - 1);
                     // Writing to a String cannot fail.
                     let _ = write!(out, "{}", options.colour.percent(percent, text));
@@ -299,9 +330,12 @@ impl Widths<'_> {
         let heading = column.heading().len();
         match column {
             Column::Rank => heading,
-            Column::Children | Column::Own { .. } | Column::Kernel | Column::User => {
-                heading.max(PERCENT_WIDTH)
-            }
+            Column::Children
+            | Column::Own { .. }
+            | Column::ChildrenLatency
+            | Column::OwnLatency { .. }
+            | Column::Kernel
+            | Column::User => heading.max(PERCENT_WIDTH),
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => PLUS_MINUS_WIDTH,
             Column::Samples | Column::Period => heading.max(COUNT_WIDTH),
             Column::Key(key) => heading.max(self.least(key)).max(self.widest(key)),
@@ -365,6 +399,18 @@ impl Widths<'_> {
 
     fn unresolved(&self, row: &HistRow) -> bool {
         row.place.function.is_some_and(|f| !self.profile.functions[f.index()].known)
+    }
+}
+
+/// The share in a column of shares, in percent.
+fn share(column: Column, hists: &Hists, row: &HistRow) -> f64 {
+    match column {
+        Column::Children => hists.percent(row.children_period),
+        Column::ChildrenLatency => hists.latency_percent(row.children_latency),
+        Column::OwnLatency { .. } => hists.latency_percent(row.self_latency),
+        Column::Kernel => hists.percent(row.kernel_period),
+        Column::User => hists.percent(user_period(row)),
+        _ => hists.percent(row.self_period),
     }
 }
 

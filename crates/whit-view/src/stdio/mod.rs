@@ -9,6 +9,7 @@ mod cells;
 mod colour;
 mod columns;
 mod header;
+mod latency;
 mod ledger;
 mod loss;
 mod stats;
@@ -126,6 +127,9 @@ fn write_preamble(
     if options.hists.inline && profile.frames.iter().any(|frame| frame.inlined) {
         writeln!(out, "# {}", hists::self_time_line(options.hists.self_time))?;
     }
+    if let Some(info) = &profile.parallelism {
+        latency::write_times(out, info, options.hists.shares)?;
+    }
     if let Some(ledger) = &profile.ledger {
         writeln!(out, "# {}", ledger_line(ledger))?;
     }
@@ -163,6 +167,10 @@ fn write_event(
         } else {
             writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
         }
+        if hists.shares.has_latency() {
+            let latency = hists.latency_in_periods(hists.total_latency);
+            writeln!(out, "# Latency (approx.): {latency:.0}")?;
+        }
         if info.precision != Precision::Unknown {
             writeln!(out, "# Samples stand {}", info.precision)?;
         }
@@ -170,6 +178,7 @@ fn write_event(
             writeln!(out, "# Processor Socket: {socket}")?;
         }
     }
+    latency::write_unknown(out, &hists)?;
     write_loss(out, profile)?;
     if info.lost_samples > 0 {
         let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
@@ -231,7 +240,7 @@ fn write_rows(
         profile,
         chains: &options.hists.chains,
         colour: options.colour,
-        total: hists.total_period,
+        total: hists.total_weight(),
         min_hit: hists.chain_min_hit,
         skip_first: options.hists.sort_keys().first() == Some(&SortKey::Symbol),
     };

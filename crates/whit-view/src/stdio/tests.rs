@@ -364,3 +364,60 @@ fn relative_shares_are_of_the_filtered_samples() {
     // Two events, and shares with two decimals.
     assert!((sum(true) - 200.0).abs() < 0.1, "{}", sum(true));
 }
+
+#[test]
+fn latency_stands_beside_overhead_and_what_is_unknown_is_said() {
+    use crate::hists::WeightColumns;
+    use whit_profile::parallelism::{Parallelism, ParallelismInfo};
+    let mut builder = Builder::default();
+    let event = builder.event("cpu-clock");
+    let threads = [Parallelism::Threads(1), Parallelism::Threads(2), Parallelism::Unknown];
+    for (parallelism, name) in threads.into_iter().zip(["alone", "together", "together"]) {
+        builder.next_facets.parallelism = Some(parallelism);
+        builder.sample(event, MAIN, &[user("main", 1), user(name, name.len() as u64)], 250);
+    }
+    builder.profile.parallelism = Some(ParallelismInfo {
+        recorded_ns: 2_000_000,
+        ran_ns: 1_000_000,
+        unknown_ns: 500_000,
+        ..ParallelismInfo::default()
+    });
+    let mut options = StdioOptions::default();
+    options.hists.shares = WeightColumns::LatencyAndOverhead;
+    options.hists.sort = vec![SortKey::Symbol];
+    options.hists.chains = ChainOptions::parse("none").unwrap();
+    let text = report(&builder.profile, &options);
+    let lines: Vec<_> = text.lines().skip(4).filter(|line| !line.is_empty()).collect();
+    let expected = [
+        "# Parallelism: how many of all recorded threads ran (another set: --parallelism-of)",
+        "# Latency: each sample counts for 1/parallelism",
+        "# Any recorded thread ran for 1.0 ms of 2.0 ms",
+        "# Parallelism is unknown for 500.0 us (25.00% of the time): records are missing or contradict each other",
+        "#",
+        "# Samples: 3  of event 'cpu-clock'",
+        "# Event count (approx.): 750",
+        "# Latency (approx.): 375",
+        "# Unknown parallelism: 1 sample (33.33% of the event), without latency",
+        "#",
+        "#  Latency  Children  Self latency      Self  Symbol      ",
+        "# ........  ........  ............  ........  ............",
+        "#",
+        "   100.00%   100.00%         0.00%     0.00%  [.] main",
+        "    66.67%    33.33%        66.67%    33.33%  [.] alone",
+        "    33.33%    66.67%        33.33%    66.67%  [.] together",
+    ];
+    assert_eq!(lines, expected, "{text}");
+    options.hists.shares = WeightColumns::OverheadAndLatency;
+    options.hists.children = false;
+    options.hists.sort = vec![SortKey::Parallelism];
+    (options.separator, options.quiet) = (Some(','), false);
+    let text = report(&builder.profile, &options);
+    let table: Vec<_> = text.lines().filter(|line| line.contains(',')).skip(1).collect();
+    let expected = [
+        "# Overhead,Latency,Parallelism",
+        "33.33%,66.67%,1",
+        "33.33%,33.33%,2",
+        "33.33%,0.00%,unknown",
+    ];
+    assert_eq!(table[table.len() - 4..], expected, "{text}");
+}

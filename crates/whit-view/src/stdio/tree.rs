@@ -20,9 +20,9 @@ pub(super) struct TreeStyle<'a> {
     pub(super) profile: &'a Profile,
     pub(super) chains: &'a ChainOptions,
     pub(super) colour: Colour,
-    /// Sum of periods of the event.
+    /// Sum of the weights by which rows are ordered.
     pub(super) total: u64,
-    /// Smallest period of a flat chain.
+    /// Smallest weight of a flat chain.
     pub(super) min_hit: u64,
     /// True where the first function of a lone chain repeats the row's first column.
     pub(super) skip_first: bool,

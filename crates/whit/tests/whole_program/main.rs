@@ -23,6 +23,7 @@ mod go_stacks;
 mod golden;
 mod hangs;
 mod intervals;
+mod latency;
 mod many_mappings;
 mod memory;
 mod off_cpu;

@@ -1,0 +1,27 @@
+//! Parallelism: how many threads of the profiled set ran at the time of each sample.
+//!
+//! Context switches tell the running threads, so samples are read in order of time with them (`load`). A state for
+//! each CPU (`occupancy`) is all that is kept of the past. The first pass notes the first record of each CPU
+//! (`first_seen`), which names the thread that ran there before.
+//!
+//! Each moment is either known or not. After a loss, the thread on a CPU is unknown until the next record of that CPU.
+//! Until then no parallelism is known at all: samples are [`Parallelism::Unknown`], and the time is summed.
+
+mod first_seen;
+mod follower;
+mod load;
+mod occupancy;
+mod set;
+
+pub(crate) use first_seen::FirstSeen;
+pub(crate) use load::load;
+pub use set::{ParallelismInfo, ParallelismOf, UnknownSet};
+
+/// How many threads of the profiled set ran.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Parallelism {
+    /// So many; zero at samples of the idle task, which belongs to no set.
+    Threads(u32),
+    /// Records that would tell are missing.
+    Unknown,
+}
