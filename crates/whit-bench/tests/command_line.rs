@@ -18,9 +18,11 @@ fn text(bytes: &[u8]) -> String {
 fn help_names_every_comparison_and_a_missing_whit_has_a_way_out() {
     let output = run(PROGRAM, &["--help"]);
     let help = text(&output.stdout);
-    assert!(output.status.success() && help.contains("Usage: whit bench <COMMAND>"), "{help}");
-    let comparisons =
-        ["cgroup", "lbr", "pmi", "record", "report", "sched", "stacks", "stat", "switches", "vpmu"];
+    assert!(output.status.success() && help.contains("Usage: whit bench <COMPARISON>"), "{help}");
+    let comparisons = [
+        "accuracy", "cgroup", "diff", "lbr", "pmi", "record", "report", "sched", "stacks", "stat",
+        "switches", "vpmu",
+    ];
     for comparison in comparisons {
         assert!(help.contains(&format!("  {comparison} ")), "{comparison} in {help}");
     }
