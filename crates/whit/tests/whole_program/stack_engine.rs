@@ -331,7 +331,7 @@ fn perfs_own_samples_stand_beside_those_of_the_engine() {
     check("bpf_dumps", || {
         let (program, place) = (workload("deep")?, TestFolder::new());
         let options = ["-F", "1000", "--call-graph", "dwarf,16384", "-m", "32M"];
-        let said = place.record(&program, &options, &["--iterations", "10000"])?;
+        let said = place.record(&program, &options, &["--iterations", "30000"])?;
         assert!(said.contains("; lost 0 "), "{said}");
         let data = place.data();
         let mut script = perf()?;
