@@ -314,11 +314,17 @@ impl SampleLayout {
 
     /// Decodes the body of a SAMPLE record. `None` where it is shorter than its fields say.
     pub fn parse<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
-        let mut c = Cursor::new(body);
-        let mut s = Sample::default();
-        self.parse_fixed(&mut c, &mut s)?;
-        self.parse_variable(&mut c, &mut s)?;
-        Some(s)
+        let mut sample = Sample::default();
+        self.parse_into(body, &mut sample)?;
+        Some(sample)
+    }
+
+    /// Decodes the body of a SAMPLE record into an empty `sample`, which stays where it is: a move
+    /// copies 400 bytes. `None` where the body is shorter than its fields say.
+    pub fn parse_into<'a>(&self, body: &'a [u8], sample: &mut Sample<'a>) -> Option<()> {
+        let mut cursor = Cursor::new(body);
+        self.parse_fixed(&mut cursor, sample)?;
+        self.parse_variable(&mut cursor, sample)
     }
 
     fn parse_fixed(&self, c: &mut Cursor<'_>, s: &mut Sample<'_>) -> Option<()> {

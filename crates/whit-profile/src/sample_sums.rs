@@ -49,6 +49,7 @@ pub(crate) enum Unparsed {
 
 impl<'r> ParsedSample<'r> {
     /// Decodes a sample of `block`.
+    #[inline]
     pub(crate) fn parse(
         prepared: &'r Prepared,
         record: RawRecord<'r>,
@@ -57,11 +58,21 @@ impl<'r> ParsedSample<'r> {
         let events = &prepared.events;
         let event = events.event_of_sample(record.body).ok_or(Unparsed::NoEvent)?;
         let layout = events.layout(event).ok_or(Unparsed::NoEvent)?;
-        let sample = layout.parse(record.body).ok_or(Unparsed::Unreadable)?;
-        let (pid, tid) = sample.pid_tid.unwrap_or((Pid(-1), Tid(-1)));
-        let deferred = prepared.deferred_chain(&sample, block);
-        let cpu_mode = record.header.cpu_mode();
-        Ok(ParsedSample { event, cpu_mode, pid, tid, sample, parallelism: None, deferred })
+        let mut parsed = ParsedSample {
+            event,
+            cpu_mode: record.header.cpu_mode(),
+            pid: Pid(-1),
+            tid: Tid(-1),
+            sample: Sample::default(),
+            parallelism: None,
+            deferred: None,
+        };
+        layout.parse_into(record.body, &mut parsed.sample).ok_or(Unparsed::Unreadable)?;
+        if let Some((pid, tid)) = parsed.sample.pid_tid {
+            (parsed.pid, parsed.tid) = (pid, tid);
+        }
+        parsed.deferred = prepared.deferred_chain(&parsed.sample, block);
+        Ok(parsed)
     }
 }
 
@@ -108,6 +119,7 @@ impl<'a> SampleSums<'a> {
     }
 
     /// Decodes a sample. One that is shorter than its fields say is counted.
+    #[inline]
     pub(crate) fn parse<'r>(
         &mut self,
         record: RawRecord<'r>,
@@ -116,10 +128,9 @@ impl<'a> SampleSums<'a> {
     where
         'a: 'r,
     {
-        let parsed = ParsedSample::parse(self.prepared, record, block);
-        let is_unreadable = matches!(parsed, Err(Unparsed::Unreadable));
-        self.stops.unreadable_samples += u64::from(is_unreadable);
-        parsed
+        ParsedSample::parse(self.prepared, record, block).inspect_err(|error| {
+            self.stops.unreadable_samples += u64::from(*error == Unparsed::Unreadable);
+        })
     }
 
     /// Whether a sample passes the filters by process, thread, CPU and cgroup.
