@@ -258,3 +258,15 @@ fn hardware_events() {
     }
     assert!(devices.iter().any(|vpmu| vpmu.statistics().source_failures > 0));
 }
+
+#[test]
+fn the_permanent_event_is_there_where_it_is_wanted() {
+    let _alone = alone();
+    for anchor in [true, false] {
+        let mut options = options();
+        options.anchor = anchor;
+        let host = HostPerf::for_this_thread(software(), options).expect("the anchor");
+        assert_eq!(host.has_anchor(), anchor);
+        assert_eq!(host.calls().open, u64::from(anchor));
+    }
+}

@@ -3,8 +3,14 @@
 
 mod support;
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 use support::{device, models, read, run, write};
-use whit_vpmu::{CpuidRegisters, Gp, IntelPmu, ModelError, PmuModel, Simulated, Vpmu, VpmuConfig};
+use whit_vpmu::{
+    Arm, CounterSource, CpuidRegisters, EventConfig, Gp, IntelPmu, ModelError, OpenError, PmuModel,
+    Reading, Simulated, SourceError, Vpmu, VpmuConfig,
+};
 
 const INSTRUCTIONS: u64 = 0x53_00c0;
 const CODE: u64 = 0xc0;
@@ -296,4 +302,62 @@ fn models_that_there_are_not_are_refused() {
     assert_eq!(refused(IntelPmu { fixed: 5, ..pmu }), ModelError::Fixed(5));
     assert_eq!(refused(IntelPmu { width_bits: 64, ..pmu }), ModelError::Width(64));
     assert_eq!(PmuModel::amd_v2(3).unwrap_err(), ModelError::General(3));
+}
+
+/// Notes the arms of events, and counts those that are open.
+#[derive(Default)]
+struct Noting {
+    inner: Simulated,
+    arms: Rc<RefCell<Vec<Arm>>>,
+    open: Rc<Cell<usize>>,
+}
+
+impl CounterSource for Noting {
+    type Event = <Simulated as CounterSource>::Event;
+
+    fn open(&mut self, config: &EventConfig, arm: Arm) -> Result<Self::Event, OpenError> {
+        self.arms.borrow_mut().push(arm);
+        let event = self.inner.open(config, arm)?;
+        self.open.set(self.open.get() + 1);
+        Ok(event)
+    }
+
+    fn read(&mut self, event: &mut Self::Event) -> Result<Reading, SourceError> {
+        self.inner.read(event)
+    }
+
+    fn pause(&mut self, event: &mut Self::Event) -> Result<Reading, SourceError> {
+        self.inner.pause(event)
+    }
+
+    fn resume(&mut self, event: &mut Self::Event, arm: Arm) -> Result<(), SourceError> {
+        self.inner.resume(event, arm)
+    }
+
+    fn rearm(&mut self, event: &mut Self::Event, arm: Arm) -> Result<(), SourceError> {
+        self.inner.rearm(event, arm)
+    }
+
+    fn close(&mut self, event: Self::Event) {
+        self.inner.close(event);
+        self.open.set(self.open.get() - 1);
+    }
+}
+
+#[test]
+fn a_source_gets_the_distance_to_the_overflow_and_its_events_back() {
+    let source = Noting::default();
+    let (arms, open) = (Rc::clone(&source.arms), Rc::clone(&source.open));
+    let mut guest = Vpmu::new(VpmuConfig::new(models()[1]), source, support::Line::default());
+    guest.wrmsr(0x4c2, (1 << 48) - 7).unwrap();
+    for msr in [0x186, 0x187] {
+        guest.wrmsr(msr, INSTRUCTIONS).unwrap();
+    }
+    guest.wrmsr(0x38f, 0b11).unwrap();
+    guest.on_vcpu_enter();
+    let lefts: Vec<u64> = arms.borrow().iter().map(|arm| arm.left).collect();
+    assert_eq!(lefts, [1 << 48, 7], "a counter at zero overflows after its whole range");
+    assert_eq!(open.get(), 2);
+    drop(guest);
+    assert_eq!(open.get(), 0, "a device that ends closes its events");
 }

@@ -118,6 +118,7 @@ mod tests {
                 .filter_map(|(group, cgroup)| wanted.contains(cgroup).then_some(group))
                 .collect();
             prop_assert_eq!(tree.merge(&wanted), filtered);
+            prop_assert_eq!(tree.len(), cgroups.len());
         }
     }
 }

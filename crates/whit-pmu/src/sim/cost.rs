@@ -47,3 +47,14 @@ impl CostModel {
             + tally.rdpmc as f64 * self.rdpmc_ns
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_access_costs_its_own_time() {
+        let model = CostModel { name: "test", rdmsr_ns: 3.0, wrmsr_ns: 50.0, rdpmc_ns: 700.0 };
+        assert_eq!(model.tally_ns(Tally { rdmsr: 2, wrmsr: 3, rdpmc: 4 }), 6.0 + 150.0 + 2800.0);
+    }
+}
