@@ -42,7 +42,7 @@ sub imports {
     my %edges;
     for my $from (keys %$text) {
         my $code = $text->{$from};
-        $code =~ s{#\[cfg\(test\)\]\s*mod tests \{.*}{}s;
+        $code =~ s{#\[cfg\((?:test|all\(test,[^]]*)\)\]\s*mod tests \{.*}{}s;
         $code =~ s{//[^\n]*}{}g;
         $code =~ s{pub\((?:super|crate|in [\w:]+)\)}{pub}g;
         my @here = split m{/}, $from;
@@ -111,6 +111,8 @@ sub self_test {
         ['a family', '', { a => 'mod b; use b::X;', 'a/b' => 'use super::Y; pub(super) fn f() {}' }],
         ['siblings', 'a/b a/c', { a => 'mod b;', 'a/b' => 'use super::c::Y;', 'a/c' => 'use super::b::Z;' }],
         ['tests', '', { a => "use crate::b::X;", b => "#[cfg(test)]\nmod tests { use crate::a::Y; }" }],
+        ['tests of a feature', '', { a => "use crate::b::X;",
+            b => qq(#[cfg(all(test, feature = "sim"))]\nmod tests { use crate::a::Y; }) }],
     );
     my $wrong = 0;
     for (@cases) {

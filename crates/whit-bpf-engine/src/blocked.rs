@@ -11,7 +11,7 @@ use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 use whit_types::CpuId;
 
-use super::decoder::Layout;
+use super::record_layout::Layout;
 use super::refusal;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 

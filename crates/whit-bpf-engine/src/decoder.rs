@@ -12,15 +12,14 @@ use whit_bpf::stacks::StopReason;
 use whit_bpf::stacks::channel::{Channels, Thread};
 use whit_bpf::stacks::record::{SampleRecord, StackHash, Told, TraceRecord, WakeRecord};
 use whit_engine::ring_slices::{RecordRef, RingSlices};
-use whit_engine::time_layout::TimeLayout;
 use whit_engine::{DecodeCounts, RecordDecoder};
-use whit_perfdata::attr::{Attr, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::off_cpu::OFF_CPU_ID;
 use whit_perfdata::record::{misc, record_type};
 use whit_perfdata::sample::context;
 use whit_types::TimestampNs;
 
+use super::record_layout::Layout;
 use super::schedule::{Context, SchedulerSymbol, SchedulerSymbols};
 use super::switches::Switches;
 use super::traces::Traces;
@@ -40,64 +39,6 @@ const CGROUP_BYTES: usize = 8;
 const CLOCK_DRIFT_SHIFT: u32 = 14;
 /// Each is one.
 const WAKE_PERIOD: u64 = 1;
-
-/// Where the fields of records are: those of sampled events, of the one that stands for switches,
-/// and of the bpf-output event are the same up to the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    has_cpu: bool,
-    /// Behind the raw data, and behind the call chains of samples.
-    has_cgroup: bool,
-    times: TimeLayout,
-}
-
-impl Layout {
-    /// From the attributes of the bpf-output event, which begin with the event's id, the address, the thread
-    /// and the time.
-    pub(crate) fn new(attr: &Attr) -> Layout {
-        let has = |field| attr.sample_type.contains(field);
-        Layout {
-            has_cpu: has(SampleType::CPU),
-            has_cgroup: has(SampleType::CGROUP),
-            times: TimeLayout::new(attr),
-        }
-    }
-
-    /// Whether there is the CPU.
-    pub(crate) fn has_cpu(self) -> bool {
-        self.has_cpu
-    }
-
-    /// Where the time is.
-    pub(crate) fn times(self) -> TimeLayout {
-        self.times
-    }
-
-    /// The fields of the samples that come out.
-    pub(crate) fn sample_type(self) -> SampleType {
-        self.common_fields().with(SampleType::CGROUP, self.has_cgroup)
-    }
-
-    fn common_fields(self) -> SampleType {
-        let fields = SampleType::IDENTIFIER
-            | SampleType::IP
-            | SampleType::TID
-            | SampleType::TIME
-            | SampleType::PERIOD
-            | SampleType::CALLCHAIN;
-        if self.has_cpu { fields | SampleType::CPU } else { fields }
-    }
-
-    /// Fields of the records with raw data: switches, wake-ups and blocked threads, whose cgroups are not known.
-    pub(crate) fn raw_sample_type(self) -> SampleType {
-        self.common_fields() | SampleType::RAW
-    }
-
-    /// Bytes of the fields in front of the raw data.
-    fn prefix_bytes(self) -> usize {
-        if self.has_cpu { 40 } else { 32 }
-    }
-}
 
 /// The engine's settings for the decoders of all rings.
 #[derive(Clone, Debug, Default)]
@@ -213,11 +154,11 @@ impl BpfRecordDecoder {
         let prefix_bytes = self.layout.prefix_bytes();
         let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
         let raw_end =
-            body.len().saturating_sub(if self.layout.has_cgroup { CGROUP_BYTES } else { 0 });
+            body.len().saturating_sub(if self.layout.has_cgroup() { CGROUP_BYTES } else { 0 });
         let raw = body.get(prefix_bytes + 4..raw_end);
         let prefix = || {
-            let cpu = if self.layout.has_cpu { word(32)? } else { 0 };
-            let cgroup = if self.layout.has_cgroup { word(raw_end)? } else { 0 };
+            let cpu = if self.layout.has_cpu() { word(32)? } else { 0 };
+            let cgroup = if self.layout.has_cgroup() { word(raw_end)? } else { 0 };
             Some(Prefix { pid_tid: word(16)?, time: word(24)?, cpu, cgroup })
         };
         let (Some(prefix), Some(told)) = (prefix(), raw.and_then(Told::parse)) else {
@@ -361,7 +302,7 @@ impl BpfRecordDecoder {
         out: &mut Vec<u8>,
     ) {
         self.begin_sample(id, prefix, ip, period);
-        if self.layout.has_cgroup {
+        if self.layout.has_cgroup() {
             self.body.extend_from_slice(&prefix.cgroup.to_le_bytes());
         }
         push_record(out, record_type::SAMPLE, mode, &self.body);
@@ -373,7 +314,7 @@ impl BpfRecordDecoder {
         body.clear();
         let mut put = |word: u64| body.extend_from_slice(&word.to_le_bytes());
         [id, ip, prefix.pid_tid, prefix.time].into_iter().for_each(&mut put);
-        if self.layout.has_cpu {
+        if self.layout.has_cpu() {
             put(prefix.cpu);
         }
         put(period);

@@ -9,8 +9,9 @@ use whit_perfdata::feature::EventDesc;
 use whit_perfdata::{blocked, off_cpu, packed};
 use whit_types::CpuId;
 
-use super::decoder::{BpfRecordDecoder, DecoderConfig, Layout};
+use super::decoder::{BpfRecordDecoder, DecoderConfig};
 use super::fit::samples_cpus;
+use super::record_layout::Layout;
 use super::switches::{ChannelConfig, Switches};
 use super::wakes::WakeFormat;
 

@@ -10,7 +10,7 @@ use whit_perfdata::packed::{self, CHAIN_WORDS_MAX, Ordinary, Origin, Packer};
 use whit_perfdata::sample::{SampleId, SampleLayout, context};
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-use super::decoder::Layout;
+use super::record_layout::Layout;
 use super::schedule::{SchedulerSymbol, SchedulerSymbols};
 use super::task_state;
 

@@ -11,7 +11,7 @@ use whit_perfdata::sample::{SampleId, SampleLayout};
 use whit_perfdata::tracing_data::TraceEvent;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-use super::decoder::Layout;
+use super::record_layout::Layout;
 use super::schedule::Context;
 
 /// Id of the samples. The kernel counts its own from 1.

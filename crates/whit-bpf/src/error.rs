@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::stacks::KernelNeed;
+use crate::kernel_need::KernelNeed;
 
 /// Reasons why a BPF program cannot be used, each with the remedy.
 #[derive(Debug, thiserror::Error)]

@@ -36,6 +36,7 @@
 
 pub mod cgroup;
 mod error;
+mod kernel_need;
 mod loading;
 mod messages;
 pub mod nothing;
@@ -44,6 +45,7 @@ mod run_timer;
 pub mod stacks;
 
 pub use error::{BpfError, Messages};
+pub use kernel_need::KernelNeed;
 pub use run_timer::RunTimer;
 
 /// The compiled programs; their hash identifies the code that runs in the kernel.

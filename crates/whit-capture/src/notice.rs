@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use whit_host::advice::meaning;
-use whit_host::cgroup::ListCut;
 use whit_host::level::Level;
+use whit_host::list_cut::ListCut;
 use whit_host::named::NameNote;
 use whit_perfdata::ledger::nobody_ran_text;
 use whit_sys::Errno;

@@ -2,8 +2,10 @@
 
 use crate::cursor::Cursor;
 use crate::error::ParseError;
-use crate::parser::raw_config;
 use crate::term::{COMMON_TERMS, CallGraph, Term, TermShape, TermValue, common_term_names};
+
+/// Hexadecimal digits of a raw event: 64 bits.
+const MAX_RAW_DIGITS: usize = 16;
 
 /// Most terms that one event may have.
 pub const MAX_TERMS: usize = 256;
@@ -310,4 +312,14 @@ pub(crate) fn is_term_char(c: char) -> bool {
 
 pub(crate) fn is_driver_char(c: char) -> bool {
     is_term_char(c) || c == '='
+}
+
+/// The number of `rNNN` (or `r0xNNN`), if the word is one.
+pub(crate) fn raw_config(word: &str) -> Option<u64> {
+    let digits = word.strip_prefix('r')?;
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    let hex = !digits.is_empty()
+        && digits.len() <= MAX_RAW_DIGITS
+        && digits.chars().all(|c| c.is_ascii_hexdigit());
+    hex.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }

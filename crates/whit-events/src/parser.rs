@@ -11,12 +11,10 @@ use crate::cache::CacheEvent;
 use crate::cursor::Cursor;
 use crate::error::ParseError;
 use crate::modifiers::{MODIFIER_LETTERS, ModifierError, Modifiers};
-use crate::parse_term::{PlacedTerms, TermScope, number, terms};
+use crate::parse_term::{PlacedTerms, TermScope, number, raw_config, terms};
 
 /// Longest text that is parsed, in bytes.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// Hexadecimal digits of a raw event: 64 bits.
-const MAX_RAW_DIGITS: usize = 16;
 
 /// Parses the contents of one `-e` option.
 ///
@@ -130,16 +128,6 @@ fn built_in(at: &Cursor<'_>, start: usize, word: &str) -> Result<Option<EventKin
         return Err(at.error_at(start, expected));
     }
     Ok(raw_config(word).map(EventKind::Raw))
-}
-
-/// The number of `rNNN` (or `r0xNNN`), if the word is one.
-pub(crate) fn raw_config(word: &str) -> Option<u64> {
-    let digits = word.strip_prefix('r')?;
-    let digits = digits.strip_prefix("0x").unwrap_or(digits);
-    let hex = !digits.is_empty()
-        && digits.len() <= MAX_RAW_DIGITS
-        && digits.chars().all(|c| c.is_ascii_hexdigit());
-    hex.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }
 
 fn optional_terms(at: &mut Cursor<'_>, scope: TermScope) -> Result<PlacedTerms, ParseError> {

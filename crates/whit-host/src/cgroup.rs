@@ -18,12 +18,8 @@ use whit_sys::{Errno, OpenFlags, PerfEventFd};
 use whit_types::SoftwareEvent;
 
 use crate::error::HostError;
+use crate::list_cut::{CGROUPS_MAX, DEPTH_MAX, ListCut};
 use crate::roots::Roots;
-
-/// Deepest cgroup that is looked at.
-const DEPTH_MAX: usize = 64;
-/// Most cgroups that are listed.
-const CGROUPS_MAX: usize = 100_000;
 
 /// Where the hierarchy that knows perf events is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,29 +52,6 @@ pub struct CgroupList {
     pub listed: Vec<Cgroup>,
     /// Why there may be more: no further one was looked at, or one could not be.
     pub cut: Option<ListCut>,
-}
-
-/// Why a list of cgroups is not complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListCut {
-    /// More than are listed.
-    Number,
-    /// Deeper than the search goes.
-    Depth,
-    /// One could not be read, with this error of the system.
-    Unreadable(i32),
-}
-
-impl std::fmt::Display for ListCut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            ListCut::Number => write!(f, "there are more than {CGROUPS_MAX}"),
-            ListCut::Depth => write!(f, "some are deeper than {DEPTH_MAX} levels"),
-            ListCut::Unreadable(errno) => {
-                write!(f, "some cannot be read: {}", io::Error::from_raw_os_error(errno))
-            }
-        }
-    }
 }
 
 impl CgroupList {

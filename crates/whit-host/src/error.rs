@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use whit_types::{OutsideText, Pid, Tid};
 
-use crate::cgroup::ListCut;
+use crate::list_cut::ListCut;
 
 /// A target that cannot be found, with the remedy.
 #[derive(Debug, thiserror::Error)]

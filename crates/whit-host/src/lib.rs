@@ -37,6 +37,7 @@ pub mod control;
 pub mod cpus;
 pub mod error;
 pub mod level;
+pub mod list_cut;
 pub mod named;
 pub mod open;
 pub mod processes;

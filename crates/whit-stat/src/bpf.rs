@@ -12,6 +12,7 @@ use whit_host::roots::Roots;
 use whit_host::target::{CpuScope, Plan, ThreadScope};
 use whit_types::CpuId;
 
+use crate::bpf_refusal::BpfRefusal;
 use crate::counter::Counter;
 use crate::error::StatError;
 use crate::note::Note;
@@ -22,16 +23,13 @@ use crate::source::{Slot, Source};
 
 mod cpu;
 mod layout;
-mod refusal;
 mod routes;
 mod split;
 
 use cpu::{CpuEvents, by_cpu};
 use layout::Layout;
-pub use refusal::BpfRefusal;
 use routes::{Cgroups, Route, Routes, Routing};
 use split::Split;
-pub use split::Unserved;
 
 /// Cgroups counted by BPF, and the rest by the kernel.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use whit_host::advice::meaning;
 use whit_host::error::HostError;
 use whit_sys::{Errno, WorkloadError};
 
-use crate::bpf::BpfRefusal;
+use crate::bpf_refusal::BpfRefusal;
 
 /// Why nothing could be counted.
 #[derive(Debug, thiserror::Error)]

@@ -37,6 +37,7 @@
 
 pub mod aggregate;
 pub mod bpf;
+pub mod bpf_refusal;
 pub mod cgroups;
 pub mod counter;
 pub mod derived_metrics;
@@ -53,3 +54,4 @@ pub mod show;
 pub mod source;
 pub mod statistics;
 pub mod table;
+pub mod unserved;

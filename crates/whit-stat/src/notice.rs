@@ -5,7 +5,7 @@ use std::fmt;
 use whit_host::level::Level;
 use whit_types::{CpuId, Tid};
 
-use crate::bpf::Unserved;
+use crate::unserved::Unserved;
 
 /// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]

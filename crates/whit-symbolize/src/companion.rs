@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use whit_sys::process_files::open_as_seen_by;
 use whit_types::{BuildId, FileStamp, Pid};
 
-use crate::dso::DsoSpec;
+use crate::dso_spec::DsoSpec;
 use crate::reason::Reason;
 use whit_elf::{ElfImage, KEPT_NAME, TableKind, kept_directory};
 

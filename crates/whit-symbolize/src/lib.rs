@@ -47,14 +47,18 @@
 #![forbid(unsafe_code)]
 
 mod companion;
+mod config;
 mod debug_sections;
 mod demangle;
 mod dso;
+mod dso_spec;
 mod dwarf;
 mod elf_symbols;
+mod file_identity;
 mod jitdump;
 mod kallsyms;
 mod kernel;
+mod kernel_config;
 mod perf_map;
 mod plt;
 mod read_file;
@@ -67,13 +71,16 @@ mod unit_contexts;
 mod unit_index;
 
 pub use companion::DebugDirs;
+pub use config::SymbolizerConfig;
 pub use demangle::demangle;
-pub use dso::{DsoKind, DsoSpec, DsoSymbols};
+pub use dso::DsoSymbols;
+pub use dso_spec::{DsoKind, DsoSpec};
 pub use dwarf::SourceLocation;
+pub use file_identity::FileIdentity;
 pub use jitdump::{JitDump, JitLine, JitSymbol};
-pub use kernel::{KernelConfig, RunningList, running_build_id};
+pub use kernel::running_build_id;
+pub use kernel_config::{KernelConfig, RunningList};
 pub use reason::Reason;
-pub use recorded_file::FileIdentity;
 pub use resolution::{InlinedFrame, Resolution, SymbolRef};
 pub use symbol_table::{FoundSymbol, SymbolSource, SymbolTable};
-pub use symbolizer::{Symbolizer, SymbolizerConfig};
+pub use symbolizer::Symbolizer;

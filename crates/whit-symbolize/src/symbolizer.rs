@@ -6,50 +6,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 use whit_sys::process_files::{open_as_seen_by, open_regular};
 use whit_types::Pid;
-use whit_unwind::{Bias, Bytes};
+use whit_unwind::Bias;
 
-use crate::companion::{DebugDirs, PROC, sees_other_files};
-use crate::dso::{DsoKind, DsoSpec, DsoSymbols, Source};
+use crate::companion::{PROC, sees_other_files};
+use crate::config::SymbolizerConfig;
+use crate::dso::{DsoSymbols, Source};
+use crate::dso_spec::{DsoKind, DsoSpec};
 use crate::jitdump::JitDump;
-use crate::kernel::{self, KernelConfig};
+use crate::kernel;
+use crate::kernel_config::KernelConfig;
 use crate::perf_map;
 use crate::reason::Reason;
 use whit_elf::ElfImage;
-
-/// Where to look, and how much to look for.
-#[derive(Clone, Debug)]
-pub struct SymbolizerConfig {
-    /// Debug companions, perf's cache, symfs.
-    pub debug_dirs: DebugDirs,
-    /// The kernel that was recorded.
-    pub kernel: KernelConfig,
-    /// Directories of perf-map files.
-    pub perf_map_dirs: Vec<PathBuf>,
-    /// The vdso that was recorded, for example [`own_vdso`](whit_elf::own_vdso) where the recording was
-    /// made under the running kernel.
-    pub vdso: Option<Bytes>,
-    /// Look for inlined functions.
-    pub inlines: bool,
-    /// Look for files and lines.
-    pub lines: bool,
-    /// Make names readable.
-    pub demangle: bool,
-}
-
-impl SymbolizerConfig {
-    /// Everything on, in the places of `debug_dirs` and `/tmp`.
-    pub fn new(debug_dirs: DebugDirs) -> SymbolizerConfig {
-        SymbolizerConfig {
-            debug_dirs,
-            kernel: KernelConfig::default(),
-            perf_map_dirs: vec![PathBuf::from("/tmp")],
-            vdso: None,
-            inlines: true,
-            lines: true,
-            demangle: true,
-        }
-    }
-}
 
 type Slot = Arc<OnceLock<Arc<DsoSymbols>>>;
 

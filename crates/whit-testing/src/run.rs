@@ -1,6 +1,6 @@
 //! Running whit, perf and everything else, without the user's input and configuration.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -32,11 +32,7 @@ pub fn whit(built: &str) -> Command {
 /// Where there is none that runs.
 pub fn perf() -> Result<Command, Skip> {
     probe::perf()?;
-    Ok(command(perf_program()))
-}
-
-pub(crate) fn perf_program() -> OsString {
-    std::env::var_os("PERF").unwrap_or_else(|| "perf".into())
+    Ok(command(probe::perf_program()))
 }
 
 /// Runs a command to its end.

@@ -7,7 +7,7 @@ use gimli::{
 use crate::cfi::Reader;
 use crate::regs::UserRegs;
 use crate::stack::StackDump;
-use crate::unwinder::StopReason;
+use crate::stop_reason::StopReason;
 
 /// Steps that an expression may take; real ones take about ten.
 const MAX_EXPRESSION_STEPS: u32 = 1000;

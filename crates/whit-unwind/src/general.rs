@@ -12,7 +12,7 @@ use crate::module::ModuleUnwindInfo;
 use crate::regs::UserRegs;
 use crate::rule::Rule;
 use crate::stack::StackDump;
-use crate::unwinder::StopReason;
+use crate::stop_reason::StopReason;
 
 /// A place in a module.
 #[derive(Clone, Copy)]

@@ -68,6 +68,7 @@ mod regs;
 mod rule;
 mod rule_cache;
 mod stack;
+mod stop_reason;
 pub mod table;
 mod unwinder;
 
@@ -77,4 +78,5 @@ pub use module::{ModuleSections, ModuleUnwindInfo, Section, StackSwitches};
 pub use regs::UserRegs;
 pub use rule_cache::CacheStats;
 pub use stack::StackDump;
-pub use unwinder::{FrameKind, StopReason, Unwinder, UserFrame};
+pub use stop_reason::StopReason;
+pub use unwinder::{FrameKind, Unwinder, UserFrame};

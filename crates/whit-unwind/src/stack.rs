@@ -2,7 +2,7 @@
 
 use whit_types::Avma;
 
-use crate::unwinder::StopReason;
+use crate::stop_reason::StopReason;
 
 /// The kernel's copy of a thread's stack, from the stack pointer upwards.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use whit_perfdata::attr::AttrFlags;
+use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::record::RawRecord;
 use whit_perfdata::sample::SampleLayout;
 

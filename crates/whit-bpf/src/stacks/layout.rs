@@ -3,6 +3,14 @@
 
 use super::{Counts, Mapping, StopReason, TableNumber};
 
+/// Limit of the words of all tables in the kernel.
+pub const TABLE_MEMORY_MAX_BYTES: usize = 256 << 20;
+/// [`TABLE_MEMORY_MAX_BYTES`] in chunks.
+pub(super) const CHUNKS_MAX: usize = TABLE_MEMORY_MAX_BYTES / (CHUNK_WORDS * 4);
+/// Binaries that have a table at a time.
+pub(super) const TABLES_MAX: usize = 16384;
+/// Rules of all tables.
+pub(super) const RULES_MAX: usize = 1 << 19;
 /// Words of a chunk of table memory.
 pub(super) const CHUNK_WORDS: usize = 65536;
 /// Bits of a process's value that hold how many mappings it has.

@@ -29,11 +29,12 @@ use crate::run_timer::RunTimer;
 pub use blocked::{BLOCKED_THREADS_MAX, Blocked, BlockedThread, BlockedThreads};
 use channel::Channels;
 pub use chosen::{CgroupHierarchy, ChosenBy, NAME_BYTES, NAMES_MAX, cgroup_subsystem};
+pub use layout::TABLE_MEMORY_MAX_BYTES;
 use needs::SCHED_EXIT;
-pub use needs::{FIND_VMA, KernelNeed, lacking};
+pub use needs::{FIND_VMA, lacking};
 use program::Program;
 use runs::{Run, Runs};
-pub use tables::{TABLE_MEMORY_MAX_BYTES, TableParts};
+pub use tables::TableParts;
 
 /// Mappings of all processes together.
 pub const MAPPINGS_MAX: u32 = 1 << 17;

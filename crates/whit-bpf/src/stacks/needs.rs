@@ -3,28 +3,12 @@
 //! Programs at tracepoints by their types (`tp_btf`, since Linux 5.5) are older than the rest, and not
 //! asked for: libbpf would try one at a function of the kernel, which some kernels do not have.
 
-use std::fmt;
-
 use libbpf_rs::ProgramType;
 use whit_sys::{Errno, bpf, privilege};
 
+use crate::kernel_need::KernelNeed;
 use crate::loading::NEEDED;
 use crate::messages;
-
-/// Something that a kernel may lack.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KernelNeed {
-    /// As messages name it.
-    pub what: &'static str,
-    /// The first Linux that has it.
-    pub since: &'static str,
-}
-
-impl fmt::Display for KernelNeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (since Linux {})", self.what, self.since)
-    }
-}
 
 /// Functions of the kernel that programs for perf events call, by number: `enum bpf_func_id`.
 const HELPERS: [(u32, KernelNeed); 4] = [

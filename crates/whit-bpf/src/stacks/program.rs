@@ -14,8 +14,7 @@ use whit_sys::{Errno, privilege};
 
 use super::channel::{self, Channels};
 use super::chosen::{CGROUPS_MAX, NAME_BYTES, NAMES_MAX};
-use super::layout::{self, CHUNK_WORDS};
-use super::tables::{CHUNKS_MAX, RULES_MAX, TABLES_MAX};
+use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::{MAPPINGS_MAX, Mapping, ProgramKind, StackOptions, TableNumber, needs};
 use crate::error::BpfError;
 use crate::loading::{self, NEEDED, refused};

@@ -3,20 +3,12 @@
 use libbpf_rs::MapHandle;
 
 use super::TableNumber;
-use super::layout::{self, CHUNK_WORDS};
+use super::layout::{self, CHUNK_WORDS, CHUNKS_MAX, RULES_MAX, TABLES_MAX};
 use super::program::Program;
 use crate::error::BpfError;
 
-/// Limit of the words of all tables in the kernel.
-pub const TABLE_MEMORY_MAX_BYTES: usize = 256 << 20;
-/// [`TABLE_MEMORY_MAX_BYTES`] in chunks.
-pub(super) const CHUNKS_MAX: usize = TABLE_MEMORY_MAX_BYTES / (CHUNK_WORDS * 4);
 /// Chunks that are made at once, if not more are needed: each time costs the kernel a wait.
 const CHUNKS_AT_ONCE: usize = 8;
-/// Binaries that have a table at a time.
-pub(super) const TABLES_MAX: usize = 16384;
-/// Rules of all tables.
-pub(super) const RULES_MAX: usize = 1 << 19;
 /// The first numbers say that there is no table.
 const FIRST_TABLE: usize = 3;
 
@@ -131,6 +123,7 @@ fn chunks_wanted(have: usize, words: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stacks::TABLE_MEMORY_MAX_BYTES;
 
     #[test]
     fn chunks_are_made_together_and_are_enough() {

@@ -7,7 +7,7 @@ use whit_types::{HardwareEvent, SoftwareEvent};
 use crate::ast::Event;
 use crate::cache::CacheEvent;
 use crate::names::nearest;
-use crate::parser::raw_config;
+use crate::parse_term::raw_config;
 use crate::pmu::{Pmu, PmuEvent, TYPE_HARDWARE, TYPE_HW_CACHE, TYPE_RAW, TYPE_SOFTWARE};
 use crate::resolve::error::ResolveErrorKind;
 use crate::resolve::resolved::{Draft, ResolvedEvent};

@@ -1,39 +1,12 @@
 //! Which counters share an event, and which are left to the kernel.
 
-use std::fmt;
-
 use rustc_hash::FxHashMap;
 use whit_bpf::cgroup::EVENTS_MAX;
 use whit_types::CpuId;
 
 use crate::counter::Counter;
 use crate::perf::shared_attr;
-
-/// Why an event cannot be counted for cgroups by BPF.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unserved {
-    /// Counts for a whole package or a larger part, independent of the running task.
-    Uncore,
-    /// It must be on the PMU whenever it is read; between runs it is not.
-    Pinned,
-    /// There are too many.
-    TooMany,
-}
-
-impl fmt::Display for Unserved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unserved::Uncore => write!(f, "it counts for more than one CPU"),
-            Unserved::Pinned => write!(f, "pinned events are read while they run only"),
-            Unserved::TooMany => {
-                write!(f, "BPF counts up to {} different events", EVENTS_MAX - DUMMIES)
-            }
-        }
-    }
-}
-
-/// Events of our own that may lead others.
-const DUMMIES: usize = 1;
+use crate::unserved::{DUMMIES, Unserved};
 
 /// Counters, dealt out to those who count them.
 #[derive(Debug, Default)]

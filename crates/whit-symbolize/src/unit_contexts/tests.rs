@@ -12,7 +12,7 @@ use gimli::{DwAt, DwTag, Encoding, Format, LittleEndian};
 
 use super::*;
 use crate::companion::DebugDirs;
-use crate::dso::{DsoKind, DsoSpec};
+use crate::dso_spec::{DsoKind, DsoSpec};
 use crate::dwarf::DebugInfo;
 use crate::symbol_table::SymbolTable;
 use crate::unit_index::tests::aranges;

@@ -20,6 +20,7 @@ pub use events::{
     cgroup_events, deferred_chains, hardware_events, own_events, sched_exit, tracefs, tracepoint,
     tracepoints, uprobes, whole_cpus,
 };
+pub(crate) use tools::perf_program;
 pub use tools::{fails_with, need_program, perf, program};
 
 use crate::Skip;

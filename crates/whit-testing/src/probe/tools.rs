@@ -3,14 +3,21 @@
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use std::ffi::OsString;
+
 use super::{Kept, Probed, once};
 use crate::Skip;
+
+/// The perf that tests run.
+pub(crate) fn perf_program() -> OsString {
+    std::env::var_os("PERF").unwrap_or_else(|| "perf".into())
+}
 
 /// Whether the installed perf runs (`PERF=program` names another one).
 pub fn perf() -> Probed {
     static KEPT: Kept = OnceLock::new();
     once(&KEPT, || {
-        let Skip(reason) = match need_program(crate::run::perf_program(), &["--version"]) {
+        let Skip(reason) = match need_program(perf_program(), &["--version"]) {
             Ok(()) => return Ok(()),
             Err(skip) => skip,
         };

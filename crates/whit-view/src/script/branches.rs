@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::sample::ScriptSample;
-use super::write::{append_dso, append_symbol, decimal, hex};
+use super::text::{append_dso, append_symbol, decimal, hex};
 use whit_perfdata::sample::BranchEntry;
 use whit_types::Avma;
 

@@ -9,6 +9,7 @@ mod fields;
 mod records;
 mod registers;
 mod sample;
+mod text;
 mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};

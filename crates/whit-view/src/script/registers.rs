@@ -1,6 +1,6 @@
 //! Dumped registers. Names are those of `tools/perf/util/perf_regs.c`.
 
-use super::write::{decimal, hex, right};
+use super::text::{decimal, hex, right};
 use whit_perfdata::sample::Registers;
 use whit_types::Arch;
 

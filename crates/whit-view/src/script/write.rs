@@ -6,14 +6,10 @@ use super::branches::append_branches;
 use super::fields::Fields;
 use super::registers::append_registers;
 use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
+use super::text::{append_dso, append_symbol, decimal, hex, left, pad, right, signed, zero_padded};
 use crate::hists::data_source;
 use whit_perfdata::record::misc;
 use whit_types::{CpuId, OutsideText, Pid, Tid, TimestampNs, escape_appended};
-
-/// Digits of a decimal `u64`, at most.
-const MAX_DECIMAL: usize = 20;
-/// Digits of a hexadecimal `u64`, at most.
-const MAX_HEX: usize = 16;
 
 /// How samples of one event are laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -262,30 +258,6 @@ pub fn append_frame(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, layout: &Layout)
     }
 }
 
-pub(super) fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
-    if !fields.has(Fields::SYM) {
-        return;
-    }
-    out.push(b' ');
-    let Some(symbol) = frame.symbol else {
-        out.extend_from_slice(b"[unknown]");
-        return;
-    };
-    symbol.append_to(out);
-    if fields.has(Fields::SYMOFF) {
-        out.extend_from_slice(b"+0x");
-        hex(out, frame.symbol_offset, 0);
-    }
-}
-
-pub(super) fn append_dso(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
-    if fields.has(Fields::DSO) {
-        out.extend_from_slice(b" (");
-        frame.dso.unwrap_or(OutsideText::new("[unknown]")).append_to(out);
-        out.push(b')');
-    }
-}
-
 /// File and line in a line of their own; without them binary and address.
 fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
     if !fields.has(Fields::SRCLINE) {
@@ -307,66 +279,6 @@ fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
         }
         (None, None) => {}
     }
-}
-
-fn pad(out: &mut Vec<u8>, count: usize) {
-    out.resize(out.len() + count, b' ');
-}
-
-pub(super) fn right(out: &mut Vec<u8>, text: &str, width: usize) {
-    pad(out, width.saturating_sub(text.len()));
-    out.extend_from_slice(text.as_bytes());
-}
-
-fn left(out: &mut Vec<u8>, text: &str, width: usize) {
-    out.extend_from_slice(text.as_bytes());
-    pad(out, width.saturating_sub(text.len()));
-}
-
-/// The digits of `value` in `base`, in the end of `digits`.
-fn digits(mut value: u64, base: u64, digits: &mut [u8]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b"0123456789abcdef"[(value % base) as usize];
-        value /= base;
-        if value == 0 {
-            return &digits[at..];
-        }
-    }
-}
-
-pub(super) fn decimal(out: &mut Vec<u8>, value: u64, width: usize) {
-    let mut room = [0; MAX_DECIMAL];
-    let text = digits(value, 10, &mut room);
-    pad(out, width.saturating_sub(text.len()));
-    out.extend_from_slice(text);
-}
-
-fn zero_padded(out: &mut Vec<u8>, value: u64, width: usize) {
-    let mut room = [0; MAX_DECIMAL];
-    let text = digits(value, 10, &mut room);
-    out.resize(out.len() + width.saturating_sub(text.len()), b'0');
-    out.extend_from_slice(text);
-}
-
-fn signed(out: &mut Vec<u8>, value: i32, width: usize) {
-    let mut room = [0; MAX_DECIMAL + 1];
-    let count = digits(u64::from(value.unsigned_abs()), 10, &mut room).len();
-    let mut at = room.len() - count;
-    if value < 0 {
-        at -= 1;
-        room[at] = b'-';
-    }
-    pad(out, width.saturating_sub(room.len() - at));
-    out.extend_from_slice(&room[at..]);
-}
-
-pub(super) fn hex(out: &mut Vec<u8>, value: u64, width: usize) {
-    let mut room = [0; MAX_HEX];
-    let text = digits(value, 16, &mut room);
-    pad(out, width.saturating_sub(text.len()));
-    out.extend_from_slice(text);
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct BpfRefusal {
 }
 
 impl BpfRefusal {
-    pub(super) fn new(error: BpfError, roots: &Roots) -> BpfRefusal {
+    pub(crate) fn new(error: BpfError, roots: &Roots) -> BpfRefusal {
         let lacks_btf = !error.is_permission() && !roots.sys.join("kernel/btf/vmlinux").exists();
         BpfRefusal { error, lacks_btf }
     }
