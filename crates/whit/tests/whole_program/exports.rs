@@ -1,0 +1,11 @@
+//! Exports: what other tools read in them is what whit reports.
+//!
+//! Five recordings (C++, Go, waits, cgroups, losses) are exported, read by the real consumer of each format, and the
+//! sums of each function compared. A consumer that is not installed is skipped by name (`scripts/setup.sh test`
+//! installs them).
+
+mod consumers;
+mod files;
+mod pprof;
+mod recordings;
+mod sums;
