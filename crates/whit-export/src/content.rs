@@ -13,7 +13,7 @@ use whit_types::{CpuId, TimestampNs};
 /// `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_TASK_CLOCK`: their periods are nanoseconds.
 const CLOCKS: [u64; 2] = [0, 1];
 
-/// What is exported.
+/// A loaded profile, with those parts of its recording that formats ask for.
 pub struct Content<'a> {
     /// Rows, names, losses.
     pub profile: &'a Profile,
@@ -135,12 +135,6 @@ impl<'a> Content<'a> {
         let mut moments: Vec<_> = rows.iter().map(moment).collect();
         moments.sort_by_key(|moment| moment.time);
         moments
-    }
-
-    /// Path of the cgroup of a row, where the recording has it.
-    pub(crate) fn cgroup(&self, row: &SampleRow) -> Option<&'a str> {
-        let cgroup = self.profile.facets_of(row)?.cgroup?;
-        Some(self.profile.cgroups[cgroup.index()].path.exact())
     }
 
     /// First and last moment of samples and, where they were loaded, of switches.

@@ -12,15 +12,21 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod firefox;
+mod folded;
 mod format;
 mod notes;
+mod otlp;
+mod perfetto;
 mod pprof;
 mod proto;
+mod speedscope;
 
 pub use content::Content;
 pub use format::Format;
 pub use notes::Note;
 
+use perfetto::SampleForm;
 use std::io::Write;
 
 /// Why a profile could not be written.
@@ -45,6 +51,12 @@ pub fn write(
 ) -> Result<(), ExportError> {
     match format {
         Format::Pprof => pprof::write(content, out)?,
+        Format::Firefox => firefox::write(content, out)?,
+        Format::Perfetto => perfetto::write(content, SampleForm::Stack, out)?,
+        Format::PerfettoV57 => perfetto::write(content, SampleForm::Perf, out)?,
+        Format::Speedscope => speedscope::write(content, out)?,
+        Format::Otlp => otlp::write(content, out)?,
+        Format::Folded => folded::write(content, out)?,
     }
     Ok(())
 }

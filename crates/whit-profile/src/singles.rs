@@ -19,9 +19,9 @@ const SLICES: u64 = 200;
 /// How the time of samples is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SinglesWanted {
-    /// Of each sample, however many there are; memory grows with them.
+    /// Each sample keeps its own, however many there are; memory grows with them.
     Each,
-    /// Of each sample where they are at most [`MAX_SINGLES`], else as `Joined`.
+    /// Each sample keeps its own where there are at most [`MAX_SINGLES`], else as `Joined`.
     Few,
     /// Samples of one row in a two-hundredth of the recorded time are joined.
     Joined,

@@ -19,7 +19,8 @@ mod profile;
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Write a profile in this format: pprof (go tool pprof, Pyroscope, Polar Signals)
+    /// Write a profile in this format: pprof, firefox, perfetto, perfetto-v57 (for versions before 58),
+    /// speedscope, otlp (OpenTelemetry, Alpha) or folded
     #[arg(long, value_name = "FORMAT", help_heading = heading::OUTPUT)]
     format: Option<Format>,
     /// Write a recording for stock perf: not packed, not compressed

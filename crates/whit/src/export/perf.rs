@@ -38,8 +38,8 @@ pub(super) fn run(recording: &Recording, output: &Path) -> Result<u8> {
         progress.update(done, total);
     };
     let written = match recording.form {
-        Form::Directory => directory(&recording, output, beside, &mut advance),
-        Form::File | Form::Pipe => file(&recording, output, beside, &mut advance),
+        Form::Directory => directory(recording, output, beside, &mut advance),
+        Form::File | Form::Pipe => file(recording, output, beside, &mut advance),
     };
     progress.finish();
     let written = written.map_err(|error| {

