@@ -1,5 +1,5 @@
-//! Where an export goes: under a temporary name first, so that an export that fails or is killed leaves an existing file
-//! as it was.
+//! Where an export goes: without a name until it is whole, so that an export that fails or is killed leaves nothing, and an
+//! existing file as it was.
 
 use anyhow::{Context, Result, bail};
 use std::fs::Permissions;
@@ -8,12 +8,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use whit_perfdata::existing::{Existing, existing};
 use whit_perfdata::reader::Recording;
+use whit_sys::unnamed_file::UnnamedFile;
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 18;
 
 /// An exported file is readable like any new file, as far as the user's mask allows.
 const FILE_MODE: u32 = 0o666;
+
+const UNNAMED: &str = "the finished file cannot get its name";
 
 /// Refuses what would be refused after the recording was read.
 pub(super) fn check(recording: &Recording, output: &Path, force: bool) -> Result<()> {
@@ -61,11 +64,19 @@ pub(super) fn write(output: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<(
 fn replace(output: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<u64> {
     // The target of a link is replaced, not the link.
     let output = output.canonicalize().unwrap_or_else(|_| output.to_owned());
+    let folder = beside(&output);
     let mut builder = tempfile::Builder::new();
-    let builder = builder.permissions(Permissions::from_mode(FILE_MODE));
-    let mut new = builder.tempfile_in(beside(&output))?;
-    let bytes = counted(new.as_file_mut(), fill)?;
-    new.persist(&output).context("the finished file cannot get its name")?;
+    let Ok(mut new) = UnnamedFile::create_in(folder) else {
+        // This file system has no files without a name: a killed export leaves one with a temporary name.
+        let builder = builder.permissions(Permissions::from_mode(FILE_MODE));
+        let mut new = builder.tempfile_in(folder)?;
+        let bytes = counted(new.as_file_mut(), fill)?;
+        new.persist(&output).context(UNNAMED)?;
+        return Ok(bytes);
+    };
+    let bytes = counted(new.file(), fill)?;
+    let named = builder.make_in(folder, |path| Ok(new.link(path)?)).context(UNNAMED)?;
+    named.persist(&output).context(UNNAMED)?;
     Ok(bytes)
 }
 
@@ -105,5 +116,33 @@ pub(super) fn way_out(error: &anyhow::Error) -> &'static str {
         Some(ErrorKind::NotFound) => " (make the folder first, or name another with -o)",
         Some(ErrorKind::IsADirectory) => " (a directory stands there: choose another name)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_no_name_before_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out");
+        let names = || std::fs::read_dir(folder.path()).unwrap().count();
+        let bytes = write(&output, |out| {
+            out.write_all(&vec![b'x'; 2 * WRITE_BYTES])?;
+            assert_eq!(names(), 0);
+            Ok(())
+        });
+        assert_eq!(bytes.unwrap(), 2 * WRITE_BYTES as u64);
+        let failed = write(&output, |out| {
+            out.write_all(b"half")?;
+            assert_eq!(names(), 1);
+            bail!("no more")
+        });
+        assert!(failed.is_err());
+        assert_eq!(std::fs::read(&output).unwrap().len(), 2 * WRITE_BYTES);
+        assert_eq!(write(&output, |out| Ok(out.write_all(b"new")?)).unwrap(), 3);
+        assert_eq!(std::fs::read(&output).unwrap(), b"new");
+        assert_eq!(names(), 1);
     }
 }
