@@ -13,6 +13,25 @@ mod destination;
 mod perf;
 mod profile;
 
+/// Options that change profiles; `--perf` writes each record as it is.
+const OF_PROFILES: [&str; 15] = [
+    "samples",
+    "pid",
+    "tid",
+    "cpu",
+    "cgroup",
+    "time",
+    "max_stack",
+    "inline",
+    "no_inline",
+    "demangle",
+    "no_demangle",
+    "symfs",
+    "vmlinux",
+    "kallsyms",
+    "threads",
+];
+
 /// Arguments of `whit export`.
 #[derive(clap::Args, Debug)]
 #[command(group = clap::ArgGroup::new("form").args(["format", "perf"]).required(true))]
@@ -24,7 +43,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "FORMAT", help_heading = heading::OUTPUT)]
     format: Option<Format>,
     /// Write a recording for stock perf: not packed, not compressed
-    #[arg(long, conflicts_with_all = ["samples"], help_heading = heading::OUTPUT)]
+    #[arg(long, conflicts_with_all = OF_PROFILES, help_heading = heading::OUTPUT)]
     perf: bool,
     /// Output file, or '-' for standard output; with --perf a directory if the recording is a directory
     #[arg(short = 'o', long, value_name = "FILE", help_heading = heading::OUTPUT)]

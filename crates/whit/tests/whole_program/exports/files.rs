@@ -75,3 +75,17 @@ fn a_wrong_format_names_those_that_there_are() {
         assert!(said(&output).contains(format), "{}", said(&output));
     }
 }
+
+#[test]
+fn options_of_profiles_are_refused_where_records_are_copied() {
+    let folder = tempfile::tempdir().expect("make a directory");
+    let file = folder.path().join("out");
+    for options in [&["--pid", "1"][..], &["--time", "10%-20%"], &["--samples", "each"]] {
+        let mut export = whit();
+        export.args(["export", "--perf", "-i"]).arg(losses()).arg("-o").arg(&file).args(options);
+        let output = export.output().expect("run whit");
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(said(&output).contains("cannot be used with"), "{}", said(&output));
+        assert!(!file.exists());
+    }
+}
