@@ -13,6 +13,9 @@ use whit_types::{CpuId, TimestampNs};
 /// `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_TASK_CLOCK`: their periods are nanoseconds.
 const CLOCKS: [u64; 2] = [0, 1];
 
+/// `PERF_COUNT_SW_CONTEXT_SWITCHES`.
+const CONTEXT_SWITCHES: u64 = 3;
+
 /// A loaded profile, with those parts of its recording that formats ask for.
 pub struct Content<'a> {
     /// Rows, names, losses.
@@ -88,6 +91,15 @@ impl<'a> Content<'a> {
             }
             _ => EventUnit::Count,
         }
+    }
+
+    /// True where each sample is a context switch that a wait of the time line begins with.
+    pub(crate) fn is_told_by_waits(&self, event: EventId) -> bool {
+        let is_whole = self.switches.is_some_and(|s| s.timeline.grain_ns == 0);
+        let is_switch = self.attrs.get(event.index()).is_some_and(|attr| {
+            attr.pmu_type == pmu_type::SOFTWARE && attr.config == CONTEXT_SWITCHES
+        });
+        is_whole && (is_switch || self.event_name(event).starts_with("sched:sched_switch"))
     }
 
     /// The distance between two samples in the unit of the event: as it was asked for, or the mean.

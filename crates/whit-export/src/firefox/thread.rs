@@ -158,7 +158,9 @@ impl<'c, 'a> Tables<'c, 'a> {
         let mut deltas = Vec::new();
         for moment in moments {
             if Some(moment.row.event) != main {
-                self.sample_marker(moment);
+                if !self.content.is_told_by_waits(moment.row.event) {
+                    self.sample_marker(moment);
+                }
                 continue;
             }
             let at_ns = moment.time.since(self.start);

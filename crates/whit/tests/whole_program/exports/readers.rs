@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::consumers;
 use super::recordings::{self, Example};
-use super::sums::{events, of_event};
+use super::sums::{column, events, of_event};
 use crate::support::tools::{record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
@@ -53,6 +53,34 @@ fn speedscope_has_the_sums_of_the_report() {
     check("exports_speedscope", || {
         let schema = consumers::package("speedscope")?.join("dist/release/file-format-schema.json");
         assert_format("speedscope", "read_speedscope.py", &[&schema])
+    });
+}
+
+/// Periods of each function of each event, and whether the notes say that samples are joined.
+fn periods(found: &Value) -> (BTreeMap<String, BTreeMap<String, u64>>, bool) {
+    let events: BTreeMap<String, Read> =
+        serde_json::from_value(found["events"].clone()).expect("events");
+    let of_event = |(name, read): (String, Read)| (name, column(&read, |sum| sum.1));
+    let notes = found["notes"]["whit.losses"].as_str().expect("notes");
+    (events.into_iter().map(of_event).collect(), notes.contains("are joined"))
+}
+
+#[test]
+fn joined_samples_have_the_sums_of_single_ones() {
+    check("exports_joined", || {
+        let schema = consumers::package("speedscope")?.join("dist/release/file-format-schema.json");
+        let folder = tempfile::tempdir().expect("make a directory");
+        for example in recordings::all(&folder) {
+            let read = |how: &str| {
+                let options = ["--samples", how];
+                let file = example.export_with("speedscope", folder.path(), &options);
+                Ok::<_, Skip>(periods(&read("read_speedscope.py", &file, &[&schema])?))
+            };
+            let ((single, is_single), (joined, is_joined)) = (read("each")?, read("joined")?);
+            assert_eq!(single, joined, "{}", example.name);
+            assert!(!is_single && is_joined, "{}", example.name);
+        }
+        Ok(())
     });
 }
 

@@ -26,8 +26,15 @@ impl Example {
 
     /// The recording in a format.
     pub(super) fn export(&self, format: &str, folder: &Path) -> PathBuf {
-        let out = folder.join(format!("{}.{format}", self.name));
-        let output = self.whit("export").args(["--format", format, "-o"]).arg(&out).output();
+        self.export_with(format, folder, &[])
+    }
+
+    /// The same with further options.
+    pub(super) fn export_with(&self, format: &str, folder: &Path, options: &[&str]) -> PathBuf {
+        let out = folder.join(format!("{}{}.{format}", self.name, options.concat()));
+        let mut export = self.whit("export");
+        export.args(["--format", format, "-o"]).arg(&out).args(options);
+        let output = export.output();
         let output = output.expect("run whit");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{}: {said}", self.name);
