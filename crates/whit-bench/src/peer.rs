@@ -25,6 +25,25 @@ pub enum PeerKind {
     WhitSwitches,
     /// `perf sched timehist`, which prints each switch of `sched:sched_switch`.
     PerfSchedTimehist,
+    /// `whit export` into a file.
+    WhitExport(ExportFormat),
+}
+
+/// A format of `whit export`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ExportFormat {
+    /// `profile.proto`.
+    Pprof,
+    /// The Firefox Profiler's.
+    Firefox,
+    /// A Perfetto trace.
+    Perfetto,
+    /// speedscope's.
+    Speedscope,
+    /// OpenTelemetry profiles.
+    Otlp,
+    /// Folded stacks.
+    Folded,
 }
 
 impl PeerKind {
@@ -40,14 +59,26 @@ impl PeerKind {
     /// Those that need context switches in it.
     pub const OF_SWITCHES: [PeerKind; 2] = [PeerKind::WhitSwitches, PeerKind::PerfSchedTimehist];
 
+    /// `whit report`, and `whit export` in each format.
+    pub const EXPORTS: [PeerKind; 7] = [
+        PeerKind::Whit,
+        PeerKind::WhitExport(ExportFormat::Pprof),
+        PeerKind::WhitExport(ExportFormat::Firefox),
+        PeerKind::WhitExport(ExportFormat::Perfetto),
+        PeerKind::WhitExport(ExportFormat::Speedscope),
+        PeerKind::WhitExport(ExportFormat::Otlp),
+        PeerKind::WhitExport(ExportFormat::Folded),
+    ];
+
     /// All of them.
     pub fn all() -> impl Iterator<Item = PeerKind> {
-        PeerKind::READERS.into_iter().chain(PeerKind::OF_SWITCHES)
+        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::EXPORTS.into_iter().skip(1));
+        PeerKind::READERS.into_iter().chain(others)
     }
 
     /// Whether it is whit.
     pub fn is_whit(self) -> bool {
-        matches!(self, PeerKind::Whit | PeerKind::WhitSwitches)
+        matches!(self, PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_))
     }
 
     /// Its name on the command line and in the table.
@@ -60,6 +91,12 @@ impl PeerKind {
             PeerKind::Whit => "whit",
             PeerKind::WhitSwitches => "whit-switches",
             PeerKind::PerfSchedTimehist => "perf-sched-timehist",
+            PeerKind::WhitExport(ExportFormat::Pprof) => "whit-export-pprof",
+            PeerKind::WhitExport(ExportFormat::Firefox) => "whit-export-firefox",
+            PeerKind::WhitExport(ExportFormat::Perfetto) => "whit-export-perfetto",
+            PeerKind::WhitExport(ExportFormat::Speedscope) => "whit-export-speedscope",
+            PeerKind::WhitExport(ExportFormat::Otlp) => "whit-export-otlp",
+            PeerKind::WhitExport(ExportFormat::Folded) => "whit-export-folded",
         }
     }
 
@@ -81,6 +118,16 @@ impl PeerKind {
             PeerKind::PerfSchedTimehist => {
                 vec![Text("sched"), Text("timehist"), Text("-i"), Recording]
             }
+            PeerKind::WhitExport(format) => vec![
+                Text("export"),
+                Text("-f"),
+                Text("--format"),
+                Text(format.name()),
+                Text("-i"),
+                Recording,
+                Text("-o"),
+                Output,
+            ],
         }
     }
 
@@ -91,7 +138,20 @@ impl PeerKind {
             | PeerKind::PerfScriptNoInline
             | PeerKind::PerfSchedTimehist => perf(),
             PeerKind::Samply => "samply".into(),
-            PeerKind::Whit | PeerKind::WhitSwitches => whit.to_owned(),
+            PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_) => whit.to_owned(),
+        }
+    }
+}
+
+impl ExportFormat {
+    fn name(self) -> &'static str {
+        match self {
+            ExportFormat::Pprof => "pprof",
+            ExportFormat::Firefox => "firefox",
+            ExportFormat::Perfetto => "perfetto",
+            ExportFormat::Speedscope => "speedscope",
+            ExportFormat::Otlp => "otlp",
+            ExportFormat::Folded => "folded",
         }
     }
 }

@@ -20,8 +20,8 @@ fn help_names_every_comparison_and_a_missing_whit_has_a_way_out() {
     let help = text(&output.stdout);
     assert!(output.status.success() && help.contains("Usage: whit bench <COMPARISON>"), "{help}");
     let comparisons = [
-        "accuracy", "cgroup", "diff", "lbr", "pmi", "record", "report", "sched", "stacks", "stat",
-        "switches", "vpmu",
+        "accuracy", "cgroup", "diff", "export", "lbr", "pmi", "record", "report", "sched",
+        "stacks", "stat", "switches", "vpmu",
     ];
     for comparison in comparisons {
         assert!(help.contains(&format!("  {comparison} ")), "{comparison} in {help}");

@@ -7,10 +7,12 @@ use crate::block_sums::{BlockSums, Context};
 use crate::chain::CodePlace;
 use crate::chain_entry::ChainEntry;
 use crate::facets::RawFacets;
+use crate::options::LoadOptions;
 use crate::process::{CommIndex, SpaceId};
+use crate::singles::RawSingle;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use whit_types::{Pid, Tid, TimestampNs};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Nodes of one thread's call tree. A chain that would need more is cut at its inner end, and
 /// counted.
@@ -74,6 +76,7 @@ pub(crate) struct SampleFacts {
     pub(crate) event: u32,
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
+    pub(crate) cpu: Option<CpuId>,
     pub(crate) comm: Option<CommIndex>,
     /// As [`Aggregate::facets_number`] gave it; `None` where none are wanted.
     pub(crate) facets: Option<u32>,
@@ -100,6 +103,8 @@ pub(crate) struct Aggregate {
     pub(crate) rows: FxHashMap<RowKey, Weight>,
     /// Weights in blocks of time, where they are wanted.
     pub(crate) blocks: Option<BlockSums>,
+    /// The samples one by one, where they are wanted.
+    pub(crate) singles: Option<Vec<RawSingle>>,
     pub(crate) first_time: Option<TimestampNs>,
     pub(crate) last_time: Option<TimestampNs>,
     pub(crate) cut_chains: u64,
@@ -170,9 +175,13 @@ impl Default for Aggregate {
 }
 
 impl Aggregate {
-    /// Nothing yet; with weights in blocks of time if they are wanted.
-    pub(crate) fn with_blocks(wanted: bool) -> Self {
-        Aggregate { blocks: wanted.then(BlockSums::default), ..Aggregate::default() }
+    /// Nothing yet; with weights in blocks of time and single samples if they are wanted.
+    pub(crate) fn for_options(options: &LoadOptions) -> Self {
+        Aggregate {
+            blocks: options.blocks.then(BlockSums::default),
+            singles: options.keeps_singles().then(Vec::new),
+            ..Aggregate::default()
+        }
     }
 
     /// No sums. The call tree may grow to `max_nodes`, and one node for all chains beyond them.
@@ -186,6 +195,7 @@ impl Aggregate {
             merged_facets: 0,
             rows: FxHashMap::default(),
             blocks: None,
+            singles: None,
             first_time: None,
             last_time: None,
             cut_chains: 0,
@@ -215,6 +225,10 @@ impl Aggregate {
         weight.add(Weight { samples: 1, period: facts.period });
         if let Some(blocks) = &mut self.blocks {
             blocks.add(facts.moment, key.context(), node, facts.period);
+        }
+        if let Some(singles) = &mut self.singles {
+            let SampleFacts { moment: time, cpu, period, .. } = *facts;
+            singles.push(RawSingle { time, cpu, period, row: key });
         }
         if let Some(time) = facts.time {
             self.first_time = Some(self.first_time.map_or(time, |first| first.min(time)));
@@ -358,6 +372,17 @@ impl Aggregate {
             let key = RowKey { thread: threads[key.thread as usize], facets, node, ..key };
             self.rows.entry(key).or_default().add(weight);
         }
+        if let Some(singles) = other.singles {
+            let row = |key: RowKey| RowKey {
+                thread: threads[key.thread as usize],
+                facets: renumbered.get(key.facets as usize).copied().unwrap_or(NO_FACETS),
+                node: nodes[key.node as usize],
+                ..key
+            };
+            let singles =
+                singles.into_iter().map(|single| RawSingle { row: row(single.row), ..single });
+            self.singles.get_or_insert_default().extend(singles);
+        }
         if let Some(blocks) = other.blocks {
             self.blocks.get_or_insert_default().merge(blocks, &threads, &renumbered, &nodes);
         }
@@ -392,6 +417,7 @@ mod tests {
             event: 0,
             pid: Pid(1),
             tid: Tid(1),
+            cpu: None,
             comm: None,
             facets: None,
             period: 3,

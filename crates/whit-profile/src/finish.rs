@@ -9,14 +9,16 @@ use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::model::{
     BlockContext, BlockWeight, Blocks, CallNode, CgroupId, CgroupInfo, CommId, DsoId, DsoInfo,
     DsoKind, EventId, EventInfo, FacetsId, FileId, Frame, FrameId, FunctionId, FunctionInfo,
-    NodeId, Profile, SampleRow, TextId, ThreadId, ThreadInfo,
+    NodeId, Profile, SampleRow, SingleSample, Singles, TextId, ThreadId, ThreadInfo,
 };
 use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
 use crate::precision::Precision;
 use crate::prepare::Prepared;
+use crate::singles::RawSingle;
 use crate::stops::StopCounts;
 use rustc_hash::FxHashMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_perfdata::reader::Recording;
@@ -47,10 +49,16 @@ pub(crate) fn finish_with<T>(
 ) -> (Profile, T) {
     let named = name_places(&prepared, &sums.places.values, options.threads);
     let mut builder = Builder::new(&prepared);
+    builder.keeps_singles = sums.singles.is_some();
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
     builder.profile.texts = sums.texts.values.iter().map(OutsideText::from).collect();
     builder.add_rows(&sums);
+    builder.profile.singles = options.singles.map(|_| Singles {
+        samples: builder.singles(sums.singles.take().unwrap_or_default()),
+        slice_ns: options.facets.time_quantum_ns.map(NonZeroU64::get),
+        loss_windows: prepared.loss_windows.clone(),
+    });
     if let Some(blocks) = sums.blocks.take() {
         builder.add_blocks(blocks, &sums);
     }
@@ -132,6 +140,9 @@ pub(crate) struct Builder {
     /// Per thread of the sums.
     thread_of: Vec<ThreadId>,
     facets_of: Vec<FacetsId>,
+    /// Where the rows of the sums went, if samples are kept one by one.
+    row_of: FxHashMap<RowKey, u32>,
+    keeps_singles: bool,
     comm_of_model: FxHashMap<u32, CommId>,
     comm_by_name: FxHashMap<Arc<str>, CommId>,
     comm_names: Vec<Arc<str>>,
@@ -157,6 +168,8 @@ impl Builder {
             node_of: Vec::new(),
             thread_of: Vec::new(),
             facets_of: Vec::new(),
+            row_of: FxHashMap::default(),
+            keeps_singles: false,
             comm_of_model: FxHashMap::default(),
             comm_by_name: FxHashMap::default(),
             comm_names: prepared.model.comm_names().to_vec(),
@@ -334,9 +347,24 @@ impl Builder {
                 samples: weight.samples,
                 period,
             };
+            if self.keeps_singles {
+                self.row_of.insert(*key, self.profile.rows.len() as u32);
+            }
             self.profile.rows.push(row);
         }
         (self.thread_of, self.facets_of) = (threads, facets);
+    }
+
+    /// Samples in an order that no thread of ours decides.
+    fn singles(&mut self, found: Vec<RawSingle>) -> Vec<SingleSample> {
+        let row_of = std::mem::take(&mut self.row_of);
+        let named = found.into_iter().filter_map(|single| {
+            let RawSingle { time, cpu, period, row } = single;
+            Some(SingleSample { time, row: *row_of.get(&row)?, cpu, period })
+        });
+        let mut samples: Vec<_> = named.collect();
+        samples.sort_unstable();
+        samples
     }
 
     /// The sums of a block are parts of those of the rows, whose periods fit into 64 bits or were cut there.

@@ -11,7 +11,9 @@ use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::sample_sums::SampleSums;
 use crate::scan::BlockTimes;
+use crate::singles;
 use crate::stops::StopCounts;
+use crate::switches::{Losses, all_losses};
 use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
@@ -29,7 +31,13 @@ pub fn load(
     if let Some(of) = options.parallelism {
         return parallelism::load(recording, options, of, &progress);
     }
-    let prepared = prepare(recording, options, BlockTimes::Skip, &progress)?;
+    let takes = if options.singles.is_some() { BlockTimes::NoteSwitches } else { BlockTimes::Skip };
+    let mut prepared = prepare(recording, options, takes, &progress)?;
+    let options = &*singles::decide(options, &prepared);
+    if options.singles.is_some() {
+        let losses = all_losses(recording, &mut prepared.scan.ring_losses);
+        prepared.loss_windows = Losses::new(&losses).windows().to_vec();
+    }
     let (sums, stops) = second_pass(recording, options, &prepared, &progress)?;
     Ok(finish(recording, options, prepared, sums, &stops))
 }

@@ -14,11 +14,12 @@
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
 use crate::facets::Facets;
+use crate::loss_window::LossWindow;
 use crate::parallelism::ParallelismInfo;
 use crate::precision::Precision;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
-use whit_types::{BuildId, OutsideText, Pid, Svma, Tid, TimestampNs};
+use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
 pub use whit_unwind::StopReason;
 
 macro_rules! id_type {
@@ -121,6 +122,8 @@ pub struct Profile {
     pub rows: Vec<SampleRow>,
     /// The weights of the rows by blocks of time, where they were asked for.
     pub blocks: Option<Blocks>,
+    /// The time of samples, where it was asked for.
+    pub singles: Option<Singles>,
     /// For how long the number of running threads is known, where it was asked for and the recording tells.
     pub parallelism: Option<ParallelismInfo>,
     /// Everything that is known to be missing.
@@ -331,6 +334,31 @@ pub struct BlockWeight {
     /// Leaf of the call chain.
     pub node: NodeId,
     /// Sum of periods.
+    pub period: u64,
+}
+
+/// The samples in order of time, or the stretches of time that they lie in.
+#[derive(Clone, Debug, Default)]
+pub struct Singles {
+    /// Samples; empty where only stretches were kept.
+    pub samples: Vec<SingleSample>,
+    /// Length of the stretches of time by which rows are told apart (their facets have its beginning); `None` where
+    /// each sample was kept.
+    pub slice_ns: Option<u64>,
+    /// When records were lost, on any CPU.
+    pub loss_windows: Vec<LossWindow>,
+}
+
+/// One sample.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SingleSample {
+    /// By the clock of the recording; its position in the recording where it has none.
+    pub time: TimestampNs,
+    /// Index into [`Profile::rows`].
+    pub row: u32,
+    /// Where the sample was taken, where the recording says so.
+    pub cpu: Option<CpuId>,
+    /// Sum of the event's counts that it stands for.
     pub period: u64,
 }
 

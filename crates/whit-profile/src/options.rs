@@ -4,6 +4,7 @@ use crate::chain::DEFAULT_MAX_STACK;
 use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
 use crate::parallelism::ParallelismOf;
+use crate::singles::SinglesWanted;
 use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
 use whit_types::{CpuId, Pid, Tid};
@@ -33,6 +34,8 @@ pub struct LoadOptions {
     pub count: Counted,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
+    /// Keep the time of samples, which is that of each one or of a stretch that it lies in.
+    pub singles: Option<SinglesWanted>,
     /// Tell how many threads of a set ran at the time of each sample; takes reading in order of time.
     pub parallelism: Option<ParallelismOf>,
     /// Part of the time.
@@ -63,6 +66,7 @@ impl LoadOptions {
             facets: WantedFacets::default(),
             count: Counted::Samples,
             blocks: false,
+            singles: None,
             parallelism: None,
             time: None,
             pids: Vec::new(),
@@ -73,6 +77,11 @@ impl LoadOptions {
             symbols,
             machine: None,
         }
+    }
+
+    /// True where samples are kept one by one.
+    pub(crate) fn keeps_singles(&self) -> bool {
+        self.singles == Some(SinglesWanted::Each)
     }
 
     /// True where a process and thread may be wanted.

@@ -10,6 +10,7 @@ use crate::error::LoadError;
 use crate::facets::{WantedData, WantedTrace};
 use crate::kernel_load::KernelLoad;
 use crate::kernel_reference::kernel_reference;
+use crate::loss_window::LossWindow;
 use crate::machine::RecordedMachine;
 use crate::options::LoadOptions;
 use crate::parallelism::{FirstSeen, ParallelismOf};
@@ -47,6 +48,8 @@ pub(crate) struct Prepared {
     pub(crate) filter: SampleFilter,
     /// Where rows are told apart by the texts of tracepoints.
     pub(crate) tracepoints: Tracepoints,
+    /// When records were lost, where somebody asks.
+    pub(crate) loss_windows: Vec<LossWindow>,
 }
 
 impl Prepared {
@@ -136,6 +139,7 @@ pub(crate) fn prepare(
         time,
         filter,
         tracepoints,
+        loss_windows: Vec::new(),
     })
 }
 

@@ -51,6 +51,7 @@ mod signal;
 mod slices;
 pub mod system;
 mod timer;
+pub mod unnamed_file;
 pub mod usage;
 pub mod users;
 pub mod wall_clock;

@@ -40,11 +40,11 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
         Command::Diff(args) => Some(&mut args.load),
         Command::Script(args) => Some(&mut args.load),
         Command::Switches(args) => Some(&mut args.load),
+        Command::Export(args) => Some(&mut args.load),
         Command::Record(_)
         | Command::Stat(_)
         | Command::Doctor(_)
         | Command::List(_)
-        | Command::Export(_)
         | Command::Bench(_)
         | Command::Completions(_)
         | Command::Help(_)

@@ -28,6 +28,7 @@ use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
 use crate::scan::BlockTimes;
+use crate::singles;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
@@ -70,7 +71,9 @@ pub fn load(
     let progress = Progress::new(2 * stream_bytes, report_progress);
     let takes = BlockTimes::NoteSwitches;
     let mut prepared = prepare(recording, options, takes, &progress)?;
+    let options = &*singles::decide(options, &prepared);
     let losses = Losses::new(&all_losses(recording, &mut prepared.scan.ring_losses));
+    prepared.loss_windows = losses.windows().to_vec();
     let roles = Roles::of(recording, &prepared.scan.samples_by_event);
     let mut switches = Switches {
         sources: roles.sources(

@@ -31,6 +31,7 @@ pub use crate::loss_window::LossWindow;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use load::all_losses;
 pub use load::{SwitchOptions, load, may_tell};
+pub(crate) use losses::Losses;
 pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
     Waker, WakerRow,

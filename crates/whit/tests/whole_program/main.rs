@@ -17,6 +17,7 @@ mod chains;
 mod control_characters;
 mod deferred_chains;
 mod diff;
+mod exports;
 mod false_waits;
 mod faults;
 mod go_stacks;

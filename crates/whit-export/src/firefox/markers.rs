@@ -1,0 +1,104 @@
+//! Markers: waits of threads, samples of further events, losses, and statements about the recording.
+
+use super::format::{Category, MarkerTable};
+use super::ms;
+use super::thread::Tables;
+use serde_json::{Value, json};
+use whit_profile::model::NodeId;
+use whit_profile::switches::{Activity, TimelineSpan, Trust};
+use whit_types::TimestampNs;
+
+/// How the profiler shows each kind of marker.
+pub(super) const SCHEMAS: &str = r#"[
+  {"name":"wait","tooltipLabel":"{marker.name}","tableLabel":"{marker.name}","chartLabel":"{marker.name}",
+   "display":["marker-chart","marker-table"],
+   "description":"Time of a thread off the CPU, from a context switch to the next",
+   "fields":[{"key":"switches","label":"Switches","format":"integer"},
+             {"key":"waker","label":"Woken by","format":"string","searchable":true},
+             {"key":"certain","label":"Certain","format":"string"}]},
+  {"name":"sample","tooltipLabel":"{marker.name}","tableLabel":"{marker.name}","chartLabel":"{marker.name}",
+   "display":["marker-chart","marker-table"],
+   "description":"A sample of an event beside the one in the call tree",
+   "fields":[{"key":"samples","label":"Samples","format":"integer"},
+             {"key":"period","label":"Period","format":"integer"}]},
+  {"name":"loss","tooltipLabel":"Lost records","tableLabel":"Records were lost","chartLabel":"Lost records",
+   "display":["marker-chart","marker-table","timeline-overview"],
+   "description":"Records were lost on some CPU","fields":[]},
+  {"name":"note","tooltipLabel":"{marker.data.text}","tableLabel":"{marker.data.text}","chartLabel":"{marker.name}",
+   "display":["marker-table"],
+   "description":"A statement about the recording",
+   "fields":[{"key":"text","label":"Text","format":"string","searchable":true}]}
+]"#;
+
+impl MarkerTable {
+    fn push(&mut self, name: u32, category: Category, times: (f64, Option<f64>), data: Value) {
+        self.length += 1;
+        self.name.push(name);
+        self.category.push(category.number());
+        self.start_time.push(times.0);
+        self.end_time.push(times.1);
+        self.phase.push(u8::from(times.1.is_some()));
+        self.data.push(data);
+    }
+}
+
+impl Tables<'_, '_> {
+    fn with_cause(&mut self, mut data: Value, node: NodeId) -> Value {
+        if let Some(stack) = self.stack(node) {
+            data["cause"] = json!({ "stack": stack });
+        }
+        data
+    }
+
+    /// A stretch of time off the CPU, or several short ones with runs between.
+    pub(super) fn wait(&mut self, span: &TimelineSpan) {
+        let name = match span.activity {
+            Activity::Running => return,
+            Activity::Preempted => "Preempted",
+            Activity::Waiting => "Wait",
+            Activity::Mixed => "Short runs and waits",
+        };
+        let mut data = json!({ "type": "wait", "switches": span.count });
+        if let Some((_, waker)) = span.woken {
+            let thread = &self.content.profile.threads[waker.thread.index()];
+            let by = self.content.thread_name(thread);
+            let by = if waker.from_interrupt { "an interrupt" } else { by };
+            data["waker"] = format!("{by} ({})", thread.tid.0).into();
+        }
+        if span.trust == Trust::Lossy {
+            data["certain"] = "no: records were lost meanwhile".into();
+        }
+        let data = self.with_cause(data, span.node);
+        let start = self.since_start(span.start);
+        let (name, end) = (self.string(name), start + ms(span.duration_ns));
+        self.thread.markers.push(name, Category::Wait, (start, Some(end)), data);
+    }
+
+    pub(super) fn sample_marker(&mut self, moment: &crate::content::Moment<'_>) {
+        let name = self.string(self.content.event_name(moment.row.event));
+        let data = json!({ "type": "sample", "samples": moment.samples, "period": moment.period });
+        let data = self.with_cause(data, moment.row.node);
+        let start = self.since_start(moment.time);
+        self.thread.markers.push(name, Category::Other, (start, None), data);
+    }
+
+    /// Losses and statements, which belong to the whole recording.
+    pub(super) fn notes(&mut self) {
+        let (first, last) = self.content.span();
+        let content = self.content;
+        let windows = content.profile.singles.iter().flat_map(|singles| &singles.loss_windows);
+        for window in windows {
+            let inside = |time: TimestampNs| time.clamp(first, last);
+            let times =
+                (self.since_start(inside(window.from)), self.since_start(inside(window.to)));
+            let name = self.string("Lost records");
+            let data = json!({ "type": "loss" });
+            self.thread.markers.push(name, Category::Other, (times.0, Some(times.1)), data);
+        }
+        for note in content.notes() {
+            let name = self.string(note.key);
+            let data = json!({ "type": "note", "text": note.text });
+            self.thread.markers.push(name, Category::Other, (0.0, None), data);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Profiles in the formats of other tools: pprof, Firefox Profiler, Perfetto, speedscope, OTLP, folded stacks.
+//!
+//! [`Content`] is the one view of a recording that all writers share: rows, samples in order of time, code
+//! locations with their inlined functions, units of events, time of day, and [notes](Content::notes) on
+//! everything that is missing. Each format has a writer in a file of its own.
+//!
+//! Invariants:
+//! - The sum of each function in a written file is that of `whit report`.
+//! - Losses, the cost of recording and the ends of unwinding are in each file whose format has a place for them.
+//! - Writers open no file and print nothing. Memory grows with the profile, not with the written bytes.
+//! - The recorder does not depend on this crate.
+#![forbid(unsafe_code)]
+
+mod content;
+mod firefox;
+mod folded;
+mod format;
+mod notes;
+mod otlp;
+mod perfetto;
+mod pprof;
+mod proto;
+mod speedscope;
+
+pub use content::Content;
+pub use format::Format;
+pub use notes::Note;
+
+use perfetto::SampleForm;
+use std::io::Write;
+
+/// Why a profile could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The output took no more.
+    #[error(transparent)]
+    Write(#[from] std::io::Error),
+    /// The output took no more, or a value has no form in JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// Writes a profile.
+///
+/// # Errors
+/// The error of `out`.
+pub fn write(
+    format: Format,
+    content: &Content<'_>,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    match format {
+        Format::Pprof => pprof::write(content, out)?,
+        Format::Firefox => firefox::write(content, out)?,
+        Format::Perfetto => perfetto::write(content, SampleForm::Stack, out)?,
+        Format::PerfettoV57 => perfetto::write(content, SampleForm::Perf, out)?,
+        Format::Speedscope => speedscope::write(content, out)?,
+        Format::Otlp => otlp::write(content, out)?,
+        Format::Folded => folded::write(content, out)?,
+    }
+    Ok(())
+}

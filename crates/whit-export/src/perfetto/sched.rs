@@ -1,0 +1,207 @@
+//! Scheduling: the runs of threads on CPUs as `sched_switch` events, wake-ups as `sched_waking` events.
+//!
+//! Between two runs a CPU shows the idle task. A recording of some threads alone does not know whether others ran there.
+
+use super::Writer;
+use crate::content::Content;
+use crate::proto::perfetto::{
+    FtraceEvent, FtraceEventBundle, SchedSwitch, SchedWaking, TracePacket,
+};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::io;
+use whit_profile::model::ThreadId;
+use whit_profile::switches::{Activity, TimelineSpan};
+use whit_types::TimestampNs;
+
+/// Events of one bundle.
+const BUNDLE_EVENTS: usize = 2048;
+
+/// The priority of a thread with nice 0; recordings do not have priorities.
+const PRIORITY: i32 = 120;
+
+/// `prev_state` of threads: runnable, waiting, gone.
+const RUNNABLE: i64 = 0;
+const SLEEPING: i64 = 1;
+const DEAD: i64 = 16;
+
+/// A thread on a CPU.
+#[derive(Clone, Copy)]
+struct Run {
+    start: u64,
+    end: u64,
+    thread: ThreadId,
+    /// `None` where the run goes on to the end of the recording.
+    state_after: Option<i64>,
+}
+
+/// A wake-up.
+#[derive(Clone, Copy)]
+struct Wake {
+    time: u64,
+    waker: ThreadId,
+    woken: ThreadId,
+    target_cpu: Option<u32>,
+}
+
+/// True where the recording says on which CPUs threads ran.
+pub(super) fn is_told(content: &Content<'_>) -> bool {
+    let mut spans = content.switches.iter().flat_map(|switches| &switches.timeline.spans);
+    spans.any(|span| span.activity == Activity::Running && span.cpu.is_some())
+}
+
+/// Writes the events of each CPU.
+pub(super) fn write(writer: &mut Writer<'_, '_, '_>) -> io::Result<()> {
+    let Some(switches) = writer.content.switches else { return Ok(()) };
+    let spans = &switches.timeline.spans;
+    let (first, last) = writer.content.span();
+    let (mut runs, mut wakes) = (BTreeMap::<u32, Vec<Run>>::new(), Vec::new());
+    for of_thread in spans.chunk_by(|a, b| a.thread == b.thread) {
+        collect(of_thread, last, &mut runs, &mut wakes);
+    }
+    runs.values_mut().for_each(|runs| runs.sort_by_key(|run| run.start));
+    let mut wakes_by_cpu = place_wakes(wakes, &runs);
+    for (cpu, runs) in &runs {
+        let mut events = writer.switch_events(runs);
+        for wake in wakes_by_cpu.remove(cpu).unwrap_or_default() {
+            events.push(writer.waking(&wake));
+        }
+        events.sort_by_key(|event| event.timestamp);
+        for event in events.chunks(BUNDLE_EVENTS) {
+            let bundle = FtraceEventBundle { cpu: Some(*cpu), event: event.to_vec() };
+            writer.general(
+                first,
+                TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() },
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn end(span: &TimelineSpan) -> u64 {
+    span.start.0.saturating_add(span.duration_ns)
+}
+
+fn collect(
+    spans: &[TimelineSpan],
+    last: TimestampNs,
+    runs: &mut BTreeMap<u32, Vec<Run>>,
+    wakes: &mut Vec<Wake>,
+) {
+    for (at, span) in spans.iter().enumerate() {
+        let next = spans.get(at + 1);
+        match (span.activity, span.cpu) {
+            (Activity::Running, Some(cpu)) => {
+                let state_after = match next.map(|next| next.activity) {
+                    Some(Activity::Waiting | Activity::Mixed) => Some(SLEEPING),
+                    Some(Activity::Preempted | Activity::Running) => Some(RUNNABLE),
+                    None if end(span) >= last.0 => None,
+                    None => Some(DEAD),
+                };
+                let run =
+                    Run { start: span.start.0, end: end(span), thread: span.thread, state_after };
+                runs.entry(cpu.0).or_default().push(run);
+            }
+            (Activity::Waiting, _) => {
+                let Some((time, waker)) = span.woken else { continue };
+                let target_cpu = next.and_then(|next| next.cpu).map(|cpu| cpu.0);
+                let (waker, woken) = (waker.thread, span.thread);
+                wakes.push(Wake { time: time.0, waker, woken, target_cpu });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Wake-ups by the CPU that the waker ran on; those whose waker was not seen running are left out.
+fn place_wakes(wakes: Vec<Wake>, runs: &BTreeMap<u32, Vec<Run>>) -> FxHashMap<u32, Vec<Wake>> {
+    let mut by_cpu: FxHashMap<u32, Vec<Wake>> = FxHashMap::default();
+    for wake in wakes {
+        let runs_then = |runs: &[Run]| {
+            let after = runs.partition_point(|run| run.start <= wake.time);
+            let run = after.checked_sub(1).and_then(|at| runs.get(at));
+            run.is_some_and(|run| run.thread == wake.waker && wake.time <= run.end)
+        };
+        if let Some((cpu, _)) = runs.iter().find(|(_, runs)| runs_then(runs)) {
+            by_cpu.entry(*cpu).or_default().push(wake);
+        }
+    }
+    by_cpu
+}
+
+impl Writer<'_, '_, '_> {
+    fn task(&self, thread: Option<ThreadId>) -> (String, i32) {
+        let idle = || ("swapper".to_owned(), 0);
+        thread.map_or_else(idle, |thread| {
+            let info = &self.content.profile.threads[thread.index()];
+            (self.content.thread_name(info).to_owned(), info.tid.0)
+        })
+    }
+
+    fn switch(
+        &self,
+        time: u64,
+        (from, state): (Option<ThreadId>, i64),
+        to: Option<ThreadId>,
+    ) -> FtraceEvent {
+        let ((prev_comm, prev_pid), (next_comm, next_pid)) = (self.task(from), self.task(to));
+        FtraceEvent {
+            timestamp: Some(time),
+            pid: Some(prev_pid.max(0) as u32),
+            sched_switch: Some(SchedSwitch {
+                prev_comm: Some(prev_comm),
+                prev_pid: Some(prev_pid),
+                prev_prio: Some(PRIORITY),
+                prev_state: Some(state),
+                next_comm: Some(next_comm),
+                next_pid: Some(next_pid),
+                next_prio: Some(PRIORITY),
+            }),
+            sched_waking: None,
+        }
+    }
+
+    fn switch_events(&self, runs: &[Run]) -> Vec<FtraceEvent> {
+        let mut events = Vec::new();
+        let mut before: Option<Run> = None;
+        for run in runs {
+            // Runs overlap in no true recording; in others the later one begins at its own time.
+            let touches = before.filter(|before| before.end >= run.start);
+            let from =
+                touches.map(|before| (Some(before.thread), before.state_after.unwrap_or(RUNNABLE)));
+            if let (None, Some(before)) = (touches, before) {
+                let state = before.state_after.unwrap_or(RUNNABLE);
+                events.push(self.switch(before.end, (Some(before.thread), state), None));
+            }
+            let same = touches.is_some_and(|before| before.thread == run.thread);
+            if !same {
+                events.push(self.switch(
+                    run.start,
+                    from.unwrap_or((None, RUNNABLE)),
+                    Some(run.thread),
+                ));
+            }
+            before = Some(*run);
+        }
+        if let Some(Run { end, thread, state_after: Some(state), .. }) = before {
+            events.push(self.switch(end, (Some(thread), state), None));
+        }
+        events
+    }
+
+    fn waking(&self, wake: &Wake) -> FtraceEvent {
+        let (comm, pid) = self.task(Some(wake.woken));
+        FtraceEvent {
+            timestamp: Some(wake.time),
+            pid: Some(self.task(Some(wake.waker)).1.max(0) as u32),
+            sched_switch: None,
+            sched_waking: Some(SchedWaking {
+                comm: Some(comm),
+                pid: Some(pid),
+                prio: Some(PRIORITY),
+                success: Some(1),
+                target_cpu: wake.target_cpu.map(|cpu| cpu as i32),
+            }),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `whit export --format`: a profile in the format of another tool.
+
+use super::ExportArgs;
+use super::destination;
+use crate::message;
+use crate::output;
+use crate::progress::LoadProgress;
+use anyhow::Result;
+use std::path::Path;
+use whit_export::{Content, Format};
+use whit_perfdata::reader::Recording;
+use whit_profile::model::Profile;
+use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::{LoadOptions, SinglesWanted, tells_cgroups};
+
+/// Stretches of threads' time lines up to which none are joined.
+const MAX_SPANS: usize = 1 << 20;
+
+/// Loads the recording and writes it.
+pub(super) fn run(
+    args: &ExportArgs,
+    format: Format,
+    recording: &Recording,
+    output: &Path,
+) -> Result<u8> {
+    let mut options = args.load.options(recording)?;
+    options.facets.cgroup = tells_cgroups(recording);
+    options.singles = format.shows_time().then_some(args.samples.wanted());
+    let (profile, switches) = load(args, format, recording, &options)?;
+    profile.warnings.iter().for_each(message::error);
+    let content = Content::new(recording, &profile, switches.as_ref());
+    if let Some(slice_ns) = content.slice_ns() {
+        message::note(format_args!(
+            "samples of one call chain within {:.1} ms are joined (--samples=each writes each of them)",
+            slice_ns as f64 / 1e6
+        ));
+    }
+    let bytes = destination::write(output, |out| Ok(whit_export::write(format, &content, out)?))?;
+    if !destination::is_pipe(output) {
+        let samples: u64 = profile.events.iter().map(|event| event.samples).sum();
+        let mib = bytes as f64 / f64::from(1 << 20);
+        let output = output.display();
+        output::line(format_args!("[ whit export: {samples} samples, {mib:.1} MiB in {output} ]"))?;
+    }
+    Ok(0)
+}
+
+/// The profile, with its context switches where the recording has them. Switches belong to threads, not to CPUs.
+fn load(
+    args: &ExportArgs,
+    format: Format,
+    recording: &Recording,
+    options: &LoadOptions,
+) -> Result<(Profile, Option<Switches>)> {
+    let progress = LoadProgress::new("reading", false);
+    let update = |done, total| progress.update(done, total);
+    let loaded =
+        if switches::may_tell(recording) && format.shows_switches() && !args.load.chooses_cpus() {
+            let max_spans = if format.shows_time() { MAX_SPANS } else { 0 };
+            let wanted = SwitchOptions { max_worst: 0, max_spans, ..SwitchOptions::default() };
+            switches::load(recording, options, wanted, &update).map(|(profile, switches)| {
+                let tells = switches.sources.tells_switches();
+                (profile, tells.then_some(switches))
+            })
+        } else {
+            whit_profile::load(recording, options, &update).map(|profile| (profile, None))
+        };
+    progress.finish();
+    Ok(loaded?)
+}
+
+/// How samples are written in formats that show time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub(super) enum SamplesArg {
+    /// Each with its time, up to a million; joined above
+    #[default]
+    Auto,
+    /// Each with its time, however many; memory grows with them
+    Each,
+    /// Those of one call chain and thread joined within 1/200 of the recorded time
+    Joined,
+}
+
+impl SamplesArg {
+    fn wanted(self) -> SinglesWanted {
+        match self {
+            SamplesArg::Auto => SinglesWanted::Few,
+            SamplesArg::Each => SinglesWanted::Each,
+            SamplesArg::Joined => SinglesWanted::Joined,
+        }
+    }
+}

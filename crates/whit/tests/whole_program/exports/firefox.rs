@@ -1,0 +1,93 @@
+//! The Firefox Profiler's own command line reads whit's sums.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::consumers;
+use super::recordings::{self, Example};
+use super::sums::{column, of_report};
+use crate::support::tools::text;
+use crate::support::{Skip, check};
+
+const PACKAGE: &str = "@firefox-devtools/profiler-cli";
+
+/// `profiler-cli`, whose sessions live in `home`.
+fn cli(home: &Path) -> Result<Command, Skip> {
+    let mut cli = consumers::node(PACKAGE, "dist/profiler-cli.js")?;
+    cli.env("HOME", home).env("TMPDIR", home).env("XDG_RUNTIME_DIR", home);
+    Ok(cli)
+}
+
+/// A loaded profile; the session ends with it.
+struct Session<'h>(&'h Path);
+
+impl Session<'_> {
+    fn json(&self, arguments: &[&str]) -> Result<Value, Skip> {
+        let printed = text(cli(self.0)?.args(arguments).arg("--json"));
+        Ok(serde_json::from_str(&printed).expect("JSON"))
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        let stopped = cli(self.0).map(|mut cli| cli.args(["stop", "--all"]).output());
+        assert!(stopped.is_ok_and(|output| output.is_ok()) || std::thread::panicking());
+    }
+}
+
+/// Own samples of each function, over all threads.
+fn own_samples(session: &Session<'_>) -> Result<BTreeMap<String, u64>, Skip> {
+    let listed = session.json(&["thread", "list"])?;
+    let mut sums = BTreeMap::new();
+    for thread in listed["threads"].as_array().expect("threads") {
+        let handle = thread["threadHandle"].as_str().expect("a handle");
+        let functions =
+            session.json(&["thread", "functions", "--thread", handle, "--limit", "0"])?;
+        for function in functions["functions"].as_array().unwrap() {
+            let name = function["name"].as_str().unwrap().to_owned();
+            *sums.entry(name).or_insert(0) += function["selfSamples"].as_u64().unwrap();
+        }
+    }
+    sums.retain(|_, sum| *sum > 0);
+    Ok(sums)
+}
+
+fn assert_example(example: &Example, folder: &Path) -> Result<(), Skip> {
+    let file = example.export("firefox", folder);
+    let home = tempfile::tempdir().expect("make a directory");
+    // The extension tells the profiler's command line what the file is.
+    let json = folder.join(format!("{}.json", example.name));
+    std::fs::rename(&file, &json).expect("rename");
+    text(cli(home.path())?.arg("load").arg(&json));
+    let session = Session(home.path());
+    let (event, sums) = of_report(example);
+    assert_eq!(own_samples(&session)?, column(&sums, |sum| sum.0), "{} {event}", example.name);
+    let content: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).expect("JSON");
+    let markers = content["threads"][0]["markers"]["data"].as_array().unwrap();
+    let note =
+        |marker: &&Value| marker["text"].as_str().is_some_and(|text| text.contains("Lost: "));
+    let losses = markers.iter().find(note).expect("a marker with the losses");
+    let lost_nothing = losses["text"].as_str().unwrap().contains("Lost: nothing");
+    assert_eq!(lost_nothing, example.name != "losses", "{losses}");
+    if example.name == "waits" {
+        let all = content["threads"].as_array().unwrap().iter();
+        let waits = all.flat_map(|thread| thread["markers"]["data"].as_array().unwrap());
+        assert!(waits.filter(|marker| marker["type"] == "wait").count() > 100);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_firefox_profiler_reads_the_sums_of_the_report() {
+    check("exports_firefox", || {
+        consumers::package(PACKAGE)?;
+        let folder = tempfile::tempdir().expect("make a directory");
+        for example in recordings::all(&folder) {
+            assert_example(&example, folder.path())?;
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,61 @@
+"""Sums by function and the scheduling of a Perfetto trace, read with its published protocol (PyPI: perfetto)."""
+import json
+import sys
+
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+trace = perfetto_trace_pb2.Trace()
+with open(sys.argv[1], "rb") as file:
+    trace.ParseFromString(file.read())
+tables, names, counts, events, notes = {}, {}, {}, {}, {}
+running, on_cpu, losses = {}, {}, 0
+switches = []
+
+
+def sample(packet, stack, name, weight):
+    of = tables[packet.trusted_packet_sequence_id]
+    frame = of["frames"][of["callstacks"][stack].frame_ids[-1]]
+    function = of["function_names"][frame.function_name_id].str.decode()
+    assert of["mappings"][frame.mapping_id].path_string_ids
+    sum_of = events.setdefault(name, {}).setdefault(function, [0, 0])
+    sum_of[0] += 1
+    sum_of[1] += weight
+
+
+for packet in trace.packet:
+    sequence = packet.trusted_packet_sequence_id
+    if packet.sequence_flags & 1:
+        tables[sequence] = {}
+    for field, values in packet.interned_data.ListFields():
+        known = tables[sequence].setdefault(field.name, {})
+        known.update((value.iid, value) for value in values)
+    if packet.HasField("trace_packet_defaults"):
+        names[sequence] = packet.trace_packet_defaults.perf_sample_defaults.timebase.name
+    if packet.HasField("stack_sample"):
+        this = packet.stack_sample
+        descriptor = tables[sequence]["stack_sample_counter_descriptors"][this.primary_descriptor_iid]
+        sample(packet, this.callstack_iid, descriptor.name, this.primary_weight)
+    if packet.HasField("perf_sample"):
+        this = packet.perf_sample
+        key = (sequence, this.cpu)
+        weight = this.timebase_count - counts.get(key, 0)
+        counts[key] = this.timebase_count
+        sample(packet, this.callstack_iid, names[sequence], weight)
+    if packet.HasField("track_event"):
+        for annotation in packet.track_event.debug_annotations:
+            notes[annotation.name] = annotation.string_value
+        losses += packet.track_event.name == "Lost records"
+    bundle = packet.ftrace_events
+    switches += [(event.timestamp, bundle.cpu, event.sched_switch) for event in bundle.event if event.HasField("sched_switch")]
+    wakes = [event for event in bundle.event if event.HasField("sched_waking")]
+    assert all(event.sched_waking.pid > 0 for event in wakes)
+
+last = {}
+for time, cpu, switch in sorted(switches, key=lambda entry: entry[0]):
+    before = last.get(cpu)
+    if before is not None:
+        # Each CPU goes on with the thread that it switched to.
+        assert before[1] == switch.prev_pid, (before, switch)
+        on_cpu[before[1]] = on_cpu.get(before[1], 0) + time - before[0]
+    last[cpu] = (time, switch.next_pid)
+json.dump({"events": events, "notes": notes, "losses": losses, "on_cpu": on_cpu}, sys.stdout)
