@@ -234,6 +234,10 @@ struct Row<'a> {
     /// Keys `srcline` (`file:line`) and `srcfile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// With `--hierarchy`, the number of rows around this one. It has the keys of its level, and sums the rows behind it
+    /// that stand deeper; `chains` are at the innermost level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<usize>,
     #[serde(rename = "self")]
     own: Weight,
     /// Place in the order, from 1; rows have the same where their intervals overlap, so that nobody knows which one is
@@ -478,6 +482,7 @@ impl<'a> Row<'a> {
         index: usize,
     ) -> Row<'a> {
         let row = &hists.rows[index];
+        let place = hists.places.as_ref().map(|places| places[index]);
         let intervals = row.intervals.as_deref();
         let has_latency = hists.shares.has_latency();
         let weight = |period, samples, latency, interval: Option<ShareInterval>| Weight {
@@ -522,12 +527,14 @@ impl<'a> Row<'a> {
             dso: None,
             symbol: None,
             source: None,
+            depth: place.map(|place| place.depth),
             own,
             rank: intervals.map(|intervals| intervals.rank),
             children: hists.children.then_some(children),
             chains: Each::new(move || (0..nodes).map(chains.clone())),
         };
-        for &key in options.sort_keys() {
+        let level = place.and_then(|place| options.levels.get(place.depth));
+        for &key in level.map_or(options.sort_keys(), |keys| keys) {
             shown.set(profile, key, row);
         }
         shown
@@ -746,6 +753,22 @@ mod tests {
         let row = &rows[0];
         assert_eq!((&row["tid"], &row["pid"], &row["cpu"]), (&8.into(), &7.into(), &3.into()));
         assert_eq!((&row["source"], &row["children"]), (&"a.c:9".into(), &Value::Null));
+    }
+
+    #[test]
+    fn rows_of_a_hierarchy_have_the_keys_of_their_level() {
+        let mut options = HistsOptions { children: false, ..HistsOptions::default() };
+        options.levels = options.sort.iter().map(|key| vec![*key]).collect();
+        let report = json(&profile(), &options);
+        let rows = report["events"][0]["rows"].as_array().unwrap();
+        let depths: Vec<_> = rows.iter().map(|row| row["depth"].as_u64().unwrap()).collect();
+        assert_eq!(depths, [0, 1, 2, 2]);
+        assert_eq!((&rows[0]["comm"], &rows[0]["dso"]), (&"a \"b\"".into(), &Value::Null));
+        assert_eq!((&rows[1]["dso"]["name"], &rows[1]["comm"]), (&"app".into(), &Value::Null));
+        assert_eq!(rows[0]["self"]["period"], 40);
+        assert_eq!(rows[2]["symbol"]["name"], "inner");
+        let has_chains = |row: &Value| !row["chains"].as_array().unwrap().is_empty();
+        assert_eq!(rows.iter().map(has_chains).collect::<Vec<_>>(), [false, false, true, true]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub(crate) struct RowArgs {
     /// latency_children, sample, period; +COLUMN,.. adds to the default
     #[arg(short = 'F', long, value_name = "COLUMN,..", help_heading = heading::ROWS, add = crate::completion::sort_keys())]
     fields: Option<String>,
+    /// Print a tree: a level for each sort key, or for each group of keys as in -s '{comm,dso},symbol'
+    #[arg(long, conflicts_with_all = ["fields", "column_widths", "wall", "cgroup_tree", "html"], help_heading = heading::ROWS)]
+    hierarchy: bool,
     /// Make rows of branches: each entry of the branch stacks counts one
     #[arg(short = 'b', long, conflicts_with_all = ["mem_mode", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     branch_stack: bool,
@@ -127,6 +130,12 @@ impl RowArgs {
         } else if self.exclude_other || hists.sort.contains(&SortKey::Parent) {
             hists.parent = Some(Pattern(Regex::new(DEFAULT_PARENT)?));
         }
+        if self.hierarchy {
+            // Chains begin where they would without a hierarchy, as in perf.
+            hists.chains.order = Some(hists.chain_order());
+            (hists.children, hists.intervals) = (false, false);
+            hists.levels = levels(&hists.sort, self.sort.as_deref().unwrap_or_default());
+        }
         self.check_keys(hists)
     }
 
@@ -207,6 +216,27 @@ impl RowArgs {
         }
         Ok(())
     }
+}
+
+/// The keys in levels: one for each, and one for keys that stand in one pair of braces of the list.
+fn levels(keys: &[SortKey], list: &str) -> Vec<Vec<SortKey>> {
+    let of_group = |group: &str| {
+        let named = Fields::named(Some(group), None).unwrap_or_default();
+        named
+            .into_iter()
+            .filter_map(|field| match field {
+                Field::Key(key) => Some(key),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    let groups =
+        list.split('{').skip(1).map(|rest| of_group(rest.split('}').next().unwrap_or(rest)));
+    let groups: Vec<_> = groups.collect();
+    let group_of = |key: &SortKey| groups.iter().position(|group| group.contains(key));
+    let is_one_level =
+        |a: &SortKey, b: &SortKey| group_of(a).is_some() && group_of(a) == group_of(b);
+    keys.chunk_by(is_one_level).map(<[SortKey]>::to_vec).collect()
 }
 
 /// perf puts the key behind the others.

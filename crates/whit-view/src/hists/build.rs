@@ -12,6 +12,7 @@ use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
 use super::context::{self, ContextMaker, ContextRows, SampleFilter, has_part, listed};
+use super::hierarchy::{Level, Nesting};
 use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
 use super::parents::Parents;
@@ -81,11 +82,18 @@ fn hists_with<T>(
         total_latency,
         latency_unit: weigher.latency_unit(),
         unknown: unknown_parallelism(profile, counted()),
-        children: options.children && with_chains && options.count != Counted::Weights,
+        children: options.children
+            && with_chains
+            && options.count != Counted::Weights
+            && !options.is_hierarchy(),
         chain_min_hit: pruning.min_hit,
         rows: Vec::new(),
+        places: None,
     };
-    let filter = SampleFilter::new(&options.filters, keys);
+    let mut filter = SampleFilter::new(&options.filters, keys);
+    if options.hides_rows() && keys.contains(&SortKey::Comm) {
+        filter.take_all_comms();
+    }
     let maker = ContextMaker::new(profile, keys, &parents);
     let groups = context::group(profile, of_event(), &maker, &filter);
     let mut pass = Pass {
@@ -108,7 +116,11 @@ fn hists_with<T>(
     for group in &groups {
         pass.add_context(group, &mut hists.rows);
     }
-    row_order::sort(profile, &pass.row_order(), &mut hists.rows);
+    if options.is_hierarchy() {
+        hists.places = Some(pass.nest(&mut hists.rows));
+    } else {
+        row_order::sort(profile, &pass.row_order(), &mut hists.rows);
+    }
     let more = more(&mut pass, &filter, &mut hists);
     (hists, more)
 }
@@ -181,6 +193,17 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Arranges the rows in levels.
+    fn nest(&self, rows: &mut Vec<HistRow>) -> Vec<Level> {
+        let (profile, filters) = (self.profile, &self.options.filters);
+        let is_shown = |row: &HistRow| {
+            let comm = row.context.comm.map(|comm| &profile.comms[comm.index()]);
+            self.passes(&row.place) && comm.is_none_or(|comm| listed(&filters.comms, comm))
+        };
+        Nesting { profile, order: self.row_order(), levels: &self.options.levels, is_shown }
+            .nest(rows)
+    }
+
     fn add_context(&mut self, group: &ContextRows<'_>, out: &mut Vec<HistRow>) {
         self.weights.load(self.tree, self.profile, self.weigher, &group.rows);
         let first = out.len();
@@ -202,6 +225,9 @@ impl<'a> Pass<'a> {
             }
         }
         self.forget_rows();
+        if self.options.hides_rows() {
+            return;
+        }
         let mut at = first;
         for i in first..out.len() {
             if self.passes(&out[i].place) {

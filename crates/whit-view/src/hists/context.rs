@@ -280,6 +280,11 @@ impl SampleFilter {
         }
     }
 
+    /// Leaves the choice by command to others.
+    pub(super) fn take_all_comms(&mut self) {
+        self.comms.clear();
+    }
+
     pub(super) fn passes(&self, profile: &Profile, parents: &Parents, row: &SampleRow) -> bool {
         if !listed(&self.comms, &profile.comms[row.comm.index()])
             || (self.with_parent && parents.of_node(row.node).is_none())

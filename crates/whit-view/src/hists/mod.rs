@@ -25,6 +25,7 @@ mod context;
 pub(crate) mod data_source;
 mod facet_key;
 mod field;
+mod hierarchy;
 mod latency;
 mod options;
 mod parents;
@@ -49,6 +50,7 @@ pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};
+pub use hierarchy::Level;
 pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
@@ -84,6 +86,8 @@ pub struct Hists {
     pub chain_min_hit: u64,
     /// Rows that passed the filters, heaviest first.
     pub rows: Vec<HistRow>,
+    /// Where each row stands, with [`HistsOptions::levels`]: rows are sums of those behind them that stand deeper.
+    pub places: Option<Vec<Level>>,
 }
 
 /// One row.
@@ -163,7 +167,7 @@ impl Hists {
         rows.filter(|(_, r)| self.is_shown(r, percent_limit)).map(|(place, _)| place).collect()
     }
 
-    fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
+    pub(crate) fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
         percent(self.weight(row), self.total_weight()) >= percent_limit
     }
 }

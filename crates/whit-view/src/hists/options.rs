@@ -183,6 +183,9 @@ pub struct Filters {
 pub struct HistsOptions {
     /// The sort keys that make a row; empty stands for perf's default.
     pub sort: Vec<SortKey>,
+    /// The keys of each level of a hierarchy, which are those of `sort` in their order; empty for a flat table. A
+    /// hierarchy has no weights with callees.
+    pub levels: Vec<Vec<SortKey>>,
     /// Which shares to show, and which of them order rows. Latency takes a profile that was loaded with parallelism.
     pub shares: WeightColumns,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
@@ -219,6 +222,7 @@ impl Default for HistsOptions {
     fn default() -> Self {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
+            levels: Vec::new(),
             shares: WeightColumns::default(),
             children: true,
             columns: Vec::new(),
@@ -257,6 +261,16 @@ impl HistsOptions {
     /// The sort keys that are in force.
     pub fn sort_keys(&self) -> &[SortKey] {
         if self.sort.is_empty() { SortKey::default_of(self.count) } else { &self.sort }
+    }
+
+    /// True where rows stand in levels.
+    pub fn is_hierarchy(&self) -> bool {
+        !self.levels.is_empty()
+    }
+
+    /// True where filters that keys answer hide rows and leave the sums around them whole, as in perf.
+    pub(super) fn hides_rows(&self) -> bool {
+        self.is_hierarchy() && !self.relative
     }
 
     /// True where rows need their part that ran in the kernel.

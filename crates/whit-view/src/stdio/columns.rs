@@ -6,6 +6,7 @@ use whit_profile::model::Profile;
 
 use super::StdioOptions;
 use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
+use super::colour::Colour;
 use crate::hists::{Field, HistRow, Hists, SortKey, WeightColumn};
 
 /// Width of a percentage column.
@@ -64,7 +65,7 @@ impl Column {
         }
     }
 
-    fn is_number(self) -> bool {
+    pub(super) fn is_number(self) -> bool {
         !matches!(self, Column::Key(_))
     }
 }
@@ -246,26 +247,6 @@ impl Columns {
         for (i, &(column, width)) in self.list.iter().enumerate() {
             out.push_str("  ");
             match column {
-                Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
-                    write_interval(column, width, row, out);
-                }
-                Column::Children
-                | Column::Own { .. }
-                | Column::ChildrenLatency
-                | Column::OwnLatency { .. }
-                | Column::Kernel
-                | Column::User => {
-                    let percent = share(column, hists, row);
-                    let text = format_args!("{percent:>width$.2}%", width = width - 1);
-                    // Writing to a String cannot fail.
-                    let _ = write!(out, "{}", options.colour.percent(percent, text));
-                }
-                Column::Samples => {
-                    let _ = write!(out, "{:>width$}", row.self_samples);
-                }
-                Column::Period => {
-                    let _ = write!(out, "{:>width$}", row.self_period);
-                }
                 Column::Key(key) => {
                     cell.clear();
                     write_key(profile, key, row, self.nanoseconds, cell);
@@ -284,14 +265,41 @@ impl Columns {
                         out.extend(padding.filter(|_| !last));
                     }
                 }
+                number => write_number(number, width, hists, row, options.colour, out),
             }
         }
         out.push('\n');
     }
 }
 
+/// Appends a cell of a column that is no key, right-aligned; of a key, nothing.
+pub(super) fn write_number(
+    column: Column,
+    width: usize,
+    hists: &Hists,
+    row: &HistRow,
+    colour: Colour,
+    out: &mut String,
+) {
+    // Writing to a String cannot fail.
+    let _ = match column {
+        Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
+            write_interval(column, width, row, out);
+            Ok(())
+        }
+        Column::Samples => write!(out, "{:>width$}", row.self_samples),
+        Column::Period => write!(out, "{:>width$}", row.self_period),
+        Column::Key(_) => Ok(()),
+        _ => {
+            let percent = share(column, hists, row);
+            let text = format_args!("{percent:>width$.2}%", width = width - 1);
+            write!(out, "{}", colour.percent(percent, text))
+        }
+    };
+}
+
 /// Columns that perf pads even where they are last.
-fn pads_itself(key: SortKey) -> bool {
+pub(super) fn pads_itself(key: SortKey) -> bool {
     use SortKey as K;
     !matches!(
         key,

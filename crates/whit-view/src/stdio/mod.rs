@@ -9,6 +9,7 @@ mod cells;
 mod colour;
 mod columns;
 mod header;
+mod hierarchy;
 mod latency;
 mod ledger;
 mod loss;
@@ -69,6 +70,9 @@ impl StdioOptions {
         let filtered = self.single_filters();
         let elided: Vec<_> =
             filtered.iter().map(|&(key, _)| key).filter(|k| keys.contains(k)).collect();
+        if self.hists.is_hierarchy() {
+            return Vec::new();
+        }
         if elided.len() == keys.len() { Vec::new() } else { elided }
     }
 
@@ -119,7 +123,8 @@ fn write_preamble(
     let hint = "# To display the perf.data header info, please use --header/--header-only options.";
     writeln!(out, "{hint}\n#")?;
     for (key, value) in options.single_filters() {
-        if options.elided_keys().contains(&key) {
+        let is_level = options.hists.is_hierarchy() && options.hists.sort_keys().contains(&key);
+        if is_level || options.elided_keys().contains(&key) {
             writeln!(out, "# {}: {}", key.name(), OutsideText::new(value))?;
         }
     }
@@ -191,6 +196,10 @@ fn write_event(
         return out.write_all(b"\n\n");
     }
     let columns = Columns::new(profile, &hists, options);
+    if let Some(places) = &hists.places {
+        hierarchy::write(out, profile, &hists, places, &columns, options)?;
+        return out.write_all(b"\n\n");
+    }
     if !options.quiet {
         write_interval_lines(out, profile, &hists, options)?;
         match options.separator {
@@ -236,14 +245,7 @@ fn write_rows(
     columns: &Columns,
     options: &StdioOptions,
 ) -> io::Result<()> {
-    let style = TreeStyle {
-        profile,
-        chains: &options.hists.chains,
-        colour: options.colour,
-        total: hists.total_weight(),
-        min_hit: hists.chain_min_hit,
-        skip_first: options.hists.sort_keys().first() == Some(&SortKey::Symbol),
-    };
+    let style = TreeStyle::of(profile, hists, options);
     let (mut text, mut cell) = (String::new(), String::new());
     for row in hists.shown(options.hists.percent_limit) {
         text.clear();

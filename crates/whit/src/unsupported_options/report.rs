@@ -36,7 +36,6 @@ impl Unsupported for OfReport {
         ("modules", Some('m'), "modules are found by themselves: leave it out"),
         ("pretty", None, TABLE),
         ("stdio-color", None, "the text has no colours: leave it out"),
-        ("hierarchy", None, "look at a tree with -g caller, or in a browser with --html page.html"),
         ("verbose", Some('v'), "print addresses with: whit script -F ip,sym,symoff,dso"),
         ("disassembler-style", Some('M'), SOURCE),
         ("asm-raw", None, SOURCE),

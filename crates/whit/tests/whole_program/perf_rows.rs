@@ -65,7 +65,7 @@ fn write(directory: &Path, sample_type: T, samples: impl Iterator<Item = Vec<u64
 }
 
 /// Samples with three branches each; flags of all kinds.
-fn write_branches(directory: &Path) -> PathBuf {
+pub(crate) fn write_branches(directory: &Path) -> PathBuf {
     let sample = |at: u64| {
         let mut words = vec![place(at), THREAD, 100 + at, 3];
         for branch in 0..3 {
@@ -150,7 +150,7 @@ fn assert_equal(ours: &[String], theirs: &[String], arguments: &[&str]) {
     assert!(ours == theirs, "{arguments:?}: {}", difference());
 }
 
-fn in_directory(name: &str, test: impl FnOnce(&Path) -> Result<(), Skip>) {
+pub(crate) fn in_directory(name: &str, test: impl FnOnce(&Path) -> Result<(), Skip>) {
     check(name, || test(tempfile::tempdir().expect("make a directory").path()));
 }
 
@@ -212,7 +212,7 @@ fn texts_of_tracepoints_make_perfs_rows() {
 }
 
 /// Samples of one function per path, so that perf and whit name all of them alike.
-fn record_program(directory: &Path) -> Result<PathBuf, Skip> {
+pub(crate) fn record_program(directory: &Path) -> Result<PathBuf, Skip> {
     let path = directory.join("perf.data");
     let mut recorder = perf()?;
     recorder.args(["record", "--no-buildid-cache", "-q", "-F", "1999", "-e", "cpu-clock:u", "-g"]);

@@ -1,0 +1,70 @@
+//! Other forms of `whit report` than its plain table: the same lines as those of the installed perf on the same
+//! recording.
+
+use std::path::Path;
+
+use crate::perf_rows::{in_directory, record_program, write_branches};
+use crate::support::Skip;
+use crate::support::tools::{perf, text, whit};
+
+/// The lines of a report that are not about the tool: its tables, with what they are of.
+fn lines(report: &str) -> Vec<&str> {
+    const OWN: [&str; 7] = [
+        "# To display",
+        "# Total Lost",
+        "# (Tip",
+        "# Samples stand",
+        "# Warning",
+        "# Self time",
+        "# Overhead of recording",
+    ];
+    let is_own = |line: &&str| OWN.iter().any(|start| line.starts_with(start));
+    let is_empty = |line: &&str| line.trim_end_matches('#').trim().is_empty();
+    report.lines().filter(|line| !is_own(line) && !is_empty(line)).collect()
+}
+
+/// Compares the lines of whit with `arguments` and those of perf with `theirs`.
+#[track_caller]
+fn assert_same_lines(path: &Path, arguments: &[&str], theirs: &[&str]) -> Result<(), Skip> {
+    let run = |mut tool: std::process::Command, arguments: &[&str]| {
+        text(tool.args(["report", "--stdio", "-i"]).arg(path).args(arguments))
+    };
+    let (ours, theirs) = (run(whit(), arguments), run(perf()?, theirs));
+    let (ours, theirs) = (lines(&ours), lines(&theirs));
+    assert!(ours.len() > 3, "{arguments:?}: {ours:?}");
+    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(ours, theirs, "{arguments:?}: line {index}");
+    }
+    assert_eq!(ours.len(), theirs.len(), "{arguments:?}");
+    Ok(())
+}
+
+/// perf prints addresses where whit names a function by its unwind information, so that other code is left out.
+const OF_PROGRAM: [&str; 4] = ["-d", "deep-fp", "--no-inline", "--hierarchy"];
+
+#[test]
+fn hierarchies_are_perfs() {
+    in_directory("hierarchies_are_perfs", |directory| {
+        let path = record_program(directory)?;
+        for options in [
+            &[][..],
+            &["-s", "dso,sym", "-g", "none", "-n", "--show-total-period"],
+            &["-s", "{comm,dso},sym", "-g", "folded"],
+            &["-s", "dso,sym", "-g", "flat", "--show-cpu-utilization"],
+            &["-s", "dso,sym", "-g", "callee"],
+            &["--no-children", "--percent-limit", "10"],
+            &["-s", "comm,dso", "-g", "none", "--percent-limit", "99.99"],
+        ] {
+            let all = [&OF_PROGRAM[..], options].concat();
+            assert_same_lines(&path, &all, &all)?;
+        }
+        // Without a filter: the sums of all code, whatever its names.
+        for keys in ["comm,dso", "pid,dso", "dso,comm,cpu"] {
+            let all = ["--hierarchy", "-g", "none", "-s", keys];
+            assert_same_lines(&path, &all, &all)?;
+        }
+        let branches = write_branches(directory);
+        let all = ["--hierarchy", "-b", "-s", "dso_from,dso_to"];
+        assert_same_lines(&branches, &all, &all)
+    });
+}
