@@ -81,6 +81,7 @@ pub mod script;
 mod stated_time;
 mod stops;
 pub mod switches;
+pub mod tasks;
 pub mod time_filter;
 mod tracepoints;
 pub mod wall;

@@ -51,6 +51,7 @@ pub mod ledger_json;
 pub mod script;
 pub mod stdio;
 pub mod switches;
+pub mod tasks;
 pub mod wall;
 
 mod json_facets;

@@ -52,8 +52,6 @@ impl Unsupported for OfReport {
         ("group", None, EVENTS),
         ("group-sort-idx", None, EVENTS),
         ("itrace", None, "AUX area data is decoded by: perf report --itrace"),
-        ("mmaps", None, "print the mappings with: whit script --show-mmap-events"),
-        ("tasks", None, "print the tasks with: whit script --show-task-events"),
         ("samples", None, "print single samples with: whit script"),
         ("show-on-off-events", None, SWITCH),
         ("switch-on", None, SWITCH),

@@ -2,12 +2,13 @@
 //! recording.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::perf_rows::{in_directory, record_program, write_branches};
 use crate::support::Skip;
-use crate::support::tools::{perf, text, whit};
+use crate::support::tools::{perf, record, repository, text, whit, workload};
 
-/// The lines of a report that are not about the tool: its tables, with what they are of.
+/// The lines of a report that are not about the tool: its tables, with the lines that name their events.
 fn lines(report: &str) -> Vec<&str> {
     const OWN: [&str; 7] = [
         "# To display",
@@ -23,13 +24,14 @@ fn lines(report: &str) -> Vec<&str> {
     report.lines().filter(|line| !is_own(line) && !is_empty(line)).collect()
 }
 
+fn run(mut tool: Command, path: &Path, arguments: &[&str]) -> String {
+    text(tool.args(["report", "--stdio", "-i"]).arg(path).args(arguments))
+}
+
 /// Compares the lines of whit with `arguments` and those of perf with `theirs`.
 #[track_caller]
 fn assert_same_lines(path: &Path, arguments: &[&str], theirs: &[&str]) -> Result<(), Skip> {
-    let run = |mut tool: std::process::Command, arguments: &[&str]| {
-        text(tool.args(["report", "--stdio", "-i"]).arg(path).args(arguments))
-    };
-    let (ours, theirs) = (run(whit(), arguments), run(perf()?, theirs));
+    let (ours, theirs) = (run(whit(), path, arguments), run(perf()?, path, theirs));
     let (ours, theirs) = (lines(&ours), lines(&theirs));
     assert!(ours.len() > 3, "{arguments:?}: {ours:?}");
     for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
@@ -66,5 +68,41 @@ fn hierarchies_are_perfs() {
         let branches = write_branches(directory);
         let all = ["--hierarchy", "-b", "-s", "dso_from,dso_to"];
         assert_same_lines(&branches, &all, &all)
+    });
+}
+
+/// Tasks stand in order of their numbers; perf has them in the order of a hash table.
+#[track_caller]
+fn assert_same_tasks(path: &Path, option: &str) -> Result<(), Skip> {
+    let (ours, theirs) = (run(whit(), path, &[option]), run(perf()?, path, &[option]));
+    let sorted = |report: &str| {
+        let mut lines: Vec<_> = lines(report).into_iter().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(sorted(&ours), sorted(&theirs), "{option} of {}", path.display());
+    Ok(())
+}
+
+#[test]
+fn tasks_and_their_memory_are_perfs() {
+    in_directory("tasks_and_their_memory_are_perfs", |directory| {
+        let path = directory.join("perf.data");
+        let mut recorder = perf()?;
+        recorder.args(["record", "--no-buildid-cache", "-q", "-e", "cpu-clock:u", "-o"]).arg(&path);
+        let programs = "\"$0\" --count 20; \"$1\" > /dev/null; exec true";
+        let program = |name| workload(name);
+        recorder.args(["--", "sh", "-c", programs]).args([program("forks")?, program("pool")?]);
+        record(&mut recorder)?;
+        let listed = run(whit(), &path, &["--tasks"]);
+        assert!(listed.lines().count() > 20, "{listed}");
+        let golden = repository().join("tests/recordings/golden");
+        let made =
+            ["perf-threads", "perf-group"].map(|name| golden.join(name).join("recording.data"));
+        for path in [path].iter().chain(&made) {
+            assert_same_tasks(path, "--tasks")?;
+            assert_same_tasks(path, "--mmaps")?;
+        }
+        Ok(())
     });
 }
