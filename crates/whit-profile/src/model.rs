@@ -93,6 +93,8 @@ pub struct Profile {
     pub recording: RecordingInfo,
     /// The recorded events, in the order of the recording.
     pub events: Vec<EventInfo>,
+    /// Groups in which events were recorded, of those with more than one.
+    pub groups: Vec<RecordedGroup>,
     /// Command names.
     pub comms: Vec<OutsideText>,
     /// Cgroups of samples, where rows are told apart by them.
@@ -191,6 +193,15 @@ pub struct EventInfo {
     pub lost_samples: u64,
     /// The distance between samples and counted events.
     pub precision: Precision,
+}
+
+/// Events that were counted and sampled together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedGroup {
+    /// As the user named it; `None` for most.
+    pub name: Option<OutsideText>,
+    /// The leader first.
+    pub events: Vec<EventId>,
 }
 
 /// One thread.

@@ -23,7 +23,9 @@ use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::tasks;
 use whit_profile::time_filter::TimeQuantum;
 use whit_profile::{Counted, LoadOptions};
-use whit_view::hists::{ChainOptions, ChainOrder, Filters, HistsOptions, SelfTime, SortKey};
+use whit_view::hists::{
+    ChainOptions, ChainOrder, Filters, Grouping, HistsOptions, SelfTime, SortKey,
+};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
 use whit_view::wall;
@@ -176,6 +178,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     hists.intervals &= recordings.len() == 1;
     let (mut profile, switches) = args.load_all(&recordings, &hists)?;
     args.rows.change(&mut profile);
+    args.rows.check(&profile, &hists)?;
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -336,6 +339,10 @@ impl ReportArgs {
             cgroup_tree: self.cgroup_tree,
             relative: self.percentage == "relative",
             intervals: self.wants_intervals(),
+            grouping: match self.json || self.cgroup_tree {
+                true => Grouping::Apart,
+                false => Grouping::AsRecorded,
+            },
             filters: Filters {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),

@@ -10,7 +10,8 @@ use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::{Counted, LoadOptions, WantedTrace};
 use whit_view::hists::{
-    DEFAULT_PARENT, Field, Fields, HistsOptions, Pattern, SortKey, hide_unresolved, ignore_callees,
+    DEFAULT_PARENT, Field, Fields, Grouping, HistsOptions, Pattern, SortKey, hide_unresolved,
+    ignore_callees,
 };
 
 /// Kind of the rows, and their columns.
@@ -30,6 +31,15 @@ pub(crate) struct RowArgs {
     /// Print a tree: a level for each sort key, or for each group of keys as in -s '{comm,dso},symbol'
     #[arg(long, conflicts_with_all = ["fields", "column_widths", "wall", "cgroup_tree", "html"], help_heading = heading::ROWS)]
     hierarchy: bool,
+    /// Print the events of a group in one table; all events where no group was recorded
+    #[arg(long, overrides_with = "no_group", conflicts_with_all = ["html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
+    group: bool,
+    /// Print a table for each event (groups have one table; with --json, this is the default)
+    #[arg(long, help_heading = heading::ROWS)]
+    no_group: bool,
+    /// Order the rows of a group by its event of this number; the leader is 0
+    #[arg(long, value_name = "N", conflicts_with_all = ["no_group", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
+    group_sort_idx: Option<usize>,
     /// Make rows of branches: each entry of the branch stacks counts one
     #[arg(short = 'b', long, conflicts_with_all = ["mem_mode", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     branch_stack: bool,
@@ -130,6 +140,8 @@ impl RowArgs {
         } else if self.exclude_other || hists.sort.contains(&SortKey::Parent) {
             hists.parent = Some(Pattern(Regex::new(DEFAULT_PARENT)?));
         }
+        hists.group_sort = self.group_sort_idx.unwrap_or(0);
+        hists.grouping = self.grouping(hists)?;
         if self.hierarchy {
             // Chains begin where they would without a hierarchy, as in perf.
             hists.chains.order = Some(hists.chain_order());
@@ -137,6 +149,42 @@ impl RowArgs {
             hists.levels = levels(&hists.sort, self.sort.as_deref().unwrap_or_default());
         }
         self.check_keys(hists)
+    }
+
+    /// Latency is known of single events alone, and JSON has an object for each event unless it is asked for groups.
+    fn grouping(&self, hists: &HistsOptions) -> Result<Grouping> {
+        let is_asked = self.group || self.group_sort_idx.is_some();
+        if is_asked && hists.shares.has_latency() {
+            bail_usage!("latency is that of one event: leave out --group and --group-sort-idx");
+        }
+        Ok(match (self.group, self.no_group) {
+            (true, _) => Grouping::Always,
+            _ if self.group_sort_idx.is_some() => Grouping::AsRecorded,
+            (_, true) => Grouping::Apart,
+            _ if hists.grouping == Grouping::Apart || hists.shares.has_latency() => Grouping::Apart,
+            _ => Grouping::AsRecorded,
+        })
+    }
+
+    /// Checks a loaded profile against the options.
+    ///
+    /// # Errors
+    /// Rows are to be ordered by an event that no group has.
+    pub(crate) fn check(&self, profile: &Profile, hists: &HistsOptions) -> Result<()> {
+        let Some(number) = self.group_sort_idx else { return Ok(()) };
+        let groups = whit_view::hists::groups(profile, hists.grouping);
+        let largest = groups.iter().map(|group| group.members.len()).max().unwrap_or(0);
+        if largest == 0 {
+            bail_usage!(
+                "--group-sort-idx orders groups, and the recording has none: give --group, too"
+            );
+        }
+        if number > largest {
+            bail_usage!(
+                "--group-sort-idx {number}: the largest group has the numbers 0 to {largest}"
+            );
+        }
+        Ok(())
     }
 
     /// The columns of weights that stand in front by default.

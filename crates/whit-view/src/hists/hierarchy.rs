@@ -87,6 +87,7 @@ impl HistRow {
             context: Arc::clone(&self.context),
             max_depth: 0,
             intervals: None,
+            members: self.members.clone(),
             chains: ChainTree::default(),
             ..*self
         }
@@ -101,6 +102,9 @@ impl HistRow {
         self.self_latency += other.self_latency;
         self.children_latency += other.children_latency;
         self.kernel_period += other.kernel_period;
+        for (sum, member) in self.members.iter_mut().zip(&other.members) {
+            sum.add(member);
+        }
         self.first_thread = self.first_thread.min(other.first_thread);
     }
 }

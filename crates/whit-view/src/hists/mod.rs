@@ -25,6 +25,7 @@ mod context;
 pub(crate) mod data_source;
 mod facet_key;
 mod field;
+mod group;
 mod hierarchy;
 mod latency;
 mod options;
@@ -50,6 +51,7 @@ pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};
+pub use group::{EventGroup, Grouping, MemberTotal, MemberWeight, group_hists, groups};
 pub use hierarchy::Level;
 pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
@@ -88,6 +90,8 @@ pub struct Hists {
     pub rows: Vec<HistRow>,
     /// Where each row stands, with [`HistsOptions::levels`]: rows are sums of those behind them that stand deeper.
     pub places: Option<Vec<Level>>,
+    /// The other events of a group, whose leader is `event`.
+    pub members: Vec<MemberTotal>,
 }
 
 /// One row.
@@ -116,6 +120,8 @@ pub struct HistRow {
     pub max_depth: u32,
     /// First thread, in the profile's order, that has a sample in this row.
     pub first_thread: u32,
+    /// Weights of the other events of a group; empty without one.
+    pub members: Box<[MemberWeight]>,
     /// How far its shares can be trusted; where intervals were asked for and the profile has blocks enough.
     pub intervals: Option<Box<RowIntervals>>,
     /// Call chains; empty where none are asked for or all are below the threshold.
@@ -144,6 +150,17 @@ impl Hists {
     /// A latency weight in units of the period.
     pub fn latency_in_periods(&self, latency: u64) -> f64 {
         latency as f64 / self.latency_unit as f64
+    }
+
+    /// Samples of all events of the table.
+    pub fn samples_of_group(&self) -> u64 {
+        self.total_samples + self.members.iter().map(|member| member.samples).sum::<u64>()
+    }
+
+    /// Sum of the periods of all events of the table.
+    pub fn period_of_group(&self) -> u64 {
+        let members = self.members.iter().map(|member| member.period);
+        members.fold(self.total_period, u64::saturating_add)
     }
 
     /// True where the rows have intervals.

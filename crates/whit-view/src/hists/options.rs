@@ -4,6 +4,7 @@ use regex_lite::Regex;
 use whit_profile::Counted;
 
 use super::field::Field;
+use super::group::Grouping;
 use super::latency::{Levels, WeightColumns};
 use super::sort_key::SortKey;
 
@@ -186,6 +187,10 @@ pub struct HistsOptions {
     /// The keys of each level of a hierarchy, which are those of `sort` in their order; empty for a flat table. A
     /// hierarchy has no weights with callees.
     pub levels: Vec<Vec<SortKey>>,
+    /// Which events share a table.
+    pub grouping: Grouping,
+    /// The event of a group by which rows are ordered; 0 is the leader.
+    pub group_sort: usize,
     /// Which shares to show, and which of them order rows. Latency takes a profile that was loaded with parallelism.
     pub shares: WeightColumns,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
@@ -223,6 +228,8 @@ impl Default for HistsOptions {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
             levels: Vec::new(),
+            grouping: Grouping::default(),
+            group_sort: 0,
             shares: WeightColumns::default(),
             children: true,
             columns: Vec::new(),

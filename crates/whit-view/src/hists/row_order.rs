@@ -29,6 +29,8 @@ pub(super) struct RowOrder<'a> {
     /// True where chains are drawn, so that their length breaks ties.
     pub(super) by_depth: bool,
     pub(super) order: ChainOrder,
+    /// [`HistsOptions::group_sort`](super::HistsOptions::group_sort).
+    pub(super) group_sort: usize,
 }
 
 /// Sorts rows, heaviest first. Rows are large: their places are sorted, and each row moves once.
@@ -59,7 +61,9 @@ impl RowOrder<'_> {
                 });
         }
         ordering
-            .then_with(|| b.self_weight(self.shares).cmp(&a.self_weight(self.shares)))
+            .then_with(|| {
+                self.by_group(a, b, |row| row.self_weight(self.shares), |of| of.self_period)
+            })
             .then_with(|| self.by_keys(profile, a, b))
             .then_with(|| same_name(a, b))
     }
@@ -67,12 +71,16 @@ impl RowOrder<'_> {
     fn by_fields(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
         let by_field = |field: &Field| match field {
             Field::Children => b.children_period.cmp(&a.children_period),
-            Field::Overhead | Field::Period => b.self_period.cmp(&a.self_period),
+            Field::Overhead | Field::Period => {
+                self.by_group(a, b, |row| row.self_period, |of| of.self_period)
+            }
             Field::ChildrenLatency => b.children_latency.cmp(&a.children_latency),
             Field::Latency => b.self_latency.cmp(&a.self_latency),
-            Field::KernelOverhead => b.kernel_period.cmp(&a.kernel_period),
+            Field::KernelOverhead => {
+                self.by_group(a, b, |row| row.kernel_period, |of| of.kernel_period)
+            }
             Field::UserOverhead => user_period(b).cmp(&user_period(a)),
-            Field::Samples => b.self_samples.cmp(&a.self_samples),
+            Field::Samples => self.by_group(a, b, |row| row.self_samples, |of| of.self_samples),
             Field::Key(key) => by_key(*key, profile, a, b),
         };
         self.fields.iter().map(by_field).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)

@@ -28,12 +28,12 @@ pub use stats::write_stats;
 use std::io::{self, Write};
 
 use whit_profile::Counted;
-use whit_profile::model::{EventId, FunctionInfo, Profile};
+use whit_profile::model::{FunctionInfo, Profile};
 use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
-use crate::hists::{self, HistsOptions, SortKey};
+use crate::hists::{self, EventGroup, HistsOptions, SortKey};
 use crate::units;
 use columns::Columns;
 use tree::TreeStyle;
@@ -103,9 +103,9 @@ pub fn write_report(
     if !options.quiet {
         write_preamble(out, profile, options)?;
     }
-    for (i, event) in profile.events.iter().enumerate() {
-        if event.samples > 0 {
-            write_event(out, profile, EventId(i as u32), options)?;
+    for group in hists::groups(profile, options.hists.grouping) {
+        if profile.events[group.leader.index()].samples > 0 {
+            write_event(out, profile, &group, options)?;
         }
     }
     if profile.events.iter().all(|e| e.samples == 0) {
@@ -158,19 +158,21 @@ fn write_loss(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
 fn write_event(
     out: &mut impl Write,
     profile: &Profile,
-    event: EventId,
+    group: &EventGroup,
     options: &StdioOptions,
 ) -> io::Result<()> {
-    let hists = hists::hists(profile, event, &options.hists);
+    let hists = hists::group_hists(profile, group, &options.hists);
+    let event = group.leader;
     let info = &profile.events[event.index()];
     if !options.quiet {
-        let (samples, unit) = units::thousands(hists.total_samples);
-        writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
+        let (samples, unit) = units::thousands(hists.samples_of_group());
+        let events = if group.members.is_empty() { "event" } else { "events" };
+        writeln!(out, "# Samples: {samples}{unit} of {events} '{}'", group.name)?;
         if options.hists.count == Counted::Weights {
             writeln!(out, "# Total weight : {}", hists.total_period)?;
             writeln!(out, "# Sort order   : {}", sort_order(&options.hists))?;
         } else {
-            writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+            writeln!(out, "# Event count (approx.): {}", hists.period_of_group())?;
         }
         if hists.shares.has_latency() {
             let latency = hists.latency_in_periods(hists.total_latency);
@@ -185,11 +187,7 @@ fn write_event(
     }
     latency::write_unknown(out, &hists)?;
     write_loss(out, profile)?;
-    if info.lost_samples > 0 {
-        let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
-        let lost = units::counted(info.lost_samples, "sample");
-        writeln!(out, "# Lost of this event: {lost} ({share:.2}% of those taken)")?;
-    }
+    write_losses_of_events(out, profile, group)?;
     if options.hists.cgroup_tree {
         let tree = CgroupTree::new(profile, event, &options.hists);
         tree.write(out, options.hists.percent_limit, !options.quiet)?;
@@ -211,6 +209,26 @@ fn write_event(
     out.write_all(b"\n\n")
 }
 
+fn write_losses_of_events(
+    out: &mut impl Write,
+    profile: &Profile,
+    group: &EventGroup,
+) -> io::Result<()> {
+    for event in [group.leader].iter().chain(&group.members) {
+        let info = &profile.events[event.index()];
+        if info.lost_samples > 0 {
+            let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
+            let lost = units::counted(info.lost_samples, "sample");
+            let of = match group.members.is_empty() {
+                true => "this event".into(),
+                false => info.name.escaped(),
+            };
+            writeln!(out, "# Lost of {of}: {lost} ({share:.2}% of those taken)")?;
+        }
+    }
+    Ok(())
+}
+
 fn sort_order(options: &HistsOptions) -> String {
     options.sort_keys().iter().map(|key| key.name()).collect::<Vec<_>>().join(",")
 }
@@ -222,7 +240,7 @@ fn write_interval_lines(
     hists: &hists::Hists,
     options: &StdioOptions,
 ) -> io::Result<()> {
-    if !options.hists.intervals || hists.rows.is_empty() {
+    if !options.hists.intervals || hists.rows.is_empty() || !hists.members.is_empty() {
         return Ok(());
     }
     let (count, length_ns) =

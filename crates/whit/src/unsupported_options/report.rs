@@ -49,8 +49,6 @@ impl Unsupported for OfReport {
         ("skip-empty", None, ALWAYS),
         ("ignore-vmlinux", None, "name the kernel's symbols with --kallsyms FILE"),
         ("disable-order", None, TRACE),
-        ("group", None, EVENTS),
-        ("group-sort-idx", None, EVENTS),
         ("itrace", None, "AUX area data is decoded by: perf report --itrace"),
         ("samples", None, "print single samples with: whit script"),
         ("show-on-off-events", None, SWITCH),

@@ -106,3 +106,57 @@ fn tasks_and_their_memory_are_perfs() {
         Ok(())
     });
 }
+
+/// A group and an event of its own; some rows have only one event of the group.
+fn record_groups(directory: &Path) -> Result<std::path::PathBuf, Skip> {
+    let path = directory.join("groups.data");
+    let mut recorder = perf()?;
+    recorder.args(["record", "--no-buildid-cache", "-q", "-g", "-e"]);
+    recorder.args(["{cpu-clock:u,page-faults:u,context-switches:u}", "-e", "task-clock:u", "-o"]);
+    let program = workload("deep-fp")?;
+    record(recorder.arg(&path).arg("--").arg(program).args(["--iterations", "30000"]))?;
+    Ok(path)
+}
+
+#[test]
+fn groups_are_perfs() {
+    in_directory("groups_are_perfs", |directory| {
+        let path = record_groups(directory)?;
+        for options in [
+            &["--no-children", "-g", "none"][..],
+            &["--no-children", "-g", "callee", "--group-sort-idx", "1"],
+            &["--no-children", "-g", "none", "-n", "--show-total-period"],
+            &["--hierarchy", "-g", "none"],
+        ] {
+            let of_program = ["-d", "deep-fp", "--no-inline"];
+            let theirs = [&of_program[..], options].concat();
+            let all = [&theirs[..], &["--self-time", "outer"]].concat();
+            assert_same_lines(&path, &all, &theirs)?;
+        }
+        // Without a filter: the sums of all code, whatever its names.
+        for options in [
+            &["-s", "comm,dso", "-g", "none", "--no-children"][..],
+            &["-s", "comm,dso", "-g", "none", "--no-children", "--group-sort-idx", "1"],
+            &["-s", "dso", "-g", "none", "--no-children", "--show-cpu-utilization"],
+            &["-F", "overhead,sample,dso", "-g", "none"],
+            &["-s", "dso", "-g", "none", "--hierarchy", "--percent-limit", "1"],
+        ] {
+            assert_same_lines(&path, options, options)?;
+        }
+        let plain = record_program(directory)?;
+        let made = record_two_events(directory)?;
+        let options = ["--group", "-s", "comm,dso", "-g", "none", "--no-children"];
+        assert_same_lines(&plain, &options, &options)?;
+        assert_same_lines(&made, &options, &options)
+    });
+}
+
+/// Two events that are no group.
+fn record_two_events(directory: &Path) -> Result<std::path::PathBuf, Skip> {
+    let path = directory.join("two.data");
+    let mut recorder = perf()?;
+    recorder.args(["record", "--no-buildid-cache", "-q", "-e", "cpu-clock:u", "-e"]);
+    recorder.args(["page-faults:u", "-o"]).arg(&path).arg("--").arg(workload("forks")?);
+    record(recorder.args(["--count", "20"]))?;
+    Ok(path)
+}
