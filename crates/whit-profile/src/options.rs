@@ -18,6 +18,9 @@ pub enum Counted {
     Branches,
     /// Samples with their weights: the latencies of accesses to memory.
     Weights,
+    /// Blocks of code between two branches, with the cycles that the CPU counted there. The branch of a row's facets has
+    /// the end of the block as `from`, and its beginning as `to`.
+    Blocks,
     /// Samples, whose call chains go on with the branches that led to them.
     BranchHistory,
 }

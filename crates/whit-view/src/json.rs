@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use serde::Serialize;
+use whit_profile::Counted;
 use whit_profile::model::{
     DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
 };
@@ -17,6 +18,7 @@ use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
+use crate::cycle_blocks::JsonBlock;
 use crate::hists::{
     self, EventGroup, HistRow, Hists, HistsOptions, MemberTotal, MemberWeight, ShareInterval,
     SortKey,
@@ -130,8 +132,12 @@ struct Event<'a> {
     members: Vec<Member<'a>>,
     /// Whether rows have a weight that includes their callees.
     children: bool,
-    /// Heaviest first; empty with `cgroups`.
+    /// Heaviest first; empty with `cgroups` and `blocks`.
     rows: Each<'a, Row<'a>>,
+    /// Blocks of code with the cycles that the CPU counted in them, the most first; with `--total-cycles`, where the
+    /// event's samples and period are branch records and their cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<Vec<JsonBlock<'a>>>,
     /// Cgroups with the sums over all below, in depth-first order; with `--cgroup-tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroups: Option<Vec<Cgroup>>,
@@ -465,7 +471,9 @@ impl<'a> Event<'a> {
         let members = hists.members.iter().map(member).collect();
         let (samples, period, children) = (hists.total_samples, hists.total_period, hists.children);
         let shown: Rc<[usize]> = hists.shown_places(options.percent_limit).into();
-        let rows = if options.cgroup_tree { 0 } else { shown.len() };
+        let has_blocks = options.count == Counted::Blocks;
+        let rows = if options.cgroup_tree || has_blocks { 0 } else { shown.len() };
+        let code_blocks = has_blocks.then(|| JsonBlock::all(profile, id, options.percent_limit));
         let cgroups = options.cgroup_tree.then(|| Cgroup::all(profile, id, options));
         let blocks = profile.blocks.as_ref().map(|blocks| blocks.weights.len());
         let interval_blocks = blocks.filter(|_| hists.has_intervals());
@@ -485,6 +493,7 @@ impl<'a> Event<'a> {
             members,
             children,
             rows: Each::new(move || (0..rows).map(row.clone())),
+            blocks: code_blocks,
             cgroups,
         }
     }

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cgroup_tree;
+pub mod cycle_blocks;
 pub mod diff;
 pub mod folded;
 pub mod hists;

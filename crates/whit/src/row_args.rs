@@ -43,6 +43,9 @@ pub(crate) struct RowArgs {
     /// Make rows of branches: each entry of the branch stacks counts one
     #[arg(short = 'b', long, conflicts_with_all = ["mem_mode", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     branch_stack: bool,
+    /// Print the blocks of code between branches by the cycles that the CPU counted in them
+    #[arg(long, conflicts_with_all = ["mem_mode", "branch_stack", "html", "wall", "cgroup_tree", "sort", "fields", "hierarchy", "group", "group_sort_idx"], help_heading = heading::ROWS)]
+    total_cycles: bool,
     /// Make rows of accesses to memory, which count their weights
     #[arg(long, conflicts_with_all = ["html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     mem_mode: bool,
@@ -96,6 +99,7 @@ impl RowArgs {
 
     fn count(&self) -> Counted {
         match (self.branch_stack, self.mem_mode) {
+            _ if self.total_cycles => Counted::Blocks,
             (true, _) => Counted::Branches,
             (_, true) => Counted::Weights,
             _ => Counted::Samples,
@@ -161,7 +165,12 @@ impl RowArgs {
             (true, _) => Grouping::Always,
             _ if self.group_sort_idx.is_some() => Grouping::AsRecorded,
             (_, true) => Grouping::Apart,
-            _ if hists.grouping == Grouping::Apart || hists.shares.has_latency() => Grouping::Apart,
+            _ if self.total_cycles
+                || hists.grouping == Grouping::Apart
+                || hists.shares.has_latency() =>
+            {
+                Grouping::Apart
+            }
             _ => Grouping::AsRecorded,
         })
     }
@@ -206,7 +215,8 @@ impl RowArgs {
 
     fn check_keys(&self, hists: &HistsOptions) -> Result<()> {
         let of = |keys: &[SortKey]| hists.sort.iter().find(|key| keys.contains(key)).copied();
-        if let (false, Some(key)) = (self.branch_stack, of(&SortKey::OF_BRANCHES)) {
+        let has_branches = self.branch_stack || self.total_cycles;
+        if let (false, Some(key)) = (has_branches, of(&SortKey::OF_BRANCHES)) {
             bail_usage!("rows by {} are branches: give --branch-stack, too", key.name());
         }
         if let (false, Some(key)) = (self.mem_mode, of(&SortKey::OF_MEMORY)) {
@@ -231,6 +241,15 @@ impl RowArgs {
         let path = recording.path.display();
         if self.branch_stack && lacks(SampleType::BRANCH_STACK) {
             bail!("--branch-stack needs branch records, and {path} has none: record again with -b");
+        }
+        if self.total_cycles {
+            // Lines are those of the addresses, in whichever function they were inlined from.
+            options.symbols.inlines = false;
+            if lacks(SampleType::BRANCH_STACK) {
+                bail!(
+                    "--total-cycles needs branch records with cycles, and {path} has none: record again with -b"
+                );
+            }
         }
         if self.mem_mode && lacks(SampleType::DATA_SRC) {
             bail!(

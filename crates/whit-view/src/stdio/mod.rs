@@ -33,6 +33,7 @@ use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
+use crate::cycle_blocks;
 use crate::hists::{self, EventGroup, HistsOptions, SortKey};
 use crate::units;
 use columns::Columns;
@@ -161,6 +162,12 @@ fn write_event(
     group: &EventGroup,
     options: &StdioOptions,
 ) -> io::Result<()> {
+    if options.hists.count == Counted::Blocks {
+        let limit = options.hists.percent_limit;
+        write_loss(out, profile)?;
+        cycle_blocks::write_text(out, profile, group.leader, limit, !options.quiet)?;
+        return out.write_all(b"\n\n");
+    }
     let hists = hists::group_hists(profile, group, &options.hists);
     let event = group.leader;
     let info = &profile.events[event.index()];

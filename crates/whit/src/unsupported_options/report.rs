@@ -4,8 +4,6 @@ use super::Unsupported;
 
 const BRANCHES: &str =
     "make rows of branches with --branch-stack, or print them with: whit script -F brstack";
-const CYCLES: &str =
-    "weigh branches by cycles with: whit report -b -s symbol_from,symbol_to,cycles";
 const SOURCE: &str = "show source lines with -s srcline, or disassemble with: perf annotate";
 const TRACE: &str =
     "print single records of tracepoints with: whit script -F comm,tid,time,event,trace";
@@ -24,7 +22,6 @@ impl Unsupported for OfReport {
         ("tui", None, "look at it in a browser: whit report --html page.html"),
         ("gtk", None, "look at it in a browser: whit report --html page.html"),
         ("branch-history", None, BRANCHES),
-        ("total-cycles", None, CYCLES),
         ("stitch-lbr", None, BRANCHES),
         (
             "dump-raw-trace",

@@ -14,7 +14,7 @@ use crate::support::tools::{perf, record, repository, text, tracefs, whit, workl
 use crate::support::{Skip, check};
 
 /// Where the golden program `calls` is mapped, and the functions in it.
-const START: u64 = 0x5555_5555_4000;
+pub(crate) const START: u64 = 0x5555_5555_4000;
 const FUNCTIONS: [u64; 4] = [0x200, 0x240, 0x280, 0x2c0];
 /// Process and thread of all samples.
 const THREAD: u64 = 7200 << 32 | 7200;
@@ -24,7 +24,7 @@ fn words(words: &[u64]) -> Vec<u8> {
 }
 
 /// The `index`-th place in the program's functions.
-fn place(index: u64) -> u64 {
+pub(crate) fn place(index: u64) -> u64 {
     START + FUNCTIONS[(index % 4) as usize] + index % 7 * 4
 }
 
