@@ -202,3 +202,57 @@ fn blocks_have_the_cycles_of_their_last_branches() {
         Ok(())
     });
 }
+
+#[test]
+fn samples_at_addresses_are_perfs() {
+    in_directory("samples_at_addresses_are_perfs", |directory| {
+        let path = record_program(directory)?;
+        let script = |mut tool: Command, arguments: &[&str]| {
+            let place = ["script", "-G", "-F", "comm,ip", "-i"];
+            text(tool.args(place).arg(&path).args(arguments))
+        };
+        let all = script(whit(), &[]);
+        let mut addresses: Vec<u64> = all
+            .lines()
+            .filter_map(|line| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok())
+            .collect();
+        addresses.sort_unstable();
+        let middle = addresses[addresses.len() / 2];
+        let [one, other] = [middle, middle + 1].map(|address| format!("{address:#x}"));
+        let mut counts = Vec::new();
+        for arguments in [
+            &["-S", &one][..],
+            &["-S", &one, "--addr-range", "16"],
+            &["-S", &other, "--addr-range", "4096"],
+        ] {
+            let ours = script(whit(), arguments);
+            assert_eq!(ours, script(perf()?, arguments), "{arguments:?}");
+            counts.push(ours.lines().count());
+        }
+        assert!(counts[0] > 0 && counts[0] < addresses.len(), "{counts:?}");
+        let range = middle + 1..middle + 4097;
+        assert_eq!(counts[2], addresses.iter().filter(|one| range.contains(one)).count());
+        Ok(())
+    });
+}
+
+#[test]
+fn files_of_events_are_perfs() {
+    in_directory("files_of_events_are_perfs", |directory| {
+        let path = record_two_events(directory)?;
+        let events = ["cpu-clock:u", "page-faults:u"];
+        let dumps = |mut tool: Command| {
+            text(tool.args(["script", "--per-event-dump", "-i"]).arg(&path));
+            events.map(|event| {
+                let file = directory.join(format!("two.data.{event}.dump"));
+                let dump = std::fs::read_to_string(&file).expect("read a dump");
+                std::fs::remove_file(&file).expect("remove a dump");
+                dump
+            })
+        };
+        let (ours, theirs) = (dumps(whit()), dumps(perf()?));
+        assert_eq!(ours, theirs);
+        assert!(ours.iter().all(|dump| !dump.is_empty()), "{ours:?}");
+        Ok(())
+    });
+}
