@@ -79,6 +79,7 @@ mod sample_sums;
 mod scan;
 pub mod script;
 mod stated_time;
+mod step_watch;
 mod stops;
 pub mod switches;
 pub mod tasks;

@@ -17,7 +17,7 @@ use crate::support::{Skip, check};
 pub(crate) const START: u64 = 0x5555_5555_4000;
 const FUNCTIONS: [u64; 4] = [0x200, 0x240, 0x280, 0x2c0];
 /// Process and thread of all samples.
-const THREAD: u64 = 7200 << 32 | 7200;
+pub(crate) const THREAD: u64 = 7200 << 32 | 7200;
 
 fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -30,12 +30,23 @@ pub(crate) fn place(index: u64) -> u64 {
 
 /// A recording of the golden program with these samples.
 fn write(directory: &Path, sample_type: T, samples: impl Iterator<Item = Vec<u64>>) -> PathBuf {
+    let record = |sample: Vec<u64>| (record_type::SAMPLE, misc::USER, sample);
+    write_records(directory, sample_type, AttrFlags::default(), samples.map(record))
+}
+
+/// A recording of the golden program with these records: types, `misc` and bodies.
+pub(crate) fn write_records(
+    directory: &Path,
+    sample_type: T,
+    flags: AttrFlags,
+    records: impl Iterator<Item = (u32, u16, Vec<u64>)>,
+) -> PathBuf {
     let path = directory.join("perf.data");
     let attr = Attr {
         pmu_type: pmu_type::SOFTWARE,
         sample_period_or_freq: 1000,
         sample_type,
-        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::MMAP | AttrFlags::COMM,
+        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::MMAP | AttrFlags::COMM | flags,
         branch_sample_type: 1 << 3,
         ..Attr::default()
     };
@@ -53,8 +64,8 @@ fn write(directory: &Path, sample_type: T, samples: impl Iterator<Item = Vec<u64
     map.resize((map.len() + 1).next_multiple_of(8), 0);
     map.extend(words(&[THREAD, 2]));
     push_record(&mut out, record_type::MMAP, misc::USER, &map);
-    for sample in samples {
-        push_record(&mut out, record_type::SAMPLE, misc::USER, &words(&sample));
+    for (kind, misc, body) in records {
+        push_record(&mut out, kind, misc, &words(&body));
     }
     writer.append(&out).expect("write");
     let mut features = Features::default();
