@@ -6,11 +6,12 @@
 use crate::block_sums::{BlockSums, Context};
 use crate::chain::CodePlace;
 use crate::chain_entry::ChainEntry;
+use crate::examples::{ExampleSample, Examples};
 use crate::facets::RawFacets;
 use crate::process::{CommIndex, SpaceId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use whit_types::{Pid, Tid, TimestampNs};
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Nodes of one thread's call tree. A chain that would need more is cut at its inner end, and
 /// counted.
@@ -100,6 +101,8 @@ pub(crate) struct Aggregate {
     pub(crate) rows: FxHashMap<RowKey, Weight>,
     /// Weights in blocks of time, where they are wanted.
     pub(crate) blocks: Option<BlockSums>,
+    /// Single samples of the rows, where they are wanted.
+    pub(crate) examples: Examples,
     pub(crate) first_time: Option<TimestampNs>,
     pub(crate) last_time: Option<TimestampNs>,
     pub(crate) cut_chains: u64,
@@ -170,9 +173,13 @@ impl Default for Aggregate {
 }
 
 impl Aggregate {
-    /// Nothing yet; with weights in blocks of time if they are wanted.
-    pub(crate) fn with_blocks(wanted: bool) -> Self {
-        Aggregate { blocks: wanted.then(BlockSums::default), ..Aggregate::default() }
+    /// Nothing yet; with weights in blocks of time if they are wanted, and so many single samples of each row.
+    pub(crate) fn with(blocks: bool, examples: usize) -> Self {
+        Aggregate {
+            blocks: blocks.then(BlockSums::default),
+            examples: Examples::new(examples),
+            ..Aggregate::default()
+        }
     }
 
     /// No sums. The call tree may grow to `max_nodes`, and one node for all chains beyond them.
@@ -186,6 +193,7 @@ impl Aggregate {
             merged_facets: 0,
             rows: FxHashMap::default(),
             blocks: None,
+            examples: Examples::default(),
             first_time: None,
             last_time: None,
             cut_chains: 0,
@@ -204,13 +212,7 @@ impl Aggregate {
         mut locate: impl FnMut(ChainEntry) -> CodePlace,
     ) -> u32 {
         let node = self.node_of(facts.space, chain, &mut locate);
-        let key = RowKey {
-            event: facts.event,
-            thread: self.threads.intern((facts.pid, facts.tid)),
-            comm: facts.comm.map_or(u32::MAX, |comm| comm.0),
-            facets: facts.facets.unwrap_or(NO_FACETS),
-            node,
-        };
+        let key = self.key_of(facts, node);
         let weight = self.rows.entry(key).or_default();
         weight.add(Weight { samples: 1, period: facts.period });
         if let Some(blocks) = &mut self.blocks {
@@ -221,6 +223,25 @@ impl Aggregate {
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
         }
         node
+    }
+
+    /// Keeps a sample that was added at `node`.
+    pub(crate) fn add_example(&mut self, facts: &SampleFacts, node: u32, cpu: Option<CpuId>) {
+        let Some(time) = facts.time else { return };
+        let key = self.key_of(facts, node);
+        let sample = ExampleSample { time, cpu, pid: facts.pid, tid: facts.tid };
+        self.examples.add(key, sample);
+    }
+
+    #[inline]
+    fn key_of(&mut self, facts: &SampleFacts, node: u32) -> RowKey {
+        RowKey {
+            event: facts.event,
+            thread: self.threads.intern((facts.pid, facts.tid)),
+            comm: facts.comm.map_or(u32::MAX, |comm| comm.0),
+            facets: facts.facets.unwrap_or(NO_FACETS),
+            node,
+        }
     }
 
     /// The number of a sample's facets; that of no facets where there is no room for further ones.
@@ -357,6 +378,16 @@ impl Aggregate {
             let facets = renumbered.get(key.facets as usize).copied().unwrap_or(NO_FACETS);
             let key = RowKey { thread: threads[key.thread as usize], facets, node, ..key };
             self.rows.entry(key).or_default().add(weight);
+        }
+        let (per_row, examples) = other.examples.into_rows();
+        if self.examples.is_empty() && per_row > 0 {
+            self.examples = Examples::new(per_row);
+        }
+        for (key, samples) in examples {
+            let node = nodes[key.node as usize];
+            let facets = renumbered.get(key.facets as usize).copied().unwrap_or(NO_FACETS);
+            let key = RowKey { thread: threads[key.thread as usize], facets, node, ..key };
+            self.examples.add_all(key, samples);
         }
         if let Some(blocks) = other.blocks {
             self.blocks.get_or_insert_default().merge(blocks, &threads, &renumbered, &nodes);

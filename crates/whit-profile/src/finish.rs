@@ -362,6 +362,9 @@ impl Builder {
                 period,
             };
             self.profile.rows.push(row);
+            if !sums.examples.is_empty() {
+                self.profile.examples.push(sums.examples.of(key).to_vec());
+            }
         }
         (self.thread_of, self.facets_of) = (threads, facets);
     }

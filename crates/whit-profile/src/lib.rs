@@ -52,6 +52,7 @@ mod describe;
 mod dso_index;
 mod dso_table;
 mod error;
+mod examples;
 mod facets;
 mod finish;
 mod kernel_load;
@@ -90,6 +91,7 @@ mod work;
 
 pub use describe::header_of;
 pub use error::LoadError;
+pub use examples::{ExampleSample, keep as keep_example};
 pub use facets::{
     BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
 };

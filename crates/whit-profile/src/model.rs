@@ -13,6 +13,7 @@
 //! - `facets` are distinct. Where it is empty, rows have the default.
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
+use crate::examples::ExampleSample;
 use crate::facets::Facets;
 use crate::parallelism::ParallelismInfo;
 use crate::precision::Precision;
@@ -121,6 +122,8 @@ pub struct Profile {
     pub nodes: Vec<CallNode>,
     /// Sample weights.
     pub rows: Vec<SampleRow>,
+    /// Single samples of each row, in the order of `rows`; empty where none were asked for.
+    pub examples: Vec<Vec<ExampleSample>>,
     /// The weights of the rows by blocks of time, where they were asked for.
     pub blocks: Option<Blocks>,
     /// For how long the number of running threads is known, where it was asked for and the recording tells.

@@ -36,6 +36,8 @@ pub struct LoadOptions {
     pub count: Counted,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
+    /// Samples to keep of each row.
+    pub examples: usize,
     /// Tell how many threads of a set ran at the time of each sample; takes reading in order of time.
     pub parallelism: Option<ParallelismOf>,
     /// Part of the time.
@@ -66,6 +68,7 @@ impl LoadOptions {
             facets: WantedFacets::default(),
             count: Counted::Samples,
             blocks: false,
+            examples: 0,
             parallelism: None,
             time: None,
             pids: Vec::new(),

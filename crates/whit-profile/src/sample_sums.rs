@@ -99,7 +99,7 @@ impl<'a> SampleSums<'a> {
             prepared,
             maker: ChainMaker::new(prepared.chain_context(options.max_stack)),
             chain: Chain::default(),
-            sums: Aggregate::with_blocks(options.blocks),
+            sums: Aggregate::with(options.blocks, options.examples),
             stops: StopCounts::default(),
             wants_facets: options.facets.any(),
             names: options.facets.needs_names().then(|| PlaceNames::new(prepared)),
@@ -150,7 +150,11 @@ impl<'a> SampleSums<'a> {
         let facts = self.facts(parsed, time, attr, epoch, facets);
         let maker = &self.maker;
         let locate = |entry| maker.locate(entry, pid, epoch, place.time);
-        self.sums.add(&facts, &self.chain.entries, locate)
+        let node = self.sums.add(&facts, &self.chain.entries, locate);
+        if self.options.examples > 0 {
+            self.sums.add_example(&facts, node, parsed.sample.cpu);
+        }
+        node
     }
 
     #[inline]

@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use serde::Serialize;
-use whit_profile::Counted;
 use whit_profile::model::{
     DsoId, EventId, LossReport, Profile, RecordStats, RecordingInfo, StopReason,
 };
 use whit_profile::parallelism::{Parallelism, ParallelismInfo};
 use whit_profile::precision::Precision;
+use whit_profile::{Counted, ExampleSample};
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
@@ -153,6 +153,17 @@ struct Member<'a> {
     lost_samples: u64,
 }
 
+/// One sample.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Example {
+    time_ns: u64,
+    pid: i32,
+    tid: i32,
+    /// `null` where it was not recorded.
+    cpu: Option<u32>,
+}
+
 /// A row's weights of an event of a group.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -278,6 +289,9 @@ struct Row<'a> {
     rank: Option<u32>,
     /// Weight with callees; `null` without `children`.
     children: Option<Weight>,
+    /// Single samples of the row itself, in order of time; with `--samples`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    examples: Vec<Example>,
     /// Weights of the other events of a group, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<MemberShare>,
@@ -579,6 +593,7 @@ impl<'a> Row<'a> {
             own,
             rank: intervals.map(|intervals| intervals.rank),
             children: hists.children.then_some(children),
+            examples: row.examples.iter().map(Example::of).collect(),
             members: members_of(hists, row),
             chains: Each::new(move || (0..nodes).map(chains.clone())),
         };
@@ -623,6 +638,13 @@ impl<'a> Row<'a> {
             }
             key => self.facets.set(profile, key, row),
         }
+    }
+}
+
+impl Example {
+    fn of(sample: &ExampleSample) -> Example {
+        let ExampleSample { time, cpu, pid, tid } = *sample;
+        Example { time_ns: time.0, pid: pid.0, tid: tid.0, cpu: cpu.map(|cpu| cpu.0) }
     }
 }
 

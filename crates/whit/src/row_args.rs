@@ -43,6 +43,9 @@ pub(crate) struct RowArgs {
     /// Make rows of branches: each entry of the branch stacks counts one
     #[arg(short = 'b', long, conflicts_with_all = ["mem_mode", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     branch_stack: bool,
+    /// Print so many single samples of each row, with their times for whit script --time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), conflicts_with_all = ["branch_stack", "total_cycles", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
+    samples: Option<u16>,
     /// Print the blocks of code between branches by the cycles that the CPU counted in them
     #[arg(long, conflicts_with_all = ["mem_mode", "branch_stack", "html", "wall", "cgroup_tree", "sort", "fields", "hierarchy", "group", "group_sort_idx"], help_heading = heading::ROWS)]
     total_cycles: bool,
@@ -144,6 +147,7 @@ impl RowArgs {
         } else if self.exclude_other || hists.sort.contains(&SortKey::Parent) {
             hists.parent = Some(Pattern(Regex::new(DEFAULT_PARENT)?));
         }
+        hists.examples = self.samples.map_or(0, usize::from);
         hists.group_sort = self.group_sort_idx.unwrap_or(0);
         hists.grouping = self.grouping(hists)?;
         if self.hierarchy {
@@ -231,6 +235,7 @@ impl RowArgs {
     /// The recording has nothing of the kind.
     pub(crate) fn load(&self, recording: &Recording, options: &mut LoadOptions) -> Result<()> {
         options.count = self.count();
+        options.examples = self.samples.map_or(0, usize::from);
         options.facets.cpu |= self.socket_filter.is_some();
         if self.raw_trace && options.facets.trace == WantedTrace::Text {
             options.facets.trace = WantedTrace::Fields;

@@ -72,7 +72,8 @@ pub(crate) fn load(
     let parts = in_turn(options.threads, decoder, fill, |_| Ok(()))?;
     let disordered = records.disordered();
     let info = follower.finish();
-    let (mut sums, mut stops) = (Aggregate::with_blocks(options.blocks), StopCounts::default());
+    let (mut sums, mut stops) =
+        (Aggregate::with(options.blocks, options.examples), StopCounts::default());
     for (part, part_stops) in parts {
         _ = sums.merge(part);
         stops.add(&part_stops);

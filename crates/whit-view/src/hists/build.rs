@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use whit_estimate::Parts;
 use whit_profile::Counted;
-use whit_profile::model::{EventId, FunctionId, Profile, SampleRow};
+use whit_profile::model::{EventId, FunctionId, NodeId, Profile, SampleRow};
 use whit_profile::parallelism::Parallelism;
 
 use super::block_rows::{self, RowSums};
@@ -12,6 +12,7 @@ use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
 use super::context::{self, ContextMaker, ContextRows, SampleFilter, has_part, listed};
+use super::examples;
 use super::hierarchy::Nesting;
 use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
@@ -154,6 +155,9 @@ fn hists_with<T>(
     for group in &groups {
         pass.add_context(group, &mut hists.rows);
     }
+    if options.examples > 0 && !profile.examples.is_empty() {
+        examples::add(&pass, event, &maker, &filter, &mut hists.rows);
+    }
     if is_ordered {
         arrange(profile, options, &mut hists);
     }
@@ -205,6 +209,17 @@ impl<'a> Pass<'a> {
 
     pub(super) fn parents(&self) -> &'a Parents {
         self.parents
+    }
+
+    /// The row's part that the leaf of a call chain gives.
+    pub(super) fn place_of(&self, node: NodeId) -> CodeLocation {
+        let shown = self.tree.shown[node.index()];
+        self.places.get(self.tree.self_place[shown as usize])
+    }
+
+    /// At most so many single samples are shown of a row.
+    pub(super) fn max_examples(&self) -> usize {
+        self.options.examples
     }
 
     /// The rows of other samples of the same profile, in no particular order.
@@ -400,6 +415,7 @@ fn row_slot(
             max_depth: 0,
             first_thread: u32::MAX,
             members: Box::default(),
+            examples: Box::default(),
             intervals: None,
             chains: ChainTree::default(),
         });

@@ -138,7 +138,7 @@ impl<'p> ContextMaker<'p> {
         }
     }
 
-    fn context(&self, row: &SampleRow) -> Context {
+    pub(super) fn context(&self, row: &SampleRow) -> Context {
         let mut context = Context::default();
         if self.by_comm {
             context.comm = Some(self.first_comm[row.comm.index()]);

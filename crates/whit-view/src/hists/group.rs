@@ -155,6 +155,7 @@ impl HistRow {
             context: self.context.clone(),
             members: vec![MemberWeight::default(); members].into(),
             chains: ChainTree::default(),
+            examples: Box::default(),
             intervals: None,
             self_period: 0,
             self_samples: 0,

@@ -88,6 +88,7 @@ impl HistRow {
             max_depth: 0,
             intervals: None,
             members: self.members.clone(),
+            examples: Box::default(),
             chains: ChainTree::default(),
             ..*self
         }

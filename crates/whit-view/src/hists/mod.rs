@@ -23,6 +23,7 @@ mod chains;
 mod code_location;
 mod context;
 pub(crate) mod data_source;
+mod examples;
 mod facet_key;
 mod field;
 mod group;
@@ -63,6 +64,7 @@ pub use sort_key::{SortKey, UnknownSortKey};
 
 use std::sync::Arc;
 
+use whit_profile::ExampleSample;
 use whit_profile::model::EventId;
 
 /// The rows of one event.
@@ -124,6 +126,8 @@ pub struct HistRow {
     pub members: Box<[MemberWeight]>,
     /// How far its shares can be trusted; where intervals were asked for and the profile has blocks enough.
     pub intervals: Option<Box<RowIntervals>>,
+    /// Single samples of this row itself, in order of time; empty where none were asked for.
+    pub examples: Box<[ExampleSample]>,
     /// Call chains; empty where none are asked for or all are below the threshold.
     pub chains: ChainTree,
 }

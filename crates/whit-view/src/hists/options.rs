@@ -187,6 +187,8 @@ pub struct HistsOptions {
     /// The keys of each level of a hierarchy, which are those of `sort` in their order; empty for a flat table. A
     /// hierarchy has no weights with callees.
     pub levels: Vec<Vec<SortKey>>,
+    /// Single samples to show of each row.
+    pub examples: usize,
     /// Which events share a table.
     pub grouping: Grouping,
     /// The event of a group by which rows are ordered; 0 is the leader.
@@ -228,6 +230,7 @@ impl Default for HistsOptions {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
             levels: Vec::new(),
+            examples: 0,
             grouping: Grouping::default(),
             group_sort: 0,
             shares: WeightColumns::default(),

@@ -44,6 +44,7 @@ pub(super) fn write(
         text.clear();
         writer.write_row(*place, row, &mut text);
         if place.is_leaf {
+            super::write_examples(row, &mut text);
             style.write(&row.chains, hists.weight(row), &mut text);
         } else if !writer.has_shown_children(places, index) {
             writer.write_no_entry(*place, &mut text);

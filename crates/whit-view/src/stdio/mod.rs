@@ -25,6 +25,7 @@ pub use ledger::write_ledger;
 pub use loss::{ledger_line, loss_line};
 pub use stats::write_stats;
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use whit_profile::Counted;
@@ -34,7 +35,7 @@ use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
 use crate::cycle_blocks;
-use crate::hists::{self, EventGroup, HistsOptions, SortKey};
+use crate::hists::{self, EventGroup, HistRow, HistsOptions, SortKey};
 use crate::units;
 use columns::Columns;
 use tree::TreeStyle;
@@ -278,10 +279,24 @@ fn write_rows(
             Some(separator) => columns.write_separated(profile, hists, row, separator, &mut text),
             None => columns.write_row(profile, hists, row, options, &mut cell, &mut text),
         }
+        write_examples(row, &mut text);
         style.write(&row.chains, hists.weight(row), &mut text);
         out.write_all(text.as_bytes())?;
     }
     Ok(())
+}
+
+/// The single samples of a row, as `whit script` names their moments.
+fn write_examples(row: &HistRow, out: &mut String) {
+    for sample in &row.examples {
+        let (seconds, rest) = (sample.time.0 / 1_000_000_000, sample.time.0 % 1_000_000_000);
+        // Writing to a String cannot fail.
+        let _ = write!(out, "            sample at {seconds}.{rest:09}  tid {}", sample.tid.0);
+        if let Some(cpu) = sample.cpu {
+            let _ = write!(out, "  cpu {}", cpu.0);
+        }
+        out.push('\n');
+    }
 }
 
 /// The address of a function without a symbol, so that it can be printed as perf does; `None`

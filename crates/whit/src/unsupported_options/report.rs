@@ -47,7 +47,6 @@ impl Unsupported for OfReport {
         ("ignore-vmlinux", None, "name the kernel's symbols with --kallsyms FILE"),
         ("disable-order", None, TRACE),
         ("itrace", None, "AUX area data is decoded by: perf report --itrace"),
-        ("samples", None, "print single samples with: whit script"),
         ("show-on-off-events", None, SWITCH),
         ("switch-on", None, SWITCH),
         ("switch-off", None, SWITCH),

@@ -256,3 +256,38 @@ fn files_of_events_are_perfs() {
         Ok(())
     });
 }
+
+/// perf shows single samples in its browser alone: each has to be one of the row's in `whit script`.
+#[test]
+fn single_samples_are_those_of_their_rows() {
+    in_directory("single_samples_are_those_of_their_rows", |directory| {
+        let path = record_program(directory)?;
+        let options = ["--no-inline", "--ns", "-G", "-F", "time,ip,sym", "-i"];
+        let script = text(whit().arg("script").args(options).arg(&path));
+        let sample = |line: &str| {
+            let (time, rest) = line.trim().split_once(':')?;
+            let name = rest.trim().split_once(' ')?.1.to_owned();
+            Some((time.replace('.', "").parse::<u64>().ok()?, name))
+        };
+        let all: BTreeMap<u64, String> = script.lines().filter_map(sample).collect();
+        let options = ["--json", "--no-inline", "--no-children", "-s", "sym", "--samples", "3"];
+        let report = run(whit(), &path, &options);
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        let mut seen = 0;
+        for row in report["events"][0]["rows"].as_array().expect("rows") {
+            let examples = row["examples"].as_array().expect("examples");
+            let count = row["self"]["samples"].as_u64().expect("samples");
+            assert_eq!(examples.len() as u64, count.min(3), "{row}");
+            for example in examples.iter().filter(|_| row["symbol"]["known"] == true) {
+                let name = &all[&example["time_ns"].as_u64().expect("a time")];
+                let listed = row["symbol"]["name"].as_str().expect("a name");
+                seen += u64::from(name == listed);
+                assert!(name == listed || name == "[unknown]", "{name} is no {listed}");
+            }
+        }
+        assert!(seen > 10, "{seen} samples of {}", all.len());
+        let table = run(whit(), &path, &["--no-children", "-g", "none", "--samples", "2"]);
+        assert!(table.matches("            sample at ").count() > 10, "{table}");
+        Ok(())
+    });
+}
