@@ -6,6 +6,7 @@
 use crate::block_sums::{BlockSums, Context};
 use crate::chain::CodePlace;
 use crate::chain_entry::ChainEntry;
+use crate::examples::{ExampleSample, Examples};
 use crate::facets::RawFacets;
 use crate::options::LoadOptions;
 use crate::process::{CommIndex, SpaceId};
@@ -105,6 +106,8 @@ pub(crate) struct Aggregate {
     pub(crate) blocks: Option<BlockSums>,
     /// The samples one by one, where they are wanted.
     pub(crate) singles: Option<Vec<RawSingle>>,
+    /// Single samples of the rows, where they are wanted.
+    pub(crate) examples: Examples,
     pub(crate) first_time: Option<TimestampNs>,
     pub(crate) last_time: Option<TimestampNs>,
     pub(crate) cut_chains: u64,
@@ -175,11 +178,12 @@ impl Default for Aggregate {
 }
 
 impl Aggregate {
-    /// Nothing yet; with weights in blocks of time and single samples if they are wanted.
+    /// Nothing yet; with weights in blocks of time, single samples, and examples of each row if they are wanted.
     pub(crate) fn for_options(options: &LoadOptions) -> Self {
         Aggregate {
             blocks: options.blocks.then(BlockSums::default),
             singles: options.keeps_singles().then(Vec::new),
+            examples: Examples::new(options.examples),
             ..Aggregate::default()
         }
     }
@@ -196,6 +200,7 @@ impl Aggregate {
             rows: FxHashMap::default(),
             blocks: None,
             singles: None,
+            examples: Examples::default(),
             first_time: None,
             last_time: None,
             cut_chains: 0,
@@ -214,13 +219,7 @@ impl Aggregate {
         mut locate: impl FnMut(ChainEntry) -> CodePlace,
     ) -> u32 {
         let node = self.node_of(facts.space, chain, &mut locate);
-        let key = RowKey {
-            event: facts.event,
-            thread: self.threads.intern((facts.pid, facts.tid)),
-            comm: facts.comm.map_or(u32::MAX, |comm| comm.0),
-            facets: facts.facets.unwrap_or(NO_FACETS),
-            node,
-        };
+        let key = self.key_of(facts, node);
         let weight = self.rows.entry(key).or_default();
         weight.add(Weight { samples: 1, period: facts.period });
         if let Some(blocks) = &mut self.blocks {
@@ -235,6 +234,25 @@ impl Aggregate {
             self.last_time = Some(self.last_time.map_or(time, |last| last.max(time)));
         }
         node
+    }
+
+    /// Keeps a sample that was added at `node`.
+    pub(crate) fn add_example(&mut self, facts: &SampleFacts, node: u32, cpu: Option<CpuId>) {
+        let Some(time) = facts.time else { return };
+        let key = self.key_of(facts, node);
+        let sample = ExampleSample { time, cpu, pid: facts.pid, tid: facts.tid };
+        self.examples.add(key, sample);
+    }
+
+    #[inline]
+    fn key_of(&mut self, facts: &SampleFacts, node: u32) -> RowKey {
+        RowKey {
+            event: facts.event,
+            thread: self.threads.intern((facts.pid, facts.tid)),
+            comm: facts.comm.map_or(u32::MAX, |comm| comm.0),
+            facets: facts.facets.unwrap_or(NO_FACETS),
+            node,
+        }
     }
 
     /// The number of a sample's facets; that of no facets where there is no room for further ones.
@@ -382,6 +400,16 @@ impl Aggregate {
             let singles =
                 singles.into_iter().map(|single| RawSingle { row: row(single.row), ..single });
             self.singles.get_or_insert_default().extend(singles);
+        }
+        let (per_row, examples) = other.examples.into_rows();
+        if self.examples.is_empty() && per_row > 0 {
+            self.examples = Examples::new(per_row);
+        }
+        for (key, samples) in examples {
+            let node = nodes[key.node as usize];
+            let facets = renumbered.get(key.facets as usize).copied().unwrap_or(NO_FACETS);
+            let key = RowKey { thread: threads[key.thread as usize], facets, node, ..key };
+            self.examples.add_all(key, samples);
         }
         if let Some(blocks) = other.blocks {
             self.blocks.get_or_insert_default().merge(blocks, &threads, &renumbered, &nodes);

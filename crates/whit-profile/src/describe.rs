@@ -197,12 +197,14 @@ pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<S
     warnings
 }
 
+/// True for a leader whose samples have the counts of its group.
+pub(crate) fn is_read(attr: &Attr) -> bool {
+    attr.sample_type.contains(SampleType::READ) && attr.read_format.contains(ReadFormat::GROUP)
+}
+
 /// Events that were read with the samples of their group's leader (`:S`): perf makes samples of
 /// them, whit does not.
 fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<String> {
-    let is_read = |attr: &Attr| {
-        attr.sample_type.contains(SampleType::READ) && attr.read_format.contains(ReadFormat::GROUP)
-    };
     let groups = recording.features.group_desc().unwrap_or_default();
     // Groups follow each other; no event is in two.
     let mut next = 0;

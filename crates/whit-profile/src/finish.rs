@@ -3,13 +3,14 @@
 use crate::aggregate::{Aggregate, NO_NODE, RowKey};
 use crate::block_sums::{BlockSums, Chain};
 use crate::chain::CodePlace;
+use crate::describe::is_read;
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{RecordedDso, RecordedKind};
 use crate::facets::{Facets, RawCgroup, RawFacets};
 use crate::model::{
     BlockContext, BlockWeight, Blocks, CallNode, CgroupId, CgroupInfo, CommId, DsoId, DsoInfo,
     DsoKind, EventId, EventInfo, FacetsId, FileId, Frame, FrameId, FunctionId, FunctionInfo,
-    NodeId, Profile, SampleRow, SingleSample, Singles, TextId, ThreadId, ThreadInfo,
+    NodeId, Profile, RecordedGroup, SampleRow, SingleSample, Singles, TextId, ThreadId, ThreadInfo,
 };
 use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
@@ -21,11 +22,15 @@ use rustc_hash::FxHashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use whit_perfdata::feature::GroupDesc;
 use whit_perfdata::reader::Recording;
 use whit_types::{OutsideText, Pid, Svma, Tid};
 
 /// Places that one thread names before it takes the next ones.
 const PLACES_PER_TASK: usize = 256;
+
+/// The name of a group that has none.
+const NO_NAME: &str = "{anon_group}";
 
 /// Names everything and builds the profile.
 pub(crate) fn finish(
@@ -64,8 +69,10 @@ pub(crate) fn finish_with<T>(
     }
     let more = more(&mut builder);
     let overflowed = builder.overflowed;
+    let groups = groups(recording, &prepared.scan.samples_by_event);
     let mut profile = builder.profile;
     profile.events = events(recording, &prepared, &profile);
+    profile.groups = groups;
     crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
     if overflowed {
         let text = "the periods of an event add up to more than 64 bits hold: shares are wrong \
@@ -94,6 +101,26 @@ fn events(recording: &Recording, prepared: &Prepared, profile: &Profile) -> Vec<
         event.period += row.period;
     }
     events
+}
+
+/// Groups as the recording describes them. Their events follow each other. Events that were only read with their
+/// leader's samples are left out: they have none of their own, which is no share of zero.
+fn groups(recording: &Recording, samples_by_event: &[u64]) -> Vec<RecordedGroup> {
+    let described = recording.features.group_desc().unwrap_or_default();
+    let events = recording.events.len() as u32;
+    let group = |group: GroupDesc| {
+        let end = group.leader_index.checked_add(group.nr_members).filter(|end| *end <= events)?;
+        let is_named = !group.name.is_empty() && group.name != NO_NAME;
+        let reads = is_read(&recording.events.get(group.leader_index as usize)?.attr);
+        let is_member = |event: &u32| {
+            let samples = samples_by_event.get(*event as usize);
+            *event == group.leader_index || !reads || samples.is_some_and(|samples| *samples > 0)
+        };
+        let events: Vec<_> = (group.leader_index..end).filter(is_member).map(EventId).collect();
+        let name = is_named.then(|| group.name.into());
+        (events.len() > 1).then_some(RecordedGroup { name, events })
+    };
+    described.into_iter().filter_map(group).collect()
 }
 
 /// Names all places, several threads at once; neighbours in a binary go to the same thread.
@@ -351,6 +378,9 @@ impl Builder {
                 self.row_of.insert(*key, self.profile.rows.len() as u32);
             }
             self.profile.rows.push(row);
+            if !sums.examples.is_empty() {
+                self.profile.examples.push(sums.examples.of(key).to_vec());
+            }
         }
         (self.thread_of, self.facets_of) = (threads, facets);
     }

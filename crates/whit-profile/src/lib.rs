@@ -52,6 +52,7 @@ mod describe;
 mod dso_index;
 mod dso_table;
 mod error;
+mod examples;
 mod facets;
 mod finish;
 mod kernel_load;
@@ -80,8 +81,10 @@ mod scan;
 pub mod script;
 mod singles;
 mod stated_time;
+mod step_watch;
 mod stops;
 pub mod switches;
+pub mod tasks;
 pub mod time_filter;
 mod tracepoints;
 pub mod wall;
@@ -89,6 +92,7 @@ mod work;
 
 pub use describe::header_of;
 pub use error::LoadError;
+pub use examples::{ExampleSample, keep as keep_example};
 pub use facets::{
     BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
 };

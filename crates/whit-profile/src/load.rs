@@ -12,13 +12,14 @@ use crate::progress::Progress;
 use crate::sample_sums::SampleSums;
 use crate::scan::BlockTimes;
 use crate::singles;
+use crate::step_watch::StepWatch;
 use crate::stops::StopCounts;
-use crate::switches::{Losses, all_losses};
+use crate::switches::{Losses, PhaseTest, all_losses};
 use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::BlockReader;
-use whit_types::TimestampNs;
+use whit_types::{OutsideText, TimestampNs};
 
 /// Loads a whole recording into a profile.
 pub fn load(
@@ -38,8 +39,10 @@ pub fn load(
         let losses = all_losses(recording, &mut prepared.scan.ring_losses);
         prepared.loss_windows = Losses::new(&losses).windows().to_vec();
     }
-    let (sums, stops) = second_pass(recording, options, &prepared, &progress)?;
-    Ok(finish(recording, options, prepared, sums, &stops))
+    let Found { sums, stops, phases } = second_pass(recording, options, &prepared, &progress)?;
+    let mut profile = finish(recording, options, prepared, sums, &stops);
+    profile.warnings.extend(phases.problem().map(OutsideText::from));
+    Ok(profile)
 }
 
 fn second_pass(
@@ -47,52 +50,69 @@ fn second_pass(
     options: &LoadOptions,
     prepared: &Prepared,
     progress: &Progress<'_>,
-) -> Result<(Aggregate, StopCounts), LoadError> {
+) -> Result<Found, LoadError> {
     let queue = WorkQueue::new(&prepared.scan.plans);
     let worker = || Worker::new(recording, options, prepared).run(&queue, progress);
     let (own, others) = prepared.kernel_load.run_beside(options.threads, worker);
-    let (mut sums, mut stops) = own?;
+    let mut all = own?;
     for other in others {
-        let (other, other_stops) = other.map_err(|_| LoadError::WorkerDied)??;
-        _ = sums.merge(other);
-        stops.add(&other_stops);
+        let other = other.map_err(|_| LoadError::WorkerDied)??;
+        _ = all.sums.merge(other.sums);
+        all.stops.add(&other.stops);
+        all.phases.merge(&other.phases);
     }
-    Ok((sums, stops))
+    Ok(all)
+}
+
+/// The findings of one thread of the second pass, or of all.
+struct Found {
+    sums: Aggregate,
+    stops: StopCounts,
+    phases: PhaseTest,
 }
 
 /// One thread of the second pass.
 struct Worker<'a> {
     prepared: &'a Prepared,
     sums: SampleSums<'a>,
+    /// Where the recording has switches.
+    steps: Option<StepWatch<'a>>,
 }
 
 impl<'a> Worker<'a> {
     fn new(recording: &'a Recording, options: &'a LoadOptions, prepared: &'a Prepared) -> Self {
-        Worker { prepared, sums: SampleSums::new(recording, options, prepared) }
+        let steps = StepWatch::new(recording, prepared);
+        Worker { prepared, sums: SampleSums::new(recording, options, prepared), steps }
     }
 
-    fn run(
-        mut self,
-        queue: &WorkQueue<'_>,
-        progress: &Progress<'_>,
-    ) -> Result<(Aggregate, StopCounts), LoadError> {
+    fn run(mut self, queue: &WorkQueue<'_>, progress: &Progress<'_>) -> Result<Found, LoadError> {
         let (mut reader, mut block) = (BlockReader::default(), Vec::new());
         while let Some(position) = queue.next(&mut reader, &mut block, progress)? {
             let chains = self.prepared.deferred.of_block(&self.prepared.events, &block);
             let whole = ChainedBlock { bytes: &block, chains: &chains };
+            if let Some(steps) = &mut self.steps {
+                steps.begin_block();
+            }
             let mut rest = &block[..];
             while let Some((record, tail)) = RawRecord::split(rest) {
                 if record.header.kind == record_type::SAMPLE {
                     self.sample(record, whole, position + (block.len() - rest.len()) as u64);
+                } else if let Some(steps) = &mut self.steps {
+                    steps.record(record);
                 }
                 rest = tail;
             }
         }
-        Ok(self.sums.finish())
+        let (sums, stops) = self.sums.finish();
+        let phases = self.steps.map(StepWatch::finish).unwrap_or_default();
+        Ok(Found { sums, stops, phases })
     }
 
     fn sample(&mut self, record: RawRecord<'_>, block: ChainedBlock<'_>, position: u64) {
         let Ok(parsed) = self.sums.parse(record, block) else { return };
+        if let Some(steps) = &mut self.steps {
+            steps.sample(parsed.event, parsed.tid, parsed.sample.time);
+        }
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
         if self.sums.wants(&parsed, time)
             && self.prepared.time.is_none_or(|range| range.contains(time))

@@ -13,6 +13,7 @@
 //! - `facets` are distinct. Where it is empty, rows have the default.
 //! - Names are [`OutsideText`], since others chose them: a view that prints one escapes it.
 
+use crate::examples::ExampleSample;
 use crate::facets::Facets;
 use crate::loss_window::LossWindow;
 use crate::parallelism::ParallelismInfo;
@@ -94,6 +95,8 @@ pub struct Profile {
     pub recording: RecordingInfo,
     /// The recorded events, in the order of the recording.
     pub events: Vec<EventInfo>,
+    /// Groups in which events were recorded, of those with more than one.
+    pub groups: Vec<RecordedGroup>,
     /// Command names.
     pub comms: Vec<OutsideText>,
     /// Cgroups of samples, where rows are told apart by them.
@@ -120,6 +123,8 @@ pub struct Profile {
     pub nodes: Vec<CallNode>,
     /// Sample weights.
     pub rows: Vec<SampleRow>,
+    /// Single samples of each row, in the order of `rows`; empty where none were asked for.
+    pub examples: Vec<Vec<ExampleSample>>,
     /// The weights of the rows by blocks of time, where they were asked for.
     pub blocks: Option<Blocks>,
     /// The time of samples, where it was asked for.
@@ -194,6 +199,15 @@ pub struct EventInfo {
     pub lost_samples: u64,
     /// The distance between samples and counted events.
     pub precision: Precision,
+}
+
+/// Events that were counted and sampled together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedGroup {
+    /// As the user named it; `None` for most.
+    pub name: Option<OutsideText>,
+    /// The leader first.
+    pub events: Vec<EventId>,
 }
 
 /// One thread.

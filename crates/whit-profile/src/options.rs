@@ -19,6 +19,9 @@ pub enum Counted {
     Branches,
     /// Samples with their weights: the latencies of accesses to memory.
     Weights,
+    /// Blocks of code between two branches, with the cycles that the CPU counted there. The branch of a row's facets has
+    /// the end of the block as `from`, and its beginning as `to`.
+    Blocks,
     /// Samples, whose call chains go on with the branches that led to them.
     BranchHistory,
 }
@@ -36,6 +39,8 @@ pub struct LoadOptions {
     pub blocks: bool,
     /// Keep the time of samples, which is that of each one or of a stretch that it lies in.
     pub singles: Option<SinglesWanted>,
+    /// Samples to keep of each row.
+    pub examples: usize,
     /// Tell how many threads of a set ran at the time of each sample; takes reading in order of time.
     pub parallelism: Option<ParallelismOf>,
     /// Part of the time.
@@ -67,6 +72,7 @@ impl LoadOptions {
             count: Counted::Samples,
             blocks: false,
             singles: None,
+            examples: 0,
             parallelism: None,
             time: None,
             pids: Vec::new(),

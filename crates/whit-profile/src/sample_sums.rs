@@ -142,10 +142,15 @@ impl<'a> SampleSums<'a> {
 
     /// Adds a sample, and gives back the node of its call chain.
     pub(crate) fn add(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
-        if self.options.count == Counted::Branches {
-            self.add_branches(parsed, time);
-            return NO_NODE;
+        match self.options.count {
+            Counted::Branches => self.add_branches(parsed, time),
+            Counted::Blocks => self.add_blocks(parsed, time),
+            _ => return self.add_chain(parsed, time),
         }
+        NO_NODE
+    }
+
+    fn add_chain(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) -> u32 {
         let ParsedSample { pid, .. } = *parsed;
         let place = self.make_chain(parsed, time);
         let ChainPlace { attr, epoch, .. } = place;
@@ -156,7 +161,11 @@ impl<'a> SampleSums<'a> {
         let facts = self.facts(parsed, time, attr, epoch, facets);
         let maker = &self.maker;
         let locate = |entry| maker.locate(entry, pid, epoch, place.time);
-        self.sums.add(&facts, &self.chain.entries, locate)
+        let node = self.sums.add(&facts, &self.chain.entries, locate);
+        if self.options.examples > 0 {
+            self.sums.add_example(&facts, node, parsed.sample.cpu);
+        }
+        node
     }
 
     #[inline]
@@ -170,7 +179,7 @@ impl<'a> SampleSums<'a> {
     ) -> SampleFacts {
         let ParsedSample { event, pid, tid, ref sample, .. } = *parsed;
         let period = match self.options.count {
-            Counted::Branches => 1,
+            Counted::Branches | Counted::Blocks => 1,
             Counted::Weights => sample.weight.filter(|weight| *weight > 0).unwrap_or(1),
             Counted::Samples | Counted::BranchHistory => {
                 let is_fixed = !attr.has(AttrFlags::FREQ);
@@ -241,6 +250,35 @@ impl<'a> SampleSums<'a> {
             let number = self.wants_facets.then(|| self.sums.facets_number(facets));
             let facts = self.facts(parsed, time, attr, epoch, number);
             self.sums.add(&facts, &[to], &mut locate);
+        }
+    }
+
+    /// Adds the code in front of each branch of a sample whose cycles are known.
+    fn add_blocks(&mut self, parsed: &ParsedSample<'_>, time: TimestampNs) {
+        let ParsedSample { event, pid, ref sample, .. } = *parsed;
+        let attr = &self.recording.events[event].attr;
+        let epoch = self.prepared.model.space_at(pid, time);
+        let space = self.remembered_space(pid, epoch);
+        let maker = &self.maker;
+        let mut locate = |entry: ChainEntry| maker.locate(entry, pid, epoch, time);
+        // The newest branch stands first.
+        let older = sample.branch_stack.iter().skip(1).map(Some).chain([None]);
+        for (branch, before) in sample.branch_stack.iter().zip(older) {
+            if branch.cycles() == 0 {
+                continue;
+            }
+            let mut number = |address| {
+                let entry = ChainEntry::exact(address, side_of_address(address));
+                self.sums.place_number(space, entry, &mut locate)
+            };
+            let (end, start) = (number(branch.from), before.map(|before| number(before.to)));
+            let branch_facet = BranchFacet { from: Some(end), to: start, flags: 0 };
+            let facets = RawFacets { branch: Some(branch_facet), ..RawFacets::default() };
+            let facets = Some(self.sums.facets_number(facets));
+            let facts = self.facts(parsed, time, attr, epoch, facets);
+            let facts = SampleFacts { period: branch.cycles(), ..facts };
+            let entry = ChainEntry::exact(branch.from, side_of_address(branch.from));
+            self.sums.add(&facts, &[entry], &mut locate);
         }
     }
 

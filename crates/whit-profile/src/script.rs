@@ -110,6 +110,8 @@ pub enum TimeBase {
 
 /// Properties by which a format may leave a sample out.
 pub struct Candidate<'a> {
+    /// Index of the event.
+    pub event: usize,
     /// Command name, where known.
     pub comm: Option<OutsideText<&'a str>>,
     /// Address of the executing instruction, where recorded.

@@ -14,10 +14,15 @@ use whit_profile::model::{
 };
 use whit_profile::parallelism::{Parallelism, ParallelismInfo};
 use whit_profile::precision::Precision;
+use whit_profile::{Counted, ExampleSample};
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
-use crate::hists::{self, HistRow, Hists, HistsOptions, ShareInterval, SortKey};
+use crate::cycle_blocks::JsonBlock;
+use crate::hists::{
+    self, EventGroup, HistRow, Hists, HistsOptions, MemberTotal, MemberWeight, ShareInterval,
+    SortKey,
+};
 use crate::json_facets::FacetMembers;
 use crate::json_list::{Counts, Each};
 use crate::json_strings;
@@ -122,13 +127,51 @@ struct Event<'a> {
     precision: EventPrecision,
     /// Blocks of time from which the intervals come; `null` where there are no intervals.
     interval_blocks: Option<usize>,
+    /// The other events of its group, whose weights rows have in `members`; with `--group`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    members: Vec<Member<'a>>,
     /// Whether rows have a weight that includes their callees.
     children: bool,
-    /// Heaviest first; empty with `cgroups`.
+    /// Heaviest first; empty with `cgroups` and `blocks`.
     rows: Each<'a, Row<'a>>,
+    /// Blocks of code with the cycles that the CPU counted in them, the most first; with `--total-cycles`, where the
+    /// event's samples and period are branch records and their cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<Vec<JsonBlock<'a>>>,
     /// Cgroups with the sums over all below, in depth-first order; with `--cgroup-tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroups: Option<Vec<Cgroup>>,
+}
+
+/// An event of a group.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Member<'a> {
+    name: &'a str,
+    samples: u64,
+    period: u64,
+    lost_samples: u64,
+}
+
+/// One sample.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Example {
+    time_ns: u64,
+    pid: i32,
+    tid: i32,
+    /// `null` where it was not recorded.
+    cpu: Option<u32>,
+}
+
+/// A row's weights of an event of a group.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MemberShare {
+    #[serde(rename = "self")]
+    own: Weight,
+    /// Weight with callees; `null` without `children`.
+    children: Option<Weight>,
 }
 
 /// The distance between a sample and the counted event.
@@ -234,6 +277,10 @@ struct Row<'a> {
     /// Keys `srcline` (`file:line`) and `srcfile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// With `--hierarchy`, the number of rows around this one. It has the keys of its level, and sums the rows behind it
+    /// that stand deeper; `chains` are at the innermost level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<usize>,
     #[serde(rename = "self")]
     own: Weight,
     /// Place in the order, from 1; rows have the same where their intervals overlap, so that nobody knows which one is
@@ -242,6 +289,12 @@ struct Row<'a> {
     rank: Option<u32>,
     /// Weight with callees; `null` without `children`.
     children: Option<Weight>,
+    /// Single samples of the row itself, in order of time; with `--samples`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    examples: Vec<Example>,
+    /// Weights of the other events of a group, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    members: Vec<MemberShare>,
     /// The call graph: each node is a run of functions.
     chains: Each<'a, Chain<'a>>,
 }
@@ -342,7 +395,7 @@ struct Stats<'a> {
 
 impl<'a> Report<'a> {
     fn of(profile: &'a Profile, options: &'a HistsOptions) -> Report<'a> {
-        let ids = (0..profile.events.len()).map(|i| EventId(i as u32));
+        let groups = hists::groups(profile, options.grouping);
         Report {
             format: "whit-report",
             version: VERSION,
@@ -350,7 +403,9 @@ impl<'a> Report<'a> {
             sort: options.sort_keys().iter().map(|key| key.name()).collect(),
             self_time: options.self_time.name(),
             parallelism: profile.parallelism.as_ref().map(ParallelismTimes::of),
-            events: Each::new(move || ids.clone().map(|id| Event::of(profile, options, id))),
+            events: Each::new(move || {
+                groups.clone().into_iter().map(|group| Event::of(profile, options, &group))
+            }),
             losses: Losses::of(&profile.losses),
             ledger: profile
                 .ledger
@@ -418,12 +473,21 @@ impl<'a> Stats<'a> {
 }
 
 impl<'a> Event<'a> {
-    fn of(profile: &'a Profile, options: &'a HistsOptions, id: EventId) -> Event<'a> {
+    fn of(profile: &'a Profile, options: &'a HistsOptions, group: &EventGroup) -> Event<'a> {
+        let id = group.leader;
         let info = &profile.events[id.index()];
-        let hists = Rc::new(hists::hists(profile, id, options));
+        let hists = Rc::new(hists::group_hists(profile, group, options));
+        let member = |member: &MemberTotal| {
+            let info = &profile.events[member.event.index()];
+            let &MemberTotal { samples, period, .. } = member;
+            Member { name: info.name.exact(), samples, period, lost_samples: info.lost_samples }
+        };
+        let members = hists.members.iter().map(member).collect();
         let (samples, period, children) = (hists.total_samples, hists.total_period, hists.children);
         let shown: Rc<[usize]> = hists.shown_places(options.percent_limit).into();
-        let rows = if options.cgroup_tree { 0 } else { shown.len() };
+        let has_blocks = options.count == Counted::Blocks;
+        let rows = if options.cgroup_tree || has_blocks { 0 } else { shown.len() };
+        let code_blocks = has_blocks.then(|| JsonBlock::all(profile, id, options.percent_limit));
         let cgroups = options.cgroup_tree.then(|| Cgroup::all(profile, id, options));
         let blocks = profile.blocks.as_ref().map(|blocks| blocks.weights.len());
         let interval_blocks = blocks.filter(|_| hists.has_intervals());
@@ -440,8 +504,10 @@ impl<'a> Event<'a> {
             unknown_parallelism_samples,
             precision: EventPrecision::of(info.precision),
             interval_blocks,
+            members,
             children,
             rows: Each::new(move || (0..rows).map(row.clone())),
+            blocks: code_blocks,
             cgroups,
         }
     }
@@ -478,6 +544,7 @@ impl<'a> Row<'a> {
         index: usize,
     ) -> Row<'a> {
         let row = &hists.rows[index];
+        let place = hists.places.as_ref().map(|places| places[index]);
         let intervals = row.intervals.as_deref();
         let has_latency = hists.shares.has_latency();
         let weight = |period, samples, latency, interval: Option<ShareInterval>| Weight {
@@ -522,12 +589,16 @@ impl<'a> Row<'a> {
             dso: None,
             symbol: None,
             source: None,
+            depth: place.map(|place| place.depth),
             own,
             rank: intervals.map(|intervals| intervals.rank),
             children: hists.children.then_some(children),
+            examples: row.examples.iter().map(Example::of).collect(),
+            members: members_of(hists, row),
             chains: Each::new(move || (0..nodes).map(chains.clone())),
         };
-        for &key in options.sort_keys() {
+        let level = place.and_then(|place| options.levels.get(place.depth));
+        for &key in level.map_or(options.sort_keys(), |keys| keys) {
             shown.set(profile, key, row);
         }
         shown
@@ -568,6 +639,34 @@ impl<'a> Row<'a> {
             key => self.facets.set(profile, key, row),
         }
     }
+}
+
+impl Example {
+    fn of(sample: &ExampleSample) -> Example {
+        let ExampleSample { time, cpu, pid, tid } = *sample;
+        Example { time_ns: time.0, pid: pid.0, tid: tid.0, cpu: cpu.map(|cpu| cpu.0) }
+    }
+}
+
+/// The weights of the other events of a group.
+fn members_of(hists: &Hists, row: &HistRow) -> Vec<MemberShare> {
+    let share = |(weight, total): (&MemberWeight, &MemberTotal)| {
+        let of = |period, samples| Weight {
+            period,
+            samples,
+            percent: hists::percent(period, total.period),
+            latency: None,
+            latency_percent: None,
+            low_percent: None,
+            high_percent: None,
+        };
+        let children = of(weight.children_period, weight.children_samples);
+        MemberShare {
+            own: of(weight.self_period, weight.self_samples),
+            children: hists.children.then_some(children),
+        }
+    };
+    row.members.iter().zip(&hists.members).map(share).collect()
 }
 
 impl<'a> Dso<'a> {
@@ -614,6 +713,7 @@ impl<'a> Chain<'a> {
 mod tests {
     use super::*;
     use crate::builder::{Builder, Who, at};
+    use crate::hists::Grouping;
     use serde_json::Value;
     use whit_perfdata::ledger::{
         BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, StackLedger,
@@ -746,6 +846,68 @@ mod tests {
         let row = &rows[0];
         assert_eq!((&row["tid"], &row["pid"], &row["cpu"]), (&8.into(), &7.into(), &3.into()));
         assert_eq!((&row["source"], &row["children"]), (&"a.c:9".into(), &Value::Null));
+    }
+
+    #[test]
+    fn rows_of_a_hierarchy_have_the_keys_of_their_level() {
+        let mut options = HistsOptions { children: false, ..HistsOptions::default() };
+        options.levels = options.sort.iter().map(|key| vec![*key]).collect();
+        let report = json(&profile(), &options);
+        let rows = report["events"][0]["rows"].as_array().unwrap();
+        let depths: Vec<_> = rows.iter().map(|row| row["depth"].as_u64().unwrap()).collect();
+        assert_eq!(depths, [0, 1, 2, 2]);
+        assert_eq!((&rows[0]["comm"], &rows[0]["dso"]), (&"a \"b\"".into(), &Value::Null));
+        assert_eq!((&rows[1]["dso"]["name"], &rows[1]["comm"]), (&"app".into(), &Value::Null));
+        assert_eq!(rows[0]["self"]["period"], 40);
+        assert_eq!(rows[2]["symbol"]["name"], "inner");
+        let has_chains = |row: &Value| !row["chains"].as_array().unwrap().is_empty();
+        assert_eq!(rows.iter().map(has_chains).collect::<Vec<_>>(), [false, false, true, true]);
+    }
+
+    #[test]
+    fn groups_have_the_weights_of_all_events() {
+        let mut builder = Builder::default();
+        let [first, second, third] = ["cycles", "faults", "none"].map(|name| builder.event(name));
+        builder.sample(first, MAIN, &[at("leaf", "/bin/app", 2)], 30);
+        builder.sample(first, MAIN, &[at("main", "/bin/app", 1)], 10);
+        builder.sample(second, MAIN, &[at("main", "/bin/app", 1)], 6);
+        // By its name, this row would stand in front of the next one.
+        builder.sample(second, MAIN, &[at("a", "/bin/app", 5)], 1);
+        builder.sample(second, MAIN, &[at("other", "/bin/app", 9)], 3);
+        let mut profile = builder.profile;
+        let options = HistsOptions { children: false, ..HistsOptions::default() };
+        let grouping = |grouping| HistsOptions { grouping, ..options.clone() };
+        assert_eq!(
+            json(&profile, &grouping(Grouping::AsRecorded))["events"].as_array().unwrap().len(),
+            3
+        );
+        let check = |report: Value| {
+            let events = report["events"].as_array().unwrap();
+            assert_eq!(events[0]["members"][0]["period"], 10);
+            let row = |row: &Value| {
+                let members = row["members"].as_array().unwrap().iter();
+                let members: Vec<_> =
+                    members.map(|of| of["self"]["percent"].as_f64().unwrap()).collect();
+                (row["self"]["period"].as_u64().unwrap(), members)
+            };
+            let rows: Vec<_> = events[0]["rows"].as_array().unwrap().iter().map(row).collect();
+            (events.len(), rows)
+        };
+        let rows = vec![
+            (30, vec![0.0, 0.0]),
+            (10, vec![60.0, 0.0]),
+            (0, vec![30.0, 0.0]),
+            (0, vec![10.0, 0.0]),
+        ];
+        assert_eq!(check(json(&profile, &grouping(Grouping::Always))), (1, rows));
+        let events = vec![EventId(0), second];
+        profile.groups = vec![whit_profile::model::RecordedGroup { name: None, events }];
+        let rows = vec![(30, vec![0.0]), (10, vec![60.0]), (0, vec![30.0]), (0, vec![10.0])];
+        assert_eq!(check(json(&profile, &grouping(Grouping::Always))), (2, rows));
+        let by_second = HistsOptions { group_sort: 1, ..grouping(Grouping::AsRecorded) };
+        let rows = vec![(10, vec![60.0]), (0, vec![30.0]), (0, vec![10.0]), (30, vec![0.0])];
+        assert_eq!(check(json(&profile, &by_second)), (2, rows));
+        assert_eq!(profile.events[third.index()].samples, 0);
     }
 
     #[test]

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cgroup_tree;
+pub mod cycle_blocks;
 pub mod diff;
 pub mod folded;
 pub mod hists;
@@ -51,6 +52,7 @@ pub mod ledger_json;
 pub mod script;
 pub mod stdio;
 pub mod switches;
+pub mod tasks;
 pub mod wall;
 
 mod json_facets;

@@ -20,9 +20,12 @@ use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
+use whit_profile::tasks;
 use whit_profile::time_filter::TimeQuantum;
 use whit_profile::{Counted, LoadOptions};
-use whit_view::hists::{ChainOptions, ChainOrder, Filters, HistsOptions, SelfTime, SortKey};
+use whit_view::hists::{
+    ChainOptions, ChainOrder, Filters, Grouping, HistsOptions, SelfTime, SortKey,
+};
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
 use whit_view::wall;
@@ -44,6 +47,12 @@ pub(crate) struct ReportArgs {
     /// Print the number of records of each type, and the losses
     #[arg(long, help_heading = heading::OUTPUT)]
     stats: bool,
+    /// Print the recorded tasks below their parents
+    #[arg(long, conflicts_with_all = OTHER_THAN_TASKS, help_heading = heading::OUTPUT)]
+    tasks: bool,
+    /// The same, with the memory that each task mapped
+    #[arg(long, conflicts_with_all = OTHER_THAN_TASKS, help_heading = heading::OUTPUT)]
+    mmaps: bool,
     /// Print the cost of the recording
     #[arg(long, help_heading = heading::OUTPUT)]
     ledger: bool,
@@ -132,10 +141,32 @@ pub(crate) struct ReportArgs {
     unsupported_options: UnsupportedArgs<OfReport>,
 }
 
+/// Options of reports that a list of tasks is none of.
+const OTHER_THAN_TASKS: [&str; 15] = [
+    "html",
+    "stats",
+    "ledger",
+    "header_only",
+    "wall",
+    "sort",
+    "fields",
+    "hierarchy",
+    "cgroup_tree",
+    "pid",
+    "tid",
+    "cpu",
+    "time",
+    "cgroup",
+    "comms",
+];
+
 /// Runs `whit report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     if args.wall {
         return args.print_wall();
+    }
+    if args.tasks || args.mmaps {
+        return args.print_tasks();
     }
     if args.waits.are_given() {
         bail_usage!("--min-wait, --max-wait and --no-idle choose waits: give --wall, too");
@@ -147,6 +178,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     hists.intervals &= recordings.len() == 1;
     let (mut profile, switches) = args.load_all(&recordings, &hists)?;
     args.rows.change(&mut profile);
+    args.rows.check(&profile, &hists)?;
     if let Some(path) = &args.html {
         page::write(&profile, switches.as_ref(), &HtmlOptions::default(), path)?;
         if !args.wants_text() {
@@ -228,6 +260,28 @@ impl ReportArgs {
         Ok(loaded)
     }
 
+    /// Prints the tasks, with their memory where it was asked for.
+    fn print_tasks(&self) -> Result<u8> {
+        let recording = self.input.open()?;
+        let progress = LoadProgress::new("reading", self.quiet);
+        let update = |done, total| progress.update(done, total);
+        let list = tasks::tasks(&recording, self.load.threads(), &update);
+        progress.finish();
+        let list = list?;
+        let mut out = self.terminal.output();
+        if self.header {
+            stdio::write_header(&mut out, &whit_profile::header_of(&recording))?;
+        }
+        if self.json {
+            whit_view::tasks::write_json(&mut out, &list, self.mmaps)?;
+            writeln!(out)?;
+        } else {
+            whit_view::tasks::write_text(&mut out, &list, self.mmaps)?;
+        }
+        out.flush()?;
+        Ok(0)
+    }
+
     /// Prints CPU time and waits in one tree.
     fn print_wall(&self) -> Result<u8> {
         let options = self.wall_options()?;
@@ -285,6 +339,10 @@ impl ReportArgs {
             cgroup_tree: self.cgroup_tree,
             relative: self.percentage == "relative",
             intervals: self.wants_intervals(),
+            grouping: match self.json || self.cgroup_tree {
+                true => Grouping::Apart,
+                false => Grouping::AsRecorded,
+            },
             filters: Filters {
                 comms: self.comms.clone(),
                 dsos: self.dsos.clone(),

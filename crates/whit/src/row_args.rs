@@ -10,7 +10,8 @@ use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::{Counted, LoadOptions, WantedTrace};
 use whit_view::hists::{
-    DEFAULT_PARENT, Field, Fields, HistsOptions, Pattern, SortKey, hide_unresolved, ignore_callees,
+    DEFAULT_PARENT, Field, Fields, Grouping, HistsOptions, Pattern, SortKey, hide_unresolved,
+    ignore_callees,
 };
 
 /// Kind of the rows, and their columns.
@@ -27,9 +28,27 @@ pub(crate) struct RowArgs {
     /// latency_children, sample, period; +COLUMN,.. adds to the default
     #[arg(short = 'F', long, value_name = "COLUMN,..", help_heading = heading::ROWS, add = crate::completion::sort_keys())]
     fields: Option<String>,
+    /// Print a tree: a level for each sort key, or for each group of keys as in -s '{comm,dso},symbol'
+    #[arg(long, conflicts_with_all = ["fields", "column_widths", "wall", "cgroup_tree", "html"], help_heading = heading::ROWS)]
+    hierarchy: bool,
+    /// Print the events of a group in one table; all events where no group was recorded
+    #[arg(long, overrides_with = "no_group", conflicts_with_all = ["html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
+    group: bool,
+    /// Print a table for each event (groups have one table; with --json, this is the default)
+    #[arg(long, help_heading = heading::ROWS)]
+    no_group: bool,
+    /// Order the rows of a group by its event of this number; the leader is 0
+    #[arg(long, value_name = "N", conflicts_with_all = ["no_group", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
+    group_sort_idx: Option<usize>,
     /// Make rows of branches: each entry of the branch stacks counts one
     #[arg(short = 'b', long, conflicts_with_all = ["mem_mode", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     branch_stack: bool,
+    /// Print so many single samples of each row, with their times for whit script --time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), conflicts_with_all = ["branch_stack", "total_cycles", "html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
+    samples: Option<u16>,
+    /// Print the blocks of code between branches by the cycles that the CPU counted in them
+    #[arg(long, conflicts_with_all = ["mem_mode", "branch_stack", "html", "wall", "cgroup_tree", "sort", "fields", "hierarchy", "group", "group_sort_idx"], help_heading = heading::ROWS)]
+    total_cycles: bool,
     /// Make rows of accesses to memory, which count their weights
     #[arg(long, conflicts_with_all = ["html", "wall", "cgroup_tree"], help_heading = heading::ROWS)]
     mem_mode: bool,
@@ -83,6 +102,7 @@ impl RowArgs {
 
     fn count(&self) -> Counted {
         match (self.branch_stack, self.mem_mode) {
+            _ if self.total_cycles => Counted::Blocks,
             (true, _) => Counted::Branches,
             (_, true) => Counted::Weights,
             _ => Counted::Samples,
@@ -127,7 +147,57 @@ impl RowArgs {
         } else if self.exclude_other || hists.sort.contains(&SortKey::Parent) {
             hists.parent = Some(Pattern(Regex::new(DEFAULT_PARENT)?));
         }
+        hists.examples = self.samples.map_or(0, usize::from);
+        hists.group_sort = self.group_sort_idx.unwrap_or(0);
+        hists.grouping = self.grouping(hists)?;
+        if self.hierarchy {
+            // Chains begin where they would without a hierarchy, as in perf.
+            hists.chains.order = Some(hists.chain_order());
+            (hists.children, hists.intervals) = (false, false);
+            hists.levels = levels(&hists.sort, self.sort.as_deref().unwrap_or_default());
+        }
         self.check_keys(hists)
+    }
+
+    /// Latency is known of single events alone, and JSON has an object for each event unless it is asked for groups.
+    fn grouping(&self, hists: &HistsOptions) -> Result<Grouping> {
+        let is_asked = self.group || self.group_sort_idx.is_some();
+        if is_asked && hists.shares.has_latency() {
+            bail_usage!("latency is that of one event: leave out --group and --group-sort-idx");
+        }
+        Ok(match (self.group, self.no_group) {
+            (true, _) => Grouping::Always,
+            _ if self.group_sort_idx.is_some() => Grouping::AsRecorded,
+            (_, true) => Grouping::Apart,
+            _ if self.total_cycles
+                || hists.grouping == Grouping::Apart
+                || hists.shares.has_latency() =>
+            {
+                Grouping::Apart
+            }
+            _ => Grouping::AsRecorded,
+        })
+    }
+
+    /// Checks a loaded profile against the options.
+    ///
+    /// # Errors
+    /// Rows are to be ordered by an event that no group has.
+    pub(crate) fn check(&self, profile: &Profile, hists: &HistsOptions) -> Result<()> {
+        let Some(number) = self.group_sort_idx else { return Ok(()) };
+        let groups = whit_view::hists::groups(profile, hists.grouping);
+        let largest = groups.iter().map(|group| group.members.len()).max().unwrap_or(0);
+        if largest == 0 {
+            bail_usage!(
+                "--group-sort-idx orders groups, and the recording has none: give --group, too"
+            );
+        }
+        if number > largest {
+            bail_usage!(
+                "--group-sort-idx {number}: the largest group has the numbers 0 to {largest}"
+            );
+        }
+        Ok(())
     }
 
     /// The columns of weights that stand in front by default.
@@ -149,7 +219,8 @@ impl RowArgs {
 
     fn check_keys(&self, hists: &HistsOptions) -> Result<()> {
         let of = |keys: &[SortKey]| hists.sort.iter().find(|key| keys.contains(key)).copied();
-        if let (false, Some(key)) = (self.branch_stack, of(&SortKey::OF_BRANCHES)) {
+        let has_branches = self.branch_stack || self.total_cycles;
+        if let (false, Some(key)) = (has_branches, of(&SortKey::OF_BRANCHES)) {
             bail_usage!("rows by {} are branches: give --branch-stack, too", key.name());
         }
         if let (false, Some(key)) = (self.mem_mode, of(&SortKey::OF_MEMORY)) {
@@ -164,6 +235,7 @@ impl RowArgs {
     /// The recording has nothing of the kind.
     pub(crate) fn load(&self, recording: &Recording, options: &mut LoadOptions) -> Result<()> {
         options.count = self.count();
+        options.examples = self.samples.map_or(0, usize::from);
         options.facets.cpu |= self.socket_filter.is_some();
         if self.raw_trace && options.facets.trace == WantedTrace::Text {
             options.facets.trace = WantedTrace::Fields;
@@ -174,6 +246,15 @@ impl RowArgs {
         let path = recording.path.display();
         if self.branch_stack && lacks(SampleType::BRANCH_STACK) {
             bail!("--branch-stack needs branch records, and {path} has none: record again with -b");
+        }
+        if self.total_cycles {
+            // Lines are those of the addresses, in whichever function they were inlined from.
+            options.symbols.inlines = false;
+            if lacks(SampleType::BRANCH_STACK) {
+                bail!(
+                    "--total-cycles needs branch records with cycles, and {path} has none: record again with -b"
+                );
+            }
         }
         if self.mem_mode && lacks(SampleType::DATA_SRC) {
             bail!(
@@ -207,6 +288,27 @@ impl RowArgs {
         }
         Ok(())
     }
+}
+
+/// The keys in levels: one for each, and one for keys that stand in one pair of braces of the list.
+fn levels(keys: &[SortKey], list: &str) -> Vec<Vec<SortKey>> {
+    let of_group = |group: &str| {
+        let named = Fields::named(Some(group), None).unwrap_or_default();
+        named
+            .into_iter()
+            .filter_map(|field| match field {
+                Field::Key(key) => Some(key),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    let groups =
+        list.split('{').skip(1).map(|rest| of_group(rest.split('}').next().unwrap_or(rest)));
+    let groups: Vec<_> = groups.collect();
+    let group_of = |key: &SortKey| groups.iter().position(|group| group.contains(key));
+    let is_one_level =
+        |a: &SortKey, b: &SortKey| group_of(a).is_some() && group_of(a) == group_of(b);
+    keys.chunk_by(is_one_level).map(<[SortKey]>::to_vec).collect()
 }
 
 /// perf puts the key behind the others.

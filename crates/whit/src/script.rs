@@ -1,7 +1,7 @@
 //! `whit script`.
 
 use crate::completion;
-use crate::failure::usage;
+use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
@@ -18,11 +18,12 @@ use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::script::FieldSpec;
 use whit_view::stdio;
 
+mod dump;
 mod records;
 mod samples;
 
 use records::RecordArgs;
-use samples::{Choice, SampleText};
+use samples::{Addresses, Choice, SampleText};
 
 /// Arguments of `whit script`.
 #[derive(clap::Args, Debug)]
@@ -52,10 +53,16 @@ pub(crate) struct ScriptArgs {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
           conflicts_with = "folded", add = completion::dsos())]
     dsos: Vec<String>,
-    /// Use only samples in these functions
+    /// Use only samples in these functions, or at addresses of the process or of functions' starts (0x4007a0)
     #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
           conflicts_with = "folded", add = completion::functions())]
     symbols: Vec<String>,
+    /// Use samples at up to so many bytes from each address of --symbols on
+    #[arg(long, value_name = "BYTES", requires = "symbols", help_heading = heading::FILTER)]
+    addr_range: Option<u64>,
+    /// Print the samples of each event to a file of its own: RECORDING.EVENT.dump
+    #[arg(long, conflicts_with_all = ["folded", "header"], help_heading = heading::OUTPUT)]
+    per_event_dump: bool,
     /// Print time stamps in nanoseconds
     #[arg(long, help_heading = heading::OUTPUT)]
     ns: bool,
@@ -91,6 +98,12 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<u8> {
             return Ok(0);
         }
     }
+    if args.addr_range.is_some() && args.choice().addresses.is_empty() {
+        bail_usage!("--addr-range begins at an address: give one, as in --symbols 0x4007a0");
+    }
+    if args.per_event_dump {
+        return dump::print(args, &recording, &specs);
+    }
     if args.folded { fold(args, &recording) } else { print(args, &recording, &specs) }
 }
 
@@ -105,6 +118,8 @@ impl ScriptArgs {
             comms: self.comms.clone(),
             dsos: self.dsos.clone(),
             symbols: self.symbols.clone(),
+            addresses: Addresses::of(&self.symbols, self.addr_range.unwrap_or(0)),
+            event: None,
             stop_at: self.stop_bt.clone(),
         }
     }
@@ -128,11 +143,17 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     Ok(0)
 }
 
-fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
+/// The printer of samples, as the options have it.
+fn text_of(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<SampleText> {
     let mut text = SampleText::new(recording, specs, args.ns, args.hide_call_graph)?;
     text.choice = args.choice();
     text.records = args.records.kinds();
     text.switches = args.records.switches(recording)?;
+    Ok(text)
+}
+
+fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
+    let text = text_of(args, recording, specs)?;
     let options = args.load.options(recording)?;
     let progress = LoadProgress::new("reading", args.terminal.pages());
     let mut out = args.terminal.output();

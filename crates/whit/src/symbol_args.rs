@@ -127,7 +127,6 @@ impl LoadArgs {
             symbols.vdso = whit_elf::own_vdso().ok();
         }
         let machine = ThisMachine { hostname: whit_sys::system::uname().hostname };
-        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
         LoadOptions {
             time: self.time.clone(),
             pids: self.pid.iter().copied().map(Pid).collect(),
@@ -136,7 +135,13 @@ impl LoadArgs {
             cgroups: self.cgroup.clone(),
             max_stack: self.max_stack,
             machine: Some(machine),
-            ..LoadOptions::new(self.threads.unwrap_or_else(cpus), symbols)
+            ..LoadOptions::new(self.threads(), symbols)
         }
+    }
+
+    /// Threads that read the recording.
+    pub(crate) fn threads(&self) -> usize {
+        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(cpus)
     }
 }

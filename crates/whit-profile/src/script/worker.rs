@@ -173,7 +173,7 @@ impl<'a> Worker<'a> {
         let (names, maker) = (&self.names, &self.maker);
         let epoch = prepared.model.space_at(pid, time);
         let lookup = Lookup { prepared, names, maker, pid, epoch, time };
-        let candidate = Candidate { comm, address: sample.ip, lookup };
+        let candidate = Candidate { event, comm, address: sample.ip, lookup };
         if !format.wants(&candidate) {
             return Err(Formatted::Unwanted);
         }

@@ -11,7 +11,6 @@ use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::Losses;
 use super::model::Switches;
-use super::phase_test::PhaseTest;
 use super::recorded_spans::RecordedSpans;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
@@ -109,7 +108,7 @@ pub fn load(
     let parts = in_turn(options.threads, decoder, fill, take)?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
-    let step = step_problem(&totals.phase_test);
+    let step = totals.phase_test.problem();
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
@@ -139,16 +138,6 @@ pub fn load(
         profile.warnings.push(format!("{disordered} {text}").into());
     }
     Ok((profile, switches))
-}
-
-/// A warning where samples come in step with runs.
-fn step_problem(test: &PhaseTest) -> Option<String> {
-    let percent = 100.0 * test.misplaced()?;
-    Some(format!(
-        "samples keep step with the recorded threads: {percent:.0}% of them are not where they would be in their runs \
-         without it, and shares of functions are wrong (record clocks on CPUs, whose periods whit draws: -a or \
-         --engine=bpf without --fixed-periods and -c; or take another -F)"
-    ))
 }
 
 /// Leaves out threads that the filter by cgroup does not let pass. A warning where the cgroup of some is unknown.

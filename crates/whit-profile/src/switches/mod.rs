@@ -37,6 +37,7 @@ pub use model::{
     Waker, WakerRow,
 };
 pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
+pub(crate) use phase_test::PhaseTest;
 pub(crate) use roles::{Role, Roles, SwitchFields};
 pub use switch_event::{TaskState, WaitKind};
 pub use wait_filter::WaitFilter;

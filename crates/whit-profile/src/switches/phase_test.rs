@@ -5,6 +5,7 @@
 //! the same point of each run: then shares are those of that point.
 
 use super::interval::{Run, Trust};
+use whit_types::TimestampNs;
 
 /// Parts of a run that are told apart.
 const PARTS: usize = 16;
@@ -19,27 +20,50 @@ const MISPLACED_MIN: f64 = 0.15;
 
 /// Samples by the part of the run that they fall on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PhaseTest {
+pub(crate) struct PhaseTest {
     parts: [u64; PARTS],
 }
 
 impl PhaseTest {
     pub(super) fn add(&mut self, run: &Run<'_>) {
-        let length = run.to.since(run.from);
-        if run.is_open
-            || run.trust != Trust::Whole
-            || run.samples.len() > SAMPLES_MAX
-            || length == 0
-        {
+        if !run.is_open && run.trust == Trust::Whole {
+            self.add_times(run.from, run.to, run.samples.iter().map(|sample| sample.time));
+        }
+    }
+
+    /// Adds the samples of a whole run.
+    pub(crate) fn add_times(
+        &mut self,
+        from: TimestampNs,
+        to: TimestampNs,
+        times: impl ExactSizeIterator<Item = TimestampNs>,
+    ) {
+        let length = to.since(from);
+        if times.len() > SAMPLES_MAX || length == 0 {
             return;
         }
-        for sample in run.samples {
-            let at = u128::from(sample.time.since(run.from));
+        for time in times {
+            let at = u128::from(time.since(from));
             let part = (at * PARTS as u128 / u128::from(length)) as usize;
             if let Some(count) = self.parts.get_mut(part.min(PARTS - 1)) {
                 *count += 1;
             }
         }
+    }
+
+    /// Adds what another one has seen.
+    pub(crate) fn merge(&mut self, other: &PhaseTest) {
+        self.parts.iter_mut().zip(other.parts).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// The result in words for people.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let percent = 100.0 * self.misplaced()?;
+        Some(format!(
+            "samples keep step with the recorded threads: {percent:.0}% of them are not where they would be in their runs \
+             without it, and shares of functions are wrong (record clocks on CPUs, whose periods whit draws: -a or \
+             --engine=bpf without --fixed-periods and -c; or take another -F)"
+        ))
     }
 
     /// The share of the samples that is not where it would be without step; `None` where there is none to speak of.
@@ -63,7 +87,7 @@ mod tests {
     use crate::switches::interval::{Task, TimedStack};
     use crate::switches::switch_event::StackRef;
     use proptest::prelude::*;
-    use whit_types::{Pid, Tid, TimestampNs};
+    use whit_types::{Pid, Tid};
 
     /// Runs of a length that come back after a time, with samples at a distance of their own.
     fn judged(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use whit_estimate::Parts;
 use whit_profile::Counted;
-use whit_profile::model::{EventId, FunctionId, Profile, SampleRow};
+use whit_profile::model::{EventId, FunctionId, NodeId, Profile, SampleRow};
 use whit_profile::parallelism::Parallelism;
 
 use super::block_rows::{self, RowSums};
@@ -12,6 +12,8 @@ use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
 use super::context::{self, ContextMaker, ContextRows, SampleFilter, has_part, listed};
+use super::examples;
+use super::hierarchy::Nesting;
 use super::latency::Weigher;
 use super::options::{ChainMode, ChainOrder, Filters, HistsOptions};
 use super::parents::Parents;
@@ -25,7 +27,7 @@ use super::{ChainTree, HistRow, Hists, percent};
 /// Call chains are built for the rows that pass the filters and the percent limit, and only there
 /// can they hold a branch.
 pub fn hists(profile: &Profile, event: EventId, options: &HistsOptions) -> Hists {
-    hists_with(profile, event, options, |pass, filter, hists| {
+    hists_with(profile, event, options, true, |pass, filter, hists| {
         if options.intervals {
             block_rows::add_intervals(pass, filter, hists);
         }
@@ -40,15 +42,53 @@ pub fn hists_by_block(
     options: &HistsOptions,
     parts: &Parts,
 ) -> (Hists, Vec<RowSums>) {
-    hists_with(profile, event, options, |pass, filter, hists| {
+    hists_with(profile, event, options, true, |pass, filter, hists| {
         block_rows::row_sums(pass, filter, hists, parts)
     })
+}
+
+/// The same in no particular order, without intervals and levels.
+pub(super) fn unordered(profile: &Profile, event: EventId, options: &HistsOptions) -> Hists {
+    hists_with(profile, event, options, false, |_, _, _| ()).0
+}
+
+/// Orders rows, or arranges them in levels.
+pub(super) fn arrange(profile: &Profile, options: &HistsOptions, hists: &mut Hists) {
+    let order = row_order::RowOrder {
+        keys: options.sort_keys(),
+        shares: options.shares,
+        fields: &options.order,
+        children: hists.children,
+        by_depth: hists.children && draws_chains(profile, options),
+        order: options.chain_order(),
+        group_sort: options.group_sort,
+    };
+    if !options.is_hierarchy() {
+        row_order::sort(profile, &order, &mut hists.rows);
+        return;
+    }
+    let is_shown = |row: &HistRow| {
+        let comm = row.context.comm.map(|comm| &profile.comms[comm.index()]);
+        passes(profile, &options.filters, &row.place)
+            && comm.is_none_or(|comm| listed(&options.filters.comms, comm))
+    };
+    let nesting = Nesting { profile, order, levels: &options.levels, is_shown };
+    hists.places = Some(nesting.nest(&mut hists.rows));
+}
+
+fn has_chains(profile: &Profile, options: &HistsOptions) -> bool {
+    profile.recording.has_callchains && options.count != Counted::Branches
+}
+
+fn draws_chains(profile: &Profile, options: &HistsOptions) -> bool {
+    has_chains(profile, options) && options.chains.mode != ChainMode::None
 }
 
 fn hists_with<T>(
     profile: &Profile,
     event: EventId,
     options: &HistsOptions,
+    is_ordered: bool,
     more: impl FnOnce(&mut Pass<'_>, &SampleFilter, &mut Hists) -> T,
 ) -> (Hists, T) {
     let keys = options.sort_keys();
@@ -72,7 +112,6 @@ fn hists_with<T>(
     let total_weight = if options.shares.by_latency() { total_latency } else { total_period };
     let order = KeyOrder::new(profile);
     let pruning = Pruning::new(&order, &options.chains, total_weight);
-    let with_chains = profile.recording.has_callchains && options.count != Counted::Branches;
     let mut hists = Hists {
         event,
         total_period,
@@ -81,11 +120,19 @@ fn hists_with<T>(
         total_latency,
         latency_unit: weigher.latency_unit(),
         unknown: unknown_parallelism(profile, counted()),
-        children: options.children && with_chains && options.count != Counted::Weights,
+        children: options.children
+            && has_chains(profile, options)
+            && options.count != Counted::Weights
+            && !options.is_hierarchy(),
         chain_min_hit: pruning.min_hit,
         rows: Vec::new(),
+        places: None,
+        members: Vec::new(),
     };
-    let filter = SampleFilter::new(&options.filters, keys);
+    let mut filter = SampleFilter::new(&options.filters, keys);
+    if options.hides_rows() && keys.contains(&SortKey::Comm) {
+        filter.take_all_comms();
+    }
     let maker = ContextMaker::new(profile, keys, &parents);
     let groups = context::group(profile, of_event(), &maker, &filter);
     let mut pass = Pass {
@@ -99,7 +146,7 @@ fn hists_with<T>(
         total_weight,
         weigher,
         children: hists.children,
-        draw: with_chains && options.chains.mode != ChainMode::None,
+        draw: draws_chains(profile, options),
         order: options.chain_order(),
         weights: Weights::new(tree.len(), weigher),
         lists: RowLists::new(tree.len()),
@@ -108,7 +155,12 @@ fn hists_with<T>(
     for group in &groups {
         pass.add_context(group, &mut hists.rows);
     }
-    row_order::sort(profile, &pass.row_order(), &mut hists.rows);
+    if options.examples > 0 && !profile.examples.is_empty() {
+        examples::add(&pass, event, &maker, &filter, &mut hists.rows);
+    }
+    if is_ordered {
+        arrange(profile, options, &mut hists);
+    }
     let more = more(&mut pass, &filter, &mut hists);
     (hists, more)
 }
@@ -159,6 +211,17 @@ impl<'a> Pass<'a> {
         self.parents
     }
 
+    /// The row's part that the leaf of a call chain gives.
+    pub(super) fn place_of(&self, node: NodeId) -> CodeLocation {
+        let shown = self.tree.shown[node.index()];
+        self.places.get(self.tree.self_place[shown as usize])
+    }
+
+    /// At most so many single samples are shown of a row.
+    pub(super) fn max_examples(&self) -> usize {
+        self.options.examples
+    }
+
     /// The rows of other samples of the same profile, in no particular order.
     pub(super) fn rows_without_chains(&mut self, groups: &[ContextRows<'_>]) -> Vec<HistRow> {
         let drawn = std::mem::replace(&mut self.draw, false);
@@ -168,17 +231,6 @@ impl<'a> Pass<'a> {
         }
         self.draw = drawn;
         rows
-    }
-
-    fn row_order(&self) -> row_order::RowOrder<'a> {
-        row_order::RowOrder {
-            keys: self.options.sort_keys(),
-            shares: self.options.shares,
-            fields: &self.options.order,
-            children: self.children,
-            by_depth: self.children && self.draw,
-            order: self.order,
-        }
     }
 
     fn add_context(&mut self, group: &ContextRows<'_>, out: &mut Vec<HistRow>) {
@@ -202,9 +254,12 @@ impl<'a> Pass<'a> {
             }
         }
         self.forget_rows();
+        if self.options.hides_rows() {
+            return;
+        }
         let mut at = first;
         for i in first..out.len() {
-            if self.passes(&out[i].place) {
+            if passes(self.profile, &self.options.filters, &out[i].place) {
                 out.swap(at, i);
                 at += 1;
             }
@@ -302,7 +357,7 @@ impl<'a> Pass<'a> {
             self.options.chains.mode == ChainMode::Fractal || weight >= self.pruning.min_hit;
         heavy
             && percent(weight, self.total_weight) >= self.options.percent_limit
-            && self.passes(&row.place)
+            && passes(self.profile, &self.options.filters, &row.place)
     }
 
     fn draw_chains(&mut self, row: usize) -> ChainTree {
@@ -318,19 +373,20 @@ impl<'a> Pass<'a> {
             ChainOrder::Callee => chains::from_callees(input, &self.pruning),
         }
     }
+}
 
-    fn passes(&self, place: &CodeLocation) -> bool {
-        let Filters { dsos, symbols, symbol_part, .. } = &self.options.filters;
-        let dso_passes = place.dso.is_none_or(|d| {
-            let dso = &self.profile.dsos[d.index()];
-            listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
-        });
-        let passes = |function: FunctionId| {
-            let function = &self.profile.functions[function.index()];
-            listed(symbols, &function.name) && has_part(symbol_part.as_deref(), function)
-        };
-        dso_passes && place.function.is_none_or(passes)
-    }
+/// True for a place that the filters by binary and function let pass.
+fn passes(profile: &Profile, filters: &Filters, place: &CodeLocation) -> bool {
+    let Filters { dsos, symbols, symbol_part, .. } = filters;
+    let dso_passes = place.dso.is_none_or(|d| {
+        let dso = &profile.dsos[d.index()];
+        listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
+    });
+    let passes = |function: FunctionId| {
+        let function = &profile.functions[function.index()];
+        listed(symbols, &function.name) && has_part(symbol_part.as_deref(), function)
+    };
+    dso_passes && place.function.is_none_or(passes)
 }
 
 /// The index in `out` of the row for a place, made on first sight. `row_of_place` counts rows from
@@ -358,6 +414,8 @@ fn row_slot(
             kernel_period: 0,
             max_depth: 0,
             first_thread: u32::MAX,
+            members: Box::default(),
+            examples: Box::default(),
             intervals: None,
             chains: ChainTree::default(),
         });

@@ -138,7 +138,7 @@ impl<'p> ContextMaker<'p> {
         }
     }
 
-    fn context(&self, row: &SampleRow) -> Context {
+    pub(super) fn context(&self, row: &SampleRow) -> Context {
         let mut context = Context::default();
         if self.by_comm {
             context.comm = Some(self.first_comm[row.comm.index()]);
@@ -278,6 +278,11 @@ impl SampleFilter {
             socket: filters.socket,
             with_parent: filters.with_parent,
         }
+    }
+
+    /// Leaves the choice by command to others.
+    pub(super) fn take_all_comms(&mut self) {
+        self.comms.clear();
     }
 
     pub(super) fn passes(&self, profile: &Profile, parents: &Parents, row: &SampleRow) -> bool {

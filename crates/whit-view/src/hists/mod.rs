@@ -23,8 +23,11 @@ mod chains;
 mod code_location;
 mod context;
 pub(crate) mod data_source;
+mod examples;
 mod facet_key;
 mod field;
+mod group;
+mod hierarchy;
 mod latency;
 mod options;
 mod parents;
@@ -49,6 +52,8 @@ pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};
+pub use group::{EventGroup, Grouping, MemberTotal, MemberWeight, group_hists, groups};
+pub use hierarchy::Level;
 pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
     BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
@@ -59,6 +64,7 @@ pub use sort_key::{SortKey, UnknownSortKey};
 
 use std::sync::Arc;
 
+use whit_profile::ExampleSample;
 use whit_profile::model::EventId;
 
 /// The rows of one event.
@@ -84,6 +90,10 @@ pub struct Hists {
     pub chain_min_hit: u64,
     /// Rows that passed the filters, heaviest first.
     pub rows: Vec<HistRow>,
+    /// Where each row stands, with [`HistsOptions::levels`]: rows are sums of those behind them that stand deeper.
+    pub places: Option<Vec<Level>>,
+    /// The other events of a group, whose leader is `event`.
+    pub members: Vec<MemberTotal>,
 }
 
 /// One row.
@@ -112,8 +122,12 @@ pub struct HistRow {
     pub max_depth: u32,
     /// First thread, in the profile's order, that has a sample in this row.
     pub first_thread: u32,
+    /// Weights of the other events of a group; empty without one.
+    pub members: Box<[MemberWeight]>,
     /// How far its shares can be trusted; where intervals were asked for and the profile has blocks enough.
     pub intervals: Option<Box<RowIntervals>>,
+    /// Single samples of this row itself, in order of time; empty where none were asked for.
+    pub examples: Box<[ExampleSample]>,
     /// Call chains; empty where none are asked for or all are below the threshold.
     pub chains: ChainTree,
 }
@@ -142,6 +156,17 @@ impl Hists {
         latency as f64 / self.latency_unit as f64
     }
 
+    /// Samples of all events of the table.
+    pub fn samples_of_group(&self) -> u64 {
+        self.total_samples + self.members.iter().map(|member| member.samples).sum::<u64>()
+    }
+
+    /// Sum of the periods of all events of the table.
+    pub fn period_of_group(&self) -> u64 {
+        let members = self.members.iter().map(|member| member.period);
+        members.fold(self.total_period, u64::saturating_add)
+    }
+
     /// True where the rows have intervals.
     pub fn has_intervals(&self) -> bool {
         self.rows.first().is_some_and(|row| row.intervals.is_some())
@@ -163,7 +188,7 @@ impl Hists {
         rows.filter(|(_, r)| self.is_shown(r, percent_limit)).map(|(place, _)| place).collect()
     }
 
-    fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
+    pub(crate) fn is_shown(&self, row: &HistRow, percent_limit: f64) -> bool {
         percent(self.weight(row), self.total_weight()) >= percent_limit
     }
 }

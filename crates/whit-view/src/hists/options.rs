@@ -4,6 +4,7 @@ use regex_lite::Regex;
 use whit_profile::Counted;
 
 use super::field::Field;
+use super::group::Grouping;
 use super::latency::{Levels, WeightColumns};
 use super::sort_key::SortKey;
 
@@ -183,6 +184,15 @@ pub struct Filters {
 pub struct HistsOptions {
     /// The sort keys that make a row; empty stands for perf's default.
     pub sort: Vec<SortKey>,
+    /// The keys of each level of a hierarchy, which are those of `sort` in their order; empty for a flat table. A
+    /// hierarchy has no weights with callees.
+    pub levels: Vec<Vec<SortKey>>,
+    /// Single samples to show of each row.
+    pub examples: usize,
+    /// Which events share a table.
+    pub grouping: Grouping,
+    /// The event of a group by which rows are ordered; 0 is the leader.
+    pub group_sort: usize,
     /// Which shares to show, and which of them order rows. Latency takes a profile that was loaded with parallelism.
     pub shares: WeightColumns,
     /// Weigh each function with its callees; has no effect on a recording without call chains.
@@ -219,6 +229,10 @@ impl Default for HistsOptions {
     fn default() -> Self {
         HistsOptions {
             sort: SortKey::DEFAULT.to_vec(),
+            levels: Vec::new(),
+            examples: 0,
+            grouping: Grouping::default(),
+            group_sort: 0,
             shares: WeightColumns::default(),
             children: true,
             columns: Vec::new(),
@@ -257,6 +271,16 @@ impl HistsOptions {
     /// The sort keys that are in force.
     pub fn sort_keys(&self) -> &[SortKey] {
         if self.sort.is_empty() { SortKey::default_of(self.count) } else { &self.sort }
+    }
+
+    /// True where rows stand in levels.
+    pub fn is_hierarchy(&self) -> bool {
+        !self.levels.is_empty()
+    }
+
+    /// True where filters that keys answer hide rows and leave the sums around them whole, as in perf.
+    pub(super) fn hides_rows(&self) -> bool {
+        self.is_hierarchy() && !self.relative
     }
 
     /// True where rows need their part that ran in the kernel.

@@ -13,6 +13,8 @@ use whit_profile::Facets;
 use whit_profile::model::{DsoKind, Profile};
 
 use super::code_location::SourceKey;
+use super::data_source::bits;
+use super::facet_key::CACHE_LINE_BYTES;
 use super::field::Field;
 use super::options::ChainOrder;
 use super::sort_key::SortKey;
@@ -27,6 +29,8 @@ pub(super) struct RowOrder<'a> {
     /// True where chains are drawn, so that their length breaks ties.
     pub(super) by_depth: bool,
     pub(super) order: ChainOrder,
+    /// [`HistsOptions::group_sort`](super::HistsOptions::group_sort).
+    pub(super) group_sort: usize,
 }
 
 /// Sorts rows, heaviest first. Rows are large: their places are sorted, and each row moves once.
@@ -38,7 +42,7 @@ pub(super) fn sort(profile: &Profile, order: &RowOrder<'_>, rows: &mut Vec<HistR
 }
 
 impl RowOrder<'_> {
-    fn compare(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
+    pub(super) fn compare(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
         let mut ordering = self.by_fields(profile, a, b);
         if ordering.is_ne() {
             return ordering;
@@ -57,7 +61,9 @@ impl RowOrder<'_> {
                 });
         }
         ordering
-            .then_with(|| b.self_weight(self.shares).cmp(&a.self_weight(self.shares)))
+            .then_with(|| {
+                self.by_group(a, b, |row| row.self_weight(self.shares), |of| of.self_period)
+            })
             .then_with(|| self.by_keys(profile, a, b))
             .then_with(|| same_name(a, b))
     }
@@ -65,12 +71,16 @@ impl RowOrder<'_> {
     fn by_fields(&self, profile: &Profile, a: &HistRow, b: &HistRow) -> Ordering {
         let by_field = |field: &Field| match field {
             Field::Children => b.children_period.cmp(&a.children_period),
-            Field::Overhead | Field::Period => b.self_period.cmp(&a.self_period),
+            Field::Overhead | Field::Period => {
+                self.by_group(a, b, |row| row.self_period, |of| of.self_period)
+            }
             Field::ChildrenLatency => b.children_latency.cmp(&a.children_latency),
             Field::Latency => b.self_latency.cmp(&a.self_latency),
-            Field::KernelOverhead => b.kernel_period.cmp(&a.kernel_period),
+            Field::KernelOverhead => {
+                self.by_group(a, b, |row| row.kernel_period, |of| of.kernel_period)
+            }
             Field::UserOverhead => user_period(b).cmp(&user_period(a)),
-            Field::Samples => b.self_samples.cmp(&a.self_samples),
+            Field::Samples => self.by_group(a, b, |row| row.self_samples, |of| of.self_samples),
             Field::Key(key) => by_key(*key, profile, a, b),
         };
         self.fields.iter().map(by_field).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
@@ -80,6 +90,18 @@ impl RowOrder<'_> {
         let mut orders = self.keys.iter().map(|key| by_key(*key, profile, a, b));
         orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
+}
+
+/// An order in which only rows that the keys do not tell apart are equal.
+pub(super) fn under_keys(
+    keys: &[SortKey],
+    profile: &Profile,
+    a: &HistRow,
+    b: &HistRow,
+) -> Ordering {
+    let by_keys = keys.iter().map(|key| by_key(*key, profile, a, b));
+    let order = by_keys.fold(Ordering::Equal, Ordering::then);
+    if keys.contains(&SortKey::Symbol) { order.then_with(|| same_name(a, b)) } else { order }
 }
 
 fn comm<'p>(profile: &'p Profile, row: &HistRow) -> &'p str {
@@ -139,20 +161,40 @@ fn by_facet(key: SortKey, profile: &Profile, a: &HistRow, b: &HistRow) -> Orderi
             let cycles = |facets: &Facets| flags(facets) & BranchEntry::CYCLES;
             cycles(&b).cmp(&cycles(&a))
         }
-        SortKey::Mispredict | SortKey::InTx | SortKey::Abort => flags(&a).cmp(&flags(&b)),
+        SortKey::Mispredict => by_bits(flags(&a), flags(&b), BranchEntry::PREDICTION),
+        SortKey::InTx => by_bits(flags(&a), flags(&b), BranchEntry::IN_TRANSACTION),
+        SortKey::Abort => by_bits(flags(&a), flags(&b), BranchEntry::ABORT),
         SortKey::Trace => text(&a).cmp(&text(&b)),
         SortKey::Addr => a.address.cmp(&b.address),
         SortKey::SymbolDaddr | SortKey::DcacheLine => {
-            a.data.map(|data| data.address).cmp(&b.data.map(|data| data.address))
+            let unit = if key == SortKey::DcacheLine { CACHE_LINE_BYTES } else { 1 };
+            let address = |facets: &Facets| facets.data.map(|data| data.address / unit);
+            address(&a).cmp(&address(&b))
         }
         SortKey::DsoDaddr => data_dso(&a).cmp(&data_dso(&b)),
         SortKey::PhysDaddr => a.phys_addr.cmp(&b.phys_addr),
         SortKey::DataPageSize => a.data_page_size_bytes.cmp(&b.data_page_size_bytes),
         SortKey::CodePageSize => a.code_page_size_bytes.cmp(&b.code_page_size_bytes),
         SortKey::Locked | SortKey::Tlb | SortKey::Mem | SortKey::Snoop | SortKey::Blocked => {
-            a.data_src.cmp(&b.data_src)
+            let source = |facets: &Facets| facets.data_src.unwrap_or(0);
+            by_bits(source(&a), source(&b), bits_of(key))
         }
         _ => end_a.cmp(&end_b),
+    }
+}
+
+fn by_bits(a: u64, b: u64, bits: u64) -> Ordering {
+    (a & bits).cmp(&(b & bits))
+}
+
+/// The bits of the source of data that a key shows.
+fn bits_of(key: SortKey) -> u64 {
+    match key {
+        SortKey::Locked => bits::LOCK,
+        SortKey::Tlb => bits::TLB,
+        SortKey::Snoop => bits::SNOOPS,
+        SortKey::Blocked => bits::BLOCKED,
+        _ => bits::LEVELS,
     }
 }
 

@@ -174,7 +174,7 @@ impl SortKey {
     pub(super) fn default_of(count: Counted) -> &'static [SortKey] {
         match count {
             Counted::Samples => &SortKey::DEFAULT,
-            Counted::Branches => &SortKey::DEFAULT_OF_BRANCHES,
+            Counted::Branches | Counted::Blocks => &SortKey::DEFAULT_OF_BRANCHES,
             Counted::Weights => &SortKey::DEFAULT_OF_MEMORY,
             Counted::BranchHistory => &SortKey::DEFAULT_OF_HISTORY,
         }

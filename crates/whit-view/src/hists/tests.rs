@@ -221,3 +221,37 @@ fn cgroups_containers_and_units_make_rows() {
     assert_eq!(names("unit"), ["24 -", "4 nginx.service", "2 init.scope", &scope]);
     assert_eq!(names("pod"), ["31 -"]);
 }
+
+#[test]
+fn a_hierarchy_has_the_sums_in_front_of_their_parts() {
+    let mut builder = Builder::default();
+    let event = builder.event("cycles");
+    builder.sample(event, MAIN, &[user("main", 1)], 10);
+    builder.sample(event, MAIN, &[at("memcpy", "/lib/libc.so.6", 2)], 15);
+    builder.sample(event, WORKER, &[user("main", 1)], 20);
+    let profile = &builder.profile;
+    let levels = |sort: &[&str]| sort.iter().map(|s| SortKey::parse_list(s).unwrap()).collect();
+    let nested = |options: &HistsOptions| {
+        let hists = hists(profile, event, options);
+        let places = hists.places.as_ref().unwrap().iter();
+        let depths: Vec<_> = places.map(|place| (place.depth, place.is_leaf)).collect();
+        let rows = hists.rows.iter().map(|row| row.self_period).zip(depths).collect::<Vec<_>>();
+        assert!(!hists.children);
+        rows
+    };
+    let by_command = HistsOptions { levels: levels(&["comm", "dso"]), ..by("comm,dso") };
+    let whole =
+        [(25, (0, false)), (15, (1, true)), (10, (1, true)), (20, (0, false)), (20, (1, true))];
+    assert_eq!(nested(&by_command), whole);
+    let as_one = HistsOptions { levels: levels(&["comm,dso"]), ..by("comm,dso") };
+    assert_eq!(nested(&as_one), [20, 15, 10].map(|period| (period, (0, true))));
+    // A filter hides rows; the sums around those that it leaves stay whole, as in perf.
+    let mut filtered = by_command;
+    filtered.filters.dsos = vec!["libc.so.6".into()];
+    assert_eq!(nested(&filtered), whole[..2]);
+    filtered.filters = Filters { comms: vec!["worker".into()], ..Filters::default() };
+    assert_eq!(nested(&filtered), whole[3..]);
+    filtered.relative = true;
+    assert_eq!(hists(profile, event, &filtered).total_period, 20);
+    assert_eq!(nested(&filtered), whole[3..]);
+}

@@ -6,7 +6,8 @@ use whit_profile::model::Profile;
 
 use super::StdioOptions;
 use super::cells::{ADDRESS_DIGITS, branch_end, write_key};
-use crate::hists::{Field, HistRow, Hists, SortKey, WeightColumn};
+use super::colour::Colour;
+use crate::hists::{Field, HistRow, Hists, MemberWeight, SortKey, WeightColumn, percent};
 
 /// Width of a percentage column.
 const PERCENT_WIDTH: usize = 8;
@@ -64,7 +65,16 @@ impl Column {
         }
     }
 
-    fn is_number(self) -> bool {
+    /// Width of a number of one event.
+    fn width_of_one(self) -> usize {
+        match self {
+            Column::Samples | Column::Period => COUNT_WIDTH,
+            Column::OwnLatency { .. } => PERCENT_WIDTH.max(self.heading().len()),
+            _ => PERCENT_WIDTH,
+        }
+    }
+
+    pub(super) fn is_number(self) -> bool {
         !matches!(self, Column::Key(_))
     }
 }
@@ -205,25 +215,10 @@ impl Columns {
     ) {
         for (i, &(column, _)) in self.list.iter().enumerate() {
             let mut cell = String::new();
-            // Writing to a String cannot fail.
-            let _ = match column {
-                Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
-                    write_interval(column, 0, row, &mut cell);
-                    Ok(())
-                }
-                Column::Children
-                | Column::Own { .. }
-                | Column::ChildrenLatency
-                | Column::OwnLatency { .. }
-                | Column::Kernel
-                | Column::User => write!(cell, "{:.2}%", share(column, hists, row)),
-                Column::Samples => write!(cell, "{}", row.self_samples),
-                Column::Period => write!(cell, "{}", row.self_period),
-                Column::Key(key) => {
-                    write_key(profile, key, row, self.nanoseconds, &mut cell);
-                    Ok(())
-                }
-            };
+            match column {
+                Column::Key(key) => write_key(profile, key, row, self.nanoseconds, &mut cell),
+                number => write_number(number, 1, hists, row, Colour::default(), &mut cell),
+            }
             if i > 0 {
                 out.push(separator);
             }
@@ -246,26 +241,6 @@ impl Columns {
         for (i, &(column, width)) in self.list.iter().enumerate() {
             out.push_str("  ");
             match column {
-                Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus => {
-                    write_interval(column, width, row, out);
-                }
-                Column::Children
-                | Column::Own { .. }
-                | Column::ChildrenLatency
-                | Column::OwnLatency { .. }
-                | Column::Kernel
-                | Column::User => {
-                    let percent = share(column, hists, row);
-                    let text = format_args!("{percent:>width$.2}%", width = width - 1);
-                    // Writing to a String cannot fail.
-                    let _ = write!(out, "{}", options.colour.percent(percent, text));
-                }
-                Column::Samples => {
-                    let _ = write!(out, "{:>width$}", row.self_samples);
-                }
-                Column::Period => {
-                    let _ = write!(out, "{:>width$}", row.self_period);
-                }
                 Column::Key(key) => {
                     cell.clear();
                     write_key(profile, key, row, self.nanoseconds, cell);
@@ -284,14 +259,88 @@ impl Columns {
                         out.extend(padding.filter(|_| !last));
                     }
                 }
+                number => write_number(number, width, hists, row, options.colour, out),
             }
         }
         out.push('\n');
     }
 }
 
+/// Appends a cell of a column that is no key, right-aligned; of a key, nothing.
+pub(super) fn write_number(
+    column: Column,
+    width: usize,
+    hists: &Hists,
+    row: &HistRow,
+    colour: Colour,
+    out: &mut String,
+) {
+    if matches!(column, Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus) {
+        return write_interval(column, width, row, out);
+    }
+    let each = width.min(column.width_of_one());
+    let weight = Weight::of(column, row, None);
+    weight.write(total_of(hists, column, None), each, colour, out);
+    for index in 0..row.members.len() {
+        if width == 1 {
+            out.push(' ');
+        }
+        let weight = Weight::of(column, row, Some(index));
+        weight.write(total_of(hists, column, Some(index)), each, colour, out);
+    }
+}
+
+/// The sum that shares of a column are of.
+fn total_of(hists: &Hists, column: Column, member: Option<usize>) -> u64 {
+    match (column, member) {
+        (Column::ChildrenLatency | Column::OwnLatency { .. }, None) => hists.total_latency,
+        (_, None) => hists.total_period,
+        (_, Some(index)) => hists.members.get(index).map_or(0, |member| member.period),
+    }
+}
+
+/// One number of a cell.
+enum Weight {
+    Share(u64),
+    Count(u64),
+}
+
+impl Weight {
+    /// That of the event, or of another one of its group.
+    fn of(column: Column, row: &HistRow, member: Option<usize>) -> Weight {
+        let of_member = member.map(|index| row.members[index]);
+        let either = |own: u64, of: fn(&MemberWeight) -> u64| of_member.as_ref().map_or(own, of);
+        match column {
+            Column::Samples => Weight::Count(either(row.self_samples, |of| of.self_samples)),
+            Column::Period => Weight::Count(either(row.self_period, |of| of.self_period)),
+            Column::Children => Weight::Share(either(row.children_period, |of| of.children_period)),
+            Column::Kernel => Weight::Share(either(row.kernel_period, |of| of.kernel_period)),
+            Column::User => {
+                let user = |of: &MemberWeight| of.self_period.saturating_sub(of.kernel_period);
+                Weight::Share(either(user_period(row), user))
+            }
+            // Latency is that of the leader alone.
+            Column::ChildrenLatency => Weight::Share(either(row.children_latency, |_| 0)),
+            Column::OwnLatency { .. } => Weight::Share(either(row.self_latency, |_| 0)),
+            _ => Weight::Share(either(row.self_period, |of| of.self_period)),
+        }
+    }
+
+    fn write(&self, total: u64, width: usize, colour: Colour, out: &mut String) {
+        // Writing to a String cannot fail.
+        let _ = match self {
+            Weight::Count(count) => write!(out, "{count:>width$}"),
+            Weight::Share(part) => {
+                let share = percent(*part, total);
+                let text = format_args!("{share:>width$.2}%", width = width.saturating_sub(1));
+                write!(out, "{}", colour.percent(share, text))
+            }
+        };
+    }
+}
+
 /// Columns that perf pads even where they are last.
-fn pads_itself(key: SortKey) -> bool {
+pub(super) fn pads_itself(key: SortKey) -> bool {
     use SortKey as K;
     !matches!(
         key,
@@ -330,15 +379,9 @@ impl Widths<'_> {
         let heading = column.heading().len();
         match column {
             Column::Rank => heading,
-            Column::Children
-            | Column::Own { .. }
-            | Column::ChildrenLatency
-            | Column::OwnLatency { .. }
-            | Column::Kernel
-            | Column::User => heading.max(PERCENT_WIDTH),
             Column::ChildrenPlusMinus | Column::OwnPlusMinus => PLUS_MINUS_WIDTH,
-            Column::Samples | Column::Period => heading.max(COUNT_WIDTH),
             Column::Key(key) => heading.max(self.least(key)).max(self.widest(key)),
+            number => heading.max(number.width_of_one() * (1 + self.hists.members.len())),
         }
     }
 
@@ -403,17 +446,6 @@ impl Widths<'_> {
 }
 
 /// The share in a column of shares, in percent.
-fn share(column: Column, hists: &Hists, row: &HistRow) -> f64 {
-    match column {
-        Column::Children => hists.percent(row.children_period),
-        Column::ChildrenLatency => hists.latency_percent(row.children_latency),
-        Column::OwnLatency { .. } => hists.latency_percent(row.self_latency),
-        Column::Kernel => hists.percent(row.kernel_period),
-        Column::User => hists.percent(user_period(row)),
-        _ => hists.percent(row.self_period),
-    }
-}
-
 /// Appends a cell that comes from the row's intervals.
 fn write_interval(column: Column, width: usize, row: &HistRow, out: &mut String) {
     let Some(intervals) = &row.intervals else { return };

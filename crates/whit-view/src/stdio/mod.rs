@@ -9,6 +9,7 @@ mod cells;
 mod colour;
 mod columns;
 mod header;
+mod hierarchy;
 mod latency;
 mod ledger;
 mod loss;
@@ -24,15 +25,17 @@ pub use ledger::write_ledger;
 pub use loss::{ledger_line, loss_line};
 pub use stats::write_stats;
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use whit_profile::Counted;
-use whit_profile::model::{EventId, FunctionInfo, Profile};
+use whit_profile::model::{FunctionInfo, Profile};
 use whit_profile::precision::Precision;
 use whit_types::OutsideText;
 
 use crate::cgroup_tree::CgroupTree;
-use crate::hists::{self, HistsOptions, SortKey};
+use crate::cycle_blocks;
+use crate::hists::{self, EventGroup, HistRow, HistsOptions, SortKey};
 use crate::units;
 use columns::Columns;
 use tree::TreeStyle;
@@ -69,6 +72,9 @@ impl StdioOptions {
         let filtered = self.single_filters();
         let elided: Vec<_> =
             filtered.iter().map(|&(key, _)| key).filter(|k| keys.contains(k)).collect();
+        if self.hists.is_hierarchy() {
+            return Vec::new();
+        }
         if elided.len() == keys.len() { Vec::new() } else { elided }
     }
 
@@ -99,9 +105,9 @@ pub fn write_report(
     if !options.quiet {
         write_preamble(out, profile, options)?;
     }
-    for (i, event) in profile.events.iter().enumerate() {
-        if event.samples > 0 {
-            write_event(out, profile, EventId(i as u32), options)?;
+    for group in hists::groups(profile, options.hists.grouping) {
+        if profile.events[group.leader.index()].samples > 0 {
+            write_event(out, profile, &group, options)?;
         }
     }
     if profile.events.iter().all(|e| e.samples == 0) {
@@ -119,7 +125,8 @@ fn write_preamble(
     let hint = "# To display the perf.data header info, please use --header/--header-only options.";
     writeln!(out, "{hint}\n#")?;
     for (key, value) in options.single_filters() {
-        if options.elided_keys().contains(&key) {
+        let is_level = options.hists.is_hierarchy() && options.hists.sort_keys().contains(&key);
+        if is_level || options.elided_keys().contains(&key) {
             writeln!(out, "# {}: {}", key.name(), OutsideText::new(value))?;
         }
     }
@@ -153,19 +160,27 @@ fn write_loss(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
 fn write_event(
     out: &mut impl Write,
     profile: &Profile,
-    event: EventId,
+    group: &EventGroup,
     options: &StdioOptions,
 ) -> io::Result<()> {
-    let hists = hists::hists(profile, event, &options.hists);
+    if options.hists.count == Counted::Blocks {
+        let limit = options.hists.percent_limit;
+        write_loss(out, profile)?;
+        cycle_blocks::write_text(out, profile, group.leader, limit, !options.quiet)?;
+        return out.write_all(b"\n\n");
+    }
+    let hists = hists::group_hists(profile, group, &options.hists);
+    let event = group.leader;
     let info = &profile.events[event.index()];
     if !options.quiet {
-        let (samples, unit) = units::thousands(hists.total_samples);
-        writeln!(out, "# Samples: {samples}{unit} of event '{}'", info.name)?;
+        let (samples, unit) = units::thousands(hists.samples_of_group());
+        let events = if group.members.is_empty() { "event" } else { "events" };
+        writeln!(out, "# Samples: {samples}{unit} of {events} '{}'", group.name)?;
         if options.hists.count == Counted::Weights {
             writeln!(out, "# Total weight : {}", hists.total_period)?;
             writeln!(out, "# Sort order   : {}", sort_order(&options.hists))?;
         } else {
-            writeln!(out, "# Event count (approx.): {}", hists.total_period)?;
+            writeln!(out, "# Event count (approx.): {}", hists.period_of_group())?;
         }
         if hists.shares.has_latency() {
             let latency = hists.latency_in_periods(hists.total_latency);
@@ -180,17 +195,17 @@ fn write_event(
     }
     latency::write_unknown(out, &hists)?;
     write_loss(out, profile)?;
-    if info.lost_samples > 0 {
-        let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
-        let lost = units::counted(info.lost_samples, "sample");
-        writeln!(out, "# Lost of this event: {lost} ({share:.2}% of those taken)")?;
-    }
+    write_losses_of_events(out, profile, group)?;
     if options.hists.cgroup_tree {
         let tree = CgroupTree::new(profile, event, &options.hists);
         tree.write(out, options.hists.percent_limit, !options.quiet)?;
         return out.write_all(b"\n\n");
     }
     let columns = Columns::new(profile, &hists, options);
+    if let Some(places) = &hists.places {
+        hierarchy::write(out, profile, &hists, places, &columns, options)?;
+        return out.write_all(b"\n\n");
+    }
     if !options.quiet {
         write_interval_lines(out, profile, &hists, options)?;
         match options.separator {
@@ -200,6 +215,26 @@ fn write_event(
     }
     write_rows(out, profile, &hists, &columns, options)?;
     out.write_all(b"\n\n")
+}
+
+fn write_losses_of_events(
+    out: &mut impl Write,
+    profile: &Profile,
+    group: &EventGroup,
+) -> io::Result<()> {
+    for event in [group.leader].iter().chain(&group.members) {
+        let info = &profile.events[event.index()];
+        if info.lost_samples > 0 {
+            let share = hists::percent(info.lost_samples, info.lost_samples + info.samples);
+            let lost = units::counted(info.lost_samples, "sample");
+            let of = match group.members.is_empty() {
+                true => "this event".into(),
+                false => info.name.escaped(),
+            };
+            writeln!(out, "# Lost of {of}: {lost} ({share:.2}% of those taken)")?;
+        }
+    }
+    Ok(())
 }
 
 fn sort_order(options: &HistsOptions) -> String {
@@ -213,7 +248,7 @@ fn write_interval_lines(
     hists: &hists::Hists,
     options: &StdioOptions,
 ) -> io::Result<()> {
-    if !options.hists.intervals || hists.rows.is_empty() {
+    if !options.hists.intervals || hists.rows.is_empty() || !hists.members.is_empty() {
         return Ok(());
     }
     let (count, length_ns) =
@@ -236,14 +271,7 @@ fn write_rows(
     columns: &Columns,
     options: &StdioOptions,
 ) -> io::Result<()> {
-    let style = TreeStyle {
-        profile,
-        chains: &options.hists.chains,
-        colour: options.colour,
-        total: hists.total_weight(),
-        min_hit: hists.chain_min_hit,
-        skip_first: options.hists.sort_keys().first() == Some(&SortKey::Symbol),
-    };
+    let style = TreeStyle::of(profile, hists, options);
     let (mut text, mut cell) = (String::new(), String::new());
     for row in hists.shown(options.hists.percent_limit) {
         text.clear();
@@ -251,10 +279,24 @@ fn write_rows(
             Some(separator) => columns.write_separated(profile, hists, row, separator, &mut text),
             None => columns.write_row(profile, hists, row, options, &mut cell, &mut text),
         }
+        write_examples(row, &mut text);
         style.write(&row.chains, hists.weight(row), &mut text);
         out.write_all(text.as_bytes())?;
     }
     Ok(())
+}
+
+/// The single samples of a row, as `whit script` names their moments.
+fn write_examples(row: &HistRow, out: &mut String) {
+    for sample in &row.examples {
+        let (seconds, rest) = (sample.time.0 / 1_000_000_000, sample.time.0 % 1_000_000_000);
+        // Writing to a String cannot fail.
+        let _ = write!(out, "            sample at {seconds}.{rest:09}  tid {}", sample.tid.0);
+        if let Some(cpu) = sample.cpu {
+            let _ = write!(out, "  cpu {}", cpu.0);
+        }
+        out.push('\n');
+    }
 }
 
 /// The address of a function without a symbol, so that it can be printed as perf does; `None`

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 
 use whit_profile::model::Profile;
 
+use super::StdioOptions;
 use super::colour::Colour;
-use crate::hists::{ChainEntry, ChainMode, ChainOptions, ChainTree, percent};
+use crate::hists::{ChainEntry, ChainMode, ChainOptions, ChainTree, Hists, SortKey, percent};
 
 const MARGIN: &str = "            ";
 const FLAT_MARGIN: &str = "                ";
@@ -26,6 +27,20 @@ pub(super) struct TreeStyle<'a> {
     pub(super) min_hit: u64,
     /// True where the first function of a lone chain repeats the row's first column.
     pub(super) skip_first: bool,
+}
+
+impl<'a> TreeStyle<'a> {
+    /// That of the trees of an event.
+    pub(super) fn of(profile: &'a Profile, hists: &Hists, options: &'a StdioOptions) -> Self {
+        TreeStyle {
+            profile,
+            chains: &options.hists.chains,
+            colour: options.colour,
+            total: hists.total_weight(),
+            min_hit: hists.chain_min_hit,
+            skip_first: options.hists.sort_keys().first() == Some(&SortKey::Symbol),
+        }
+    }
 }
 
 impl TreeStyle<'_> {

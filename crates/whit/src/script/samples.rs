@@ -45,8 +45,40 @@ pub(super) struct Choice {
     pub(super) comms: Vec<String>,
     pub(super) dsos: Vec<String>,
     pub(super) symbols: Vec<String>,
+    /// Addresses among the symbols.
+    pub(super) addresses: Addresses,
+    /// Only this event.
+    pub(super) event: Option<usize>,
     /// Functions that end a chain.
     pub(super) stop_at: Vec<String>,
+}
+
+/// Ranges of addresses, each from a number in a list of symbols on.
+#[derive(Default)]
+pub(super) struct Addresses {
+    starts: Vec<u64>,
+    length_bytes: u64,
+}
+
+impl Addresses {
+    /// The words that begin with `0x`.
+    pub(super) fn of(symbols: &[String], length_bytes: u64) -> Addresses {
+        let number = |word: &String| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+        Addresses { starts: symbols.iter().filter_map(number).collect(), length_bytes }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// True for an address in a range, and for one in a function that begins at a range's start.
+    fn have(&self, address: u64, function_start: Option<u64>) -> bool {
+        let is_in = |start: &u64| {
+            let distance = address.wrapping_sub(*start);
+            distance < self.length_bytes.max(1) || function_start == Some(*start)
+        };
+        self.starts.iter().any(is_in)
+    }
 }
 
 /// True where a list has a name, exactly or as it is printed.
@@ -126,7 +158,10 @@ impl Format for SampleText {
     }
 
     fn wants(&self, candidate: &Candidate<'_>) -> bool {
-        let Choice { comms, dsos, symbols, .. } = &self.choice;
+        let Choice { comms, dsos, symbols, addresses, event, .. } = &self.choice;
+        if event.is_some_and(|event| event != candidate.event) {
+            return false;
+        }
         let comm_passes = comms.is_empty() || candidate.comm.is_some_and(|comm| names(comms, comm));
         if !comm_passes || (dsos.is_empty() && symbols.is_empty()) {
             return comm_passes;
@@ -137,7 +172,13 @@ impl Format for SampleText {
             list.is_empty() || name.is_some_and(|name| names(list, name))
         };
         let dso = code.dso.as_ref().map(OutsideText::borrowed);
-        passes(symbols, code.function.as_ref().map(OutsideText::borrowed))
+        let is_at = |address: Avma| {
+            let is_known = code.function.is_some();
+            let start = is_known.then(|| address.0.wrapping_sub(code.function_offset));
+            !addresses.is_empty() && addresses.have(address.0, start)
+        };
+        let is_there = candidate.address.is_some_and(is_at);
+        (is_there || passes(symbols, code.function.as_ref().map(OutsideText::borrowed)))
             && (passes(dsos, dso) || passes(dsos, code.dso.as_ref().map(OutsideText::base_name)))
     }
 

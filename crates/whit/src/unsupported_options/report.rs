@@ -4,8 +4,6 @@ use super::Unsupported;
 
 const BRANCHES: &str =
     "make rows of branches with --branch-stack, or print them with: whit script -F brstack";
-const CYCLES: &str =
-    "weigh branches by cycles with: whit report -b -s symbol_from,symbol_to,cycles";
 const SOURCE: &str = "show source lines with -s srcline, or disassemble with: perf annotate";
 const TRACE: &str =
     "print single records of tracepoints with: whit script -F comm,tid,time,event,trace";
@@ -24,7 +22,6 @@ impl Unsupported for OfReport {
         ("tui", None, "look at it in a browser: whit report --html page.html"),
         ("gtk", None, "look at it in a browser: whit report --html page.html"),
         ("branch-history", None, BRANCHES),
-        ("total-cycles", None, CYCLES),
         ("stitch-lbr", None, BRANCHES),
         (
             "dump-raw-trace",
@@ -36,7 +33,6 @@ impl Unsupported for OfReport {
         ("modules", Some('m'), "modules are found by themselves: leave it out"),
         ("pretty", None, TABLE),
         ("stdio-color", None, "the text has no colours: leave it out"),
-        ("hierarchy", None, "look at a tree with -g caller, or in a browser with --html page.html"),
         ("verbose", Some('v'), "print addresses with: whit script -F ip,sym,symoff,dso"),
         ("disassembler-style", Some('M'), SOURCE),
         ("asm-raw", None, SOURCE),
@@ -50,12 +46,7 @@ impl Unsupported for OfReport {
         ("skip-empty", None, ALWAYS),
         ("ignore-vmlinux", None, "name the kernel's symbols with --kallsyms FILE"),
         ("disable-order", None, TRACE),
-        ("group", None, EVENTS),
-        ("group-sort-idx", None, EVENTS),
         ("itrace", None, "AUX area data is decoded by: perf report --itrace"),
-        ("mmaps", None, "print the mappings with: whit script --show-mmap-events"),
-        ("tasks", None, "print the tasks with: whit script --show-task-events"),
-        ("samples", None, "print single samples with: whit script"),
         ("show-on-off-events", None, SWITCH),
         ("switch-on", None, SWITCH),
         ("switch-off", None, SWITCH),

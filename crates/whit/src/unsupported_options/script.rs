@@ -22,7 +22,6 @@ impl Unsupported for OfScript {
         ("dlarg", None, SCRIPTS),
         ("list-dlfilters", None, SCRIPTS),
         ("all-cpus", Some('a'), "all that was recorded is printed: leave it out"),
-        ("addr-range", None, "keep samples in functions with -S NAME"),
         ("graph-function", None, TRACES),
         ("debug-mode", Some('d'), "count records with: whit report --stats"),
         (
@@ -57,11 +56,10 @@ impl Unsupported for OfScript {
         ("guestvmlinux", None, GUEST),
         ("max-blocks", None, BRANCHES),
         ("stitch-lbr", None, BRANCHES),
-        ("per-event-dump", None, "print the event with -F +event, and sort the lines by it"),
         (
             "show-round-events",
             None,
-            "lines stand in order of time, where rounds have no place: leave it out",
+            "lines stand in order of time, where rounds have no place; count them with: whit report --stats",
         ),
         ("show-text-poke-events", None, RECORDS),
     ];

@@ -30,6 +30,7 @@ mod memory;
 mod off_cpu;
 mod packed;
 mod parity;
+mod perf_reports;
 mod perf_rows;
 mod pools;
 mod precision;

@@ -14,28 +14,39 @@ use crate::support::tools::{perf, record, repository, text, tracefs, whit, workl
 use crate::support::{Skip, check};
 
 /// Where the golden program `calls` is mapped, and the functions in it.
-const START: u64 = 0x5555_5555_4000;
+pub(crate) const START: u64 = 0x5555_5555_4000;
 const FUNCTIONS: [u64; 4] = [0x200, 0x240, 0x280, 0x2c0];
 /// Process and thread of all samples.
-const THREAD: u64 = 7200 << 32 | 7200;
+pub(crate) const THREAD: u64 = 7200 << 32 | 7200;
 
 fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// The `index`-th place in the program's functions.
-fn place(index: u64) -> u64 {
+pub(crate) fn place(index: u64) -> u64 {
     START + FUNCTIONS[(index % 4) as usize] + index % 7 * 4
 }
 
 /// A recording of the golden program with these samples.
 fn write(directory: &Path, sample_type: T, samples: impl Iterator<Item = Vec<u64>>) -> PathBuf {
+    let record = |sample: Vec<u64>| (record_type::SAMPLE, misc::USER, sample);
+    write_records(directory, sample_type, AttrFlags::default(), samples.map(record))
+}
+
+/// A recording of the golden program with these records: types, `misc` and bodies.
+pub(crate) fn write_records(
+    directory: &Path,
+    sample_type: T,
+    flags: AttrFlags,
+    records: impl Iterator<Item = (u32, u16, Vec<u64>)>,
+) -> PathBuf {
     let path = directory.join("perf.data");
     let attr = Attr {
         pmu_type: pmu_type::SOFTWARE,
         sample_period_or_freq: 1000,
         sample_type,
-        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::MMAP | AttrFlags::COMM,
+        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::MMAP | AttrFlags::COMM | flags,
         branch_sample_type: 1 << 3,
         ..Attr::default()
     };
@@ -53,8 +64,8 @@ fn write(directory: &Path, sample_type: T, samples: impl Iterator<Item = Vec<u64
     map.resize((map.len() + 1).next_multiple_of(8), 0);
     map.extend(words(&[THREAD, 2]));
     push_record(&mut out, record_type::MMAP, misc::USER, &map);
-    for sample in samples {
-        push_record(&mut out, record_type::SAMPLE, misc::USER, &words(&sample));
+    for (kind, misc, body) in records {
+        push_record(&mut out, kind, misc, &words(&body));
     }
     writer.append(&out).expect("write");
     let mut features = Features::default();
@@ -65,7 +76,7 @@ fn write(directory: &Path, sample_type: T, samples: impl Iterator<Item = Vec<u64
 }
 
 /// Samples with three branches each; flags of all kinds.
-fn write_branches(directory: &Path) -> PathBuf {
+pub(crate) fn write_branches(directory: &Path) -> PathBuf {
     let sample = |at: u64| {
         let mut words = vec![place(at), THREAD, 100 + at, 3];
         for branch in 0..3 {
@@ -150,7 +161,7 @@ fn assert_equal(ours: &[String], theirs: &[String], arguments: &[&str]) {
     assert!(ours == theirs, "{arguments:?}: {}", difference());
 }
 
-fn in_directory(name: &str, test: impl FnOnce(&Path) -> Result<(), Skip>) {
+pub(crate) fn in_directory(name: &str, test: impl FnOnce(&Path) -> Result<(), Skip>) {
     check(name, || test(tempfile::tempdir().expect("make a directory").path()));
 }
 
@@ -212,7 +223,7 @@ fn texts_of_tracepoints_make_perfs_rows() {
 }
 
 /// Samples of one function per path, so that perf and whit name all of them alike.
-fn record_program(directory: &Path) -> Result<PathBuf, Skip> {
+pub(crate) fn record_program(directory: &Path) -> Result<PathBuf, Skip> {
     let path = directory.join("perf.data");
     let mut recorder = perf()?;
     recorder.args(["record", "--no-buildid-cache", "-q", "-F", "1999", "-e", "cpu-clock:u", "-g"]);

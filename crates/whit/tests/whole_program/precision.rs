@@ -1,7 +1,10 @@
 //! Precision of events in reports, and precise events with the BPF engine.
 
+use crate::perf_rows::{THREAD, place, write_records};
 use crate::support::tools::{record, text, whit};
 use crate::support::{check, probe};
+use whit_perfdata::attr::{AttrFlags, SampleType};
+use whit_perfdata::record::{misc, record_type};
 use whit_testing::workload;
 
 /// The first event of a report.
@@ -61,6 +64,37 @@ fn reports_say_where_samples_stand() {
             assert_eq!(fixed["redraws"], 0, "{line:?}");
             assert!(fixed["text"].as_str().expect("text").contains("keep step"), "{fixed}");
         }
+        Ok(())
+    });
+}
+
+/// Runs of 400 us that begin each millisecond, and a sample at a distance of its own.
+fn write_runs(directory: &std::path::Path, distance_ns: u64) -> std::path::PathBuf {
+    let runs = (1..=3000u64).flat_map(|number| {
+        let (from, to) = (number * 1_000_000, number * 1_000_000 + 400_000);
+        let switch = |time, bits| (record_type::SWITCH, bits, vec![THREAD, time]);
+        let next = (from + 399_999) / distance_ns * distance_ns;
+        let sample = (next >= from)
+            .then(|| (record_type::SAMPLE, misc::USER, vec![place(number), THREAD, next]));
+        [Some(switch(from, 0)), sample, Some(switch(to, misc::SWITCH_OUT))]
+    });
+    let fields = SampleType::IP | SampleType::TID | SampleType::TIME;
+    write_records(directory, fields, AttrFlags::CONTEXT_SWITCH, runs.flatten())
+}
+
+#[test]
+fn the_plain_report_notices_samples_in_step_with_recorded_runs() {
+    check("the_plain_report_notices_samples_in_step_with_recorded_runs", || {
+        let folder = tempfile::tempdir().expect("make a directory");
+        let warns = |distance_ns: u64| {
+            let path = write_runs(folder.path(), distance_ns);
+            let report = text(whit().args(["report", "-i"]).arg(path));
+            report.contains("samples keep step with the recorded threads")
+        };
+        assert!(warns(1_000_000));
+        assert!(warns(500_000));
+        // The golden ratio is in step with nothing.
+        assert!(!warns(618_034));
         Ok(())
     });
 }
