@@ -105,14 +105,17 @@ fn profile(
     head.pop();
     out.write_all(&head)?;
     out.write_all(b",\"samples\":[")?;
-    let mut line = Vec::new();
+    let (mut line, mut frames) = (Vec::new(), Vec::new());
     for (position, moment) in moments.iter().enumerate() {
         line.clear();
         line.extend_from_slice(if position > 0 { b",[" } else { b"[" });
-        let frames: Vec<_> = content.chain(moment.row.node).collect();
+        frames.clear();
+        frames.extend(content.chain(moment.row.node));
         for (depth, frame) in frames.iter().rev().enumerate() {
-            let comma = if depth > 0 { "," } else { "" };
-            write!(line, "{comma}{}", content.frame(*frame).function.0)?;
+            if depth > 0 {
+                line.push(b',');
+            }
+            push_number(content.frame(*frame).function.0, &mut line);
         }
         line.push(b']');
         out.write_all(&line)?;
@@ -124,4 +127,34 @@ fn profile(
     }
     out.write_all(b"]}")?;
     Ok(())
+}
+
+/// Appends a number in decimal: there are a hundred for each sample, and `write!` takes as long as all else.
+fn push_number(number: u32, out: &mut Vec<u8>) {
+    let mut digits = [0; 10];
+    let (mut at, mut rest) = (digits.len(), number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push_number;
+
+    #[test]
+    fn numbers_are_decimal() {
+        let mut out = Vec::new();
+        for number in [0, 7, 10, 4_294_967_295] {
+            push_number(number, &mut out);
+            out.push(b' ');
+        }
+        assert_eq!(out, b"0 7 10 4294967295 ");
+    }
 }
