@@ -22,8 +22,6 @@ pub enum Counted {
     /// Blocks of code between two branches, with the cycles that the CPU counted there. The branch of a row's facets has
     /// the end of the block as `from`, and its beginning as `to`.
     Blocks,
-    /// Samples, whose call chains go on with the branches that led to them.
-    BranchHistory,
 }
 
 /// The parts of a recording to load, and the way to sum them up.

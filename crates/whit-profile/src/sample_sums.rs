@@ -181,7 +181,7 @@ impl<'a> SampleSums<'a> {
         let period = match self.options.count {
             Counted::Branches | Counted::Blocks => 1,
             Counted::Weights => sample.weight.filter(|weight| *weight > 0).unwrap_or(1),
-            Counted::Samples | Counted::BranchHistory => {
+            Counted::Samples => {
                 let is_fixed = !attr.has(AttrFlags::FREQ);
                 sample.period.unwrap_or(if is_fixed { attr.sample_period_or_freq } else { 1 })
             }

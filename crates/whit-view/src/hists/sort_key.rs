@@ -176,12 +176,8 @@ impl SortKey {
             Counted::Samples => &SortKey::DEFAULT,
             Counted::Branches | Counted::Blocks => &SortKey::DEFAULT_OF_BRANCHES,
             Counted::Weights => &SortKey::DEFAULT_OF_MEMORY,
-            Counted::BranchHistory => &SortKey::DEFAULT_OF_HISTORY,
         }
     }
-
-    /// perf's default for samples with the branches that led to them.
-    pub const DEFAULT_OF_HISTORY: [SortKey; 3] = [SortKey::SrcLine, SortKey::Symbol, SortKey::Dso];
 
     /// Keys that need the cgroups of samples.
     pub const OF_CGROUPS: [SortKey; 4] =

@@ -278,7 +278,7 @@ pub(super) fn write_number(
     if matches!(column, Column::Rank | Column::ChildrenPlusMinus | Column::OwnPlusMinus) {
         return write_interval(column, width, row, out);
     }
-    let each = width.min(column.width_of_one());
+    let each = if row.members.is_empty() { width } else { width.min(column.width_of_one()) };
     let weight = Weight::of(column, row, None);
     weight.write(total_of(hists, column, None), each, colour, out);
     for index in 0..row.members.len() {

@@ -21,7 +21,11 @@ impl Unsupported for OfReport {
     const OPTIONS: &'static [(&'static str, Option<char>, &'static str)] = &[
         ("tui", None, "look at it in a browser: whit report --html page.html"),
         ("gtk", None, "look at it in a browser: whit report --html page.html"),
-        ("branch-history", None, BRANCHES),
+        (
+            "branch-history",
+            None,
+            "print the branches in front of each sample with: whit script -F ip,sym,brstacksym",
+        ),
         ("stitch-lbr", None, BRANCHES),
         (
             "dump-raw-trace",
