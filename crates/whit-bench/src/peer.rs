@@ -40,7 +40,7 @@ impl PeerKind {
     /// Those that need context switches in it.
     pub const OF_SWITCHES: [PeerKind; 2] = [PeerKind::WhitSwitches, PeerKind::PerfSchedTimehist];
 
-    /// All of them.
+    /// Every peer that whit is compared with.
     pub fn all() -> impl Iterator<Item = PeerKind> {
         PeerKind::READERS.into_iter().chain(PeerKind::OF_SWITCHES)
     }
@@ -113,7 +113,7 @@ enum Argument {
 /// A peer that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Peer {
-    /// Which.
+    /// The profiler that the peer is.
     pub kind: PeerKind,
     /// Path of the program.
     pub program: PathBuf,
@@ -126,7 +126,7 @@ pub struct Peer {
 /// A peer that is not installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct AbsentPeer {
-    /// Which.
+    /// The profiler that is missing.
     pub kind: PeerKind,
     /// Why it cannot be used.
     pub reason: String,
