@@ -2,7 +2,7 @@
 # Every target does its own set-up and needs no terminal.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench soak torture kernels package miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
+.PHONY: help demo test bench soak torture kernels package tutorial miri fuzz fuzz-corpus mutants fmt setup-demo setup-test setup-bench setup-kernels setup-package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,10 @@ kernels: setup-kernels ## run the BPF programs on other kernels in QEMU (KERNELS
 # Outside of `make test`: it builds twice, and fetches minimal systems to install in.
 package: setup-package ## build the .deb, a static tarball and `cargo install`, and try each in a clean root (PACKAGES='deb ..')
 	@scripts/package.sh $(PACKAGES)
+
+# Outside of `make test`: it builds a package, and fetches a minimal system and a compiler to install in it.
+tutorial: setup-package ## follow the tutorials of the book in a clean root that has the .deb alone
+	@scripts/tutorial.sh
 
 # Outside of `make test`: it takes minutes, and comes with some nightly toolchains only.
 miri: ## run whit-pmu's tests in Miri (rustup component add --toolchain nightly miri rust-src)

@@ -7,13 +7,12 @@
 #
 #   scripts/package.sh [deb] [tarball] [cargo]     (all three)
 #
-# The clean roots are minimal Debian systems made by debootstrap; they need root.
+# The clean roots are minimal Debian systems made by debootstrap; they need root. The tarball is also tried on other
+# releases, OTHER_SUITES='bullseye trixie'; one that cannot be fetched is skipped by name.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
+. "$ROOT/scripts/clean-root.sh"
 
-OUT=$ROOT/target/package
-SUITE=${SUITE:-bookworm}
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ARCH=$(uname -m)
 TARGET=$ARCH-unknown-linux-gnu
@@ -37,6 +36,8 @@ share() {
     "$whit" completions zsh >"$share/zsh/vendor-completions/_whit"
     "$whit" completions fish >"$share/fish/vendor_completions.d/whit.fish"
     cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/privileges.md "$share/doc/whit/"
+    # Not among the documents, which minimal systems do not install.
+    install -D -m 644 docs/book/src/tutorial/shop.c "$share/whit/examples/shop.c"
 }
 
 # Takes the debug information of a program into a file that debuggers find by its build id.
@@ -51,47 +52,23 @@ split() {
     objcopy --strip-unneeded --add-gnu-debuglink="$file" "$program"
 }
 
-# A minimal system to try a package in; made once.
-clean_root() {
-    local base=$OUT/$SUITE
-    if [ ! -e "$base/etc/debian_version" ]; then
-        say "debootstrap $SUITE"
-        rm -rf "$base"
-        quietly "$OUT/debootstrap.log" debootstrap --variant=minbase "$SUITE" "$base" "$MIRROR"
-    fi
-    rm -rf "$1"
-    cp -a "$base" "$1"
-    # The system's own sources, so that a mirror that this machine uses serves the root as well.
-    rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d
-    cp -a /etc/apt/sources.list.d "$1/etc/apt/" 2>/dev/null || true
-    cp /etc/apt/sources.list "$1/etc/apt/" 2>/dev/null || true
-    cp -a /usr/share/keyrings/. "$1/usr/share/keyrings/" 2>/dev/null || true
-    cp -a /etc/apt/apt.conf.d/. "$1/etc/apt/apt.conf.d/" 2>/dev/null || true
-    cp /etc/resolv.conf "$1/etc/resolv.conf"
-}
-
-# Runs a command in a root that sees this machine's processes and devices, and nothing else of it.
-inside() {
-    local root=$1
-    shift
-    unshare --mount -- sh -e -c '
-        mount --make-rprivate /
-        mount -t proc proc "$0/proc"
-        mount --rbind /sys "$0/sys"
-        mount --rbind /dev "$0/dev"
-        exec chroot "$0" "$@"' "$root" "$@"
-}
-
-# The first steps of a new user: version, help, a recording where the kernel allows one, its report.
+# The first steps of a new user: version, help, a recording by each engine, its report.
 # try ROOT WHIT
 try() {
-    local root=$1 whit=$2
+    local root=$1 whit=$2 engine
     inside "$root" "$whit" --version
     inside "$root" "$whit" help hot >/dev/null
-    inside "$root" "$whit" record -q -e cpu-clock -F 2000 -o /tmp/whit.data -- sh -c \
-        'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'
-    inside "$root" "$whit" report -i /tmp/whit.data --no-children -q >"$OUT/report.txt"
-    grep -q ' sh ' "$OUT/report.txt" || fail "the report in the clean root has no row of sh ($OUT/report.txt)"
+    for engine in ring bpf; do
+        if [ $engine = bpf ] && [ ! -e /sys/kernel/btf/vmlinux ]; then
+            say "skipped: the BPF engine in $root: the kernel does not describe its types"
+            continue
+        fi
+        inside "$root" "$whit" record -q --engine=$engine -g -e cpu-clock -F 2000 -o /tmp/whit.data -- sh -c \
+            'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'
+        inside "$root" "$whit" report -i /tmp/whit.data --no-children -q >"$OUT/report.txt"
+        grep -q ' sh ' "$OUT/report.txt" || fail "the report in $root has no row of sh ($OUT/report.txt)"
+        say "recorded and reported by the $engine engine"
+    done
 }
 
 deb() {
@@ -103,7 +80,9 @@ deb() {
     quietly "$OUT/deb.log" env SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" \
         cargo deb -p whit --no-build --profile dist --dbgsym --output "$OUT"
     # Debian's name for what Ubuntu calls .ddeb.
-    for file in "$OUT"/*.ddeb; do mv "$file" "${file%.ddeb}.deb"; done
+    for file in "$OUT"/*.ddeb; do
+        [ ! -e "$file" ] || mv "$file" "${file%.ddeb}.deb"
+    done
     clean_root "$root"
     cp "$OUT"/*.deb "$root/tmp/"
     say "trying $(cd "$OUT" && echo whit_*.deb): depends on $(dpkg-deb -f "$OUT"/whit_*.deb Depends)"
@@ -111,7 +90,8 @@ deb() {
     quietly "$OUT/apt.log" inside "$root" sh -c 'apt-get -q -y --no-install-recommends install /tmp/whit*.deb'
     try "$root" whit
     dpkg-deb -c "$OUT"/whit_*.deb >"$OUT/contents"
-    for file in man1/whit-record.1.gz completions/whit vendor-completions/_whit whit.fish doc/whit/privileges.md; do
+    for file in man1/whit-record.1.gz completions/whit vendor-completions/_whit whit.fish doc/whit/privileges.md \
+        whit/examples/shop.c; do
         grep -q "$file" "$OUT/contents" || fail "the package has no $file ($OUT/contents)"
     done
     quietly "$OUT/apt.log" inside "$root" sh -c 'apt-get -q -y purge whit whit-dbgsym'
@@ -119,9 +99,9 @@ deb() {
 }
 
 tarball() {
-    local name=whit-$VERSION-$ARCH tree whit root=$OUT/root-tarball
+    local name=whit-$VERSION-$ARCH tree whit suite
     tree=$OUT/$name
-    rm -rf "$tree" "$root"
+    rm -rf "$tree"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
         cargo_build --profile dist --locked -p whit --target "$TARGET"
     install -D -m 755 "target/$TARGET/dist/whit" "$tree/bin/whit"
@@ -132,12 +112,25 @@ tarball() {
     tar -C "$OUT" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
         -czf "$OUT/$name.tar.gz" "$name"
     tar -C "$OUT" -czf "$OUT/$name-debug.tar.gz" "$name-debug"
-    say "trying $name.tar.gz"
-    clean_root "$root"
+    try_tarball "$name" "$SUITE"
+    for suite in ${OTHER_SUITES-bullseye trixie}; do
+        if minimal_system "$suite"; then
+            try_tarball "$name" "$suite"
+        else
+            say "skipped: the tarball on $suite: debootstrap cannot fetch it ($OUT/debootstrap-$suite.log)"
+        fi
+    done
+}
+
+# try_tarball NAME SUITE
+try_tarball() {
+    local root=$OUT/root-tarball
+    say "trying $1.tar.gz on $2"
+    clean_root "$root" "$2"
     # Nothing that the program could load.
     rm -f "$root"/lib/*/libelf* "$root"/usr/lib/*/libelf* "$root"/usr/lib/*/libz.so*
-    tar -C "$root/opt" -xzf "$OUT/$name.tar.gz"
-    try "$root" "/opt/$name/bin/whit"
+    tar -C "$root/opt" -xzf "$OUT/$1.tar.gz"
+    try "$root" "/opt/$1/bin/whit"
 }
 
 cargo_install() {

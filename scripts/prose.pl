@@ -1,13 +1,13 @@
 #!/usr/bin/env perl
 # Measures the language of documents and comments: long sentences, sentences that begin with a
-# relative word, relative clauses without a noun, private words, and doc lines that restate a name.
+# relative word, relative clauses without a noun, private words, and doc lines that restate a name or say nothing.
 # Tables, code blocks, inline code and quoted output are left out.
 #
 #   scripts/prose.pl              judges the tree by scripts/prose.limits; exit code 1 above a limit
 #   scripts/prose.pl -v           lists each finding with its file and line
 #   scripts/prose.pl FILE...      judges these files; the limit is 0
 #   scripts/prose.pl -            judges standard input as plain text (whit --help | scripts/prose.pl -)
-#   scripts/prose.pl --only=long  lists one category (long, opening, relative, private, restated)
+#   scripts/prose.pl --only=long  lists one category (long, opening, relative, private, restated, vague)
 #   scripts/prose.pl --lower      writes lower limits where the tree has fewer findings
 #   scripts/prose.pl --self-test  checks sentences that have to be counted, and others that must not be
 use strict;
@@ -19,13 +19,14 @@ use File::Find qw(find);
 # Longest sentence that is not counted, in words.
 my $LONGEST = 40;
 
-my @CATEGORIES = qw(long opening relative private restated);
+my @CATEGORIES = qw(long opening relative private restated vague);
 my %TITLE = (
     long     => "sentences above $LONGEST words",
     opening  => 'sentences that begin with What, Who, Whose, Of …',
     relative => 'relative clauses without a noun',
     private  => 'private words',
     restated => 'doc lines that restate a name',
+    vague    => 'doc lines that say nothing',
 );
 
 my $OPENING = qr/^(?:What|Whatever|Who|Whoever|Whose|Whosever|Whom|Of(?! course\b))\b/;
@@ -59,9 +60,17 @@ my @PRIVATE = (
     qr/(?<!carries its own )\bbills?\b/i,
     qr/\bbeside[- ]rings?\b/i,
     qr/\bheed(?:s|ed|ing)?\b/i,
+    qr/\bside[- ]bands?\b/i,
 );
 
 my %STOP = map { $_ => 1 } qw(a an the of to in on for is are be this that its it and or by with at from as);
+# Words that name nothing: a doc line of one to three of them ("Where.", "All of them.") says nothing.
+my %EMPTY = map { $_ => 1 } qw(
+    which what where why when how who whom whose many much often long far not no its it their they them those these this
+    that one ones a an the all none nothing something anything everything everybody nobody somebody other others only as
+    shown given written run said asked wanted must may can never always now more less least most latest last first both
+    either neither together with without same different of for to from in at by on yes and or so is are was were be has
+    had did does do itself each every any too also else here there then before after again);
 my $ABBREVIATION = qr/(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|resp|vol|no|fig|St|Dr)|\b[A-Z])\.$/;
 
 # Findings of one run: [category, file, line, text].
@@ -215,6 +224,13 @@ sub stem {
     return $word;
 }
 
+# A single doc line without a noun, a verb or code.
+sub judge_vague {
+    my ($file, $line, $text) = @_;
+    my @words = $text =~ /[\w`']+/g;
+    found('vague', $file, $line, $text) if @words and @words <= 3 and !grep { !$EMPTY{ lc $_ } } @words;
+}
+
 # A single doc line says nothing if the item's name has all of its words.
 sub judge_restated {
     my ($file, $line, $text, $item) = @_;
@@ -275,7 +291,10 @@ sub judge_source {
                 judge_markdown($file, [$number, $comment]);
             }
             next if $text =~ /^\s*#!?\[/;    # attributes stand between a doc line and its item
-            judge_restated($file, @{ $doc[0] }, $text) if $rust and @doc == 1 and $text !~ /^\s*$/;
+            if ($rust and @doc == 1) {
+                judge_vague($file, @{ $doc[0] });
+                judge_restated($file, @{ $doc[0] }, $text) if $text !~ /^\s*$/;
+            }
             @doc = ();
         }
     }
@@ -436,6 +455,10 @@ sub self_test {
         ['a.rs', "/// Opens the events.\n#[inline]\npub(crate) fn open_events(&self) {\n", { restated => 1 }],
         ['a.rs', "/// Opens the events of a CPU.\nfn open_events() {}\n", {}],
         ['a.rs', "/// The name.\n/// It is unique.\nname: String,\n", {}],
+        ['a.rs', "/// Where.\noffset: u64,\n", { vague => 1 }],
+        ['a.rs', "    /// All of them.\n    #[must_use]\n    fn all() {\n", { vague => 1 }],
+        ['a.rs', "/// All events.\nfn all() {}\n/// `k`\nkernel: bool,\n/// Where it is.\n/// Absolute.\npath: u8,\n", {}],
+        ['a.rs', "/// In the side band.\na: u8,\n/// No side-band records.\nb: u8,\n/// The sideband.\nc: u8,\n", { private => 2 }],
         ['a.rs', "// What is kept.\nlet a = 1; // the bell\nlet s = \"the carrier\";\n", { opening => 1, relative => 1, private => 1 }],
         ['a.rs', "let s = \"// the bell\";\n", {}],
         ['a.c', "/* The bell\n * rings. */\nint bell;\n", { private => 1 }],

@@ -46,7 +46,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// All of them.
+    /// Every table, in the order of printing.
     pub const ALL: [Table; 4] = [Table::Free, Table::Locked, Table::Gains, Table::Noticed];
 
     fn name(self) -> &'static str {

@@ -112,7 +112,7 @@ pub struct Table {
 /// Runs while one counter counted.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The counter at work.
     pub counter: CounterKind,
     /// One for each round but those in which others had the CPU all the time.
     pub runs: Vec<Run>,
@@ -139,7 +139,7 @@ pub struct Run {
 /// How many windows there were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Windows {
-    /// All.
+    /// Windows in total, disturbed ones included.
     pub measured: usize,
     /// Left out: others had the CPU for more than a tenth of it, or the hypervisor took it away, or no
     /// hop came to an end.

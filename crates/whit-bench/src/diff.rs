@@ -82,7 +82,7 @@ pub struct Setting {
 /// Comparisons of equal programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FalseCalls {
-    /// How many.
+    /// Number of compared pairs of recordings.
     pub pairs: usize,
     /// How many called any row different.
     pub wrong: usize,

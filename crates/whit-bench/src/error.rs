@@ -95,13 +95,13 @@ pub enum Error {
         "cannot open events of this thread: {reason}; `whit doctor` says what this user may count"
     )]
     HostEvents {
-        /// Why.
+        /// The message of the failed attempt.
         reason: String,
     },
     /// A guest could not be run.
     #[error("cannot run a guest: {reason}")]
     Guest {
-        /// Why.
+        /// The message of the failed attempt.
         reason: String,
     },
     /// The kernel's tracepoint is not there.
@@ -125,7 +125,7 @@ pub enum Error {
     /// Nor can the records in it.
     #[error("cannot read the records that the recorder wrote: {source}")]
     Stream {
-        /// Where and why.
+        /// Offset in the stream, and the defect there.
         source: whit_perfdata::stream::StreamError,
     },
 }

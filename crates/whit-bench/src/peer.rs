@@ -70,7 +70,7 @@ impl PeerKind {
         PeerKind::WhitExport(ExportFormat::Folded),
     ];
 
-    /// All of them.
+    /// Every peer that whit is compared with.
     pub fn all() -> impl Iterator<Item = PeerKind> {
         let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::EXPORTS.into_iter().skip(1));
         PeerKind::READERS.into_iter().chain(others)
@@ -173,7 +173,7 @@ enum Argument {
 /// A peer that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Peer {
-    /// Which.
+    /// The profiler that the peer is.
     pub kind: PeerKind,
     /// Path of the program.
     pub program: PathBuf,
@@ -186,7 +186,7 @@ pub struct Peer {
 /// A peer that is not installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct AbsentPeer {
-    /// Which.
+    /// The profiler that is missing.
     pub kind: PeerKind,
     /// Why it cannot be used.
     pub reason: String,

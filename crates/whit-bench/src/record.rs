@@ -87,7 +87,7 @@ pub struct Comparison {
 /// One table.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TableResult {
-    /// Which.
+    /// Name of the table, as on the command line.
     pub table: TableKind,
     /// The recorded workload.
     pub workload: Workload,
@@ -106,7 +106,7 @@ pub struct TableResult {
 pub struct Row {
     /// Recorder that made this row.
     pub recorder: RecorderKind,
-    /// How.
+    /// Options under which the recorder ran.
     pub setting: Setting,
     /// Results of the runs.
     pub summary: RowSummary,

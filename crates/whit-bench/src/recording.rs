@@ -67,7 +67,7 @@ pub struct Recorder {
 /// One recording.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Recording {
-    /// Where it is.
+    /// File or directory of the recording.
     pub path: PathBuf,
     /// Its size on disk.
     pub size_bytes: u64,
@@ -222,7 +222,7 @@ fn events(path: &Path) -> Vec<String> {
     let output = Command::new(perf()).arg("evlist").arg("-i").arg(path).output();
     let Ok(output) = output else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout);
-    // Dummy events, which only carry side-band records, and advice stand there too.
+    // Dummy events, which only carry sideband records, and advice stand there too.
     let is_event =
         |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.starts_with("dummy");
     text.lines().map(str::trim).filter(is_event).map(str::to_owned).collect()

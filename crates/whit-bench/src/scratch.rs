@@ -17,7 +17,7 @@ impl Scratch {
         Ok(Scratch(path))
     }
 
-    /// Where it is.
+    /// Path of the folder for temporary files.
     pub fn path(&self) -> &Path {
         &self.0
     }

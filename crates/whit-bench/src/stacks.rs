@@ -55,7 +55,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// All of them.
+    /// Every program, in the order of printing.
     pub const ALL: [Program; 5] =
         [Program::C, Program::Cpp, Program::StaticCpp, Program::Rust, Program::Go];
 
@@ -128,7 +128,7 @@ pub struct Comparison {
 /// One program.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The recorded program.
     pub program: Program,
     /// Agreement of one program's stacks.
     pub result: Option<Found>,

@@ -71,20 +71,20 @@ pub struct Comparison {
 /// One load under all recorders.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// Which.
+    /// The program that switches.
     pub load: Load,
     /// Its command line.
     pub command: String,
     /// Without a recorder, the medians of each round.
     pub alone: Vec<Alone>,
-    /// With one.
+    /// Runs under a recorder, a row for each.
     pub rows: Vec<Row>,
 }
 
 /// One way to record.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The recorder and its options.
     pub way: Way,
     /// Options of the recorder in this row.
     pub options: String,

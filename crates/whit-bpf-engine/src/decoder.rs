@@ -37,7 +37,7 @@ const PERIOD_BYTES: usize = 8;
 const CGROUP_BYTES: usize = 8;
 /// `CLOCK_DRIFT_SHIFT` of `bpf/stacks.bpf.c`.
 const CLOCK_DRIFT_SHIFT: u32 = 14;
-/// Each is one.
+/// A sample of a wake-up counts one event.
 const WAKE_PERIOD: u64 = 1;
 
 /// The engine's settings for the decoders of all rings.

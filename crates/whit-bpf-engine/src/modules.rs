@@ -76,7 +76,7 @@ pub(super) struct Done {
 pub struct UnopenedBinary {
     /// Its path in the process's file system.
     pub path: String,
-    /// Why not.
+    /// The refusal of the operating system.
     pub error: OpenError,
 }
 

@@ -39,7 +39,7 @@ pub enum BpfError {
     Program {
         /// Its name.
         program: &'static str,
-        /// Where.
+        /// Number of the CPU it ran on.
         cpu: u32,
     },
     /// More than there is room for.

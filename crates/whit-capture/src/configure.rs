@@ -59,7 +59,7 @@ pub fn max_frequency_hz(roots: &Roots) -> Option<u64> {
     roots.kernel_setting("perf_event_max_sample_rate").and_then(|hz| u64::try_from(hz).ok())
 }
 
-/// Whether a side-band event of its own is needed: whenever recording does not begin with an
+/// Whether a sideband event of its own is needed: whenever recording does not begin with an
 /// exec, mappings and names must be recorded before the samples start.
 fn needs_side_band(plan: &EventPlan, specs: &[EventSpec], engine: &dyn Engine) -> bool {
     plan.target != Target::Command
@@ -78,7 +78,7 @@ pub struct Planned<'a> {
     pub engine: &'a dyn Engine,
 }
 
-/// Turns the events into attributes. A side-band event is appended where one is needed.
+/// Turns the events into attributes. A sideband event is appended where one is needed.
 pub fn configure(
     Planned { plan, engine }: Planned<'_>,
     events: &[EventSpec],
@@ -121,7 +121,7 @@ struct Context<'a> {
     inherit: bool,
     rate: (Rate, bool),
     arch: Option<Arch>,
-    /// Index of the appended side-band event; without one the first event tracks.
+    /// Index of the appended sideband event; without one the first event tracks.
     side_band: Option<usize>,
 }
 
@@ -189,7 +189,7 @@ impl Context<'_> {
     }
 
     /// Leaders start switched off: a command's exec switches them on, or we do. Members follow
-    /// their leader. The side-band event waits for nothing but the exec.
+    /// their leader. The sideband event waits for nothing but the exec.
     fn set_start(&self, attr: &mut Attr, is_member: bool, is_side_band: bool) {
         let is_command = self.plan.target == Target::Command;
         if is_member || (is_side_band && !is_command) {

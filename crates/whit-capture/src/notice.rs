@@ -366,9 +366,10 @@ impl fmt::Display for Notice {
             ),
             Notice::BinariesNotKept { count } => write!(
                 f,
-                "{count} binaries that cannot be opened by their paths were not copied to \
-                 ~/.debug: the copies of a recording take {} MiB at most. Reports have their names \
-                 as long as processes run that map them",
+                "{count} binar{} cannot be opened by path, and were not copied to ~/.debug: the \
+                 copies of a recording take {} MiB at most. Reports have their names as long as \
+                 processes run that map them",
+                if *count == 1 { "y" } else { "ies" },
                 KEPT_MAX_BYTES >> 20
             ),
             Notice::FilesCut { described } => write!(

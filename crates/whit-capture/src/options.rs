@@ -152,7 +152,7 @@ pub struct RecordOptions {
     pub target: Target,
     /// The command to run: recorded itself, or the measure of how long to record.
     pub command: Vec<OsString>,
-    /// Where to.
+    /// File, directory or pipe to write to.
     pub output: Output,
     /// `-F` or `-c`; `None` is [`DEFAULT_FREQUENCY_HZ`], and one for tracepoints.
     pub rate: Option<Rate>,
@@ -195,7 +195,7 @@ pub struct RecordOptions {
     pub raw: bool,
     /// Further fields.
     pub extra: ExtraFields,
-    /// No samples, only counts and side band.
+    /// No samples, only counts and sideband.
     pub no_samples: bool,
     /// Counts of each thread, when it ends.
     pub thread_counts: bool,

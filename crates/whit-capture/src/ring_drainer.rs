@@ -25,7 +25,7 @@ use crate::stream::{Sink, SinkError, StreamSink};
 const DECODED_BYTES: usize = 64 << 10;
 /// A ring is drained when it holds a quarter of its size at the latest.
 const FLUSH_SHARE: usize = 4;
-/// Most side band that is kept for the next output.
+/// Most sideband that is kept for the next output.
 const JOURNAL_BYTES_MAX: usize = 64 << 20;
 
 /// Rings that are drained from the same CPUs.
@@ -100,7 +100,7 @@ pub struct RingDrainer {
     /// Whether passes are marked in the stream, for readers of recordings that sort by them. Only
     /// the one reader of a recording can do that.
     marks_rounds: bool,
-    /// Whether side band is being kept for the next output.
+    /// Whether sideband is being kept for the next output.
     journal: Option<Journal>,
     clock: RecordClock,
 }
@@ -234,7 +234,7 @@ impl RingDrainer {
             .for_each(|decoder| decoder.start_stream());
     }
 
-    /// Keeps side band from now on, or no longer.
+    /// Keeps sideband from now on, or no longer.
     pub fn keep_journal(&mut self, keep: bool) {
         match (keep, &self.journal) {
             (true, None) => self.journal = Some(Journal::default()),
@@ -243,7 +243,7 @@ impl RingDrainer {
         }
     }
 
-    /// The side band that was kept.
+    /// The sideband that was kept.
     pub fn take_journal(&mut self) -> Journal {
         self.journal.take().unwrap_or_default()
     }

@@ -39,7 +39,7 @@ pub struct Exclude {
 /// One event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
-    /// As shown.
+    /// Name of the event in reports.
     pub name: String,
     /// `type` of `perf_event_attr`.
     pub pmu_type: u32,
@@ -161,7 +161,7 @@ impl EventSpec {
         }
     }
 
-    /// The event that only carries side-band records: it never samples, so it may leave the
+    /// The event that only carries sideband records: it never samples, so it may leave the
     /// kernel out and needs no right to it.
     pub fn side_band() -> EventSpec {
         let exclude = Exclude { kernel: true, hypervisor: true, ..Exclude::default() };

@@ -1,4 +1,4 @@
-//! The events of a recording, and the fields and side-band records that the kernel writes for them.
+//! The events of a recording, and the fields and sideband records that the kernel writes for them.
 //!
 //! A part of the recorder's plan: the recorder makes attributes of it, and the engines read and adapt it.
 
@@ -27,7 +27,7 @@ pub struct EventPlan {
     pub fields: FieldPlan,
     /// Counts in place of samples, or beside them.
     pub counts: CountPlan,
-    /// Side-band records.
+    /// Records of the sideband: mappings, names, forks and exits.
     pub tracking: TrackingPlan,
     /// When events count.
     pub begin: BeginPlan,
@@ -87,14 +87,14 @@ pub struct FieldPlan {
     pub cpus: bool,
     /// Raw bytes.
     pub raw: bool,
-    /// The others.
+    /// Fields that only an option asks for.
     pub extra: ExtraFields,
 }
 
 /// Counts in place of samples, or beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountPlan {
-    /// No samples, only counts and side band.
+    /// No samples, only counts and sideband.
     pub alone: bool,
     /// Counts of each thread, when it ends.
     pub by_thread: bool,

@@ -44,7 +44,7 @@ pub struct MappedRing {
     pub ring: AnyRing,
     /// The CPU; `None` is any.
     pub cpu: Option<CpuId>,
-    /// Whether the CPU is not recorded: there is only its side band in it.
+    /// Whether the CPU is not recorded: there is only its sideband in it.
     pub is_sideband: bool,
     /// Which instances write into it. The first one owns the ring.
     pub members: Vec<InstanceIndex>,

@@ -10,7 +10,7 @@ pub const MAX_STACK_DUMP_BYTES: u32 = 65_528;
 /// How call chains are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallGraph {
-    /// Not at all.
+    /// Samples have no call chains.
     #[default]
     None,
     /// The kernel follows frame pointers.

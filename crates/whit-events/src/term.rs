@@ -105,7 +105,7 @@ pub enum CallGraph {
     Dwarf,
     /// From the branch records of the CPU.
     Lbr,
-    /// Not at all.
+    /// Samples have no call chains.
     None,
 }
 

@@ -98,7 +98,7 @@ pub enum Kind {
     Taken,
     /// There is no room for it.
     NoRoom,
-    /// Anything else.
+    /// A refusal of another kind.
     Other,
 }
 

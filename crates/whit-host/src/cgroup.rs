@@ -30,7 +30,7 @@ pub struct Hierarchy {
 /// A mounted hierarchy, whatever its controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountedHierarchy {
-    /// Where it is.
+    /// Mount point of the hierarchy.
     pub hierarchy: Hierarchy,
     /// Its controllers; `None` for version 2, whose controllers do not tell it from others.
     pub controllers: Option<Vec<String>>,
@@ -122,6 +122,7 @@ impl Hierarchy {
         File::open(&path).and_then(is_directory).map_err(|source| HostError::Cgroup {
             name: name.to_owned(),
             path,
+            mount: self.mount.clone(),
             source,
         })
     }
@@ -173,8 +174,12 @@ impl Hierarchy {
 
     /// The cgroup of a name, by its id and the one path that it has.
     pub fn cgroup(&self, name: &str) -> Result<Cgroup, HostError> {
-        let error =
-            |source| HostError::Cgroup { name: name.to_owned(), path: self.path(name), source };
+        let error = |source| HostError::Cgroup {
+            name: name.to_owned(),
+            path: self.path(name),
+            mount: self.mount.clone(),
+            source,
+        };
         let directory = self.open(name)?;
         let id = directory.metadata().map_err(error)?.ino();
         let path = self.path(name).canonicalize().map_err(error)?;

@@ -1,7 +1,7 @@
 //! Reasons why a requested target cannot be found on this machine.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use whit_types::{OutsideText, Pid, Tid};
 
@@ -30,8 +30,18 @@ pub enum HostError {
     #[error("no cgroup file system is mounted (mount one: mount -t cgroup2 none /sys/fs/cgroup)")]
     NoCgroups,
     /// A name that chooses nobody.
-    #[error("{option} {name}: there is no such {what} here{}", near_list(.near))]
-    NothingNamed { option: &'static str, name: OutsideText, what: &'static str, near: Vec<String> },
+    #[error(
+        "{option} {name}: there is no such {what} here{}; {}",
+        near_list(.near),
+        list_command(.what, .mount)
+    )]
+    NothingNamed {
+        option: &'static str,
+        name: OutsideText,
+        what: &'static str,
+        near: Vec<String>,
+        mount: PathBuf,
+    },
     /// Names in hierarchies that have nothing in common.
     #[error(
         "{first} is a cgroup below {}, and {second} is none there: name cgroups of one hierarchy, or make two recordings",
@@ -46,8 +56,8 @@ pub enum HostError {
     )]
     NotFilterable { name: OutsideText, mount: PathBuf },
     /// A cgroup that is not there.
-    #[error("cannot open cgroup '{name}': looked for {}", path.display())]
-    Cgroup { name: String, path: PathBuf, source: io::Error },
+    #[error("cannot open cgroup '{name}': looked for {} ({})", path.display(), list_cgroups(.mount))]
+    Cgroup { name: String, path: PathBuf, mount: PathBuf, source: io::Error },
     /// The kernel counts in no cgroup of the hierarchy.
     #[error(
         "the kernel counts in no cgroup below {mount} before a first controller is switched on \
@@ -60,6 +70,18 @@ pub enum HostError {
     /// A file of the kernel cannot be read.
     #[error("cannot read {what} from {}", path.display())]
     Read { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+fn list_cgroups(mount: &Path) -> String {
+    format!("to list cgroups: find {} -type d", mount.display())
+}
+
+/// The command that lists the things of this kind.
+fn list_command(kind: &str, mount: &Path) -> String {
+    match kind {
+        "unit" => "to list units: systemctl list-units --all".to_owned(),
+        _ => list_cgroups(mount),
+    }
 }
 
 fn near_list(near: &[String]) -> String {

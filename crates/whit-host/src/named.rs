@@ -44,9 +44,9 @@ pub struct Chosen {
 /// Cgroups of one hierarchy, none below another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenCgroups {
-    /// Where they are.
+    /// The hierarchy that has all of them.
     pub mounted: MountedHierarchy,
-    /// Which.
+    /// The chosen cgroups; none is below another.
     pub cgroups: Vec<Cgroup>,
 }
 
@@ -216,6 +216,7 @@ fn find_cgroups(
                 name: OutsideText::from(name.to_owned()),
                 what: kind.what(),
                 near: near(name, candidates),
+                mount,
             }
         }
     })
@@ -374,14 +375,17 @@ mod tests {
     #[test]
     fn a_name_that_chooses_nothing_is_answered_with_near_ones() {
         let refused = found(&cgroups(&["ngnix.service"])).unwrap_err();
-        assert!(refused.ends_with("no such cgroup here; near names: nginx.service"), "{refused}");
+        assert!(
+            refused.contains("no such cgroup here; near names: nginx.service; to list"),
+            "{refused}"
+        );
         let unit = Names { units: vec!["rediss".to_owned()], ..Names::default() };
         let refused = found(&unit).unwrap_err();
         assert!(refused.starts_with("--unit rediss: there is no such unit"), "{refused}");
-        assert_eq!(
-            found(&cgroups(&["zzzzzz"])).unwrap_err(),
-            "--cgroup zzzzzz: there is no such cgroup here"
-        );
+        assert!(refused.ends_with("here; to list units: systemctl list-units --all"), "{refused}");
+        let refused = found(&cgroups(&["zzzzzz"])).unwrap_err();
+        let start = "--cgroup zzzzzz: there is no such cgroup here; to list cgroups: find /";
+        assert!(refused.starts_with(start) && refused.ends_with(" -type d"), "{refused}");
     }
 
     #[test]

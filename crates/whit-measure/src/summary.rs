@@ -56,7 +56,7 @@ pub enum Summary {
     },
     /// It was not run.
     NotRun {
-        /// Why not.
+        /// The program or right that is missing.
         reason: String,
     },
 }

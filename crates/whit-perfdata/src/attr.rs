@@ -334,6 +334,17 @@ impl Attr {
         }
     }
 
+    /// Size of each attribute in a file with these: the smallest that has all their fields.
+    ///
+    /// perf before 6.3 refuses a file with `config3` and names the reason; without the field it would take the
+    /// event for another one.
+    pub fn file_size_bytes<'a>(mut attrs: impl Iterator<Item = &'a Attr>) -> usize {
+        match attrs.any(|attr| attr.config3 != 0) {
+            true => Self::FULL_SIZE_BYTES,
+            false => Self::FILE_SIZE_BYTES,
+        }
+    }
+
     /// Cut or zero-filled to `size` bytes, the size written into the structure itself.
     pub fn to_bytes_sized(&self, size: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(Self::FULL_SIZE_BYTES);

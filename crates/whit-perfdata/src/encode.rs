@@ -19,7 +19,7 @@ pub struct RecordEncoder {
 }
 
 impl RecordEncoder {
-    /// For recordings whose side-band records have this layout.
+    /// For recordings whose sideband records have this layout.
     pub fn new(layout: SampleLayout) -> Self {
         RecordEncoder { layout }
     }

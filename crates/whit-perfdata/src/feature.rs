@@ -239,9 +239,10 @@ impl Features {
     /// Writes the section EVENT_DESC.
     pub fn set_event_desc(&mut self, events: &[EventDesc]) {
         let mut out = (events.len() as u32).to_le_bytes().to_vec();
-        out.extend((Attr::FILE_SIZE_BYTES as u32).to_le_bytes());
+        let attr_size = Attr::file_size_bytes(events.iter().map(|event| &event.attr));
+        out.extend((attr_size as u32).to_le_bytes());
         for event in events {
-            out.extend(event.attr.to_bytes_sized(Attr::FILE_SIZE_BYTES));
+            out.extend(event.attr.to_bytes_sized(attr_size));
             out.extend((event.ids.len() as u32).to_le_bytes());
             push_string(&mut out, &event.name);
             out.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));

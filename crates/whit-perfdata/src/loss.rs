@@ -70,7 +70,7 @@ impl PausedTime {
         new_ns
     }
 
-    /// All of it.
+    /// Length of all pauses; overlapping ones count once.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }

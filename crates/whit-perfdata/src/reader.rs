@@ -34,7 +34,7 @@ pub enum OpenError {
     Io {
         /// File.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// Not a recording.

@@ -1,4 +1,4 @@
-//! Records: the header that every record starts with, and the kernel's side-band records.
+//! Records: the header that every record starts with, and the kernel's sideband records.
 //!
 //! Samples, by far the most frequent record, have a module of their own: [`crate::sample`].
 //! Kernel source: `enum perf_event_type` in `include/uapi/linux/perf_event.h`; the types from 64
@@ -268,7 +268,7 @@ pub struct Task {
     pub time: u64,
 }
 
-/// A side-band record that whit understands.
+/// A sideband record that whit understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideBand<'a> {
     /// MMAP, MMAP2.

@@ -57,9 +57,9 @@ pub enum StreamError {
     Io {
         /// File.
         path: PathBuf,
-        /// Where.
+        /// Offset of the read in the file.
         offset: u64,
-        /// Why.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// A record's header makes no sense.
@@ -85,7 +85,7 @@ pub enum StreamError {
     Decompress {
         /// File.
         path: PathBuf,
-        /// Where.
+        /// Offset of the compressed record in the file.
         offset: u64,
         /// zstd's reason.
         source: std::io::Error,

@@ -36,7 +36,7 @@ pub enum TracingDataError {
     /// The fixed part is cut.
     #[error("the formats of tracepoints are cut short in {part}")]
     Cut {
-        /// Where.
+        /// The part of the section that is cut.
         part: &'static str,
     },
 }

@@ -20,7 +20,8 @@ pub struct FileWriter<W> {
 impl<W: Write + Seek> FileWriter<W> {
     /// Writes header, ids and attributes; records follow.
     pub fn create(mut out: W, events: &[EventDesc]) -> io::Result<Self> {
-        let entry_size = (Attr::FILE_SIZE_BYTES + Section::SIZE_BYTES) as u64;
+        let attr_size = Attr::file_size_bytes(events.iter().map(|event| &event.attr));
+        let entry_size = (attr_size + Section::SIZE_BYTES) as u64;
         let mut ids = Vec::new();
         let mut attrs = Vec::new();
         for event in events {
@@ -29,7 +30,7 @@ impl<W: Write + Seek> FileWriter<W> {
                 size_bytes: (event.ids.len() * 8) as u64,
             };
             ids.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
-            attrs.extend(event.attr.to_bytes_sized(Attr::FILE_SIZE_BYTES));
+            attrs.extend(event.attr.to_bytes_sized(attr_size));
             attrs.extend(section.to_bytes());
         }
         let attrs_offset = (FILE_HEADER_SIZE_BYTES + ids.len()) as u64;

@@ -52,12 +52,12 @@ pub enum RegisterClass {
     Branch,
     /// The local APIC's LVTPC.
     Apic,
-    /// Everything else.
+    /// A register of no other class.
     Other,
 }
 
 impl RegisterClass {
-    /// All of them.
+    /// Every class, in the order of the variants.
     pub const ALL: [RegisterClass; 5] = [
         RegisterClass::Control,
         RegisterClass::Counter,

@@ -118,7 +118,7 @@ impl CounterMask {
         self.0
     }
 
-    /// How many.
+    /// Number of counters in the mask.
     #[must_use]
     pub const fn len(self) -> u32 {
         self.0.count_ones()
@@ -136,13 +136,13 @@ impl CounterMask {
         self.0 & counter.bit() != 0
     }
 
-    /// Those in either.
+    /// Counters that are in either mask.
     #[must_use]
     pub const fn union(self, other: CounterMask) -> CounterMask {
         CounterMask(self.0 | other.0)
     }
 
-    /// Those in both.
+    /// Counters that are in both masks.
     #[must_use]
     pub const fn intersection(self, other: CounterMask) -> CounterMask {
         CounterMask(self.0 & other.0)

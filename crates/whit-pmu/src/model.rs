@@ -31,7 +31,7 @@ pub enum PmuKind {
 /// When the local APIC's entry, which delivery of an interrupt masks on Intel, is unmasked again.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum AckOrder {
-    /// Before anything else.
+    /// Before the handler touches the PMU.
     Early,
     /// After the overflowed counters were reset and before the PMU is enabled (Linux: `mid_ack`).
     /// Right whether a masked interrupt is latched or dropped.

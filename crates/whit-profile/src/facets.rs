@@ -155,7 +155,7 @@ pub(crate) enum RawCgroup {
 /// How far an address of data is told apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum WantedData {
-    /// Not at all.
+    /// Addresses of data are not told apart.
     #[default]
     Nothing,
     /// By binary.
@@ -215,7 +215,7 @@ pub struct WantedFacets {
 /// Which text of a tracepoint's record rows are told apart by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WantedTrace {
-    /// None.
+    /// Rows are not told apart by the record.
     #[default]
     Nothing,
     /// As the event's `print fmt` says.

@@ -1,6 +1,6 @@
 //! From a recording to a profile: process model over time, sample streams, call trees, losses.
 //!
-//! A recording is read twice. The first pass takes only the side band (mappings, command names,
+//! A recording is read twice. The first pass takes only the sideband (mappings, command names,
 //! forks) and the losses; from these the process model of the whole recording is made. In the
 //! second pass samples can then be looked up in any order, so that several threads decode blocks
 //! of the file at once, each with sums of its own. Symbols come last, once per distinct place.

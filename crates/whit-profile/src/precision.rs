@@ -58,27 +58,17 @@ impl fmt::Display for Precision {
         match *self {
             Precision::Unknown => f.write_str("unknown"),
             Precision::Timer { period_ns, redraws } => {
-                f.write_str("where the timer's interrupt came; code with interrupts off counts at its end; ")?;
+                let us = period_ns / 1000;
                 match (period_ns, redraws) {
-                    (0, _) => f.write_str("distance of samples unknown"),
-                    (ns, 0) => write!(
-                        f,
-                        "a sample every {} us, which periodic work may keep step with",
-                        ns / 1000
-                    ),
-                    (ns, times) => {
-                        write!(
-                            f,
-                            "a sample every {} us in the mean, drawn anew {times} times",
-                            ns / 1000
-                        )
+                    (0, _) => f.write_str("timer"),
+                    (_, 0) => write!(f, "timer, every {us} us: periodic work may keep step"),
+                    (_, times) => {
+                        write!(f, "timer, every {us} us on average, redrawn {times} times")
                     }
                 }
             }
             Precision::Exact => f.write_str("at the event itself"),
-            Precision::Pmu(0) => f.write_str(
-                "some instructions behind the event (precise_ip 0: skid of the interrupt)",
-            ),
+            Precision::Pmu(0) => f.write_str("some instructions behind the event (precise_ip 0)"),
             Precision::Pmu(1) => {
                 f.write_str("a constant number of instructions behind the event (precise_ip 1)")
             }
@@ -118,9 +108,7 @@ mod tests {
             "at the event, if the PMU can (precise_ip 2)"
         );
         assert!(
-            timer(250_000, 0)
-                .to_string()
-                .ends_with("every 250 us, which periodic work may keep step with")
+            timer(250_000, 0).to_string().ends_with("every 250 us: periodic work may keep step")
         );
         assert_eq!((Precision::Unknown.name(), timer(1, 1).name()), (None, Some("timer")));
     }

@@ -1,6 +1,6 @@
 //! The process model: which thread had which name, and which code was mapped where, at any time.
 //!
-//! It is built once, from the side band of the whole recording in order of time, and never
+//! It is built once, from the sideband of the whole recording in order of time, and never
 //! changes after that; so samples can be looked up in any order and from any thread.
 //!
 //! An address space is a row of *epochs*. A new mapping that hides nothing joins the current epoch,

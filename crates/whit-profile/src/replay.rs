@@ -1,4 +1,4 @@
-//! From the side band, in order of time, to the process model.
+//! From the sideband, in order of time, to the process model.
 
 use crate::address_map::Mapping;
 use crate::cgroups::Cgroups;

@@ -24,7 +24,7 @@ const END: TimestampNs = TimestampNs(u64::MAX);
 pub(crate) enum RecordedCpus {
     /// They are not told apart.
     Any,
-    /// These.
+    /// These CPUs alone.
     Only(FxHashSet<CpuId>),
 }
 

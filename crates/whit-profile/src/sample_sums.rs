@@ -282,7 +282,7 @@ impl<'a> SampleSums<'a> {
         }
     }
 
-    /// The wanted ones.
+    /// The facets of a sample that the rows are told apart by.
     fn facets(
         &mut self,
         parsed: &ParsedSample<'_>,

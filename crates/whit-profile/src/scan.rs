@@ -1,4 +1,4 @@
-//! The first pass over a recording: counts, losses, and the side band.
+//! The first pass over a recording: counts, losses, and the sideband.
 //!
 //! Samples are stepped over here. Memory grows with the number of processes, mappings and command
 //! names, not with the number of samples.

@@ -41,7 +41,7 @@ impl WallSums {
         }
     }
 
-    /// All of it.
+    /// Sum of all kinds of time, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
         let WallSums { cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns } = *self;
         [cpu_ns, waiting_ns, preempted_ns, run_queue_ns, lossy_ns]

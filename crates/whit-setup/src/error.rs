@@ -14,7 +14,7 @@ pub enum SetupError {
          beginning with a letter or '_'; or the number of a group"
     )]
     GroupName {
-        /// As given.
+        /// The refused name, as the user gave it.
         name: String,
     },
     /// Groups cannot be looked up.
@@ -39,7 +39,7 @@ pub enum SetupError {
     /// Creating the group failed.
     #[error("cannot create the group: '{command}' {outcome}")]
     Groupadd {
-        /// As run.
+        /// The command line that failed.
         command: String,
         /// How it ended.
         outcome: String,
@@ -94,7 +94,7 @@ pub enum SetupError {
         path: PathBuf,
         /// As read back.
         found: String,
-        /// As written.
+        /// The grant that was written.
         wanted: String,
     },
 }

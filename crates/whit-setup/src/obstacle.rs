@@ -54,7 +54,7 @@ pub enum Obstacle {
     OtherProgram {
         /// The program.
         path: PathBuf,
-        /// This one.
+        /// Path of the program that runs.
         own: PathBuf,
     },
     /// Capabilities in a user namespace do not count for perf events.
@@ -70,7 +70,7 @@ pub enum Obstacle {
          them (docker: --cap-add), or run whit setup outside of it"
     )]
     OutOfReach {
-        /// Which.
+        /// Capabilities that the grant needs.
         capabilities: CapabilitySet,
     },
 }

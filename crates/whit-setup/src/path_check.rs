@@ -19,7 +19,7 @@ pub enum Writer {
     Owner(u32),
     /// A group, which is not root's.
     Group(u32),
-    /// Everybody.
+    /// Every user of the machine.
     Others,
 }
 

@@ -16,7 +16,7 @@ pub const COUNTERS_MAX: usize = 1 << 18;
 /// Cgroups beside those that `-G` gave to single events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CgroupChoice {
-    /// No others.
+    /// No cgroups beside them.
     #[default]
     AsGiven,
     /// Every event in each of these: names, shell patterns, or (with `^`, `$`, `|`, `(`, `+` or

@@ -62,7 +62,7 @@ pub enum BpfCounters {
     /// Where the kernel allows it; else its cgroup events do.
     #[default]
     Auto,
-    /// It must.
+    /// BPF counts cgroups, or the command fails.
     On,
     /// The kernel's cgroup events do.
     Off,
@@ -95,7 +95,7 @@ pub struct StatOptions {
     pub intervals: Option<Intervals>,
     /// End after this time.
     pub timeout: Option<Duration>,
-    /// How often.
+    /// Number of runs, and the cases in which they are repeated.
     pub repeats: Repeats,
     /// Show each run's time.
     pub with_table: bool,

@@ -16,7 +16,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Nothing.
+    /// A counter that has counted nothing and was never enabled.
     pub const ZERO: Reading = Reading { value: 0, enabled_ns: 0, running_ns: 0 };
 
     /// The difference from `earlier`. A count may wrap. Times step back where a thread with an
@@ -30,7 +30,7 @@ impl Reading {
         }
     }
 
-    /// Both together.
+    /// The sum of two counters' values and times.
     #[must_use]
     pub fn plus(self, other: Reading) -> Reading {
         Reading {

@@ -65,7 +65,7 @@ pub enum Moment {
     Interval(Duration),
     /// All intervals together.
     Summary,
-    /// All there is.
+    /// The whole count, from start to end.
     Total,
 }
 

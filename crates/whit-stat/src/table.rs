@@ -11,7 +11,7 @@ use crate::reading::Reading;
 /// The places that one row sums up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aggregation {
-    /// Everything together.
+    /// One row for all CPUs and threads.
     #[default]
     Global,
     /// Each CPU by itself (`-A`).

@@ -51,7 +51,7 @@ impl DebugSections {
         slice(&self.main, id, self.endian)
     }
 
-    /// Everything.
+    /// All DWARF sections, with those of the supplementary file.
     pub(crate) fn dwarf(&self) -> gimli::Result<Dwarf<Slice<'_>>> {
         let mut dwarf = Dwarf::load(|id| Ok::<_, gimli::Error>(self.section(id)))?;
         if let Some(map) = &self.supplement {

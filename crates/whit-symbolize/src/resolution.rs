@@ -53,7 +53,7 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// Nothing, and why.
+    /// A resolution without a name, for this reason.
     pub fn absent(reason: Reason) -> Resolution {
         Resolution { reason: Some(reason), ..Resolution::default() }
     }

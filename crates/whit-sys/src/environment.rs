@@ -33,7 +33,7 @@ pub enum EnvironmentError {
     /// The memory cannot be read.
     #[error("cannot read {size_bytes} bytes of own memory")]
     Memory {
-        /// How much.
+        /// Size of the memory that was asked for.
         size_bytes: usize,
         /// Error of the kernel.
         source: Errno,

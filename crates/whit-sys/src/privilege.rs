@@ -85,7 +85,7 @@ pub enum PrivilegeError {
     /// A thread ran already, which would keep its capabilities.
     #[error("whit has {threads} threads before it gave up capabilities: this is a bug")]
     Threads {
-        /// How many.
+        /// Number of threads of this process.
         threads: u64,
     },
     /// The kernel refused.

@@ -104,7 +104,7 @@ named_events!(
         AlignmentFaults = 7: "alignment-faults";
         /// Instructions that the kernel emulated.
         EmulationFaults = 8: "emulation-faults";
-        /// Counts nothing; carries side-band records.
+        /// Counts nothing; carries sideband records.
         Dummy = 9: "dummy";
         /// Records that BPF programs emit.
         BpfOutput = 10: "bpf-output";

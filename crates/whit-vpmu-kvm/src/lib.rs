@@ -81,9 +81,9 @@ pub enum Error {
     /// A call failed.
     #[error("{call} failed: {source}")]
     Call {
-        /// Which.
+        /// Name of the KVM call.
         call: &'static str,
-        /// Why.
+        /// The error of the system call.
         source: kvm_ioctls::Error,
     },
     /// The guest's memory cannot be had.

@@ -89,7 +89,7 @@ pub struct HostOptions {
 }
 
 impl Default for HostOptions {
-    /// All of it.
+    /// Every option is on.
     fn default() -> HostOptions {
         HostOptions { guest_only: true, pinned: true, page: true, linger: true, anchor: true }
     }

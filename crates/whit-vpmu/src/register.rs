@@ -35,7 +35,7 @@ pub(crate) enum Width {
 pub struct MsrRange {
     /// Address of the first register.
     pub first: u32,
-    /// How many.
+    /// Number of registers in the row.
     pub count: u32,
 }
 

@@ -46,9 +46,9 @@ pub struct Statistics {
 /// Why a counter stands still that the guest has enabled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Fault {
-    /// Which.
+    /// The counter that stands still.
     pub counter: CounterIndex,
-    /// Why.
+    /// The cause of the standstill.
     pub reason: FaultReason,
 }
 

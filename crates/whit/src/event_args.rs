@@ -17,7 +17,7 @@ use whit_events::{
 pub(crate) trait Wanted: Sized {
     /// Converts all events of these groups, in order.
     fn from_groups(groups: Vec<ResolvedGroup>) -> Result<Vec<Self>>;
-    /// As shown.
+    /// Name of the event in output, as the user wrote it.
     fn name(&self) -> &str;
     /// Whether it is a tracepoint.
     fn is_tracepoint(&self) -> bool;

@@ -24,7 +24,7 @@ pub enum Kind {
 /// A recorder that is here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorder {
-    /// Which.
+    /// The program that records.
     pub kind: Kind,
     /// Path of the executable.
     pub program: PathBuf,

@@ -42,7 +42,7 @@ pub enum CounterKind {
 }
 
 impl CounterKind {
-    /// All of them.
+    /// Every counter, in the order of printing.
     pub const ALL: [CounterKind; 5] = [
         CounterKind::Perf,
         CounterKind::WhitKernel,
@@ -75,7 +75,7 @@ show_by_name!(CounterKind);
 /// A counter that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Counter {
-    /// Which.
+    /// The program that counts, and its method.
     pub kind: CounterKind,
     /// Path of the program.
     pub program: PathBuf,

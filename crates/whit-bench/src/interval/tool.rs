@@ -39,7 +39,7 @@ show_by_name!(ToolKind);
 /// A tool that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Tool {
-    /// Which.
+    /// The program that counts.
     pub kind: ToolKind,
     /// Path of the program.
     pub program: PathBuf,

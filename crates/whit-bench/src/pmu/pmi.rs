@@ -42,7 +42,7 @@ pub struct Comparison {
 /// One protocol on one PMU.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// Name of the protocol of acknowledging interrupts.
     pub protocol: String,
     /// The PMU's own control: what the published counts are made of.
     pub control: PerOperation,

@@ -53,7 +53,7 @@ pub struct Visits {
 /// A way to switch.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// Name of the way to switch.
     pub way: String,
     /// Accesses of one switch.
     pub accesses: PerOperation,

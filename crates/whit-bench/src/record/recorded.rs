@@ -264,7 +264,7 @@ impl Rings {
             ring.paused.add(from, time);
         }
         ring.last = Some(time);
-        // Side-band records may come before the events are enabled.
+        // Sideband records may come before the events are enabled.
         if matches!(kind, record_type::SAMPLE | record_type::LOST) {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = self.last.max(Some(time));

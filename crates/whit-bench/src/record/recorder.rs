@@ -16,7 +16,7 @@ const IGNORED: &str = "is being ignored because";
 /// A recorder that is installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Recorder {
-    /// Which.
+    /// The program that records.
     pub kind: RecorderKind,
     /// Path of the program.
     pub program: PathBuf,
@@ -30,7 +30,7 @@ pub struct Recorder {
 /// A recorder that is not installed here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct AbsentRecorder {
-    /// Which.
+    /// The program that is missing.
     pub kind: RecorderKind,
     /// Why it cannot be used.
     pub reason: String,

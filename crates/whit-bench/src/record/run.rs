@@ -31,7 +31,7 @@ pub enum Run {
         /// Message of the recorder that refused.
         message: String,
     },
-    /// Anything else.
+    /// The recorder failed for another reason.
     Failed {
         /// Description of the failure.
         reason: String,
@@ -93,7 +93,7 @@ impl Figures {
 pub struct RunLimits<'a> {
     /// For the recording.
     pub scratch: &'a Scratch,
-    /// For one run.
+    /// Longest duration of one run.
     pub limit: Duration,
 }
 

@@ -18,7 +18,7 @@ pub enum RowSummary {
     },
     /// A run failed.
     Failed {
-        /// How.
+        /// The exit status or message of the failed run.
         reason: String,
     },
     /// A run exceeded the limit.

@@ -102,7 +102,7 @@ pub struct Setting {
 /// A table, ready to be run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
-    /// Which.
+    /// Name of the table, as on the command line.
     pub kind: TableKind,
     /// The recorded workload.
     pub workload: Workload,

@@ -37,7 +37,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All of them.
+    /// Every workload, in the order of printing.
     pub const ALL: [Workload; 6] = [
         Workload::Deep,
         Workload::Matrix,

@@ -34,7 +34,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// All of them.
+    /// Every load, in the order of printing.
     pub const ALL: [Load; 2] = [Load::Pingpong, Load::Deep];
 
     fn name(self) -> &'static str {

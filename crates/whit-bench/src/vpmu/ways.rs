@@ -25,7 +25,7 @@ pub enum Way {
 pub(super) const COLD: [Way; 2] = [Way::Recreate, Way::Linger];
 
 impl Way {
-    /// All of them.
+    /// Every way, in the order of printing.
     pub const ALL: [Way; 3] = [Way::Recreate, Way::Reuse, Way::Linger];
 
     /// The description in the table.
@@ -106,7 +106,7 @@ impl Events {
         format!("{kind}: {}", self.names.join(", "))
     }
 
-    /// How many.
+    /// Number of events that are open.
     pub(super) fn len(&self) -> usize {
         self.host.len()
     }

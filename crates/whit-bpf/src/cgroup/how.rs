@@ -32,9 +32,9 @@ pub enum Of {
 impl How {
     /// An event of a PMU that is read with its times.
     pub const TIMED: How = How { of: Of::Events, is_timed: true, is_software: false };
-    /// Without.
+    /// An event that is read without its times.
     pub const UNTIMED: How = How { is_timed: false, ..How::TIMED };
-    /// Not at all.
+    /// An event whose count is the time that it runs.
     pub const CLOCK: How = How { of: Of::Time, ..How::UNTIMED };
 
     /// The same of an event that counts switches.

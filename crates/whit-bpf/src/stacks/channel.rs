@@ -118,11 +118,11 @@ pub enum Record<'a> {
 /// Records that did not fit; times by `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Loss {
-    /// How many.
+    /// Number of lost records.
     pub count: u64,
     /// The earliest of their times.
     pub from_ns: u64,
-    /// The latest.
+    /// Time of the latest lost record.
     pub to_ns: u64,
 }
 

@@ -379,7 +379,7 @@ fn the_engine_changes_events_and_adds_its_own() {
     let events = configured_by(&Other, &plan, &mut |notice| notices.push(notice));
     assert_eq!(levels(&events), [0; 4]);
     assert!(matches!(&notices[..], [Notice::PrecisionLowered { level: 0, .. }]), "{notices:?}");
-    // One event is of CPUs: it does not see all mappings. The side band follows, and the engine's event.
+    // One event is of CPUs: it does not see all mappings. The sideband follows, and the engine's event.
     assert!(!events[0].attr.has(AttrFlags::MMAP) && events[2].attr.has(AttrFlags::MMAP));
     assert!(events[3].is_bpf_output);
     assert!(events.iter().all(|event| event.attr.sample_type.contains(SampleType::IDENTIFIER)));
@@ -409,7 +409,7 @@ fn user_call_chains_are_deferred_with_frame_pointers_alone() {
     };
     assert_eq!(flags(by_frame_pointers, mixed()), [(false, true), (true, false)]);
 
-    // The side band has an event of its own.
+    // The sideband has an event of its own.
     let of_all = EventPlan {
         chains: by_frame_pointers,
         target: Target::SystemWide(None),

@@ -14,7 +14,7 @@ pub(super) struct CostBaseline {
 }
 
 impl CostBaseline {
-    /// From now on.
+    /// Measures the cost from the moment of this call.
     pub(super) fn open() -> Result<CostBaseline, CaptureError> {
         let usage = CpuUsage::of_process().map_err(CaptureError::system("read own CPU time"))?;
         Ok(CostBaseline { begin: Instant::now(), usage })

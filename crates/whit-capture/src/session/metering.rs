@@ -27,7 +27,7 @@ pub(super) enum Metering {
     Loading(JoinHandle<Result<Meter, Failure>>),
     /// It counts.
     Running(Meter),
-    /// There is none.
+    /// No meter runs, for this reason.
     Off(PmiMeasurement),
 }
 

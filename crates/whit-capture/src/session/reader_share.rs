@@ -23,7 +23,7 @@ pub(super) struct ReaderShare {
     pub(super) ends: Vec<RingEnd>,
     /// The clock of the records.
     pub(super) clock: RecordClock,
-    /// Side band that belongs into the next output as well was too much to be kept.
+    /// Sideband that belongs into the next output as well was too much to be kept.
     pub(super) journal_cut: bool,
 }
 

@@ -78,7 +78,7 @@ pub(super) struct Shared {
     pub(super) events: Arc<Vec<OpenEvent>>,
     pub(super) notifier: SessionNotifier,
     pub(super) quota: Arc<Quota>,
-    /// Whether side band is kept for the next output. The kernel's later records are drained later.
+    /// Whether sideband is kept for the next output. The kernel's later records are drained later.
     pub(super) keeps_journal: Arc<AtomicBool>,
 }
 

@@ -67,7 +67,7 @@ impl SetUp<'_> {
             Plan::resolve(&wanted.target, command_pid, wanted.inherit, wanted.per_thread, roots)?;
         let rate = configure::checked_rate(wanted.rate, roots, self.listener)?;
         let on_cpus = plan.is_system_wide() || self.engine.needs_cpus();
-        // The side band, and the watch over CPUs.
+        // The sideband, and the watch over CPUs.
         let beside_events = 1 + usize::from(on_cpus);
         let chosen = names::directories(wanted, self.engine)?;
         let events = wanted.specs.len() * chosen.len().max(1) + beside_events;

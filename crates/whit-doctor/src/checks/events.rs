@@ -28,7 +28,7 @@ pub(super) fn check(machine: &mut Machine, privileges: &Privileges) -> Vec<Findi
 /// The count to expect of an event after the work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// Something.
+    /// A count above zero.
     Counts,
     /// Something, all of it while the kernel runs.
     CountsInKernel,

@@ -33,9 +33,9 @@ pub enum Trial {
     /// All but tracepoints beyond [`MAX_TRACEPOINTS_TRIED`].
     #[default]
     Usual,
-    /// All.
+    /// Every listed event is opened.
     Everything,
-    /// None.
+    /// No event is opened.
     Nothing,
 }
 

@@ -125,9 +125,9 @@ pub enum ResolveErrorKind {
     TwoEvents {
         /// The PMU that has both.
         pmu: String,
-        /// The one.
+        /// The event that was named first.
         first: String,
-        /// The other.
+        /// The event that was named after it.
         second: String,
     },
     /// A common term's value is out of its range.
@@ -137,9 +137,9 @@ pub enum ResolveErrorKind {
         term: &'static str,
         /// The refused number.
         value: u64,
-        /// The least.
+        /// Smallest value that is taken.
         min: u64,
-        /// The most.
+        /// Largest value that is taken.
         max: u64,
     },
     /// There is no such tracepoint.

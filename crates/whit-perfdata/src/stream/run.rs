@@ -22,7 +22,7 @@ pub(super) struct Run {
 
 /// How a step of a run ended.
 pub(super) enum Step {
-    /// There is more.
+    /// The run goes on behind this step.
     Further,
     /// A frame ended together with a record, and another may begin: the rest may be readable on its
     /// own.

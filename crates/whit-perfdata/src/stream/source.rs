@@ -102,7 +102,7 @@ fn may_begin_frame(header: RecordHeader, record: &[u8]) -> bool {
 
 /// How far compressed records reach that may be decoded on their own.
 enum Reach {
-    /// So far.
+    /// As far as this offset.
     To(usize),
     /// Further than the bytes do; in any case a frame may begin there.
     Beyond(Option<usize>),

@@ -5,7 +5,7 @@ use crate::period::{Period, Reload};
 /// When an event gives samples.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Sampling {
-    /// Never.
+    /// The event counts and gives no samples.
     Counting,
     /// Each time so many events have occurred. The period does not change by itself.
     Period(u64),

@@ -61,7 +61,7 @@ pub enum LbrEvent {
 /// Action on the registers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Action {
-    /// Nothing.
+    /// The registers stay as they are.
     Keep,
     /// Reset them.
     Reset,

@@ -52,7 +52,7 @@ pub struct PlannedGroup {
 /// How much of the time a group counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Share {
-    /// Always.
+    /// The group counts all the time.
     All,
     /// In so many turns of so many; its counts are estimates.
     Multiplexed {

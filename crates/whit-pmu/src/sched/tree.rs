@@ -40,7 +40,7 @@ impl GroupTree {
         self.groups.remove(key);
     }
 
-    /// How many.
+    /// Number of groups in the tree.
     #[must_use]
     pub fn len(&self) -> usize {
         self.groups.len()

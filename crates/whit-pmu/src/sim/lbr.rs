@@ -8,9 +8,9 @@ use crate::msr::{self, Msr};
 /// A branch that the program takes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Branch {
-    /// Where from.
+    /// Address of the branch instruction.
     pub from: u64,
-    /// Where to.
+    /// Address of the target.
     pub to: u64,
     /// Its INFO register.
     pub info: u64,

@@ -45,7 +45,7 @@ pub(super) struct Decoder<'a, K> {
     roles: &'a Roles,
     keeper: K,
     cgroups: CgroupTally,
-    /// Threads with samples or switches; `None` where the side band has no others.
+    /// Threads with samples or switches; `None` where the sideband has no others.
     told: Option<FxHashSet<(Pid, Tid)>>,
 }
 

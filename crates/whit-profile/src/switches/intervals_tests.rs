@@ -451,7 +451,7 @@ fn a_first_run_whose_beginning_is_missing() {
     assert_eq!((inconsistencies.missing_ins, inconsistencies.stray_samples), (2, 0));
 }
 
-/// With `-C`, the side band of other CPUs is recorded as well: nobody runs by that.
+/// With `-C`, the sideband of other CPUs is recorded as well: nobody runs by that.
 #[test]
 fn no_thread_runs_on_a_cpu_that_is_not_recorded() {
     let losses = Losses::default();

@@ -195,7 +195,7 @@ pub struct WakerRow {
     pub row: u32,
     /// The thread or interrupt that made the wake-ups.
     pub waker: Waker,
-    /// How often.
+    /// Number of wake-ups.
     pub count: u64,
     /// From the switches until the wake-ups, in nanoseconds.
     pub blocked_ns: u64,

@@ -67,7 +67,7 @@ pub(crate) enum Role {
     Wake(WakeFields),
     /// A thread that is on no CPU.
     Blocked,
-    /// Nothing.
+    /// Samples of the event say nothing about switches.
     None,
 }
 

@@ -18,7 +18,7 @@ const MAX_PAIRS: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadFacts {
     pub(super) cgroups: CgroupTally,
-    /// Threads with samples or switches, where the target was chosen by name: the side band is of all threads.
+    /// Threads with samples or switches, where the target was chosen by name: the sideband is of all threads.
     pub(super) told: Option<FxHashSet<(Pid, Tid)>>,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn keep_named(names: &[String], switches: &mut Switches) -> usize {
     untold
 }
 
-/// Leaves out threads that have side-band records alone: those are of all threads, recorded or not.
+/// Leaves out threads that have sideband records alone: those are of all threads, recorded or not.
 pub(super) fn keep_told(
     told: &FxHashSet<(Pid, Tid)>,
     threads: &[ThreadInfo],

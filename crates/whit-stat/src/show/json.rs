@@ -69,7 +69,7 @@ struct MetricsOnlyLine<'a> {
     metrics: Metrics<'a>,
 }
 
-/// When and where.
+/// Columns in front of each row: its time, and the counted CPUs, threads or cgroup.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

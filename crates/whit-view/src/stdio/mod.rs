@@ -187,7 +187,7 @@ fn write_event(
             writeln!(out, "# Latency (approx.): {latency:.0}")?;
         }
         if info.precision != Precision::Unknown {
-            writeln!(out, "# Samples stand {}", info.precision)?;
+            writeln!(out, "# Precision: {}", info.precision)?;
         }
         if let Some(socket) = options.hists.filters.socket {
             writeln!(out, "# Processor Socket: {socket}")?;

@@ -23,7 +23,7 @@ pub struct HostCalls {
 }
 
 impl HostCalls {
-    /// All of them.
+    /// Number of calls of every kind.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.open

@@ -44,7 +44,7 @@ pub(crate) fn folder() -> PathBuf {
 pub(crate) enum Outcome {
     /// It could not be opened or loaded, and why.
     Refused(String),
-    /// It was shown.
+    /// The recording loaded, and was shown.
     Shown(Box<Profile>),
 }
 

@@ -189,7 +189,7 @@ fn switches_are_those_of_the_cgroup_alone() {
             serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
         };
         let all = report(&["switches", "--json"]);
-        // Threads of others are in the side band, and have no rows.
+        // Threads of others are in the sideband, and have no rows.
         let rows = all["rows"].as_array().expect("rows").iter();
         let threads: BTreeSet<(&str, u64)> = rows
             .map(|row| {

@@ -56,9 +56,8 @@ fn reports_say_where_samples_stand() {
         assert_eq!((&drawn["kind"], drawn["period_ns"].as_u64()), (&"timer".into(), Some(500_250)));
         assert!(drawn["redraws"].as_u64() > Some(5), "{drawn}");
         let header = text(whit().args(["report", "-g", "none", "-i"]).arg(&path));
-        let line =
-            header.lines().find(|line| line.starts_with("# Samples stand where the timer's"));
-        assert!(line.is_some_and(|line| line.contains("drawn anew")), "{header}");
+        let line = header.lines().find(|line| line.starts_with("# Precision: timer, every 500 us"));
+        assert!(line.is_some_and(|line| line.contains("redrawn")), "{header}");
         for line in [&["--engine=bpf", "--fixed-periods"][..], &["--engine=ring"]] {
             let fixed = record(line)?;
             assert_eq!(fixed["redraws"], 0, "{line:?}");

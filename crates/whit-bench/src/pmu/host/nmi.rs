@@ -5,7 +5,7 @@ use serde::Serialize;
 /// NMI handlers that ran.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Handlers {
-    /// How many.
+    /// Number of runs of a handler.
     pub count: u64,
     /// How long they took together.
     pub total_ns: u64,

@@ -13,7 +13,7 @@ pub const MMS_MAX: usize = 3;
 /// Something that happens.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Where.
+    /// Number of the CPU.
     pub cpu: usize,
     /// The event.
     pub kind: StepKind,

@@ -117,7 +117,7 @@ pub(super) fn losses() -> Made {
 }
 
 /// Samples that cannot be used: of an event that nobody announced, and shorter than its fields; and a
-/// side-band record that is shorter than its fields.
+/// sideband record that is shorter than its fields.
 pub(super) fn orphans() -> Made {
     let clock = plain_attr();
     let faults = Attr { config: 2, ..clock.clone() };

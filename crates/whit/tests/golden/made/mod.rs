@@ -42,7 +42,7 @@ impl Made {
     }
 }
 
-/// All of them.
+/// Every golden recording that this program makes.
 pub(crate) fn all() -> Vec<Made> {
     vec![
         arm64::dwarf(),

@@ -5,6 +5,10 @@
 //! line ends, and empty lines at the beginning and the end do not count. In a block marked
 //! `console,tested,varies` each number stands for any number, and a row of blanks or dots for any row.
 //! `WHIT_BLESS=1` writes the output into the book.
+//!
+//! Blocks that record are in [`measured`].
+
+mod measured;
 
 use std::collections::HashMap;
 use std::fs;
