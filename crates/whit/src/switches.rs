@@ -52,7 +52,7 @@ pub(crate) struct SwitchesArgs {
     #[arg(short = 'g', long, value_name = "ORDER", help_heading = heading::ROWS)]
     call_graph: Option<String>,
     /// Make rows of the table of functions by these keys: comm, dso, symbol, tid, pid, tgid,
-    /// cgroup, container, pod, unit
+    /// cgroup, container, pod, unit, wait_class
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
     /// Sort by total: each function with the functions that it called (the default)
@@ -171,6 +171,7 @@ impl SwitchesArgs {
     /// Filters look at the waits that were kept, so more are kept than shown.
     fn max_worst(&self) -> usize {
         let is_filtered = self.load.chooses_cgroups()
+            || self.waits.choose_classes()
             || !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
         match self.worst {
             Some(_) if is_filtered => SwitchOptions::MAX_WORST,

@@ -128,6 +128,7 @@ pub fn load(
     }
     profile.warnings.extend(keep_cgroups(options, &mut switches).map(Into::into));
     wanted.waits.leave_out_idle(&mut switches);
+    wanted.waits.leave_out_classes(&profile, &mut switches);
     profile.warnings.extend(roles.problems.into_iter().map(Into::into));
     profile.warnings.extend(cpu_time_problem(recording, &switches, &recorded).map(Into::into));
     profile.warnings.extend(step.map(Into::into));

@@ -25,6 +25,8 @@ mod switch_event;
 mod thread;
 mod thread_cgroups;
 mod timeline;
+mod wait_class;
+mod wait_class_names;
 mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
@@ -38,4 +40,7 @@ pub use model::{
 pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
 pub(crate) use roles::{Role, Roles, SwitchFields};
 pub use switch_event::{TaskState, WaitKind};
+pub use wait_class::{
+    NamedFrame, NodeClasses, UnknownWaitClass, WaitClass, WaitClassSet, classify,
+};
 pub use wait_filter::WaitFilter;

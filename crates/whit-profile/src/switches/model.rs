@@ -119,8 +119,12 @@ pub struct SwitchSums {
     pub open_runnable_ns: u64,
     /// The same of threads that were taken off.
     pub open_preempt_ns: u64,
-    /// The longest wait that nothing makes uncertain.
-    pub longest_wait_ns: u64,
+    /// The longest wait after a voluntary switch that nothing makes uncertain.
+    pub longest_sync_ns: u64,
+    /// The same after a preemption.
+    pub longest_preempt_ns: u64,
+    /// The same of a new thread.
+    pub longest_new_ns: u64,
 }
 
 impl SwitchSums {
@@ -133,6 +137,11 @@ impl SwitchSums {
     /// Waits of all kinds.
     pub fn wait_ns(&self) -> u64 {
         self.sync_wait_ns.saturating_add(self.preempt_wait_ns).saturating_add(self.new_wait_ns)
+    }
+
+    /// The longest wait of any kind.
+    pub fn longest_wait_ns(&self) -> u64 {
+        self.longest_sync_ns.max(self.longest_preempt_ns).max(self.longest_new_ns)
     }
 
     /// Switches of both kinds.
@@ -171,7 +180,9 @@ impl SwitchSums {
         ];
         // Times may be anything in a corrupt recording.
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
-        self.longest_wait_ns = self.longest_wait_ns.max(other.longest_wait_ns);
+        self.longest_sync_ns = self.longest_sync_ns.max(other.longest_sync_ns);
+        self.longest_preempt_ns = self.longest_preempt_ns.max(other.longest_preempt_ns);
+        self.longest_new_ns = self.longest_new_ns.max(other.longest_new_ns);
     }
 }
 

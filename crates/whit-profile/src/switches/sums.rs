@@ -264,8 +264,13 @@ impl Sink for SwitchTotals<'_> {
             (_, WaitKind::Preempt) => sums.preempt_wait_ns = duration_ns,
             (_, WaitKind::New) => sums.new_wait_ns = duration_ns,
         }
+        let longest = match switch.kind {
+            WaitKind::Sync => &mut sums.longest_sync_ns,
+            WaitKind::Preempt => &mut sums.longest_preempt_ns,
+            WaitKind::New => &mut sums.longest_new_ns,
+        };
         if is_whole {
-            sums.longest_wait_ns = duration_ns;
+            *longest = duration_ns;
         }
         add_certain_open(switch, duration_ns, &mut sums);
         // The maker of a thread did not end a wait.

@@ -17,7 +17,7 @@ mod waits;
 pub(crate) mod tests;
 
 pub(crate) use columns::seconds;
-pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
+pub use flat::{FlatRow, FlatSort, FlatSortKey, FlatTable, UnsupportedSortKey};
 pub(crate) use head::facts;
 pub use head::summary_lines;
 pub(crate) use json::{Function, Functions, Misfits, Sources};
