@@ -36,7 +36,7 @@ enum { STEP_MS = 5, FILE_BYTES = 32 << 20, BLOCK_BYTES = 1 << 16 };
 static uint64_t steps = 200;
 static const char *directory;
 static char path[4096];
-// Stands for the work that others are done with; whoever waits does so for it.
+// The giver is done: threads that wait for it end.
 static _Atomic int is_over;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +53,7 @@ static void pause_for(long nanoseconds) {
 
 static void step(void) { pause_for(STEP_MS * 1000000l); }
 
-// Whoever others wait for: it gives each of them something, step by step.
+// The thread that others wait for. It gives each of them something, step by step.
 static void *give(void *unused) {
     (void)unused;
     prctl(PR_SET_NAME, "giver");

@@ -41,8 +41,11 @@ pub(crate) struct SwitchesArgs {
     /// Print which threads ended the waits, where wake-ups were recorded
     #[arg(long, help_heading = heading::OUTPUT)]
     wakers: bool,
+    /// Print how long threads were runnable before they ran: count, average, percentiles, longest (perf sched latency)
+    #[arg(long, help_heading = heading::OUTPUT)]
+    run_queue: bool,
     /// Print everything as JSON
-    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers"], help_heading = heading::OUTPUT)]
+    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers", "run_queue"], help_heading = heading::OUTPUT)]
     json: bool,
     /// Write a page with the call trees and a time line of the threads to this file
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
@@ -120,7 +123,9 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
     let options = args.load.options(recording)?;
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
     let waits = args.waits.filter()?;
-    let wanted = SwitchOptions { max_worst: args.max_worst(), max_spans, waits };
+    let run_queue = args.run_queue || args.json;
+    let wanted =
+        SwitchOptions { max_worst: args.max_worst(), max_spans, run_queue, locks: false, waits };
     let progress = LoadProgress::new("reading", args.quiet);
     let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
         progress.update(done, total);
@@ -184,7 +189,7 @@ impl SwitchesArgs {
 
     /// With `--html` alone, only the page is written.
     fn wants_text(&self) -> bool {
-        let asked = [self.tree, self.flat, self.per_thread, self.wakers];
+        let asked = [self.tree, self.flat, self.per_thread, self.wakers, self.run_queue];
         asked.contains(&true) || self.sort.is_some() || self.worst.is_some()
     }
 
@@ -196,6 +201,7 @@ impl SwitchesArgs {
             (self.per_thread, View::Threads),
             (self.worst.is_some(), View::Worst),
             (self.wakers, View::Wakers),
+            (self.run_queue, View::RunQueue),
         ] {
             views.extend(is_wanted.then_some(view));
         }

@@ -40,6 +40,10 @@ pub struct SwitchOptions {
     pub max_worst: usize,
     /// Stretches of the time line; none where zero.
     pub max_spans: usize,
+    /// The run-queue delays of threads.
+    pub run_queue: bool,
+    /// Waits by futex and waker.
+    pub locks: bool,
     /// Waits that count.
     pub waits: WaitFilter,
 }
@@ -111,7 +115,7 @@ pub fn load(
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
     let mut trees = Trees::merge(parts);
-    let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans);
+    let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans, &prepared);
     let Trees { sums, stops, facts, nodes } = trees;
     let paths = prepared.cgroups.paths().to_vec();
     let node = |stack: StackRef| {

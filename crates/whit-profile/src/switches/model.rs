@@ -4,6 +4,8 @@
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
 use super::interval::{Inconsistencies, Trust};
+use super::locks::LockWaits;
+use super::run_queue::RunQueueDelays;
 use super::switch_event::{TaskState, WaitKind};
 use crate::loss_window::LossWindow;
 use crate::model::{CgroupInfo, CommId, EventId, NodeId, ThreadId};
@@ -28,6 +30,10 @@ pub struct Switches {
     pub lives: Vec<ThreadLife>,
     /// The cgroup of each thread of the profile, by its samples; `None` where nothing tells it.
     pub cgroups: Vec<Option<CgroupInfo>>,
+    /// The run-queue delays of each thread that has any, by its id; only where they were asked for.
+    pub run_queue: Vec<RunQueueDelays>,
+    /// Voluntary waits as the report of locks needs them; only where it was asked for.
+    pub locks: LockWaits,
     /// Contradictions between records.
     pub inconsistencies: Inconsistencies,
     /// When records were lost, on any CPU.

@@ -67,6 +67,8 @@ impl WaitFilter {
             rows.get(waker.row as usize).is_some_and(|row| !idle.contains(&row.thread))
         });
         switches.worst.retain(|wait| !idle.contains(&wait.thread));
+        switches.run_queue.retain(|delays| !idle.contains(&delays.thread));
+        switches.locks.waits.retain(|wait| !idle.contains(&wait.thread));
     }
 }
 

@@ -28,7 +28,7 @@ pub enum UnsupportedSortKey {
 pub enum FlatSortKey {
     /// One that samples have as well.
     OfSamples(SortKey),
-    /// The class of the wait.
+    /// By the functions of the call stack: `wait_class`.
     WaitClass,
 }
 

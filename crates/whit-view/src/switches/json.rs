@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::SwitchViewOptions;
+use super::run_queue::{self, Delays};
 use super::stacks::{ChainEntry, Stacks};
 use super::waits;
 use crate::json_strings;
@@ -58,6 +59,8 @@ struct Document<'a> {
     wakers: Vec<Waker>,
     /// Wake-ups whose wakers are not listed.
     wakers_left_off: u64,
+    /// Threads that came onto a CPU; the one with the longest delay first.
+    run_queue: Vec<Delays>,
     /// The longest waits, the longest first.
     worst: Vec<WorstWait<'a>>,
     functions: Vec<Function>,
@@ -263,6 +266,10 @@ impl<'a> Document<'a> {
             rows,
             wakers,
             wakers_left_off: switches.wakers_left_off,
+            run_queue: run_queue::lines(stacks, switches)
+                .iter()
+                .map(|line| Delays::of(line.of_thread))
+                .collect(),
             worst,
             functions: functions.list,
             misfits: Misfits::of(&switches.inconsistencies),

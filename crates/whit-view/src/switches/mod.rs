@@ -8,6 +8,7 @@ mod columns;
 mod flat;
 mod head;
 mod json;
+mod run_queue;
 mod stacks;
 mod text;
 mod tree;

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::SwitchViewOptions;
 use super::columns::{BY_KIND, Column, MAIN, seconds};
 use super::flat::{FlatSort, FlatSortKey, FlatTable};
 use super::head::{doubts, facts};
 use super::stacks::{ChainEntry, Stacks};
 use super::tree::{StackTree, is_shown};
 use super::waits::{self, reason, thread_name};
+use super::{SwitchViewOptions, run_queue};
 use crate::hists::{ChainOrder, SortKey};
 use crate::stdio::{ledger_line, loss_line};
 use crate::units::counted;
@@ -31,6 +31,8 @@ pub enum View {
     Worst,
     /// Wakers by the waits that they ended.
     Wakers,
+    /// Run-queue delays of threads.
+    RunQueue,
 }
 
 /// Prints the leading comment lines, then the views.
@@ -56,6 +58,7 @@ pub fn write_text(
             View::Threads => text.table(out, &FlatSort::by_thread())?,
             View::Worst => text.worst(out)?,
             View::Wakers => text.wakers(out)?,
+            View::RunQueue => run_queue::write(out, stacks, switches, options.quiet)?,
         }
         writeln!(out)?;
     }

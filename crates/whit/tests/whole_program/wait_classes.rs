@@ -1,4 +1,4 @@
-//! The class of each wait: a program whose threads say in their names what they wait for.
+//! The class of each wait, in a program of threads that have the class in their names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::tools::{command, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
-/// Threads of the program, by what they wait for.
+/// Threads of the program with a class in their name.
 const WAYS: usize = 17;
 
 fn recorded(data: &Path, dir: &Path) -> Result<(), Skip> {
@@ -60,8 +60,24 @@ fn threads_wait_for_what_their_names_say() {
             assert_eq!(longest, wanted, "{comm}: {classes:?}");
         }
         filters_divide_the_waits(&data);
+        delays_are_the_runnable_time(&switches(&data, &[]));
         Ok(())
     });
+}
+
+/// The delays of a thread are what its sums have in three columns.
+fn delays_are_the_runnable_time(json: &Value) {
+    let delays = json["run_queue"].as_array().expect("delays");
+    assert!(delays.len() > WAYS, "{delays:?}");
+    for of_thread in delays {
+        let sums = &json["threads"][of_thread["thread"].as_u64().unwrap() as usize]["sums"];
+        let runnable = ["runnable_ns", "preempt_wait_ns", "new_wait_ns"];
+        let runnable_ns: u64 = runnable.iter().map(|key| number(sums, key)).sum();
+        assert_eq!(number(of_thread, "total_ns"), runnable_ns, "{of_thread} {sums}");
+        let [p50, p95, p99, max] =
+            ["p50_ns", "p95_ns", "p99_ns", "max_ns"].map(|key| number(of_thread, key));
+        assert!(p50 <= p95 && p95 <= p99 && p99 <= max, "{of_thread}");
+    }
 }
 
 /// A class and all others have each wait once.
