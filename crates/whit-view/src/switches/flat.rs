@@ -109,6 +109,9 @@ impl FlatSort {
     }
 }
 
+/// The parts of a key before they have names: thread, command, class and function.
+type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, ChainEntry);
+
 /// The key of a row; only the requested parts are filled in.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct FlatKey {
@@ -159,10 +162,7 @@ impl FlatTable {
     ) -> FlatTable {
         let profile = stacks.profile();
         let mut table = FlatTable::default();
-        let mut index: FxHashMap<
-            (Option<ThreadId>, Option<u32>, Option<WaitClass>, ChainEntry),
-            u32,
-        > = FxHashMap::default();
+        let mut index: FxHashMap<RowParts, u32> = FxHashMap::default();
         let mut by_key: FxHashMap<FlatKey, u32> = FxHashMap::default();
         let by_thread = sort.has_cgroups()
             || sort
