@@ -263,6 +263,7 @@ impl Switches {
             next: switch.next.map(of_recording),
             is_preemption: switch.is_preemption,
             state: task_state::word(switch),
+            futex: switch.futex.unwrap_or(0),
         };
         self.running = told.next;
         let mut index = |place: Option<DictionarySlot>| {

@@ -45,6 +45,7 @@ mod tests {
             is_preemption,
             is_within_kernel,
             state,
+            futex: None,
             user_stack: None,
             kernel_stack: None,
         };

@@ -43,7 +43,8 @@ enum {
 	CHANNEL_STACK = 1,
 	/* A thread goes. Bits 8-15: flags; 16-31: state; from 32 on: thread. Then the time, and a word of the
 	 * process and, above it, 16 bits each, the places of the stacks of user and kernel plus one, or 0.
-	 * With SWITCH_HAS_NEXT, then a word of the next thread: process, and above it the thread. */
+	 * With SWITCH_HAS_NEXT, then a word of the next thread: process, and above it the thread. With
+	 * SWITCH_HAS_FUTEX, then the address of the futex. */
 	CHANNEL_SWITCH = 2,
 	/* Records did not fit. Then their latest time, their number, and their earliest time. */
 	CHANNEL_LOST = 3,
@@ -57,9 +58,10 @@ enum {
 	SWITCH_IS_PREEMPTION = 1,
 	SWITCH_IS_WITHIN_KERNEL = 2,
 	SWITCH_HAS_NEXT = 4,
+	SWITCH_HAS_FUTEX = 8,
 };
 
-/* Words of a record with a time, but for SWITCH_HAS_NEXT. */
+/* Words of a record with a time, but for SWITCH_HAS_NEXT and SWITCH_HAS_FUTEX. */
 #define CHANNEL_TIMED_WORDS 3
 #define CHANNEL_LOST_WORDS 4
 
@@ -108,6 +110,8 @@ struct channel_record {
 	u64 whose;
 	/* With SWITCH_HAS_NEXT. */
 	u64 next;
+	/* With SWITCH_HAS_FUTEX. */
+	u64 futex;
 };
 
 /* Counts a record that did not fit. A reader may look meanwhile: `lost` makes the times valid, so it is
@@ -131,7 +135,8 @@ UNWIND_FN u32 channel_tell(const struct channel_record *record)
 	if (!record || !channel)
 		return 0;
 	u64 has_next = record->what >> 8 & SWITCH_HAS_NEXT ? 1 : 0;
-	u64 words = CHANNEL_TIMED_WORDS + has_next, at = channel->head, time = record->time;
+	u64 has_futex = record->what >> 8 & SWITCH_HAS_FUTEX ? 1 : 0;
+	u64 words = CHANNEL_TIMED_WORDS + has_next + has_futex, at = channel->head, time = record->time;
 
 	if (channel->lost)
 		words += CHANNEL_LOST_WORDS;
@@ -152,6 +157,8 @@ UNWIND_FN u32 channel_tell(const struct channel_record *record)
 	channel_put(channel, at + 2, record->whose);
 	if (has_next)
 		channel_put(channel, at + 3, record->next);
+	if (has_futex)
+		channel_put(channel, at + 3 + has_next, record->futex);
 	channel_publish(channel, words);
 	return 1;
 }

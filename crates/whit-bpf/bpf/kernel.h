@@ -143,6 +143,7 @@ struct pt_regs {
 	unsigned long r15;
 	unsigned long orig_ax;
 	unsigned long bp;
+	unsigned long di;
 	unsigned long ip;
 	unsigned long cs;
 	unsigned long sp;

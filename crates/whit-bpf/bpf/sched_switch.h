@@ -118,6 +118,31 @@ static ALWAYS_INLINE u32 why_it_goes(u64 *ctx, struct task_struct *task)
 	return CHANNEL_SWITCH | flags << 8 | state << 16;
 }
 
+/* Calls that wait at the futex whose address is their first argument (x86-64). */
+#define NR_FUTEX 202
+#define NR_FUTEX_WAIT 455
+/* `task_struct::__state` of a task that a signal may wake (include/linux/sched.h). */
+#define TASK_INTERRUPTIBLE 1
+
+/* The address of the futex that a thread goes to wait at; 0 for any other wait. A thread that can go on waits at none,
+ * and one that waits for a page of the futex itself is not interruptible. */
+static ALWAYS_INLINE u64 futex_at_switch(struct task_struct *task, u64 what, u64 address)
+{
+	struct pt_regs *regs;
+
+	if (what >> 8 & SWITCH_IS_PREEMPTION || !(what >> 16 & TASK_INTERRUPTIBLE))
+		return 0;
+	if (CAN_LOAD_KERNEL)
+		regs = kernel_cast(struct pt_regs, address);
+	else
+		regs = bpf_task_pt_regs(task);
+	u64 call = regs->orig_ax;
+
+	if ((call != NR_FUTEX && call != NR_FUTEX_WAIT) || regs->cs != USER_CS_64)
+		return 0;
+	return regs->di;
+}
+
 /*
  * (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
  *
@@ -162,23 +187,30 @@ static __attribute__((noinline)) int emit_switch(u64 *ctx, struct kernel_look *l
 		if (time)
 			emit_switch_in(ctx, scratch, channel, tid, pid, time);
 	}
-	u64 kernel_place = 0, user_place = 0;
+	u64 kernel_place = 0, user_place = 0, futex = 0;
+	u32 why = why_it_goes(ctx, prev);
 	if (settings.kernel_stacks)
 		kernel_place = kernel_stack_at_switch(ctx, scratch, memory, look, prev);
 	if (settings.user_stacks && prev->mm) {
+		u64 address = registers_address(prev, look);
 		struct user_registers user;
 
-		user_registers_at(prev, registers_address(prev, look), &user);
+		user_registers_at(prev, address, &user);
+		futex = futex_at_switch(prev, why, address);
 		user_place = user_stack_at_switch(scratch, memory, tid, process, &user);
 	}
 	struct channel_record record = {
-		.what = why_it_goes(ctx, prev) | (u64)tid << 32,
+		.what = why | (u64)tid << 32,
 		.time = now,
 		.whose = pid | user_place << 32 | kernel_place << 48,
 	};
 	if (has_next || settings.is_system_wide) {
 		record.what |= SWITCH_HAS_NEXT << 8;
 		record.next = next_pid | (u64)came << 32;
+	}
+	if (futex) {
+		record.what |= SWITCH_HAS_FUTEX << 8;
+		record.futex = futex;
 	}
 	emit_timed(ctx, scratch, channel, &record);
 	return 0;

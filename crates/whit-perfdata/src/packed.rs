@@ -79,6 +79,8 @@ pub struct Switch {
     /// Its state, as raw data of a sample: bit 31 says that it is known, the lower ones are what
     /// `sched:sched_switch` has in `prev_state`.
     pub state: u32,
+    /// The address of the futex that it waits at; 0 for none.
+    pub futex: u64,
 }
 
 /// The event and CPU of switches.

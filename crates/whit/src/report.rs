@@ -169,7 +169,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
         return args.print_tasks();
     }
     if args.waits.are_given() {
-        bail_usage!("--min-wait, --max-wait and --no-idle choose waits: give --wall, too");
+        bail_usage!(
+            "--min-wait, --max-wait, --no-idle, --only-class and --not-class choose waits: give --wall, too"
+        );
     }
     let mut hists = args.hists_options()?;
     args.html.as_deref().map_or(Ok(()), page::check)?;

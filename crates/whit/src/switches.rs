@@ -41,8 +41,11 @@ pub(crate) struct SwitchesArgs {
     /// Print which threads ended the waits, where wake-ups were recorded
     #[arg(long, help_heading = heading::OUTPUT)]
     wakers: bool,
+    /// Print how long threads were runnable before they ran: count, average, percentiles, longest (perf sched latency)
+    #[arg(long, help_heading = heading::OUTPUT)]
+    run_queue: bool,
     /// Print everything as JSON
-    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers"], help_heading = heading::OUTPUT)]
+    #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers", "run_queue"], help_heading = heading::OUTPUT)]
     json: bool,
     /// Write a page with the call trees and a time line of the threads to this file
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
@@ -52,7 +55,7 @@ pub(crate) struct SwitchesArgs {
     #[arg(short = 'g', long, value_name = "ORDER", help_heading = heading::ROWS)]
     call_graph: Option<String>,
     /// Make rows of the table of functions by these keys: comm, dso, symbol, tid, pid, tgid,
-    /// cgroup, container, pod, unit
+    /// cgroup, container, pod, unit, wait_class
     #[arg(short, long, value_name = "KEY,..", help_heading = heading::ROWS)]
     sort: Option<String>,
     /// Sort by total: each function with the functions that it called (the default)
@@ -120,7 +123,9 @@ fn load(args: &SwitchesArgs, recording: &Recording) -> Result<(Profile, Switches
     let options = args.load.options(recording)?;
     let max_spans = if args.html.is_some() { MAX_SPANS } else { 0 };
     let waits = args.waits.filter()?;
-    let wanted = SwitchOptions { max_worst: args.max_worst(), max_spans, waits };
+    let run_queue = args.run_queue || args.json;
+    let wanted =
+        SwitchOptions { max_worst: args.max_worst(), max_spans, run_queue, locks: false, waits };
     let progress = LoadProgress::new("reading", args.quiet);
     let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
         progress.update(done, total);
@@ -171,6 +176,7 @@ impl SwitchesArgs {
     /// Filters look at the waits that were kept, so more are kept than shown.
     fn max_worst(&self) -> usize {
         let is_filtered = self.load.chooses_cgroups()
+            || self.waits.choose_classes()
             || !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
         match self.worst {
             Some(_) if is_filtered => SwitchOptions::MAX_WORST,
@@ -183,7 +189,7 @@ impl SwitchesArgs {
 
     /// With `--html` alone, only the page is written.
     fn wants_text(&self) -> bool {
-        let asked = [self.tree, self.flat, self.per_thread, self.wakers];
+        let asked = [self.tree, self.flat, self.per_thread, self.wakers, self.run_queue];
         asked.contains(&true) || self.sort.is_some() || self.worst.is_some()
     }
 
@@ -195,6 +201,7 @@ impl SwitchesArgs {
             (self.per_thread, View::Threads),
             (self.worst.is_some(), View::Worst),
             (self.wakers, View::Wakers),
+            (self.run_queue, View::RunQueue),
         ] {
             views.extend(is_wanted.then_some(view));
         }

@@ -1,10 +1,10 @@
 //! `whit report --wall`, and the options on waits that it shares with `whit switches`.
 
-use crate::failure::bail_usage;
+use crate::failure::{bail_usage, usage};
 use crate::heading;
 use anyhow::{Result, bail};
 use whit_profile::model::Profile;
-use whit_profile::switches::{Switches, WaitFilter};
+use whit_profile::switches::{Switches, WaitClassSet, WaitFilter};
 use whit_profile::time_filter::TimeQuantum;
 
 /// Which waits count.
@@ -20,24 +20,60 @@ pub(crate) struct WaitArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms",
           help_heading = heading::FILTER)]
     no_idle: Option<TimeQuantum>,
+    /// Use only waits of these classes: lock, disk, network, pipe, page-fault, sleep, poll, queue, child, join, other,
+    /// unknown, preempted, new; or groups of them: io, idle, cpu
+    #[arg(long, value_name = "CLASS,..", value_delimiter = ',', help_heading = heading::FILTER)]
+    only_class: Vec<String>,
+    /// Leave out waits of these classes
+    #[arg(long, value_name = "CLASS,..", value_delimiter = ',', help_heading = heading::FILTER)]
+    not_class: Vec<String>,
 }
 
 impl WaitArgs {
     /// True where an option is given.
     pub(crate) fn are_given(&self) -> bool {
-        self.min_wait.is_some() || self.max_wait.is_some() || self.no_idle.is_some()
+        self.min_wait.is_some()
+            || self.max_wait.is_some()
+            || self.no_idle.is_some()
+            || self.choose_classes()
+    }
+
+    /// True where classes are chosen.
+    pub(crate) fn choose_classes(&self) -> bool {
+        !(self.only_class.is_empty() && self.not_class.is_empty())
+    }
+
+    fn classes(&self) -> Result<Option<WaitClassSet>> {
+        if !self.choose_classes() {
+            return Ok(None);
+        }
+        let parse = |names: &[String]| {
+            names.iter().try_fold(WaitClassSet::default(), |set, name| {
+                WaitClassSet::parse(name).map(|more| set.and(more)).map_err(usage)
+            })
+        };
+        let only = match &self.only_class[..] {
+            [] => WaitClassSet::ALL,
+            names => parse(names)?,
+        };
+        let classes = only.without(parse(&self.not_class)?);
+        if classes == WaitClassSet::default() {
+            bail_usage!("--not-class leaves out all classes that --only-class names");
+        }
+        Ok(Some(classes))
     }
 
     /// As the loader takes them.
     ///
     /// # Errors
-    /// No wait can have such a length.
+    /// No wait can have such a length, or there is no such class.
     pub(crate) fn filter(&self) -> Result<WaitFilter> {
         let ns = |length: Option<TimeQuantum>| length.map(|length| length.0.get());
         let filter = WaitFilter {
             min_ns: ns(self.min_wait),
             max_ns: ns(self.max_wait),
             idle_below_ns: ns(self.no_idle),
+            classes: self.classes()?,
         };
         if let (Some(min), Some(max)) = (filter.min_ns, filter.max_ns)
             && min > max

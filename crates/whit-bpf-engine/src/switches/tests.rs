@@ -30,6 +30,7 @@ const CAME: u64 = 4;
 /// Flags of a switch.
 const IS_PREEMPTION: u64 = 1;
 const HAS_NEXT: u64 = 4;
+const HAS_FUTEX: u64 = 8;
 /// The id of the event that wakes the reader.
 const WAKEUP_EVENT: u64 = 78;
 
@@ -214,6 +215,15 @@ fn switches_stand_among_the_records_of_their_time() {
     let counts = cpu.decoder.counts;
     assert_eq!((counts.records, counts.switches, counts.preemptions), (3, 3, 1));
     assert_eq!((counts.stacks, counts.unknown_stacks), (3, 0));
+}
+
+#[test]
+fn the_futex_of_a_wait_follows_its_state() {
+    let mut cpu = Cpu::new(false);
+    cpu.put(&[SWITCH | HAS_FUTEX << 8 | 1 << 16 | 10 << 32, 100, 9, 0x1122_3344]);
+    let seen = cpu.read(&[]);
+    let raw = "[1, 0, 0, 80, 44, 33, 22, 11, 0, 0, 0, 0]";
+    assert_eq!(seen, [format!("(77, 9, 10, 100) 0 1 [] {raw}"), "9/10 went at 100".to_owned()]);
 }
 
 #[test]

@@ -30,13 +30,14 @@ const STACK: u64 = 1;
 const SWITCH: u64 = 2;
 const LOST: u64 = 3;
 const CAME: u64 = 4;
-/// Words of each record except stacks and losses; a switch with a next thread has one more.
+/// Words of each record except stacks and losses; a switch with a next thread has one more, and one at a futex too.
 const TIMED_WORDS: u64 = 3;
 const LOST_WORDS: u64 = 4;
 /// Flags of a switch.
 const IS_PREEMPTION: u64 = 1;
 const IS_WITHIN_KERNEL: u64 = 2;
 const HAS_NEXT: u64 = 4;
+const HAS_FUTEX: u64 = 8;
 
 /// Words of a channel for so many bytes of records: a power of two.
 pub(super) fn words_for(bytes: usize) -> usize {
@@ -83,6 +84,8 @@ pub struct Switch {
     pub is_within_kernel: bool,
     /// `TASK_*` of the thread; 0 is runnable.
     pub state: u16,
+    /// The address of the futex that the thread waits at.
+    pub futex: Option<u64>,
     /// Its stack in user mode,
     pub user_stack: Option<DictionarySlot>,
     /// Its stack in kernel mode, if kernel stacks are recorded.
@@ -206,14 +209,18 @@ impl Channel {
                 Some(Record::Stack { place, reason, frames: &self.frames })
             }
             kind @ (SWITCH | LOST | CAME) => {
-                let words = [0, 1, 2, 3].map(|at| word(ring, self.at + at));
-                let [_, time, last, more] = words;
+                let words = [0, 1, 2, 3, 4].map(|at| word(ring, self.at + at));
+                let [_, time, last, more, _] = words;
                 if time > time_ns {
                     return None;
                 }
                 self.at += match kind {
                     LOST => LOST_WORDS,
-                    _ => TIMED_WORDS + u64::from(has_next(what)),
+                    _ => {
+                        TIMED_WORDS
+                            + u64::from(has(what, HAS_NEXT))
+                            + u64::from(has(what, HAS_FUTEX))
+                    }
                 };
                 Some(match kind {
                     LOST => Record::Lost(Loss { count: last, from_ns: more, to_ns: time }),
@@ -257,20 +264,21 @@ fn word(ring: &[AtomicU64], number: u64) -> u64 {
     ring.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
-/// Whether a record names the next thread.
-fn has_next(what: u64) -> bool {
-    what & 0xff == SWITCH && what >> 8 & HAS_NEXT != 0
+/// Whether a record is a switch with a flag.
+fn has(what: u64, flag: u64) -> bool {
+    what & 0xff == SWITCH && what >> 8 & flag != 0
 }
 
-fn switch([what, time_ns, whose, next]: [u64; 4]) -> Switch {
+fn switch([what, time_ns, whose, more, last]: [u64; 5]) -> Switch {
     let thread = |pid: u64, tid: u64| Thread { pid: pid as u32, tid: tid as u32 };
     Switch {
         time_ns,
         thread: thread(whose, what >> 32),
-        next: has_next(what).then(|| thread(next, next >> 32)),
+        next: has(what, HAS_NEXT).then(|| thread(more, more >> 32)),
         is_preemption: what >> 8 & IS_PREEMPTION != 0,
         is_within_kernel: what >> 8 & IS_WITHIN_KERNEL != 0,
         state: (what >> 16) as u16,
+        futex: has(what, HAS_FUTEX).then_some(if has(what, HAS_NEXT) { last } else { more }),
         user_stack: DictionarySlot::new(whose >> 32),
         kernel_stack: DictionarySlot::new(whose >> 48),
     }

@@ -40,7 +40,7 @@ pub(crate) fn profile() -> (Profile, Switches) {
     let waits = |count, ns| SwitchSums {
         sync_count: count,
         sync_wait_ns: ns,
-        longest_wait_ns: 10 * MS,
+        longest_sync_ns: 10 * MS,
         ..SwitchSums::default()
     };
     let preemptions = SwitchSums {

@@ -5,8 +5,9 @@ use crate::record::{HEADER_SIZE_BYTES, misc, record_type};
 
 /// Each switch is one.
 const PERIOD: u64 = 1;
-/// Bytes of the raw data behind the word of its size.
+/// Bytes of the raw data behind the word of its size: the state, and the address of a futex where there is one.
 const RAW_BYTES: u64 = 4;
+const RAW_BYTES_WITH_FUTEX: u64 = 12;
 
 /// Writes the records that switches of a CPU make.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +63,11 @@ impl Ordinary {
         put(((kernel.len() + user.len()) / 8) as u64);
         out.extend_from_slice(kernel);
         out.extend_from_slice(user);
-        out.extend_from_slice(&(RAW_BYTES | u64::from(switch.state) << 32).to_le_bytes());
+        let size = if switch.futex == 0 { RAW_BYTES } else { RAW_BYTES_WITH_FUTEX };
+        out.extend_from_slice(&(size | u64::from(switch.state) << 32).to_le_bytes());
+        if switch.futex != 0 {
+            out.extend_from_slice(&switch.futex.to_le_bytes());
+        }
         set_size(out, start);
     }
 

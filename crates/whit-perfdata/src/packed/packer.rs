@@ -1,5 +1,7 @@
 //! Packing: what a recorder does.
 
+use std::collections::HashMap;
+
 use super::ordinary::{Ordinary, set_size};
 use super::{
     CAME, CHAIN_WORDS_MAX, DEFINE, HAS_DEFINITIONS, HAS_NEXT, IS_CPU_WIDE, IS_PREEMPTION, Origin,
@@ -9,6 +11,8 @@ use crate::record::{misc, record_type};
 
 /// A sample is closed when it has so much: with two definitions and a switch it is still a record.
 const FULL_BYTES: usize = 56 << 10;
+/// Addresses of futexes that are remembered as defined.
+const FUTEXES_MAX: usize = 1 << 14;
 /// Bytes that one addition may still need.
 const _: () = assert!(FULL_BYTES + (2 * CHAIN_WORDS_MAX + 64) * 8 < 65_528);
 
@@ -16,8 +20,10 @@ const _: () = assert!(FULL_BYTES + (2 * CHAIN_WORDS_MAX + 64) * 8 < 65_528);
 #[derive(Clone, Debug)]
 pub struct Packer {
     origin: Origin,
-    /// Stacks that are defined.
+    /// Stacks and futexes that are defined.
     defined: u32,
+    /// The number of each defined futex, by its address; [`FUTEXES_MAX`] at most.
+    futexes: HashMap<u64, u32>,
     /// Time of the sample that is being filled.
     first_ns: u64,
     last_ns: u64,
@@ -33,6 +39,7 @@ impl Packer {
         Packer {
             origin,
             defined: 0,
+            futexes: HashMap::new(),
             first_ns: u64::MAX,
             last_ns: 0,
             records: 0,
@@ -45,6 +52,7 @@ impl Packer {
     /// Another stream begins: no stack is defined in it.
     pub fn forget(&mut self) {
         self.defined = 0;
+        self.futexes.clear();
     }
 
     /// Defines a stack: marker and addresses, as words in bytes, [`CHAIN_WORDS_MAX`] at most. Gives its
@@ -58,9 +66,25 @@ impl Packer {
         self.defined
     }
 
+    /// The number of a futex: it is defined as a stack is, by a chain of its address behind a word of zero. Readers
+    /// that know of no futexes take it for a stack that no switch names.
+    fn define_futex(&mut self, address: u64) -> u32 {
+        if let Some(number) = self.futexes.get(&address) {
+            return *number;
+        }
+        if self.futexes.len() >= FUTEXES_MAX {
+            self.futexes.clear();
+        }
+        let chain: Vec<u8> = [0, address].into_iter().flat_map(u64::to_le_bytes).collect();
+        let number = self.define(&chain);
+        self.futexes.insert(address, number);
+        number
+    }
+
     /// Adds a switch at stacks with these numbers, 0 for none.
     pub fn switch(&mut self, switch: &Switch, kernel: u32, user: u32) {
-        let Switch { time_ns, thread, next, is_preemption, state } = *switch;
+        let Switch { time_ns, thread, next, is_preemption, state, futex } = *switch;
+        let futex = if futex == 0 { 0 } else { self.define_futex(futex) };
         let flags = u64::from(is_preemption) * IS_PREEMPTION + u64::from(next.is_some()) * HAS_NEXT;
         let known = u64::from(state >> 31) * STATE_KNOWN;
         let state = known | (u64::from(state) & (STATE_KNOWN - 1));
@@ -70,7 +94,7 @@ impl Packer {
             time_ns,
             u64::from(thread.pid) | u64::from(next.pid) << 32,
             u64::from(kernel) | u64::from(user) << 32,
-            u64::from(next.tid),
+            u64::from(next.tid) | u64::from(futex) << 32,
         ];
         words.into_iter().for_each(|word| self.put(word));
         let (records, samples) = Ordinary::tally(switch);
@@ -120,8 +144,8 @@ impl Packer {
         put(u64::from(self.records) | u64::from(self.samples) << 32);
         set_size(out, start);
         let origin = self.origin;
-        let words = std::mem::take(&mut self.words);
-        *self = Packer { defined: self.defined, words, ..Packer::new(origin) };
+        let (words, futexes) = (std::mem::take(&mut self.words), std::mem::take(&mut self.futexes));
+        *self = Packer { defined: self.defined, futexes, words, ..Packer::new(origin) };
         self.words.clear();
     }
 

@@ -51,13 +51,15 @@ fn thread() -> impl Strategy<Value = Thread> {
 fn switch() -> impl Strategy<Value = Switch> {
     let state = prop_oneof![Just(0), (0u32..0x200).prop_map(|state| 1 << 31 | state)];
     let next = proptest::option::of(thread());
-    (any::<u64>(), thread(), next, any::<bool>(), state).prop_map(
-        |(time_ns, thread, next, is_preemption, state)| Switch {
+    let futex = prop_oneof![3 => Just(0), 1 => 1u64..4, 1 => any::<u64>()];
+    (any::<u64>(), thread(), next, any::<bool>(), state, futex).prop_map(
+        |(time_ns, thread, next, is_preemption, state, futex)| Switch {
             time_ns,
             thread,
             next,
             is_preemption,
             state,
+            futex,
         },
     )
 }
@@ -239,8 +241,14 @@ fn files_and_perf_have_these_words() {
     let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: true };
     let (leaves, comes) = (Thread { pid: 10, tid: 11 }, Thread { pid: 20, tid: 21 });
     let state = 0x8000_0005;
-    let switch =
-        Switch { time_ns: 600, thread: leaves, next: Some(comes), is_preemption: true, state };
+    let switch = Switch {
+        time_ns: 600,
+        thread: leaves,
+        next: Some(comes),
+        is_preemption: true,
+        state,
+        futex: 0,
+    };
     let mut packer = Packer::new(origin);
     let stack = packer.define(&chain(&[0x10]));
     packer.switch(&switch, 0, stack);
@@ -275,6 +283,52 @@ fn files_and_perf_have_these_words() {
     went.clear();
     Ordinary::new(own).went(leaves, comes, 600, &mut went);
     assert_eq!(went, bytes_of(&[14 | 1 << (32 + 13) | 32 << 48, thread, 600, ID]));
+}
+
+/// A futex is defined once, in front of the first wait at it. Its address follows the state.
+#[test]
+fn futexes_are_defined_as_stacks_are() {
+    let origin = Origin { id: ID, cpu: 3, has_cpu: true, is_cpu_wide: false };
+    let wait = |time_ns, futex| Switch {
+        time_ns,
+        thread: Thread { pid: 10, tid: 11 },
+        state: 0x8000_0001,
+        futex,
+        ..Switch::default()
+    };
+    let mut packer = Packer::new(origin);
+    let mut packed = Vec::new();
+    for futex in [0xabcd, 0xabcd, 0, 0xef] {
+        packer.switch(&wait(600, futex), 0, 0);
+    }
+    // Two definitions of three words, and four switches of five.
+    assert_eq!(packer.pending_bytes(), (2 * 3 + 4 * 5) * 8);
+    packer.finish(&mut packed);
+    packer.switch(&wait(700, 0xabcd), 0, 0);
+    assert_eq!(packer.pending_bytes(), 5 * 8);
+    packer.finish(&mut packed);
+    packer.forget();
+    packer.switch(&wait(800, 0xef), 0, 0);
+    assert_eq!(packer.pending_bytes(), 8 * 8);
+    let mut unpacked = Vec::new();
+    Unpacker::new(&event(true)).unwrap().unpack(&packed, &mut unpacked);
+    let (mut rest, mut seen) = (&unpacked[..], Vec::new());
+    while let Some((record, tail)) = RawRecord::split(rest) {
+        rest = tail;
+        if record.header.kind == record_type::SAMPLE {
+            let raw = &record.body[56..];
+            seen.push((word(raw, 0), (raw.len() > 8).then(|| word(raw, 1))));
+        }
+    }
+    let (with, without) = (12 | 0x8000_0001 << 32, 4 | 0x8000_0001 << 32);
+    let wanted = [
+        (with, Some(0xabcd)),
+        (with, Some(0xabcd)),
+        (without, None),
+        (with, Some(0xef)),
+        (with, Some(0xabcd)),
+    ];
+    assert_eq!(seen, wanted);
 }
 
 #[test]

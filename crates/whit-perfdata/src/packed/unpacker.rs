@@ -33,7 +33,7 @@ struct Content<'a> {
 /// A packed record.
 enum Item<'a> {
     Define { number: u32, chain: &'a [u8] },
-    Switch { switch: Switch, kernel: u32, user: u32 },
+    Switch { switch: Switch, kernel: u32, user: u32, futex: u32 },
     Came { thread: Thread, time_ns: u64 },
 }
 
@@ -139,7 +139,8 @@ impl<'a> Content<'a> {
         while let Some((item, tail)) = split(rest) {
             match item {
                 Item::Define { .. } => {}
-                Item::Switch { switch, kernel, user } => {
+                Item::Switch { switch, kernel, user, futex } => {
+                    let switch = Switch { futex: word(chain(futex), 1), ..switch };
                     ordinary.switch(&switch, chain(kernel), chain(user), out);
                 }
                 Item::Came { thread, time_ns } => ordinary.came(thread, time_ns, out),
@@ -179,8 +180,10 @@ fn split(words: &[u8]) -> Option<(Item<'_>, &[u8])> {
                 next: (first >> 8 & HAS_NEXT != 0).then_some(next),
                 is_preemption: first >> 8 & IS_PREEMPTION != 0,
                 state: ((state & STATE_KNOWN) << 16 | state & (STATE_KNOWN - 1)) as u32,
+                futex: 0,
             };
-            Item::Switch { switch, kernel: stacks as u32, user: upper(stacks) }
+            let futex = upper(word(item, 4));
+            Item::Switch { switch, kernel: stacks as u32, user: upper(stacks), futex }
         }
         _ => Item::Came {
             thread: Thread { pid: word(item, 2) as u32, tid: upper(first) },

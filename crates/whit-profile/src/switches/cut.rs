@@ -152,6 +152,7 @@ mod tests {
                     kind: WaitKind::Sync,
                     state: None,
                     stack: StackRef::NONE,
+                    futex: 0,
                     woken: None,
                     end: WaitEnd::In { time: to, cpu: None, trust: Trust::Whole },
                     found_blocked: None,

@@ -128,7 +128,11 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         match role {
             Role::CpuTime => out.push(TimedSwitchEvent { event: SwitchEvent::Sample(stack), ..by }),
             Role::SwitchStack => {
-                let event = SwitchEvent::SwitchStack { stack, state: TaskState::from_raw(raw) };
+                let event = SwitchEvent::SwitchStack {
+                    stack,
+                    state: TaskState::from_raw(raw),
+                    futex: TaskState::futex_from_raw(raw),
+                };
                 out.push(TimedSwitchEvent { event, ..by });
             }
             Role::Running => out.push(by),

@@ -1,9 +1,11 @@
 //! From sums over workers' call trees to the finished model.
 
 use super::interval::{Life, Trust, WaitEnd};
+use super::locks::{LockWait, LockWaits, NamedWaits};
 use super::model::{
     SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
 };
+use super::run_queue::{DelaySums, RunQueueDelays};
 use super::sums::{CpuTime, KeptWait, SwitchKey, SwitchTotals, WakerKey};
 use super::switch_event::StackRef;
 use super::thread_cgroups::ThreadFacts;
@@ -11,10 +13,11 @@ use super::timeline::Piece;
 use crate::aggregate::Aggregate;
 use crate::finish::Builder;
 use crate::model::{NodeId, ThreadId};
+use crate::prepare::Prepared;
 use crate::stops::StopCounts;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use whit_types::{Tid, TimestampNs};
+use whit_types::{Pid, Tid, TimestampNs};
 
 /// One call tree of all workers' trees.
 pub(super) struct Trees {
@@ -48,6 +51,8 @@ pub(super) struct Raw {
     timeline: (Vec<(u32, Vec<Piece>)>, u64),
     /// Thread, the recorded time in which it existed, and its waits that are left out.
     lives: Vec<(u32, u64, u64)>,
+    run_queue: Vec<(u32, DelaySums)>,
+    locks: Option<NamedWaits>,
     /// By the sums' own numbers.
     threads: Vec<(u32, Tid)>,
 }
@@ -57,7 +62,11 @@ pub(super) fn take_apart(
     mut totals: SwitchTotals<'_>,
     trees: &mut Trees,
     recorded: &[(TimestampNs, TimestampNs)],
+    prepared: &Prepared,
 ) -> Raw {
+    let pids: Vec<_> = totals.threads.values.iter().map(|thread| thread.0).collect();
+    let locks = totals.locks.take();
+    let pid = |thread: u32| pids.get(thread as usize).copied().unwrap_or(Pid(-1));
     let threads = totals.threads.values.iter();
     let threads = threads.map(|thread| (trees.sums.threads.intern(*thread), thread.1)).collect();
     let lives = totals.lives.iter().map(|(thread, lives)| {
@@ -72,6 +81,8 @@ pub(super) fn take_apart(
         wakers: totals.wakers,
         wakers_left_off: totals.wakers_left_off,
         timeline: totals.timeline.finish(),
+        run_queue: totals.run_queue.unwrap_or_default().into_iter().collect(),
+        locks: locks.map(|locks| locks.name(prepared, &pid)),
         threads,
     }
 }
@@ -84,12 +95,15 @@ pub(super) fn name<'n>(
     builder: &mut Builder,
     out: &mut Switches,
 ) {
-    let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, lives, threads } = raw;
+    let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, lives, .. } = raw;
+    let (run_queue, locks, threads) = (raw.run_queue, raw.locks, raw.threads);
     let mut namer = Namer { builder, node, threads: &threads };
     let woken: FxHashSet<_> = wakers.keys().map(|key| key.row).collect();
     let numbers = namer.rows(rows, cpu_times, &woken, out);
     out.wakers = namer.wakers(&wakers, &numbers);
     out.wakers_left_off = wakers_left_off;
+    out.run_queue = namer.run_queue(run_queue);
+    out.locks = locks.map(|locks| namer.locks(locks)).unwrap_or_default();
     out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
     out.timeline = namer.timeline(timeline, max_spans);
     let life = |(thread, elapsed_ns, left_out_ns)| ThreadLife {
@@ -109,6 +123,30 @@ fn elapsed_ns(lives: &[Life], recorded: &[(TimestampNs, TimestampNs)]) -> u64 {
     };
     let all = lives.iter().flat_map(|life| recorded.iter().map(move |span| both(life, span)));
     all.fold(0, u64::saturating_add)
+}
+
+/// Joins waits that differ only in which worker made their call chains.
+fn joined(mut waits: Vec<LockWait>) -> Vec<LockWait> {
+    let key = |wait: &LockWait| {
+        (
+            wait.thread,
+            wait.comm,
+            wait.node,
+            wait.futex.as_ref().map(|futex| futex.address),
+            wait.waker,
+        )
+    };
+    waits.sort_by_key(key);
+    waits.dedup_by(|next, kept| {
+        let is_same = key(next) == key(kept);
+        if is_same {
+            kept.waits.merge(&next.waits);
+            kept.blocked_ns = kept.blocked_ns.saturating_add(next.blocked_ns);
+            kept.uncertain += next.uncertain;
+        }
+        is_same
+    });
+    waits
 }
 
 /// Ids of the profile.
@@ -189,6 +227,42 @@ impl Namer<'_, '_> {
         let named =
             |((row, waker), (count, blocked_ns))| WakerRow { row, waker, count, blocked_ns };
         wakers.into_iter().map(named).collect()
+    }
+
+    fn run_queue(&self, sums: Vec<(u32, DelaySums)>) -> Vec<RunQueueDelays> {
+        let known = sums.into_iter().filter(|(_, sums)| sums.delays.count > 0);
+        let named = known.map(|(thread, DelaySums { delays, longest_from })| RunQueueDelays {
+            thread: self.thread(thread),
+            delays,
+            longest_from,
+        });
+        let mut all: Vec<_> = named.collect();
+        all.sort_unstable_by_key(|delays| delays.thread);
+        all
+    }
+
+    fn locks(&mut self, locks: NamedWaits) -> LockWaits {
+        let mut waits: Vec<LockWait> = Vec::with_capacity(locks.waits.len());
+        let mut keys = locks.waits;
+        keys.sort_unstable_by_key(|(key, ..)| {
+            (self.thread(key.row.thread), key.row.comm, self.node(key.row.stack), key.futex, *key)
+        });
+        for (key, sums, futex) in keys {
+            let comm = self.builder.comm(key.row.comm, self.threads[key.row.thread as usize].1);
+            let waker = key.waker.map(|(thread, stack, from)| self.waker(thread, stack, from));
+            waits.push(LockWait {
+                thread: self.thread(key.row.thread),
+                comm,
+                node: self.node(key.row.stack),
+                futex,
+                waker,
+                waits: sums.waits,
+                blocked_ns: sums.blocked_ns,
+                uncertain: sums.uncertain,
+            });
+        }
+        let has_addresses = waits.iter().any(|wait| wait.futex.is_some());
+        LockWaits { waits: joined(waits), left_off: locks.left_off, has_addresses }
     }
 
     fn wait(&mut self, kept: &KeptWait) -> Wait {

@@ -72,6 +72,8 @@ pub(crate) struct Switch {
     pub(crate) kind: WaitKind,
     pub(crate) state: Option<TaskState>,
     pub(crate) stack: StackRef,
+    /// The address of the futex that it waits at; 0 for none.
+    pub(crate) futex: u64,
     pub(crate) woken: Option<Woken>,
     pub(crate) end: WaitEnd,
     /// Absent where the switch-out is in the recording.

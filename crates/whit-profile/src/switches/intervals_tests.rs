@@ -112,7 +112,12 @@ fn a_switch_has_stack_kind_waker_and_end() {
         &[
             said(10, 1, 7, SwitchEvent::In { source: RECORD }),
             said(15, 1, 7, SwitchEvent::Sample(stack(1))),
-            said(20, 1, 7, SwitchEvent::SwitchStack { stack: stack(2), state: Some(TaskState(1)) }),
+            said(
+                20,
+                1,
+                7,
+                SwitchEvent::SwitchStack { stack: stack(2), state: Some(TaskState(1)), futex: 5 },
+            ),
             said(21, 1, 7, out(RECORD, WaitKind::Sync)),
             said(30, 0, 8, SwitchEvent::Wake(wake)),
             said(31, 0, 9, SwitchEvent::Wake(wake)),
@@ -154,7 +159,12 @@ fn two_sources_tell_of_one_switch() {
         &[
             said(10, 0, 7, SwitchEvent::Sample(stack(1))),
             said(20, 0, 7, traced),
-            said(21, 0, 7, SwitchEvent::SwitchStack { stack: stack(3), state: Some(TaskState(1)) }),
+            said(
+                21,
+                0,
+                7,
+                SwitchEvent::SwitchStack { stack: stack(3), state: Some(TaskState(1)), futex: 5 },
+            ),
             said(22, 0, 7, out(RECORD, WaitKind::Sync)),
             said(30, 0, 7, SwitchEvent::In { source: TRACE }),
             said(31, 0, 7, SwitchEvent::In { source: RECORD }),
@@ -312,7 +322,7 @@ fn a_thread_without_a_number_ends_no_run_of_the_next() {
             said(15, 0, 7, SwitchEvent::Exit),
             said(20, 0, -1, out(TRACE, WaitKind::Sync)),
             said(20, 0, 8, SwitchEvent::In { source: TRACE }),
-            said(21, 0, -1, SwitchEvent::SwitchStack { stack: stack(0), state: None }),
+            said(21, 0, -1, SwitchEvent::SwitchStack { stack: stack(0), state: None, futex: 0 }),
             said(22, 0, -1, out(RECORD, WaitKind::Preempt)),
             said(23, 0, 8, SwitchEvent::In { source: RECORD }),
             said(30, 0, 8, out(TRACE, WaitKind::Preempt)),
@@ -728,7 +738,7 @@ proptest! {
             let event = match event {
                 0 | 1 => out(source, kind),
                 2 | 3 => SwitchEvent::In { source },
-                4 => SwitchEvent::SwitchStack { stack: stack(0), state: None },
+                4 => SwitchEvent::SwitchStack { stack: stack(0), state: None, futex: 0 },
                 5 => SwitchEvent::Sample(stack(0)),
                 6 => wake(other.0, *flag),
                 7 => SwitchEvent::Fork { pid: Pid(other.0), tid: other },

@@ -40,6 +40,10 @@ pub struct SwitchOptions {
     pub max_worst: usize,
     /// Stretches of the time line; none where zero.
     pub max_spans: usize,
+    /// The run-queue delays of threads.
+    pub run_queue: bool,
+    /// Waits by futex and waker.
+    pub locks: bool,
     /// Waits that count.
     pub waits: WaitFilter,
 }
@@ -113,7 +117,7 @@ pub fn load(
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
     let mut trees = Trees::merge(parts);
-    let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans);
+    let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans, &prepared);
     let Trees { sums, stops, facts, nodes } = trees;
     let paths = prepared.cgroups.paths().to_vec();
     let node = |stack: StackRef| {
@@ -130,6 +134,7 @@ pub fn load(
     }
     profile.warnings.extend(keep_cgroups(options, &mut switches).map(Into::into));
     wanted.waits.leave_out_idle(&mut switches);
+    wanted.waits.leave_out_classes(&profile, &mut switches);
     profile.warnings.extend(roles.problems.into_iter().map(Into::into));
     profile.warnings.extend(cpu_time_problem(recording, &switches, &recorded).map(Into::into));
     profile.warnings.extend(step.map(Into::into));

@@ -9,10 +9,13 @@
 
 mod cut;
 mod decode;
+mod durations;
 mod finish;
+mod futex_symbols;
 mod interval;
 mod intervals;
 mod load;
+mod locks;
 mod losses;
 mod model;
 mod off_cpu;
@@ -20,17 +23,22 @@ mod phase;
 mod phase_test;
 mod recorded_spans;
 mod roles;
+mod run_queue;
 mod sums;
 mod switch_event;
 mod thread;
 mod thread_cgroups;
 mod timeline;
+mod wait_class;
+mod wait_class_names;
 mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
+pub use durations::Durations;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use load::all_losses;
 pub use load::{SwitchOptions, load, may_tell};
+pub use locks::{Futex, FutexSymbol, LockWait, LockWaits};
 pub(crate) use losses::Losses;
 pub use model::{
     Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
@@ -39,5 +47,9 @@ pub use model::{
 pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
 pub(crate) use phase_test::PhaseTest;
 pub(crate) use roles::{Role, Roles, SwitchFields};
+pub use run_queue::RunQueueDelays;
 pub use switch_event::{TaskState, WaitKind};
+pub use wait_class::{
+    NamedFrame, NodeClasses, UnknownWaitClass, WaitClass, WaitClassSet, classify,
+};
 pub use wait_filter::WaitFilter;

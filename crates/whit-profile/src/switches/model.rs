@@ -4,6 +4,8 @@
 //! All ids are those of the [`Profile`](crate::model::Profile) that was loaded with them.
 
 use super::interval::{Inconsistencies, Trust};
+use super::locks::LockWaits;
+use super::run_queue::RunQueueDelays;
 use super::switch_event::{TaskState, WaitKind};
 use crate::loss_window::LossWindow;
 use crate::model::{CgroupInfo, CommId, EventId, NodeId, ThreadId};
@@ -28,6 +30,10 @@ pub struct Switches {
     pub lives: Vec<ThreadLife>,
     /// The cgroup of each thread of the profile, by its samples; `None` where nothing tells it.
     pub cgroups: Vec<Option<CgroupInfo>>,
+    /// The run-queue delays of each thread that has any, by its id; only where they were asked for.
+    pub run_queue: Vec<RunQueueDelays>,
+    /// Voluntary waits as the report of locks needs them; only where it was asked for.
+    pub locks: LockWaits,
     /// Contradictions between records.
     pub inconsistencies: Inconsistencies,
     /// When records were lost, on any CPU.
@@ -119,8 +125,12 @@ pub struct SwitchSums {
     pub open_runnable_ns: u64,
     /// The same of threads that were taken off.
     pub open_preempt_ns: u64,
-    /// The longest wait that nothing makes uncertain.
-    pub longest_wait_ns: u64,
+    /// The longest wait after a voluntary switch that nothing makes uncertain.
+    pub longest_sync_ns: u64,
+    /// The same after a preemption.
+    pub longest_preempt_ns: u64,
+    /// The same of a new thread.
+    pub longest_new_ns: u64,
 }
 
 impl SwitchSums {
@@ -133,6 +143,11 @@ impl SwitchSums {
     /// Waits of all kinds.
     pub fn wait_ns(&self) -> u64 {
         self.sync_wait_ns.saturating_add(self.preempt_wait_ns).saturating_add(self.new_wait_ns)
+    }
+
+    /// The longest wait of any kind.
+    pub fn longest_wait_ns(&self) -> u64 {
+        self.longest_sync_ns.max(self.longest_preempt_ns).max(self.longest_new_ns)
     }
 
     /// Switches of both kinds.
@@ -171,7 +186,9 @@ impl SwitchSums {
         ];
         // Times may be anything in a corrupt recording.
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
-        self.longest_wait_ns = self.longest_wait_ns.max(other.longest_wait_ns);
+        self.longest_sync_ns = self.longest_sync_ns.max(other.longest_sync_ns);
+        self.longest_preempt_ns = self.longest_preempt_ns.max(other.longest_preempt_ns);
+        self.longest_new_ns = self.longest_new_ns.max(other.longest_new_ns);
     }
 }
 

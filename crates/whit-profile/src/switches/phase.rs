@@ -14,6 +14,7 @@ pub(super) struct RunState {
     pub(super) samples: Vec<TimedStack>,
     pub(super) switch_stack: StackRef,
     pub(super) switch_state: Option<TaskState>,
+    pub(super) switch_futex: u64,
     pub(super) is_open: bool,
 }
 

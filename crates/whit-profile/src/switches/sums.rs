@@ -2,8 +2,10 @@
 
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
 use super::load::SwitchOptions;
+use super::locks::{LockKey, LockTotals};
 use super::model::{Activity, SwitchSums};
 use super::phase_test::PhaseTest;
+use super::run_queue::DelaySums;
 use super::switch_event::{StackRef, WaitKind};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use super::wait_filter::WaitFilter;
@@ -98,6 +100,9 @@ pub(crate) struct SwitchTotals<'a> {
     max_worst: usize,
     pub(crate) timeline: TimelineSums,
     waits: WaitFilter,
+    /// By thread; `None` where nobody asked.
+    pub(super) run_queue: Option<FxHashMap<u32, DelaySums>>,
+    pub(super) locks: Option<LockTotals>,
     /// When each thread existed, in order of time.
     pub(crate) lives: FxHashMap<u32, Vec<Life>>,
     /// Waits of each thread that the filter leaves out.
@@ -126,6 +131,8 @@ impl<'a> SwitchTotals<'a> {
             max_worst: wanted.max_worst,
             timeline: TimelineSums::new(wanted.max_spans),
             waits: wanted.waits,
+            run_queue: wanted.run_queue.then(FxHashMap::default),
+            locks: wanted.locks.then(LockTotals::default),
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
             phase_test: PhaseTest::default(),
@@ -179,6 +186,17 @@ impl<'a> SwitchTotals<'a> {
             self.worst.pop();
         }
         self.worst.push(Reverse(wait));
+    }
+
+    /// Adds a switch to the sums that only some views need.
+    fn add_wanted(&mut self, key: SwitchKey, switch: &Switch, waker: u32, duration_ns: u64) {
+        if let Some(run_queue) = &mut self.run_queue {
+            run_queue.entry(key.thread).or_default().add(switch, duration_ns);
+        }
+        if let Some(locks) = self.locks.as_mut().filter(|_| switch.kind == WaitKind::Sync) {
+            let woken = switch.woken.map(|woken| (waker, woken.stack, woken.from_interrupt));
+            locks.add(LockKey { row: key, futex: switch.futex, waker: woken }, switch, duration_ns);
+        }
     }
 
     /// Equal shares for all samples; the remainder goes to the first ones.
@@ -264,8 +282,13 @@ impl Sink for SwitchTotals<'_> {
             (_, WaitKind::Preempt) => sums.preempt_wait_ns = duration_ns,
             (_, WaitKind::New) => sums.new_wait_ns = duration_ns,
         }
+        let longest = match switch.kind {
+            WaitKind::Sync => &mut sums.longest_sync_ns,
+            WaitKind::Preempt => &mut sums.longest_preempt_ns,
+            WaitKind::New => &mut sums.longest_new_ns,
+        };
         if is_whole {
-            sums.longest_wait_ns = duration_ns;
+            *longest = duration_ns;
         }
         add_certain_open(switch, duration_ns, &mut sums);
         // The maker of a thread did not end a wait.
@@ -278,6 +301,7 @@ impl Sink for SwitchTotals<'_> {
         }
         self.row(key).add(&sums);
         let waker = switch.woken.map_or(0, |woken| self.thread(woken.waker));
+        self.add_wanted(key, switch, waker, duration_ns);
         if switch.end != WaitEnd::Missing {
             self.keep_worst(KeptWait { duration_ns, switch: *switch, thread, comm, waker });
             let activity = match switch.kind {

@@ -86,6 +86,14 @@ impl TaskState {
         (word & IS_KNOWN != 0).then(|| TaskState::from_prev_state(u64::from(word)))
     }
 
+    /// The address of the futex that the thread waits at, behind the state in the same raw data; 0 for none.
+    pub(crate) fn futex_from_raw(raw: &[u8]) -> u64 {
+        if TaskState::from_raw(raw).is_none() {
+            return 0;
+        }
+        raw.get(4..12).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+    }
+
     /// The kind of a switch in this state.
     pub fn kind(self) -> WaitKind {
         let is_runnable = self.0 & TaskState::NOT_RUNNABLE == 0;
@@ -132,8 +140,8 @@ pub(crate) enum SwitchEvent {
     /// It came onto a CPU.
     In { source: Source },
     /// Its call chain, and its state where that is recorded, as it is about to leave: a sample of an
-    /// event that counts context switches.
-    SwitchStack { stack: StackRef, state: Option<TaskState> },
+    /// event that counts context switches. The address of the futex that it goes to wait at, 0 for none.
+    SwitchStack { stack: StackRef, state: Option<TaskState>, futex: u64 },
     /// It was running: a sample of any other event.
     Sample(StackRef),
     /// It was running, at a place that does not matter.
@@ -198,6 +206,10 @@ mod tests {
         // An event without raw data.
         assert_eq!(TaskState::from_raw(&[0, 0, 0, 0]), None);
         assert_eq!(TaskState::from_raw(&[1, 0, 0]), None);
+        assert_eq!(TaskState::futex_from_raw(&[1, 0, 0, 0x80, 2, 1, 0, 0, 0, 0, 0, 0]), 0x102);
+        // Padding behind the state, and raw data of another event.
+        assert_eq!(TaskState::futex_from_raw(&[1, 0, 0, 0x80]), 0);
+        assert_eq!(TaskState::futex_from_raw(&[1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]), 0);
     }
 
     #[test]

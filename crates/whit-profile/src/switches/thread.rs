@@ -65,6 +65,7 @@ impl Thread {
             kind: WaitKind::New,
             state: None,
             stack: StackRef::NONE,
+            futex: 0,
             woken: Some(Woken::of(timed_event, wake)),
             end: WaitEnd::Missing,
             found_blocked: None,
@@ -145,6 +146,7 @@ impl<S: Sink> Step<'_, S> {
                     kind,
                     state,
                     stack,
+                    futex: 0,
                     woken,
                     end,
                     found_blocked: None,
@@ -153,7 +155,9 @@ impl<S: Sink> Step<'_, S> {
                 self.switch_out(source, switch);
             }
             SwitchEvent::In { source } => self.switch_in(source, cpu, time),
-            SwitchEvent::SwitchStack { stack, state } => self.switch_stack(stack, state, cpu, time),
+            SwitchEvent::SwitchStack { stack, state, futex } => {
+                self.switch_stack(stack, state, futex, cpu, time);
+            }
             SwitchEvent::Sample(stack) => self.sample(stack, cpu, time),
             SwitchEvent::Running | SwitchEvent::Fork { .. } => {
                 self.is_running(cpu, time);
@@ -204,6 +208,7 @@ impl<S: Sink> Step<'_, S> {
             kind: state.kind(),
             state: Some(state),
             stack,
+            futex: 0,
             woken: None,
             end: WaitEnd::Missing,
             found_blocked: Some(FoundBlocked { switches, lasts_throughout: false }),
@@ -290,6 +295,7 @@ impl<S: Sink> Step<'_, S> {
             sources,
             samples: std::mem::take(&mut self.thread.spare),
             switch_stack: StackRef::NONE,
+            switch_futex: 0,
             switch_state: None,
             is_open: sources == SourceSet::default(),
         });
@@ -306,6 +312,7 @@ impl<S: Sink> Step<'_, S> {
                     switch.stack = run.switch_stack;
                 }
                 switch.state = switch.state.or(run.switch_state);
+                switch.futex = run.switch_futex;
                 self.end_run(run, switch.out, Trust::Whole);
             }
             Phase::Waiting(mut wait) if !wait.sources.has(source) => {
@@ -370,6 +377,7 @@ impl<S: Sink> Step<'_, S> {
         &mut self,
         stack: StackRef,
         state: Option<TaskState>,
+        futex: u64,
         cpu: Option<CpuId>,
         time: TimestampNs,
     ) {
@@ -381,11 +389,13 @@ impl<S: Sink> Step<'_, S> {
                     switch.stack = stack;
                 }
                 switch.state = switch.state.or(state);
+                switch.futex = futex;
             }
             _ => {
                 if let Some(run) = self.is_running(cpu, time) {
                     run.switch_stack = stack;
                     run.switch_state = state;
+                    run.switch_futex = futex;
                 }
             }
         }

@@ -124,6 +124,8 @@ pub(super) fn keep_told(
 
 /// Leaves out threads with all that is theirs.
 fn keep(stays: &dyn Fn(ThreadId) -> bool, switches: &mut Switches) {
+    switches.run_queue.retain(|delays| stays(delays.thread));
+    switches.locks.waits.retain(|wait| stays(wait.thread));
     let mut numbers = Vec::with_capacity(switches.rows.len());
     let mut kept = 0;
     for row in &switches.rows {

@@ -1,7 +1,8 @@
-//! Waits that the user leaves out: by their length, and those of idle threads.
+//! Waits that the user leaves out: by their length or class, and those of idle threads.
 
 use super::model::{SwitchRow, SwitchSums, Switches};
-use crate::model::ThreadId;
+use super::wait_class::{NodeClasses, WaitClassSet};
+use crate::model::{Profile, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Which waits to keep.
@@ -13,6 +14,8 @@ pub struct WaitFilter {
     pub max_ns: Option<u64>,
     /// No waits of threads that took less CPU time than this.
     pub idle_below_ns: Option<u64>,
+    /// Only waits of these classes.
+    pub classes: Option<WaitClassSet>,
 }
 
 impl WaitFilter {
@@ -20,6 +23,32 @@ impl WaitFilter {
     pub(super) fn has_length(&self, duration_ns: u64) -> bool {
         self.min_ns.is_none_or(|min| duration_ns >= min)
             && self.max_ns.is_none_or(|max| duration_ns <= max)
+    }
+
+    /// Takes the waits of other classes out of the sums, the single waits and the wakers.
+    pub(super) fn leave_out_classes(&self, profile: &Profile, switches: &mut Switches) {
+        let Some(wanted) = self.classes else { return };
+        let classes = NodeClasses::of(profile, switches.rows.iter().map(|row| row.node));
+        let mut left_out: FxHashMap<ThreadId, u64> = FxHashMap::default();
+        for row in &mut switches.rows {
+            let sum = left_out.entry(row.thread).or_default();
+            let mut kept = SwitchSums::default();
+            for (class, part) in classes.split(row.node, &row.sums) {
+                match class {
+                    Some(class) if !wanted.has(class) => *sum = sum.saturating_add(waits_ns(&part)),
+                    _ => kept.add(&part),
+                }
+            }
+            row.sums = kept;
+        }
+        add_left_out(&left_out, switches);
+        let rows = &switches.rows;
+        // Only voluntary waits have a waker.
+        switches.wakers.retain(|waker| {
+            rows.get(waker.row as usize).is_some_and(|row| wanted.has(classes.get(row.node)))
+        });
+        let worst = NodeClasses::of(profile, switches.worst.iter().map(|wait| wait.node));
+        switches.worst.retain(|wait| wanted.has(worst.of_wait(wait.kind, wait.node)));
     }
 
     /// Takes the waits of idle threads out of the sums, the single waits and the wakers.
@@ -32,15 +61,21 @@ impl WaitFilter {
             *sum = sum.saturating_add(waits_ns(&row.sums));
             row.sums = row.sums.cpu_only();
         }
-        for life in &mut switches.lives {
-            let more = left_out.get(&life.thread).copied().unwrap_or_default();
-            life.left_out_ns = life.left_out_ns.saturating_add(more);
-        }
+        add_left_out(&left_out, switches);
         let rows = &switches.rows;
         switches.wakers.retain(|waker| {
             rows.get(waker.row as usize).is_some_and(|row| !idle.contains(&row.thread))
         });
         switches.worst.retain(|wait| !idle.contains(&wait.thread));
+        switches.run_queue.retain(|delays| !idle.contains(&delays.thread));
+        switches.locks.waits.retain(|wait| !idle.contains(&wait.thread));
+    }
+}
+
+fn add_left_out(left_out: &FxHashMap<ThreadId, u64>, switches: &mut Switches) {
+    for life in &mut switches.lives {
+        let more = left_out.get(&life.thread).copied().unwrap_or_default();
+        life.left_out_ns = life.left_out_ns.saturating_add(more);
     }
 }
 
@@ -68,7 +103,7 @@ mod tests {
 
     #[test]
     fn lengths_include_both_limits() {
-        let filter = WaitFilter { min_ns: Some(5), max_ns: Some(7), idle_below_ns: None };
+        let filter = WaitFilter { min_ns: Some(5), max_ns: Some(7), ..WaitFilter::default() };
         let kept: Vec<_> = (3..10).filter(|ns| filter.has_length(*ns)).collect();
         assert_eq!(kept, [5, 6, 7]);
         assert!(WaitFilter::default().has_length(0));

@@ -18,7 +18,7 @@ pub(super) const MAIN: [Column; 3] = [
 pub(super) const BY_KIND: [Column; 3] = [
     Column { heading: "Sync Wait Time", cell: |s| seconds(s.sync_wait_ns) },
     Column { heading: "Preemption Wait Time", cell: |s| seconds(s.preempt_wait_ns) },
-    Column { heading: "Longest Wait", cell: |s| seconds(s.longest_wait_ns) },
+    Column { heading: "Longest Wait", cell: |s| seconds(s.longest_wait_ns()) },
 ];
 const NEW: [Column; 2] = [
     Column { heading: "New Threads", cell: |s| s.new_count.to_string() },

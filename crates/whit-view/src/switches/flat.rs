@@ -6,7 +6,7 @@ use super::tree::weight;
 use crate::hists::{SortKey, UnknownSortKey, cgroup_part};
 use rustc_hash::{FxHashMap, FxHashSet};
 use whit_profile::model::{Profile, ThreadId};
-use whit_profile::switches::{SwitchSums, Switches};
+use whit_profile::switches::{NodeClasses, SwitchRow, SwitchSums, Switches, WaitClass};
 use whit_types::OutsideText;
 
 /// A key that does not make sense here.
@@ -18,25 +18,45 @@ pub enum UnsupportedSortKey {
     /// A key of samples.
     #[error(
         "context switches are not sorted by `{0}`: the keys are comm, pid, tid, tgid, dso, symbol, cgroup, container, pod, \
-         unit"
+         unit, wait_class"
     )]
     OfSamples(&'static str),
 }
 
+/// A key of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlatSortKey {
+    /// One that samples have as well.
+    OfSamples(SortKey),
+    /// By the functions of the call stack: `wait_class`.
+    WaitClass,
+}
+
+impl FlatSortKey {
+    /// Its name in `--sort`.
+    pub const WAIT_CLASS: &str = "wait_class";
+}
+
 /// The keys of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FlatSort(Vec<SortKey>);
+pub struct FlatSort {
+    keys: Vec<FlatSortKey>,
+}
 
 impl Default for FlatSort {
     fn default() -> Self {
-        FlatSort(vec![SortKey::Dso, SortKey::Symbol])
+        FlatSort::of([SortKey::Dso, SortKey::Symbol])
     }
 }
 
 impl FlatSort {
     /// One row for each thread.
     pub fn by_thread() -> FlatSort {
-        FlatSort(vec![SortKey::Tid])
+        FlatSort::of([SortKey::Tid])
+    }
+
+    fn of<const N: usize>(keys: [SortKey; N]) -> FlatSort {
+        FlatSort { keys: keys.map(FlatSortKey::OfSamples).to_vec() }
     }
 
     const KEYS: [SortKey; 6] =
@@ -44,7 +64,7 @@ impl FlatSort {
 
     /// Whether a key needs the cgroups of samples.
     pub fn has_cgroups(&self) -> bool {
-        self.0.iter().any(|key| SortKey::OF_CGROUPS.contains(key))
+        self.of_samples().any(|key| SortKey::OF_CGROUPS.contains(&key))
     }
 
     /// From a list as `--sort` takes it.
@@ -52,24 +72,45 @@ impl FlatSort {
     /// # Errors
     /// [`UnsupportedSortKey`] for words that are no keys, and for keys of samples.
     pub fn parse(list: &str) -> Result<FlatSort, UnsupportedSortKey> {
-        let keys = SortKey::parse_list(list)?;
-        let of_samples =
-            |key: &&SortKey| !FlatSort::KEYS.contains(key) && !SortKey::OF_CGROUPS.contains(key);
-        match keys.iter().find(of_samples) {
-            Some(key) => Err(UnsupportedSortKey::OfSamples(key.name())),
-            None => Ok(FlatSort(keys)),
+        let mut keys = Vec::new();
+        for name in list.split(',') {
+            if name.trim() == FlatSortKey::WAIT_CLASS {
+                keys.push(FlatSortKey::WaitClass);
+                continue;
+            }
+            for key in SortKey::parse_list(name)? {
+                if !FlatSort::KEYS.contains(&key) && !SortKey::OF_CGROUPS.contains(&key) {
+                    return Err(UnsupportedSortKey::OfSamples(key.name()));
+                }
+                keys.push(FlatSortKey::OfSamples(key));
+            }
         }
+        Ok(FlatSort { keys })
     }
 
     /// The keys, in order.
-    pub fn keys(&self) -> &[SortKey] {
-        &self.0
+    pub fn keys(&self) -> &[FlatSortKey] {
+        &self.keys
     }
 
-    fn has_place(&self) -> bool {
-        self.0.iter().any(|key| matches!(key, SortKey::Dso | SortKey::Symbol))
+    fn of_samples(&self) -> impl Iterator<Item = SortKey> {
+        self.keys.iter().filter_map(|key| match key {
+            FlatSortKey::OfSamples(key) => Some(*key),
+            FlatSortKey::WaitClass => None,
+        })
+    }
+
+    pub(super) fn has_place(&self) -> bool {
+        self.of_samples().any(|key| matches!(key, SortKey::Dso | SortKey::Symbol))
+    }
+
+    fn has_class(&self) -> bool {
+        self.keys.contains(&FlatSortKey::WaitClass)
     }
 }
+
+/// The parts of a key before they have names: thread, command, class and function.
+type RowParts = (Option<ThreadId>, Option<u32>, Option<WaitClass>, ChainEntry);
 
 /// The key of a row; only the requested parts are filled in.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -84,6 +125,8 @@ pub struct FlatKey {
     pub dso: Option<OutsideText>,
     /// Function.
     pub symbol: Option<OutsideText>,
+    /// The class of the waits; `None` for CPU time.
+    pub wait_class: Option<WaitClass>,
     /// Cgroup, container, pod and unit of the thread; `None` where its path names none.
     pub cgroup: [Option<OutsideText>; SortKey::OF_CGROUPS.len()],
 }
@@ -119,25 +162,29 @@ impl FlatTable {
     ) -> FlatTable {
         let profile = stacks.profile();
         let mut table = FlatTable::default();
-        let mut index: FxHashMap<(Option<ThreadId>, Option<u32>, ChainEntry), u32> =
-            FxHashMap::default();
+        let mut index: FxHashMap<RowParts, u32> = FxHashMap::default();
         let mut by_key: FxHashMap<FlatKey, u32> = FxHashMap::default();
         let by_thread = sort.has_cgroups()
-            || sort.0.iter().any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
-        let by_comm = sort.0.contains(&SortKey::Comm);
-        for (_, row, mut frames) in stacks.rows(switches) {
-            table.total.add(&row.sums);
+            || sort
+                .of_samples()
+                .any(|key| matches!(key, SortKey::Pid | SortKey::Tid | SortKey::Tgid));
+        let by_comm = sort.of_samples().any(|key| key == SortKey::Comm);
+        let parts = Parts::of(stacks, switches, sort.has_class());
+        for (row, mut frames, wait_class, sums) in parts.each(stacks, switches) {
+            table.total.add(&sums);
             if !sort.has_place() {
                 frames = vec![ChainEntry::NONE];
             } else if !options.children {
                 frames.truncate(1);
             }
             let mut seen = FxHashSet::default();
+            let cpu_ns = sums.cpu_ns;
             for (depth, place) in frames.into_iter().enumerate() {
                 let thread = by_thread.then_some(row.thread);
                 let comm = by_comm.then_some(row.comm.0);
-                let slot = *index.entry((thread, comm, place)).or_insert_with(|| {
+                let slot = *index.entry((thread, comm, wait_class, place)).or_insert_with(|| {
                     let mut key = flat_key(profile, sort, row.thread, row.comm.index(), place);
+                    key.wait_class = wait_class;
                     enter_cgroups(&mut key, sort, switches, row.thread);
                     *by_key.entry(key.clone()).or_insert_with(|| {
                         let (sums, self_cpu_ns) = (SwitchSums::default(), 0);
@@ -147,10 +194,10 @@ impl FlatTable {
                 });
                 let flat = &mut table.rows[slot as usize];
                 if depth == 0 {
-                    flat.self_cpu_ns = flat.self_cpu_ns.saturating_add(row.sums.cpu_ns);
+                    flat.self_cpu_ns = flat.self_cpu_ns.saturating_add(cpu_ns);
                 }
                 if seen.insert(slot) {
-                    flat.sums.add(&row.sums);
+                    flat.sums.add(&sums);
                 }
             }
         }
@@ -159,6 +206,30 @@ impl FlatTable {
             key(a).cmp(&key(b)).then_with(|| a.key.cmp(&b.key))
         });
         table
+    }
+}
+
+/// Rows, each as it is or taken apart by the class of its waits.
+struct Parts(Option<NodeClasses>);
+
+impl Parts {
+    fn of(stacks: Stacks<'_>, switches: &Switches, by_class: bool) -> Parts {
+        let nodes = switches.rows.iter().map(|row| row.node);
+        Parts(by_class.then(|| NodeClasses::of(stacks.profile(), nodes)))
+    }
+
+    fn each<'a>(
+        &'a self,
+        stacks: Stacks<'a>,
+        switches: &'a Switches,
+    ) -> impl Iterator<Item = (&'a SwitchRow, Vec<ChainEntry>, Option<WaitClass>, SwitchSums)> {
+        stacks.rows(switches).flat_map(move |(_, row, frames)| {
+            let parts: Vec<_> = match &self.0 {
+                Some(classes) => classes.split(row.node, &row.sums).collect(),
+                None => vec![(None, row.sums)],
+            };
+            parts.into_iter().map(move |(class, sums)| (row, frames.clone(), class, sums))
+        })
     }
 }
 
@@ -171,7 +242,7 @@ fn flat_key(
 ) -> FlatKey {
     let info = &profile.threads[thread.index()];
     let mut flat = FlatKey::default();
-    for key in &sort.0 {
+    for key in sort.of_samples() {
         match key {
             SortKey::Comm => flat.comm = Some(profile.comms[comm].clone()),
             SortKey::Pid | SortKey::Tid => {
@@ -189,14 +260,21 @@ fn flat_key(
 fn enter_cgroups(flat: &mut FlatKey, sort: &FlatSort, switches: &Switches, thread: ThreadId) {
     let Some(Some(info)) = switches.cgroups.get(thread.index()) else { return };
     for (name, key) in flat.cgroup.iter_mut().zip(SortKey::OF_CGROUPS) {
-        let part = sort.0.contains(&key).then(|| cgroup_part(key, info)).flatten();
+        let part = sort.of_samples().any(|of| of == key).then(|| cgroup_part(key, info)).flatten();
         *name = part.map(|part| OutsideText::from(part.to_owned()));
     }
 }
 
 impl FlatKey {
     /// The text of one key.
-    pub(super) fn cell(&self, key: SortKey) -> String {
+    pub(super) fn cell(&self, key: FlatSortKey) -> String {
+        match key {
+            FlatSortKey::OfSamples(key) => self.cell_of_samples(key),
+            FlatSortKey::WaitClass => self.wait_class.map_or("on-cpu", WaitClass::name).to_owned(),
+        }
+    }
+
+    fn cell_of_samples(&self, key: SortKey) -> String {
         let shown = |name: &Option<OutsideText>| name.iter().map(ToString::to_string).collect();
         match key {
             SortKey::Comm => shown(&self.comm),

@@ -12,12 +12,15 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::SwitchViewOptions;
+use super::run_queue::{self, Delays};
 use super::stacks::{ChainEntry, Stacks};
 use super::waits;
 use crate::json_strings;
 use rustc_hash::FxHashMap;
 use whit_profile::model::{Profile, ThreadInfo};
-use whit_profile::switches::{Inconsistencies, SwitchSums, Switches, Trust, Wait, WaitKind};
+use whit_profile::switches::{
+    Inconsistencies, NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind,
+};
 use whit_types::OutsideText;
 
 /// Version of the form; see the module's documentation.
@@ -56,6 +59,8 @@ struct Document<'a> {
     wakers: Vec<Waker>,
     /// Wake-ups whose wakers are not listed.
     wakers_left_off: u64,
+    /// Threads that came onto a CPU; the one with the longest delay first.
+    run_queue: Vec<Delays>,
     /// The longest waits, the longest first.
     worst: Vec<WorstWait<'a>>,
     functions: Vec<Function>,
@@ -128,6 +133,9 @@ struct Row<'a> {
     comm: &'a str,
     /// Indices in `functions`, innermost first; empty where no call stack was recorded.
     stack: Vec<usize>,
+    /// The thing that voluntary switches here wait for: `lock`, `disk`, `network`, `pipe`, `page-fault`, `sleep`,
+    /// `poll`, `queue`, `child`, `join`, `other`, or `unknown` without a call stack.
+    wait_class: &'static str,
     sums: Sums,
 }
 
@@ -158,6 +166,8 @@ struct WorstWait<'a> {
     cpu: Option<u32>,
     /// `sync` (a voluntary switch), `preemption` or `new`.
     kind: &'static str,
+    /// That of the rows, or `preempted` or `new`.
+    wait_class: &'static str,
     /// Letters of the state, as the kernel has them.
     state: Option<String>,
     /// Indices in `functions`, innermost first.
@@ -207,6 +217,9 @@ impl<'a> Document<'a> {
         let mut functions = Functions::new(profile);
         let mut total = SwitchSums::default();
         let mut threads = vec![SwitchSums::default(); profile.threads.len()];
+        let nodes = switches.rows.iter().map(|row| row.node);
+        let nodes = nodes.chain(switches.worst.iter().map(|wait| wait.node));
+        let classes = NodeClasses::of(profile, nodes);
         let (mut rows, mut numbers) = (Vec::new(), FxHashMap::default());
         for (index, row, frames) in stacks.rows(switches) {
             total.add(&row.sums);
@@ -216,6 +229,7 @@ impl<'a> Document<'a> {
                 thread: row.thread.0,
                 comm: profile.comms[row.comm.index()].exact(),
                 stack: functions.stack(&frames),
+                wait_class: classes.get(row.node).name(),
                 sums: Sums::of(&row.sums),
             });
         }
@@ -231,9 +245,10 @@ impl<'a> Document<'a> {
         });
         let wakers = wakers.collect();
         let worst = waits::worst(stacks, switches, options);
-        let worst = worst
-            .into_iter()
-            .map(|(wait, frames)| WorstWait::of(stacks, wait, &frames, &mut functions));
+        let worst = worst.into_iter().map(|(wait, frames)| WorstWait {
+            wait_class: classes.of_wait(wait.kind, wait.node).name(),
+            ..WorstWait::of(stacks, wait, &frames, &mut functions)
+        });
         let worst = worst.collect();
         Document {
             format: "whit-switches",
@@ -251,6 +266,10 @@ impl<'a> Document<'a> {
             rows,
             wakers,
             wakers_left_off: switches.wakers_left_off,
+            run_queue: run_queue::lines(stacks, switches)
+                .iter()
+                .map(|line| Delays::of(line.of_thread))
+                .collect(),
             worst,
             functions: functions.list,
             misfits: Misfits::of(&switches.inconsistencies),
@@ -283,7 +302,7 @@ impl Sums {
             preempt_wait_ns: sums.preempt_wait_ns,
             new_count: sums.new_count,
             new_wait_ns: sums.new_wait_ns,
-            longest_wait_ns: sums.longest_wait_ns,
+            longest_wait_ns: sums.longest_wait_ns(),
             woken_count: sums.woken_count,
             blocked_ns: sums.blocked_ns,
             runnable_ns: sums.runnable_ns,
@@ -333,6 +352,7 @@ impl<'a> WorstWait<'a> {
                 WaitKind::Preempt => "preemption",
                 WaitKind::New => "new",
             },
+            wait_class: WaitClass::Unknown.name(),
             state: wait.state.map(|state| state.letters()),
             stack: functions.stack(frames),
             lossy: wait.trust == Trust::Lossy,

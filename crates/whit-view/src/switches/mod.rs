@@ -8,6 +8,7 @@ mod columns;
 mod flat;
 mod head;
 mod json;
+mod run_queue;
 mod stacks;
 mod text;
 mod tree;
@@ -17,7 +18,7 @@ mod waits;
 pub(crate) mod tests;
 
 pub(crate) use columns::seconds;
-pub use flat::{FlatRow, FlatSort, FlatTable, UnsupportedSortKey};
+pub use flat::{FlatRow, FlatSort, FlatSortKey, FlatTable, UnsupportedSortKey};
 pub(crate) use head::facts;
 pub use head::summary_lines;
 pub(crate) use json::{Function, Functions, Misfits, Sources};

@@ -3,7 +3,7 @@
 use whit_profile::model::{EventId, NodeId, Profile, ThreadId};
 use whit_profile::switches::{
     Inconsistencies, LossWindow, Sources, SwitchRow, SwitchSums, Switches, TaskState, Trust, Wait,
-    WaitKind, Waker, WakerRow,
+    WaitClass, WaitKind, Waker, WakerRow,
 };
 use whit_types::{CpuId, TimestampNs};
 
@@ -52,7 +52,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
                 runnable_ns: MS,
                 lossy_count: 1,
                 lossy_wait_ns: 7 * MS,
-                longest_wait_ns: 20 * MS,
+                longest_sync_ns: 20 * MS,
                 ..SwitchSums::default()
             },
         ),
@@ -63,7 +63,7 @@ pub(crate) fn recorded() -> (Profile, Switches) {
                 preempt_wait_ns: 4 * MS,
                 open_count: 1,
                 open_wait_ns: 50 * MS,
-                longest_wait_ns: 3 * MS,
+                longest_preempt_ns: 3 * MS,
                 ..SwitchSums::default()
             },
         ),
@@ -214,11 +214,33 @@ fn filters_look_at_whole_stacks() {
 }
 
 #[test]
+fn the_class_of_waits_is_a_key_beside_others() {
+    let (profile, switches) = recorded();
+    let options = SwitchViewOptions::default();
+    let stacks = Stacks::new(&profile, &options.filters, true);
+    let sort = FlatSort::parse("wait_class,tid").unwrap();
+    let table = FlatTable::new(stacks, &switches, &options, &sort);
+    let class = |row: &FlatRow| (row.key.wait_class, row.key.tid.as_ref().unwrap().0);
+    let rows: Vec<_> =
+        table.rows.iter().map(|row| (class(row), row.sums.wait_ns(), row.sums.cpu_ns)).collect();
+    let wanted = [
+        ((Some(WaitClass::Preempted), 7), 4 * MS, 0),
+        ((Some(WaitClass::Lock), 7), 30 * MS, 0),
+        ((None, 8), 0, 91 * MS),
+        ((None, 7), 0, MS / 10),
+    ];
+    assert_eq!(rows.len(), wanted.len(), "{rows:?}");
+    assert!(wanted.iter().all(|row| rows.contains(row)), "{rows:?}");
+    assert_eq!(table.total.wait_ns(), 34 * MS);
+}
+
+#[test]
 fn keys_of_samples_are_refused() {
     assert!(FlatSort::parse("comm,tid,symbol").is_ok());
     let error = FlatSort::parse("comm,cpu").unwrap_err();
     assert!(error.to_string().contains("`cpu`"), "{error}");
     assert!(FlatSort::parse("nothing").is_err());
+    assert!(error.to_string().contains("wait_class"), "{error}");
 }
 
 #[test]

@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use super::SwitchViewOptions;
 use super::columns::{BY_KIND, Column, MAIN, seconds};
-use super::flat::{FlatSort, FlatTable};
+use super::flat::{FlatSort, FlatSortKey, FlatTable};
 use super::head::{doubts, facts};
 use super::stacks::{ChainEntry, Stacks};
 use super::tree::{StackTree, is_shown};
 use super::waits::{self, reason, thread_name};
+use super::{SwitchViewOptions, run_queue};
 use crate::hists::{ChainOrder, SortKey};
 use crate::stdio::{ledger_line, loss_line};
 use crate::units::counted;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchSums, Switches, Trust, Wait, WaitKind};
+use whit_profile::switches::{NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind};
 
 /// At most so many warnings are printed; the rest is counted.
 const MAX_WARNINGS: usize = 20;
@@ -31,6 +31,8 @@ pub enum View {
     Worst,
     /// Wakers by the waits that they ended.
     Wakers,
+    /// Run-queue delays of threads.
+    RunQueue,
 }
 
 /// Prints the leading comment lines, then the views.
@@ -56,6 +58,7 @@ pub fn write_text(
             View::Threads => text.table(out, &FlatSort::by_thread())?,
             View::Worst => text.worst(out)?,
             View::Wakers => text.wakers(out)?,
+            View::RunQueue => run_queue::write(out, stacks, switches, options.quiet)?,
         }
         writeln!(out)?;
     }
@@ -98,7 +101,7 @@ impl Preamble<'_> {
     }
 }
 
-/// The lines of a call tree.
+/// The lines of a call tree. The class of waits stands where a line has one class alone, and not at those below.
 pub(crate) struct TreeLines<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) tree: &'a StackTree,
@@ -119,8 +122,8 @@ impl TreeLines<'_> {
         let node = |index: u32| &self.tree.nodes[index as usize];
         let shown = |index: &&u32| (self.is_shown)(&node(**index).sums);
         let roots = self.tree.roots.iter().rev().filter(shown);
-        let mut work: Vec<(u32, usize)> = roots.map(|root| (*root, 0)).collect();
-        while let Some((index, depth)) = work.pop() {
+        let mut work: Vec<(u32, usize, bool)> = roots.map(|root| (*root, 0, false)).collect();
+        while let Some((index, depth, is_classed)) = work.pop() {
             let mut at = node(index);
             let mut line = (self.numbers)(&at.sums);
             line.push_str(&"  ".repeat(depth));
@@ -134,9 +137,14 @@ impl TreeLines<'_> {
                 line.push_str(arrow);
                 line.push_str(&at.place.name(self.profile).escaped());
             }
+            let class = at.classes.only().filter(|_| !is_classed);
+            if let Some(class) = class {
+                line.push_str(&format!(" [{}]", class.name()));
+            }
             writeln!(out, "{line}")?;
             let children = at.children.iter().rev().filter(shown);
-            work.extend(children.map(|child| (*child, depth + 1)));
+            let is_classed = is_classed || class.is_some();
+            work.extend(children.map(|child| (*child, depth + 1, is_classed)));
         }
         Ok(())
     }
@@ -217,8 +225,7 @@ impl Text<'_> {
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
         let titles = join(keys.iter().map(|key| heading(*key).to_owned()).collect());
-        let by_place = keys.iter().any(|key| matches!(key, SortKey::Dso | SortKey::Symbol));
-        let has_self = by_place && self.options.children;
+        let has_self = sort.has_place() && self.options.children;
         let self_width = seconds(0).len().max("CPU Self".len()) + 3;
         let title =
             if has_self { format!("{:>self_width$}  {titles}", "CPU Self") } else { titles };
@@ -238,13 +245,21 @@ impl Text<'_> {
         if !self.options.quiet {
             writeln!(out, "# Longest waits: start, duration, CPU, reason, thread; call stack\n#")?;
         }
+        let nodes = self.switches.worst.iter().map(|wait| wait.node);
+        let classes = NodeClasses::of(self.stacks.profile(), nodes);
         for (wait, frames) in waits::worst(self.stacks, self.switches, self.options) {
-            self.wait(out, wait, &frames)?;
+            self.wait(out, wait, classes.get(wait.node), &frames)?;
         }
         Ok(())
     }
 
-    fn wait(&self, out: &mut impl Write, wait: &Wait, frames: &[ChainEntry]) -> io::Result<()> {
+    fn wait(
+        &self,
+        out: &mut impl Write,
+        wait: &Wait,
+        class: WaitClass,
+        frames: &[ChainEntry],
+    ) -> io::Result<()> {
         let profile = self.stacks.profile();
         let cpu = wait.cpu.map_or("[???]".to_owned(), |cpu| format!("[{:03}]", cpu.0));
         let mut notes = String::new();
@@ -262,7 +277,7 @@ impl Text<'_> {
             "{:>15}: {:>14}  {cpu}  {}  {}{notes}",
             format!("{}.{:09}", wait.start.0 / 1_000_000_000, wait.start.0 % 1_000_000_000),
             seconds(wait.duration_ns),
-            reason(wait.kind, wait.state),
+            reason(wait.kind, wait.state, class),
             thread_name(profile, wait.thread, wait.comm),
         )?;
         for place in frames {
@@ -327,11 +342,12 @@ impl Text<'_> {
     }
 }
 
-fn heading(key: SortKey) -> &'static str {
+fn heading(key: FlatSortKey) -> &'static str {
     match key {
-        SortKey::Tgid => "    Pid",
-        SortKey::Pid => SortKey::Tid.heading(),
-        SortKey::Symbol => "Function",
-        key => key.heading(),
+        FlatSortKey::OfSamples(SortKey::Tgid) => "    Pid",
+        FlatSortKey::OfSamples(SortKey::Pid) => SortKey::Tid.heading(),
+        FlatSortKey::OfSamples(SortKey::Symbol) => "Function",
+        FlatSortKey::OfSamples(key) => key.heading(),
+        FlatSortKey::WaitClass => "Wait Class",
     }
 }

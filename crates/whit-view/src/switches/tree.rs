@@ -4,7 +4,7 @@ use super::stacks::{ChainEntry, Stacks};
 use crate::hists::ChainOrder;
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchSums, Switches};
+use whit_profile::switches::{NodeClasses, SwitchSums, Switches, WaitClassSet};
 
 /// A function in the tree.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct StackNode {
     pub place: ChainEntry,
     /// Sums of all stacks through here.
     pub sums: SwitchSums,
+    /// Classes of its waits.
+    pub classes: WaitClassSet,
     /// Nodes below, the one with the longest waits first.
     pub children: Vec<u32>,
 }
@@ -43,7 +45,10 @@ impl StackTree {
     ) -> StackTree {
         let mut tree = StackTree::default();
         let mut index: FxHashMap<(Option<u32>, ChainEntry), u32> = FxHashMap::default();
+        let nodes = switches.rows.iter().map(|row| row.node);
+        let classes = NodeClasses::of(stacks.profile(), nodes);
         for (_, row, mut frames) in stacks.rows(switches) {
+            let of_row = classes.of_row(row.node, &row.sums);
             if order == ChainOrder::Caller {
                 frames.reverse();
             }
@@ -52,7 +57,9 @@ impl StackTree {
             for place in frames {
                 let node =
                     *index.entry((parent, place)).or_insert_with(|| tree.add_node(parent, place));
-                tree.nodes[node as usize].sums.add(&row.sums);
+                let at = &mut tree.nodes[node as usize];
+                at.sums.add(&row.sums);
+                at.classes = at.classes.and(of_row);
                 parent = Some(node);
             }
         }
@@ -63,7 +70,8 @@ impl StackTree {
     fn add_node(&mut self, parent: Option<u32>, place: ChainEntry) -> u32 {
         let node = self.nodes.len() as u32;
         let sums = SwitchSums::default();
-        self.nodes.push(StackNode { place, sums, children: Vec::new() });
+        let classes = WaitClassSet::default();
+        self.nodes.push(StackNode { place, sums, classes, children: Vec::new() });
         match parent {
             Some(parent) => self.nodes[parent as usize].children.push(node),
             None => self.roots.push(node),

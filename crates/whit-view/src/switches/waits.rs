@@ -4,7 +4,7 @@ use super::SwitchViewOptions;
 use super::stacks::{ChainEntry, Stacks};
 use std::collections::BTreeMap;
 use whit_profile::model::{CommId, Profile, ThreadId};
-use whit_profile::switches::{Switches, TaskState, Wait, WaitKind};
+use whit_profile::switches::{Switches, TaskState, Wait, WaitClass, WaitKind};
 
 /// Waits that the filters let pass, with their stacks, the longest first.
 pub(super) fn worst<'a>(
@@ -18,9 +18,10 @@ pub(super) fn worst<'a>(
     wanted.take(options.limit).collect()
 }
 
-/// Why a thread waits.
-pub(super) fn reason(kind: WaitKind, state: Option<TaskState>) -> String {
+/// Why a thread waits. The class is that of a voluntary wait at its stack.
+pub(super) fn reason(kind: WaitKind, state: Option<TaskState>, class: WaitClass) -> String {
     let word = match kind {
+        WaitKind::Sync if class != WaitClass::Unknown => class.name(),
         WaitKind::Sync => "sync",
         WaitKind::Preempt => "preemption",
         WaitKind::New => "new",

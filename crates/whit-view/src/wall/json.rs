@@ -11,7 +11,7 @@ use crate::json_strings;
 use crate::switches::{Function, Functions, Misfits, Sources, Stacks, SwitchViewOptions};
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchRow, Switches, WakerRow};
+use whit_profile::switches::{NodeClasses, SwitchRow, Switches, WaitClass, WakerRow};
 use whit_profile::wall::WallSums;
 use whit_types::OutsideText;
 
@@ -109,6 +109,8 @@ struct Row<'a> {
     /// Voluntary switches.
     sync_count: u64,
     preempt_count: u64,
+    /// The thing that voluntary switches here wait for, as in `whit switches --json`.
+    wait_class: &'static str,
 }
 
 /// A place that ended waits of a row.
@@ -136,11 +138,15 @@ impl<'a> Document<'a> {
         let numbers = table.threads.iter().map(|thread| thread.thread);
         let by_thread: FxHashMap<_, _> = numbers.enumerate().map(|(at, id)| (id, at)).collect();
         let mut functions = Functions::new(profile);
+        let classes = NodeClasses::of(profile, switches.rows.iter().map(|row| row.node));
         let (mut rows, mut by_row) = (Vec::new(), FxHashMap::default());
         for (index, row, frames) in stacks.rows(switches) {
             let Some(thread) = by_thread.get(&row.thread) else { continue };
             by_row.insert(index, rows.len());
-            rows.push(Row::of(profile, row, *thread, functions.stack(&frames)));
+            rows.push(Row {
+                wait_class: classes.get(row.node).name(),
+                ..Row::of(profile, row, *thread, functions.stack(&frames))
+            });
         }
         let wakers = switches.wakers.iter().filter_map(|waker| {
             let row = *by_row.get(&(waker.row as usize))?;
@@ -211,6 +217,7 @@ impl<'a> Row<'a> {
             lossy_ns,
             sync_count: row.sums.sync_count,
             preempt_count: row.sums.preempt_count,
+            wait_class: WaitClass::Unknown.name(),
         }
     }
 }

@@ -49,3 +49,4 @@ mod switches;
 mod tracepoints;
 mod unreachable_files;
 mod unwind_tables;
+mod wait_classes;

@@ -80,6 +80,7 @@ fn records_are_read_as_they_are_written() {
         is_preemption: true,
         is_within_kernel: false,
         state: 2,
+        futex: None,
         user_stack: Some(place),
         kernel_stack: None,
     };
@@ -89,6 +90,24 @@ fn records_are_read_as_they_are_written() {
     switch.kernel_stack = Some(DictionarySlot(16383));
     assert_eq!(channel.next_until(u64::MAX), Some(Record::Switch(switch)));
     assert_eq!(channel.next_until(u64::MAX), None);
+    assert_eq!(channel.available_bytes(), 0);
+}
+
+#[test]
+fn the_futex_of_a_wait_stands_behind_the_next_thread() {
+    let (mut writer, mut channel) = pair();
+    let address = 0x7fff_ffff_f000;
+    writer.tell(&[SWITCH | (HAS_NEXT | HAS_FUTEX) << 8 | 9 << 32, 100, 7, 5 | 6 << 32, address]);
+    writer.tell(&[SWITCH | HAS_FUTEX << 8 | 6 << 32, 200, 5, 0x1000]);
+    writer.tell(&[SWITCH | 8 << 32, 300, 5]);
+    channel.look();
+    let mut next = || match channel.next_until(u64::MAX) {
+        Some(Record::Switch(switch)) => (switch.time_ns, switch.next, switch.futex),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(next(), (100, Some(thread(5, 6)), Some(address)));
+    assert_eq!(next(), (200, None, Some(0x1000)));
+    assert_eq!(next(), (300, None, None));
     assert_eq!(channel.available_bytes(), 0);
 }
 
