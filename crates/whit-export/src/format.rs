@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
+    /// Every format, in the order of the help.
     pub const ALL: [Format; 7] = [
         Format::Pprof,
         Format::Firefox,

@@ -117,6 +117,7 @@ fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -
         tid: Tid(sample.tid),
         cpu: sample.cpu.map(CpuId),
         time: TimestampNs(sample.time_ns),
+        ip: None,
         period: sample.period,
         event: OutsideText::new(sample.event),
         trace: None,
@@ -136,6 +137,7 @@ fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -
         arch: None,
         branch_stack: BranchStack::default(),
         code_at: &|_, _| {},
+        code_bytes: &|_, _, _| None,
         frames,
     }
 }

@@ -146,6 +146,7 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
 /// The printer of samples, as the options have it.
 fn text_of(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<SampleText> {
     let mut text = SampleText::new(recording, specs, args.ns, args.hide_call_graph)?;
+    text.check_instructions(recording)?;
     text.choice = args.choice();
     text.records = args.records.kinds();
     text.switches = args.records.switches(recording)?;

@@ -98,6 +98,22 @@ impl<'a> Lookup<'a> {
         self.named(self.maker.locate(entry, self.pid, self.epoch, self.time))
     }
 
+    /// Appends the bytes of the code at an address of the process, at most so many, and tells the width of its addresses
+    /// in bits. Nothing for the kernel's code and for binaries that are not at hand.
+    pub fn code_bytes(&self, address: Avma, most: usize, out: &mut Vec<u8>) -> Option<u32> {
+        let entry = ChainEntry::exact(address, side_of_address(address));
+        let place = self.maker.locate(entry, self.pid, self.epoch, self.time);
+        let kind = (!place.kernel).then(|| self.prepared.dsos.get(place.dso).kind);
+        if !matches!(kind, Some(RecordedKind::File | RecordedKind::Vdso)) {
+            return None;
+        }
+        let image = self.prepared.binaries.get(place.dso)?.symbols.elf()?;
+        let from = usize::try_from(place.place).ok()?;
+        let code = image.bytes().get(from..).filter(|code| !code.is_empty())?;
+        out.extend_from_slice(&code[..code.len().min(most)]);
+        Some(if image.is_64() { 64 } else { 32 })
+    }
+
     fn named(&self, place: CodePlace) -> CodeAt {
         let named = self.names.name(place);
         CodeAt {

@@ -44,7 +44,7 @@ pub enum WaitClass {
 }
 
 impl WaitClass {
-    /// All of them.
+    /// Every class, in the order of the tables.
     pub const ALL: [WaitClass; 14] = [
         WaitClass::Lock,
         WaitClass::Disk,
@@ -110,7 +110,7 @@ impl WaitClassSet {
     /// With every class.
     pub const ALL: WaitClassSet = WaitClassSet((1 << WaitClass::ALL.len()) - 1);
 
-    /// With one more.
+    /// The set with one class more.
     pub fn with(self, class: WaitClass) -> WaitClassSet {
         WaitClassSet(self.0 | 1 << class as u16)
     }

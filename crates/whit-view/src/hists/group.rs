@@ -16,7 +16,7 @@ use super::{ChainTree, HistRow, Hists};
 /// Which events share a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Grouping {
-    /// None.
+    /// A recording without groups.
     #[default]
     Apart,
     /// Those that were recorded as a group.
@@ -32,7 +32,7 @@ pub struct EventGroup {
     pub name: String,
     /// The event that orders the rows.
     pub leader: EventId,
-    /// The others.
+    /// The events behind the first.
     pub members: Vec<EventId>,
 }
 

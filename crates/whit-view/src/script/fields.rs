@@ -67,6 +67,8 @@ fields! {
     BRSTACK = "brstack",
     /// Branch stack, by symbol.
     BRSTACKSYM = "brstacksym",
+    /// Instructions between the branches, as bytes.
+    BRSTACKINSN = "brstackinsn",
     /// Path of the task's control group.
     CGROUP = "cgroup",
     /// Mode of the CPU, and marks of the record.
@@ -90,6 +92,11 @@ impl Fields {
     /// True where any of `other` is in the set.
     pub const fn has(self, other: Fields) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// The set and `other`.
+    pub const fn with(self, other: Fields) -> Fields {
+        Fields(self.0 | other.0)
     }
 
     /// The set without `other`.
@@ -336,6 +343,7 @@ fn recorded_only(
         | Fields::UREGS
         | Fields::BRSTACK
         | Fields::BRSTACKSYM
+        | Fields::BRSTACKINSN
         | Fields::CGROUP
         | Fields::DATA_SRC
         | Fields::INS_LAT

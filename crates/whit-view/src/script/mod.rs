@@ -6,6 +6,7 @@
 
 mod branches;
 mod fields;
+mod instructions;
 mod records;
 mod registers;
 mod sample;
@@ -14,5 +15,5 @@ mod write;
 
 pub use fields::{EventKind, EventTraits, FieldError, FieldSpec, Fields};
 pub use records::append_record;
-pub use sample::{CodeAt, ScriptFrame, ScriptSample, TraceRecord};
+pub use sample::{CodeAt, CodeBytes, ScriptFrame, ScriptSample, TraceRecord};
 pub use write::{Layout, LineStart, append_frame, append_line_start, append_sample, write_sample};

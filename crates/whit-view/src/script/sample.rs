@@ -27,6 +27,10 @@ pub struct ScriptFrame<'a> {
 /// Hands on the code at an address.
 pub type CodeAt<'a> = dyn Fn(Avma, &mut dyn FnMut(&ScriptFrame<'_>)) + 'a;
 
+/// Appends the bytes of the code at an address, at most so many, and tells the width of its addresses in bits. Nothing
+/// where the binary is not at hand.
+pub type CodeBytes<'a> = dyn Fn(Avma, usize, &mut Vec<u8>) -> Option<u32> + 'a;
+
 /// A tracepoint's record.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceRecord<'a> {
@@ -51,6 +55,8 @@ pub struct ScriptSample<'a> {
     pub cpu: Option<CpuId>,
     /// Time stamp.
     pub time: TimestampNs,
+    /// Address of the executing instruction, where recorded.
+    pub ip: Option<Avma>,
     /// Events since the sample before.
     pub period: u64,
     /// Event name.
@@ -91,6 +97,8 @@ pub struct ScriptSample<'a> {
     /// The code at an address, for [`Fields::BRSTACKSYM`](super::Fields::BRSTACKSYM) and for the
     /// binaries of branches.
     pub code_at: &'a CodeAt<'a>,
+    /// The bytes of the code at an address, for the instructions between branches.
+    pub code_bytes: &'a CodeBytes<'a>,
     /// Appends the text of the call chain, executing function first, as
     /// [`append_frame`](super::append_frame) makes it of each frame; of events without call chains
     /// the one executing location.

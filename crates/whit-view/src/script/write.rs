@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::branches::append_branches;
 use super::fields::Fields;
+use super::instructions::append_instructions;
 use super::registers::append_registers;
 use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
 use super::text::{append_dso, append_symbol, decimal, hex, left, pad, right, signed, zero_padded};
@@ -82,6 +83,9 @@ pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layo
     }
     if let Some(bytes) = sample.bpf_output.filter(|_| fields.has(Fields::BPF_OUTPUT)) {
         append_bpf_output(out, bytes);
+    }
+    if fields.has(Fields::BRSTACKINSN) {
+        append_instructions(out, sample);
     }
     if fields.has(Fields::PHYS_ADDR) {
         hex(out, sample.phys_addr, 16);
@@ -322,6 +326,7 @@ mod tests {
             tid: Tid(-1),
             cpu: Some(CpuId(1)),
             time: TimestampNs(943_886_252_999),
+            ip: None,
             period: 250_000,
             event: OutsideText::new("page-faults"),
             trace: None,
@@ -341,6 +346,7 @@ mod tests {
             arch: None,
             branch_stack: BranchStack::default(),
             code_at: &|_, _| {},
+            code_bytes: &|_, _, _| None,
             frames: &|_| {},
         }
     }

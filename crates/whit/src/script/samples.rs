@@ -1,6 +1,8 @@
 //! Connects the samples of a recording with the printer.
 
+use crate::failure::bail_usage;
 use crate::message;
+use anyhow::Result;
 use whit_perfdata::attr::{AttrFlags, SampleType, pmu_type};
 use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
@@ -25,6 +27,12 @@ const DUMMY: u64 = 9;
 const BPF_OUTPUT: u64 = 10;
 /// `PERF_COUNT_HW_BRANCH_INSTRUCTIONS`.
 const BRANCHES: u64 = 4;
+
+/// Fields of the branch stack.
+const BRANCH_FIELDS: Fields = Fields::BRSTACK.with(Fields::BRSTACKSYM).with(Fields::BRSTACKINSN);
+
+/// `PERF_SAMPLE_BRANCH_ANY`.
+const ANY_BRANCH: u64 = 1 << 3;
 
 /// How the samples of a recording are printed.
 pub(super) struct SampleText {
@@ -93,7 +101,7 @@ impl SampleText {
         specs: &[FieldSpec],
         nanoseconds: bool,
         hides_chains: bool,
-    ) -> Result<SampleText, FieldError> {
+    ) -> std::result::Result<SampleText, FieldError> {
         let events = &recording.events;
         let width = |event: &EventDesc| OutsideText::new(&event.name).escaped().len();
         let event_width = events.iter().map(width).max().unwrap_or(0);
@@ -103,7 +111,7 @@ impl SampleText {
             let has_callchain = traits.has_callchain && !hides_chains;
             Ok(Layout { fields, event_width, nanoseconds, has_callchain })
         };
-        let layouts = events.iter().map(layout).collect::<Result<_, _>>()?;
+        let layouts = events.iter().map(layout).collect::<std::result::Result<_, _>>()?;
         let arch = recording.features.string(Feature::ARCH);
         let arch = arch.map_or(Arch::native(), |machine| Arch::from_uname(&machine));
         let tracepoints = Tracepoints::of(recording, WantedTrace::Text);
@@ -113,6 +121,29 @@ impl SampleText {
         let choice = Choice::default();
         let (records, switches) = (RecordKinds::default(), EventSwitches::default());
         Ok(SampleText { layouts, tracepoints, arch, choice, records, switches })
+    }
+}
+
+impl SampleText {
+    /// Whether the instructions between branches can be known, where they are asked for.
+    ///
+    /// # Errors
+    /// Some branches were not recorded, or the code is not of x86.
+    pub(super) fn check_instructions(&self, recording: &Recording) -> Result<()> {
+        let asked = Fields::BRSTACKINSN;
+        let events = self.layouts.iter().zip(&recording.events);
+        let mut asking = events.filter(|(layout, _)| layout.fields.has(asked)).peekable();
+        if asking.peek().is_some() && self.arch == Some(Arch::Aarch64) {
+            bail_usage!(
+                "brstackinsn knows the instructions of x86 alone: print branches with -F brstack"
+            );
+        }
+        if asking.any(|(_, event)| event.attr.branch_sample_type & ANY_BRANCH == 0) {
+            bail_usage!(
+                "brstackinsn needs all branches, and the recording has a choice of them: record again with -b"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -225,6 +256,7 @@ impl Format for SampleText {
             tid: scripted.tid,
             cpu: scripted.sample.cpu,
             time: TimestampNs(scripted.time.0.saturating_sub(scripted.shown_since.0)),
+            ip: scripted.sample.ip,
             period: scripted.period,
             event: OutsideText::new(&scripted.event_desc.name),
             trace: format.zip(raw).map(|(format, raw)| TraceRecord { format, raw, context }),
@@ -247,6 +279,7 @@ impl Format for SampleText {
             arch: self.arch,
             branch_stack: scripted.sample.branch_stack,
             code_at: &|address, take| take(&code_frame(address, &scripted.lookup.code_at(address))),
+            code_bytes: &|address, most, out| scripted.lookup.code_bytes(address, most, out),
             frames: &|out| scripted.chain.append(out),
         };
         append_sample(out, &sample, layout);
@@ -314,7 +347,7 @@ fn traits(event: &EventDesc) -> EventTraits<'_> {
         (SampleType::PHYS_ADDR, Fields::PHYS_ADDR),
         (SampleType::REGS_INTR, Fields::IREGS),
         (SampleType::REGS_USER, Fields::UREGS),
-        (SampleType::BRANCH_STACK, Fields::BRSTACK | Fields::BRSTACKSYM),
+        (SampleType::BRANCH_STACK, BRANCH_FIELDS),
         (SampleType::CGROUP, Fields::CGROUP),
         (SampleType::WEIGHT_STRUCT, Fields::WEIGHT | Fields::INS_LAT),
         (SampleType::WEIGHT, Fields::INS_LAT),

@@ -111,15 +111,33 @@ fn branch_flags() -> Vec<u64> {
     kinds.chain(outcomes).chain(speculation).chain(further).collect()
 }
 
-/// Samples with branch stacks, which no virtual machine records.
+/// Address of the program in made recordings.
+const MAPPED_AT: u64 = 0x40_0000;
+
 fn write_branches(path: &Path, program: &Path) {
+    let mut samples = Vec::new();
+    for (at, flags) in (0u64..).zip(branch_flags()) {
+        let (from, to) = (0x40_1000 + at * 0x40, 0x40_1800 - at * 0x20);
+        samples
+            .push((0x40_1100, vec![[from, to, flags], [to, 0x1000, flags], [0x40_1010, from, 0]]));
+    }
+    write_ways(path, program, &samples);
+}
+
+/// Samples with branch stacks, which no virtual machine records: the address of each, and its branches, newest first.
+fn write_ways(path: &Path, program: &Path, samples: &[(u64, Vec<[u64; 3]>)]) {
+    write_stacks(path, program, samples, 1 << 3);
+}
+
+/// The same, of branches that a choice let pass.
+fn write_stacks(path: &Path, program: &Path, samples: &[(u64, Vec<[u64; 3]>)], choice: u64) {
     use SampleType as T;
     let attr = Attr {
         pmu_type: pmu_type::SOFTWARE,
         sample_period_or_freq: 1000,
         sample_type: T::IP | T::TID | T::TIME | T::BRANCH_STACK,
         flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::MMAP | AttrFlags::COMM,
-        branch_sample_type: 1 << 3,
+        branch_sample_type: choice,
         ..Attr::default()
     };
     let event = EventDesc { attr, ids: vec![1], name: "cpu-clock".to_owned() };
@@ -128,16 +146,14 @@ fn write_branches(path: &Path, program: &Path) {
     let words =
         |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let thread = 7 << 32 | 7;
-    let mut map = words(&[thread, 0x40_0000, 0x10_0000, 0]);
+    let mut map = words(&[thread, MAPPED_AT, 0x10_0000, 0]);
     map.extend(program.as_os_str().as_encoded_bytes());
     map.resize((map.len() + 1).next_multiple_of(8), 0);
     map.extend(words(&[thread, 1]));
     let mut out = Vec::new();
     push_record(&mut out, record_type::MMAP, misc::USER, &map);
-    for (at, flags) in (0u64..).zip(branch_flags()) {
-        let (from, to) = (0x40_1000 + at * 0x40, 0x40_1800 - at * 0x20);
-        let entries = [[from, to, flags], [to, 0x1000, flags], [0x40_1010, from, 0]];
-        let head = [0x40_1100, thread, 100 + at, entries.len() as u64];
+    for (at, (ip, entries)) in (0u64..).zip(samples) {
+        let head = [*ip, thread, 100 + at, entries.len() as u64];
         let body = words(&[&head[..], &entries.concat()].concat());
         push_record(&mut out, record_type::SAMPLE, misc::USER, &body);
     }
@@ -161,4 +177,92 @@ fn branch_stacks() {
         }
         Ok(())
     });
+}
+
+/// An instruction of a program.
+struct Code {
+    address: u64,
+    text: String,
+}
+
+impl Code {
+    fn is_branch(&self) -> bool {
+        let starts = ["j", "call", "ret", "notrack jmp", "bnd "];
+        starts.iter().any(|start| self.text.starts_with(start))
+    }
+}
+
+/// The code of a program as objdump has it, with the address that it is mapped to.
+fn disassembled(program: &Path) -> Result<Vec<Code>, Skip> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(Skip("programs are not of x86".to_owned()));
+    }
+    let mut tool = Command::new("objdump");
+    tool.args(["-d", "--no-show-raw-insn", "-j", ".text"]).arg(program);
+    let output = tool.output().map_err(|error| Skip(format!("objdump: {error}")))?;
+    let listing = String::from_utf8(output.stdout).expect("objdump prints text");
+    let code = listing.lines().filter_map(|line| {
+        let (address, text) = line.split_once(":\t")?;
+        let address = u64::from_str_radix(address.trim(), 16).ok()?;
+        let text = text.split(['#', '<']).next().unwrap_or_default();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Code { address: MAPPED_AT + address, text })
+    });
+    let code: Vec<_> = code.collect();
+    assert!(code.len() > 200, "{listing}");
+    Ok(code)
+}
+
+/// The branches that lead through the blocks of a program, newest first, and places where a sample may stand.
+fn ways(code: &[Code]) -> Vec<(u64, Vec<[u64; 3]>)> {
+    let blocks: Vec<&[Code]> = code.split_inclusive(Code::is_branch).collect();
+    let mut ways = Vec::new();
+    for (number, five) in blocks.chunks_exact(5).enumerate() {
+        let end = |block: usize| five[block].last().map_or(0, |code| code.address);
+        let start = |block: usize| five[block][0].address;
+        let flags = [0, 1, 2, 2 | 1 << 2, 2 | 7 << 4, 1 | 3000 << 4][number % 6];
+        let mut entries: Vec<_> = (0..4).rev().map(|at| [end(at), start(at + 1), flags]).collect();
+        let ip = five[4][five[4].len() / 2].address;
+        ways.push(match number % 8 {
+            // No branch back from the kernel, and none to it.
+            0 => (
+                ip,
+                [&entries[..1], &[[0xffff_ffff_8100_0010, start(3), 2]], &entries[2..]].concat(),
+            ),
+            1 => {
+                (ip, [&entries[..1], &[[end(2), 0xffff_ffff_8100_0010, 2]], &entries[1..]].concat())
+            }
+            2 => (end(3), entries),
+            3 => (start(0), entries),
+            4 => (ip, [&[[end(3), start(4), flags | 1 << 3]], &entries[1..]].concat()),
+            // Inside of an instruction, and nowhere.
+            5 => (ip, [&entries[..2], &[[end(1) + 1, start(2), flags]], &entries[3..]].concat()),
+            6 => (0, [&entries[..1], &[[0, 0, 0], [0x1000, 0x2000, 2]], &entries[2..]].concat()),
+            _ => (ip, std::mem::take(&mut entries)),
+        });
+    }
+    ways
+}
+
+#[test]
+fn instructions_between_branches_are_those_of_perf() {
+    check("instructions_between_branches_are_those_of_perf", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("perf.data");
+        let program = workload("deep-fp")?;
+        write_ways(&path, &program, &ways(&disassembled(&program)?));
+        assert_same(&path, &["-F", "time,brstackinsn"])?;
+        assert_same(&path, &["-F", "time,ip,sym,brstackinsn"])
+    });
+}
+
+#[test]
+fn instructions_need_all_branches() {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let path = directory.path().join("perf.data");
+    write_stacks(&path, Path::new("/bin/true"), &[(0, vec![[1, 2, 3]])], 1 << 4);
+    let output = whit().args(["script", "-F", "brstackinsn", "-i"]).arg(&path).output();
+    let output = output.expect("run whit");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains("record again with -b"), "{message}");
 }
