@@ -27,7 +27,9 @@ fn chains(data: &Path) -> Vec<Vec<u64>> {
     let script = text(whit().args(["script", "-F", "comm,ip", "-i"]).arg(data));
     let samples = script.split("\n\n").map(|sample| {
         let addresses = sample.lines().filter(|line| line.starts_with('\t'));
-        let address = |line: &str| u64::from_str_radix(line.trim(), 16).expect("an address");
+        let address = |line: &str| {
+            u64::from_str_radix(line.trim(), 16).unwrap_or_else(|_| panic!("an address: {line:?}"))
+        };
         addresses.map(address).collect()
     });
     samples.filter(|chain: &Vec<u64>| !chain.is_empty()).collect()

@@ -15,7 +15,7 @@ fn lines(report: &str) -> Vec<&str> {
         "# To display",
         "# Total Lost",
         "# (Tip",
-        "# Samples stand",
+        "# Precision",
         "# Warning",
         "# Self time",
         "# Overhead of recording",
