@@ -24,12 +24,10 @@ fn record_to(data: &Path) -> Result<String, Skip> {
 
 /// The addresses of each sample's call chain.
 fn chains(data: &Path) -> Vec<Vec<u64>> {
-    let script = text(whit().args(["script", "-F", "comm,ip", "-i"]).arg(data));
+    let script = text(whit().args(["script", "--no-inline", "-F", "comm,ip", "-i"]).arg(data));
     let samples = script.split("\n\n").map(|sample| {
         let addresses = sample.lines().filter(|line| line.starts_with('\t'));
-        let address = |line: &str| {
-            u64::from_str_radix(line.trim(), 16).unwrap_or_else(|_| panic!("an address: {line:?}"))
-        };
+        let address = |line: &str| u64::from_str_radix(line.trim(), 16).expect("an address");
         addresses.map(address).collect()
     });
     samples.filter(|chain: &Vec<u64>| !chain.is_empty()).collect()
