@@ -84,6 +84,7 @@ condition() {
         no-hotplug) [ ! -w /sys/devices/system/cpu/cpu1/online ] ;;
         no-test-machine) [ -z "${WHIT_TEST_MACHINE:-}" ] ;;
         perf-event-mounted) grep -q ' - cgroup .*perf_event' /proc/self/mountinfo ;;
+        no-cpuacct) [ ! -e /sys/fs/cgroup/cpuacct/cpuacct.usage ] ;;
         no-cgroup-v2) ! grep -q ' - cgroup2 ' /proc/self/mountinfo || [ "$(id -u)" != 0 ] ;;
         # The first line is of all CPUs; its ninth word is the time that the hypervisor took.
         steal) [ "$(awk 'NR == 1 { print $9 }' /proc/stat)" != 0 ] ;;

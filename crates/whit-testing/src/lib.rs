@@ -7,6 +7,7 @@
 //!   error and in the file that `WHIT_SKIP_LOG` names; `make test` compares the lines with `tests/expected-skips`.
 //! - [`run`] starts whit, perf and the workloads, [`wait`] waits for them, [`parse`] reads their output.
 //! - [`assert_published`] compares reference pages and schemas with the code that they come from.
+//! - [`cgroups`] limits busy programs, and moves perf events to cgroups of version 1.
 //! - [`fault`] makes files that fail and rings without a kernel.
 //! - [`golden`] compares golden recordings with texts beside them.
 //! - [`measure`] judges a measurement by all its repetitions.
@@ -15,6 +16,7 @@
 //! that went through whit would ask whit whether whit works. `unsafe` lives in `syscalls` alone.
 #![deny(unsafe_code)]
 
+pub mod cgroups;
 pub mod fault;
 pub mod golden;
 pub mod machine;

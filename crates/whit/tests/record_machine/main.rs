@@ -1,5 +1,6 @@
-//! `whit record` while a CPU goes offline. Its events never count again, so that recordings by other tests would miss
-//! that CPU: this runs alone, in a program of its own, where `WHIT_TEST_MACHINE` is set.
+//! `whit record` while the whole machine changes: a CPU goes offline, the `perf_event` controller moves to a hierarchy of
+//! version 1. Events of a CPU that went offline never count again, so that recordings by other tests would miss that CPU:
+//! this runs alone, in a program of its own, where `WHIT_TEST_MACHINE` is set.
 
 use std::fs;
 use std::path::Path;
@@ -125,6 +126,82 @@ fn no_wait_is_trusted_where_a_cpu_is_not_recorded_any_more() {
             assert!(waits.0 == 0 && waits.1 > 0, "{waits:?} on a CPU that came late: {said}");
             assert_eq!(said.matches("CPU 1 came online").count(), 1, "{said}");
             assert_eq!(ledger(&data), (0.into(), 1.into()));
+            Ok(())
+        });
+    }
+}
+
+mod measured {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+    use whit_testing::cgroups::{Limited, OldHierarchy, perf_event_controller};
+    use whit_testing::measure::assert_median_at_most;
+
+    /// Counts CPU time of cgroups of version 1.
+    const CPUACCT: &str = "/sys/fs/cgroup/cpuacct";
+
+    /// Sampled CPU time by cgroup, in nanoseconds.
+    fn sampled(data: &Path) -> BTreeMap<String, f64> {
+        let json = text(whit().args(["report", "--json", "-s", "cgroup", "-i"]).arg(data));
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        let rows = json["events"][0]["rows"].as_array().expect("rows");
+        let row = |row: &Value| {
+            let name = row["cgroup"].as_str().unwrap_or("N/A").to_owned();
+            (name, row["self"]["period"].as_f64().expect("a period"))
+        };
+        rows.iter().map(row).collect()
+    }
+
+    /// The difference of a cgroup's share of the time of two from the share that the kernel counts, in parts of the
+    /// latter. Shares, since the shell reads the kernel's counts a moment after the recording begins and before it ends.
+    fn difference(engine: &str, is_by_name: bool) -> Result<f64, Skip> {
+        let old = OldHierarchy::of_perf_event()?;
+        assert_ne!(perf_event_controller().0, 0, "this is about version 1");
+        let directory = tempfile::tempdir().expect("make a directory");
+        let data = directory.path().join("perf.data");
+        let names =
+            [30, 60].map(|percent| (format!("whit-{percent}-{}", std::process::id()), percent));
+        let mut busy = Vec::new();
+        for (name, percent) in &names {
+            busy.push(Limited::start(&old.mount, name, *percent)?);
+        }
+        let counts: Vec<PathBuf> =
+            busy.iter_mut().map(|one| one.join(Path::new(CPUACCT)).join("cpuacct.usage")).collect();
+        let counts: Vec<_> = counts.iter().map(|path| path.display().to_string()).collect();
+        let read = format!("cat {}", counts.join(" "));
+        let mut recorder = whit();
+        recorder.args(["record", "-q", "-e", "cpu-clock", "-F", "4999"]);
+        let both = names.each_ref().map(|(name, _)| name.as_str()).join(",");
+        match is_by_name {
+            true => recorder.args(["--cgroup", &both]),
+            false => recorder.arg("-a"),
+        };
+        recorder.arg(format!("--engine={engine}")).arg("-o").arg(&data);
+        recorder.args(["--", "sh", "-c", &format!("{read}; sleep 4; {read}")]);
+        let printed = stdout(&whit_testing::run::record(&mut recorder)?);
+        let counted: Vec<f64> =
+            printed.lines().map(|line| line.parse().expect("nanoseconds")).collect();
+        let counted = [counted[2] - counted[0], counted[3] - counted[1]];
+        let sampled = sampled(&data);
+        let sampled = names.map(|(name, _)| sampled[&format!("/{name}")]);
+        let share = |[one, other]: [f64; 2]| one / (one + other);
+        Ok((share(sampled) / share(counted) - 1.0).abs())
+    }
+
+    #[test]
+    fn cgroups_of_version_1_get_the_time_that_the_kernel_counts() {
+        check("cgroups_of_version_1_get_the_time_that_the_kernel_counts", || {
+            let _changing = may_change_the_machine()?;
+            probe::whole_cpus()?;
+            probe::bpf_stacks()?;
+            if !Path::new(CPUACCT).join("cpuacct.usage").exists() {
+                return Err(Skip(format!("no controller cpuacct is mounted at {CPUACCT}")));
+            }
+            for (engine, by_name) in [("ring", false), ("bpf", true)] {
+                let name = format!("{engine}, by name: {by_name}");
+                assert_median_at_most(&name, 0.02, || difference(engine, by_name))?;
+            }
             Ok(())
         });
     }

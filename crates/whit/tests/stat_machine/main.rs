@@ -20,11 +20,10 @@ use crate::engines::{ON, assert_agreement};
 use crate::support::{Skip, check, counted, probe, said, signal, start, wait_for_command};
 use crate::table::{assert_close, count, rows};
 use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use whit_testing::cgroups::{OldHierarchy, perf_event_controller};
 
 /// One change at a time.
 static CHANGING: Mutex<()> = Mutex::new(());
@@ -34,62 +33,14 @@ fn may_change_the_machine() -> Result<MutexGuard<'static, ()>, Skip> {
     Ok(CHANGING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A mount of version 1 that is gone when this is dropped.
-struct Mount(PathBuf);
-
-/// The line of `/proc/cgroups` on perf_event: its hierarchy (0 is that of version 2), and its
-/// number of cgroups, which includes those that are removed and not yet forgotten.
-fn perf_event() -> (u32, u32) {
-    let text = fs::read_to_string("/proc/cgroups").expect("read /proc/cgroups");
-    let line = text.lines().find(|line| line.starts_with("perf_event\t")).expect("perf_event");
-    let mut numbers = line.split('\t').skip(1).map(|number| number.parse().expect("a number"));
-    (numbers.next().expect("a hierarchy"), numbers.next().expect("a count"))
-}
-
-/// Waits in a destructor, which must not panic.
-fn wait_for(what: &str, is_true: impl FnMut() -> bool) {
-    if !whit_testing::wait::is_soon(is_true) {
-        let _ = writeln!(std::io::stderr(), "waited in vain until {what}");
-    }
-}
-
-impl Mount {
-    fn of_perf_event() -> Result<Mount, Skip> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("read mountinfo");
-        if mounts.lines().any(|line| line.contains("perf_event")) {
-            return Err(Skip("perf_event is mounted already; the other tests use that".to_owned()));
-        }
-        let point = std::env::temp_dir().join(format!("whit-stat-v1-{}", std::process::id()));
-        fs::create_dir(&point).expect("make a directory");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "cgroup", "-o", "perf_event", "none"]).arg(&point);
-        let output = mount.output().expect("run mount");
-        if output.status.success() {
-            return Ok(Mount(point));
-        }
-        let _ = fs::remove_dir(&point);
-        Err(Skip(format!("perf_event cannot be mounted as version 1: {}", said(&output).trim())))
-    }
-}
-
-impl Drop for Mount {
-    /// A hierarchy outlives its mount as long as it has cgroups, and would keep the controller.
-    fn drop(&mut self) {
-        wait_for("version 1 has no cgroup left", || perf_event().1 == 1);
-        let _ = Command::new("umount").arg(&self.0).status();
-        let _ = fs::remove_dir(&self.0);
-        wait_for("perf_event is back on version 2", || perf_event().0 == 0);
-    }
-}
-
 #[test]
 fn the_old_hierarchy_counts_alike() {
     check("the_old_hierarchy_counts_alike", || {
         let _alone = may_change_the_machine()?;
         probe::bpf_cgroups()?;
-        let _mount = Mount::of_perf_event()?;
+        let _mount = OldHierarchy::of_perf_event()?;
         let group = Cgroup::make("old", &["a", "b"])?;
-        assert_ne!(perf_event().0, 0, "this is about version 1");
+        assert_ne!(perf_event_controller().0, 0, "this is about version 1");
         let script = format!("{} & {} & wait", group.work_in("a"), group.work_in("b"));
         let cgroups = format!("{0}/a,{0}/b,{0}", group.name);
         let events = "page-faults,context-switches,cpu-clock";

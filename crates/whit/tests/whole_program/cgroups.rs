@@ -1,67 +1,12 @@
 //! Samples by cgroup, with both engines: the kernel's own counts and the installed perf are the yardsticks.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
 use crate::support::tools::{perf, record, text, whit};
 use crate::support::{Skip, check, probe};
 
 const ENGINES: [&str; 2] = ["ring", "bpf"];
-
-/// A program that never waits, in a cgroup of version 2 and under a limit. Both end with it.
-struct Busy {
-    program: Child,
-    cgroup: PathBuf,
-    limit: PathBuf,
-}
-
-impl Busy {
-    /// May take so many percent of one CPU.
-    fn start(name: &str, percent: u32) -> Result<Busy, Skip> {
-        let cgroup = probe::cgroups_v2()?.join(name);
-        fs::create_dir(&cgroup).expect("make a cgroup");
-        let limit = match limit_by_version_1(name, percent) {
-            Some(limit) => limit,
-            None => limit_by_version_2(&cgroup, percent)?,
-        };
-        let mut program = Command::new("sh");
-        program.args(["-c", "while :; do :; done"]).stdout(Stdio::null());
-        let program = program.spawn().expect("start a shell");
-        for group in [&cgroup, &limit] {
-            fs::write(group.join("cgroup.procs"), program.id().to_string()).expect("move it");
-        }
-        Ok(Busy { program, cgroup, limit })
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-        for group in [&self.cgroup, &self.limit] {
-            let _ = fs::remove_dir(group);
-        }
-    }
-}
-
-fn limit_by_version_1(name: &str, percent: u32) -> Option<PathBuf> {
-    let group = Path::new("/sys/fs/cgroup/cpu").join(name);
-    fs::create_dir(&group).ok()?;
-    let quota = fs::write(group.join("cpu.cfs_quota_us"), (1000 * percent).to_string());
-    quota.map_err(|_| fs::remove_dir(&group)).ok()?;
-    Some(group)
-}
-
-fn limit_by_version_2(cgroup: &Path, percent: u32) -> Result<PathBuf, Skip> {
-    let written = fs::write(cgroup.join("cpu.max"), format!("{}", 1000 * percent));
-    written.map_err(|error| {
-        let _ = fs::remove_dir(cgroup);
-        Skip(format!("no limit of CPU time: {error}"))
-    })?;
-    Ok(cgroup.to_owned())
-}
 
 /// CPU time by cgroup in nanoseconds, as the report has it.
 fn sampled(path: &Path) -> BTreeMap<String, f64> {
@@ -150,6 +95,7 @@ fn cgroups_can_be_left_out() {
 
 mod measured {
     use super::*;
+    use whit_testing::cgroups::Limited;
     use whit_testing::measure::assert_median_at_most;
 
     /// CPU time that the kernel counted, in nanoseconds, as two lines of `cpu.stat` have it.
@@ -165,8 +111,9 @@ mod measured {
         let path = directory.path().join("perf.data");
         let names =
             [30, 60].map(|percent| (format!("whit-{percent}-{}", std::process::id()), percent));
-        let busy = names.iter().map(|(name, percent)| Busy::start(name, *percent));
-        let busy: Vec<Busy> = busy.collect::<Result<_, _>>()?;
+        let mount = probe::cgroups_v2()?;
+        let busy = names.iter().map(|(name, percent)| Limited::start(&mount, name, *percent));
+        let busy: Vec<Limited> = busy.collect::<Result<_, _>>()?;
         let stats: Vec<_> =
             busy.iter().map(|busy| busy.cgroup.join("cpu.stat").display().to_string()).collect();
         let read = format!("cat {}", stats.join(" "));
