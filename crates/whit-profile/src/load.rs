@@ -9,7 +9,7 @@ use crate::options::LoadOptions;
 use crate::parallelism;
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
-use crate::sample_sums::SampleSums;
+use crate::sample_sums::{ParsedSample, SampleSums};
 use crate::scan::BlockTimes;
 use crate::singles;
 use crate::step_watch::StepWatch;
@@ -91,14 +91,15 @@ impl<'a> Worker<'a> {
             let chains = self.prepared.deferred.of_block(&self.prepared.events, &block);
             let whole = ChainedBlock { bytes: &block, chains: &chains };
             if let Some(steps) = &mut self.steps {
-                steps.begin_block();
+                steps.forget();
             }
             let mut rest = &block[..];
             while let Some((record, tail)) = RawRecord::split(rest) {
+                let at = block.len() - rest.len();
                 if record.header.kind == record_type::SAMPLE {
-                    self.sample(record, whole, position + (block.len() - rest.len()) as u64);
+                    self.sample(record, whole, position + at as u64);
                 } else if let Some(steps) = &mut self.steps {
-                    steps.record(record);
+                    steps.record(record, at);
                 }
                 rest = tail;
             }
@@ -109,9 +110,12 @@ impl<'a> Worker<'a> {
     }
 
     fn sample(&mut self, record: RawRecord<'_>, block: ChainedBlock<'_>, position: u64) {
-        let Ok(parsed) = self.sums.parse(record, block) else { return };
+        let mut parsed = ParsedSample::empty();
+        if self.sums.parse_into(record, block, &mut parsed).is_err() {
+            return;
+        }
         if let Some(steps) = &mut self.steps {
-            steps.sample(parsed.event, parsed.tid, parsed.sample.time);
+            steps.sample(&parsed, block.bytes);
         }
         let time = parsed.sample.time.unwrap_or(TimestampNs(position));
         if self.sums.wants(&parsed, time)

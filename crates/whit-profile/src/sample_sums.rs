@@ -48,6 +48,41 @@ pub(crate) enum Unparsed {
 }
 
 impl<'r> ParsedSample<'r> {
+    /// To decode into.
+    #[inline]
+    pub(crate) fn empty() -> ParsedSample<'r> {
+        ParsedSample {
+            event: 0,
+            cpu_mode: 0,
+            pid: Pid(-1),
+            tid: Tid(-1),
+            sample: Sample::default(),
+            parallelism: None,
+            deferred: None,
+        }
+    }
+
+    /// Decodes a sample of `block` into an empty one, which stays where it is: a move copies some 450 bytes.
+    #[inline]
+    pub(crate) fn parse_into(
+        &mut self,
+        prepared: &'r Prepared,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+    ) -> Result<(), Unparsed> {
+        let events = &prepared.events;
+        let event = events.event_of_sample(record.body).ok_or(Unparsed::NoEvent)?;
+        let layout = events.layout(event).ok_or(Unparsed::NoEvent)?;
+        self.event = event;
+        self.cpu_mode = record.header.cpu_mode();
+        layout.parse_into(record.body, &mut self.sample).ok_or(Unparsed::Unreadable)?;
+        if let Some((pid, tid)) = self.sample.pid_tid {
+            (self.pid, self.tid) = (pid, tid);
+        }
+        self.deferred = prepared.deferred_chain(&self.sample, block);
+        Ok(())
+    }
+
     /// Decodes a sample of `block`.
     #[inline]
     pub(crate) fn parse(
@@ -55,23 +90,8 @@ impl<'r> ParsedSample<'r> {
         record: RawRecord<'r>,
         block: ChainedBlock<'r>,
     ) -> Result<ParsedSample<'r>, Unparsed> {
-        let events = &prepared.events;
-        let event = events.event_of_sample(record.body).ok_or(Unparsed::NoEvent)?;
-        let layout = events.layout(event).ok_or(Unparsed::NoEvent)?;
-        let mut parsed = ParsedSample {
-            event,
-            cpu_mode: record.header.cpu_mode(),
-            pid: Pid(-1),
-            tid: Tid(-1),
-            sample: Sample::default(),
-            parallelism: None,
-            deferred: None,
-        };
-        layout.parse_into(record.body, &mut parsed.sample).ok_or(Unparsed::Unreadable)?;
-        if let Some((pid, tid)) = parsed.sample.pid_tid {
-            (parsed.pid, parsed.tid) = (pid, tid);
-        }
-        parsed.deferred = prepared.deferred_chain(&parsed.sample, block);
+        let mut parsed = ParsedSample::empty();
+        parsed.parse_into(prepared, record, block)?;
         Ok(parsed)
     }
 }
@@ -118,7 +138,23 @@ impl<'a> SampleSums<'a> {
         }
     }
 
-    /// Decodes a sample. One that is shorter than its fields say is counted.
+    /// Decodes a sample into an empty one. One that is shorter than its fields say is counted.
+    #[inline]
+    pub(crate) fn parse_into<'r>(
+        &mut self,
+        record: RawRecord<'r>,
+        block: ChainedBlock<'r>,
+        parsed: &mut ParsedSample<'r>,
+    ) -> Result<(), Unparsed>
+    where
+        'a: 'r,
+    {
+        parsed.parse_into(self.prepared, record, block).inspect_err(|error| {
+            self.stops.unreadable_samples += u64::from(*error == Unparsed::Unreadable);
+        })
+    }
+
+    /// Decodes a sample.
     #[inline]
     pub(crate) fn parse<'r>(
         &mut self,
@@ -128,9 +164,9 @@ impl<'a> SampleSums<'a> {
     where
         'a: 'r,
     {
-        ParsedSample::parse(self.prepared, record, block).inspect_err(|error| {
-            self.stops.unreadable_samples += u64::from(*error == Unparsed::Unreadable);
-        })
+        let mut parsed = ParsedSample::empty();
+        self.parse_into(record, block, &mut parsed)?;
+        Ok(parsed)
     }
 
     /// Whether a sample passes the filters by process, thread, CPU and cgroup.

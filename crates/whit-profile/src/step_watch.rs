@@ -1,22 +1,26 @@
 //! Looks for samples that keep step with the runs of threads, in passing.
 //!
 //! Blocks of a recording are read in any order, so a run counts where its switch-in, its samples and its switch-out stand
-//! in one block, in the ring of one CPU. Which runs do so does not depend on where samples fall in them. Only clocks are
-//! watched: other events happen where the program makes them happen.
+//! in one block, without another switch between them: in the ring of one CPU. Which runs do so does not depend on where
+//! samples fall in them. Only clocks are watched: other events happen where the program makes them happen.
+//!
+//! A recording can have a thousand times more switches than samples of clocks. So a switch is decoded only where such a
+//! sample stands beside it.
 
 use crate::precision::Precision;
 use crate::prepare::Prepared;
+use crate::sample_sums::ParsedSample;
 use crate::switches::PhaseTest;
-use rustc_hash::FxHashMap;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
-use whit_perfdata::record::{RawRecord, SideBand, record_type};
-use whit_types::{CpuId, Tid, TimestampNs};
+use whit_perfdata::record::{RawRecord, misc, record_type};
+use whit_perfdata::sample::SampleId;
+use whit_types::{Tid, TimestampNs};
 
-/// A thread that was switched in.
-struct OpenRun {
+/// A thread that was switched in and sampled.
+struct SampledRun {
+    tid: Tid,
     from: TimestampNs,
-    cpu: Option<CpuId>,
     samples: Vec<TimestampNs>,
 }
 
@@ -25,7 +29,9 @@ pub(crate) struct StepWatch<'a> {
     prepared: &'a Prepared,
     /// By event.
     is_clock: Vec<bool>,
-    runs: FxHashMap<Tid, OpenRun>,
+    /// Where the last switch stands in the block, if it is a switch-in.
+    last_in: Option<usize>,
+    run: Option<SampledRun>,
     test: PhaseTest,
 }
 
@@ -43,51 +49,68 @@ impl<'a> StepWatch<'a> {
         (is_recorded && switches > 0 && is_clock.contains(&true)).then(|| StepWatch {
             prepared,
             is_clock,
-            runs: FxHashMap::default(),
+            last_in: None,
+            run: None,
             test: PhaseTest::default(),
         })
     }
 
-    /// Forgets the runs of the block before.
-    pub(crate) fn begin_block(&mut self) {
-        self.runs.clear();
+    /// Forgets the switches so far: a new block begins, or switches may be lost.
+    pub(crate) fn forget(&mut self) {
+        (self.last_in, self.run) = (None, None);
     }
 
-    /// A record that is no sample.
-    pub(crate) fn record(&mut self, record: RawRecord<'_>) {
+    /// A record that is no sample, and its place in the block.
+    #[inline]
+    pub(crate) fn record(&mut self, record: RawRecord<'_>, at: usize) {
         match record.header.kind {
-            record_type::SWITCH | record_type::SWITCH_CPU_WIDE => self.switch(record),
-            // Switches may be among the lost records.
-            record_type::LOST | record_type::LOST_SAMPLES => self.runs.clear(),
+            record_type::SWITCH | record_type::SWITCH_CPU_WIDE => {
+                let is_out = record.header.misc & misc::SWITCH_OUT != 0;
+                if let Some(run) = self.run.take().filter(|_| is_out) {
+                    self.end(run, record);
+                }
+                self.last_in = (!is_out).then_some(at);
+            }
+            record_type::LOST | record_type::LOST_SAMPLES => self.forget(),
             _ => {}
         }
     }
 
-    fn switch(&mut self, record: RawRecord<'_>) {
-        let id = self.prepared.events.parse_id_trailer(record.body);
-        let (Some((_, tid)), Some(time)) = (id.pid_tid, id.time) else { return };
-        let Some(SideBand::Switch { out, .. }) = SideBand::parse(record) else { return };
-        if out {
-            let run = self.runs.remove(&tid).filter(|run| run.cpu == id.cpu);
-            if let Some(OpenRun { from, samples, .. }) = run {
-                self.test.add_times(from, time, samples.iter().copied());
-            }
-        } else if tid.0 > 0 {
-            let samples = Vec::new();
-            self.runs.insert(tid, OpenRun { from: time, cpu: id.cpu, samples });
+    fn end(&mut self, run: SampledRun, switch_out: RawRecord<'_>) {
+        let SampleId { pid_tid, time, .. } = self.prepared.events.parse_id_trailer(switch_out.body);
+        if let (Some((_, tid)), Some(to)) = (pid_tid, time)
+            && tid == run.tid
+        {
+            self.test.add_times(run.from, to, run.samples.into_iter());
         }
     }
 
-    /// A sample of an event.
-    pub(crate) fn sample(&mut self, event: usize, tid: Tid, time: Option<TimestampNs>) {
-        if self.is_clock.get(event) != Some(&true) {
-            return;
+    /// A sample in the block.
+    #[inline]
+    pub(crate) fn sample(&mut self, parsed: &ParsedSample<'_>, block: &[u8]) {
+        if self.is_clock.get(parsed.event) == Some(&true) {
+            self.sample_of_clock(parsed, block);
         }
-        if let (Some(run), Some(time)) = (self.runs.get_mut(&tid), time)
+    }
+
+    fn sample_of_clock(&mut self, parsed: &ParsedSample<'_>, block: &[u8]) {
+        let Some(time) = parsed.sample.time else { return };
+        if self.run.is_none() {
+            self.run = self.last_in.and_then(|at| self.begin(block.get(at..)?));
+        }
+        if let Some(run) = &mut self.run
+            && run.tid == parsed.tid
             && time >= run.from
         {
             run.samples.push(time);
         }
+    }
+
+    fn begin(&self, from: &[u8]) -> Option<SampledRun> {
+        let (switch_in, _) = RawRecord::split(from)?;
+        let id = self.prepared.events.parse_id_trailer(switch_in.body);
+        let ((_, tid), from) = (id.pid_tid?, id.time?);
+        (tid.0 > 0).then(|| SampledRun { tid, from, samples: Vec::new() })
     }
 
     pub(crate) fn finish(self) -> PhaseTest {
