@@ -155,14 +155,16 @@ fn fields_with_cgroups_are_those_of_perf() {
 fn a_cgroup_that_is_not_there_is_named() {
     check("a_cgroup_that_is_not_there_is_named", || {
         probe::whole_cpus()?;
-        for line in [
-            &["-a", "-e", "cs", "-G", "no/such"][..],
-            &["-a", "--for-each-cgroup", "no/such"],
-            &["-a", "--for-each-cgroup", "no-such-*"],
+        // The way to list cgroups: find in the mounted hierarchy, or systemd's tool.
+        for (line, name, way_out) in [
+            (&["-a", "-e", "cs", "-G", "no/such"][..], "no/such", "find /"),
+            (&["-a", "--for-each-cgroup", "no/such"], "no/such", "find /"),
+            (&["-a", "--for-each-cgroup", "no-such-*"], "no-such-*", "systemd-cgls"),
         ] {
             let output = whit(&[line, &["true"]].concat()).output().unwrap();
             assert!(!output.status.success());
-            assert!(said(&output).contains("no/such") || said(&output).contains("no-such-*"));
+            let said = said(&output);
+            assert!(said.contains(name) && said.contains(way_out), "{said}");
         }
         let group = Cgroup::make("idle", &[])?;
         let line = ["-a", "-e", "cs", "-G", &group.name, "true"];
