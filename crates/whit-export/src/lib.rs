@@ -4,6 +4,26 @@
 //! locations with their inlined functions, units of events, time of day, and [notes](Content::notes) on
 //! everything that is missing. Each format has a writer in a file of its own.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_export::{Content, Format, write};
+//! use whit_perfdata::reader::Recording;
+//! use whit_profile::{LoadOptions, load};
+//! use whit_symbolize::{DebugDirs, SymbolizerConfig};
+//!
+//! let golden = Path::new("../../tests/recordings/golden");
+//! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
+//! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
+//! let profile = load(&recording, &LoadOptions::new(2, SymbolizerConfig::new(dirs)), &|_, _| ())?;
+//!
+//! let mut stacks = Vec::new();
+//! write(Format::Folded, &Content::new(&recording, &profile, None), &mut stacks)?;
+//! let stacks = String::from_utf8(stacks)?;
+//! let periods = stacks.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+//! assert_eq!(periods.sum::<u64>(), profile.events[0].period);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Invariants:
 //! - The sum of each function in a written file is that of `whit report`.
 //! - Losses, the cost of recording and the ends of unwinding are in each file whose format has a place for them.

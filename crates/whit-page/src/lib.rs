@@ -5,6 +5,32 @@
 //! page computes each view from the sample rows, so that one file serves every event, process and
 //! thread.
 //!
+//! ```
+//! use whit_page::{HtmlOptions, write_html};
+//! use whit_profile::model::*;
+//! use whit_types::{Pid, Svma, Tid};
+//!
+//! let mut profile = Profile::default();
+//! profile.events.push(EventInfo { name: "cycles".into(), ..EventInfo::default() });
+//! profile.comms.push("server".into());
+//! profile.threads.push(ThreadInfo { pid: Pid(1), tid: Tid(1), comm: CommId(0) });
+//! let (path, short_name) = ("/usr/bin/server".into(), "server".into());
+//! profile.dsos.push(DsoInfo { path, short_name, build_id: None, kind: DsoKind::Elf });
+//! profile.functions.push(FunctionInfo { name: "serve<T>".into(), dso: DsoId(0), known: true });
+//! let (function, address) = (FunctionId(0), Svma(0x1000));
+//! profile.frames.push(Frame { function, address, source: None, inlined: false, kernel: false });
+//! profile.nodes.push(CallNode { parent: NodeId::NONE, frame: FrameId(0) });
+//! let (event, thread, comm) = (EventId(0), ThreadId(0), CommId(0));
+//! let (facets, node) = (FacetsId(0), NodeId(0));
+//! profile.rows.push(SampleRow { event, thread, comm, facets, node, samples: 2, period: 7 });
+//!
+//! let mut page = Vec::new();
+//! let summary = write_html(&profile, &HtmlOptions::default(), &mut page)?;
+//! assert_eq!((summary.nodes, summary.rows), (1, 1));
+//! assert!(!String::from_utf8(page)?.contains("serve<T>"), "names are escaped");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Invariants:
 //! - No name from the recording can become markup or script. All names stand inside one JSON block
 //!   in which `<`, `>` and `&` are escaped. The page's script only ever writes text nodes, and its

@@ -6,6 +6,25 @@
 //! allocating. Fields whose format only the kernel could evaluate are printed one by one behind
 //! `[FAILED TO PARSE]`, as perf does.
 //!
+//! ```
+//! use whit_print_format::{TraceContext, TraceEvent, TraceFormat};
+//!
+//! let format = "name: demo\nID: 7\nformat:\n\
+//!     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+//!     \tfield:int cpu;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+//!     print fmt: \"on CPU %d\", REC->cpu\n";
+//! let event = TraceEvent::parse("test", format, 8)?;
+//! let text = TraceFormat::new(&event, 8);
+//!
+//! let mut out = Vec::new();
+//! let context = TraceContext { strings: &(), function_at: &|_| None };
+//! text.append(&[7, 0, 0, 0, 3, 0, 0, 0], &context, &mut out);
+//! assert_eq!(out, b"on CPU 3");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The caller keeps a [`TraceFormat`] for each event: compiling takes far longer than printing.
+//!
 //! It accepts the macros of `TRACE_EVENT`, and C's operators and casts. Source: the kernel's
 //! `include/trace/stages/`; libtraceevent's `event-parse.c` for how perf reads them.
 //!

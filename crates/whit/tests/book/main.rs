@@ -1,4 +1,5 @@
-//! The book shows output as whit prints it, and relative links of documents lead to files and headings.
+//! The book shows output as whit prints it, relative links of documents lead to files and headings, and library crates
+//! have an example.
 //!
 //! A block of the book that begins with ```` ```console,tested ```` is run: each line `$ COMMAND` by `sh`, in a
 //! folder that has the golden recordings. The lines that follow are its output, both streams together. Blanks at
@@ -210,6 +211,25 @@ fn links_of_documents_lead_to_files_and_headings() {
     );
     let dead: Vec<String> = paths.iter().flat_map(|path| dead_links(path)).collect();
     assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
+}
+
+/// Programs, and crates that only tests use.
+const NO_LIBRARIES: [&str; 5] =
+    ["whit", "whit-bench", "whit-reference", "whit-schemas", "whit-testing"];
+
+#[test]
+fn roots_of_library_crates_have_an_example_that_runs() {
+    let mut without = Vec::new();
+    for entry in fs::read_dir(repository().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let Ok(root) = fs::read_to_string(folder.join("src/lib.rs")) else { continue };
+        let mut fences = root.lines().filter_map(|line| line.strip_prefix("//! ```"));
+        if !NO_LIBRARIES.contains(&&*name) && !fences.any(|language| language.is_empty()) {
+            without.push(name);
+        }
+    }
+    assert!(without.is_empty(), "crates without an example: {without:?}");
 }
 
 #[test]
