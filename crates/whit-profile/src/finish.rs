@@ -18,6 +18,7 @@ use crate::precision::Precision;
 use crate::prepare::Prepared;
 use crate::singles::RawSingle;
 use crate::stops::StopCounts;
+use crate::warning::Warning;
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -75,9 +76,7 @@ pub(crate) fn finish_with<T>(
     profile.groups = groups;
     crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
     if overflowed {
-        let text = "the periods of an event add up to more than 64 bits hold: shares are wrong \
-                    (a corrupt recording?)";
-        profile.warnings.push(text.into());
+        profile.warnings.push(Warning::PeriodOverflow);
     }
     (profile, more)
 }

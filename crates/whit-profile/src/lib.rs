@@ -88,6 +88,7 @@ pub mod tasks;
 pub mod time_filter;
 mod tracepoints;
 pub mod wall;
+pub mod warning;
 mod work;
 
 pub use describe::header_of;

@@ -19,7 +19,7 @@ use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::BlockReader;
-use whit_types::{OutsideText, TimestampNs};
+use whit_types::TimestampNs;
 
 /// Loads a whole recording into a profile.
 pub fn load(
@@ -41,7 +41,7 @@ pub fn load(
     }
     let Found { sums, stops, phases } = second_pass(recording, options, &prepared, &progress)?;
     let mut profile = finish(recording, options, prepared, sums, &stops);
-    profile.warnings.extend(phases.problem().map(OutsideText::from));
+    profile.warnings.extend(phases.warning());
     Ok(profile)
 }
 

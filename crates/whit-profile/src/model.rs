@@ -18,6 +18,7 @@ use crate::facets::Facets;
 use crate::loss_window::LossWindow;
 use crate::parallelism::ParallelismInfo;
 use crate::precision::Precision;
+use crate::warning::Warning;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
@@ -138,8 +139,8 @@ pub struct Profile {
     /// Records by type.
     pub stats: RecordStats,
     /// Problems that did not stop the report: a missing binary, a cut file, a build id that
-    /// differs. One line each, already worded for people.
-    pub warnings: Vec<OutsideText>,
+    /// differs.
+    pub warnings: Vec<Warning>,
 }
 
 impl Profile {

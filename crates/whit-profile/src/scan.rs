@@ -13,13 +13,15 @@ use crate::progress::Progress;
 use crate::ring_full::{RingIdentification, RingTimes};
 use crate::ring_losses::{RecordedCpus, RingLosses};
 use crate::stated_time::stated_time;
+use crate::warning::Warning;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
-use whit_perfdata::stream::{BlockInfo, BlockRange, Missing, RecordCounts, Stream, StreamReader};
+use whit_perfdata::stream::{BlockInfo, BlockRange, RecordCounts, Stream, StreamReader};
 use whit_types::{Avma, BuildId, FileId, Pid, Tid, TimestampNs};
 
 /// A change of the process model.
@@ -141,7 +143,7 @@ pub(crate) struct Scan {
     pub(crate) recorded_cpus: RecordedCpus,
     /// The first record of each CPU, where it was asked for.
     pub(crate) first_seen: Option<FirstSeen>,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// Whether to note the times of each block's samples, which reading in order of time needs.
@@ -326,7 +328,7 @@ struct StreamScan {
     recorded_cpus: RecordedCpus,
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 struct StreamScanner<'e> {
@@ -346,7 +348,7 @@ struct StreamScanner<'e> {
     orphan_samples: Skipped,
     malformed: Skipped,
     cut_maps: CutMaps,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
     ring_times: RingTimes<'e>,
@@ -405,27 +407,21 @@ impl<'e> StreamScanner<'e> {
                 Ok(None) => break,
                 Err(error) => {
                     self.loss.truncated_bytes += error.lost_bytes();
-                    self.warnings.push(error.to_string());
+                    self.warnings.push(Warning::Stream(Arc::new(error)));
                     break;
                 }
             }
             progress.advance(reader.consumed_bytes() - consumed);
             consumed = reader.consumed_bytes();
         }
-        if let Some(Missing { offset, size_bytes }) = reader.truncation() {
-            self.loss.truncated_bytes += size_bytes;
-            self.warnings.push(format!(
-                "{}: cut short: {size_bytes} bytes at offset {offset} hold no whole record",
-                stream.path().display(),
-            ));
+        if let Some(missing) = reader.truncation() {
+            self.loss.truncated_bytes += missing.size_bytes;
+            let path = stream.path().to_owned();
+            self.warnings.push(Warning::StreamCut { path, missing: Some(missing) });
         }
-        if let Some(Missing { offset, size_bytes }) = reader.holes() {
-            self.loss.truncated_bytes += size_bytes;
-            self.warnings.push(format!(
-                "{}: {size_bytes} bytes from offset {offset} on were never written; what follows \
-                 them is read",
-                stream.path().display(),
-            ));
+        if let Some(missing) = reader.holes() {
+            self.loss.truncated_bytes += missing.size_bytes;
+            self.warnings.push(Warning::StreamHole { path: stream.path().to_owned(), missing });
         }
         let is_cut = self.is_cut || self.loss.truncated_bytes > 0;
         let recorded_cpus = match &self.ring_losses {

@@ -22,6 +22,7 @@ use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::scan::BlockTimes;
 pub use crate::scan::RecordKinds;
+use crate::warning::Warning;
 use std::io::Write;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::reader::Recording;
@@ -92,8 +93,8 @@ pub enum ScriptError {
 pub struct ScriptSummary {
     /// Samples given out.
     pub samples: u64,
-    /// Losses and defects of the recording, worded for people.
-    pub warnings: Vec<OutsideText>,
+    /// Losses and defects of the recording.
+    pub warnings: Vec<Warning>,
 }
 
 /// The moment from which times are shown.
@@ -205,9 +206,8 @@ pub fn script(
         kinds => BlockTimes::NoteRecords(kinds),
     };
     let prepared = prepare(recording, options, takes, &progress)?;
-    let mut summary = ScriptSummary::default();
     let warnings = crate::describe::scan_warnings(recording, &prepared);
-    summary.warnings.extend(warnings.into_iter().map(OutsideText::from));
+    let mut summary = ScriptSummary { samples: 0, warnings };
     let mut samples = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };
     pipeline::run(work, &mut samples, out, &mut summary)?;

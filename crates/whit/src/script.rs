@@ -17,6 +17,7 @@ use whit_profile::script::TimeBase;
 use whit_view::folded::{FoldedOptions, write_folded};
 use whit_view::script::FieldSpec;
 use whit_view::stdio;
+use whit_view::warning::warning_text;
 
 mod dump;
 mod records;
@@ -133,7 +134,7 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     });
     progress.finish();
     let profile = profile?;
-    profile.warnings.iter().for_each(message::error);
+    profile.warnings.iter().map(warning_text).for_each(message::error);
     let mut out = args.terminal.output();
     let options = FoldedOptions { inline: args.load.inline(), ..FoldedOptions::default() };
     for event in 0..profile.events.len() as u32 {
@@ -168,6 +169,6 @@ fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Resul
     progress.finish();
     out.flush()?;
     drop(out);
-    summary?.warnings.iter().for_each(message::error);
+    summary?.warnings.iter().map(warning_text).for_each(message::error);
     Ok(0)
 }

@@ -20,6 +20,7 @@ use crate::sample_sums::SampleSums;
 use crate::scan::BlockTimes;
 use crate::stops::StopCounts;
 use crate::switches::{Roles, all_losses};
+use crate::warning::Warning;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SAMPLE, SWITCH, SWITCH_CPU_WIDE};
 
@@ -80,11 +81,10 @@ pub(crate) fn load(
     let mut profile = finish(recording, options, prepared, sums, &stops);
     profile.parallelism = source.map(|_| info);
     if source == Some(Source::Tracepoint) {
-        profile.warnings.extend(roles.problems.iter().map(|text| text.as_str().into()));
+        profile.warnings.extend(roles.warnings.iter().cloned());
     }
-    if disordered > 0 {
-        let text = crate::describe::DISORDERED_SAMPLES;
-        profile.warnings.push(format!("{disordered} {text}").into());
+    if let samples @ 1.. = disordered {
+        profile.warnings.push(Warning::DisorderedSamples { samples });
     }
     Ok(profile)
 }
