@@ -40,6 +40,11 @@ impl Tracepoints {
         Tracepoints { data, formats, problems }
     }
 
+    /// With these formats, by event.
+    pub fn with_formats(formats: Vec<Option<TraceFormat>>) -> Tracepoints {
+        Tracepoints { formats, ..Tracepoints::default() }
+    }
+
     /// How the records of an event are printed.
     pub fn format(&self, event: usize) -> Option<&TraceFormat> {
         self.formats.get(event)?.as_ref()

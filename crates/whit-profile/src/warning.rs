@@ -99,7 +99,7 @@ pub enum Warning {
     },
     /// Processes whose mappings the recorder did not read to the end.
     MapsCut {
-        /// One of them.
+        /// The first such process.
         first: Pid,
         /// Their number.
         processes: u64,

@@ -53,7 +53,7 @@ impl script::Format for Plainly {
     fn frame(&self, _event: usize, _frame: &script::ScriptedFrame<'_>, _out: &mut Vec<u8>) {}
 
     fn sample(&self, sample: &script::ScriptedSample<'_>, out: &mut Vec<u8>) {
-        out.extend(sample.time.0.to_le_bytes());
+        out.extend(sample.start.time.0.to_le_bytes());
         out.extend(sample.sample.ip.map_or(0, |ip| ip.0).to_le_bytes());
     }
 }
