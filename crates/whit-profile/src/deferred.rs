@@ -8,7 +8,7 @@
 
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::scan::StreamPlan;
+use crate::stream_plan::StreamPlan;
 use crate::warning::Warning;
 use crate::work::WorkQueue;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,6 +1,6 @@
 //! From sums over places to the finished profile: symbols, inlined frames, losses.
 
-use crate::aggregate::{Aggregate, NO_NODE, RowKey};
+use crate::aggregate::{Aggregate, NO_NODE};
 use crate::block_sums::{BlockSums, Chain};
 use crate::chain::CodePlace;
 use crate::describe::is_read;
@@ -16,6 +16,7 @@ use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
 use crate::precision::Precision;
 use crate::prepare::Prepared;
+use crate::row_key::RowKey;
 use crate::singles::RawSingle;
 use crate::stops::StopCounts;
 use crate::warning::Warning;

@@ -10,7 +10,7 @@ use crate::facets::{
 use crate::lookup::{CodeLookup, Lookup};
 use crate::model::DsoId;
 use crate::options::{Counted, LoadOptions};
-use crate::parallelism::Parallelism;
+use crate::parallelism::level::Parallelism;
 use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use crate::process::{Epoch, SpaceId};

@@ -3,8 +3,8 @@
 //! One thread reads records in order of time and follows who runs; it gives each sample its parallelism. Threads
 //! then make the call chains of batches of them and add them up, in any order.
 
-use super::Parallelism;
 use super::follower::{Follower, Known, Source};
+use super::level::Parallelism;
 use super::set::ParallelismOf;
 use crate::aggregate::Aggregate;
 use crate::error::LoadError;
@@ -17,8 +17,8 @@ use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
 use crate::sample_sums::SampleSums;
-use crate::scan::BlockTimes;
 use crate::stops::StopCounts;
+use crate::stream_plan::BlockTimes;
 use crate::switches::{Roles, all_losses};
 use crate::warning::Warning;
 use whit_perfdata::reader::Recording;

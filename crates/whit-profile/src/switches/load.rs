@@ -11,12 +11,12 @@ use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::Losses;
 use super::model::Switches;
+use super::options::SwitchOptions;
 use super::recorded_spans::RecordedSpans;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
 use super::thread_cgroups;
-use super::wait_filter::WaitFilter;
 use crate::error::LoadError;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
@@ -26,33 +26,13 @@ use crate::ordered_pool::in_turn;
 use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
-use crate::scan::BlockTimes;
 use crate::singles;
+use crate::stream_plan::BlockTimes;
 use crate::warning::Warning;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::TimestampNs;
-
-/// How much of single intervals is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SwitchOptions {
-    /// The longest waits.
-    pub max_worst: usize,
-    /// Stretches of the time line; none where zero.
-    pub max_spans: usize,
-    /// The run-queue delays of threads.
-    pub run_queue: bool,
-    /// Waits by futex and waker.
-    pub locks: bool,
-    /// Waits that count.
-    pub waits: WaitFilter,
-}
-
-impl SwitchOptions {
-    /// Longest waits that can be asked for.
-    pub const MAX_WORST: usize = 100_000;
-}
 
 /// Whether a recording may have context switches: an event records them.
 pub fn may_tell(recording: &Recording) -> bool {
