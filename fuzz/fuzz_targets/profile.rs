@@ -32,7 +32,7 @@ impl script::Format for Times {
     fn frame(&self, _event: usize, _frame: &script::ScriptedFrame<'_>, _out: &mut Vec<u8>) {}
 
     fn sample(&self, sample: &script::ScriptedSample<'_>, out: &mut Vec<u8>) {
-        out.extend(sample.time.0.to_le_bytes());
+        out.extend(sample.start.time.0.to_le_bytes());
     }
 }
 

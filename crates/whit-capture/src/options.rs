@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use whit_engine::branch::BranchFilter;
 use whit_host::control::ControlSpec;
 use whit_host::target::Target;
 use whit_sys::clock::ClockId;
 
 use crate::affinity::{Affinity, ThreadSpec};
-use crate::event::{EventSpec, Rate};
+use crate::event::EventSpec;
 
+pub use whit_engine::event_plan::{ChainPlan, CountPlan, FieldPlan, RatePlan, TrackingPlan};
 pub use whit_engine::settings::{
     CallGraph, DEFAULT_STACK_DUMP_BYTES, ExtraFields, LoaderPaths, MAX_STACK_DUMP_BYTES, RingSize,
 };
@@ -154,16 +154,10 @@ pub struct RecordOptions {
     pub command: Vec<OsString>,
     /// File, directory or pipe to write to.
     pub output: Output,
-    /// `-F` or `-c`; `None` is [`DEFAULT_FREQUENCY_HZ`], and one for tracepoints.
-    pub rate: Option<Rate>,
-    /// Refuse instead of lowering a frequency that is above the kernel's limit.
-    pub strict_frequency: bool,
-    /// Keep the periods of clocks as they are.
-    pub fixed_periods: bool,
+    /// How often events are sampled (`-F`, `-c`).
+    pub rate: RatePlan,
     /// Call chains.
-    pub call_graph: CallGraph,
-    /// The kernel takes the user's part of frame pointers when the thread returns to user mode.
-    pub defer_callchains: bool,
+    pub chains: ChainPlan,
     /// The engine that makes call chains.
     pub engine: Engine,
     /// Whether the user chose that kind of call chains. Otherwise [`Engine::Auto`] chooses, whichever engine
@@ -173,48 +167,12 @@ pub struct RecordOptions {
     pub table_cache: Option<PathBuf>,
     /// Where the command's binaries are, for their unwind tables to be there before it begins.
     pub loader: LoaderPaths,
-    /// Leave the user's part out of call chains.
-    pub kernel_callchains_only: bool,
-    /// Leave the kernel's part out of call chains.
-    pub user_callchains_only: bool,
-    /// Frames of a call chain; `None` leaves it to the kernel.
-    pub max_stack: Option<u16>,
-    /// Branch records in every sample.
-    pub branches: Option<BranchFilter>,
-    /// Registers of user mode to sample, as a mask; 0 for those that the call graph needs.
-    pub user_registers: u64,
-    /// Registers at the interrupt to sample, as a mask.
-    pub interrupt_registers: u64,
-    /// Addresses of data and data mappings.
-    pub data_addresses: bool,
-    /// The period in each sample.
-    pub periods: bool,
-    /// The CPU in each sample.
-    pub cpus: bool,
-    /// Raw bytes in each sample.
-    pub raw: bool,
-    /// Further fields.
-    pub extra: ExtraFields,
-    /// No samples, only counts and sideband.
-    pub no_samples: bool,
-    /// Counts of each thread, when it ends.
-    pub thread_counts: bool,
-    /// How long events of groups that are read (`:S`) were enabled and running.
-    pub running_time: bool,
-    /// Cgroups that are made, and the cgroup of every sample.
-    pub cgroups: bool,
-    /// Namespaces of processes.
-    pub namespaces: bool,
-    /// Context switches.
-    pub switch_events: bool,
-    /// Switches of the BPF engine are written packed ([`whit_perfdata::packed`]).
-    pub pack_switches: bool,
-    /// Room for waits as samples ([`whit_perfdata::off_cpu`]), which the caller makes of the recorded switches.
-    pub off_cpu: bool,
-    /// Off-CPU time of a thread for each sample of a wait by the BPF engine, in nanoseconds; 0 samples none.
-    pub off_cpu_period_ns: u64,
-    /// Wake-ups.
-    pub wakeups: bool,
+    /// Fields of samples that only an option asks for.
+    pub fields: FieldPlan,
+    /// Counts in place of samples, or beside them.
+    pub counts: CountPlan,
+    /// Records of the sideband: mappings, names, forks and exits.
+    pub tracking: TrackingPlan,
     /// Children inherit the events.
     pub inherit: bool,
     /// One ring per thread, which follows the thread from CPU to CPU.
@@ -246,12 +204,6 @@ pub struct RecordOptions {
     /// perf's cache of binaries: copies go there of those that cannot be opened by their paths; `None` makes
     /// none.
     pub kept_files: Option<PathBuf>,
-    /// Let the kernel write build ids into mapping records (`attr.build_id`). Off unless asked for:
-    /// up to Linux 6.18 at least, the kernel then marks the same records of *other* recorders that
-    /// run at the time as if they held a build id, which stock perf does not survive.
-    pub kernel_build_ids: bool,
-    /// BPF programs and other kernel symbols that come and go.
-    pub bpf_events: bool,
     /// The command line, for the header.
     pub command_line: Vec<String>,
     /// whit's version, for the header.
@@ -266,36 +218,15 @@ impl RecordOptions {
             target: Target::Command,
             command,
             output,
-            rate: None,
-            strict_frequency: false,
-            fixed_periods: false,
-            call_graph: CallGraph::None,
-            defer_callchains: false,
+            rate: RatePlan::default(),
+            chains: ChainPlan::default(),
             engine: Engine::Ring,
             is_call_graph_given: false,
             table_cache: None,
             loader: LoaderPaths::default(),
-            kernel_callchains_only: false,
-            user_callchains_only: false,
-            max_stack: None,
-            branches: None,
-            user_registers: 0,
-            interrupt_registers: 0,
-            data_addresses: false,
-            periods: false,
-            cpus: false,
-            raw: false,
-            extra: ExtraFields::default(),
-            no_samples: false,
-            thread_counts: false,
-            running_time: false,
-            cgroups: false,
-            namespaces: false,
-            switch_events: false,
-            pack_switches: false,
-            off_cpu: false,
-            off_cpu_period_ns: 0,
-            wakeups: false,
+            fields: FieldPlan::default(),
+            counts: CountPlan::default(),
+            tracking: TrackingPlan { bpf_events: true, ..TrackingPlan::default() },
             inherit: true,
             per_thread: false,
             start: Start::AtOnce,
@@ -311,8 +242,6 @@ impl RecordOptions {
             synthesis: Synthesis::default(),
             build_ids: true,
             kept_files: None,
-            kernel_build_ids: false,
-            bpf_events: true,
             command_line: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }

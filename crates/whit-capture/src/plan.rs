@@ -7,9 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use whit_bpf_engine::StackPlan;
-use whit_engine::event_plan::{
-    BeginPlan, ChainPlan, CountPlan, EventPlan, FieldPlan, RatePlan, TrackingPlan,
-};
+use whit_engine::event_plan::{BeginPlan, EventPlan};
 use whit_host::control::ControlSpec;
 use whit_host::target::Target;
 use whit_sys::clock::ClockId;
@@ -149,8 +147,8 @@ impl RecordPlan {
             synthesis: SynthesisPlan {
                 what: options.synthesis,
                 target: options.target.clone(),
-                cgroups: options.cgroups && options.synthesis.cgroups,
-                namespaces: options.namespaces,
+                cgroups: options.tracking.cgroups && options.synthesis.cgroups,
+                namespaces: options.tracking.namespaces,
                 build_ids: options.build_ids,
             },
             header: HeaderPlan {
@@ -158,7 +156,7 @@ impl RecordPlan {
                 command_line: options.command_line.clone(),
                 build_ids: options.build_ids,
                 clock: options.clock,
-                wakeups: options.wakeups,
+                wakeups: options.tracking.wakeups,
                 compression_level: options.streaming.compression_level,
             },
             schedule: SchedulePlan {
@@ -191,44 +189,11 @@ fn events(options: &RecordOptions) -> EventPlan {
     EventPlan {
         specs: options.events.clone(),
         target: options.target.clone(),
-        rate: RatePlan {
-            by_user: options.rate,
-            is_strict: options.strict_frequency,
-            keeps_periods: options.fixed_periods,
-        },
-        chains: ChainPlan {
-            call_graph: options.call_graph,
-            is_deferred: options.defer_callchains,
-            kernel_only: options.kernel_callchains_only,
-            user_only: options.user_callchains_only,
-            max_frames: options.max_stack,
-        },
-        fields: FieldPlan {
-            branches: options.branches,
-            user_registers: options.user_registers,
-            interrupt_registers: options.interrupt_registers,
-            data_addresses: options.data_addresses,
-            periods: options.periods,
-            cpus: options.cpus,
-            raw: options.raw,
-            extra: options.extra,
-        },
-        counts: CountPlan {
-            alone: options.no_samples,
-            by_thread: options.thread_counts,
-            running_time: options.running_time,
-        },
-        tracking: TrackingPlan {
-            switches: options.switch_events,
-            packs_switches: options.pack_switches,
-            off_cpu: options.off_cpu,
-            off_cpu_period_ns: options.off_cpu_period_ns,
-            wakeups: options.wakeups,
-            cgroups: options.cgroups,
-            namespaces: options.namespaces,
-            bpf_events: options.bpf_events,
-            kernel_build_ids: options.kernel_build_ids,
-        },
+        rate: options.rate,
+        chains: options.chains,
+        fields: options.fields,
+        counts: options.counts,
+        tracking: options.tracking,
         begin: BeginPlan {
             at_once: options.start == Start::AtOnce,
             is_controlled: options.control.is_some(),

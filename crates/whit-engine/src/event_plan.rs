@@ -109,7 +109,7 @@ pub struct TrackingPlan {
     pub switches: bool,
     /// Switches that the BPF engine emits are written packed ([`whit_perfdata::packed`]).
     pub packs_switches: bool,
-    /// Room for waits as samples, which are made of the switches when recording ends.
+    /// Room for waits as samples ([`whit_perfdata::off_cpu`]), which are made of the switches when recording ends.
     pub off_cpu: bool,
     /// Off-CPU time of a thread for each sample of a wait by the BPF engine, in nanoseconds; 0 samples none.
     pub off_cpu_period_ns: u64,
@@ -121,7 +121,9 @@ pub struct TrackingPlan {
     pub namespaces: bool,
     /// BPF programs and other kernel symbols that come and go.
     pub bpf_events: bool,
-    /// The kernel writes build ids into mapping records.
+    /// The kernel writes build ids into mapping records (`attr.build_id`). Off unless asked for:
+    /// up to Linux 6.18 at least, the kernel then marks the same records of *other* recorders that
+    /// run at the time as if they held a build id, which stock perf does not survive.
     pub kernel_build_ids: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::content::Content;
 use whit_view::stdio::{ledger_line, loss_line};
+use whit_view::warning::warning_text;
 
 /// One statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,7 +44,9 @@ impl Content<'_> {
             notes.push(note("whit.joined", text));
         }
         let warnings = self.profile.warnings.iter();
-        notes.extend(warnings.map(|text| note("whit.warning", text.exact().to_owned())));
+        notes.extend(
+            warnings.map(|warning| note("whit.warning", warning_text(warning).into_exact())),
+        );
         notes
     }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use serde::Serialize;
 use whit_perfdata::ledger::{GROUPS, Ledger, Line};
 use whit_profile::model::{Profile, RecordingInfo};
+use whit_profile::warning::Warning;
 use whit_types::OutsideText;
 
 use super::merge::NO_NODE;
@@ -14,6 +15,7 @@ use super::tables::{Tables, bounded_name};
 use super::{HtmlError, MAX_WARNINGS, columns};
 use whit_view::json_strings;
 use whit_view::ledger_json::{LedgerJson, Names};
+use whit_view::warning::warning_text;
 
 /// Version of the block's layout.
 const LAYOUT: u32 = 1;
@@ -39,7 +41,7 @@ struct Page<'a> {
     losses: Losses,
     ledger: Option<PageLedger<'a>>,
     records: &'a [(String, u64)],
-    warnings: Vec<Cow<'a, str>>,
+    warnings: Vec<String>,
     warnings_left_off: usize,
     bounds: Bounds,
     #[serde(flatten)]
@@ -181,7 +183,7 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a
         losses: losses(profile),
         ledger: profile.ledger.as_ref().map(page_ledger),
         records: &profile.stats.by_type,
-        warnings: profile.warnings.iter().take(MAX_WARNINGS).map(bounded_name).collect(),
+        warnings: profile.warnings.iter().take(MAX_WARNINGS).map(warning).collect(),
         warnings_left_off: profile.warnings.len().saturating_sub(MAX_WARNINGS),
         bounds: Bounds {
             nodes_before: summary.nodes_before,
@@ -190,6 +192,10 @@ fn page<'a>(profile: &'a Profile, tables: &'a Tables<'_>, more: More, title: &'a
         },
         more,
     }
+}
+
+fn warning(warning: &Warning) -> String {
+    bounded_name(&warning_text(warning)).into_owned()
 }
 
 fn recording(info: &RecordingInfo) -> Recording<'_> {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use whit_perfdata::ledger::{Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
+use whit_profile::warning::Warning;
 use whit_types::{Pid, Svma, Tid, TimestampNs, is_escaped};
 
 use super::columns::decode;
@@ -182,7 +183,7 @@ fn hostile_names_stay_text() {
     profile.recording.cmdline = vec![HOSTILE.into()];
     profile.recording.hostname = HOSTILE.into();
     profile.events[0].name = HOSTILE.into();
-    profile.warnings = vec![HOSTILE.into()];
+    profile.warnings = vec![Warning::UnknownFields { tracepoint: HOSTILE.into() }];
     let (page, _) = page(&profile, &HtmlOptions::default());
     assert!(
         !page.contains("<img")
@@ -191,7 +192,7 @@ fn hostile_names_stay_text() {
     );
     assert_eq!(page.matches("</script>").count(), 2, "the page's own two blocks");
     let data = data(&page);
-    assert_eq!(data["warnings"][0], HOSTILE);
+    assert!(data["warnings"][0].as_str().is_some_and(|text| text.starts_with(HOSTILE)));
     assert_eq!(data["recording"]["cmdline"][0], HOSTILE);
     assert_eq!(data["functions"]["names"][0], HOSTILE);
     let escaped = "<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;!--\\u{2028}\\x1b[2J\\u{9b}\\u{202e}";
@@ -234,7 +235,7 @@ fn recording_losses_and_ledger_are_embedded() {
             ..Ledger::default()
         }),
         stats: RecordStats { by_type: vec![("SAMPLE".into(), 5)], ..RecordStats::default() },
-        warnings: (0..MAX_WARNINGS + 2).map(|i| format!("w{i}").into()).collect(),
+        warnings: vec![Warning::PeriodOverflow; MAX_WARNINGS + 2],
         ..Profile::default()
     };
     let (page, _) = page(&profile, &HtmlOptions::default());

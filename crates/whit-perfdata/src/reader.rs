@@ -1,6 +1,9 @@
 //! Opening recordings: a file, a directory of streams, or a pipe.
 
+mod defect;
 mod pipe;
+
+pub use defect::RecordingDefect;
 
 use crate::attr::{Attr, pmu_type};
 use crate::bytes::Cursor;
@@ -94,8 +97,8 @@ pub struct Recording {
     /// The end is missing: the recorder was killed, or a part is gone. The streams may hold whole records
     /// all the same. For a pipe, this cannot be known.
     pub is_cut: bool,
-    /// Oddities of the recording, worded for people.
-    pub warnings: Vec<String>,
+    /// Defects that left the rest to be read.
+    pub warnings: Vec<RecordingDefect>,
 }
 
 impl Recording {
@@ -240,7 +243,7 @@ fn open_directory(path: &Path) -> Result<Recording, OpenError> {
             // The other parts are still worth reporting.
             Err(error) => {
                 recording.is_cut = true;
-                recording.warnings.push(error.to_string());
+                recording.warnings.push(error.into());
             }
         }
     }
@@ -259,15 +262,14 @@ fn open_regular(path: &Path) -> Result<(File, u64), OpenError> {
 }
 
 /// perf numbers the parts without gaps.
-fn missing_parts(path: &Path, parts: &[(u64, PathBuf)]) -> Option<String> {
-    let Some((last, _)) = parts.last() else {
-        return Some(format!("{}: there is no data.N beside data", path.display()));
-    };
+fn missing_parts(path: &Path, parts: &[(u64, PathBuf)]) -> Option<RecordingDefect> {
+    let path = path.to_owned();
+    let Some((last, _)) = parts.last() else { return Some(RecordingDefect::NoParts { path }) };
     let (count, expected) = (parts.len() as u64, last.saturating_add(1));
     let gap = (0..).zip(parts).find(|(index, (number, _))| index != number);
     gap.map(|(first, _): (u64, _)| {
         let missing = expected.saturating_sub(count);
-        format!("{}: data.{first} is missing ({missing} missing in all)", path.display())
+        RecordingDefect::MissingParts { path, first, missing }
     })
 }
 
@@ -352,9 +354,9 @@ impl Opener<'_> {
     fn data_section(
         &self,
         header: &FileHeader,
-        warnings: &mut Vec<String>,
+        warnings: &mut Vec<RecordingDefect>,
     ) -> Result<Section, OpenError> {
-        let path = self.path.display();
+        let path = self.path.to_owned();
         let offset = header.data.offset;
         let Some(available) = self.size_bytes.checked_sub(offset) else {
             return Err(self.corrupt(format!(
@@ -364,19 +366,16 @@ impl Opener<'_> {
             )));
         };
         if header.data.size_bytes == 0 && available > 0 && !self.has_feature_table(header) {
-            warnings.push(format!(
-                "{path}: the recorder did not end properly (killed?); what it had written is read (for \
-                 stock perf: whit export --perf)"
-            ));
+            warnings.push(RecordingDefect::NotEnded { path });
             return Ok(Section { offset, size_bytes: available });
         }
         if header.data.size_bytes > available {
-            warnings.push(format!(
-                "{path}: cut short at offset {}: {} bytes of records and the features behind them \
-                 are missing",
-                self.size_bytes,
-                header.data.size_bytes - available
-            ));
+            let missing_bytes = header.data.size_bytes - available;
+            warnings.push(RecordingDefect::CutShort {
+                path,
+                offset: self.size_bytes,
+                missing_bytes,
+            });
         }
         Ok(Section { offset, size_bytes: header.data.size_bytes.min(available) })
     }
@@ -430,7 +429,7 @@ impl Opener<'_> {
     }
 
     /// Reads what can be read: a recording without its features is still worth reporting.
-    fn read_features(&self, header: &FileHeader, warnings: &mut Vec<String>) -> Features {
+    fn read_features(&self, header: &FileHeader, warnings: &mut Vec<RecordingDefect>) -> Features {
         let mut features = Features::default();
         let present: Vec<_> = header.present_features().collect();
         let table = Section {
@@ -440,7 +439,7 @@ impl Opener<'_> {
         let table = match self.read(table, "the table of features") {
             Ok(table) => table,
             Err(error) => {
-                warnings.push(error.to_string());
+                warnings.push(error.into());
                 return features;
             }
         };
@@ -449,7 +448,7 @@ impl Opener<'_> {
             let Some(section) = Section::parse(section) else { continue };
             match self.read_feature(section, &format!("feature {}", feature.0), &mut room_bytes) {
                 Ok(bytes) => features.set(feature, bytes),
-                Err(error) => warnings.push(error.to_string()),
+                Err(error) => warnings.push(error.into()),
             }
         }
         features

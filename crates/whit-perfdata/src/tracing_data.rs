@@ -18,7 +18,7 @@ const FTRACE_SYSTEM: &str = "ftrace";
 /// Problems that are told apart; more are only counted.
 const MAX_PROBLEMS: usize = 16;
 
-/// Why nothing of the section can be read.
+/// Why the section, or a part of it, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TracingDataError {
     /// The first bytes are others.
@@ -39,6 +39,14 @@ pub enum TracingDataError {
         /// The part of the section that is cut.
         part: &'static str,
     },
+    /// One format.
+    #[error("a tracepoint of the system {system}: {source}")]
+    Event {
+        /// The system that it stands under.
+        system: String,
+        /// The defect of its text.
+        source: EventFormatError,
+    },
 }
 
 /// The section, read.
@@ -46,8 +54,8 @@ pub enum TracingDataError {
 pub struct TracingData {
     /// Size of a `long`, and of a pointer, of the recorded kernel: 4 or 8.
     pub long_size_bytes: u8,
-    /// Parts that could not be read, worded for people; the rest is there.
-    pub problems: Vec<String>,
+    /// Why some parts could not be read; the rest is there.
+    pub problems: Vec<TracingDataError>,
     /// By id.
     events: Vec<TraceEvent>,
     /// By address.
@@ -63,7 +71,7 @@ impl KernelStrings for TracingData {
 
 impl TracingData {
     /// Reads a TRACING_DATA section. Where a format cannot be read, or the section is cut behind
-    /// its header, the readable parts are kept, with a line in [`TracingData::problems`].
+    /// its header, the readable parts are kept, with an entry in [`TracingData::problems`].
     ///
     /// # Errors
     /// The section's header is not one.
@@ -72,7 +80,7 @@ impl TracingData {
         let long_size_bytes = parse_header(&mut c)?;
         let mut data = TracingData { long_size_bytes, ..TracingData::default() };
         if let Err(part) = data.parse_body(&mut c) {
-            data.problem(TracingDataError::Cut { part }.to_string());
+            data.problem(TracingDataError::Cut { part });
         }
         // If two formats have one id, the first counts.
         data.events.sort_by_key(|event| event.id);
@@ -92,9 +100,9 @@ impl TracingData {
         &self.events
     }
 
-    fn problem(&mut self, text: String) {
+    fn problem(&mut self, problem: TracingDataError) {
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(text);
+            self.problems.push(problem);
         }
     }
 
@@ -126,7 +134,9 @@ impl TracingData {
     fn add_event(&mut self, system: &str, text: &[u8]) {
         match TraceEvent::parse(system, &String::from_utf8_lossy(text), self.long_size_bytes) {
             Ok(event) => self.events.push(event),
-            Err(error) => self.problem(format!("a tracepoint of the system {system}: {error}")),
+            Err(source) => {
+                self.problem(TracingDataError::Event { system: system.to_owned(), source });
+            }
         }
     }
 
@@ -255,7 +265,7 @@ mod tests {
     fn a_bad_format_is_named_and_the_others_stay() {
         let data = TracingData::parse(&section(&[("sched", &["name: x\n", SWITCH])])).unwrap();
         assert_eq!(data.events().len(), 1);
-        assert!(data.problems[0].contains("system sched"), "{:?}", data.problems);
+        assert!(data.problems[0].to_string().contains("system sched"), "{:?}", data.problems);
     }
 
     proptest::proptest! {

@@ -6,7 +6,7 @@ use std::path::Path;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType};
 use whit_perfdata::encode::push_record;
 use whit_perfdata::feature::{EventDesc, Feature, Features};
-use whit_perfdata::reader::{Form, Recording};
+use whit_perfdata::reader::{Form, OpenError, Recording};
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::{BlockReader, Missing, StreamError, StreamReader};
 use whit_perfdata::writer::{FileWriter, PipeWriter};
@@ -38,7 +38,7 @@ fn write_file(records: &[u8]) -> Vec<u8> {
     writer.finish(&features()).unwrap().into_inner()
 }
 
-fn open(bytes: &[u8]) -> Result<Recording, whit_perfdata::reader::OpenError> {
+fn open(bytes: &[u8]) -> Result<Recording, OpenError> {
     use std::io::{Seek, Write};
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
@@ -288,7 +288,10 @@ fn a_cut_payload_is_a_cut_at_its_record() {
 fn directories_say_which_parts_are_missing() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
-    let warnings = || Recording::open(folder.path()).map(|recording| recording.warnings);
+    let warnings = || {
+        let recording = Recording::open(folder.path())?;
+        Ok::<Vec<_>, OpenError>(recording.warnings.iter().map(ToString::to_string).collect())
+    };
     assert!(warnings().unwrap_err().to_string().contains("data: No such file"));
     write("data", &write_file(&[]));
     assert!(warnings().unwrap()[0].ends_with("there is no data.N beside data"));

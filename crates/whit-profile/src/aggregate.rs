@@ -3,16 +3,17 @@
 //! Each thread of the second pass has an [`Aggregate`] of its own; they are merged at the end.
 //! Memory grows with the number of distinct call chains, which [`MAX_TREE_NODES`] bounds.
 
-use crate::block_sums::{BlockSums, Context};
+use crate::block_sums::BlockSums;
 use crate::chain::CodePlace;
 use crate::chain_entry::ChainEntry;
 use crate::examples::{ExampleSample, Examples};
 use crate::facets::RawFacets;
+use crate::interner::{Interner, Texts};
 use crate::options::LoadOptions;
 use crate::process::{CommIndex, SpaceId};
+use crate::row_key::{NO_FACETS, RowKey};
 use crate::singles::RawSingle;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
 /// Nodes of one thread's call tree. A chain that would need more is cut at its inner end, and
@@ -25,9 +26,6 @@ pub(crate) const MAX_FACETS: usize = 1 << 20;
 /// Entries of the cache from addresses to places.
 const MAX_PLACE_CACHE: usize = 1 << 18;
 
-/// The facets of rows that are told apart by none.
-pub(crate) const NO_FACETS: u32 = u32::MAX;
-
 /// No node: the parent of a root.
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
@@ -36,24 +34,6 @@ pub(crate) const NO_NODE: u32 = u32::MAX;
 pub(crate) struct PlaceNode {
     pub(crate) parent: u32,
     pub(crate) place: u32,
-}
-
-/// Samples with equal keys are summed up in one row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct RowKey {
-    pub(crate) event: u32,
-    pub(crate) thread: u32,
-    /// `u32::MAX` where the thread has no name.
-    pub(crate) comm: u32,
-    /// [`NO_FACETS`] where none are wanted.
-    pub(crate) facets: u32,
-    pub(crate) node: u32,
-}
-
-impl RowKey {
-    fn context(&self) -> Context {
-        Context { event: self.event, thread: self.thread, comm: self.comm, facets: self.facets }
-    }
 }
 
 /// Sum of samples.
@@ -122,53 +102,6 @@ struct PreviousChain {
     space: Option<SpaceId>,
     entries: Vec<ChainEntry>,
     nodes: Vec<u32>,
-}
-
-/// Gives each distinct value a number.
-#[derive(Debug)]
-pub(crate) struct Interner<T> {
-    pub(crate) values: Vec<T>,
-    by_value: FxHashMap<T, u32>,
-}
-
-impl<T> Default for Interner<T> {
-    fn default() -> Self {
-        Interner { values: Vec::new(), by_value: FxHashMap::default() }
-    }
-}
-
-impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
-    #[inline]
-    pub(crate) fn intern(&mut self, value: T) -> u32 {
-        *self.by_value.entry(value).or_insert_with(|| {
-            self.values.push(value);
-            (self.values.len() - 1) as u32
-        })
-    }
-
-    pub(crate) fn get(&self, value: &T) -> Option<u32> {
-        self.by_value.get(value).copied()
-    }
-}
-
-/// Gives each distinct text a number.
-#[derive(Debug, Default)]
-pub(crate) struct Texts {
-    pub(crate) values: Vec<Arc<str>>,
-    by_value: FxHashMap<Arc<str>, u32>,
-}
-
-impl Texts {
-    pub(crate) fn intern(&mut self, text: &str) -> u32 {
-        if let Some(known) = self.by_value.get(text) {
-            return *known;
-        }
-        let text: Arc<str> = text.into();
-        let number = self.values.len() as u32;
-        self.values.push(text.clone());
-        self.by_value.insert(text, number);
-        number
-    }
 }
 
 impl Default for Aggregate {

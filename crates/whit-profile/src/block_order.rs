@@ -5,7 +5,7 @@
 
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::scan::StreamPlan;
+use crate::stream_plan::StreamPlan;
 use crate::work::Run;
 use std::collections::VecDeque;
 use whit_perfdata::stream::{BlockRange, ReadAhead, Stream};

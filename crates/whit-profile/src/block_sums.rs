@@ -4,7 +4,8 @@
 //! at first, a power of two in nanoseconds, and each pair becomes one block whenever there are too many of them or
 //! of their weights. The length at the end is the shortest one that suffices for all samples, whichever came first.
 
-use crate::aggregate::{Interner, NO_FACETS};
+use crate::interner::Interner;
+use crate::row_key::{Context, NO_FACETS};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use whit_types::TimestampNs;
@@ -20,16 +21,6 @@ const FIRST_SHIFT: u32 = 20;
 
 /// And may grow to this one: two blocks for all times that there are.
 const LAST_SHIFT: u32 = 63;
-
-/// Properties that tell samples of one call chain apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Context {
-    pub(crate) event: u32,
-    pub(crate) thread: u32,
-    pub(crate) comm: u32,
-    /// [`NO_FACETS`] where none are wanted.
-    pub(crate) facets: u32,
-}
 
 /// A call chain in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

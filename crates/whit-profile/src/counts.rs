@@ -1,5 +1,6 @@
 //! Counting records: by type, and those that could not be used.
 
+use crate::warning::LeftOut;
 use std::path::PathBuf;
 use whit_perfdata::stream::Stream;
 
@@ -25,11 +26,10 @@ impl Skipped {
         self.first = self.first.take().or(other.first);
     }
 
-    /// `samples that …: 17 (the first at offset 1234 of perf.data)`.
-    pub(crate) fn warning(&self, what: &str) -> Option<String> {
-        let (path, position) = self.first.as_ref()?;
-        let count = self.count;
-        Some(format!("{what}: {count} (the first at offset {position} of {})", path.display()))
+    /// `None` where there was none.
+    pub(crate) fn left_out(&self) -> Option<LeftOut> {
+        let (path, offset) = self.first.clone()?;
+        Some(LeftOut { records: self.count, path, offset })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Processes whose mappings the recorder did not read to the end.
 
+use crate::warning::Warning;
 use whit_perfdata::record::{RecordHeader, misc, record_type};
 use whit_types::Pid;
 
@@ -25,17 +26,9 @@ impl CutMaps {
         self.first = self.first.or(other.first);
     }
 
-    pub(crate) fn warning(self) -> Option<String> {
-        let Pid(first) = self.first?;
-        let more = match self.processes {
-            1 => String::new(),
-            processes => format!(" and {} more", processes - 1),
-        };
-        Some(format!(
-            "mappings of process {first}{more} are missing: the recorder gave up reading /proc/PID/maps; \
-             functions in them have no names, and stacks end there (record with a longer \
-             --proc-map-timeout)"
-        ))
+    pub(crate) fn warning(self) -> Option<Warning> {
+        let CutMaps { processes, first } = self;
+        first.map(|first| Warning::MapsCut { first, processes })
     }
 }
 
@@ -49,14 +42,14 @@ mod tests {
         let mut cut = CutMaps::default();
         cut.see(header(record_type::MMAP2, misc::USER), Pid(1));
         cut.see(header(record_type::MMAP, misc::PROC_MAP_TIMEOUT), Pid(1));
-        assert_eq!(cut.warning(), None);
+        assert!(cut.warning().is_none());
         let mut other = CutMaps::default();
         other.see(header(record_type::MMAP2, misc::USER | misc::PROC_MAP_TIMEOUT), Pid(7));
         cut.add(other);
-        let text = cut.warning().unwrap();
-        assert!(text.starts_with("mappings of process 7 are missing"), "{text}");
+        let one = cut.warning();
+        assert!(matches!(one, Some(Warning::MapsCut { first: Pid(7), processes: 1 })), "{one:?}");
         cut.see(header(record_type::MMAP2, misc::PROC_MAP_TIMEOUT), Pid(9));
-        let text = cut.warning().unwrap();
-        assert!(text.starts_with("mappings of process 7 and 1 more are missing"), "{text}");
+        let two = cut.warning();
+        assert!(matches!(two, Some(Warning::MapsCut { first: Pid(7), processes: 2 })), "{two:?}");
     }
 }

@@ -8,7 +8,8 @@
 
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::scan::StreamPlan;
+use crate::stream_plan::StreamPlan;
+use crate::warning::Warning;
 use crate::work::WorkQueue;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -191,28 +192,16 @@ pub(crate) struct DeferredLoss {
 }
 
 impl DeferredLoss {
-    pub(crate) fn warnings(self) -> impl Iterator<Item = String> {
+    pub(crate) fn warnings(self) -> impl Iterator<Item = Warning> {
         let DeferredLoss { samples, samples_without_chain, chains_without_sample, beyond_bound } =
             self;
-        let without_chain = (samples_without_chain > 0).then(|| {
-            format!(
-                "{samples_without_chain} of {samples} samples with a deferred user call chain lack it: \
-                 the recording ends before the thread returns to user mode, or the record \
-                 (CALLCHAIN_DEFERRED) was lost"
-            )
-        });
-        let without_sample = (chains_without_sample > 0).then(|| {
-            format!(
-                "{chains_without_sample} deferred user call chains (CALLCHAIN_DEFERRED) belong to no \
-                 sample of the recording"
-            )
-        });
-        let beyond = (beyond_bound > 0).then(|| {
-            format!(
-                "{beyond_bound} samples and deferred user call chains were not joined: those that stand \
-                 apart have {} MiB of memory",
-                MAX_APART_BYTES >> 20
-            )
+        let without_chain = (samples_without_chain > 0)
+            .then_some(Warning::ChainsMissing { without_chain: samples_without_chain, samples });
+        let without_sample = (chains_without_sample > 0)
+            .then_some(Warning::ChainsUnclaimed { chains: chains_without_sample });
+        let beyond = (beyond_bound > 0).then_some(Warning::ChainsBeyondBound {
+            left_apart: beyond_bound,
+            bound_bytes: MAX_APART_BYTES,
         });
         [without_chain, without_sample, beyond].into_iter().flatten()
     }

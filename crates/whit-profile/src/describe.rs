@@ -7,25 +7,14 @@ use crate::prepare::Prepared;
 use crate::process::MAX_EPOCHS_PER_PROCESS;
 use crate::scan::Scan;
 use crate::stops::StopCounts;
+use crate::warning::Warning;
 use std::collections::BTreeSet;
 use whit_perfdata::attr::{Attr, ReadFormat, SampleType};
 use whit_perfdata::feature::{EventDesc, Feature};
-use whit_perfdata::ledger::{Ledger, nobody_ran_text};
+use whit_perfdata::ledger::Ledger;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type_name;
 use whit_types::{OutsideText, TimestampNs};
-
-/// Follows the number of samples that could not be decoded.
-pub(crate) const UNREADABLE_SAMPLES: &str =
-    "samples are shorter than their fields say and were left out";
-
-/// Follows the number of stacks that whit does not unwind.
-pub(crate) const FOREIGN_STACKS: &str =
-    "user stacks were not unwound: of 32-bit processes, or of a machine neither x86-64 nor arm64";
-
-/// Follows the number of samples that are given out behind later ones.
-pub(crate) const DISORDERED_SAMPLES: &str =
-    "samples stand behind later ones: their order needs more memory";
 
 /// Binaries without symbols that are named in the warnings; the rest is only counted.
 const MAX_NAMED_BINARIES: usize = 8;
@@ -41,8 +30,7 @@ pub(crate) fn describe(
     profile.stats = stats(prepared, stops);
     profile.losses = losses(profile, prepared, sums);
     profile.recording = info(recording, sums);
-    let warnings = warnings(profile, recording, prepared, sums, stops);
-    profile.warnings = warnings.into_iter().map(OutsideText::from).collect();
+    profile.warnings = warnings(profile, recording, prepared, sums, stops);
 }
 
 fn stats(prepared: &Prepared, stops: &StopCounts) -> RecordStats {
@@ -137,10 +125,10 @@ fn captured_on_s(recording: &Recording, first: Option<TimestampNs>) -> Option<u6
 }
 
 /// Why there is nothing in a recording of those who waited all the time.
-fn nobody_ran(recording: &Recording) -> Option<String> {
+fn nobody_ran(recording: &Recording) -> Option<Warning> {
     let ledger = recording.features.ledger().filter(Ledger::nobody_ran)?;
     let has_stacks = ledger.blocked_at_begin > 0;
-    Some(nobody_ran_text(ledger.watched_threads, "PID", has_stacks))
+    Some(Warning::NobodyRan { threads: ledger.watched_threads, has_stacks })
 }
 
 fn warnings(
@@ -149,50 +137,33 @@ fn warnings(
     prepared: &Prepared,
     sums: &Aggregate,
     stops: &StopCounts,
-) -> Vec<String> {
+) -> Vec<Warning> {
     let mut warnings = scan_warnings(recording, prepared);
-    let mut counted = |count: u64, text: &str| {
-        if count > 0 {
-            warnings.push(format!("{count} {text}"));
-        }
-    };
-    counted(stops.unreadable_samples, UNREADABLE_SAMPLES);
-    counted(stops.foreign_stacks, FOREIGN_STACKS);
-    counted(
-        sums.cut_chains,
-        &format!("call chains were cut: the call tree has reached {MAX_TREE_NODES} nodes"),
-    );
-    if sums.merged_facets > 0 {
-        warnings.push(format!(
-            "{} samples stand in rows that some sort keys do not tell apart: there were {MAX_FACETS} \
-             distinct values; sort by fewer keys, or choose a part with --time, --pid or --cpu",
-            sums.merged_facets
-        ));
+    warnings.extend(stops.warnings());
+    if let chains @ 1.. = sums.cut_chains {
+        warnings.push(Warning::ChainsCut { chains, max_nodes: MAX_TREE_NODES });
     }
-    warnings.extend(prepared.tracepoints.problems.iter().cloned());
+    if let samples @ 1.. = sums.merged_facets {
+        warnings.push(Warning::FacetsMerged { samples, max_facets: MAX_FACETS });
+    }
+    warnings.extend(prepared.tracepoints.problems.iter().cloned().map(Warning::TraceFormats));
     warnings.extend(missing_symbols(profile, prepared, sums));
     warnings
 }
 
 /// Warnings about records that the first pass could not use. All views of a recording share them.
-pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<String> {
+pub(crate) fn scan_warnings(recording: &Recording, prepared: &Prepared) -> Vec<Warning> {
     let scan = &prepared.scan;
-    let mut warnings = recording.warnings.clone();
+    let mut warnings: Vec<_> = recording.warnings.iter().cloned().map(Warning::Recording).collect();
     warnings.extend(nobody_ran(recording));
     warnings.extend(scan.warnings.iter().cloned());
-    let orphans = "samples that belong to no event of the recording, left out";
-    warnings.extend(scan.orphan_samples.warning(orphans));
-    let malformed = "records that are shorter than their fields say, left out";
-    warnings.extend(scan.malformed.warning(malformed));
+    warnings.extend(scan.orphan_samples.left_out().map(Warning::OrphanSamples));
+    warnings.extend(scan.malformed.left_out().map(Warning::MalformedRecords));
     warnings.extend(prepared.deferred.loss.warnings());
     warnings.extend(scan.cut_maps.warning());
     warnings.extend(unsplit_groups(recording, scan));
-    let epochs_cut = prepared.model.epochs_cut();
-    if epochs_cut > 0 {
-        warnings.push(format!(
-            "{epochs_cut} changes of address spaces were not told apart by time: a process changed \
-             its mappings more than {MAX_EPOCHS_PER_PROCESS} times, or all together did too often"
-        ));
+    if let changes @ 1.. = prepared.model.epochs_cut() {
+        warnings.push(Warning::EpochsCut { changes, max_epochs: MAX_EPOCHS_PER_PROCESS });
     }
     warnings
 }
@@ -204,7 +175,7 @@ pub(crate) fn is_read(attr: &Attr) -> bool {
 
 /// Events that were read with the samples of their group's leader (`:S`): perf makes samples of
 /// them, whit does not.
-fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<String> {
+fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<Warning> {
     let groups = recording.features.group_desc().unwrap_or_default();
     // Groups follow each other; no event is in two.
     let mut next = 0;
@@ -217,18 +188,13 @@ fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<String> {
         members.filter(move |_| reads)
     });
     let unsampled = members.filter(|member| scan.samples_by_event[*member] == 0);
-    let names: Vec<_> = unsampled.map(|event| recording.events[event].name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "events that were only read with the samples of their group's leader (`:S`), which whit \
-             does not split among them: {}",
-            names.join(", ")
-        )
-    })
+    let names = unsampled.map(|event| recording.events[event].name.as_str().into());
+    let events: Vec<_> = names.collect();
+    (!events.is_empty()).then_some(Warning::UnsplitGroups { events })
 }
 
 /// Binaries that have samples and no symbols, each with the reason.
-fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> Vec<String> {
+fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> Vec<Warning> {
     let used: BTreeSet<_> = sums.places.values.iter().map(|place| place.dso).collect();
     let mut missing = Vec::new();
     for dso in used {
@@ -237,14 +203,14 @@ fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> 
             continue;
         }
         let problem = prepared.binaries.get(dso).and_then(|binary| binary.symbols.reason());
-        missing.extend(problem.map(|reason| {
-            format!("no symbols for {}: {reason}", profile.dsos[dso.index()].short_name)
+        missing.extend(problem.map(|reason| Warning::NoSymbols {
+            binary: profile.dsos[dso.index()].short_name.clone(),
+            reason: reason.clone(),
         }));
     }
-    if missing.len() > MAX_NAMED_BINARIES {
-        let more = missing.len() - MAX_NAMED_BINARIES;
+    if let binaries @ 1.. = missing.len().saturating_sub(MAX_NAMED_BINARIES) {
         missing.truncate(MAX_NAMED_BINARIES);
-        missing.push(format!("no symbols for {more} more binaries"));
+        missing.push(Warning::MoreWithoutSymbols { binaries });
     }
     missing
 }

@@ -3,7 +3,7 @@
 //! A row keeps the samples with the smallest hashes of time and thread. So each sample has the same chance, and neither
 //! the order of reading nor the number of threads changes the choice.
 
-use crate::aggregate::RowKey;
+use crate::row_key::RowKey;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};

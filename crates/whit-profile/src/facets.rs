@@ -5,8 +5,8 @@
 //! ([`MAX_FACETS`](crate::aggregate::MAX_FACETS)): addresses and texts may differ in every sample.
 
 use crate::cgroups::CgroupIndex;
-use crate::model::{CgroupId, DsoId, FrameId, TextId};
-use crate::parallelism::Parallelism;
+use crate::ids::{CgroupId, DsoId, FrameId, TextId};
+use crate::parallelism::level::Parallelism;
 use std::num::NonZeroU64;
 use whit_types::{Avma, CpuId, TimestampNs};
 

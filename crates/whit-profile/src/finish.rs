@@ -1,6 +1,6 @@
 //! From sums over places to the finished profile: symbols, inlined frames, losses.
 
-use crate::aggregate::{Aggregate, NO_NODE, RowKey};
+use crate::aggregate::{Aggregate, NO_NODE};
 use crate::block_sums::{BlockSums, Chain};
 use crate::chain::CodePlace;
 use crate::describe::is_read;
@@ -16,8 +16,10 @@ use crate::options::LoadOptions;
 use crate::place_symbols::{NamedCode, PlaceNamer};
 use crate::precision::Precision;
 use crate::prepare::Prepared;
+use crate::row_key::RowKey;
 use crate::singles::RawSingle;
 use crate::stops::StopCounts;
+use crate::warning::Warning;
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -75,9 +77,7 @@ pub(crate) fn finish_with<T>(
     profile.groups = groups;
     crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
     if overflowed {
-        let text = "the periods of an event add up to more than 64 bits hold: shares are wrong \
-                    (a corrupt recording?)";
-        profile.warnings.push(text.into());
+        profile.warnings.push(Warning::PeriodOverflow);
     }
     (profile, more)
 }

@@ -10,16 +10,16 @@ use crate::parallelism;
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::sample_sums::{ParsedSample, SampleSums};
-use crate::scan::BlockTimes;
 use crate::singles;
 use crate::step_watch::StepWatch;
 use crate::stops::StopCounts;
+use crate::stream_plan::BlockTimes;
 use crate::switches::{Losses, PhaseTest, all_losses};
 use crate::work::WorkQueue;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::{RawRecord, record_type};
 use whit_perfdata::stream::BlockReader;
-use whit_types::{OutsideText, TimestampNs};
+use whit_types::TimestampNs;
 
 /// Loads a whole recording into a profile.
 pub fn load(
@@ -41,7 +41,7 @@ pub fn load(
     }
     let Found { sums, stops, phases } = second_pass(recording, options, &prepared, &progress)?;
     let mut profile = finish(recording, options, prepared, sums, &stops);
-    profile.warnings.extend(phases.problem().map(OutsideText::from));
+    profile.warnings.extend(phases.warning());
     Ok(profile)
 }
 

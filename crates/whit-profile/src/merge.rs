@@ -10,6 +10,7 @@ use crate::model::{
     Frame, FrameId, FunctionId, FunctionInfo, LossReport, NodeId, Profile, RecordStats, SampleRow,
     TextId, ThreadId, ThreadInfo,
 };
+use crate::warning::Warning;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use whit_types::{BuildId, OutsideText, Pid, Tid};
@@ -235,7 +236,10 @@ impl Merger {
 
     fn describe(&mut self, profile: &Profile, numbers: &Numbers) {
         let path = profile.recording.path.exact().to_owned();
-        let from = |warning: &OutsideText| format!("{path}: {}", warning.exact()).into();
+        let from = |warning: &Warning| Warning::OfRecording {
+            path: profile.recording.path.clone(),
+            warning: Box::new(warning.clone()),
+        };
         self.merged.warnings.extend(profile.warnings.iter().map(from));
         self.paths.push(path);
         let recording = &mut self.merged.recording;
@@ -258,8 +262,7 @@ impl Merger {
     fn finish(mut self) -> Profile {
         self.merged.recording.path = self.paths.join(", ").into();
         if self.overflowed {
-            let text = "the periods of an event add up to more than 64 bits hold: shares are wrong";
-            self.merged.warnings.push(text.into());
+            self.merged.warnings.push(Warning::MergedPeriodOverflow);
         }
         self.merged
     }
@@ -339,7 +342,7 @@ mod tests {
         let row = SampleRow { event, thread, comm, facets, node: parent, samples: 1, period };
         profile.rows.push(row);
         profile.losses.lost_records = 3;
-        profile.warnings.push("w".into());
+        profile.warnings.push(Warning::PeriodOverflow);
         profile.recording.path = function.into();
         profile
     }
@@ -359,7 +362,8 @@ mod tests {
         assert_eq!((merged.nodes.len(), merged.functions.len(), merged.threads.len()), (3, 3, 2));
         assert_eq!(merged.losses.lost_records, 9);
         assert_eq!(merged.recording.path.exact(), "leaf, leaf, other");
-        assert_eq!(merged.warnings[2].exact(), "other: w");
+        let Warning::OfRecording { path, warning } = &merged.warnings[2] else { panic!() };
+        assert!(path.exact() == "other" && matches!(**warning, Warning::PeriodOverflow));
     }
 
     #[test]
@@ -367,7 +371,7 @@ mod tests {
         let parts = vec![profile(&[], 7, "leaf", u64::MAX - 1), profile(&[], 7, "leaf", 5)];
         let merged = merge(parts).unwrap();
         assert_eq!((merged.events[0].period, merged.rows[0].period), (u64::MAX, u64::MAX));
-        assert!(merged.warnings.last().unwrap().exact().contains("64 bits"));
+        assert!(matches!(merged.warnings.last(), Some(Warning::MergedPeriodOverflow)));
         assert!(merge(Vec::new()).is_none());
     }
 }

@@ -15,78 +15,15 @@
 
 use crate::examples::ExampleSample;
 use crate::facets::Facets;
+pub use crate::ids::*;
 use crate::loss_window::LossWindow;
-use crate::parallelism::ParallelismInfo;
+use crate::parallelism::set::ParallelismInfo;
 use crate::precision::Precision;
+use crate::warning::Warning;
 use whit_perfdata::ledger::Ledger;
 use whit_perfdata::loss::DataLoss;
 use whit_types::{BuildId, CpuId, OutsideText, Pid, Svma, Tid, TimestampNs};
 pub use whit_unwind::StopReason;
-
-macro_rules! id_type {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// As an index into its table.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
-id_type!(
-    /// Index into [`Profile::events`].
-    EventId
-);
-id_type!(
-    /// Index into [`Profile::threads`].
-    ThreadId
-);
-id_type!(
-    /// Index into [`Profile::comms`].
-    CommId
-);
-id_type!(
-    /// Index into [`Profile::cgroups`].
-    CgroupId
-);
-id_type!(
-    /// Index into [`Profile::facets`].
-    FacetsId
-);
-id_type!(
-    /// Index into [`Profile::texts`].
-    TextId
-);
-id_type!(
-    /// Index into [`Profile::dsos`].
-    DsoId
-);
-id_type!(
-    /// Index into [`Profile::functions`].
-    FunctionId
-);
-id_type!(
-    /// Index into [`Profile::files`].
-    FileId
-);
-id_type!(
-    /// Index into [`Profile::frames`].
-    FrameId
-);
-id_type!(
-    /// Index into [`Profile::nodes`].
-    NodeId
-);
-
-impl NodeId {
-    /// No node: the parent of a root.
-    pub const NONE: NodeId = NodeId(u32::MAX);
-}
 
 /// A whole profile.
 #[derive(Clone, Debug, Default)]
@@ -138,8 +75,8 @@ pub struct Profile {
     /// Records by type.
     pub stats: RecordStats,
     /// Problems that did not stop the report: a missing binary, a cut file, a build id that
-    /// differs. One line each, already worded for people.
-    pub warnings: Vec<OutsideText>,
+    /// differs.
+    pub warnings: Vec<Warning>,
 }
 
 impl Profile {

@@ -3,11 +3,13 @@
 use crate::chain::DEFAULT_MAX_STACK;
 use crate::facets::WantedFacets;
 use crate::machine::ThisMachine;
-use crate::parallelism::ParallelismOf;
-use crate::singles::SinglesWanted;
+use crate::parallelism::set::ParallelismOf;
 use crate::time_filter::TimeFilter;
 use whit_symbolize::SymbolizerConfig;
 use whit_types::{CpuId, Pid, Tid};
+
+/// Samples up to which [`SinglesWanted::Few`] keeps each.
+pub const MAX_SINGLES: u64 = 1_000_000;
 
 /// The unit that the rows of a profile count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,6 +24,17 @@ pub enum Counted {
     /// Blocks of code between two branches, with the cycles that the CPU counted there. The branch of a row's facets has
     /// the end of the block as `from`, and its beginning as `to`.
     Blocks,
+}
+
+/// How the time of samples is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SinglesWanted {
+    /// Each sample keeps its own, however many there are; memory grows with them.
+    Each,
+    /// Each sample keeps its own where there are at most [`MAX_SINGLES`], else as `Joined`.
+    Few,
+    /// Samples of one row in a two-hundredth of the recorded time are joined.
+    Joined,
 }
 
 /// The parts of a recording to load, and the way to sum them up.

@@ -2,10 +2,10 @@
 
 use crate::address_map::Mapping;
 use crate::cgroups::Cgroups;
+use crate::change::{Change, TimedChange};
 use crate::dso_index::DsoIndex;
 use crate::dso_table::{DsoTable, MappedCode, RecordedDso, RecordedKind};
 use crate::process::ProcessModel;
-use crate::scan::{Change, TimedChange};
 use rustc_hash::FxHashMap;
 use whit_perfdata::feature::Features;
 use whit_types::{Avma, BuildId, Pid, Tid, TimestampNs};

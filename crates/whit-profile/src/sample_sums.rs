@@ -7,13 +7,13 @@ use crate::deferred::{ChainedBlock, UserChain};
 use crate::facets::{
     BranchFacet, DataPlace, Facets, RawCgroup, RawFacets, WantedData, WantedTrace,
 };
+use crate::lookup::{CodeLookup, Lookup};
 use crate::model::DsoId;
 use crate::options::{Counted, LoadOptions};
-use crate::parallelism::Parallelism;
+use crate::parallelism::level::Parallelism;
 use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use crate::process::{Epoch, SpaceId};
-use crate::script::Lookup;
 use crate::stops::StopCounts;
 use whit_perfdata::attr::{Attr, AttrFlags};
 use whit_perfdata::reader::Recording;

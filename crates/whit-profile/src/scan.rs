@@ -3,109 +3,28 @@
 //! Samples are stepped over here. Memory grows with the number of processes, mappings and command
 //! names, not with the number of samples.
 
+use crate::change::{Change, TimedChange};
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
 use crate::deferred::{AwaitedChains, defers};
 use crate::error::LoadError;
 use crate::loss_window::RingLoss;
-use crate::parallelism::FirstSeen;
+use crate::parallelism::first_seen::FirstSeen;
 use crate::progress::Progress;
 use crate::ring_full::{RingIdentification, RingTimes};
 use crate::ring_losses::{RecordedCpus, RingLosses};
 use crate::stated_time::stated_time;
+use crate::stream_plan::{BlockTimes, PlannedBlock, StreamPlan};
+use crate::warning::Warning;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::deferred::DeferredChain;
 use whit_perfdata::event_table::EventTable;
 use whit_perfdata::reader::Recording;
-use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, Task, misc, record_type};
-use whit_perfdata::stream::{BlockInfo, BlockRange, Missing, RecordCounts, Stream, StreamReader};
-use whit_types::{Avma, BuildId, FileId, Pid, Tid, TimestampNs};
-
-/// A change of the process model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Map {
-        pid: Pid,
-        start: Avma,
-        len_bytes: u64,
-        file_offset: u64,
-        build_id: Option<BuildId>,
-        file: Option<FileId>,
-        kernel: bool,
-        executable: bool,
-        path: Box<[u8]>,
-    },
-    Comm {
-        pid: Pid,
-        tid: Tid,
-        exec: bool,
-        name: Box<[u8]>,
-    },
-    Fork {
-        task: Task,
-        /// False for processes that existed before the recording: their maps follow.
-        copies_maps: bool,
-    },
-    KernelSymbol {
-        start: Avma,
-        len_bytes: u32,
-        name: Box<[u8]>,
-    },
-    Cgroup {
-        number: u64,
-        path: Box<[u8]>,
-    },
-}
-
-/// A change and when it happened.
-#[derive(Clone, Debug)]
-pub(crate) struct TimedChange {
-    pub(crate) time: TimestampNs,
-    pub(crate) change: Change,
-}
-
-/// One block of a stream, to be read again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlannedBlock {
-    pub(crate) info: BlockInfo,
-    /// Earliest and latest sample; absent without samples.
-    pub(crate) times: Option<(TimestampNs, TimestampNs)>,
-    /// Holds samples, or other records that the second pass takes.
-    pub(crate) has_samples: bool,
-}
-
-/// How to read one stream again.
-#[derive(Debug)]
-pub(crate) struct StreamPlan {
-    pub(crate) stream: Stream,
-    pub(crate) blocks: Vec<PlannedBlock>,
-}
-
-impl StreamPlan {
-    /// Blocks with samples that can be read in any order, and where they stand in the decoded
-    /// stream.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, u64)> + '_ {
-        self.blocks
-            .iter()
-            .filter(|block| block.has_samples)
-            .filter_map(|block| Some((block.info.range?, block.info.position)))
-    }
-
-    /// Rows of blocks that have to be read in order, each from its first on.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = &[PlannedBlock]> {
-        let rows = self.blocks.chunk_by(PlannedBlock::is_followed_in_run);
-        rows.filter(|row| row.iter().all(|block| block.info.range.is_none()))
-    }
-}
-
-impl PlannedBlock {
-    /// Whether the next block is read behind this one, in a row that has to be read in order.
-    pub(crate) fn is_followed_in_run(&self, next: &PlannedBlock) -> bool {
-        let in_order = self.info.range.is_none() && next.info.range.is_none();
-        in_order && self.info.start == next.info.start
-    }
-}
+use whit_perfdata::record::{MappedFileId, Mmap, RawRecord, SideBand, misc, record_type};
+use whit_perfdata::stream::{BlockInfo, RecordCounts, Stream, StreamReader};
+use whit_types::{FileId, TimestampNs};
 
 /// Sums of the losses that LOST and LOST_SAMPLES records report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,54 +60,7 @@ pub(crate) struct Scan {
     pub(crate) recorded_cpus: RecordedCpus,
     /// The first record of each CPU, where it was asked for.
     pub(crate) first_seen: Option<FirstSeen>,
-    pub(crate) warnings: Vec<String>,
-}
-
-/// Whether to note the times of each block's samples, which reading in order of time needs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BlockTimes {
-    Skip,
-    Note,
-    /// The second pass takes all records of context switches, too.
-    NoteSwitches,
-    /// The second pass takes these records, too.
-    NoteRecords(RecordKinds),
-}
-
-/// Types of records, by their numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RecordKinds(u64);
-
-impl RecordKinds {
-    /// Those in a list; numbers above 63 are none of the kernel's.
-    pub fn of(kinds: &[u32]) -> RecordKinds {
-        let bits = kinds.iter().filter_map(|kind| 1u64.checked_shl(*kind));
-        RecordKinds(bits.fold(0, |all, bit| all | bit))
-    }
-
-    /// True where a type is one of them.
-    pub fn contains(self, kind: u32) -> bool {
-        1u64.checked_shl(kind).is_some_and(|bit| self.0 & bit != 0)
-    }
-
-    /// True without any.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl BlockTimes {
-    /// Whether reading in order of time takes records of a type.
-    pub(crate) fn takes(self, kind: u32) -> bool {
-        use record_type::{COMM, EXIT, FORK, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
-        let of_switches = matches!(kind, SWITCH | SWITCH_CPU_WIDE | FORK | EXIT | COMM);
-        match self {
-            _ if kind == SAMPLE => true,
-            BlockTimes::NoteSwitches => of_switches,
-            BlockTimes::NoteRecords(kinds) => kinds.contains(kind),
-            BlockTimes::Skip | BlockTimes::Note => false,
-        }
-    }
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// The parts of the first pass that only some reports need.
@@ -326,7 +198,7 @@ struct StreamScan {
     recorded_cpus: RecordedCpus,
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 struct StreamScanner<'e> {
@@ -346,7 +218,7 @@ struct StreamScanner<'e> {
     orphan_samples: Skipped,
     malformed: Skipped,
     cut_maps: CutMaps,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     /// Time of the last record of the blocks before that had one.
     last_time: Option<TimestampNs>,
     ring_times: RingTimes<'e>,
@@ -405,27 +277,21 @@ impl<'e> StreamScanner<'e> {
                 Ok(None) => break,
                 Err(error) => {
                     self.loss.truncated_bytes += error.lost_bytes();
-                    self.warnings.push(error.to_string());
+                    self.warnings.push(Warning::Stream(Arc::new(error)));
                     break;
                 }
             }
             progress.advance(reader.consumed_bytes() - consumed);
             consumed = reader.consumed_bytes();
         }
-        if let Some(Missing { offset, size_bytes }) = reader.truncation() {
-            self.loss.truncated_bytes += size_bytes;
-            self.warnings.push(format!(
-                "{}: cut short: {size_bytes} bytes at offset {offset} hold no whole record",
-                stream.path().display(),
-            ));
+        if let Some(missing) = reader.truncation() {
+            self.loss.truncated_bytes += missing.size_bytes;
+            let path = stream.path().to_owned();
+            self.warnings.push(Warning::StreamCut { path, missing: Some(missing) });
         }
-        if let Some(Missing { offset, size_bytes }) = reader.holes() {
-            self.loss.truncated_bytes += size_bytes;
-            self.warnings.push(format!(
-                "{}: {size_bytes} bytes from offset {offset} on were never written; what follows \
-                 them is read",
-                stream.path().display(),
-            ));
+        if let Some(missing) = reader.holes() {
+            self.loss.truncated_bytes += missing.size_bytes;
+            self.warnings.push(Warning::StreamHole { path: stream.path().to_owned(), missing });
         }
         let is_cut = self.is_cut || self.loss.truncated_bytes > 0;
         let recorded_cpus = match &self.ring_losses {

@@ -7,21 +7,22 @@
 
 mod event_switch;
 mod frame_texts;
-mod lookup;
 mod pipeline;
 mod worker;
 
+pub use crate::lookup::{CodeAt, CodeLookup};
+pub use crate::scripted_frame::ScriptedFrame;
 pub use event_switch::EventSwitches;
 pub use frame_texts::ChainText;
-pub use lookup::{CodeAt, Lookup};
 
 use crate::error::LoadError;
 use crate::options::LoadOptions;
 use crate::ordered::OrderedSamples;
 use crate::prepare::prepare;
 use crate::progress::Progress;
-use crate::scan::BlockTimes;
-pub use crate::scan::RecordKinds;
+use crate::stream_plan::BlockTimes;
+pub use crate::stream_plan::RecordKinds;
+use crate::warning::Warning;
 use std::io::Write;
 use whit_perfdata::feature::EventDesc;
 use whit_perfdata::reader::Recording;
@@ -30,21 +31,25 @@ use whit_perfdata::sample::Sample;
 use whit_types::{Avma, CpuId, OutsideText, Pid, Tid, TimestampNs};
 use worker::Work;
 
-/// A frame of a sample: one physical function, or one that was inlined.
+/// Facts that samples and other records begin with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScriptedFrame<'a> {
-    /// The address in the process, as recorded or unwound.
-    pub address: Avma,
-    /// Function, where known.
-    pub function: Option<OutsideText<&'a str>>,
-    /// Distance from the function's start; zero for inlined functions.
-    pub function_offset: u64,
-    /// Path of the binary; `None` where no mapping explains the address.
-    pub dso: Option<OutsideText<&'a str>>,
-    /// Source file and line.
-    pub source: Option<(OutsideText<&'a str>, u32)>,
-    /// True where the function was inlined into that of the next frame.
-    pub inlined: bool,
+pub struct RecordStart<'a> {
+    /// The thread's command name at that time, where known.
+    pub comm: Option<OutsideText<&'a str>>,
+    /// Thread that the command name belongs to.
+    pub comm_tid: Tid,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// CPU, where recorded.
+    pub cpu: Option<CpuId>,
+    /// By the clock of the recording. Zero for records of older processes.
+    pub time: TimestampNs,
+    /// The moment from which times are shown: 0 of the recording's clock, or as [`TimeBase`] says.
+    pub shown_since: TimestampNs,
+    /// `misc` of the record.
+    pub misc: u16,
 }
 
 /// A sample with everything that can be said of it.
@@ -54,26 +59,16 @@ pub struct ScriptedSample<'a> {
     pub event: usize,
     /// Attributes, ids and name.
     pub event_desc: &'a EventDesc,
-    /// Command name, where known.
-    pub comm: Option<OutsideText<&'a str>>,
-    /// Process.
-    pub pid: Pid,
-    /// Thread.
-    pub tid: Tid,
-    /// By the clock of the recording.
-    pub time: TimestampNs,
-    /// The moment from which times are shown: 0 of the recording's clock, or as [`TimeBase`] says.
-    pub shown_since: TimestampNs,
+    /// Thread, CPU and time.
+    pub start: RecordStart<'a>,
     /// Period, from the sample or from the event's attributes.
     pub period: u64,
-    /// `misc` of the record.
-    pub misc: u16,
     /// All that was recorded.
     pub sample: &'a Sample<'a>,
     /// Call chain; of events without one, the place of execution.
     pub chain: ChainText<'a>,
     /// Looks further addresses up.
-    pub lookup: Lookup<'a>,
+    pub lookup: &'a dyn CodeLookup,
 }
 
 /// Why printing stopped.
@@ -92,8 +87,8 @@ pub enum ScriptError {
 pub struct ScriptSummary {
     /// Samples given out.
     pub samples: u64,
-    /// Losses and defects of the recording, worded for people.
-    pub warnings: Vec<OutsideText>,
+    /// Losses and defects of the recording.
+    pub warnings: Vec<Warning>,
 }
 
 /// The moment from which times are shown.
@@ -117,7 +112,7 @@ pub struct Candidate<'a> {
     /// Address of the executing instruction, where recorded.
     pub address: Option<Avma>,
     /// Looks the address up, which takes time.
-    pub lookup: Lookup<'a>,
+    pub lookup: &'a dyn CodeLookup,
 }
 
 /// A record that is no sample.
@@ -125,20 +120,8 @@ pub struct Candidate<'a> {
 pub struct ScriptedRecord<'a> {
     /// The event that its id names, else the first.
     pub event: usize,
-    /// The thread's command name at that time, where known.
-    pub comm: Option<OutsideText<&'a str>>,
-    /// Thread that the command name belongs to.
-    pub comm_tid: Tid,
-    /// Process.
-    pub pid: Pid,
-    /// Thread.
-    pub tid: Tid,
-    /// CPU of the id at the record's end.
-    pub cpu: Option<CpuId>,
-    /// Zero for records of older processes.
-    pub time: TimestampNs,
-    /// The moment from which times are shown.
-    pub shown_since: TimestampNs,
+    /// Thread, CPU and time, of the id at the record's end.
+    pub start: RecordStart<'a>,
     /// Header and body.
     pub record: RawRecord<'a>,
 }
@@ -205,9 +188,8 @@ pub fn script(
         kinds => BlockTimes::NoteRecords(kinds),
     };
     let prepared = prepare(recording, options, takes, &progress)?;
-    let mut summary = ScriptSummary::default();
     let warnings = crate::describe::scan_warnings(recording, &prepared);
-    summary.warnings.extend(warnings.into_iter().map(OutsideText::from));
+    let mut summary = ScriptSummary { samples: 0, warnings };
     let mut samples = OrderedSamples::new(&prepared, takes, options.threads, &progress);
     let work = Work { recording, options, prepared: &prepared, format };
     pipeline::run(work, &mut samples, out, &mut summary)?;

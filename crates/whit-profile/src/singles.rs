@@ -3,29 +3,15 @@
 //! A kept sample takes some 40 bytes. A recording of any length has a bounded number of stretches, each with
 //! the rows that a report would have.
 
-use crate::aggregate::RowKey;
-use crate::options::LoadOptions;
+use crate::options::{LoadOptions, MAX_SINGLES, SinglesWanted};
 use crate::prepare::Prepared;
+use crate::row_key::RowKey;
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 use whit_types::{CpuId, TimestampNs};
 
-/// Samples up to which [`SinglesWanted::Few`] keeps each.
-pub const MAX_SINGLES: u64 = 1_000_000;
-
 /// Stretches of time of a recording with more samples.
 const SLICES: u64 = 200;
-
-/// How the time of samples is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SinglesWanted {
-    /// Each sample keeps its own, however many there are; memory grows with them.
-    Each,
-    /// Each sample keeps its own where there are at most [`MAX_SINGLES`], else as `Joined`.
-    Few,
-    /// Samples of one row in a two-hundredth of the recorded time are joined.
-    Joined,
-}
 
 /// A sample, by the numbers of an aggregate.
 #[derive(Clone, Copy, Debug)]

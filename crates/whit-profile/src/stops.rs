@@ -1,5 +1,6 @@
 //! Counting why unwinding ended.
 
+use crate::warning::Warning;
 use whit_unwind::StopReason;
 
 /// How many chains ended for which reason.
@@ -33,5 +34,13 @@ impl StopCounts {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (StopReason, u64)> + '_ {
         let all = StopReason::ALL.into_iter().zip(self.by_reason);
         all.filter(|(_, count)| *count > 0)
+    }
+
+    /// About samples that do not show all that they should.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let (samples, stacks) = (self.unreadable_samples, self.foreign_stacks);
+        let unreadable = (samples > 0).then_some(Warning::UnreadableSamples { samples });
+        let foreign = (stacks > 0).then_some(Warning::ForeignStacks { stacks });
+        [unreadable, foreign].into_iter().flatten()
     }
 }

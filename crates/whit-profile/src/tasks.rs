@@ -7,6 +7,7 @@ mod memory;
 mod read;
 
 use crate::error::LoadError;
+use crate::warning::Warning;
 use memory::Memory;
 use read::{Change, TimedChange};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,8 +23,8 @@ pub use memory::MappedRange;
 pub struct TaskList {
     /// In depth-first order.
     pub tasks: Vec<Task>,
-    /// Defects of the recording, worded for people.
-    pub warnings: Vec<OutsideText>,
+    /// Defects of the recording.
+    pub warnings: Vec<Warning>,
 }
 
 /// One thread; of several with one number, the last.

@@ -4,7 +4,7 @@ use crate::facets::WantedTrace;
 use whit_perfdata::attr::pmu_type;
 use whit_perfdata::feature::{EventDesc, Feature};
 use whit_perfdata::reader::Recording;
-use whit_perfdata::tracing_data::TracingData;
+use whit_perfdata::tracing_data::{TracingData, TracingDataError};
 use whit_print_format::{TraceContext, TraceFormat};
 
 /// The formats of a recording's tracepoints.
@@ -14,8 +14,8 @@ pub struct Tracepoints {
     pub data: TracingData,
     /// By event; `None` for other events, and for tracepoints without a recorded format.
     formats: Vec<Option<TraceFormat>>,
-    /// Parts of the formats that could not be read.
-    pub problems: Vec<String>,
+    /// Why parts of the formats could not be read.
+    pub problems: Vec<TracingDataError>,
 }
 
 impl Tracepoints {
@@ -25,9 +25,9 @@ impl Tracepoints {
         let (data, mut problems) = match TracingData::parse(section) {
             Ok(data) => (data, Vec::new()),
             Err(_) if section.is_empty() => Default::default(),
-            Err(error) => (TracingData::default(), vec![error.to_string()]),
+            Err(error) => (TracingData::default(), vec![error]),
         };
-        problems.extend(data.problems.iter().map(ToString::to_string));
+        problems.extend(data.problems.iter().cloned());
         let format = |event: &EventDesc| {
             let is_tracepoint = event.attr.pmu_type == pmu_type::TRACEPOINT;
             let described = data.event(event.attr.config).filter(|_| is_tracepoint)?;
@@ -38,6 +38,11 @@ impl Tracepoints {
         };
         let formats = recording.events.iter().map(format).collect();
         Tracepoints { data, formats, problems }
+    }
+
+    /// With these formats, by event.
+    pub fn with_formats(formats: Vec<Option<TraceFormat>>) -> Tracepoints {
+        Tracepoints { formats, ..Tracepoints::default() }
     }
 
     /// How the records of an event are printed.

@@ -2,7 +2,7 @@
 
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::scan::{PlannedBlock, StreamPlan};
+use crate::stream_plan::{PlannedBlock, StreamPlan};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_perfdata::stream::{BlockRange, BlockReader, Stream, StreamReader};

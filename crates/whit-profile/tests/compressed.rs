@@ -12,7 +12,6 @@ use whit_perfdata::record::record_type;
 use whit_perfdata::writer::FileWriter;
 use whit_profile::{LoadOptions, load, script};
 use whit_symbolize::{DebugDirs, SymbolizerConfig};
-use whit_types::OutsideText;
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 fn recording(stream: &[u8]) -> Recording {
@@ -54,7 +53,7 @@ impl script::Format for Plainly {
     fn frame(&self, _event: usize, _frame: &script::ScriptedFrame<'_>, _out: &mut Vec<u8>) {}
 
     fn sample(&self, sample: &script::ScriptedSample<'_>, out: &mut Vec<u8>) {
-        out.extend(sample.time.0.to_le_bytes());
+        out.extend(sample.start.time.0.to_le_bytes());
         out.extend(sample.sample.ip.map_or(0, |ip| ip.0).to_le_bytes());
     }
 }
@@ -64,7 +63,7 @@ impl script::Format for Plainly {
 struct Given {
     rows: Vec<(u32, u64, u64)>,
     samples: Vec<u8>,
-    warnings: Vec<OutsideText>,
+    warnings: String,
 }
 
 fn given(recording: &Recording, threads: usize) -> Given {
@@ -83,7 +82,7 @@ fn given(recording: &Recording, threads: usize) -> Given {
     let mut samples = Vec::new();
     let summary = script::script(recording, &options, &|_, _| {}, &Plainly, &mut samples).unwrap();
     assert_eq!(samples.len() as u64, summary.samples * 16);
-    Given { rows, samples, warnings: profile.warnings }
+    Given { rows, samples, warnings: format!("{:?}", profile.warnings) }
 }
 
 /// Samples of different sizes, roughly in order of time.

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use whit_perfdata::reader::Recording;
 use whit_profile::model::{FrameId, NodeId, Profile, RecordingInfo};
-use whit_profile::script::{self, Format, ScriptedFrame, ScriptedSample};
+use whit_profile::script::{self, Format, RecordStart, ScriptedFrame, ScriptedSample};
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::time_filter::TimeFilter;
 use whit_profile::{LoadOptions, WantedFacets, load};
@@ -169,7 +169,8 @@ impl Format for Everything {
     }
 
     fn sample(&self, sample: &ScriptedSample<'_>, out: &mut Vec<u8>) {
-        let ScriptedSample { event, comm, pid, tid, time, period, lookup, .. } = sample;
+        let ScriptedSample { event, period, lookup, .. } = sample;
+        let RecordStart { comm, pid, tid, time, .. } = sample.start;
         let name = &sample.event_desc.name;
         out.extend(
             format!("{event} {name} {comm:?} {pid:?}/{tid:?} {time:?} {period}\n").into_bytes(),

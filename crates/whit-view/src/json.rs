@@ -28,6 +28,7 @@ use crate::json_list::{Counts, Each};
 use crate::json_strings;
 use crate::ledger_json::{LedgerJson, Names};
 use crate::stdio::source_text;
+use crate::warning::warning_text;
 
 /// Version of the form; see the module's documentation.
 pub const VERSION: u32 = 1;
@@ -66,7 +67,7 @@ struct Report<'a> {
     /// The recording's cost; `null` if the recorder kept no ledger.
     ledger: Option<LedgerJson<'a>>,
     stats: Stats<'a>,
-    warnings: Vec<&'a str>,
+    warnings: Vec<String>,
 }
 
 /// The recording and the machine that it comes from.
@@ -412,7 +413,7 @@ impl<'a> Report<'a> {
                 .as_ref()
                 .map(|ledger| LedgerJson { ledger, names: Names::Snake }),
             stats: Stats::of(&profile.stats),
-            warnings: profile.warnings.iter().map(OutsideText::exact).collect(),
+            warnings: profile.warnings.iter().map(|w| warning_text(w).into_exact()).collect(),
         }
     }
 }
@@ -718,6 +719,7 @@ mod tests {
     use whit_perfdata::ledger::{
         BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, StackLedger,
     };
+    use whit_profile::warning::Warning;
 
     const MAIN: Who<'static> = Who { comm: "a \"b\"", pid: 7, tid: 8, cpu: Some(3) };
 
@@ -739,7 +741,7 @@ mod tests {
         builder.profile.ledger = Some(Ledger { samples: 2, ..Ledger::default() });
         builder.profile.stats.by_type = vec![("SAMPLE".into(), 2)];
         builder.profile.stats.unwind_stops = vec![(StopReason::EndOfStack, 2)];
-        builder.profile.warnings = vec!["careful".into()];
+        builder.profile.warnings = vec![Warning::MoreWithoutSymbols { binaries: 3 }];
         builder.profile
     }
 
@@ -792,7 +794,7 @@ mod tests {
         assert_eq!(report["ledger"]["bpf"], nothing);
         assert_eq!(report["stats"]["by_type"]["SAMPLE"], 2);
         assert_eq!(report["stats"]["unwind_stops"]["the outermost frame was reached"], 2);
-        assert_eq!(report["warnings"][0], "careful");
+        assert_eq!(report["warnings"][0], "no symbols for 3 more binaries");
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub mod stdio;
 pub mod switches;
 pub mod tasks;
 pub mod wall;
+pub mod warning;
 
 mod json_facets;
 mod json_list;

@@ -7,6 +7,7 @@ use whit_profile::tasks::{MappedRange, Task, TaskList};
 use whit_types::OutsideText;
 
 use crate::json_strings;
+use crate::warning::warning_text;
 
 /// Version of the JSON form; see [`write_json`].
 pub const VERSION: u32 = 1;
@@ -22,7 +23,7 @@ const MAP_SHARED: u32 = 1;
 /// Writing to `out` failed.
 pub fn write_text(out: &mut impl Write, list: &TaskList, ranges: bool) -> io::Result<()> {
     for warning in &list.warnings {
-        writeln!(out, "# Warning: {warning}")?;
+        writeln!(out, "# Warning: {}", warning_text(warning))?;
     }
     writeln!(out, "# {:>8} {:>8} {:>8}  comm", "pid", "tid", "ppid")?;
     for task in &list.tasks {
@@ -81,7 +82,7 @@ struct Document<'a> {
     version: u32,
     /// Each behind its parent.
     tasks: Vec<JsonTask<'a>>,
-    warnings: Vec<&'a str>,
+    warnings: Vec<String>,
 }
 
 /// One thread; of several with one number, the last.
@@ -122,7 +123,7 @@ impl<'a> Document<'a> {
             format: "whit-tasks",
             version: VERSION,
             tasks: list.tasks.iter().map(|task| JsonTask::of(task, ranges)).collect(),
-            warnings: list.warnings.iter().map(OutsideText::exact).collect(),
+            warnings: list.warnings.iter().map(|w| warning_text(w).into_exact()).collect(),
         }
     }
 }
@@ -152,6 +153,7 @@ impl<'a> JsonTask<'a> {
 mod tests {
     use super::*;
     use std::sync::Arc;
+    use whit_profile::warning::Warning;
     use whit_types::{Pid, Tid};
 
     fn list() -> TaskList {
@@ -172,14 +174,17 @@ mod tests {
             depth: 1,
             ranges: Arc::new(vec![range]),
         };
-        TaskList { tasks: vec![task], warnings: vec!["cut".into()] }
+        TaskList {
+            tasks: vec![task],
+            warnings: vec![Warning::StreamCut { path: "a.data".into(), missing: None }],
+        }
     }
 
     #[test]
     fn text_has_a_line_for_each_task_and_range() {
         let mut out = Vec::new();
         write_text(&mut out, &list(), true).unwrap();
-        let expected = "# Warning: cut\n#      pid      tid     ppid  comm\n\
+        let expected = "# Warning: a.data: cut short\n#      pid      tid     ppid  comm\n\
                         \x20        3        4        3 | :4\n\
                         \x20                                1000-3000 r-xs 00000010 7 /a\\x0ab\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);

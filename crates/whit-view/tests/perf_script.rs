@@ -11,11 +11,15 @@ mod builder;
 mod perf;
 
 use perf::Recording;
-use whit_perfdata::sample::BranchStack;
-use whit_types::{CpuId, OutsideText, Pid, Tid, TimestampNs};
+use std::sync::Arc;
+use whit_perfdata::feature::EventDesc;
+use whit_perfdata::sample::Sample;
+use whit_profile::script::{
+    ChainText, CodeAt, CodeLookup, RecordStart, ScriptedFrame, ScriptedSample,
+};
+use whit_types::{Avma, CpuId, OutsideText, Pid, Tid, TimestampNs};
 use whit_view::script::{
-    EventKind, EventTraits, FieldSpec, Fields, Layout, ScriptFrame, ScriptSample, append_frame,
-    append_sample,
+    EventKind, EventTraits, FieldSpec, Fields, Layout, SampleContext, append_frame, append_sample,
 };
 
 /// One sample as read from perf's text.
@@ -28,7 +32,7 @@ struct Parsed<'t> {
     period: u64,
     event: &'t str,
     has_callchain: bool,
-    frames: Vec<ScriptFrame<'t>>,
+    frames: Vec<ScriptedFrame<'t>>,
 }
 
 /// `comm pid/tid [cpu] seconds.nanoseconds: period event: ` and then one frame, or a line each.
@@ -68,15 +72,15 @@ fn parse(text: &str) -> Vec<Parsed<'_>> {
 }
 
 /// `address symbol+0xoffset (dso)` or `address symbol+0xoffset (inlined)`.
-fn frame(text: &str) -> ScriptFrame<'_> {
+fn frame(text: &str) -> ScriptedFrame<'_> {
     let (ip, rest) = text.trim().split_once(' ').unwrap();
     let (symbol, dso) = rest.rsplit_once(" (").unwrap();
     let dso = dso.trim_end_matches(')');
     let known = symbol.rsplit_once("+0x");
-    ScriptFrame {
-        ip: u64::from_str_radix(ip, 16).unwrap(),
-        symbol: known.map(|k| OutsideText::new(k.0)),
-        symbol_offset: known.map_or(0, |k| u64::from_str_radix(k.1, 16).unwrap()),
+    ScriptedFrame {
+        address: Avma(u64::from_str_radix(ip, 16).unwrap()),
+        function: known.map(|k| OutsideText::new(k.0)),
+        function_offset: known.map_or(0, |k| u64::from_str_radix(k.1, 16).unwrap()),
         dso: Some(dso).filter(|d| *d != "inlined" && *d != "[unknown]").map(OutsideText::new),
         source: None,
         inlined: dso == "inlined",
@@ -102,43 +106,59 @@ fn print(
         let fields = FieldSpec::resolve(&specs, &traits).unwrap();
         let has_callchain = sample.has_callchain;
         let layout = Layout { fields, event_width, nanoseconds, has_callchain };
-        let frames = |out: &mut Vec<u8>| {
-            sample.frames.iter().for_each(|frame| append_frame(out, frame, &layout));
+        let mut text = Vec::new();
+        sample.frames.iter().for_each(|frame| append_frame(&mut text, frame, &layout));
+        let event_desc = EventDesc { name: sample.event.to_owned(), ..EventDesc::default() };
+        let whole = std::iter::once(0..text.len()).collect::<Vec<_>>();
+        let scripted = ScriptedSample {
+            event: 0,
+            event_desc: &event_desc,
+            start: start(sample),
+            period: sample.period,
+            sample: &Sample::default(),
+            chain: ChainText::new(&text, &whole),
+            lookup: &Nothing,
         };
-        append_sample(&mut out, &script_sample(sample, &frames), &layout);
+        append_sample(&mut out, &scripted, &layout, &SampleContext::default());
     }
     String::from_utf8(out).unwrap()
 }
 
-fn script_sample<'t>(sample: &'t Parsed<'t>, frames: &'t dyn Fn(&mut Vec<u8>)) -> ScriptSample<'t> {
-    ScriptSample {
-        comm: OutsideText::new(sample.comm),
+fn start<'t>(sample: &Parsed<'t>) -> RecordStart<'t> {
+    RecordStart {
+        comm: Some(OutsideText::new(sample.comm)),
+        comm_tid: Tid(sample.tid),
         pid: Pid(sample.pid),
         tid: Tid(sample.tid),
         cpu: sample.cpu.map(CpuId),
         time: TimestampNs(sample.time_ns),
-        ip: None,
-        period: sample.period,
-        event: OutsideText::new(sample.event),
-        trace: None,
-        flags: "",
-        addr: 0,
-        addr_frame: None,
-        weight: 0,
-        phys_addr: 0,
+        shown_since: TimestampNs(0),
         misc: 0,
-        data_src: 0,
-        instruction_latency: 0,
-        page_sizes_bytes: (0, 0),
-        bpf_output: None,
-        cgroup: None,
-        intr_regs: None,
-        user_regs: None,
-        arch: None,
-        branch_stack: BranchStack::default(),
-        code_at: &|_, _| {},
-        code_bytes: &|_, _, _| None,
-        frames,
+    }
+}
+
+/// No compared field looks an address up.
+struct Nothing;
+
+impl CodeLookup for Nothing {
+    fn cgroup(&self, _: u64) -> Option<OutsideText<&str>> {
+        None
+    }
+
+    fn kernel_function_at(&self, _: u64) -> Option<(Arc<str>, u64)> {
+        None
+    }
+
+    fn data_at(&self, _: Avma) -> CodeAt {
+        CodeAt::default()
+    }
+
+    fn code_at(&self, _: Avma) -> CodeAt {
+        CodeAt::default()
+    }
+
+    fn code_bytes(&self, _: Avma, _: usize, _: &mut Vec<u8>) -> Option<u32> {
+        None
     }
 }
 

@@ -29,6 +29,7 @@ use whit_view::hists::{
 use whit_view::stdio::{self, StdioOptions};
 use whit_view::switches::{DEFAULT_PERCENT_LIMIT, SwitchViewOptions};
 use whit_view::wall;
+use whit_view::warning::warning_text;
 
 /// Arguments of `whit report`.
 #[derive(clap::Args, Debug)]
@@ -413,7 +414,7 @@ impl ReportArgs {
         }
         if self.stats || self.ledger || self.header_only {
             // The report itself has them in its head.
-            profile.warnings.iter().for_each(message::error);
+            profile.warnings.iter().map(warning_text).for_each(message::error);
             return Ok(());
         }
         let options = StdioOptions {

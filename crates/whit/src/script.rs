@@ -11,19 +11,21 @@ use crate::terminal::TerminalArgs;
 use crate::unsupported_options::{OfScript, UnsupportedArgs};
 use anyhow::Result;
 use std::io::Write;
+use whit_perfdata::feature::Feature;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::EventId;
 use whit_profile::script::TimeBase;
+use whit_profile::{Tracepoints, WantedTrace};
+use whit_types::Arch;
 use whit_view::folded::{FoldedOptions, write_folded};
-use whit_view::script::FieldSpec;
+use whit_view::script::{Addresses, Choice, FieldSpec, SampleContext, SampleText};
 use whit_view::stdio;
+use whit_view::warning::warning_text;
 
 mod dump;
 mod records;
-mod samples;
 
 use records::RecordArgs;
-use samples::{Addresses, Choice, SampleText};
 
 /// Arguments of `whit script`.
 #[derive(clap::Args, Debug)]
@@ -133,7 +135,7 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     });
     progress.finish();
     let profile = profile?;
-    profile.warnings.iter().for_each(message::error);
+    profile.warnings.iter().map(warning_text).for_each(message::error);
     let mut out = args.terminal.output();
     let options = FoldedOptions { inline: args.load.inline(), ..FoldedOptions::default() };
     for event in 0..profile.events.len() as u32 {
@@ -143,10 +145,22 @@ fn fold(args: &ScriptArgs, recording: &Recording) -> Result<u8> {
     Ok(0)
 }
 
+fn context_of(recording: &Recording) -> SampleContext {
+    let arch = recording.features.string(Feature::ARCH);
+    let arch = arch.map_or(Arch::native(), |machine| Arch::from_uname(&machine));
+    let tracepoints = Tracepoints::of(recording, WantedTrace::Text);
+    SampleContext { tracepoints, arch }
+}
+
 /// The printer of samples, as the options have it.
 fn text_of(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<SampleText> {
-    let mut text = SampleText::new(recording, specs, args.ns, args.hide_call_graph)?;
-    text.check_instructions(recording)?;
+    let events = &recording.events;
+    let context = context_of(recording);
+    let mut text = SampleText::new(events, context, specs, args.ns, args.hide_call_graph)?;
+    for problem in &text.context.tracepoints.problems {
+        message::error(format_args!("{}: {problem}", recording.path.display()));
+    }
+    text.check_instructions(events).map_err(usage)?;
     text.choice = args.choice();
     text.records = args.records.kinds();
     text.switches = args.records.switches(recording)?;
@@ -168,6 +182,6 @@ fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Resul
     progress.finish();
     out.flush()?;
     drop(out);
-    summary?.warnings.iter().for_each(message::error);
+    summary?.warnings.iter().map(warning_text).for_each(message::error);
     Ok(0)
 }

@@ -1,7 +1,9 @@
 //! A key-value server with C++, kernel, vdso and unknown code, beside a process of JIT code.
 
+use std::path::Path;
 use whit_perfdata::ledger::{BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement};
 use whit_profile::model::*;
+use whit_profile::warning::{Reason, Warning};
 use whit_types::TimestampNs;
 
 use crate::builder::{Builder, Random};
@@ -330,9 +332,11 @@ fn describe(mut profile: Profile) -> Profile {
     ];
     profile.stats.by_type = by_type.map(|(name, count)| (name.into(), count)).into();
     profile.stats.samples_by_event = profile.events.iter().map(|e| e.samples).collect();
+    let path = Path::new("/opt/kvstore/lib/libplugin.so").into();
+    let binary = "libplugin.so".into();
     profile.warnings = vec![
-        "/usr/bin/node: no debug information; functions come from its symbol table alone".into(),
-        "/opt/kvstore/lib/libplugin.so: not found, 12 addresses stay without a name; copy it beside the recording or pass --symfs".into(),
+        Warning::DisorderedSamples { samples: 12 },
+        Warning::NoSymbols { binary, reason: Reason::FileMissing { path } },
     ];
     profile
 }

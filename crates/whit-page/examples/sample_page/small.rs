@@ -1,6 +1,7 @@
 //! The edges: nothing, one sample, hostile names, more than a page holds.
 
 use whit_profile::model::*;
+use whit_profile::warning::Warning;
 
 use crate::builder::{Builder, Random};
 
@@ -62,7 +63,8 @@ pub(crate) fn hostile() -> Profile {
     profile.recording.path = (HOSTILE[0].to_owned() + HOSTILE[5]).into();
     profile.recording.hostname = HOSTILE[5].into();
     profile.recording.cmdline = HOSTILE.iter().map(|&text| text.into()).collect();
-    profile.warnings = HOSTILE.iter().map(|&text| text.into()).collect();
+    let about = |&name: &&str| Warning::UnknownFields { tracepoint: name.into() };
+    profile.warnings = HOSTILE.iter().map(about).collect();
     profile.stats.by_type = vec![(HOSTILE[0].into(), 1)];
     profile
 }

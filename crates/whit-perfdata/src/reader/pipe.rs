@@ -33,7 +33,7 @@ impl Opener<'_> {
                     match self.read_feature(section, "the tracepoint formats", &mut head.room_bytes)
                     {
                         Ok(bytes) => recording.features.set(Feature::TRACING_DATA, bytes),
-                        Err(error) => recording.warnings.push(error.to_string()),
+                        Err(error) => recording.warnings.push(error.into()),
                     }
                 }
                 record_type::AUXTRACE => {

@@ -1,7 +1,7 @@
 //! From records in order of time to the parallelism at each sample.
 
-use super::Parallelism;
 use super::first_seen::FirstSeen;
+use super::level::Parallelism;
 use super::occupancy::{Occupancy, Slot, Task};
 use super::set::{ParallelismInfo, ParallelismOf};
 use crate::loss_window::RingLoss;

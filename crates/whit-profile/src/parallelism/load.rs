@@ -3,8 +3,8 @@
 //! One thread reads records in order of time and follows who runs; it gives each sample its parallelism. Threads
 //! then make the call chains of batches of them and add them up, in any order.
 
-use super::Parallelism;
 use super::follower::{Follower, Known, Source};
+use super::level::Parallelism;
 use super::set::ParallelismOf;
 use crate::aggregate::Aggregate;
 use crate::error::LoadError;
@@ -17,9 +17,10 @@ use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
 use crate::sample_sums::SampleSums;
-use crate::scan::BlockTimes;
 use crate::stops::StopCounts;
+use crate::stream_plan::BlockTimes;
 use crate::switches::{Roles, all_losses};
+use crate::warning::Warning;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SAMPLE, SWITCH, SWITCH_CPU_WIDE};
 
@@ -80,11 +81,10 @@ pub(crate) fn load(
     let mut profile = finish(recording, options, prepared, sums, &stops);
     profile.parallelism = source.map(|_| info);
     if source == Some(Source::Tracepoint) {
-        profile.warnings.extend(roles.problems.iter().map(|text| text.as_str().into()));
+        profile.warnings.extend(roles.warnings.iter().cloned());
     }
-    if disordered > 0 {
-        let text = crate::describe::DISORDERED_SAMPLES;
-        profile.warnings.push(format!("{disordered} {text}").into());
+    if let samples @ 1.. = disordered {
+        profile.warnings.push(Warning::DisorderedSamples { samples });
     }
     Ok(profile)
 }

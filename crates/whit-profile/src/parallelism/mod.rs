@@ -7,21 +7,13 @@
 //! Each moment is either known or not. After a loss, the thread on a CPU is unknown until the next record of that CPU.
 //! Until then no parallelism is known at all: samples are [`Parallelism::Unknown`], and the time is summed.
 
-mod first_seen;
+pub(crate) mod first_seen;
 mod follower;
+pub(crate) mod level;
 mod load;
 mod occupancy;
-mod set;
+pub(crate) mod set;
 
-pub(crate) use first_seen::FirstSeen;
+pub use level::Parallelism;
 pub(crate) use load::load;
 pub use set::{ParallelismInfo, ParallelismOf, UnknownSet};
-
-/// How many threads of the profiled set ran.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Parallelism {
-    /// So many; zero at samples of the idle task, which belongs to no set.
-    Threads(u32),
-    /// Records that would tell are missing.
-    Unknown,
-}

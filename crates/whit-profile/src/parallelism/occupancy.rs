@@ -1,6 +1,6 @@
 //! The thread on each CPU now, and the number of running threads.
 
-use super::Parallelism;
+use super::level::Parallelism;
 use super::set::ParallelismOf;
 use rustc_hash::FxHashMap;
 use whit_types::{CpuId, Pid, Tid, TimestampNs};

@@ -45,17 +45,22 @@ pub(super) struct FrameTexts {
 }
 
 /// The text of a sample's call chain.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ChainText<'a> {
-    texts: &'a FrameTexts,
+    text: &'a [u8],
+    frames: &'a [Range<usize>],
 }
 
-impl ChainText<'_> {
+impl<'a> ChainText<'a> {
+    /// The frames lie in these ranges of the text, innermost first.
+    pub fn new(text: &'a [u8], frames: &'a [Range<usize>]) -> Self {
+        ChainText { text, frames }
+    }
+
     /// Appends the text of each frame, innermost first.
     pub fn append(&self, out: &mut Vec<u8>) {
-        let FrameTexts { text, chain, .. } = self.texts;
-        for frame in chain {
-            out.extend_from_slice(text.get(frame.clone()).unwrap_or_default());
+        for frame in self.frames {
+            out.extend_from_slice(self.text.get(frame.clone()).unwrap_or_default());
         }
     }
 }
@@ -110,7 +115,7 @@ impl FrameTexts {
 
     /// The formatted frames so far.
     pub(super) fn chain(&self) -> ChainText<'_> {
-        ChainText { texts: self }
+        ChainText { text: &self.text, frames: &self.chain }
     }
 }
 

@@ -3,9 +3,10 @@
 use super::event_switch::SwitchState;
 use super::worker::{Job, Work, Worker};
 use super::{ScriptError, ScriptSummary, TimeBase};
-use crate::describe;
 use crate::ordered::OrderedSamples;
 use crate::ordered_pool::in_turn;
+use crate::stops::StopCounts;
+use crate::warning::Warning;
 use std::io::Write;
 use whit_types::TimestampNs;
 
@@ -16,7 +17,7 @@ pub(super) fn run(
     out: &mut dyn Write,
     summary: &mut ScriptSummary,
 ) -> Result<(), ScriptError> {
-    let mut troubles = Troubles::default();
+    let mut stops = StopCounts::default();
     let mut shown_since = ShownSince::new(work);
     let mut switches = SwitchState::new(work.format.switches());
     let fill = |job: &mut Job| {
@@ -33,19 +34,15 @@ pub(super) fn run(
     };
     let take = |job: &mut Job| {
         summary.samples += job.formatted;
-        troubles.unreadable += job.unreadable;
-        troubles.foreign_stacks += job.foreign_stacks;
+        stops.unreadable_samples += job.unreadable;
+        stops.foreign_stacks += job.foreign_stacks;
         Ok::<_, ScriptError>(out.write_all(&job.text)?)
     };
     in_turn(work.options.threads, |_| Worker::new(work), fill, take)?;
-    let mut counted = |count: u64, text: &str| {
-        if count > 0 {
-            summary.warnings.push(format!("{count} {text}").into());
-        }
-    };
-    counted(troubles.unreadable, describe::UNREADABLE_SAMPLES);
-    counted(troubles.foreign_stacks, describe::FOREIGN_STACKS);
-    counted(samples.disordered(), describe::DISORDERED_SAMPLES);
+    summary.warnings.extend(stops.warnings());
+    if let samples @ 1.. = samples.disordered() {
+        summary.warnings.push(Warning::DisorderedSamples { samples });
+    }
     Ok(())
 }
 
@@ -76,11 +73,4 @@ impl<'a> ShownSince<'a> {
             }
         }
     }
-}
-
-/// Samples that do not show all that they should.
-#[derive(Default)]
-struct Troubles {
-    unreadable: u64,
-    foreign_stacks: u64,
 }

@@ -1,9 +1,9 @@
 //! Formatting samples: one thread's part.
 
 use super::frame_texts::{FrameContext, FrameTexts};
-use super::lookup::Lookup;
-use super::{Candidate, Format, ScriptedRecord, ScriptedSample};
+use super::{Candidate, Format, RecordStart, ScriptedRecord, ScriptedSample};
 use crate::chain::{Chain, ChainMaker};
+use crate::lookup::Lookup;
 use crate::options::LoadOptions;
 use crate::ordered::PendingSample;
 use crate::ordered_pool;
@@ -134,16 +134,20 @@ impl Worker<'_> {
         let scripted = ScriptedSample {
             event,
             event_desc,
-            comm,
-            pid,
-            tid,
-            time,
-            shown_since,
+            start: RecordStart {
+                comm,
+                comm_tid: tid,
+                pid,
+                tid,
+                cpu: sample.cpu,
+                time,
+                shown_since,
+                misc: record.header.misc,
+            },
             period: sample.period.unwrap_or(fixed),
-            misc: record.header.misc,
             sample: &sample,
             chain: self.texts.chain(),
-            lookup: Lookup { prepared, names, maker, pid, epoch, time },
+            lookup: &Lookup { prepared, names, maker, pid, epoch, time },
         };
         format.sample(&scripted, out);
         Formatted::Yes
@@ -173,7 +177,7 @@ impl<'a> Worker<'a> {
         let (names, maker) = (&self.names, &self.maker);
         let epoch = prepared.model.space_at(pid, time);
         let lookup = Lookup { prepared, names, maker, pid, epoch, time };
-        let candidate = Candidate { event, comm, address: sample.ip, lookup };
+        let candidate = Candidate { event, comm, address: sample.ip, lookup: &lookup };
         if !format.wants(&candidate) {
             return Err(Formatted::Unwanted);
         }
@@ -205,17 +209,9 @@ impl<'a> Worker<'a> {
         let comm = comm.and_then(|comm| prepared.model.comm_names().get(comm.0 as usize));
         let comm = comm.filter(|comm| !comm.is_empty()).map(|comm| OutsideText::new(&**comm));
         let (time, cpu) = (pending.time, trailer.cpu);
-        let scripted = ScriptedRecord {
-            event,
-            comm,
-            comm_tid: about.1,
-            pid,
-            tid,
-            cpu,
-            time,
-            shown_since,
-            record,
-        };
+        let (comm_tid, misc) = (about.1, record.header.misc);
+        let start = RecordStart { comm, comm_tid, pid, tid, cpu, time, shown_since, misc };
+        let scripted = ScriptedRecord { event, start, record };
         format.record(&scripted, out);
     }
 

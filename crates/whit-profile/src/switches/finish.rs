@@ -1,13 +1,15 @@
 //! From sums over workers' call trees to the finished model.
 
 use super::interval::{Life, Trust, WaitEnd};
-use super::locks::{LockWait, LockWaits, NamedWaits};
+use super::locks::NamedWaits;
 use super::model::{
-    SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
+    LockWait, LockWaits, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
+    Waker, WakerRow,
 };
 use super::run_queue::{DelaySums, RunQueueDelays};
-use super::sums::{CpuTime, KeptWait, SwitchKey, SwitchTotals, WakerKey};
+use super::sums::{CpuTime, KeptWait, SwitchTotals, WakerKey};
 use super::switch_event::StackRef;
+use super::switch_key::SwitchKey;
 use super::thread_cgroups::ThreadFacts;
 use super::timeline::Piece;
 use crate::aggregate::Aggregate;

@@ -3,7 +3,7 @@
 //! Recordings have mappings of code alone, as a rule. A binary's code and data lie at the same distance from their stated
 //! addresses, so that the mapping of the code tells where the data is.
 
-use super::locks::FutexSymbol;
+use super::model::FutexSymbol;
 use crate::address_map::Mapping;
 use crate::dso_table::RecordedKind;
 use crate::prepare::Prepared;

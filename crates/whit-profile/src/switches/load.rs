@@ -11,12 +11,12 @@ use super::finish::Trees;
 use super::intervals::{Intervals, RecordedTotals};
 use super::losses::Losses;
 use super::model::Switches;
+use super::options::SwitchOptions;
 use super::recorded_spans::RecordedSpans;
 use super::roles::Roles;
 use super::sums::SwitchTotals;
 use super::switch_event::StackRef;
 use super::thread_cgroups;
-use super::wait_filter::WaitFilter;
 use crate::error::LoadError;
 use crate::loss_window::{LossWindow, RingLoss};
 use crate::model::Profile;
@@ -26,32 +26,13 @@ use crate::ordered_pool::in_turn;
 use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
-use crate::scan::BlockTimes;
 use crate::singles;
+use crate::stream_plan::BlockTimes;
+use crate::warning::Warning;
 use whit_perfdata::attr::AttrFlags;
 use whit_perfdata::reader::Recording;
 use whit_perfdata::record::record_type::{SWITCH, SWITCH_CPU_WIDE};
 use whit_types::TimestampNs;
-
-/// How much of single intervals is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SwitchOptions {
-    /// The longest waits.
-    pub max_worst: usize,
-    /// Stretches of the time line; none where zero.
-    pub max_spans: usize,
-    /// The run-queue delays of threads.
-    pub run_queue: bool,
-    /// Waits by futex and waker.
-    pub locks: bool,
-    /// Waits that count.
-    pub waits: WaitFilter,
-}
-
-impl SwitchOptions {
-    /// Longest waits that can be asked for.
-    pub const MAX_WORST: usize = 100_000;
-}
 
 /// Whether a recording may have context switches: an event records them.
 pub fn may_tell(recording: &Recording) -> bool {
@@ -112,7 +93,7 @@ pub fn load(
     let parts = in_turn(options.threads, decoder, fill, take)?;
     let (inconsistencies, recorded) = intervals.finish(&mut Cut::new(prepared.time, &mut totals));
     let recorded = recorded_in(prepared.time, recorded);
-    let step = totals.phase_test.problem();
+    let step = totals.phase_test.warning();
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
@@ -132,30 +113,25 @@ pub fn load(
     if let Some(told) = &facts.told {
         thread_cgroups::keep_told(told, &profile.threads, &mut switches);
     }
-    profile.warnings.extend(keep_cgroups(options, &mut switches).map(Into::into));
+    profile.warnings.extend(keep_cgroups(options, &mut switches));
     wanted.waits.leave_out_idle(&mut switches);
     wanted.waits.leave_out_classes(&profile, &mut switches);
-    profile.warnings.extend(roles.problems.into_iter().map(Into::into));
-    profile.warnings.extend(cpu_time_problem(recording, &switches, &recorded).map(Into::into));
-    profile.warnings.extend(step.map(Into::into));
-    if disordered > 0 {
-        let text = crate::describe::DISORDERED_SAMPLES;
-        profile.warnings.push(format!("{disordered} {text}").into());
+    profile.warnings.extend(roles.warnings);
+    profile.warnings.extend(impossible_cpu_time(recording, &switches, &recorded));
+    profile.warnings.extend(step);
+    if let samples @ 1.. = disordered {
+        profile.warnings.push(Warning::DisorderedSamples { samples });
     }
     Ok((profile, switches))
 }
 
 /// Leaves out threads that the filter by cgroup does not let pass. A warning where the cgroup of some is unknown.
-fn keep_cgroups(options: &LoadOptions, switches: &mut Switches) -> Option<String> {
+fn keep_cgroups(options: &LoadOptions, switches: &mut Switches) -> Option<Warning> {
     if options.cgroups.is_empty() {
         return None;
     }
     let untold = thread_cgroups::keep_named(&options.cgroups, switches);
-    (untold > 0).then(|| {
-        format!(
-            "{untold} threads are left out by --cgroup, since no sample of theirs or of their process tells their cgroup"
-        )
-    })
+    (untold > 0).then_some(Warning::UnknownCgroups { threads: untold })
 }
 
 /// CPU clocks and the recorder's own differ by microseconds: times that are only this much beyond a bound,
@@ -163,26 +139,19 @@ fn keep_cgroups(options: &LoadOptions, switches: &mut Switches) -> Option<String
 const CLOCK_TOLERANCE: u64 = 1000;
 
 /// A warning where threads took more CPU time than there was, which no recording can truly say.
-fn cpu_time_problem(
+fn impossible_cpu_time(
     recording: &Recording,
     switches: &Switches,
     recorded: &RecordedTotals,
-) -> Option<String> {
+) -> Option<Warning> {
     let of_machine = recording.features.nr_cpus().map_or(0, |(online, _)| online as usize);
     let nr_cpus = of_machine.max(recorded.nr_cpus).max(1) as u64;
-    let there_was = recorded.recorded_ns().saturating_mul(nr_cpus);
-    let taken = switches.rows.iter().fold(0u64, |sum, row| {
+    let available_ns = recorded.recorded_ns().saturating_mul(nr_cpus);
+    let taken_ns = switches.rows.iter().fold(0u64, |sum, row| {
         sum.saturating_add(row.sums.cpu_ns).saturating_add(row.sums.lossy_cpu_ns)
     });
-    (taken > there_was.saturating_add(there_was / CLOCK_TOLERANCE)).then(|| {
-        let seconds = |ns: u64| ns as f64 / 1e9;
-        format!(
-            "CPU times are wrong: threads took {:.3} s, but {nr_cpus} CPUs had {:.3} s while switches \
-             were recorded (the recording contradicts itself: please report it)",
-            seconds(taken),
-            seconds(there_was),
-        )
-    })
+    let bound_ns = available_ns.saturating_add(available_ns / CLOCK_TOLERANCE);
+    (taken_ns > bound_ns).then_some(Warning::ImpossibleCpuTime { taken_ns, nr_cpus, available_ns })
 }
 
 /// Losses of rings, and a window over all time where the recorder could not write some records.

@@ -6,69 +6,15 @@
 use super::durations::Durations;
 use super::futex_symbols;
 use super::interval::{Switch, Trust, WaitEnd};
-use super::model::Waker;
-use super::sums::SwitchKey;
+use super::model::Futex;
 use super::switch_event::StackRef;
-use crate::model::{CommId, NodeId, ThreadId};
+use super::switch_key::SwitchKey;
 use crate::prepare::Prepared;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use whit_types::{Pid, TimestampNs};
 
 /// Different waits that are told apart.
 const MAX_LOCK_ROWS: usize = 1 << 18;
-
-/// The place of a futex.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Futex {
-    /// Its address in the process that waits.
-    pub address: u64,
-    /// The binary whose data has the address, and the symbol with the distance to its start.
-    pub symbol: Option<FutexSymbol>,
-}
-
-/// A symbol of a binary's data.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FutexSymbol {
-    /// Its name, demangled; `None` where the binary has no symbol there.
-    pub name: Option<Arc<str>>,
-    /// Bytes from the start of the symbol, or without one the stated address.
-    pub offset: u64,
-    /// Path of the binary.
-    pub binary: Arc<str>,
-}
-
-/// Waits of one thread at one stack and futex that one waker ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LockWait {
-    /// Index into [`Profile::threads`](crate::model::Profile::threads).
-    pub thread: ThreadId,
-    /// Its command name at the time.
-    pub comm: CommId,
-    /// Leaf of the call stack at the switch.
-    pub node: NodeId,
-    /// Absent for other waits, and where the recording has no address.
-    pub futex: Option<Futex>,
-    /// Absent where no wake-up was recorded.
-    pub waker: Option<Waker>,
-    /// From the switch until the thread was on a CPU again.
-    pub waits: Durations,
-    /// The part until the wake-up, in nanoseconds; zero where none was recorded.
-    pub blocked_ns: u64,
-    /// Waits whose length is uncertain, in no other number here.
-    pub uncertain: u64,
-}
-
-/// Voluntary waits with the wakers that ended them, for reports of locks.
-#[derive(Clone, Debug, Default)]
-pub struct LockWaits {
-    /// Ordered by thread, command, stack, futex and waker.
-    pub waits: Vec<LockWait>,
-    /// Waits that are in none of them: there are too many different ones.
-    pub left_off: u64,
-    /// Whether any wait has the address of a futex.
-    pub has_addresses: bool,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct LockKey {

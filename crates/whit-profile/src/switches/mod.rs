@@ -7,6 +7,7 @@
 //! Memory grows with threads and distinct call stacks, not with switches; single intervals are kept up
 //! to bounds ([`SwitchOptions`], [`Timeline::max_spans`]).
 
+mod classify;
 mod cut;
 mod decode;
 mod durations;
@@ -19,6 +20,7 @@ mod locks;
 mod losses;
 mod model;
 mod off_cpu;
+mod options;
 mod phase;
 mod phase_test;
 mod recorded_spans;
@@ -26,6 +28,7 @@ mod roles;
 mod run_queue;
 mod sums;
 mod switch_event;
+mod switch_key;
 mod thread;
 mod thread_cgroups;
 mod timeline;
@@ -34,22 +37,21 @@ mod wait_class_names;
 mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
+pub use classify::{NamedFrame, NodeClasses, classify};
 pub use durations::Durations;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use load::all_losses;
-pub use load::{SwitchOptions, load, may_tell};
-pub use locks::{Futex, FutexSymbol, LockWait, LockWaits};
+pub use load::{load, may_tell};
 pub(crate) use losses::Losses;
 pub use model::{
-    Activity, Sources, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
-    Waker, WakerRow,
+    Activity, Futex, FutexSymbol, LockWait, LockWaits, Sources, SwitchRow, SwitchSums, Switches,
+    ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
 };
 pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
+pub use options::SwitchOptions;
 pub(crate) use phase_test::PhaseTest;
 pub(crate) use roles::{Role, Roles, SwitchFields};
 pub use run_queue::RunQueueDelays;
 pub use switch_event::{TaskState, WaitKind};
-pub use wait_class::{
-    NamedFrame, NodeClasses, UnknownWaitClass, WaitClass, WaitClassSet, classify,
-};
+pub use wait_class::{UnknownWaitClass, WaitClass, WaitClassSet};
 pub use wait_filter::WaitFilter;

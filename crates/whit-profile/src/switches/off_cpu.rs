@@ -22,7 +22,7 @@ use crate::process::{CommIndex, SpaceId};
 use crate::progress::Progress;
 use crate::ring_losses::RecordedCpus;
 use crate::sample_sums::{ParsedSample, Unparsed};
-use crate::scan::BlockTimes;
+use crate::stream_plan::BlockTimes;
 use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //! the same point of each run: then shares are those of that point.
 
 use super::interval::{Run, Trust};
+use crate::warning::Warning;
 use whit_types::TimestampNs;
 
 /// Parts of a run that are told apart.
@@ -56,14 +57,8 @@ impl PhaseTest {
         self.parts.iter_mut().zip(other.parts).for_each(|(sum, count)| *sum += count);
     }
 
-    /// The result in words for people.
-    pub(crate) fn problem(&self) -> Option<String> {
-        let percent = 100.0 * self.misplaced()?;
-        Some(format!(
-            "samples keep step with the recorded threads: {percent:.0}% of them are not where they would be in their runs \
-             without it, and shares of functions are wrong (record clocks on CPUs, whose periods whit draws: -a or \
-             --engine=bpf without --fixed-periods and -c; or take another -F)"
-        ))
+    pub(crate) fn warning(&self) -> Option<Warning> {
+        self.misplaced().map(|misplaced| Warning::SamplesInStep { misplaced })
     }
 
     /// The share of the samples that is not where it would be without step; `None` where there is none to speak of.

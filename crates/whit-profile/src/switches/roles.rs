@@ -2,6 +2,7 @@
 
 use super::model::Sources;
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, Wake};
+use crate::warning::Warning;
 use whit_perfdata::attr::{Attr, AttrFlags, SampleType, pmu_type};
 use whit_perfdata::blocked;
 use whit_perfdata::feature::Feature;
@@ -129,8 +130,8 @@ impl WakeFields {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
     roles: Vec<Role>,
-    /// Warnings about tracepoints of switches and wake-ups that cannot be used in full.
-    pub(crate) problems: Vec<String>,
+    /// About tracepoints of switches and wake-ups that cannot be used in full.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Roles {
@@ -154,10 +155,8 @@ impl Roles {
             if matches!(role, Role::SwitchStack | Role::Switch(_) | Role::Wake(_))
                 && (event.attr.has(AttrFlags::FREQ) || event.attr.sample_period_or_freq > 1)
             {
-                roles.problems.push(format!(
-                    "not every '{}' was recorded, only samples of it: record it with period=1",
-                    event.name
-                ));
+                let event = event.name.as_str().into();
+                roles.warnings.push(Warning::SampledTracepoint { event });
             }
             if role == Role::CpuTime {
                 role = if has_cpu_time || !has_samples { Role::Running } else { role };
@@ -186,9 +185,7 @@ impl Roles {
             _ => Some(Role::None),
         };
         role.unwrap_or_else(|| {
-            self.problems.push(format!(
-                "{full_name} was left out: the recording does not say where its fields are"
-            ));
+            self.warnings.push(Warning::UnknownFields { tracepoint: full_name.into() });
             Role::None
         })
     }

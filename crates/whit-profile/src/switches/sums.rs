@@ -1,15 +1,16 @@
 //! Adding intervals up.
 
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
-use super::load::SwitchOptions;
 use super::locks::{LockKey, LockTotals};
 use super::model::{Activity, SwitchSums};
+use super::options::SwitchOptions;
 use super::phase_test::PhaseTest;
 use super::run_queue::DelaySums;
 use super::switch_event::{StackRef, WaitKind};
+use super::switch_key::{NO_COMM, SwitchKey};
 use super::timeline::{Piece, PieceWaker, TimelineSums};
 use super::wait_filter::WaitFilter;
-use crate::aggregate::Interner;
+use crate::interner::Interner;
 use crate::options::LoadOptions;
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
@@ -19,18 +20,6 @@ use whit_types::{Pid, Tid, TimestampNs};
 
 /// Different wakers of rows that are told apart.
 const MAX_WAKERS: usize = 1 << 18;
-
-/// No command name.
-pub(crate) const NO_COMM: u32 = u32::MAX;
-
-/// The properties that distinguish rows.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct SwitchKey {
-    pub(crate) thread: u32,
-    /// [`NO_COMM`] where the thread has no name.
-    pub(crate) comm: u32,
-    pub(crate) stack: StackRef,
-}
 
 /// The wakers of a row's threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,7 +1,8 @@
 //! Waits that the user leaves out: by their length or class, and those of idle threads.
 
+use super::classify::NodeClasses;
 use super::model::{SwitchRow, SwitchSums, Switches};
-use super::wait_class::{NodeClasses, WaitClassSet};
+use super::wait_class::WaitClassSet;
 use crate::model::{Profile, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -4,6 +4,7 @@ use super::memory::MappedRange;
 use crate::error::LoadError;
 use crate::progress::Progress;
 use crate::stated_time::stated_time;
+use crate::warning::Warning;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use whit_perfdata::record::{
     MappedFileId, Mmap, PROT_EXEC, RawRecord, SideBand, Task, misc, record_type,
 };
 use whit_perfdata::stream::{Stream, StreamReader};
-use whit_types::{OutsideText, Pid, Tid, TimestampNs};
+use whit_types::{Pid, Tid, TimestampNs};
 
 /// Beginnings of the names of memory that no file is behind.
 const ANONYMOUS: [&str; 5] = ["//anon", "/dev/zero", "/anon_hugepage", "[heap]", "/SYSV"];
@@ -37,7 +38,7 @@ pub(super) struct Read {
     pub(super) changes: Vec<TimedChange>,
     /// Threads that have samples.
     pub(super) sampled: BTreeSet<(Pid, Tid)>,
-    pub(super) warnings: Vec<OutsideText>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// Reads all streams, one behind the other.
@@ -50,7 +51,7 @@ pub(super) fn read(
     let total = recording.streams.iter().map(Stream::size_bytes).sum();
     let progress = Progress::new(total, report_progress);
     let mut read = Read::default();
-    read.warnings.extend(recording.warnings.iter().cloned().map(OutsideText::from));
+    read.warnings.extend(recording.warnings.iter().cloned().map(Warning::Recording));
     let mut paths = FxHashSet::default();
     let mut sampled = FxHashSet::default();
     for stream in &recording.streams {
@@ -62,7 +63,7 @@ pub(super) fn read(
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(error) => {
-                    read.warnings.push(error.to_string().into());
+                    read.warnings.push(Warning::Stream(Arc::new(error)));
                     break;
                 }
             }
@@ -80,8 +81,8 @@ pub(super) fn read(
             consumed = reader.consumed_bytes();
         }
         if reader.truncation().is_some() {
-            let text = format!("{}: cut short", stream.path().display());
-            read.warnings.push(text.into());
+            let path = stream.path().to_owned();
+            read.warnings.push(Warning::StreamCut { path, missing: None });
         }
     }
     // Stable: records of one moment stay in the order in which they were recorded.

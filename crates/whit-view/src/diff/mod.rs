@@ -24,6 +24,7 @@ pub use run::{FunctionName, Run};
 pub use side::Scatter;
 pub use text::{DiffTextOptions, write_text};
 
+use crate::warning::warning_text;
 use matching::{Pair, pairs};
 use run::list;
 use side::{Function, Side};
@@ -249,7 +250,8 @@ fn notes(before: &[Run], after: &[Run]) -> Vec<OutsideText> {
     }
     for run in before.iter().chain(after) {
         let path = run.path.exact();
-        notes.extend(run.warnings.iter().map(|warning| format!("{path}: {}", warning.exact())));
+        let of_run = run.warnings.iter().map(warning_text);
+        notes.extend(of_run.map(|warning| format!("{path}: {}", warning.exact())));
     }
     notes.into_iter().map(OutsideText::from).collect()
 }

@@ -5,6 +5,7 @@
 use rustc_hash::FxHashMap;
 use whit_estimate::{Parts, RatioSum};
 use whit_profile::model::{DsoId, EventId, FunctionId, NodeId, Profile};
+use whit_profile::warning::Warning;
 use whit_types::OutsideText;
 
 use super::DiffError;
@@ -16,7 +17,7 @@ use crate::hists::{self, HistsOptions, RowSums, SortKey};
 pub struct Run {
     pub(super) path: OutsideText,
     pub(super) machine: Vec<(&'static str, OutsideText)>,
-    pub(super) warnings: Vec<OutsideText>,
+    pub(super) warnings: Vec<Warning>,
     pub(super) events: Vec<RunEvent>,
 }
 

@@ -1,6 +1,7 @@
 //! Comparisons of profiles made by hand.
 
 use whit_profile::model::Profile;
+use whit_profile::warning::Warning;
 use whit_types::BuildId;
 
 use super::*;
@@ -239,8 +240,8 @@ fn recordings_that_cannot_be_compared_say_why() {
 fn other_machines_and_warnings_are_noted() {
     let mut other = profile(&BASE);
     other.recording.cpu_desc = "Another CPU".into();
-    other.warnings.push("no symbols".into());
+    other.warnings.push(Warning::MoreWithoutSymbols { binaries: 3 });
     let diff = compared(profile(&BASE), other);
     assert!(diff.notes[0].exact().contains("different machines: CPU `` and `Another CPU`"));
-    assert_eq!(diff.notes[1], *"some.data: no symbols");
+    assert_eq!(diff.notes[1], *"some.data: no symbols for 3 more binaries");
 }

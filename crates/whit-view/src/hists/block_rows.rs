@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use whit_estimate::{Estimate, Loss, Parts, RatioSum};
 use whit_profile::model::{Blocks, EventId, Profile, SampleRow};
 
-use super::build::Pass;
 use super::context::{Context, ContextMaker, SampleFilter, group};
+use super::pass::Pass;
 use super::{CodeLocation, HistRow, Hists};
 
 /// The sums over blocks of a row's weights.

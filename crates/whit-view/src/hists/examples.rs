@@ -5,9 +5,9 @@ use whit_profile::model::EventId;
 use whit_profile::{ExampleSample, keep_example};
 
 use super::HistRow;
-use super::build::Pass;
 use super::code_location::CodeLocation;
 use super::context::{Context, ContextMaker, SampleFilter};
+use super::pass::Pass;
 
 /// Gives each row samples of its parts; the rule that chose these chooses among them again.
 pub(super) fn add(

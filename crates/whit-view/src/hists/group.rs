@@ -9,21 +9,9 @@ use whit_types::OutsideText;
 use super::build;
 use super::code_location::CodeLocation;
 use super::context::Context;
-use super::options::{ChainMode, HistsOptions};
+use super::options::{ChainMode, Grouping, HistsOptions};
 use super::row_order::RowOrder;
 use super::{ChainTree, HistRow, Hists};
-
-/// Which events share a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Grouping {
-    /// A recording without groups.
-    #[default]
-    Apart,
-    /// Those that were recorded as a group.
-    AsRecorded,
-    /// Those; all events where no group was recorded.
-    Always,
-}
 
 /// Events of one table.
 #[derive(Clone, Debug)]

@@ -31,6 +31,7 @@ mod hierarchy;
 mod latency;
 mod options;
 mod parents;
+mod pass;
 mod row_order;
 mod sort_key;
 mod tree;
@@ -52,11 +53,11 @@ pub use context::Context;
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};
-pub use group::{EventGroup, Grouping, MemberTotal, MemberWeight, group_hists, groups};
+pub use group::{EventGroup, MemberTotal, MemberWeight, group_hists, groups};
 pub use hierarchy::Level;
 pub use latency::{BadLevels, Levels, WeightColumn, WeightColumns};
 pub use options::{
-    BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters,
+    BadChainOption, ChainMode, ChainOptions, ChainOrder, DEFAULT_CHAIN_PERCENT, Filters, Grouping,
     HistsOptions, Pattern, SelfTime, UnknownSelfTime,
 };
 pub use parents::{DEFAULT_PARENT, hide_unresolved, ignore_callees};

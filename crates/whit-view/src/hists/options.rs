@@ -4,9 +4,20 @@ use regex_lite::Regex;
 use whit_profile::Counted;
 
 use super::field::Field;
-use super::group::Grouping;
 use super::latency::{Levels, WeightColumns};
 use super::sort_key::SortKey;
+
+/// Which events share a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Grouping {
+    /// A recording without groups.
+    #[default]
+    Apart,
+    /// Those that were recorded as a group.
+    AsRecorded,
+    /// Those; all events where no group was recorded.
+    Always,
+}
 
 /// A regular expression; two are the same where their texts are.
 #[derive(Clone, Debug)]

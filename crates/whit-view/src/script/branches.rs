@@ -1,9 +1,9 @@
 //! The branch stack of a sample.
 
 use super::fields::Fields;
-use super::sample::ScriptSample;
 use super::text::{append_dso, append_symbol, decimal, hex};
 use whit_perfdata::sample::BranchEntry;
+use whit_profile::script::ScriptedSample;
 use whit_types::Avma;
 
 /// `PERF_BR_*`, by number; the last says that the kind stands in the field for further ones.
@@ -35,8 +35,8 @@ const SPECULATION: [&str; 4] =
     ["-", "SPEC_WRONG_PATH", "NON_SPEC_CORRECT_PATH", "SPEC_CORRECT_PATH"];
 
 /// Appends all branches: by address, or by symbol with [`Fields::BRSTACKSYM`] alone.
-pub(super) fn append_branches(out: &mut Vec<u8>, sample: &ScriptSample<'_>, fields: Fields) {
-    for entry in sample.branch_stack.iter() {
+pub(super) fn append_branches(out: &mut Vec<u8>, sample: &ScriptedSample<'_>, fields: Fields) {
+    for entry in sample.sample.branch_stack.iter() {
         if fields.has(Fields::BRSTACK) {
             out.push(b' ');
         }
@@ -47,7 +47,7 @@ pub(super) fn append_branches(out: &mut Vec<u8>, sample: &ScriptSample<'_>, fiel
     }
 }
 
-fn append_end(out: &mut Vec<u8>, address: Avma, sample: &ScriptSample<'_>, fields: Fields) {
+fn append_end(out: &mut Vec<u8>, address: Avma, sample: &ScriptedSample<'_>, fields: Fields) {
     let by_address = fields.has(Fields::BRSTACK);
     if by_address {
         out.extend_from_slice(b"0x");
@@ -56,19 +56,19 @@ fn append_end(out: &mut Vec<u8>, address: Avma, sample: &ScriptSample<'_>, field
             return;
         }
     }
-    (sample.code_at)(address, &mut |frame| {
-        if !by_address {
-            // A blank stands before symbols elsewhere, not here.
-            let start = out.len();
-            append_symbol(out, frame, Fields::SYM | Fields::SYMOFF);
-            out.remove(start);
-        }
-        if fields.has(Fields::DSO) {
-            let start = out.len();
-            append_dso(out, frame, fields);
-            out.remove(start);
-        }
-    });
+    let code = sample.lookup.code_at(address);
+    let frame = code.frame(address);
+    if !by_address {
+        // A blank stands before symbols elsewhere, not here.
+        let start = out.len();
+        append_symbol(out, &frame, Fields::SYM | Fields::SYMOFF);
+        out.remove(start);
+    }
+    if fields.has(Fields::DSO) {
+        let start = out.len();
+        append_dso(out, &frame, fields);
+        out.remove(start);
+    }
 }
 
 /// `/P/-/-/0/CALL/- `: predicted, in a transaction, aborted, cycles, kind, speculation.

@@ -2,6 +2,14 @@
 
 use std::fmt;
 use std::ops::BitOr;
+use whit_perfdata::attr::{SampleType, pmu_type};
+use whit_perfdata::feature::EventDesc;
+
+/// `PERF_COUNT_SW_DUMMY`.
+const DUMMY: u64 = 9;
+
+/// Fields of the branch stack.
+const BRANCH_FIELDS: Fields = Fields::BRSTACK.with(Fields::BRSTACKSYM).with(Fields::BRSTACKINSN);
 
 /// A set of fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -381,6 +389,50 @@ fn check_needs(mut fields: Fields, asked: Fields) -> Result<Fields, FieldError> 
         }
     }
     Ok(fields)
+}
+
+/// An event that never counts: it has no sample that could lack a field.
+fn is_dummy(event: &EventDesc) -> bool {
+    event.attr.pmu_type == pmu_type::SOFTWARE && event.attr.config == DUMMY
+}
+
+impl<'a> EventTraits<'a> {
+    /// As the event was recorded.
+    pub fn of(event: &'a EventDesc) -> Self {
+        let recorded = [
+            (SampleType::IP, Fields::IP),
+            (SampleType::TID, Fields::TID),
+            (SampleType::TIME, Fields::TIME),
+            (SampleType::CPU, Fields::CPU),
+            (SampleType::ADDR, Fields::ADDR),
+            (SampleType::WEIGHT, Fields::WEIGHT),
+            (SampleType::PHYS_ADDR, Fields::PHYS_ADDR),
+            (SampleType::REGS_INTR, Fields::IREGS),
+            (SampleType::REGS_USER, Fields::UREGS),
+            (SampleType::BRANCH_STACK, BRANCH_FIELDS),
+            (SampleType::CGROUP, Fields::CGROUP),
+            (SampleType::WEIGHT_STRUCT, Fields::WEIGHT | Fields::INS_LAT),
+            (SampleType::WEIGHT, Fields::INS_LAT),
+            (SampleType::DATA_SRC, Fields::DATA_SRC),
+            (SampleType::DATA_PAGE_SIZE, Fields::DATA_PAGE_SIZE),
+            (SampleType::CODE_PAGE_SIZE, Fields::CODE_PAGE_SIZE),
+            (SampleType::RAW, Fields::TRACE | Fields::BPF_OUTPUT),
+        ];
+        let is_recorded = |kind| event.attr.sample_type.contains(kind) || is_dummy(event);
+        let recorded = recorded
+            .into_iter()
+            .filter(|(recorded, _)| is_recorded(*recorded))
+            .fold(Fields::NONE, |all, (_, field)| all | field);
+        let kind = match event.attr.pmu_type {
+            pmu_type::HARDWARE => EventKind::Hardware,
+            pmu_type::SOFTWARE => EventKind::Software,
+            pmu_type::TRACEPOINT => EventKind::Tracepoint,
+            pmu_type::RAW => EventKind::Raw,
+            _ => EventKind::Other,
+        };
+        let has_callchain = event.attr.sample_type.contains(SampleType::CALLCHAIN);
+        EventTraits { name: &event.name, kind, recorded, has_callchain }
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use whit_perfdata::sample::BranchEntry;
+use whit_profile::script::ScriptedSample;
 use whit_types::Avma;
 
-use super::sample::ScriptSample;
 use super::text::left;
 
 /// A longer way between two branches is not printed, as in perf. In bytes.
@@ -22,9 +22,9 @@ const PREDICTED: u64 = 1 << 1;
 const BRANCH_WIDTH: usize = 30;
 
 /// Appends the instructions of all blocks of code, from the oldest branch to the sample.
-pub(super) fn append_instructions(out: &mut Vec<u8>, sample: &ScriptSample<'_>) {
+pub(super) fn append_instructions(out: &mut Vec<u8>, sample: &ScriptedSample<'_>) {
     // Newest first.
-    let entries: Vec<BranchEntry> = sample.branch_stack.iter().collect();
+    let entries: Vec<BranchEntry> = sample.sample.branch_stack.iter().collect();
     let (Some(newest), Some(oldest)) = (entries.first(), entries.last()) else { return };
     out.push(b'\n');
     let mut listing =
@@ -61,7 +61,7 @@ enum Read {
 
 struct Listing<'a, 'o> {
     out: &'o mut Vec<u8>,
-    sample: &'a ScriptSample<'a>,
+    sample: &'a ScriptedSample<'a>,
     /// Start of the function that was named last.
     function_start: Option<u64>,
     /// Sum of the cycles of the branches so far.
@@ -90,7 +90,7 @@ impl Listing<'_, '_> {
             return Read::Nothing;
         }
         let most = (length_bytes + INSTRUCTION_BYTES_MAX) as usize;
-        match (self.sample.code_bytes)(start, most, &mut self.code) {
+        match self.sample.lookup.code_bytes(start, most, &mut self.code) {
             Some(bits) => {
                 self.bits = bits;
                 Read::Code
@@ -101,19 +101,19 @@ impl Listing<'_, '_> {
 
     /// Names the function, where it is another one than before.
     fn function(&mut self, address: Avma) {
-        let (out, named) = (&mut *self.out, &mut self.function_start);
-        (self.sample.code_at)(address, &mut |frame| {
-            let start = address.0.wrapping_sub(frame.symbol_offset);
-            let Some(symbol) = frame.symbol.filter(|_| *named != Some(start)) else { return };
-            out.push(b'\t');
-            symbol.append_to(out);
-            if frame.symbol_offset > 0 {
-                // Writing to a Vec cannot fail.
-                let _ = write!(out, "+{}", frame.symbol_offset);
-            }
-            out.extend_from_slice(b":\n");
-            *named = Some(start);
-        });
+        let code = self.sample.lookup.code_at(address);
+        let start = address.0.wrapping_sub(code.function_offset);
+        let Some(function) = code.function.filter(|_| self.function_start != Some(start)) else {
+            return;
+        };
+        self.out.push(b'\t');
+        function.append_to(self.out);
+        if code.function_offset > 0 {
+            // Writing to a Vec cannot fail.
+            let _ = write!(self.out, "+{}", code.function_offset);
+        }
+        self.out.extend_from_slice(b":\n");
+        self.function_start = Some(start);
     }
 
     fn decode(&self, address: Avma, at: usize) -> Option<Instruction> {
@@ -190,7 +190,7 @@ impl Listing<'_, '_> {
 
     /// The block of code between the newest branch and the sample.
     fn up_to_sample(&mut self, newest: BranchEntry) {
-        let ip = self.sample.ip.unwrap_or(Avma(0));
+        let ip = self.sample.sample.ip.unwrap_or(Avma(0));
         if newest.from == ip || newest.flags & BranchEntry::ABORT != 0 {
             return;
         }

@@ -17,7 +17,7 @@ const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgrou
 const NAMESPACES_PER_LINE: usize = 4;
 
 /// Appends `PERF_RECORD_` with the type and the contents of the record, and the line end.
-pub fn append_record(out: &mut Vec<u8>, record: RawRecord<'_>) {
+pub(super) fn append_record(out: &mut Vec<u8>, record: RawRecord<'_>) {
     let kind = record.header.kind;
     out.extend_from_slice(b"PERF_RECORD_");
     out.extend_from_slice(record_type_name(kind).unwrap_or("UNKNOWN").as_bytes());

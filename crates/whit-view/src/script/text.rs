@@ -1,7 +1,7 @@
 //! Numbers, padded text and names, as the fields of a sample have them.
 
 use super::fields::Fields;
-use super::sample::ScriptFrame;
+use whit_profile::script::ScriptedFrame;
 use whit_types::OutsideText;
 
 /// Digits of a decimal `u64`, at most.
@@ -9,23 +9,23 @@ const MAX_DECIMAL: usize = 20;
 /// Digits of a hexadecimal `u64`, at most.
 const MAX_HEX: usize = 16;
 
-pub(super) fn append_symbol(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+pub(super) fn append_symbol(out: &mut Vec<u8>, frame: &ScriptedFrame<'_>, fields: Fields) {
     if !fields.has(Fields::SYM) {
         return;
     }
     out.push(b' ');
-    let Some(symbol) = frame.symbol else {
+    let Some(symbol) = frame.function else {
         out.extend_from_slice(b"[unknown]");
         return;
     };
     symbol.append_to(out);
     if fields.has(Fields::SYMOFF) {
         out.extend_from_slice(b"+0x");
-        hex(out, frame.symbol_offset, 0);
+        hex(out, frame.function_offset, 0);
     }
 }
 
-pub(super) fn append_dso(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+pub(super) fn append_dso(out: &mut Vec<u8>, frame: &ScriptedFrame<'_>, fields: Fields) {
     if fields.has(Fields::DSO) {
         out.extend_from_slice(b" (");
         frame.dso.unwrap_or(OutsideText::new("[unknown]")).append_to(out);

@@ -1,16 +1,27 @@
 //! The text of one sample.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::branches::append_branches;
 use super::fields::Fields;
 use super::instructions::append_instructions;
 use super::registers::append_registers;
-use super::sample::{ScriptFrame, ScriptSample, TraceRecord};
 use super::text::{append_dso, append_symbol, decimal, hex, left, pad, right, signed, zero_padded};
 use crate::hists::data_source;
+use whit_perfdata::attr::{AttrFlags, pmu_type};
+use whit_perfdata::feature::EventDesc;
 use whit_perfdata::record::misc;
-use whit_types::{CpuId, OutsideText, Pid, Tid, TimestampNs, escape_appended};
+use whit_print_format::TraceContext;
+use whit_profile::Tracepoints;
+use whit_profile::script::{RecordStart, ScriptedFrame, ScriptedSample};
+use whit_types::{Arch, Avma, OutsideText, escape_appended};
+
+/// `PERF_COUNT_SW_PAGE_FAULTS`, and its minor and major ones.
+const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
+/// `PERF_COUNT_SW_BPF_OUTPUT`.
+const BPF_OUTPUT: u64 = 10;
+/// `PERF_COUNT_HW_BRANCH_INSTRUCTIONS`.
+const BRANCHES: u64 = 4;
 
 /// How samples of one event are laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,159 +36,173 @@ pub struct Layout {
     pub has_callchain: bool,
 }
 
+/// Facts about a recording by which its samples are printed.
+#[derive(Debug, Default)]
+pub struct SampleContext {
+    /// Formats of its tracepoints.
+    pub tracepoints: Tracepoints,
+    /// The machine that registers belong to; without it they have no names.
+    pub arch: Option<Arch>,
+}
+
 /// Appends the sample's text, with the line end, to `out`.
-pub fn append_sample(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
-    let fields = layout.fields;
-    append_start(out, sample, layout);
+pub fn append_sample(
+    out: &mut Vec<u8>,
+    scripted: &ScriptedSample<'_>,
+    layout: &Layout,
+    recorded: &SampleContext,
+) {
+    let (fields, sample) = (layout.fields, scripted.sample);
+    append_line_start(out, &scripted.start, "", layout);
     if fields.has(Fields::PERIOD) {
-        decimal(out, sample.period, 10);
+        decimal(out, scripted.period, 10);
         out.push(b' ');
     }
     if fields.has(Fields::EVENT) {
-        right(out, &sample.event.escaped(), layout.event_width);
+        right(out, &OutsideText::new(&scripted.event_desc.name).escaped(), layout.event_width);
         out.extend_from_slice(b": ");
     }
     if fields.has(Fields::FLAGS) {
         out.extend_from_slice(b"  ");
-        left(out, sample.flags, 21);
+        // perf fills it for branches that it makes of processor traces.
+        left(out, "", 21);
         out.push(b' ');
     }
-    if fields.has(Fields::TRACE)
-        && let Some(TraceRecord { format, raw, context }) = sample.trace
-    {
-        let start = out.len();
-        format.append(raw, &context, out);
-        // Strings of the record, and the format itself.
-        escape_appended(out, start);
+    if fields.has(Fields::TRACE) {
+        append_trace(out, scripted, recorded);
     }
     if fields.has(Fields::ADDR) {
-        hex(out, sample.addr, 16);
-        if let Some(frame) = &sample.addr_frame {
-            append_symbol(out, frame, fields);
-            append_dso(out, frame, fields);
+        let address = Avma(sample.addr.unwrap_or(0));
+        hex(out, address.0, 16);
+        if has_data_symbol(scripted.event_desc) {
+            let code = scripted.lookup.data_at(address);
+            append_symbol(out, &code.frame(address), fields);
+            append_dso(out, &code.frame(address), fields);
         }
     }
     if fields.has(Fields::DATA_SRC) {
-        hex(out, sample.data_src, 16);
+        let bits = sample.data_src.unwrap_or(0);
+        hex(out, bits, 16);
         out.push(b' ');
-        out.extend_from_slice(data_source::whole(sample.data_src).as_bytes());
+        out.extend_from_slice(data_source::whole(bits).as_bytes());
     }
     if fields.has(Fields::WEIGHT) {
-        decimal(out, sample.weight, 16);
+        decimal(out, sample.weight.unwrap_or(0), 16);
     }
     if fields.has(Fields::INS_LAT) {
         decimal(out, u64::from(sample.instruction_latency), 16);
     }
     if fields.has(Fields::IP) {
         out.push(if layout.has_callchain { b'\n' } else { b' ' });
-        (sample.frames)(out);
+        scripted.chain.append(out);
     }
     if fields.has(Fields::IREGS) {
-        append_registers(out, sample.intr_regs, sample.arch);
+        append_registers(out, sample.intr_regs, recorded.arch);
     }
     if fields.has(Fields::UREGS) {
-        append_registers(out, sample.user_regs, sample.arch);
+        append_registers(out, sample.user_regs, recorded.arch);
     }
     if fields.has(Fields::BRSTACK | Fields::BRSTACKSYM) {
-        append_branches(out, sample, fields);
+        append_branches(out, scripted, fields);
     }
-    if let Some(bytes) = sample.bpf_output.filter(|_| fields.has(Fields::BPF_OUTPUT)) {
+    let is_shown = fields.has(Fields::BPF_OUTPUT) && is_bpf_output(scripted.event_desc);
+    if let Some(bytes) = sample.raw.filter(|_| is_shown) {
         append_bpf_output(out, bytes);
     }
     if fields.has(Fields::BRSTACKINSN) {
-        append_instructions(out, sample);
+        append_instructions(out, scripted);
     }
     if fields.has(Fields::PHYS_ADDR) {
-        hex(out, sample.phys_addr, 16);
+        hex(out, sample.phys_addr.unwrap_or(0), 16);
     }
-    let (data_page, code_page) = sample.page_sizes_bytes;
-    for (field, bytes) in [(Fields::DATA_PAGE_SIZE, data_page), (Fields::CODE_PAGE_SIZE, code_page)]
-    {
+    for (field, bytes) in [
+        (Fields::DATA_PAGE_SIZE, sample.data_page_size_bytes),
+        (Fields::CODE_PAGE_SIZE, sample.code_page_size_bytes),
+    ] {
         if fields.has(field) {
             out.push(b' ');
-            out.extend_from_slice(data_source::page_size(bytes).as_bytes());
+            out.extend_from_slice(data_source::page_size(bytes.unwrap_or(0)).as_bytes());
         }
     }
     if fields.has(Fields::CGROUP) {
         out.push(b' ');
-        sample.cgroup.unwrap_or(OutsideText::new("unknown")).append_to(out);
+        let path = sample.cgroup.and_then(|number| scripted.lookup.cgroup(number));
+        path.unwrap_or(OutsideText::new("unknown")).append_to(out);
     }
     out.push(b'\n');
 }
 
-/// Writes the sample's text to `out`, by way of `buffer`, whose room is used again.
-///
-/// # Errors
-/// The error of `out`.
-pub fn write_sample(
-    out: &mut impl Write,
-    sample: &ScriptSample<'_>,
+fn append_trace(out: &mut Vec<u8>, scripted: &ScriptedSample<'_>, recorded: &SampleContext) {
+    let format = recorded.tracepoints.format(scripted.event);
+    let Some((format, raw)) = format.zip(scripted.sample.raw) else { return };
+    let function_at = |address| scripted.lookup.kernel_function_at(address);
+    let context = TraceContext { strings: &recorded.tracepoints.data, function_at: &function_at };
+    let start = out.len();
+    format.append(raw, &context, out);
+    // Strings of the record, and the format itself.
+    escape_appended(out, start);
+}
+
+/// True for events whose data address perf names: page faults, and branches one by one.
+fn has_data_symbol(event: &EventDesc) -> bool {
+    let attr = &event.attr;
+    match attr.pmu_type {
+        pmu_type::SOFTWARE => PAGE_FAULTS.contains(&attr.config),
+        pmu_type::HARDWARE => {
+            attr.config == BRANCHES && attr.sample_period_or_freq == 1 && !attr.has(AttrFlags::FREQ)
+        }
+        _ => false,
+    }
+}
+
+/// An event through which BPF programs write.
+fn is_bpf_output(event: &EventDesc) -> bool {
+    event.attr.pmu_type == pmu_type::SOFTWARE && event.attr.config == BPF_OUTPUT
+}
+
+/// Appends the fields that a line begins with. The type of a record adds `marks` to the letters of the CPU's mode.
+pub(super) fn append_line_start(
+    out: &mut Vec<u8>,
+    start: &RecordStart<'_>,
+    marks: &str,
     layout: &Layout,
-    buffer: &mut Vec<u8>,
-) -> io::Result<()> {
-    buffer.clear();
-    append_sample(buffer, sample, layout);
-    out.write_all(buffer)
-}
-
-fn append_start(out: &mut Vec<u8>, sample: &ScriptSample<'_>, layout: &Layout) {
-    let ScriptSample { comm, pid, tid, cpu, time, misc, .. } = *sample;
-    append_line_start(out, &LineStart { comm, pid, tid, cpu, time, misc, marks: "" }, layout);
-}
-
-/// The fields that samples and other records begin with.
-#[derive(Clone, Copy, Debug)]
-pub struct LineStart<'a> {
-    /// Command name.
-    pub comm: OutsideText<&'a str>,
-    /// Process.
-    pub pid: Pid,
-    /// Thread.
-    pub tid: Tid,
-    /// CPU, where recorded.
-    pub cpu: Option<CpuId>,
-    /// Time stamp.
-    pub time: TimestampNs,
-    /// `misc` of the record.
-    pub misc: u16,
-    /// Letters that the type of the record adds to those of the mode of the CPU.
-    pub marks: &'a str,
-}
-
-/// Appends the fields that a line begins with.
-pub fn append_line_start(out: &mut Vec<u8>, sample: &LineStart<'_>, layout: &Layout) {
+) {
     let fields = layout.fields;
     if fields.has(Fields::COMM) {
         let width = if fields.has(Fields::IP) && layout.has_callchain { 0 } else { 16 };
-        right(out, &sample.comm.escaped(), width);
+        match start.comm {
+            Some(comm) => right(out, &comm.escaped(), width),
+            None => right(out, &format!(":{}", start.comm_tid.0), width),
+        }
         out.push(b' ');
     }
     if fields.has(Fields::PID) {
-        signed(out, sample.pid.0, 5);
+        signed(out, start.pid.0, 5);
         if fields.has(Fields::TID) {
             out.push(b'/');
-            let start = out.len();
-            signed(out, sample.tid.0, 0);
-            pad(out, 5usize.saturating_sub(out.len() - start));
+            let before = out.len();
+            signed(out, start.tid.0, 0);
+            pad(out, 5usize.saturating_sub(out.len() - before));
         }
         out.push(b' ');
     } else if fields.has(Fields::TID) {
-        signed(out, sample.tid.0, 5);
+        signed(out, start.tid.0, 5);
         out.push(b' ');
     }
     if fields.has(Fields::CPU) {
         out.push(b'[');
-        match sample.cpu {
+        match start.cpu {
             Some(cpu) => zero_padded(out, u64::from(cpu.0), 3),
             None => out.extend_from_slice(b"-01"),
         }
         out.extend_from_slice(b"] ");
     }
     if fields.has(Fields::MISC) {
-        append_misc(out, sample.misc, sample.marks);
+        append_misc(out, start.misc, marks);
     }
     if fields.has(Fields::TIME) {
-        append_time(out, sample.time.0, layout.nanoseconds);
+        let shown_ns = start.time.0.saturating_sub(start.shown_since.0);
+        append_time(out, shown_ns, layout.nanoseconds);
     }
 }
 
@@ -243,12 +268,12 @@ fn append_time(out: &mut Vec<u8>, time_ns: u64, nanoseconds: bool) {
 }
 
 /// Appends a frame of a call chain as a line, or the place where a sample without one was taken.
-pub fn append_frame(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, layout: &Layout) {
+pub fn append_frame(out: &mut Vec<u8>, frame: &ScriptedFrame<'_>, layout: &Layout) {
     let fields = layout.fields;
     if layout.has_callchain {
         out.push(b'\t');
     }
-    hex(out, frame.ip, 16);
+    hex(out, frame.address.0, 16);
     append_symbol(out, frame, fields);
     if !frame.inlined {
         append_dso(out, frame, fields);
@@ -263,7 +288,7 @@ pub fn append_frame(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, layout: &Layout)
 }
 
 /// File and line in a line of their own; without them binary and address.
-fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
+fn append_source(out: &mut Vec<u8>, frame: &ScriptedFrame<'_>, fields: Fields) {
     if !fields.has(Fields::SRCLINE) {
         return;
     }
@@ -278,7 +303,7 @@ fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
             out.extend_from_slice(b"\n  ");
             dso.base_name().append_to(out);
             out.push(b'[');
-            hex(out, frame.ip, 0);
+            hex(out, frame.address.0, 0);
             out.push(b']');
         }
         (None, None) => {}
@@ -288,28 +313,32 @@ fn append_source(out: &mut Vec<u8>, frame: &ScriptFrame<'_>, fields: Fields) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_perfdata::sample::BranchStack;
-    use whit_print_format::{TraceContext, TraceEvent, TraceFormat};
+    use std::sync::Arc;
+    use whit_perfdata::attr::Attr;
+    use whit_perfdata::sample::Sample;
+    use whit_print_format::{TraceEvent, TraceFormat};
+    use whit_profile::script::{ChainText, CodeAt, CodeLookup};
+    use whit_types::{CpuId, Pid, Tid, TimestampNs};
 
-    const FRAME: ScriptFrame<'static> = ScriptFrame {
-        ip: 0x55aa,
-        symbol: Some(OutsideText::new("leaf")),
-        symbol_offset: 0x2b,
+    const FRAME: ScriptedFrame<'static> = ScriptedFrame {
+        address: Avma(0x55aa),
+        function: Some(OutsideText::new("leaf")),
+        function_offset: 0x2b,
         dso: Some(OutsideText::new("/bin/app")),
         source: Some((OutsideText::new("src/app.c"), 7)),
         inlined: false,
     };
-    const UNKNOWN: ScriptFrame<'static> =
-        ScriptFrame { symbol: None, dso: None, source: None, ..FRAME };
-    const CHAIN: [ScriptFrame<'static>; 4] = [
-        ScriptFrame {
-            symbol: Some(OutsideText::new("inner")),
+    const UNKNOWN: ScriptedFrame<'static> =
+        ScriptedFrame { function: None, dso: None, source: None, ..FRAME };
+    const CHAIN: [ScriptedFrame<'static>; 4] = [
+        ScriptedFrame {
+            function: Some(OutsideText::new("inner")),
             source: Some((OutsideText::new("app.c"), 3)),
             inlined: true,
             ..FRAME
         },
         FRAME,
-        ScriptFrame { source: None, symbol: Some(OutsideText::new("main")), ..FRAME },
+        ScriptedFrame { source: None, function: Some(OutsideText::new("main")), ..FRAME },
         UNKNOWN,
     ];
 
@@ -319,45 +348,74 @@ mod tests {
         TraceFormat::new(&TraceEvent::parse("raw_syscalls", text, 8).unwrap(), 8)
     }
 
-    fn sample() -> ScriptSample<'static> {
-        ScriptSample {
-            comm: OutsideText::new("app"),
-            pid: Pid(7),
-            tid: Tid(-1),
-            cpu: Some(CpuId(1)),
-            time: TimestampNs(943_886_252_999),
-            ip: None,
-            period: 250_000,
-            event: OutsideText::new("page-faults"),
-            trace: None,
-            flags: "call",
-            addr: 0x1234,
-            addr_frame: Some(UNKNOWN),
-            weight: 9,
-            phys_addr: 0xfff,
-            misc: 2,
-            data_src: 0,
-            instruction_latency: 0,
-            page_sizes_bytes: (4096, 0),
-            bpf_output: None,
-            cgroup: Some(OutsideText::new("/a\tb")),
-            intr_regs: None,
-            user_regs: None,
-            arch: None,
-            branch_stack: BranchStack::default(),
-            code_at: &|_, _| {},
-            code_bytes: &|_, _, _| None,
-            frames: &|_| {},
+    /// Looks nothing up but one cgroup.
+    struct Nowhere;
+
+    impl CodeLookup for Nowhere {
+        fn cgroup(&self, number: u64) -> Option<OutsideText<&str>> {
+            (number == 5).then_some(OutsideText::new("/a\tb"))
+        }
+        fn kernel_function_at(&self, _: u64) -> Option<(Arc<str>, u64)> {
+            None
+        }
+        fn data_at(&self, _: Avma) -> CodeAt {
+            CodeAt::default()
+        }
+        fn code_at(&self, _: Avma) -> CodeAt {
+            CodeAt::default()
+        }
+        fn code_bytes(&self, _: Avma, _: usize, _: &mut Vec<u8>) -> Option<u32> {
+            None
         }
     }
 
-    fn print(sample: &ScriptSample<'_>, frames: &[ScriptFrame<'_>], fields: Fields) -> String {
+    const START: RecordStart<'static> = RecordStart {
+        comm: Some(OutsideText::new("app")),
+        comm_tid: Tid(-1),
+        pid: Pid(7),
+        tid: Tid(-1),
+        cpu: Some(CpuId(1)),
+        time: TimestampNs(943_886_252_999),
+        shown_since: TimestampNs(0),
+        misc: 2,
+    };
+
+    fn sample() -> Sample<'static> {
+        Sample {
+            addr: Some(0x1234),
+            weight: Some(9),
+            phys_addr: Some(0xfff),
+            data_page_size_bytes: Some(4096),
+            cgroup: Some(5),
+            raw: Some(&[3, 0, 0, 0]),
+            ..Sample::default()
+        }
+    }
+
+    fn print(
+        start: RecordStart<'_>,
+        recorded: &SampleContext,
+        frames: &[ScriptedFrame<'_>],
+        fields: Fields,
+    ) -> String {
         let has_callchain = frames.len() > 1;
         let layout = Layout { fields, event_width: 14, nanoseconds: false, has_callchain };
-        let append = |out: &mut Vec<u8>| frames.iter().for_each(|f| append_frame(out, f, &layout));
-        let sample = ScriptSample { frames: &append, ..*sample };
-        let (mut out, mut buffer) = (Vec::new(), b"old".to_vec());
-        write_sample(&mut out, &sample, &layout, &mut buffer).unwrap();
+        let mut text = Vec::new();
+        frames.iter().for_each(|frame| append_frame(&mut text, frame, &layout));
+        let attr = Attr { pmu_type: pmu_type::SOFTWARE, config: PAGE_FAULTS[0], ..Attr::default() };
+        let event_desc = EventDesc { attr, name: "page-faults".into(), ..EventDesc::default() };
+        let whole = std::iter::once(0..text.len()).collect::<Vec<_>>();
+        let sample = ScriptedSample {
+            event: 0,
+            event_desc: &event_desc,
+            start,
+            period: 250_000,
+            sample: &sample(),
+            chain: ChainText::new(&text, &whole),
+            lookup: &Nowhere,
+        };
+        let mut out = Vec::new();
+        append_sample(&mut out, &sample, &layout, recorded);
         String::from_utf8(out).unwrap()
     }
 
@@ -374,7 +432,7 @@ mod tests {
             | Fields::DSO
             | Fields::SRCLINE;
         assert_eq!(
-            print(&sample(), &CHAIN, fields),
+            print(START, &SampleContext::default(), &CHAIN, fields),
             "app    -1   943.886252:     250000    page-faults: \n\
              \t            55aa inner+0x2b\n  app.c:3 (inlined)\n\
              \t            55aa leaf+0x2b (/bin/app)\n  app.c:7\n\
@@ -398,14 +456,28 @@ mod tests {
             | Fields::WEIGHT
             | Fields::IP
             | Fields::PHYS_ADDR;
-        let context = TraceContext { strings: &(), function_at: &|_| None };
-        let trace = Some(TraceRecord { format: &trace_format(), raw: &[3, 0, 0, 0], context });
+        let tracepoints = Tracepoints::with_formats(vec![Some(trace_format())]);
+        let recorded = SampleContext { tracepoints, arch: None };
         assert_eq!(
-            print(&ScriptSample { trace, ..sample() }, &CHAIN[1..2], fields),
-            "             app     7/-1    [001]    page-faults:   call                  \
+            print(START, &recorded, &CHAIN[1..2], fields),
+            "             app     7/-1    [001]    page-faults:                         \
              nr=3 ret=0            1234 [unknown] ([unknown])               9 \
              \x20           55aa leaf (/bin/app)             fff\n"
         );
+    }
+
+    #[test]
+    fn threads_without_a_command_name_are_named_by_their_number() {
+        let unnamed = RecordStart { comm: None, comm_tid: Tid(17), ..START };
+        let recorded = SampleContext::default();
+        let fields = Fields::COMM | Fields::CGROUP;
+        assert_eq!(print(unnamed, &recorded, &[], fields), "             :17  /a\\x09b\n");
+    }
+
+    #[test]
+    fn times_are_shown_since_a_moment() {
+        let start = RecordStart { shown_since: TimestampNs(943_000_000_000), ..START };
+        assert_eq!(print(start, &SampleContext::default(), &[], Fields::TIME), "    0.886252: \n");
     }
 
     #[test]
@@ -414,13 +486,8 @@ mod tests {
             let fields = Fields::MISC | Fields::TIME;
             let layout =
                 Layout { fields, event_width: 0, nanoseconds: false, has_callchain: false };
-            let ScriptSample { comm, pid, tid, cpu, time, .. } = sample();
             let mut out = Vec::new();
-            append_line_start(
-                &mut out,
-                &LineStart { comm, pid, tid, cpu, time, misc, marks },
-                &layout,
-            );
+            append_line_start(&mut out, &RecordStart { misc, ..START }, marks, &layout);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(line(2, "Sp"), "USp     943.886252: ");

@@ -37,6 +37,7 @@ use crate::cgroup_tree::CgroupTree;
 use crate::cycle_blocks;
 use crate::hists::{self, EventGroup, HistRow, HistsOptions, SortKey};
 use crate::units;
+use crate::warning::warning_text;
 use columns::Columns;
 use tree::TreeStyle;
 
@@ -141,7 +142,7 @@ fn write_preamble(
         writeln!(out, "# {}", ledger_line(ledger))?;
     }
     for warning in profile.warnings.iter().take(MAX_WARNINGS) {
-        writeln!(out, "# Warning: {warning}")?;
+        writeln!(out, "# Warning: {}", warning_text(warning))?;
     }
     if let more @ 1.. = profile.warnings.len().saturating_sub(MAX_WARNINGS) {
         writeln!(out, "# and {} more", units::counted(more as u64, "warning"))?;

@@ -4,6 +4,7 @@ use whit_perfdata::ledger::{
     BpfLedger, BpfMeasurement, Ledger, PmiLedger, PmiMeasurement, ReaderLedger, StackLedger,
 };
 use whit_profile::model::{LossReport, Profile, RecordingInfo, StopReason};
+use whit_profile::warning::{Reason, Warning};
 use whit_types::TimestampNs;
 
 use super::*;
@@ -195,13 +196,19 @@ fn a_symbol_that_is_the_first_column_does_not_head_its_own_chain() {
     insta::assert_snapshot!(report(&rich(), &with(hists)));
 }
 
+fn missing_library(number: usize) -> Warning {
+    let binary = format!("lib{number}.so");
+    let path = std::path::PathBuf::from(format!("/lib/{binary}"));
+    Warning::NoSymbols { binary: binary.into(), reason: Reason::FileMissing { path: path.into() } }
+}
+
 #[test]
 fn losses_stand_beside_every_event() {
     let mut profile = rich();
     profile.losses = losses();
     profile.ledger = Some(ledger());
     profile.events[0].lost_samples = 3;
-    profile.warnings = (0..25).map(|i| format!("cannot find /lib/lib{i}.so").into()).collect();
+    profile.warnings = (0..25).map(missing_library).collect();
     let text = report(&profile, &with(chains("none")));
     assert_eq!(text.matches("# Lost: 40 records in 2 chunks").count(), 2);
     insta::assert_snapshot!(text);

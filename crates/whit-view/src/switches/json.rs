@@ -16,12 +16,12 @@ use super::run_queue::{self, Delays};
 use super::stacks::{ChainEntry, Stacks};
 use super::waits;
 use crate::json_strings;
+use crate::warning::warning_text;
 use rustc_hash::FxHashMap;
 use whit_profile::model::{Profile, ThreadInfo};
 use whit_profile::switches::{
     Inconsistencies, NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind,
 };
-use whit_types::OutsideText;
 
 /// Version of the form; see the module's documentation.
 pub const VERSION: u32 = 1;
@@ -67,7 +67,7 @@ struct Document<'a> {
     misfits: Misfits,
     /// From when to when switches may be missing.
     loss_windows_ns: Vec<[u64; 2]>,
-    warnings: Vec<&'a str>,
+    warnings: Vec<String>,
 }
 
 /// The kinds of records on switches that the recording has.
@@ -274,7 +274,7 @@ impl<'a> Document<'a> {
             functions: functions.list,
             misfits: Misfits::of(&switches.inconsistencies),
             loss_windows_ns: switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect(),
-            warnings: profile.warnings.iter().map(OutsideText::exact).collect(),
+            warnings: profile.warnings.iter().map(|w| warning_text(w).into_exact()).collect(),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::{SwitchViewOptions, run_queue};
 use crate::hists::{ChainOrder, SortKey};
 use crate::stdio::{ledger_line, loss_line};
 use crate::units::counted;
+use crate::warning::warning_text;
 use whit_profile::model::Profile;
 use whit_profile::switches::{NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind};
 
@@ -85,7 +86,7 @@ impl Preamble<'_> {
                 writeln!(out, "# {line}")?;
             }
             for warning in profile.warnings.iter().take(MAX_WARNINGS) {
-                writeln!(out, "# Warning: {warning}")?;
+                writeln!(out, "# Warning: {}", warning_text(warning))?;
             }
             if let more @ 1.. = profile.warnings.len().saturating_sub(MAX_WARNINGS) {
                 writeln!(out, "# and {}", counted(more as u64, "more warning"))?;

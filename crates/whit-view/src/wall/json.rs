@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::threads::{ThreadWall, WallTable, WallTimes};
 use crate::json_strings;
 use crate::switches::{Function, Functions, Misfits, Sources, Stacks, SwitchViewOptions};
+use crate::warning::warning_text;
 use rustc_hash::FxHashMap;
 use whit_profile::model::Profile;
 use whit_profile::switches::{NodeClasses, SwitchRow, Switches, WaitClass, WakerRow};
 use whit_profile::wall::WallSums;
-use whit_types::OutsideText;
 
 /// Version of the form; see [`write_json`].
 pub const VERSION: u32 = 1;
@@ -57,7 +57,7 @@ struct Document<'a> {
     misfits: Misfits,
     /// From when to when records may be missing.
     loss_windows_ns: Vec<[u64; 2]>,
-    warnings: Vec<&'a str>,
+    warnings: Vec<String>,
 }
 
 /// The wall time of threads. The parts add up to `elapsed_ns` plus `excess_ns`.
@@ -168,7 +168,7 @@ impl<'a> Document<'a> {
             functions: functions.list,
             misfits: Misfits::of(&switches.inconsistencies),
             loss_windows_ns: switches.loss_windows.iter().map(|w| [w.from.0, w.to.0]).collect(),
-            warnings: profile.warnings.iter().map(OutsideText::exact).collect(),
+            warnings: profile.warnings.iter().map(|w| warning_text(w).into_exact()).collect(),
         }
     }
 }

@@ -12,6 +12,7 @@ use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions, Switches};
 use whit_profile::{LoadOptions, SinglesWanted, tells_cgroups};
+use whit_view::warning::warning_text;
 
 /// Stretches of threads' time lines up to which none are joined.
 const MAX_SPANS: usize = 1 << 20;
@@ -27,7 +28,7 @@ pub(super) fn run(
     options.facets.cgroup = tells_cgroups(recording);
     options.singles = format.shows_time().then_some(args.samples.wanted());
     let (profile, switches) = load(args, format, recording, &options)?;
-    profile.warnings.iter().for_each(message::error);
+    profile.warnings.iter().map(warning_text).for_each(message::error);
     let content = Content::new(recording, &profile, switches.as_ref());
     if let Some(slice_ns) = content.slice_ns() {
         message::note(format_args!(

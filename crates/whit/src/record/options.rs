@@ -12,8 +12,8 @@ use whit_capture::branch::BranchFilter;
 use whit_capture::event::{EventSpec, Rate};
 use whit_capture::notice::Notice;
 use whit_capture::options::{
-    CallGraph, Engine, ExtraFields, Files, LoaderPaths, MAPS_TIMEOUT, Output, RecordOptions,
-    Streaming, Synthesis,
+    CallGraph, ChainPlan, CountPlan, Engine, ExtraFields, FieldPlan, Files, LoaderPaths,
+    MAPS_TIMEOUT, Output, RatePlan, RecordOptions, Streaming, Synthesis, TrackingPlan,
 };
 use whit_capture::registers;
 use whit_host::roots::Roots;
@@ -72,36 +72,29 @@ impl RecordArgs {
         let events: Vec<EventSpec> = self.events(&event_args, listener)?;
         Ok(RecordOptions {
             target,
-            rate: self.rate(roots)?,
-            strict_frequency: self.strict_freq,
-            fixed_periods: self.fixed_periods,
-            call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
-            defer_callchains: self.call_graph.is_some_and(|chains| chains.is_deferred),
+            rate: RatePlan {
+                by_user: self.rate(roots)?,
+                is_strict: self.strict_freq,
+                keeps_periods: self.fixed_periods,
+            },
+            chains: ChainPlan {
+                call_graph: self.call_graph.map_or(by_frame_pointers, |chains| chains.mode),
+                is_deferred: self.call_graph.is_some_and(|chains| chains.is_deferred),
+                kernel_only: self.kernel_callchains,
+                user_only: self.user_callchains,
+                max_frames: self.call_graph.and_then(|chains| chains.max_stack),
+            },
             engine: self.engine_of_waits().unwrap_or(default_engine),
             is_call_graph_given: self.call_graph.is_some(),
             table_cache: table_cache(),
             loader: loader_paths(),
-            max_stack: self.call_graph.and_then(|chains| chains.max_stack),
-            branches: self.branch_filter.or(self.branch_any.then_some(BranchFilter::ANY)),
-            kernel_callchains_only: self.kernel_callchains,
-            user_callchains_only: self.user_callchains,
-            user_registers: registers(self.user_regs.as_deref())?,
-            interrupt_registers: registers(self.intr_regs.as_deref())?,
-            data_addresses: self.data,
-            periods: self.period,
-            cpus: self.sample_cpu,
-            raw: self.raw_samples,
-            extra: self.extra_fields(),
-            no_samples: self.no_samples,
-            thread_counts: self.stat,
-            running_time: self.running_time,
-            cgroups,
-            namespaces: self.namespaces,
-            switch_events: self.switch_events || self.wakeups || self.off_cpu,
-            off_cpu: self.off_cpu,
-            off_cpu_period_ns: self.off_cpu_period.unwrap_or(0),
-            pack_switches: !self.no_pack,
-            wakeups: self.wakeups,
+            fields: self.fields()?,
+            counts: CountPlan {
+                alone: self.no_samples,
+                by_thread: self.stat,
+                running_time: self.running_time,
+            },
+            tracking: self.tracking(cgroups),
             inherit: !self.no_inherit,
             per_thread: self.per_thread,
             start: self.delay.clone().unwrap_or_default(),
@@ -122,8 +115,6 @@ impl RecordArgs {
             synthesis: self.synthesis(),
             build_ids: !self.no_buildid,
             kept_files: self.kept_files(),
-            kernel_build_ids: self.buildid_mmap && !self.no_buildid,
-            bpf_events: !self.no_bpf_event,
             command_line: command_line(),
             version: format!("whit {}", env!("CARGO_PKG_VERSION")),
             ..RecordOptions::for_command(events, self.command.clone(), output)
@@ -201,6 +192,33 @@ impl RecordArgs {
             }
             (None, None) => None,
         })
+    }
+
+    fn fields(&self) -> Result<FieldPlan> {
+        Ok(FieldPlan {
+            branches: self.branch_filter.or(self.branch_any.then_some(BranchFilter::ANY)),
+            user_registers: registers(self.user_regs.as_deref())?,
+            interrupt_registers: registers(self.intr_regs.as_deref())?,
+            data_addresses: self.data,
+            periods: self.period,
+            cpus: self.sample_cpu,
+            raw: self.raw_samples,
+            extra: self.extra_fields(),
+        })
+    }
+
+    fn tracking(&self, cgroups: bool) -> TrackingPlan {
+        TrackingPlan {
+            switches: self.switch_events || self.wakeups || self.off_cpu,
+            packs_switches: !self.no_pack,
+            off_cpu: self.off_cpu,
+            off_cpu_period_ns: self.off_cpu_period.unwrap_or(0),
+            wakeups: self.wakeups,
+            cgroups,
+            namespaces: self.namespaces,
+            bpf_events: !self.no_bpf_event,
+            kernel_build_ids: self.buildid_mmap && !self.no_buildid,
+        }
     }
 
     fn extra_fields(&self) -> ExtraFields {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use whit_perfdata::reader::Recording;
 use whit_types::OutsideText;
 use whit_view::script::FieldSpec;
+use whit_view::warning::warning_text;
 
 /// Writes the files, and says which.
 pub(super) fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec]) -> Result<u8> {
@@ -43,7 +44,7 @@ pub(super) fn print(args: &ScriptArgs, recording: &Recording, specs: &[FieldSpec
         warnings = summary.warnings;
     }
     out.flush()?;
-    warnings.iter().for_each(message::error);
+    warnings.iter().map(warning_text).for_each(message::error);
     Ok(0)
 }
 

@@ -4,6 +4,7 @@
 use crate::kept;
 use crate::library::{NAME, Outcome, peak_memory_bytes, show};
 use crate::made;
+use whit_view::warning::warning_text;
 
 /// Values at the edges of fields, and of the readers' arithmetic.
 const HOSTILE: [u64; 9] =
@@ -173,6 +174,7 @@ fn messages_name_file_and_offset() {
         let found = profile
             .warnings
             .iter()
+            .map(warning_text)
             .any(|text| text.exact().contains(NAME) && text.exact().contains(&says));
         assert!(found, "{value:#x} at {at}: {:?}", profile.warnings);
     }

@@ -7,6 +7,7 @@ use crate::encode::{Attr, Id, Kernel, Parts, Recording, field, kind, misc, recor
 use crate::kept;
 use crate::library::{NAME, folder, show, show_path};
 use whit_profile::model::Profile;
+use whit_view::warning::warning_text;
 
 /// Offset in the header of the size of the records.
 const DATA_SIZE: usize = 48;
@@ -49,7 +50,8 @@ fn samples(profile: &Profile) -> u64 {
 }
 
 fn warned(profile: &Profile, words: &[&str]) -> bool {
-    profile.warnings.iter().any(|warning| words.iter().all(|word| warning.exact().contains(word)))
+    let mut texts = profile.warnings.iter().map(warning_text);
+    texts.any(|text| words.iter().all(|word| text.exact().contains(word)))
 }
 
 /// The expected profile of records that end at `cut`, counted from the first one.
@@ -106,7 +108,7 @@ fn a_recording_without_records_is_no_killed_one() {
     let (recording, ..) = recording();
     let empty = Recording { data: Vec::new(), ..recording };
     let profile = show("empty", &empty.file()).profile();
-    assert_eq!(profile.warnings, [""; 0]);
+    assert!(profile.warnings.is_empty(), "{:?}", profile.warnings);
     assert_eq!(profile.recording.hostname, "golden");
 }
 

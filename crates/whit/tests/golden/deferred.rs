@@ -8,6 +8,7 @@ use whit_perfdata::stream::BLOCK_SIZE_BYTES;
 use whit_profile::model::Profile;
 use whit_profile::switches::{self, SwitchOptions};
 use whit_view::stdio::{self, StdioOptions};
+use whit_view::warning::warning_text;
 
 use crate::encode::{Attr, Kernel, Recording};
 use crate::library::{NAME, options};
@@ -42,7 +43,7 @@ fn report_in_order(recording: &Opened) -> Vec<u8> {
 
 fn warned(profile: &Profile) -> Vec<String> {
     let about = |text: &String| text.contains("deferred");
-    profile.warnings.iter().map(ToString::to_string).filter(about).collect()
+    profile.warnings.iter().map(|warning| warning_text(warning).to_string()).filter(about).collect()
 }
 
 /// Samples and records; records are those of the samples, in order.
@@ -139,7 +140,8 @@ fn records_shorter_than_their_fields_are_counted() {
     // The number of addresses, behind header and cookie.
     records[7][16..24].copy_from_slice(&u64::MAX.to_le_bytes());
     let profile = load(&open(attr(), [samples.concat(), records.concat()].concat()), 2);
-    let said: Vec<_> = profile.warnings.iter().map(ToString::to_string).collect();
+    let said: Vec<_> =
+        profile.warnings.iter().map(|warning| warning_text(warning).to_string()).collect();
     let begins = |text: &str| said.iter().any(|said| said.starts_with(text));
     assert!(begins(&format!("1 of {CHAINS} samples")), "{said:?}");
     assert!(begins("records that are shorter than their fields say, left out: 1"), "{said:?}");

@@ -109,7 +109,7 @@ impl Format for Numbers {
     }
 
     fn sample(&self, sample: &ScriptedSample<'_>, out: &mut Vec<u8>) {
-        out.extend(sample.time.0.to_le_bytes());
+        out.extend(sample.start.time.0.to_le_bytes());
         sample.chain.append(out);
     }
 }

@@ -8,6 +8,7 @@ use crate::dso_table::RecordedKind;
 use crate::place_names::PlaceNames;
 use crate::prepare::Prepared;
 use crate::process::Epoch;
+use crate::scripted_frame::ScriptedFrame;
 use std::sync::Arc;
 use whit_types::{Avma, FileOffset, OutsideText, Pid, TimestampNs};
 
@@ -24,9 +25,43 @@ pub struct CodeAt {
     pub(crate) dso_index: Option<DsoIndex>,
 }
 
+impl CodeAt {
+    /// The same as a frame.
+    pub fn frame(&self, address: Avma) -> ScriptedFrame<'_> {
+        ScriptedFrame {
+            address,
+            function: self.function.as_ref().map(OutsideText::borrowed),
+            function_offset: self.function_offset,
+            dso: self.dso.as_ref().map(OutsideText::borrowed),
+            source: None,
+            inlined: false,
+        }
+    }
+}
+
 /// Looks addresses up in the address space of a sample, at its time.
+pub trait CodeLookup {
+    /// The path of a cgroup, where it was recorded.
+    fn cgroup(&self, number: u64) -> Option<OutsideText<&str>>;
+
+    /// The kernel function at an address, and the distance from its start.
+    fn kernel_function_at(&self, address: u64) -> Option<(Arc<str>, u64)>;
+
+    /// The variable, or code, at an address of the process or of the kernel. Binaries' names are
+    /// known as far as mappings of data were recorded.
+    fn data_at(&self, address: Avma) -> CodeAt;
+
+    /// The code at an address of the kernel (the upper half) or of the process.
+    fn code_at(&self, address: Avma) -> CodeAt;
+
+    /// Appends the bytes of the code at an address of the process, at most so many, and tells the width of its addresses
+    /// in bits. Nothing for the kernel's code and for binaries that are not at hand.
+    fn code_bytes(&self, address: Avma, most: usize, out: &mut Vec<u8>) -> Option<u32>;
+}
+
+/// The lookup in a process model.
 #[derive(Clone, Copy)]
-pub struct Lookup<'a> {
+pub(crate) struct Lookup<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) names: &'a PlaceNames<'a>,
     pub(crate) maker: &'a ChainMaker<'a>,
@@ -35,25 +70,21 @@ pub struct Lookup<'a> {
     pub(crate) time: TimestampNs,
 }
 
-impl<'a> Lookup<'a> {
-    /// The path of a cgroup, where it was recorded.
-    pub fn cgroup(&self, number: u64) -> Option<OutsideText<&'a str>> {
+impl CodeLookup for Lookup<'_> {
+    fn cgroup(&self, number: u64) -> Option<OutsideText<&str>> {
         let cgroups = &self.prepared.cgroups;
         let index = cgroups.at(number, self.time)?;
         Some(OutsideText::new(&cgroups.paths()[index.0 as usize]))
     }
 
-    /// The kernel function at an address, and the distance from its start.
-    pub fn kernel_function_at(&self, address: u64) -> Option<(Arc<str>, u64)> {
+    fn kernel_function_at(&self, address: u64) -> Option<(Arc<str>, u64)> {
         let dso = self.prepared.model.kernel_at(Avma(address));
         let named = self.names.name(CodePlace { dso, place: address, kernel: true });
         let offset = named.address.0.checked_sub(named.function_start.0)?;
         named.function.clone().map(|function| (function, offset))
     }
 
-    /// The variable, or code, at an address of the process or of the kernel. Binaries' names are
-    /// known as far as mappings of data were recorded.
-    pub fn data_at(&self, address: Avma) -> CodeAt {
+    fn data_at(&self, address: Avma) -> CodeAt {
         let space = self.prepared.data.as_ref().and_then(|d| d.space_at(self.pid, self.time));
         let Some(mapping) = space.and_then(|space| space.map.find(address)) else {
             return self.code_at(address);
@@ -73,6 +104,27 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    fn code_at(&self, address: Avma) -> CodeAt {
+        let entry = ChainEntry::exact(address, side_of_address(address));
+        self.named(self.maker.locate(entry, self.pid, self.epoch, self.time))
+    }
+
+    fn code_bytes(&self, address: Avma, most: usize, out: &mut Vec<u8>) -> Option<u32> {
+        let entry = ChainEntry::exact(address, side_of_address(address));
+        let place = self.maker.locate(entry, self.pid, self.epoch, self.time);
+        let kind = (!place.kernel).then(|| self.prepared.dsos.get(place.dso).kind);
+        if !matches!(kind, Some(RecordedKind::File | RecordedKind::Vdso)) {
+            return None;
+        }
+        let image = self.prepared.binaries.get(place.dso)?.symbols.elf()?;
+        let from = usize::try_from(place.place).ok()?;
+        let code = image.bytes().get(from..).filter(|code| !code.is_empty())?;
+        out.extend_from_slice(&code[..code.len().min(most)]);
+        Some(if image.is_64() { 64 } else { 32 })
+    }
+}
+
+impl Lookup<'_> {
     /// A variable that the file has no bytes of: it stands behind them in the same mapping.
     fn zeroed_data_at(&self, address: Avma, mapping: &Mapping) -> CodeAt {
         let dso = self.dso_path(mapping.dso);
@@ -90,28 +142,6 @@ impl<'a> Lookup<'a> {
             dso,
             dso_index,
         })
-    }
-
-    /// The code at an address of the kernel (the upper half) or of the process.
-    pub fn code_at(&self, address: Avma) -> CodeAt {
-        let entry = ChainEntry::exact(address, side_of_address(address));
-        self.named(self.maker.locate(entry, self.pid, self.epoch, self.time))
-    }
-
-    /// Appends the bytes of the code at an address of the process, at most so many, and tells the width of its addresses
-    /// in bits. Nothing for the kernel's code and for binaries that are not at hand.
-    pub fn code_bytes(&self, address: Avma, most: usize, out: &mut Vec<u8>) -> Option<u32> {
-        let entry = ChainEntry::exact(address, side_of_address(address));
-        let place = self.maker.locate(entry, self.pid, self.epoch, self.time);
-        let kind = (!place.kernel).then(|| self.prepared.dsos.get(place.dso).kind);
-        if !matches!(kind, Some(RecordedKind::File | RecordedKind::Vdso)) {
-            return None;
-        }
-        let image = self.prepared.binaries.get(place.dso)?.symbols.elf()?;
-        let from = usize::try_from(place.place).ok()?;
-        let code = image.bytes().get(from..).filter(|code| !code.is_empty())?;
-        out.extend_from_slice(&code[..code.len().min(most)]);
-        Some(if image.is_64() { 64 } else { 32 })
     }
 
     fn named(&self, place: CodePlace) -> CodeAt {

@@ -1,0 +1,15 @@
+//! The properties by which switches are summed up.
+
+use super::switch_event::StackRef;
+
+/// No command name.
+pub(crate) const NO_COMM: u32 = u32::MAX;
+
+/// The properties that distinguish rows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SwitchKey {
+    pub(crate) thread: u32,
+    /// [`NO_COMM`] where the thread has no name.
+    pub(crate) comm: u32,
+    pub(crate) stack: StackRef,
+}

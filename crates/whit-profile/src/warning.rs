@@ -1,0 +1,175 @@
+//! Defects of a recording, and of the results that are drawn from it, as facts. Views word them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use whit_perfdata::reader::RecordingDefect;
+use whit_perfdata::stream::{Missing, StreamError};
+use whit_perfdata::tracing_data::TracingDataError;
+pub use whit_symbolize::Reason;
+use whit_types::{OutsideText, Pid};
+
+/// A problem that did not stop the reading.
+#[derive(Clone, Debug)]
+pub enum Warning {
+    /// That of one recording, in the profile of several.
+    OfRecording {
+        /// The recording's path.
+        path: OutsideText,
+        /// Its problem.
+        warning: Box<Warning>,
+    },
+    /// The recording's files are not as they should be.
+    Recording(RecordingDefect),
+    /// A stream cannot be read on.
+    Stream(Arc<StreamError>),
+    /// A stream ends before its last record does.
+    StreamCut {
+        /// The stream's file.
+        path: PathBuf,
+        /// Bytes without a whole record, where they were counted.
+        missing: Option<Missing>,
+    },
+    /// A part of a stream was never written, but records behind it were.
+    StreamHole {
+        /// The stream's file.
+        path: PathBuf,
+        /// Bytes without a record.
+        missing: Missing,
+    },
+    /// Parts of the formats of tracepoints cannot be read.
+    TraceFormats(TracingDataError),
+    /// No recorded thread ran while it was recorded.
+    NobodyRan {
+        /// Recorded threads.
+        threads: u64,
+        /// The recording says where they waited.
+        has_stacks: bool,
+    },
+    /// Samples of no event of the recording were left out.
+    OrphanSamples(LeftOut),
+    /// Records that are shorter than their fields say were left out.
+    MalformedRecords(LeftOut),
+    /// Samples that are shorter than their fields say were left out.
+    UnreadableSamples {
+        /// Their number.
+        samples: u64,
+    },
+    /// Stacks of processes that whit does not unwind.
+    ForeignStacks {
+        /// Their number.
+        stacks: u64,
+    },
+    /// Samples were given out behind later ones.
+    DisorderedSamples {
+        /// Their number.
+        samples: u64,
+    },
+    /// Samples whose deferred call chain the recording does not have.
+    ChainsMissing {
+        /// Their number.
+        without_chain: u64,
+        /// All samples with a deferred call chain.
+        samples: u64,
+    },
+    /// Deferred call chains that no sample awaits.
+    ChainsUnclaimed {
+        /// Their number.
+        chains: u64,
+    },
+    /// Samples and deferred call chains that were not joined.
+    ChainsBeyondBound {
+        /// Their number.
+        left_apart: u64,
+        /// Memory for those that stand apart.
+        bound_bytes: usize,
+    },
+    /// Call chains were cut since the call tree was full.
+    ChainsCut {
+        /// Their number.
+        chains: u64,
+        /// Nodes of the tree.
+        max_nodes: usize,
+    },
+    /// Samples stand in rows that some sort keys do not tell apart.
+    FacetsMerged {
+        /// Their number.
+        samples: u64,
+        /// Distinct values that are told apart.
+        max_facets: usize,
+    },
+    /// Processes whose mappings the recorder did not read to the end.
+    MapsCut {
+        /// The first such process.
+        first: Pid,
+        /// Their number.
+        processes: u64,
+    },
+    /// Changes of address spaces were not told apart by time.
+    EpochsCut {
+        /// Their number.
+        changes: u64,
+        /// Changes of one process that are told apart.
+        max_epochs: usize,
+    },
+    /// Events were only read with the samples of their group's leader.
+    UnsplitGroups {
+        /// Their names.
+        events: Vec<OutsideText>,
+    },
+    /// A binary has samples and no symbols.
+    NoSymbols {
+        /// Its name.
+        binary: OutsideText,
+        /// Why there are none.
+        reason: Reason,
+    },
+    /// Further such binaries.
+    MoreWithoutSymbols {
+        /// Their number.
+        binaries: usize,
+    },
+    /// The periods of an event add up to more than 64 bits hold.
+    PeriodOverflow,
+    /// Those of several recordings do.
+    MergedPeriodOverflow,
+    /// Samples keep step with the threads that they are of.
+    SamplesInStep {
+        /// The share of the samples that is in wrong places.
+        misplaced: f64,
+    },
+    /// Only samples of a tracepoint of switches or wake-ups were recorded.
+    SampledTracepoint {
+        /// The event's name.
+        event: OutsideText,
+    },
+    /// A tracepoint was left out, since the places of its fields are unknown.
+    UnknownFields {
+        /// The tracepoint's name.
+        tracepoint: OutsideText,
+    },
+    /// Threads were left out whose cgroup is unknown.
+    UnknownCgroups {
+        /// Their number.
+        threads: usize,
+    },
+    /// Threads took more CPU time than there was.
+    ImpossibleCpuTime {
+        /// The time that they took.
+        taken_ns: u64,
+        /// CPUs of the machine.
+        nr_cpus: u64,
+        /// The time that these CPUs had.
+        available_ns: u64,
+    },
+}
+
+/// Records that could not be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// Their number.
+    pub records: u64,
+    /// File of the first of them.
+    pub path: PathBuf,
+    /// Its position in its stream (which of uncompressed streams is the offset).
+    pub offset: u64,
+}

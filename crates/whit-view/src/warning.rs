@@ -1,0 +1,174 @@
+//! The wording of warnings, one line each.
+
+use whit_perfdata::ledger::nobody_ran_text;
+use whit_perfdata::stream::Missing;
+use whit_profile::warning::{LeftOut, Warning};
+use whit_types::OutsideText;
+
+/// The line that people read of a warning.
+pub fn warning_text(warning: &Warning) -> OutsideText {
+    line(warning).into()
+}
+
+fn line(warning: &Warning) -> String {
+    match warning {
+        Warning::OfRecording { path, warning } => format!("{}: {}", path.exact(), line(warning)),
+        Warning::Recording(defect) => defect.to_string(),
+        Warning::Stream(error) => error.to_string(),
+        Warning::TraceFormats(error) => error.to_string(),
+        Warning::StreamCut { path, missing: None } => format!("{}: cut short", path.display()),
+        Warning::StreamCut { path, missing: Some(Missing { offset, size_bytes }) } => format!(
+            "{}: cut short: {size_bytes} bytes at offset {offset} hold no whole record",
+            path.display()
+        ),
+        Warning::StreamHole { path, missing: Missing { offset, size_bytes } } => format!(
+            "{}: {size_bytes} bytes from offset {offset} on were never written; what follows them is read",
+            path.display()
+        ),
+        Warning::NobodyRan { threads, has_stacks } => nobody_ran_text(*threads, "PID", *has_stacks),
+        Warning::OrphanSamples(left_out) => {
+            skipped("samples that belong to no event of the recording", left_out)
+        }
+        Warning::MalformedRecords(left_out) => {
+            skipped("records that are shorter than their fields say", left_out)
+        }
+        Warning::UnreadableSamples { samples } => {
+            format!("{samples} samples are shorter than their fields say and were left out")
+        }
+        Warning::ForeignStacks { stacks } => format!(
+            "{stacks} user stacks were not unwound: of 32-bit processes, or of a machine neither x86-64 nor arm64"
+        ),
+        Warning::DisorderedSamples { samples } => {
+            format!("{samples} samples stand behind later ones: their order needs more memory")
+        }
+        Warning::ChainsMissing { without_chain, samples } => format!(
+            "{without_chain} of {samples} samples with a deferred user call chain lack it: the recording ends before \
+             the thread returns to user mode, or the record (CALLCHAIN_DEFERRED) was lost"
+        ),
+        Warning::ChainsUnclaimed { chains } => format!(
+            "{chains} deferred user call chains (CALLCHAIN_DEFERRED) belong to no sample of the recording"
+        ),
+        Warning::ChainsBeyondBound { left_apart, bound_bytes } => format!(
+            "{left_apart} samples and deferred user call chains were not joined: those that stand apart have {} MiB \
+             of memory",
+            bound_bytes >> 20
+        ),
+        Warning::ChainsCut { chains, max_nodes } => {
+            format!("{chains} call chains were cut: the call tree has reached {max_nodes} nodes")
+        }
+        Warning::FacetsMerged { samples, max_facets } => format!(
+            "{samples} samples stand in rows that some sort keys do not tell apart: there were {max_facets} distinct \
+             values; sort by fewer keys, or choose a part with --time, --pid or --cpu"
+        ),
+        Warning::MapsCut { first, processes } => {
+            let more = match processes {
+                1 => String::new(),
+                processes => format!(" and {} more", processes - 1),
+            };
+            format!(
+                "mappings of process {}{more} are missing: the recorder gave up reading /proc/PID/maps; functions in \
+                 them have no names, and stacks end there (record with a longer --proc-map-timeout)",
+                first.0
+            )
+        }
+        Warning::EpochsCut { changes, max_epochs } => format!(
+            "{changes} changes of address spaces were not told apart by time: a process changed its mappings more than \
+             {max_epochs} times, or all together did too often"
+        ),
+        Warning::UnsplitGroups { events } => {
+            let names: Vec<_> = events.iter().map(OutsideText::exact).collect();
+            format!(
+                "events that were only read with the samples of their group's leader (`:S`), which whit does not split \
+                 among them: {}",
+                names.join(", ")
+            )
+        }
+        Warning::NoSymbols { binary, reason } => {
+            format!("no symbols for {}: {reason}", binary.exact())
+        }
+        Warning::MoreWithoutSymbols { binaries } => {
+            format!("no symbols for {binaries} more binaries")
+        }
+        Warning::PeriodOverflow => {
+            format!("{} (a corrupt recording?)", line(&Warning::MergedPeriodOverflow))
+        }
+        Warning::MergedPeriodOverflow => {
+            "the periods of an event add up to more than 64 bits hold: shares are wrong".to_owned()
+        }
+        Warning::SamplesInStep { misplaced } => format!(
+            "samples keep step with the recorded threads: {:.0}% of them are not where they would be in their runs \
+             without it, and shares of functions are wrong (record clocks on CPUs, whose periods whit draws: -a or \
+             --engine=bpf without --fixed-periods and -c; or take another -F)",
+            100.0 * misplaced
+        ),
+        Warning::SampledTracepoint { event } => format!(
+            "not every '{}' was recorded, only samples of it: record it with period=1",
+            event.exact()
+        ),
+        Warning::UnknownFields { tracepoint } => format!(
+            "{} was left out: the recording does not say where its fields are",
+            tracepoint.exact()
+        ),
+        Warning::UnknownCgroups { threads } => format!(
+            "{threads} threads are left out by --cgroup, since no sample of theirs or of their process tells their \
+             cgroup"
+        ),
+        Warning::ImpossibleCpuTime { taken_ns, nr_cpus, available_ns } => {
+            let seconds = |ns: &u64| *ns as f64 / 1e9;
+            format!(
+                "CPU times are wrong: threads took {:.3} s, but {nr_cpus} CPUs had {:.3} s while switches were recorded \
+                 (the recording contradicts itself: please report it)",
+                seconds(taken_ns),
+                seconds(available_ns)
+            )
+        }
+    }
+}
+
+fn skipped(records: &str, left_out: &LeftOut) -> String {
+    let LeftOut { records: count, path, offset } = left_out;
+    format!("{records}, left out: {count} (the first at offset {offset} of {})", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_types::Pid;
+
+    fn text(warning: &Warning) -> String {
+        warning_text(warning).into_exact()
+    }
+
+    #[test]
+    fn further_processes_with_cut_mappings_are_counted() {
+        let cut = |processes| text(&Warning::MapsCut { first: Pid(7), processes });
+        assert!(cut(1).starts_with("mappings of process 7 are missing: "), "{}", cut(1));
+        assert!(cut(2).starts_with("mappings of process 7 and 1 more are missing: "), "{}", cut(2));
+    }
+
+    #[test]
+    fn records_that_were_left_out_are_counted_with_the_place_of_the_first() {
+        let left_out = LeftOut { records: 17, path: "perf.data".into(), offset: 1234 };
+        assert_eq!(
+            text(&Warning::OrphanSamples(left_out)),
+            "samples that belong to no event of the recording, left out: 17 (the first at offset 1234 of perf.data)"
+        );
+    }
+
+    #[test]
+    fn the_warning_of_one_of_several_recordings_begins_with_its_path() {
+        let path = "other".into();
+        let warning = Box::new(Warning::PeriodOverflow);
+        let merged = text(&Warning::OfRecording { path, warning });
+        assert!(
+            merged.starts_with("other: the periods") && merged.ends_with("recording?)"),
+            "{merged}"
+        );
+    }
+
+    #[test]
+    fn names_of_others_are_printed_escaped() {
+        let warning = Warning::UnknownFields { tracepoint: "a\x1b[2J".into() };
+        assert!(warning_text(&warning).to_string().starts_with("a\\x1b[2J was left out"));
+    }
+}
