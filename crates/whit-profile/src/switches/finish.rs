@@ -1,7 +1,7 @@
 //! From sums over workers' call trees to the finished model.
 
 use super::interval::{Life, Trust, WaitEnd};
-use super::locks::{LockWait, LockWaits, NamedWaits};
+use super::locks::{LockWait, LockWaits, NamedWaits, joined};
 use super::model::{
     SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
 };
@@ -125,30 +125,6 @@ fn elapsed_ns(lives: &[Life], recorded: &[(TimestampNs, TimestampNs)]) -> u64 {
     all.fold(0, u64::saturating_add)
 }
 
-/// Joins waits that differ only in which worker made their call chains.
-fn joined(mut waits: Vec<LockWait>) -> Vec<LockWait> {
-    let key = |wait: &LockWait| {
-        (
-            wait.thread,
-            wait.comm,
-            wait.node,
-            wait.futex.as_ref().map(|futex| futex.address),
-            wait.waker,
-        )
-    };
-    waits.sort_by_key(key);
-    waits.dedup_by(|next, kept| {
-        let is_same = key(next) == key(kept);
-        if is_same {
-            kept.waits.merge(&next.waits);
-            kept.blocked_ns = kept.blocked_ns.saturating_add(next.blocked_ns);
-            kept.uncertain += next.uncertain;
-        }
-        is_same
-    });
-    waits
-}
-
 /// Ids of the profile.
 struct Namer<'a, 'n> {
     builder: &'a mut Builder,
@@ -261,8 +237,7 @@ impl Namer<'_, '_> {
                 uncertain: sums.uncertain,
             });
         }
-        let has_addresses = waits.iter().any(|wait| wait.futex.is_some());
-        LockWaits { waits: joined(waits), left_off: locks.left_off, has_addresses }
+        LockWaits { waits: joined(waits), left_off: locks.left_off }
     }
 
     fn wait(&mut self, kept: &KeptWait) -> Wait {

@@ -15,6 +15,8 @@ mod futex_symbols;
 mod interval;
 mod intervals;
 mod load;
+mod lock_site;
+mod lock_site_names;
 mod locks;
 mod losses;
 mod model;
@@ -38,6 +40,7 @@ pub use durations::Durations;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use load::all_losses;
 pub use load::{SwitchOptions, load, may_tell};
+pub use lock_site::{LockKind, LockSite, LockSites};
 pub use locks::{Futex, FutexSymbol, LockWait, LockWaits};
 pub(crate) use losses::Losses;
 pub use model::{

@@ -41,23 +41,22 @@ pub(super) fn meaning_of(table: &[Entry], name: &str) -> Option<Meaning> {
 }
 
 /// `__GI___poll`, `__libc_read` and `futex_wait.isra.0` are `poll`, `read` and `futex_wait`.
-fn plain(name: &str) -> &str {
+pub(super) fn plain(name: &str) -> &str {
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     let name = name.trim_start_matches('_');
     let name = name.strip_prefix("GI_").map_or(name, |rest| rest.trim_start_matches('_'));
     let name = name.strip_prefix("libc_").unwrap_or(name);
     match name.split_once('.') {
         Some((beginning, _)) if !beginning.is_empty() && !beginning.contains("::") => {
-            // Names of Go have a package in front: `runtime.futexsleep`.
-            let is_go = table_has_package(beginning);
-            if is_go { name } else { beginning }
+            // Names of Go and Java have a package in front: `runtime.futexsleep`.
+            if table_has_package(beginning) { name } else { beginning }
         }
         _ => name,
     }
 }
 
 fn table_has_package(beginning: &str) -> bool {
-    matches!(beginning, "runtime" | "sync" | "internal/poll" | "syscall")
+    matches!(beginning, "runtime" | "sync" | "internal/poll" | "syscall" | "java")
 }
 
 /// Functions of the kernel.
@@ -220,6 +219,7 @@ pub(super) const USER: &[Entry] = &[
     is("parking_lot::condvar::*", Queue),
     is("parking_lot::raw_mutex::*", Lock),
     is("parking_lot::raw_rwlock::*", Lock),
+    ("parking_lot_core::*", Meaning::Semaphore),
     is("poll", Poll),
     is("ppoll", Poll),
     is("pselect*", Poll),
@@ -296,6 +296,8 @@ mod tests {
         assert_eq!(plain("pthread_mutex_lock@@GLIBC_2.2.5"), "pthread_mutex_lock");
         assert_eq!(plain("__new_sem_wait_slow64.constprop.0"), "new_sem_wait_slow64");
         assert_eq!(plain("runtime.lock2"), "runtime.lock2");
+        let java = "java.util.concurrent.locks.ReentrantLock.lock";
+        assert_eq!(meaning_of(USER, java), Some(Meaning::Class(Lock)));
         assert_eq!(plain("std::mutex::lock()"), "std::mutex::lock()");
     }
 }
