@@ -1,6 +1,5 @@
 //! `whit switches`.
 
-use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
@@ -8,7 +7,7 @@ use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::TerminalArgs;
-use crate::wall::{WaitArgs, needs_switches};
+use crate::wall::{StackFilterArgs, WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
-use whit_view::hists::{ChainOptions, ChainOrder, Filters};
+use whit_view::hists::{ChainOptions, ChainOrder};
 use whit_view::switches::{
     DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
 };
@@ -64,18 +63,8 @@ pub(crate) struct SwitchesArgs {
     /// Sort by self: each function alone
     #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// Use only switches of these commands
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
-          add = completion::comms())]
-    comms: Vec<String>,
-    /// Use only call chains through these binaries
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
-          add = completion::dsos())]
-    dsos: Vec<String>,
-    /// Use only call chains through these functions
-    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
-          add = completion::functions())]
-    symbols: Vec<String>,
+    #[command(flatten)]
+    stacks: StackFilterArgs,
     /// Omit rows below this share in every column
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_PERCENT_LIMIT, help_heading = heading::ROWS)]
     percent_limit: f64,
@@ -157,12 +146,7 @@ impl SwitchesArgs {
             None => FlatSort::default(),
         };
         Ok(SwitchViewOptions {
-            filters: Filters {
-                comms: self.comms.clone(),
-                dsos: self.dsos.clone(),
-                symbols: self.symbols.clone(),
-                ..Filters::default()
-            },
+            filters: self.stacks.filters(),
             inline: self.load.inline(),
             order: chains.order.unwrap_or(ChainOrder::Callee),
             percent_limit: self.percent_limit,
@@ -175,9 +159,8 @@ impl SwitchesArgs {
 
     /// Filters look at the waits that were kept, so more are kept than shown.
     fn max_worst(&self) -> usize {
-        let is_filtered = self.load.chooses_cgroups()
-            || self.waits.choose_classes()
-            || !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
+        let is_filtered =
+            self.load.chooses_cgroups() || self.waits.choose_classes() || self.stacks.are_given();
         match self.worst {
             Some(_) if is_filtered => SwitchOptions::MAX_WORST,
             Some(count) => count,

@@ -19,8 +19,8 @@ pub(crate) mod tests;
 
 pub(crate) use columns::seconds;
 pub use flat::{FlatRow, FlatSort, FlatSortKey, FlatTable, UnsupportedSortKey};
-pub(crate) use head::facts;
 pub use head::summary_lines;
+pub(crate) use head::{doubts, facts};
 pub(crate) use json::{Function, Functions, Misfits, Sources};
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use stacks::{ChainEntry, Stacks};
