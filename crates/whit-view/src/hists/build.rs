@@ -11,7 +11,9 @@ use super::block_rows::{self, RowSums};
 use super::chain_tree::{KeyOrder, Pruning};
 use super::chains::{self, RowLists, Weights};
 use super::code_location::{CodeLocation, Places};
-use super::context::{self, ContextMaker, ContextRows, SampleFilter, has_part, listed};
+use super::context::{
+    self, ContextMaker, ContextRows, SampleFilter, has_part, listed, lists_function,
+};
 use super::examples;
 use super::hierarchy::Nesting;
 use super::latency::Weigher;
@@ -384,7 +386,7 @@ fn passes(profile: &Profile, filters: &Filters, place: &CodeLocation) -> bool {
     });
     let passes = |function: FunctionId| {
         let function = &profile.functions[function.index()];
-        listed(symbols, &function.name) && has_part(symbol_part.as_deref(), function)
+        lists_function(symbols, &function.name) && has_part(symbol_part.as_deref(), function)
     };
     dso_passes && place.function.is_none_or(passes)
 }

@@ -14,6 +14,7 @@ use whit_profile::script::{
 };
 use whit_profile::{Tracepoints, WantedTrace};
 use whit_types::{Arch, Avma, OutsideText, TimestampNs};
+use whit_view::hists::lists_function;
 use whit_view::script::{
     EventKind, EventTraits, FieldError, FieldSpec, Fields, Layout, LineStart, ScriptFrame,
     ScriptSample, TraceRecord, append_frame, append_line_start, append_record, append_sample,
@@ -209,12 +210,16 @@ impl Format for SampleText {
             !addresses.is_empty() && addresses.have(address.0, start)
         };
         let is_there = candidate.address.is_some_and(is_at);
-        (is_there || passes(symbols, code.function.as_ref().map(OutsideText::borrowed)))
+        let is_in = || {
+            let function = code.function.as_ref();
+            symbols.is_empty() || function.is_some_and(|name| lists_function(symbols, name))
+        };
+        (is_there || is_in())
             && (passes(dsos, dso) || passes(dsos, code.dso.as_ref().map(OutsideText::base_name)))
     }
 
     fn ends_chain(&self, function: OutsideText<&str>) -> bool {
-        !self.choice.stop_at.is_empty() && names(&self.choice.stop_at, function)
+        !self.choice.stop_at.is_empty() && lists_function(&self.choice.stop_at, &function)
     }
 
     fn wants_chain(&self, event: usize) -> bool {
