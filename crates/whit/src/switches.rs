@@ -17,7 +17,8 @@ use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
 use whit_view::hists::{ChainOptions, ChainOrder};
 use whit_view::switches::{
-    DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
+    DEFAULT_PERCENT_LIMIT, DEFAULT_RUN_QUEUE, DEFAULT_WORST, FlatSort, SwitchViewOptions, View,
+    write_json, write_text,
 };
 
 /// Arguments of `whit switches`.
@@ -43,6 +44,9 @@ pub(crate) struct SwitchesArgs {
     /// Print how long threads were runnable before they ran: count, average, percentiles, longest (perf sched latency)
     #[arg(long, help_heading = heading::OUTPUT)]
     run_queue: bool,
+    /// Print at most N threads of --run-queue, those with the longest single delays
+    #[arg(long, value_name = "N", requires = "run_queue", default_value_t = DEFAULT_RUN_QUEUE, help_heading = heading::ROWS)]
+    limit: usize,
     /// Print everything as JSON
     #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers", "run_queue"], help_heading = heading::OUTPUT)]
     json: bool,
@@ -153,6 +157,7 @@ impl SwitchesArgs {
             sort,
             children: !self.no_children,
             limit: self.worst.unwrap_or(DEFAULT_WORST),
+            run_queue_limit: self.limit,
             quiet: self.quiet,
         })
     }
