@@ -3,8 +3,8 @@
 //   mutexes [--rounds N]
 //
 // In each of N rounds (50 if not given), owners hold two locks of the program's data, and waiters ask for them
-// meanwhile: one for `slow_lock`, which its owner holds for 3 ms in hold_slow(), two for `table.lock`, which its owner
-// holds for 0.5 ms in hold_fast(). For each lock, a line:
+// meanwhile. One waits for `slow_lock`, which its owner holds for 3 ms in hold_slow(). Two wait for `table.lock`, which
+// its owner holds for 0.5 ms in hold_fast(). For each lock, a line:
 //
 //   lock name=NAME waits=W wait_ns=T max_ns=M
 //

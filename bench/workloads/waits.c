@@ -53,7 +53,7 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-// Of /proc/thread-self/schedstat: time spent runnable, waiting for a CPU, and how often the thread came onto one.
+// From /proc/thread-self/schedstat: time spent runnable, waiting for a CPU, and how often the thread came onto one.
 static void read_schedstat(struct counts *counts) {
     char text[128];
     const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);

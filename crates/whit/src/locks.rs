@@ -58,8 +58,10 @@ pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
     let options = args.view_options()?;
     let recording = args.input.open()?;
     let (profile, switches) = load(args, &recording)?;
-    needs_switches(&profile, &switches)?;
-    needs_stacks(&profile, &switches)?;
+    if !switches.locks.kernel_recorded {
+        needs_switches(&profile, &switches)?;
+        needs_stacks(&profile, &switches)?;
+    }
     if options.by == By::Holder && !switches.sources.wakeups {
         bail!(
             "{} tells nothing of holders, since it has no wake-ups: record with whit record --engine=bpf --wakeups",
@@ -89,7 +91,7 @@ fn load(args: &LocksArgs, recording: &Recording) -> Result<(Profile, Switches)> 
     Ok(loaded?)
 }
 
-/// Refuses a recording in which no wait can be told to be one for a lock.
+/// Refuses a recording whose waits have no call stacks.
 fn needs_stacks(profile: &Profile, switches: &Switches) -> Result<()> {
     if !switches.sources.stacks {
         bail!(

@@ -3,12 +3,14 @@
 //! A stack of a wait for a lock leads through the lock's implementation. The function outside of it is the *call
 //! site*. The stack of the thread that ended the wait has one too: the function that released the lock.
 
-use super::lock_site_names::{is_entry, is_lock_function, is_lock_library, is_parking, is_waking};
+use super::lock_site_names::{
+    is_entry, is_kernel_lock_function, is_lock_function, is_lock_library, is_parking, is_waking,
+};
 use super::wait_class::{NamedFrame, WaitClass, classify, is_kernel_lock};
 use crate::model::{FunctionId, NodeId, Profile};
 use rustc_hash::FxHashMap;
 
-/// The kind of a lock.
+/// Where the waiters of a lock wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockKind {
     /// The thread waits at a word of the lock: its address tells locks apart.
@@ -72,6 +74,16 @@ impl LockSites {
     }
 }
 
+/// The function of the kernel that wants one of its locks, of a stack at the beginning of the wait.
+pub fn kernel_lock_caller(profile: &Profile, node: NodeId) -> Option<FunctionId> {
+    kernel_caller(&frames(profile, node))
+}
+
+fn kernel_caller(frames: &[Frame<'_>]) -> Option<FunctionId> {
+    let mut kernel = frames.iter().filter(|frame| frame.kernel);
+    kernel.find(|frame| !is_kernel_lock_function(frame.name)).map(|frame| frame.function)
+}
+
 fn frames(profile: &Profile, leaf: NodeId) -> Vec<Frame<'_>> {
     let mut frames = Vec::new();
     let mut at = leaf;
@@ -125,8 +137,8 @@ fn is_named(name: &str) -> bool {
     !(name.starts_with("0x") || name.starts_with("fun_") && name.contains('@'))
 }
 
-/// Of a stack that waits for a lock of the kernel, the function that wants it; the system call's own name where the
-/// lock is all that the call is about.
+/// The function that wants a lock of the kernel, in the stack of a wait for it. Where the lock is all that a system call
+/// is about, that is the call's own function.
 fn kernel_function(frames: &[Frame<'_>]) -> Option<FunctionId> {
     let kernel: Vec<_> = frames.iter().take_while(|frame| frame.kernel).collect();
     // The kernel's side of a user's lock.

@@ -1,4 +1,4 @@
-//! Functions and libraries of which locks are made. The function that wants a lock stands outside of them.
+//! Functions and libraries that implement locks. The function that wants a lock stands outside of them.
 
 use super::wait_class_names::plain;
 
@@ -90,6 +90,27 @@ const PARKING: &[&str] = &[
     "runtime.lock*",
 ];
 
+/// Functions of the kernel's own locks.
+const KERNEL: &[&str] = &[
+    "down",
+    "down_*",
+    "mutex_*",
+    "native_queued_*",
+    "osq_*",
+    "percpu_*",
+    "pv_queued_*",
+    "queued_*",
+    "raw_read_*",
+    "raw_spin_*",
+    "raw_write_*",
+    "rt_mutex_*",
+    "rt_spin_*",
+    "rwbase_*",
+    "rwsem_*",
+    "schedule_preempt_disabled",
+    "ww_mutex_*",
+];
+
 /// Functions of the kernel between a system call and the wake-up of a thread.
 const WAKING: &[&str] = &[
     "autoremove_wake_function",
@@ -123,6 +144,10 @@ pub(super) fn is_parking(name: &str) -> bool {
     has(PARKING, name)
 }
 
+pub(super) fn is_kernel_lock_function(name: &str) -> bool {
+    has(KERNEL, name)
+}
+
 pub(super) fn is_waking(name: &str) -> bool {
     has(WAKING, name)
 }
@@ -142,7 +167,7 @@ mod tests {
 
     #[test]
     fn tables_have_names_without_underlines() {
-        for entry in [USER, PARKING, WAKING, ENTRIES].concat() {
+        for entry in [USER, PARKING, KERNEL, WAKING, ENTRIES].concat() {
             assert_eq!(plain(entry.trim_end_matches('*')), entry.trim_end_matches('*'), "{entry}");
         }
     }

@@ -171,3 +171,23 @@ fn the_releasing_function_is_the_users_or_that_of_the_interrupt() {
         assert_eq!(found, wanted, "{stack}");
     }
 }
+
+#[test]
+fn kernel_locks_are_wanted_by_the_function_outside_of_them() {
+    for (stack, wanted) in [
+        (
+            "__pv_queued_spin_lock_slowpath <- _raw_spin_lock <- try_to_wake_up <- kick_pool",
+            "try_to_wake_up",
+        ),
+        (
+            "rwsem_down_read_slowpath <- down_read_killable <- lock_mm_and_find_vma | f",
+            "lock_mm_and_find_vma",
+        ),
+        ("__mutex_lock.constprop.0 <- ext4_orphan_add | unlink", "ext4_orphan_add"),
+        ("_raw_spin_lock | f", "-"),
+    ] {
+        let written = Written::of(stack);
+        let found = kernel_caller(&written.frames()).map_or("-", |function| written.name(function));
+        assert_eq!(found, wanted, "{stack}");
+    }
+}

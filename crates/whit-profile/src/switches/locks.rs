@@ -3,6 +3,7 @@
 //! The class of a wait is known only when its stack has names, so that all voluntary waits are added up here, and
 //! [`LockWait`]s of other classes are left out at the end.
 
+use super::contention::KernelLockWait;
 use super::durations::Durations;
 use super::futex_symbols;
 use super::interval::{Switch, Trust, WaitEnd};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use whit_types::{Pid, TimestampNs};
 
 /// Different waits that are told apart.
-const MAX_LOCK_ROWS: usize = 1 << 18;
+pub(super) const MAX_LOCK_ROWS: usize = 1 << 18;
 
 /// The place of a futex.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -66,6 +67,11 @@ pub struct LockWaits {
     pub waits: Vec<LockWait>,
     /// Waits that are in none of them: there are too many different ones.
     pub left_off: u64,
+    /// Waits for locks of the kernel, ordered by thread, command, stack, address and flags. Those at which threads
+    /// slept are among [`LockWaits::waits`] as well.
+    pub kernel: Vec<KernelLockWait>,
+    /// The recording has both tracepoints of them.
+    pub kernel_recorded: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -7,6 +7,7 @@
 //! Memory grows with threads and distinct call stacks, not with switches; single intervals are kept up
 //! to bounds ([`SwitchOptions`], [`Timeline::max_spans`]).
 
+mod contention;
 mod cut;
 mod decode;
 mod durations;
@@ -36,11 +37,12 @@ mod wait_class_names;
 mod wait_filter;
 
 pub use crate::loss_window::LossWindow;
+pub use contention::KernelLockWait;
 pub use durations::Durations;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use load::all_losses;
 pub use load::{SwitchOptions, load, may_tell};
-pub use lock_site::{LockKind, LockSite, LockSites};
+pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller};
 pub use locks::{Futex, FutexSymbol, LockWait, LockWaits};
 pub(crate) use losses::Losses;
 pub use model::{

@@ -1,5 +1,6 @@
 //! Adding intervals up.
 
+use super::contention::ContentionTotals;
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
 use super::load::SwitchOptions;
 use super::locks::{LockKey, LockTotals};
@@ -99,10 +100,11 @@ pub(crate) struct SwitchTotals<'a> {
     worst: BinaryHeap<Reverse<KeptWait>>,
     max_worst: usize,
     pub(crate) timeline: TimelineSums,
-    waits: WaitFilter,
+    pub(super) waits: WaitFilter,
     /// By thread; `None` where nobody asked.
     pub(super) run_queue: Option<FxHashMap<u32, DelaySums>>,
     pub(super) locks: Option<LockTotals>,
+    pub(super) contentions: Option<ContentionTotals>,
     /// When each thread existed, in order of time.
     pub(crate) lives: FxHashMap<u32, Vec<Life>>,
     /// Waits of each thread that the filter leaves out.
@@ -133,6 +135,7 @@ impl<'a> SwitchTotals<'a> {
             waits: wanted.waits,
             run_queue: wanted.run_queue.then(FxHashMap::default),
             locks: wanted.locks.then(LockTotals::default),
+            contentions: ContentionTotals::new(wanted),
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
             phase_test: PhaseTest::default(),
@@ -148,15 +151,15 @@ impl<'a> SwitchTotals<'a> {
         worst
     }
 
-    fn wants(&self, task: Task) -> bool {
+    pub(super) fn wants(&self, task: Task) -> bool {
         self.options.wants(task.pid, task.tid)
     }
 
-    fn thread(&mut self, task: Task) -> u32 {
+    pub(super) fn thread(&mut self, task: Task) -> u32 {
         self.threads.intern((task.pid, task.tid))
     }
 
-    fn comm(&self, task: Task, time: TimestampNs) -> u32 {
+    pub(super) fn comm(&self, task: Task, time: TimestampNs) -> u32 {
         self.model.comm_at(task.pid, task.tid, time).map_or(NO_COMM, |comm| comm.0)
     }
 

@@ -344,8 +344,8 @@ pub fn lists_function<S: AsRef<str>>(list: &[String], name: &OutsideText<S>) -> 
     list.is_empty() || list.iter().any(is_it)
 }
 
-/// A name without `@VERSION` or `@@VERSION`. Entries of linkage tables and functions that have no symbol keep what
-/// stands behind the sign.
+/// A name without `@VERSION` or `@@VERSION`. Entries of linkage tables keep the part behind the sign,
+/// as do functions that have no symbol.
 fn without_version(name: &str) -> &str {
     match name.split_once('@') {
         Some((beginning, version))

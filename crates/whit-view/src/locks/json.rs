@@ -1,6 +1,7 @@
 //! Waits for locks as JSON: a stable form for programs.
 
 use super::LockViewOptions;
+use super::kernel::{self, KernelKey};
 use super::keys::{HolderKey, LockKey, SiteKey};
 use super::table::{LockRow, LockTable, RowKey};
 use crate::json_strings;
@@ -52,6 +53,11 @@ struct Document<'a> {
     threads: Vec<Thread<'a>>,
     /// Waits of one thread at one call stack for one lock that one waker ended.
     waits: Vec<Wait<'a>>,
+    /// Waits for locks of the kernel, by their tracepoints; the row with the longest sum first. None where rows are
+    /// holders.
+    kernel_rows: Vec<KernelRow>,
+    /// The recording has the tracepoints `lock:contention_begin` and `lock:contention_end`.
+    kernel_recorded: bool,
     /// Waits that are in no row: there are too many different ones.
     left_off: u64,
     functions: Vec<Function>,
@@ -94,12 +100,12 @@ struct Row {
     /// The part until the wake-up.
     blocked_ns: u64,
     /// Share of the known wall time, in percent.
-    wall_percent: f64,
+    wall_percent: Option<f64>,
     /// Indices in `waits`.
     waits: Vec<usize>,
 }
 
-/// A lock.
+/// One lock, or all locks that only a function tells apart from others.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Lock {
@@ -117,7 +123,23 @@ struct Lock {
     function: Option<usize>,
 }
 
-/// A thread.
+/// One row of waits for locks of the kernel.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct KernelRow {
+    /// As `perf lock contention` has it: `spinlock`, `mutex`, `rwsem:R`, ….
+    #[serde(rename = "type")]
+    kind: String,
+    /// Where rows are locks.
+    address: Option<u64>,
+    /// Index in `functions`, where rows are call sites.
+    function: Option<usize>,
+    sums: Sums,
+    /// Share of the known wall time, in percent.
+    wall_percent: Option<f64>,
+}
+
+/// A thread with its last name.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Thread<'a> {
@@ -252,6 +274,20 @@ impl<'a> Lists<'a> {
         self.waits.len() - 1
     }
 
+    fn kernel_row(&mut self, table: &LockTable<'_>, row: &kernel::KernelRow) -> KernelRow {
+        let (flags, address, site) = match row.key {
+            KernelKey::Lock(flags, address) => (flags, Some(address), None),
+            KernelKey::CallSite(flags, site) => (flags, None, site),
+        };
+        KernelRow {
+            kind: kernel::type_name(flags),
+            address,
+            function: self.function(site),
+            sums: Sums::of(&row.waits, row.uncertain),
+            wall_percent: table.share(row.waits.total_ns),
+        }
+    }
+
     fn row(&mut self, table: &LockTable<'_>, row: &LockRow<'_>) -> Row {
         let (mut lock, mut function, mut holder) = (None, None, None);
         match &row.key {
@@ -294,6 +330,11 @@ impl<'a> Document<'a> {
         };
         let shown = table.rows.iter().take(options.limit.unwrap_or(usize::MAX));
         let rows: Vec<_> = shown.map(|row| lists.row(&table, row)).collect();
+        let kernel = kernel::rows(profile, switches, options).into_iter();
+        let kernel_rows = kernel
+            .take(options.limit.unwrap_or(usize::MAX))
+            .map(|row| lists.kernel_row(&table, &row))
+            .collect();
         Document {
             format: "whit-locks",
             version: VERSION,
@@ -315,6 +356,8 @@ impl<'a> Document<'a> {
                 })
                 .collect(),
             waits: lists.waits,
+            kernel_rows,
+            kernel_recorded: switches.locks.kernel_recorded,
             left_off: switches.locks.left_off,
             functions: lists.functions.list,
             misfits: Misfits::of(&switches.inconsistencies),

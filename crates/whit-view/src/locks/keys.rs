@@ -39,7 +39,7 @@ pub(super) enum HolderKey {
 pub(super) struct WaiterKey {
     /// The name.
     pub(super) comm: CommId,
-    /// The thread.
+    /// By its number in the profile.
     pub(super) thread: ThreadId,
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A wait is one sleep of a thread at a lock. Waits whose length is uncertain are counted apart, and in no time.
 
+mod detail;
 mod json;
+mod kernel;
 mod keys;
 mod table;
 mod text;
@@ -18,7 +20,7 @@ use crate::hists::Filters;
 /// The property of waits that a row of the table stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
-    /// The lock.
+    /// The lock, by address or name.
     #[default]
     Lock,
     /// The function that wants it.
@@ -38,7 +40,7 @@ impl By {
     }
 }
 
-/// What to print.
+/// The rows to print, and their order.
 #[derive(Clone, Debug)]
 pub struct LockViewOptions {
     /// Which stacks of waits.

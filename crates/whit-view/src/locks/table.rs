@@ -12,10 +12,10 @@ use whit_profile::switches::{
     Durations, LockSites, LockWait, NodeClasses, SwitchSums, Switches, WaitClass,
 };
 
-/// The key of a row.
+/// The property that a row stands for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum RowKey {
-    /// A lock.
+    /// One lock.
     Lock(LockKey),
     /// A function that wants locks.
     CallSite(SiteKey),
@@ -48,7 +48,7 @@ impl Part {
 }
 
 /// Parts by a property, the longest first.
-type Parts<K> = Vec<(K, Part)>;
+pub(super) type Parts<K> = Vec<(K, Part)>;
 
 /// One row of the table.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(super) struct LockRow<'a> {
     pub(super) waiters: Parts<WaiterKey>,
     /// Functions that wanted the locks.
     pub(super) sites: Parts<SiteKey>,
-    /// The locks.
+    /// Locks that were waited for.
     pub(super) locks: Parts<LockKey>,
     /// Threads that ended the waits.
     pub(super) holders: Parts<HolderKey>,
@@ -77,7 +77,7 @@ pub(super) struct LockRow<'a> {
     pub(super) of: Vec<&'a LockWait>,
 }
 
-/// The table.
+/// All rows, with sums over them.
 #[derive(Clone, Debug)]
 pub(super) struct LockTable<'a> {
     /// The row with the longest sum of waits first.
@@ -142,9 +142,9 @@ impl<'a> LockTable<'a> {
         LockTable { rows, total, uncertain, addressed, woken, sums, known_ns, sites }
     }
 
-    /// The share of the known wall time, in percent.
-    pub(super) fn share(&self, ns: u64) -> f64 {
-        if self.known_ns == 0 { 0.0 } else { 100.0 * ns as f64 / self.known_ns as f64 }
+    /// The share of the known wall time, in percent; `None` where switches were not recorded.
+    pub(super) fn share(&self, ns: u64) -> Option<f64> {
+        (self.known_ns > 0).then(|| 100.0 * ns as f64 / self.known_ns as f64)
     }
 }
 
@@ -163,7 +163,7 @@ fn lock_sums(stacks: Stacks<'_>, switches: &Switches) -> SwitchSums {
     sums
 }
 
-/// Of the threads with a chosen name: their life, without the parts that nothing tells or the user left out.
+/// The life of the threads with a chosen name, without the parts that nothing tells or the user left out.
 fn known_ns(profile: &Profile, switches: &Switches, options: &LockViewOptions) -> u64 {
     let filters = crate::hists::Filters {
         comms: options.filters.comms.clone(),
@@ -240,6 +240,11 @@ fn parts<K: Hash + Ord + Clone>(
     for (named, wait) in waits {
         sums.entry(key(named, wait)).or_default().add(wait);
     }
+    sorted(sums)
+}
+
+/// The longest first.
+pub(super) fn sorted<K: Ord>(sums: FxHashMap<K, Part>) -> Parts<K> {
     let mut parts: Vec<_> = sums.into_iter().collect();
     parts.sort_by(|a, b| {
         let weight = |part: &Part| Reverse((part.total_ns, part.count, part.uncertain));

@@ -4,8 +4,8 @@ use super::*;
 use crate::builder::{At, Builder, Who, at};
 use whit_profile::model::{CommId, NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    Durations, Futex, FutexSymbol, LockWait, LockWaits, Sources, SwitchRow, SwitchSums, Switches,
-    ThreadLife, Waker,
+    Durations, Futex, FutexSymbol, KernelLockWait, LockWait, LockWaits, Sources, SwitchRow,
+    SwitchSums, Switches, ThreadLife, Waker,
 };
 
 const MS: u64 = 1_000_000;
@@ -96,7 +96,7 @@ impl Made {
             rows: rows.collect(),
             lives: lives.collect(),
             recorded_ns: 50 * MS,
-            locks: LockWaits { waits: self.waits, left_off: 0 },
+            locks: LockWaits { waits: self.waits, ..LockWaits::default() },
             ..Switches::default()
         };
         (profile, switches)
@@ -284,4 +284,39 @@ fn names_of_others_are_escaped() {
         let text = text_of(&made, &LockViewOptions { chains: true, ..options(by) });
         assert!(!text.contains('\u{1b}') && text.matches("il").count() > 2, "{text:?}");
     }
+}
+
+#[test]
+fn locks_of_the_kernel_stand_in_a_table_of_their_own() {
+    let mut made = Made::new();
+    let at = chain(&["main"], &["k:do_exit", "k:_raw_spin_lock", "k:queued_spin_lock_slowpath"]);
+    let other =
+        chain(&["main"], &["k:exc_page_fault", "k:down_read", "k:rwsem_down_read_slowpath"]);
+    let spinning = made.place(8, &at);
+    let reading = made.place(7, &other);
+    let (profile, mut switches) = made.finish();
+    let wait = |(thread, comm, node), address, flags, all: &[u64]| {
+        let mut waits = Durations::default();
+        all.iter().for_each(|us| waits.add(us * 1000));
+        KernelLockWait { thread, comm, node, address, flags, waits, uncertain: 1 }
+    };
+    switches.locks.kernel_recorded = true;
+    switches.locks.kernel = vec![
+        wait(spinning, 0xffff_8880_0000_1000, 1, &[2, 4]),
+        wait(spinning, 0xffff_8880_0000_2000, 1, &[10]),
+        wait(reading, 0xffff_8880_0000_3000, 2, &[30]),
+    ];
+    let made = (profile, switches);
+    insta::assert_snapshot!(text_of(&made, &options(By::Lock)));
+    let json = json_of(&made, &options(By::CallSite));
+    let row = |index: usize| {
+        let row = &json["kernel_rows"][index];
+        let name = &json["functions"][row["function"].as_u64().unwrap() as usize]["name"];
+        let sums = &row["sums"];
+        (row["type"].clone(), name.clone(), sums["contended"].clone(), sums["total_ns"].clone())
+    };
+    assert_eq!(row(0), ("rwsem:R".into(), "exc_page_fault".into(), 1.into(), 30_000.into()));
+    assert_eq!(row(1), ("spinlock".into(), "do_exit".into(), 3.into(), 16_000.into()));
+    let text = text_of(&made, &options(By::Holder));
+    assert!(text.contains("The holders of locks of the kernel are not recorded"), "{text}");
 }

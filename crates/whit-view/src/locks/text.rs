@@ -1,20 +1,16 @@
 //! The table as text.
 
-use super::keys::{HolderKey, LockKey, SiteKey, WaiterKey, site_name};
+use super::detail::{INDENT, by_name, more, parts, share, shown};
+use super::kernel::{self, KernelKey, KernelRow};
+use super::keys::{HolderKey, LockKey, SiteKey, site_name};
 use super::table::{LockRow, LockTable, Part, RowKey};
 use super::{By, LockViewOptions};
 use crate::switches::{ChainEntry, Preamble, Stacks, doubts};
 use crate::units::{counted, duration};
-use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use whit_profile::model::{CommId, Profile, ThreadId};
+use whit_profile::model::{Profile, ThreadId};
 use whit_profile::switches::{Durations, Switches};
-
-/// Names and chains of one kind that are printed below a row.
-const MAX_PARTS: usize = 3;
-/// All but the first need this share of the row, in percent.
-const MIN_PERCENT: f64 = 0.5;
 
 /// Prints the leading comment lines and the table.
 ///
@@ -27,7 +23,9 @@ pub fn write_text(
     options: &LockViewOptions,
 ) -> io::Result<()> {
     let table = LockTable::new(profile, switches, options);
-    let facts = facts(switches, &table, options);
+    let kernel = kernel::rows(profile, switches, options);
+    let mut facts = facts(switches, &table, options);
+    facts.extend(kernel_facts(switches, &kernel, options));
     let mut doubts = doubts(switches, &table.sums);
     if let left_off @ 1.. = switches.locks.left_off {
         doubts.push(format!(
@@ -36,18 +34,22 @@ pub fn write_text(
         ));
     }
     Preamble { profile, facts, doubts, quiet: options.quiet }.write(out)?;
-    if table.rows.is_empty() {
-        return Ok(());
+    let has_uncertain = kernel.iter().any(|row| row.uncertain > 0) || table.uncertain > 0;
+    let text = Text { profile, table: &table, options, has_uncertain };
+    if !table.rows.is_empty() {
+        text.write(out)?;
     }
-    let text = Text { profile, table: &table, options };
-    text.write(out)
+    text.kernel(out, &kernel)
 }
 
 fn facts(switches: &Switches, table: &LockTable<'_>, options: &LockViewOptions) -> Vec<String> {
-    let uncertain = match table.uncertain {
-        0 => String::new(),
-        count => format!(", and {count} of uncertain length"),
-    };
+    if !switches.sources.tells_switches() {
+        return vec![
+            "No context switches were recorded, and so no waits for locks of programs (whit record --engine=bpf --wakeups)"
+                .to_owned(),
+        ];
+    }
+    let uncertain = of_uncertain_length(table.uncertain);
     let runnable = match table.sums.runnable_ns {
         0 => String::new(),
         ns => format!(", of which {} after the wake-up", duration(ns)),
@@ -62,10 +64,12 @@ fn facts(switches: &Switches, table: &LockTable<'_>, options: &LockViewOptions) 
         lines.push("No thread was seen to wait for a lock".to_owned());
         return lines;
     }
-    lines.push(format!(
-        "The column Wall is the share of {}, the known wall time of the threads",
-        duration(table.known_ns)
-    ));
+    if table.known_ns > 0 {
+        lines.push(format!(
+            "The column Wall is the share of {}, the known wall time of the threads",
+            duration(table.known_ns)
+        ));
+    }
     if !switches.sources.wakeups {
         lines.push(
             "The holders are unknown: no wake-ups were recorded (whit record --engine=bpf --wakeups)"
@@ -99,78 +103,158 @@ fn facts(switches: &Switches, table: &LockTable<'_>, options: &LockViewOptions) 
     }
     if options.by == By::Lock && has(|lock| matches!(lock, LockKey::Kernel(_))) {
         lines.push(
-            "[kernel]: locks of the kernel at which threads slept (-e lock:contention_begin: docs/locks.md)"
+            "[kernel]: locks of the kernel at which threads slept (lock:contention_begin tells them apart: docs/locks.md)"
                 .to_owned(),
         );
     }
     lines
 }
 
+fn of_uncertain_length(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", and {count} of uncertain length"),
+    }
+}
+
+fn kernel_facts(
+    switches: &Switches,
+    kernel: &[KernelRow],
+    options: &LockViewOptions,
+) -> Option<String> {
+    if !switches.locks.kernel_recorded {
+        return None;
+    }
+    if options.by == By::Holder {
+        return Some("The holders of locks of the kernel are not recorded".to_owned());
+    }
+    let (mut waits, mut uncertain) = (Durations::default(), 0);
+    for row in kernel {
+        waits.merge(&row.waits);
+        uncertain += row.uncertain;
+    }
+    Some(format!(
+        "Waits for locks of the kernel, by lock:contention_begin: {}{}; {} in all",
+        waits.count,
+        of_uncertain_length(uncertain),
+        duration(waits.total_ns)
+    ))
+}
+
 struct Text<'a> {
     profile: &'a Profile,
     table: &'a LockTable<'a>,
     options: &'a LockViewOptions,
+    has_uncertain: bool,
 }
-
-/// The blank in front of lines below a row.
-const INDENT: &str = "           ";
 
 impl Text<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let (title, name) = match self.options.by {
+            By::Lock => ("Lock (Binary)", "lock"),
+            By::CallSite => ("Call Site (Binary)", "call site"),
+            By::Holder => ("Holder", "holder"),
+        };
+        self.heading(out, title)?;
         let rows = &self.table.rows;
-        if !self.options.quiet {
-            self.heading(out)?;
-        }
-        let limit = self.options.limit.unwrap_or(rows.len());
-        for row in rows.iter().take(limit) {
+        let limit = self.limit(rows.len());
+        for row in &rows[..limit] {
             self.row(out, row)?;
         }
-        if let more @ 1.. = rows.len().saturating_sub(limit) {
-            let mut rest = Durations::default();
-            rows[limit..].iter().for_each(|row| rest.merge(&row.waits));
-            let uncertain = rows[limit..].iter().map(|row| row.uncertain).sum();
-            let name = format!("[{}: --limit]", counted(more as u64, "more row"));
-            writeln!(out, "{}{name}", self.numbers(&rest, uncertain))?;
-        }
-        let name = match self.options.by {
-            By::Lock => "lock",
-            By::CallSite => "call site",
-            By::Holder => "holder",
-        };
+        let rest = rows[limit..].iter().map(|row| (&row.waits, row.uncertain));
+        self.rest(out, rest)?;
         let name = format!("[all {}]", counted(rows.len() as u64, name));
         writeln!(out, "{}{name}", self.numbers(&self.table.total, self.table.uncertain))?;
         writeln!(out)
     }
 
-    fn heading(&self, out: &mut impl Write) -> io::Result<()> {
-        let name = match self.options.by {
-            By::Lock => "Lock (Binary)",
-            By::CallSite => "Call Site (Binary)",
-            By::Holder => "Holder",
+    fn limit(&self, rows: usize) -> usize {
+        self.options.limit.unwrap_or(rows).min(rows)
+    }
+
+    /// Rows that are not printed.
+    fn rest<'w>(
+        &self,
+        out: &mut impl Write,
+        rows: impl Iterator<Item = (&'w Durations, u64)>,
+    ) -> io::Result<()> {
+        let (mut count, mut waits, mut uncertain) = (0, Durations::default(), 0);
+        for (of_row, more) in rows {
+            count += 1;
+            waits.merge(of_row);
+            uncertain += more;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let name = format!("[{}: --limit]", counted(count, "more row"));
+        writeln!(out, "{}{name}", self.numbers(&waits, uncertain))
+    }
+
+    fn heading(&self, out: &mut impl Write, title: &str) -> io::Result<()> {
+        if self.options.quiet {
+            return Ok(());
+        }
+        let (uncertain, more_dots) = match self.has_uncertain {
+            true => (" Uncertain", " ........."),
+            false => ("", ""),
         };
-        let uncertain = if self.table.uncertain > 0 { " Uncertain" } else { "" };
-        let titles = format!(
-            "# {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}{uncertain}  {name}",
-            "Contended", "Total Wait", "Max Wait", "Avg Wait", "p50", "p95", "p99", "Wall",
-        );
         let dots = [9, 10, 8, 8, 8, 8, 8, 6].map(|width| ".".repeat(width)).join(" ");
-        let uncertain = if self.table.uncertain > 0 { " ........." } else { "" };
-        writeln!(out, "{titles}\n# {dots}{uncertain}  {}\n#", ".".repeat(name.len()))
+        writeln!(
+            out,
+            "# {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6}{uncertain}  {title}",
+            "Contended", "Total Wait", "Max Wait", "Avg Wait", "p50", "p95", "p99", "Wall",
+        )?;
+        writeln!(out, "# {dots}{more_dots}  {}\n#", ".".repeat(title.len()))
+    }
+
+    fn kernel(&self, out: &mut impl Write, rows: &[KernelRow]) -> io::Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let profile = self.profile;
+        self.heading(out, "Lock of the Kernel")?;
+        let limit = self.limit(rows.len());
+        let function = |site: SiteKey| match site {
+            Some(function) => profile.functions[function.index()].name.to_string(),
+            None => "[no call stack]".to_owned(),
+        };
+        for row in &rows[..limit] {
+            let name = match row.key {
+                KernelKey::Lock(flags, address) => {
+                    format!("{} {address:#x}", kernel::type_name(flags))
+                }
+                KernelKey::CallSite(flags, site) => {
+                    format!("{} {}", kernel::type_name(flags), function(site))
+                }
+            };
+            writeln!(out, "{}{name}", self.numbers(&row.waits, row.uncertain))?;
+            let total_ns = row.waits.total_ns;
+            if self.options.by == By::Lock {
+                parts(out, total_ns, "at", &row.sites, |site| function(*site))?;
+            }
+            parts(out, total_ns, "waiter", &by_name(&row.waiters), |(comm, threads)| {
+                format!("{}{}", profile.comms[comm.index()], self.threads(threads))
+            })?;
+        }
+        self.rest(out, rows[limit..].iter().map(|row| (&row.waits, row.uncertain)))?;
+        writeln!(out)
     }
 
     fn numbers(&self, waits: &Durations, uncertain: u64) -> String {
         let [p50, p95, p99] = [50, 95, 99].map(|percent| duration(waits.percentile_ns(percent)));
-        let uncertain = match self.table.uncertain {
-            0 => String::new(),
-            _ => format!(" {uncertain:>9}"),
+        let uncertain = match self.has_uncertain {
+            false => String::new(),
+            true => format!(" {uncertain:>9}"),
         };
+        let wall = self.table.share(waits.total_ns);
+        let wall = wall.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1}%"));
         format!(
-            "  {:>9} {:>10} {:>8} {:>8} {p50:>8} {p95:>8} {p99:>8} {:>5.1}%{uncertain}  ",
+            "  {:>9} {:>10} {:>8} {:>8} {p50:>8} {p95:>8} {p99:>8} {wall:>6}{uncertain}  ",
             waits.count,
             duration(waits.total_ns),
             duration(waits.max_ns),
             duration(waits.average_ns()),
-            self.table.share(waits.total_ns),
         )
     }
 
@@ -184,19 +268,21 @@ impl Text<'_> {
         let profile = self.profile;
         let is_told_by_site = row.locks.iter().all(|(lock, _)| lock.is_of_site());
         if self.options.by != By::Lock && !is_told_by_site {
-            parts(out, row, "lock", &row.locks, |lock| lock.name(profile))?;
+            parts(out, row.waits.total_ns, "lock", &row.locks, |lock| lock.name(profile))?;
         }
         let is_site =
             matches!(&row.key, RowKey::Lock(LockKey::Parked(_) | LockKey::Unaddressed(_)));
         if self.options.by != By::CallSite && !is_site {
-            parts(out, row, "at", &row.sites, |site| site_name(profile, *site))?;
+            parts(out, row.waits.total_ns, "at", &row.sites, |site| site_name(profile, *site))?;
         }
         let waiters = by_name(&row.waiters);
-        parts(out, row, "waiter", &waiters, |(comm, threads)| {
+        parts(out, row.waits.total_ns, "waiter", &waiters, |(comm, threads)| {
             format!("{}{}", profile.comms[comm.index()], self.threads(threads))
         })?;
         if self.options.by != By::Holder && row.holders[0].0 != HolderKey::Unknown {
-            parts(out, row, "holder", &row.holders, |holder| self.holder(row, *holder))?;
+            parts(out, row.waits.total_ns, "holder", &row.holders, |holder| {
+                self.holder(row, *holder)
+            })?;
         }
         if self.options.chains {
             self.chains(out, row)?;
@@ -234,9 +320,9 @@ impl Text<'_> {
                 frames.iter().map(|frame| frame.name(self.profile).to_string()).collect();
             names.join(" <- ")
         };
-        let shown = shown(row, chains.iter().map(|(_, part)| part));
+        let shown = shown(row.waits.total_ns, chains.iter().map(|(_, part)| part));
         for ((wait, waker), part) in &chains[..shown] {
-            writeln!(out, "{INDENT}chain  {}  {}", share(row, part), chain(wait))?;
+            writeln!(out, "{INDENT}chain  {}  {}", share(row.waits.total_ns, part), chain(wait))?;
             if let Some(waker) = waker {
                 writeln!(out, "{INDENT}{:16}ended by {}", "", chain(waker))?;
             }
@@ -251,62 +337,4 @@ fn from_site(mut frames: Vec<ChainEntry>, site: SiteKey) -> Vec<ChainEntry> {
     let inner = frames.iter().position(is_site).unwrap_or(0);
     frames.drain(..inner);
     frames
-}
-
-fn percent(row: &LockRow<'_>, part: &Part) -> Option<f64> {
-    let total_ns = row.waits.total_ns;
-    (total_ns > 0).then(|| 100.0 * part.total_ns as f64 / total_ns as f64)
-}
-
-/// The share of a row; a dash where all its waits are uncertain.
-fn share(row: &LockRow<'_>, part: &Part) -> String {
-    percent(row, part).map_or_else(|| format!("{:>7}", "-"), |percent| format!("{percent:>6.1}%"))
-}
-
-/// How many of the longest parts are printed.
-fn shown<'a>(row: &LockRow<'_>, parts: impl Iterator<Item = &'a Part>) -> usize {
-    let is_large = |part: &&Part| percent(row, part).is_none_or(|percent| percent >= MIN_PERCENT);
-    parts.take(MAX_PARTS).take_while(is_large).count().max(1)
-}
-
-/// The longest parts of a row.
-fn parts<K>(
-    out: &mut impl Write,
-    row: &LockRow<'_>,
-    title: &str,
-    parts: &[(K, Part)],
-    name: impl Fn(&K) -> String,
-) -> io::Result<()> {
-    let shown = shown(row, parts.iter().map(|(_, part)| part));
-    for (key, part) in &parts[..shown] {
-        writeln!(out, "{INDENT}{title:<6} {}  {}", share(row, part), name(key))?;
-    }
-    more(out, parts.len() - shown, title)
-}
-
-fn more(out: &mut impl Write, count: usize, title: &str) -> io::Result<()> {
-    match count {
-        0 => Ok(()),
-        more => writeln!(out, "{INDENT}{title:<6} {:>7}  and {more} more", ""),
-    }
-}
-
-/// Waiters with one command name together.
-fn by_name(waiters: &[(WaiterKey, Part)]) -> Vec<((CommId, Vec<ThreadId>), Part)> {
-    let mut names: Vec<((CommId, Vec<ThreadId>), Part)> = Vec::new();
-    let mut known: BTreeMap<CommId, usize> = BTreeMap::new();
-    for (waiter, part) in waiters {
-        let at = *known.entry(waiter.comm).or_insert_with(|| {
-            names.push(((waiter.comm, Vec::new()), Part::default()));
-            names.len() - 1
-        });
-        names[at].0.1.push(waiter.thread);
-        names[at].1.merge(part);
-    }
-    names.sort_by_key(|(_, part)| std::cmp::Reverse(part.total_ns));
-    for ((_, threads), _) in &mut names {
-        let mut seen = FxHashSet::default();
-        threads.retain(|thread| seen.insert(*thread));
-    }
-    names
 }

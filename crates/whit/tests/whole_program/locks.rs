@@ -12,6 +12,7 @@ use whit_testing::run::{output, stderr};
 use crate::support::tools::{command, record, text, whit, workload};
 use crate::support::{Skip, check, probe};
 
+mod kernel;
 mod measured;
 
 const ROUNDS: u64 = 50;
