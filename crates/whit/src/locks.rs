@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use std::io::Write;
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
-use whit_profile::switches::{SwitchOptions, Switches};
+use whit_profile::switches::{SwitchOptions, Switches, WaitFilter};
 use whit_view::locks::{By, DEFAULT_LIMIT, LockViewOptions, write_json, write_text};
 
 /// Arguments of `whit locks`.
@@ -56,8 +56,9 @@ enum Key {
 /// Runs `whit locks`.
 pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
     let options = args.view_options()?;
+    let waits = args.waits.filter()?;
     let recording = args.input.open()?;
-    let (profile, switches) = load(args, &recording)?;
+    let (profile, switches) = load(args, &recording, waits)?;
     if !switches.locks.kernel_recorded {
         needs_switches(&profile, &switches)?;
         needs_stacks(&profile, &switches)?;
@@ -79,10 +80,9 @@ pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn load(args: &LocksArgs, recording: &Recording) -> Result<(Profile, Switches)> {
+fn load(args: &LocksArgs, recording: &Recording, waits: WaitFilter) -> Result<(Profile, Switches)> {
     let options = args.load.options(recording)?;
-    let wanted =
-        SwitchOptions { locks: true, waits: args.waits.filter()?, ..SwitchOptions::default() };
+    let wanted = SwitchOptions { locks: true, waits, ..SwitchOptions::default() };
     let progress = LoadProgress::new("reading", args.quiet);
     let loaded = whit_profile::switches::load(recording, &options, wanted, &|done, total| {
         progress.update(done, total);
