@@ -7,7 +7,7 @@
 // one gives up the CPU N times; three compute, which is more than two CPUs have room for. For each, a
 // line:
 //
-//   thread tid=T begin_ns=B end_ns=E voluntary=V involuntary=I cpu_ns=C run_delay_ns=D
+//   thread tid=T begin_ns=B end_ns=E voluntary=V involuntary=I cpu_ns=C run_delay_ns=D timeslices=S
 //
 // The start and end times are those of CLOCK_MONOTONIC; the duration behind them is their
 // difference. Both ends are taken such that no switch lies between the reading of the clock and
@@ -32,7 +32,7 @@
 enum { THREADS = 7 };
 
 struct counts {
-    uint64_t now_ns, voluntary, involuntary, cpu_ns, run_delay_ns;
+    uint64_t now_ns, voluntary, involuntary, cpu_ns, run_delay_ns, timeslices;
 };
 
 struct worker {
@@ -53,26 +53,28 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-// Second number of /proc/thread-self/schedstat: time spent runnable, waiting for a CPU.
-static uint64_t run_delay_ns(void) {
+// From /proc/thread-self/schedstat: time spent runnable, waiting for a CPU, and how often the thread came onto one.
+static void read_schedstat(struct counts *counts) {
     char text[128];
     const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0) close(file);
-    unsigned long long run, delay;
-    if (size <= 0) return 0;
+    unsigned long long run, delay, slices;
+    if (size <= 0) return;
     text[size] = '\0';
-    return sscanf(text, "%llu %llu", &run, &delay) == 2 ? delay : 0;
+    if (sscanf(text, "%llu %llu %llu", &run, &delay, &slices) != 3) return;
+    counts->run_delay_ns = delay;
+    counts->timeslices = slices;
 }
 
 static struct counts take_counts(void) {
     for (;;) {
         struct rusage before, after;
-        struct counts counts;
+        struct counts counts = {0};
         getrusage(RUSAGE_THREAD, &before);
         counts.now_ns = clock_ns(CLOCK_MONOTONIC);
         counts.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        counts.run_delay_ns = run_delay_ns();
+        read_schedstat(&counts);
         getrusage(RUSAGE_THREAD, &after);
         counts.voluntary = (uint64_t)before.ru_nvcsw;
         counts.involuntary = (uint64_t)before.ru_nivcsw;
@@ -134,12 +136,13 @@ int main(int argc, char **argv) {
     for (int i = 0; i < THREADS; i++) {
         const struct counts *begin = &workers[i].begin, *end = &workers[i].end;
         printf("thread tid=%ld begin_ns=%llu end_ns=%llu voluntary=%llu involuntary=%llu cpu_ns=%llu "
-               "run_delay_ns=%llu\n",
+               "run_delay_ns=%llu timeslices=%llu\n",
                workers[i].tid, (unsigned long long)begin->now_ns, (unsigned long long)end->now_ns,
                (unsigned long long)(end->voluntary - begin->voluntary),
                (unsigned long long)(end->involuntary - begin->involuntary),
                (unsigned long long)(end->cpu_ns - begin->cpu_ns),
-               (unsigned long long)(end->run_delay_ns - begin->run_delay_ns));
+               (unsigned long long)(end->run_delay_ns - begin->run_delay_ns),
+               (unsigned long long)(end->timeslices - begin->timeslices));
     }
     return 0;
 }

@@ -49,6 +49,7 @@ pub mod hists;
 pub mod json;
 pub mod json_strings;
 pub mod ledger_json;
+pub mod locks;
 pub mod script;
 pub mod stdio;
 pub mod switches;

@@ -20,6 +20,7 @@ mod help;
 mod input;
 mod latency;
 mod list;
+mod locks;
 mod message;
 mod output;
 mod page;
@@ -72,6 +73,8 @@ enum Command {
     Script(script::ScriptArgs),
     /// Report the waits of threads: context switches by call chain, function and thread
     Switches(switches::SwitchesArgs),
+    /// Report the waits for locks: by lock, call site, and holder
+    Locks(locks::LocksArgs),
     /// Write a recording in the form that other tools read
     Export(export::ExportArgs),
     /// List the events for -e, and check which of them open on this machine
@@ -140,6 +143,7 @@ fn run() -> Result<u8> {
         Command::Diff(args) => diff::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Switches(args) => switches::run(&args),
+        Command::Locks(args) => locks::run(&args),
         Command::Export(args) => export::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),

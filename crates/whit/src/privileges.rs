@@ -25,6 +25,7 @@ fn needed(command: &Command) -> &'static [Capability] {
         | Command::Diff(_)
         | Command::Script(_)
         | Command::Switches(_)
+        | Command::Locks(_)
         | Command::Export(_)
         | Command::Bench(_)
         | Command::Completions(_)
@@ -40,6 +41,7 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
         Command::Diff(args) => Some(&mut args.load),
         Command::Script(args) => Some(&mut args.load),
         Command::Switches(args) => Some(&mut args.load),
+        Command::Locks(args) => Some(&mut args.load),
         Command::Export(args) => Some(&mut args.load),
         Command::Record(_)
         | Command::Stat(_)

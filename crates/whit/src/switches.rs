@@ -1,6 +1,5 @@
 //! `whit switches`.
 
-use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
@@ -8,7 +7,7 @@ use crate::page;
 use crate::progress::LoadProgress;
 use crate::symbol_args::{LoadArgs, needs_cgroups};
 use crate::terminal::TerminalArgs;
-use crate::wall::{WaitArgs, needs_switches};
+use crate::wall::{StackFilterArgs, WaitArgs, needs_switches};
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,9 +15,10 @@ use whit_page::{HtmlOptions, MAX_SPANS};
 use whit_perfdata::reader::Recording;
 use whit_profile::model::Profile;
 use whit_profile::switches::{SwitchOptions, Switches};
-use whit_view::hists::{ChainOptions, ChainOrder, Filters};
+use whit_view::hists::{ChainOptions, ChainOrder};
 use whit_view::switches::{
-    DEFAULT_PERCENT_LIMIT, DEFAULT_WORST, FlatSort, SwitchViewOptions, View, write_json, write_text,
+    DEFAULT_PERCENT_LIMIT, DEFAULT_RUN_QUEUE, DEFAULT_WORST, FlatSort, SwitchViewOptions, View,
+    write_json, write_text,
 };
 
 /// Arguments of `whit switches`.
@@ -44,6 +44,9 @@ pub(crate) struct SwitchesArgs {
     /// Print how long threads were runnable before they ran: count, average, percentiles, longest (perf sched latency)
     #[arg(long, help_heading = heading::OUTPUT)]
     run_queue: bool,
+    /// Print at most N threads of --run-queue, those with the longest single delays
+    #[arg(long, value_name = "N", requires = "run_queue", default_value_t = DEFAULT_RUN_QUEUE, help_heading = heading::ROWS)]
+    limit: usize,
     /// Print everything as JSON
     #[arg(long, conflicts_with_all = ["tree", "flat", "per_thread", "wakers", "run_queue"], help_heading = heading::OUTPUT)]
     json: bool,
@@ -64,18 +67,8 @@ pub(crate) struct SwitchesArgs {
     /// Sort by self: each function alone
     #[arg(long, help_heading = heading::ROWS)]
     no_children: bool,
-    /// Use only switches of these commands
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
-          add = completion::comms())]
-    comms: Vec<String>,
-    /// Use only call chains through these binaries
-    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
-          add = completion::dsos())]
-    dsos: Vec<String>,
-    /// Use only call chains through these functions
-    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
-          add = completion::functions())]
-    symbols: Vec<String>,
+    #[command(flatten)]
+    stacks: StackFilterArgs,
     /// Omit rows below this share in every column
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_PERCENT_LIMIT, help_heading = heading::ROWS)]
     percent_limit: f64,
@@ -157,27 +150,22 @@ impl SwitchesArgs {
             None => FlatSort::default(),
         };
         Ok(SwitchViewOptions {
-            filters: Filters {
-                comms: self.comms.clone(),
-                dsos: self.dsos.clone(),
-                symbols: self.symbols.clone(),
-                ..Filters::default()
-            },
+            filters: self.stacks.filters(),
             inline: self.load.inline(),
             order: chains.order.unwrap_or(ChainOrder::Callee),
             percent_limit: self.percent_limit,
             sort,
             children: !self.no_children,
             limit: self.worst.unwrap_or(DEFAULT_WORST),
+            run_queue_limit: self.limit,
             quiet: self.quiet,
         })
     }
 
     /// Filters look at the waits that were kept, so more are kept than shown.
     fn max_worst(&self) -> usize {
-        let is_filtered = self.load.chooses_cgroups()
-            || self.waits.choose_classes()
-            || !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty());
+        let is_filtered =
+            self.load.chooses_cgroups() || self.waits.choose_classes() || self.stacks.are_given();
         match self.worst {
             Some(_) if is_filtered => SwitchOptions::MAX_WORST,
             Some(count) => count,

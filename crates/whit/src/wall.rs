@@ -1,15 +1,17 @@
-//! `whit report --wall`, and the options on waits that it shares with `whit switches`.
+//! `whit report --wall`, and the options on waits that it shares with `whit switches` and `whit locks`.
 
+use crate::completion;
 use crate::failure::{bail_usage, usage};
 use crate::heading;
 use anyhow::{Result, bail};
 use whit_profile::model::Profile;
 use whit_profile::switches::{Switches, WaitClassSet, WaitFilter};
 use whit_profile::time_filter::TimeQuantum;
+use whit_view::hists::Filters;
 
-/// Which waits count.
+/// Lengths of the waits that count.
 #[derive(clap::Args, Debug)]
-pub(crate) struct WaitArgs {
+pub(crate) struct WaitLengthArgs {
     /// Use only waits of at least this time, as in 10ms
     #[arg(long, value_name = "TIME", help_heading = heading::FILTER)]
     min_wait: Option<TimeQuantum>,
@@ -20,6 +22,13 @@ pub(crate) struct WaitArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms",
           help_heading = heading::FILTER)]
     no_idle: Option<TimeQuantum>,
+}
+
+/// Which waits count.
+#[derive(clap::Args, Debug)]
+pub(crate) struct WaitArgs {
+    #[command(flatten)]
+    lengths: WaitLengthArgs,
     /// Use only waits of these classes: lock, disk, network, pipe, page-fault, sleep, poll, queue, child, join, other,
     /// unknown, preempted, new; or groups of them: io, idle, cpu
     #[arg(long, value_name = "CLASS,..", value_delimiter = ',', help_heading = heading::FILTER)]
@@ -29,13 +38,36 @@ pub(crate) struct WaitArgs {
     not_class: Vec<String>,
 }
 
+impl WaitLengthArgs {
+    fn are_given(&self) -> bool {
+        self.min_wait.is_some() || self.max_wait.is_some() || self.no_idle.is_some()
+    }
+
+    /// As the loader takes them.
+    ///
+    /// # Errors
+    /// No wait can have such a length.
+    pub(crate) fn filter(&self) -> Result<WaitFilter> {
+        let ns = |length: Option<TimeQuantum>| length.map(|length| length.0.get());
+        let filter = WaitFilter {
+            min_ns: ns(self.min_wait),
+            max_ns: ns(self.max_wait),
+            idle_below_ns: ns(self.no_idle),
+            classes: None,
+        };
+        if let (Some(min), Some(max)) = (filter.min_ns, filter.max_ns)
+            && min > max
+        {
+            bail_usage!("--min-wait is longer than --max-wait: no wait has such a length");
+        }
+        Ok(filter)
+    }
+}
+
 impl WaitArgs {
     /// True where an option is given.
     pub(crate) fn are_given(&self) -> bool {
-        self.min_wait.is_some()
-            || self.max_wait.is_some()
-            || self.no_idle.is_some()
-            || self.choose_classes()
+        self.lengths.are_given() || self.choose_classes()
     }
 
     /// True where classes are chosen.
@@ -68,19 +100,41 @@ impl WaitArgs {
     /// # Errors
     /// No wait can have such a length, or there is no such class.
     pub(crate) fn filter(&self) -> Result<WaitFilter> {
-        let ns = |length: Option<TimeQuantum>| length.map(|length| length.0.get());
-        let filter = WaitFilter {
-            min_ns: ns(self.min_wait),
-            max_ns: ns(self.max_wait),
-            idle_below_ns: ns(self.no_idle),
-            classes: self.classes()?,
-        };
-        if let (Some(min), Some(max)) = (filter.min_ns, filter.max_ns)
-            && min > max
-        {
-            bail_usage!("--min-wait is longer than --max-wait: no wait has such a length");
+        Ok(WaitFilter { classes: self.classes()?, ..self.lengths.filter()? })
+    }
+}
+
+/// Chooses waits by command and call chain.
+#[derive(clap::Args, Debug)]
+pub(crate) struct StackFilterArgs {
+    /// Use only switches of these commands
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::comms())]
+    comms: Vec<String>,
+    /// Use only call chains through these binaries
+    #[arg(short, long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::dsos())]
+    dsos: Vec<String>,
+    /// Use only call chains through these functions
+    #[arg(short = 'S', long, value_name = "NAME,..", value_delimiter = ',', help_heading = heading::FILTER,
+          add = completion::functions())]
+    symbols: Vec<String>,
+}
+
+impl StackFilterArgs {
+    /// True where an option is given.
+    pub(crate) fn are_given(&self) -> bool {
+        !(self.comms.is_empty() && self.dsos.is_empty() && self.symbols.is_empty())
+    }
+
+    /// As the views take them.
+    pub(crate) fn filters(&self) -> Filters {
+        Filters {
+            comms: self.comms.clone(),
+            dsos: self.dsos.clone(),
+            symbols: self.symbols.clone(),
+            ..Filters::default()
         }
-        Ok(filter)
     }
 }
 

@@ -37,6 +37,11 @@ fn wrong_usage_has_one_form_and_one_code() {
         (&["script", "-F", "weather"], "cannot print field `weather`"),
         (&["switches", "--sort", "cpu"], "are not sorted by `cpu`"),
         (&["switches", "--percent-limit", "101"], "between 0 and 100"),
+        (&["switches", "--limit", "3"], "--run-queue"),
+        (&["locks", "--by", "thread"], "invalid value 'thread'"),
+        (&["locks", "--cpu", "0"], "waits belong to threads"),
+        (&["locks", "--json", "-g"], "--json has every call chain"),
+        (&["locks", "--min-wait", "2ms", "--max-wait", "1ms"], "--min-wait is longer"),
         (&["export", "--perf", "-o", "-"], "name a file"),
         (&["record", "-F", "x", "true"], "a number of Hz"),
         (&["record", "--nope", "true"], "unknown option '--nope'"),
@@ -58,7 +63,7 @@ fn wrong_usage_has_one_form_and_one_code() {
 #[test]
 fn impossible_requests_have_another_code() {
     let nowhere = ["-i", "/nonexistent/perf.data"];
-    for subcommand in ["report", "script", "switches"] {
+    for subcommand in ["report", "script", "switches", "locks"] {
         fails(&[&[subcommand], &nowhere[..]].concat(), 1, "there is no recording here");
     }
     fails(&["record", "-e", "nopmu/event=1/", "true"], 1, "this machine has no PMU");

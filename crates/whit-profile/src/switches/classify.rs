@@ -30,6 +30,8 @@ pub fn classify(frames: &[NamedFrame<'_>]) -> WaitClass {
     let known = kernel.filter_map(|frame| meaning_of(KERNEL, frame.name)).collect::<Vec<_>>();
     match known.first() {
         Some(Meaning::Class(WaitClass::Lock)) => WaitClass::Lock,
+        // A lock can be made of a file that its waiters poll.
+        Some(Meaning::Class(WaitClass::Poll)) if has_lock(frames) => WaitClass::Lock,
         // The disk serves the fault.
         Some(Meaning::Class(_)) if known.contains(&Meaning::Class(WaitClass::PageFault)) => {
             WaitClass::PageFault
@@ -52,6 +54,16 @@ fn by_user(frames: &[NamedFrame<'_>]) -> Option<WaitClass> {
             Some(if is_lock { WaitClass::Lock } else { WaitClass::Queue })
         }
     }
+}
+
+fn has_lock(frames: &[NamedFrame<'_>]) -> bool {
+    let mut user = frames.iter().filter(|frame| !frame.kernel);
+    user.any(|frame| meaning_of(USER, frame.name) == Some(Meaning::Class(WaitClass::Lock)))
+}
+
+/// Whether a function of the kernel is one of a lock of the kernel; `None` for functions that say nothing.
+pub(super) fn is_kernel_lock(name: &str) -> Option<bool> {
+    meaning_of(KERNEL, name).map(|meaning| meaning == Meaning::Class(WaitClass::Lock))
 }
 
 /// Classes of the stacks of waits.

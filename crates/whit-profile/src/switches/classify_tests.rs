@@ -14,7 +14,9 @@ fn class(stack: &str) -> &'static str {
 const FUTEX: &str = "__schedule <- schedule <- futex_do_wait <- __futex_wait <- futex_wait <- do_futex <- \
                      __x64_sys_futex <- do_syscall_64 <- entry_SYSCALL_64_after_hwframe";
 
-/// Stacks that Linux 6.18 and glibc 2.36 gave for `bench/workloads/wait_classes.c`.
+/// The stacks of the mutex, the rwlock, the condition variable, the semaphore and the join are those that Linux 6.18
+/// and glibc 2.36 gave for `bench/workloads/wait_classes.c`, with outer functions left out. All others are written by
+/// hand, with the names of functions that the programs have.
 #[test]
 fn futex_waits_are_told_apart_by_user_functions() {
     for (wanted, user) in [
@@ -56,6 +58,14 @@ fn futex_waits_are_told_apart_by_user_functions() {
         ("lock", "runtime.futex <- runtime.futexsleep <- runtime.lock2 <- runtime.lockWithRank"),
         ("lock", "syscall <- std::sys::sync::mutex::futex::Mutex::lock_contended <- worker"),
         ("queue", "syscall <- std::sys::sync::condvar::futex::Condvar::wait_optional_timeout"),
+        (
+            "lock",
+            "syscall <- parking_lot_core::parking_lot::park <- parking_lot::raw_mutex::RawMutex::lock_slow",
+        ),
+        (
+            "queue",
+            "syscall <- parking_lot_core::parking_lot::park <- parking_lot::condvar::Condvar::wait",
+        ),
         // A lock of one's own.
         ("lock", "syscall <- play"),
         ("lock", ""),
@@ -64,6 +74,7 @@ fn futex_waits_are_told_apart_by_user_functions() {
     }
 }
 
+/// Written by hand, with the functions that decide; most of them stand in stacks of the same recording.
 #[test]
 fn the_innermost_known_kernel_function_decides() {
     for (wanted, stack) in [
@@ -119,6 +130,11 @@ fn the_innermost_known_kernel_function_decides() {
             "schedule_hrtimeout_range_clock <- poll_schedule_timeout.constprop.0 <- do_sys_poll | __poll",
         ),
         ("poll", "poll_schedule_timeout.constprop.0 <- do_select <- core_sys_select | __select"),
+        // A lock of PostgreSQL's rows: its waiters poll a latch.
+        (
+            "lock",
+            "ep_poll <- do_epoll_wait | epoll_wait <- WaitEventSetWait <- WaitLatch <- ProcSleep",
+        ),
         ("child", "schedule <- do_wait <- kernel_wait4 <- do_syscall_64 | __GI___wait4"),
         ("queue", "schedule <- worker_thread <- kthread <- ret_from_fork"),
         ("queue", "schedule <- khugepaged <- kthread <- ret_from_fork_asm"),

@@ -1,5 +1,6 @@
 //! From records to statements: one thread's part.
 
+use super::contention::Contention;
 use super::roles::{Role, Roles, timed_event};
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, WaitKind};
 use super::thread_cgroups::{CgroupTally, ThreadFacts};
@@ -22,6 +23,7 @@ use whit_types::{Pid, Tid, TimestampNs};
 pub(super) struct Job {
     pub(super) records: Vec<PendingSample>,
     pub(super) timed_events: Vec<TimedSwitchEvent>,
+    pub(super) contentions: Vec<Contention>,
 }
 
 /// Keeps the call chains of samples.
@@ -45,13 +47,15 @@ pub(super) struct Decoder<'a, K> {
     roles: &'a Roles,
     keeper: K,
     cgroups: CgroupTally,
+    contentions: Vec<Contention>,
     /// Threads with samples or switches; `None` where the sideband has no others.
     told: Option<FxHashSet<(Pid, Tid)>>,
 }
 
 impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
     pub(super) fn new(prepared: &'a Prepared, roles: &'a Roles, keeper: K) -> Self {
-        Decoder { prepared, roles, keeper, cgroups: CgroupTally::default(), told: None }
+        let (cgroups, contentions) = (CgroupTally::default(), Vec::new());
+        Decoder { prepared, roles, keeper, cgroups, contentions, told: None }
     }
 
     /// Keeps the threads that have samples or switches. A recording of threads by name has sideband of others.
@@ -116,7 +120,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
         let Ok(parsed) = parsed else { return };
         let by = timed_event(time, parsed.sample.cpu, parsed.pid, parsed.tid);
         let role = self.roles.role(parsed.event);
-        if !matches!(role, Role::Wake(_) | Role::None) {
+        if !matches!(role, Role::Wake(_) | Role::Contention(_) | Role::None) {
             self.tell_of(parsed.pid, parsed.tid);
         }
         let stack = self.keeper.keep(&parsed, role, time);
@@ -150,6 +154,7 @@ impl<'a, K: StackKeeper<'a>> Decoder<'a, K> {
             Role::Switch(fields) => {
                 out.extend(fields.tell(raw, by, stack).into_iter().flatten());
             }
+            Role::Contention(fields) => self.contentions.extend(fields.tell(raw, by, stack)),
             Role::Wake(fields) => out.extend(fields.tell(raw, by, stack)),
             Role::None => {}
         }
@@ -192,7 +197,9 @@ impl<'a> StackKeeper<'a> for TreeStacks<'a> {
         let prepared = self.prepared;
         let is_in_range = prepared.time.is_none_or(|range| range.contains(time));
         // The stack of a switch before the range is that of a wait which may reach into it.
-        if !is_in_range && matches!(role, Role::CpuTime | Role::Running | Role::None) {
+        let is_of_switch =
+            !matches!(role, Role::CpuTime | Role::Running | Role::Contention(_) | Role::None);
+        if !is_in_range && !is_of_switch {
             return StackRef::NONE;
         }
         let is_wanted = is_in_range && self.sums.wants(parsed, time);
@@ -211,6 +218,8 @@ impl<'a> ordered_pool::Worker for Decoder<'a, TreeStacks<'a>> {
         for record in &job.records {
             self.decode(record, &mut job.timed_events);
         }
+        job.contentions.clear();
+        job.contentions.append(&mut self.contentions);
         // The blocks that the records stand in are free again.
         job.records.clear();
     }

@@ -1,10 +1,11 @@
 //! From sums over workers' call trees to the finished model.
 
+use super::contention::{ContentionKey, ContentionTotals};
 use super::interval::{Life, Trust, WaitEnd};
-use super::locks::NamedWaits;
+use super::locks::{NamedWaits, joined};
 use super::model::{
-    LockWait, LockWaits, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait,
-    Waker, WakerRow,
+    KernelLockWait, LockWait, LockWaits, SwitchRow, SwitchSums, Switches, ThreadLife, Timeline,
+    TimelineSpan, Wait, Waker, WakerRow,
 };
 use super::run_queue::{DelaySums, RunQueueDelays};
 use super::sums::{CpuTime, KeptWait, SwitchTotals, WakerKey};
@@ -55,6 +56,7 @@ pub(super) struct Raw {
     lives: Vec<(u32, u64, u64)>,
     run_queue: Vec<(u32, DelaySums)>,
     locks: Option<NamedWaits>,
+    contentions: ContentionTotals,
     /// By the sums' own numbers.
     threads: Vec<(u32, Tid)>,
 }
@@ -68,6 +70,8 @@ pub(super) fn take_apart(
 ) -> Raw {
     let pids: Vec<_> = totals.threads.values.iter().map(|thread| thread.0).collect();
     let locks = totals.locks.take();
+    let mut contentions = totals.contentions.take().unwrap_or_default();
+    contentions.finish();
     let pid = |thread: u32| pids.get(thread as usize).copied().unwrap_or(Pid(-1));
     let threads = totals.threads.values.iter();
     let threads = threads.map(|thread| (trees.sums.threads.intern(*thread), thread.1)).collect();
@@ -85,6 +89,7 @@ pub(super) fn take_apart(
         timeline: totals.timeline.finish(),
         run_queue: totals.run_queue.unwrap_or_default().into_iter().collect(),
         locks: locks.map(|locks| locks.name(prepared, &pid)),
+        contentions,
         threads,
     }
 }
@@ -99,13 +104,17 @@ pub(super) fn name<'n>(
 ) {
     let Raw { rows, cpu_times, wakers, wakers_left_off, worst, timeline, lives, .. } = raw;
     let (run_queue, locks, threads) = (raw.run_queue, raw.locks, raw.threads);
+    let contentions = raw.contentions;
     let mut namer = Namer { builder, node, threads: &threads };
     let woken: FxHashSet<_> = wakers.keys().map(|key| key.row).collect();
     let numbers = namer.rows(rows, cpu_times, &woken, out);
     out.wakers = namer.wakers(&wakers, &numbers);
     out.wakers_left_off = wakers_left_off;
     out.run_queue = namer.run_queue(run_queue);
-    out.locks = locks.map(|locks| namer.locks(locks)).unwrap_or_default();
+    let kernel_recorded = out.locks.kernel_recorded;
+    let mut of_users = locks.map(|locks| namer.locks(locks)).unwrap_or_default();
+    of_users.left_off += contentions.left_off;
+    out.locks = LockWaits { kernel: namer.contentions(contentions), kernel_recorded, ..of_users };
     out.worst = worst.iter().map(|kept| namer.wait(kept)).collect();
     out.timeline = namer.timeline(timeline, max_spans);
     let life = |(thread, elapsed_ns, left_out_ns)| ThreadLife {
@@ -125,30 +134,6 @@ fn elapsed_ns(lives: &[Life], recorded: &[(TimestampNs, TimestampNs)]) -> u64 {
     };
     let all = lives.iter().flat_map(|life| recorded.iter().map(move |span| both(life, span)));
     all.fold(0, u64::saturating_add)
-}
-
-/// Joins waits that differ only in which worker made their call chains.
-fn joined(mut waits: Vec<LockWait>) -> Vec<LockWait> {
-    let key = |wait: &LockWait| {
-        (
-            wait.thread,
-            wait.comm,
-            wait.node,
-            wait.futex.as_ref().map(|futex| futex.address),
-            wait.waker,
-        )
-    };
-    waits.sort_by_key(key);
-    waits.dedup_by(|next, kept| {
-        let is_same = key(next) == key(kept);
-        if is_same {
-            kept.waits.merge(&next.waits);
-            kept.blocked_ns = kept.blocked_ns.saturating_add(next.blocked_ns);
-            kept.uncertain += next.uncertain;
-        }
-        is_same
-    });
-    waits
 }
 
 /// Ids of the profile.
@@ -263,8 +248,31 @@ impl Namer<'_, '_> {
                 uncertain: sums.uncertain,
             });
         }
-        let has_addresses = waits.iter().any(|wait| wait.futex.is_some());
-        LockWaits { waits: joined(waits), left_off: locks.left_off, has_addresses }
+        LockWaits { waits: joined(waits), left_off: locks.left_off, ..LockWaits::default() }
+    }
+
+    fn contentions(&mut self, totals: ContentionTotals) -> Vec<KernelLockWait> {
+        let mut sums: Vec<_> = totals.sums.into_iter().collect();
+        let place = |namer: &Self, key: &ContentionKey| {
+            (namer.thread(key.row.thread), key.row.comm, namer.node(key.row.stack))
+        };
+        sums.sort_unstable_by_key(|(key, _)| (place(self, key), key.address, key.flags, *key));
+        let mut named: Vec<KernelLockWait> = Vec::with_capacity(sums.len());
+        for (key, (waits, uncertain)) in sums {
+            let comm = self.builder.comm(key.row.comm, self.threads[key.row.thread as usize].1);
+            let (thread, _, node) = place(self, &key);
+            let ContentionKey { address, flags, .. } = key;
+            let next = KernelLockWait { thread, comm, node, address, flags, waits, uncertain };
+            // Several workers may have made the call chain.
+            match named.last_mut() {
+                Some(last) if last.is_like(&next) => {
+                    last.waits.merge(&next.waits);
+                    last.uncertain += next.uncertain;
+                }
+                _ => named.push(next),
+            }
+        }
+        named
     }
 
     fn wait(&mut self, kept: &KeptWait) -> Wait {

@@ -81,6 +81,11 @@ pub fn load(
         Ok(!job.records.is_empty())
     };
     let take = |job: &mut Job| {
+        for contention in &job.contentions {
+            if prepared.time.is_none_or(|range| range.contains(contention.time)) {
+                totals.contention(contention, &losses);
+            }
+        }
         for timed_event in &job.timed_events {
             intervals.take(timed_event, &mut Cut::new(prepared.time, &mut totals));
         }
@@ -97,6 +102,7 @@ pub fn load(
     (switches.inconsistencies, switches.span) = (inconsistencies, recorded.span());
     switches.recorded_ns = recorded.recorded_ns();
     let disordered = records.disordered();
+    switches.locks.kernel_recorded = roles.tells_contention();
     let mut trees = Trees::merge(parts);
     let raw = super::finish::take_apart(totals, &mut trees, &recorded.spans, &prepared);
     let Trees { sums, stops, facts, nodes } = trees;

@@ -8,6 +8,7 @@
 //! to bounds ([`SwitchOptions`], [`Timeline::max_spans`]).
 
 mod classify;
+mod contention;
 mod cut;
 mod decode;
 mod durations;
@@ -16,6 +17,8 @@ mod futex_symbols;
 mod interval;
 mod intervals;
 mod load;
+mod lock_site;
+mod lock_site_names;
 mod locks;
 mod losses;
 mod model;
@@ -42,10 +45,11 @@ pub use durations::Durations;
 pub use interval::{Inconsistencies, Trust};
 pub(crate) use load::all_losses;
 pub use load::{load, may_tell};
+pub use lock_site::{LockKind, LockSite, LockSites, kernel_lock_caller};
 pub(crate) use losses::Losses;
 pub use model::{
-    Activity, Futex, FutexSymbol, LockWait, LockWaits, Sources, SwitchRow, SwitchSums, Switches,
-    ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
+    Activity, Futex, FutexSymbol, KernelLockWait, LockWait, LockWaits, Sources, SwitchRow,
+    SwitchSums, Switches, ThreadLife, Timeline, TimelineSpan, Wait, Waker, WakerRow,
 };
 pub use off_cpu::{OffCpuError, OffCpuTotals, off_cpu};
 pub use options::SwitchOptions;

@@ -356,6 +356,36 @@ pub struct LockWaits {
     pub waits: Vec<LockWait>,
     /// Waits that are in none of them: there are too many different ones.
     pub left_off: u64,
-    /// Whether any wait has the address of a futex.
-    pub has_addresses: bool,
+    /// Waits for locks of the kernel, ordered by thread, command, stack, address and flags. Those at which threads
+    /// slept are among [`LockWaits::waits`] as well.
+    pub kernel: Vec<KernelLockWait>,
+    /// The recording has both tracepoints of them.
+    pub kernel_recorded: bool,
+}
+
+/// Waits of one thread at one stack for one lock of the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelLockWait {
+    /// Index into [`Profile::threads`](crate::model::Profile::threads): the thread that ran on the CPU.
+    pub thread: ThreadId,
+    /// Its command name at the time.
+    pub comm: CommId,
+    /// Leaf of the call stack at the beginning.
+    pub node: NodeId,
+    /// The address of the lock.
+    pub address: u64,
+    /// `LCB_F_*` of `include/trace/events/lock.h`.
+    pub flags: u32,
+    /// From the beginning to the end.
+    pub waits: Durations,
+    /// Waits whose length is uncertain, in no other number here.
+    pub uncertain: u64,
+}
+
+impl KernelLockWait {
+    /// True where both belong into one.
+    pub(super) fn is_like(&self, other: &KernelLockWait) -> bool {
+        let key = |of: &KernelLockWait| (of.thread, of.comm, of.node, of.address, of.flags);
+        key(self) == key(other)
+    }
 }

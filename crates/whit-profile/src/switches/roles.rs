@@ -1,5 +1,7 @@
 //! The meaning of each event of a recording for context switches.
 
+use super::contention::Contention;
+use super::interval::Task;
 use super::model::Sources;
 use super::switch_event::{Source, StackRef, SwitchEvent, TaskState, TimedSwitchEvent, Wake};
 use crate::warning::Warning;
@@ -66,6 +68,8 @@ pub(crate) enum Role {
     Switch(SwitchFields),
     /// `sched:sched_waking` and its like.
     Wake(WakeFields),
+    /// `lock:contention_begin` or `lock:contention_end`.
+    Contention(ContentionFields),
     /// A thread that is on no CPU.
     Blocked,
     /// Samples of the event say nothing about switches.
@@ -126,6 +130,31 @@ impl WakeFields {
     }
 }
 
+/// Where `lock:contention_begin` and `lock:contention_end` have what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ContentionFields {
+    address: Number,
+    /// Absent at the end.
+    flags: Option<Number>,
+}
+
+impl ContentionFields {
+    pub(crate) fn tell(
+        self,
+        raw: &[u8],
+        by: TimedSwitchEvent,
+        stack: StackRef,
+    ) -> Option<Contention> {
+        let flags = match self.flags {
+            Some(flags) => Some(flags.read(raw)? as u32),
+            None => None,
+        };
+        let TimedSwitchEvent { time, cpu, pid, tid, .. } = by;
+        let address = self.address.read(raw)?;
+        Some(Contention { time, cpu, task: Task { pid, tid }, address, flags, stack })
+    }
+}
+
 /// The roles of all events, by index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
@@ -152,8 +181,10 @@ impl Roles {
                 _ if off_cpu::is_off_cpu(event) => Role::None,
                 _ => role_of(&event.attr),
             };
-            if matches!(role, Role::SwitchStack | Role::Switch(_) | Role::Wake(_))
-                && (event.attr.has(AttrFlags::FREQ) || event.attr.sample_period_or_freq > 1)
+            if matches!(
+                role,
+                Role::SwitchStack | Role::Switch(_) | Role::Wake(_) | Role::Contention(_)
+            ) && (event.attr.has(AttrFlags::FREQ) || event.attr.sample_period_or_freq > 1)
             {
                 let event = event.name.as_str().into();
                 roles.warnings.push(Warning::SampledTracepoint { event });
@@ -175,8 +206,13 @@ impl Roles {
                 wake_fields(format, false).map(Role::Wake)
             }
             ("sched:sched_wakeup_new", Some(format)) => wake_fields(format, true).map(Role::Wake),
+            ("lock:contention_begin" | "lock:contention_end", Some(format)) => {
+                contention_fields(format).map(Role::Contention)
+            }
             (
-                "sched:sched_switch"
+                "lock:contention_begin"
+                | "lock:contention_end"
+                | "sched:sched_switch"
                 | "sched:sched_waking"
                 | "sched:sched_wakeup"
                 | "sched:sched_wakeup_new",
@@ -192,6 +228,16 @@ impl Roles {
 
     pub(crate) fn role(&self, event: usize) -> Role {
         self.roles.get(event).copied().unwrap_or(Role::None)
+    }
+
+    /// True where waits for locks of the kernel have beginnings and ends.
+    pub(crate) fn tells_contention(&self) -> bool {
+        let has = |begins: bool| {
+            self.roles.iter().any(
+                |role| matches!(role, Role::Contention(fields) if fields.flags.is_some() == begins),
+            )
+        };
+        has(true) && has(false)
     }
 
     /// The kinds of records about switches in the recording. `switch_records` counts SWITCH and SWITCH_CPU_WIDE.
@@ -240,6 +286,16 @@ fn switch_fields(format: &TraceEvent) -> Option<SwitchFields> {
 fn wake_fields(format: &TraceEvent, is_new: bool) -> Option<WakeFields> {
     let common_flags = Number::of(format, "common_flags");
     Some(WakeFields { pid: Number::of(format, "pid")?, common_flags, is_new })
+}
+
+fn contention_fields(format: &TraceEvent) -> Option<ContentionFields> {
+    let address = Number::of(format, "lock_addr")?;
+    let is_begin = format.full_name() == "lock:contention_begin";
+    let flags = match is_begin {
+        true => Some(Number::of(format, "flags")?),
+        false => None,
+    };
+    Some(ContentionFields { address, flags })
 }
 
 /// A statement without a fact yet: who, where and when.

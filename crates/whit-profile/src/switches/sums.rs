@@ -1,7 +1,9 @@
 //! Adding intervals up.
 
+use super::contention::{Contention, ContentionKey, ContentionTotals};
 use super::interval::{Life, Run, Sink, Switch, Task, TimedStack, Trust, WaitEnd, Woken};
 use super::locks::{LockKey, LockTotals};
+use super::losses::Losses;
 use super::model::{Activity, SwitchSums};
 use super::options::SwitchOptions;
 use super::phase_test::PhaseTest;
@@ -88,10 +90,11 @@ pub(crate) struct SwitchTotals<'a> {
     worst: BinaryHeap<Reverse<KeptWait>>,
     max_worst: usize,
     pub(crate) timeline: TimelineSums,
-    waits: WaitFilter,
+    pub(super) waits: WaitFilter,
     /// By thread; `None` where nobody asked.
     pub(super) run_queue: Option<FxHashMap<u32, DelaySums>>,
     pub(super) locks: Option<LockTotals>,
+    pub(super) contentions: Option<ContentionTotals>,
     /// When each thread existed, in order of time.
     pub(crate) lives: FxHashMap<u32, Vec<Life>>,
     /// Waits of each thread that the filter leaves out.
@@ -122,6 +125,7 @@ impl<'a> SwitchTotals<'a> {
             waits: wanted.waits,
             run_queue: wanted.run_queue.then(FxHashMap::default),
             locks: wanted.locks.then(LockTotals::default),
+            contentions: ContentionTotals::new(wanted),
             lives: FxHashMap::default(),
             left_out: FxHashMap::default(),
             phase_test: PhaseTest::default(),
@@ -137,15 +141,15 @@ impl<'a> SwitchTotals<'a> {
         worst
     }
 
-    fn wants(&self, task: Task) -> bool {
+    pub(super) fn wants(&self, task: Task) -> bool {
         self.options.wants(task.pid, task.tid)
     }
 
-    fn thread(&mut self, task: Task) -> u32 {
+    pub(super) fn thread(&mut self, task: Task) -> u32 {
         self.threads.intern((task.pid, task.tid))
     }
 
-    fn comm(&self, task: Task, time: TimestampNs) -> u32 {
+    pub(super) fn comm(&self, task: Task, time: TimestampNs) -> u32 {
         self.model.comm_at(task.pid, task.tid, time).map_or(NO_COMM, |comm| comm.0)
     }
 
@@ -365,6 +369,30 @@ impl Sink for SwitchTotals<'_> {
         if let Some(Unsampled { ns: ns @ 1.., comm }) = self.unsampled.remove(&thread) {
             let nowhere = TimedStack { time: TimestampNs(0), stack: StackRef::NONE };
             self.distribute(thread, comm, &[nowhere], ns, Trust::Whole);
+        }
+    }
+}
+
+impl SwitchTotals<'_> {
+    /// Takes the next beginning or end; they come in order of time.
+    pub(super) fn contention(&mut self, of: &Contention, losses: &Losses) {
+        if self.contentions.is_none() || !self.wants(of.task) {
+            return;
+        }
+        let waits = self.waits;
+        let row = of.flags.map(|flags| {
+            let thread = self.thread(of.task);
+            let comm = self.comm(of.task, of.time);
+            ContentionKey {
+                row: SwitchKey { thread, comm, stack: of.stack },
+                address: of.address,
+                flags,
+            }
+        });
+        let Some(contentions) = &mut self.contentions else { return };
+        match row {
+            Some(key) => contentions.begin(of, key),
+            None => contentions.end(of, losses, |ns| waits.has_length(ns)),
         }
     }
 }

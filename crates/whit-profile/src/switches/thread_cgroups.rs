@@ -126,6 +126,7 @@ pub(super) fn keep_told(
 fn keep(stays: &dyn Fn(ThreadId) -> bool, switches: &mut Switches) {
     switches.run_queue.retain(|delays| stays(delays.thread));
     switches.locks.waits.retain(|wait| stays(wait.thread));
+    switches.locks.kernel.retain(|wait| stays(wait.thread));
     let mut numbers = Vec::with_capacity(switches.rows.len());
     let mut kept = 0;
     for row in &switches.rows {

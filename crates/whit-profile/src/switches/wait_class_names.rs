@@ -41,23 +41,23 @@ pub(super) fn meaning_of(table: &[Entry], name: &str) -> Option<Meaning> {
 }
 
 /// `__GI___poll`, `__libc_read` and `futex_wait.isra.0` are `poll`, `read` and `futex_wait`.
-fn plain(name: &str) -> &str {
+pub(super) fn plain(name: &str) -> &str {
     let name = name.split_once('@').map_or(name, |(name, _)| name);
-    let name = name.trim_start_matches('_');
+    // Rust's newer names put the type in brackets: `<std::sys::sync::condvar::futex::Condvar>::wait`.
+    let name = name.trim_start_matches(['_', '<']);
     let name = name.strip_prefix("GI_").map_or(name, |rest| rest.trim_start_matches('_'));
     let name = name.strip_prefix("libc_").unwrap_or(name);
     match name.split_once('.') {
         Some((beginning, _)) if !beginning.is_empty() && !beginning.contains("::") => {
-            // Names of Go have a package in front: `runtime.futexsleep`.
-            let is_go = table_has_package(beginning);
-            if is_go { name } else { beginning }
+            // Names of Go and Java have a package in front: `runtime.futexsleep`.
+            if table_has_package(beginning) { name } else { beginning }
         }
         _ => name,
     }
 }
 
 fn table_has_package(beginning: &str) -> bool {
-    matches!(beginning, "runtime" | "sync" | "internal/poll" | "syscall")
+    matches!(beginning, "runtime" | "sync" | "internal/poll" | "syscall" | "java")
 }
 
 /// Functions of the kernel.
@@ -220,6 +220,7 @@ pub(super) const USER: &[Entry] = &[
     is("parking_lot::condvar::*", Queue),
     is("parking_lot::raw_mutex::*", Lock),
     is("parking_lot::raw_rwlock::*", Lock),
+    ("parking_lot_core::*", Meaning::Semaphore),
     is("poll", Poll),
     is("ppoll", Poll),
     is("pselect*", Poll),
@@ -254,7 +255,9 @@ pub(super) const USER: &[Entry] = &[
     is("std::sys::sync::once::*", Lock),
     is("std::sys::sync::rwlock::*", Lock),
     is("std::sys::sync::thread_parking::*", Queue),
+    is("std::thread::Thread::park*", Queue),
     is("std::thread::park*", Queue),
+    is("std::thread::thread::Thread*", Queue),
     is("take_gil", Lock),
     is("usleep", Sleep),
     is("wait", Child),
@@ -296,6 +299,12 @@ mod tests {
         assert_eq!(plain("pthread_mutex_lock@@GLIBC_2.2.5"), "pthread_mutex_lock");
         assert_eq!(plain("__new_sem_wait_slow64.constprop.0"), "new_sem_wait_slow64");
         assert_eq!(plain("runtime.lock2"), "runtime.lock2");
+        let rust = "<std::sys::sync::condvar::futex::Condvar>::wait_optional_timeout";
+        assert_eq!(meaning_of(USER, rust), Some(Meaning::Class(Queue)));
+        let parked = "<std::thread::thread::Thread>::park_timeout";
+        assert_eq!(meaning_of(USER, parked), Some(Meaning::Class(Queue)));
+        let java = "java.util.concurrent.locks.ReentrantLock.lock";
+        assert_eq!(meaning_of(USER, java), Some(Meaning::Class(Lock)));
         assert_eq!(plain("std::mutex::lock()"), "std::mutex::lock()");
     }
 }

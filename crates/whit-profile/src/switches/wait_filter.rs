@@ -70,6 +70,7 @@ impl WaitFilter {
         switches.worst.retain(|wait| !idle.contains(&wait.thread));
         switches.run_queue.retain(|delays| !idle.contains(&delays.thread));
         switches.locks.waits.retain(|wait| !idle.contains(&wait.thread));
+        switches.locks.kernel.retain(|wait| !idle.contains(&wait.thread));
     }
 }
 

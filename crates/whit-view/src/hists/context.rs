@@ -310,7 +310,7 @@ impl SampleFilter {
         }
         let function = &profile.functions[profile.frames[node.frame.index()].function.index()];
         let dso = &profile.dsos[function.dso.index()];
-        listed(&self.symbols, &function.name)
+        lists_function(&self.symbols, &function.name)
             && has_part(self.symbol_part.as_deref(), function)
             && (listed(&self.dsos, &dso.short_name) || listed(&self.dsos, &dso.path))
     }
@@ -333,4 +333,48 @@ pub(super) fn has_part(part: Option<&str>, function: &FunctionInfo) -> bool {
 /// True where `list` is empty or has `name`, exactly or as it is printed.
 pub(crate) fn listed(list: &[String], name: &OutsideText) -> bool {
     list.is_empty() || list.iter().any(|l| name == l.as_str() || name.escaped() == l.as_str())
+}
+
+/// True where `list` is empty or has the function's name, exactly, as it is printed, or without the version that the
+/// linker put behind it: `pthread_mutex_lock` is `pthread_mutex_lock@@GLIBC_2.2.5`.
+pub fn lists_function<S: AsRef<str>>(list: &[String], name: &OutsideText<S>) -> bool {
+    let (exact, escaped) = (name.exact(), name.escaped());
+    let unversioned = without_version(exact);
+    let is_it = |wanted: &String| *wanted == exact || *wanted == escaped || *wanted == unversioned;
+    list.is_empty() || list.iter().any(is_it)
+}
+
+/// A name without `@VERSION` or `@@VERSION`. Entries of linkage tables keep the part behind the sign,
+/// as do functions that have no symbol.
+fn without_version(name: &str) -> &str {
+    match name.split_once('@') {
+        Some((beginning, version))
+            if !beginning.is_empty() && version != "plt" && !beginning.starts_with("fun_") =>
+        {
+            beginning
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod filter_tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_listed_with_and_without_their_version() {
+        let passes = |wanted: &str, name: &str| {
+            lists_function(&[wanted.to_owned()], &OutsideText::new(name))
+        };
+        for name in
+            ["pthread_mutex_lock@@GLIBC_2.2.5", "pthread_mutex_lock@VERS_1", "pthread_mutex_lock"]
+        {
+            assert!(passes("pthread_mutex_lock", name) && passes(name, name), "{name}");
+        }
+        // Neither another version, nor the entry of the linkage table, nor a name that whit made up.
+        assert!(!passes("f@V1", "f@V2") && !passes("f@V1", "f"));
+        assert!(!passes("malloc", "malloc@plt") && passes("malloc@plt", "malloc@plt"));
+        assert!(!passes("fun_1230", "fun_1230@app") && !passes("", "@f") && !passes("f", "@f"));
+        assert!(lists_function(&[], &OutsideText::new("f")));
+    }
 }

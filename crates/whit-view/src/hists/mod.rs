@@ -49,7 +49,7 @@ pub use block_rows::{RowIntervals, RowSums, ShareInterval, block_totals, loss, l
 pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};
 pub use code_location::{CodeLocation, SourceKey};
-pub use context::Context;
+pub use context::{Context, lists_function};
 pub(crate) use context::{cgroup_part, listed};
 pub(crate) use facet_key::CACHE_LINE_BYTES;
 pub use field::{Field, Fields, UnknownField};

@@ -3,6 +3,8 @@
 use whit_profile::script::{Candidate, TimeBase};
 use whit_types::{Avma, OutsideText};
 
+use crate::hists::lists_function;
+
 /// Which samples and frames are printed, and from when times count. Empty lists let everything pass.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
@@ -79,12 +81,16 @@ impl Choice {
             !addresses.is_empty() && addresses.have(address.0, start)
         };
         let is_there = candidate.address.is_some_and(is_at);
-        (is_there || passes(symbols, code.function.as_ref().map(OutsideText::borrowed)))
+        let is_in = || {
+            let function = code.function.as_ref();
+            symbols.is_empty() || function.is_some_and(|name| lists_function(symbols, name))
+        };
+        (is_there || is_in())
             && (passes(dsos, dso) || passes(dsos, code.dso.as_ref().map(OutsideText::base_name)))
     }
 
     /// True for functions whose callers are not printed.
     pub(super) fn ends_chain(&self, function: OutsideText<&str>) -> bool {
-        !self.stop_at.is_empty() && names(&self.stop_at, function)
+        !self.stop_at.is_empty() && lists_function(&self.stop_at, &function)
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn facts(profile: &Profile, switches: &Switches, total: &SwitchSums) 
 }
 
 /// The missing and uncertain parts.
-pub(super) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
+pub(crate) fn doubts(switches: &Switches, total: &SwitchSums) -> Vec<String> {
     let (inconsistencies, windows) = (&switches.inconsistencies, &switches.loss_windows);
     let mut lines = Vec::new();
     if !windows.is_empty() {

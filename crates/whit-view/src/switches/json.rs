@@ -18,7 +18,7 @@ use super::waits;
 use crate::json_strings;
 use crate::warning::warning_text;
 use rustc_hash::FxHashMap;
-use whit_profile::model::{Profile, ThreadInfo};
+use whit_profile::model::{FunctionId, Profile, ThreadInfo};
 use whit_profile::switches::{
     Inconsistencies, NodeClasses, SwitchSums, Switches, Trust, Wait, WaitClass, WaitKind,
 };
@@ -390,6 +390,11 @@ impl<'a> Functions<'a> {
     pub(crate) fn stack(&mut self, frames: &[ChainEntry]) -> Vec<usize> {
         let known = frames.iter().filter(|place| **place != ChainEntry::NONE);
         known.map(|place| self.number(*place)).collect()
+    }
+
+    /// A function that was not inlined at this place.
+    pub(crate) fn of(&mut self, function: FunctionId) -> usize {
+        self.number(ChainEntry(Some((function, false))))
     }
 
     fn number(&mut self, place: ChainEntry) -> usize {

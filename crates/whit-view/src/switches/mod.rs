@@ -19,8 +19,8 @@ pub(crate) mod tests;
 
 pub(crate) use columns::seconds;
 pub use flat::{FlatRow, FlatSort, FlatSortKey, FlatTable, UnsupportedSortKey};
-pub(crate) use head::facts;
 pub use head::summary_lines;
+pub(crate) use head::{doubts, facts};
 pub(crate) use json::{Function, Functions, Misfits, Sources};
 pub use json::{VERSION as JSON_VERSION, write_json};
 pub use stacks::{ChainEntry, Stacks};
@@ -47,6 +47,8 @@ pub struct SwitchViewOptions {
     pub children: bool,
     /// Single waits, and wakers, to show.
     pub limit: usize,
+    /// Threads in the table of run-queue delays.
+    pub run_queue_limit: usize,
     /// Leave out all lines that begin with `#`, except reports of gaps.
     pub quiet: bool,
 }
@@ -61,6 +63,7 @@ impl Default for SwitchViewOptions {
             sort: FlatSort::default(),
             children: true,
             limit: DEFAULT_WORST,
+            run_queue_limit: DEFAULT_RUN_QUEUE,
             quiet: false,
         }
     }
@@ -71,3 +74,6 @@ pub const DEFAULT_PERCENT_LIMIT: f64 = 0.5;
 
 /// Single waits that are shown where no number is given.
 pub const DEFAULT_WORST: usize = 10;
+
+/// Threads with run-queue delays that are shown where no number is given.
+pub const DEFAULT_RUN_QUEUE: usize = 50;

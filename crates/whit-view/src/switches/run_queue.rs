@@ -2,6 +2,7 @@
 
 use super::columns::seconds;
 use super::stacks::Stacks;
+use crate::units::counted;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -50,7 +51,7 @@ pub(super) fn write(
     out: &mut impl Write,
     stacks: Stacks<'_>,
     switches: &Switches,
-    quiet: bool,
+    (limit, quiet): (usize, bool),
 ) -> io::Result<()> {
     if !quiet {
         if !switches.sources.wakeups {
@@ -68,6 +69,9 @@ pub(super) fn write(
     let lines = lines(stacks, switches);
     let mut all = Durations::default();
     for line in &lines {
+        all.merge(&line.of_thread.delays);
+    }
+    for line in lines.iter().take(limit) {
         let profile = stacks.profile();
         let info = &profile.threads[line.of_thread.thread.index()];
         let from = line.of_thread.longest_from.0;
@@ -79,7 +83,10 @@ pub(super) fn write(
             info.tid.0,
             profile.comms[info.comm.index()]
         )?;
-        all.merge(&line.of_thread.delays);
+    }
+    if let more @ 1.. = lines.len().saturating_sub(limit) {
+        let blank = (WIDTH + 2) * (COLUMNS.len() + 1) + 6;
+        writeln!(out, "{:blank$}[{}: --limit]", "", counted(more as u64, "more thread"))?;
     }
     let sum = |of: fn(&Line<'_>) -> u64| lines.iter().map(of).fold(0u64, u64::saturating_add);
     let numbers = numbers(sum(|line| line.cpu_ns), sum(|line| line.switches), &all);

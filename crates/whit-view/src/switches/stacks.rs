@@ -1,6 +1,6 @@
 //! Call stacks as lists of functions.
 
-use crate::hists::{Filters, listed};
+use crate::hists::{Filters, listed, lists_function};
 use whit_profile::model::{FunctionId, NodeId, Profile};
 use whit_profile::switches::{SwitchRow, Switches};
 use whit_types::OutsideText;
@@ -89,8 +89,9 @@ impl<'a> Stacks<'a> {
             let dso = &self.profile.dsos[self.profile.functions[function.index()].dso.index()];
             listed(dsos, &dso.short_name) || listed(dsos, &dso.path)
         };
-        let of_symbol =
-            |function: FunctionId| listed(symbols, &self.profile.functions[function.index()].name);
+        let of_symbol = |function: FunctionId| {
+            lists_function(symbols, &self.profile.functions[function.index()].name)
+        };
         listed(comms, comm)
             && (dsos.is_empty() || functions().any(of_dso))
             && (symbols.is_empty() || functions().any(of_symbol))

@@ -2,8 +2,8 @@
 
 use whit_profile::model::{EventId, NodeId, Profile, ThreadId};
 use whit_profile::switches::{
-    Inconsistencies, LossWindow, Sources, SwitchRow, SwitchSums, Switches, TaskState, Trust, Wait,
-    WaitClass, WaitKind, Waker, WakerRow,
+    Durations, Inconsistencies, LossWindow, RunQueueDelays, Sources, SwitchRow, SwitchSums,
+    Switches, TaskState, Trust, Wait, WaitClass, WaitKind, Waker, WakerRow,
 };
 use whit_types::{CpuId, TimestampNs};
 
@@ -232,6 +232,34 @@ fn the_class_of_waits_is_a_key_beside_others() {
     assert_eq!(rows.len(), wanted.len(), "{rows:?}");
     assert!(wanted.iter().all(|row| rows.contains(row)), "{rows:?}");
     assert_eq!(table.total.wait_ns(), 34 * MS);
+}
+
+#[test]
+fn delays_beyond_the_limit_are_counted_and_in_the_sum() {
+    let (profile, mut switches) = recorded();
+    let of = |thread: u32, ns: u64| {
+        let mut delays = Durations::default();
+        [ns, 2 * ns].into_iter().for_each(|ns| delays.add(ns));
+        RunQueueDelays { thread: ThreadId(thread), delays, longest_from: TimestampNs(7) }
+    };
+    switches.run_queue = vec![of(0, MS), of(1, 5 * MS)];
+    let text = |limit| {
+        let options = SwitchViewOptions { run_queue_limit: limit, ..SwitchViewOptions::default() };
+        let mut out = Vec::new();
+        write_text(&mut out, &profile, &switches, &[View::RunQueue], &options).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let (one, two) = (text(1), text(2));
+    let all =
+        |text: &str| text.lines().find(|line| line.ends_with("all 2 threads")).map(str::to_owned);
+    assert!(
+        all(&one).is_some_and(|line| line.contains(" 4 ") && line.contains("0.018000 s")),
+        "{one}"
+    );
+    assert_eq!(all(&one), all(&two));
+    // The thread with the longest delay stays.
+    assert!(one.contains("8:app") && !one.contains("7:app"), "{one}");
+    assert!(one.contains("[1 more thread: --limit]") && !two.contains("--limit"), "{one}");
 }
 
 #[test]

@@ -59,7 +59,9 @@ pub fn write_text(
             View::Threads => text.table(out, &FlatSort::by_thread())?,
             View::Worst => text.worst(out)?,
             View::Wakers => text.wakers(out)?,
-            View::RunQueue => run_queue::write(out, stacks, switches, options.quiet)?,
+            View::RunQueue => {
+                run_queue::write(out, stacks, switches, (options.run_queue_limit, options.quiet))?;
+            }
         }
         writeln!(out)?;
     }

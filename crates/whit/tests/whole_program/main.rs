@@ -25,6 +25,7 @@ mod golden;
 mod hangs;
 mod intervals;
 mod latency;
+mod locks;
 mod many_mappings;
 mod memory;
 mod off_cpu;

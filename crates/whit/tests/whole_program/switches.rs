@@ -30,6 +30,7 @@ struct Counted {
     involuntary: u64,
     cpu_ns: u64,
     run_delay_ns: u64,
+    timeslices: u64,
 }
 
 impl Counted {
@@ -53,6 +54,7 @@ impl Counted {
             involuntary: number("involuntary"),
             cpu_ns: number("cpu_ns"),
             run_delay_ns: number("run_delay_ns"),
+            timeslices: number("timeslices"),
         }
     }
 }

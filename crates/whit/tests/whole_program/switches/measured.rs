@@ -198,6 +198,14 @@ fn delays_agree(data: &Path, all: &[Counted], steal_ns: u64) -> f64 {
         // Not every kernel shows the wake-ups of an idle CPU at a tracepoint.
         let all_woken = sum(&json, "woken_count") == sum(&json, "sync_count");
         fully_woken += u32::from(all_woken);
+        // Each time that the thread came onto a CPU has a delay.
+        let delays = json["run_queue"].as_array().expect("delays").iter();
+        let delays: u64 =
+            delays.map(|of_thread| of_thread["count"].as_u64().expect("a count")).sum();
+        match all_woken {
+            true => assert_eq!(delays, counted.timeslices, "{counted:?} {}", json["total"]),
+            false => assert!(delays < counted.timeslices, "{counted:?} {}", json["total"]),
+        }
         let off_ns = match all_woken {
             true => runnable_ns.abs_diff(expected_ns),
             false => runnable_ns.saturating_sub(expected_ns),

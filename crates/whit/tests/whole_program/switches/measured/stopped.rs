@@ -39,6 +39,7 @@ impl Program for Load {
 struct Counters {
     cpu_ns: u64,
     run_delay_ns: u64,
+    timeslices: u64,
     voluntary: u64,
     involuntary: u64,
 }
@@ -55,6 +56,7 @@ impl Counters {
         Some(Counters {
             cpu_ns: times.next()??,
             run_delay_ns: times.next()??,
+            timeslices: times.next()??,
             voluntary: number("voluntary_ctxt_switches:")?,
             involuntary: number("nonvoluntary_ctxt_switches:")?,
         })
@@ -107,6 +109,7 @@ fn between(begin: &Moment, end: &Moment) -> Vec<Counted> {
             involuntary: after.involuntary - before.involuntary,
             cpu_ns: after.cpu_ns - before.cpu_ns,
             run_delay_ns: after.run_delay_ns - before.run_delay_ns,
+            timeslices: after.timeslices - before.timeslices,
         })
     };
     begin.threads.iter().filter_map(counted).collect()
