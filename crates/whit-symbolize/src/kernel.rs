@@ -69,7 +69,7 @@ fn from_list(path: &Path) -> Source {
     from_table(SymbolTable::from_kallsyms(path))
 }
 
-fn from_running_list(config: &KernelConfig) -> Source {
+pub(crate) fn from_running_list(config: &KernelConfig) -> Source {
     let path = Path::new(RunningList::PATH);
     match &config.running_list {
         Some(RunningList(file)) => from_table(SymbolTable::from_open_kallsyms(path, file)),
@@ -110,7 +110,7 @@ fn from_opened_image(image: &ElfImage, config: &KernelConfig) -> Source {
 }
 
 /// `_text` and `_stext` lie at the same address, so only one of them is left in a table.
-fn address_of(table: &SymbolTable, name: &str) -> Option<Svma> {
+pub(crate) fn address_of(table: &SymbolTable, name: &str) -> Option<Svma> {
     let aliases: &[&str] =
         if matches!(name, "_text" | "_stext") { &["_text", "_stext"] } else { &[] };
     let matches = |found: &[u8]| {
