@@ -36,7 +36,7 @@ const NO_NAME: &str = "{anon_group}";
 pub(crate) fn finish(
     recording: &Recording,
     options: &LoadOptions,
-    prepared: Prepared,
+    prepared: &Prepared,
     sums: Aggregate,
     stops: &StopCounts,
 ) -> Profile {
@@ -47,13 +47,13 @@ pub(crate) fn finish(
 pub(crate) fn finish_with<T>(
     recording: &Recording,
     options: &LoadOptions,
-    prepared: Prepared,
+    prepared: &Prepared,
     mut sums: Aggregate,
     stops: &StopCounts,
     more: impl FnOnce(&mut Builder) -> T,
 ) -> (Profile, T) {
-    let named = name_places(&prepared, &sums.places.values, options.threads);
-    let mut builder = Builder::new(&prepared);
+    let named = name_places(prepared, &sums.places.values, options.threads);
+    let mut builder = Builder::new(prepared);
     builder.keeps_singles = sums.singles.is_some();
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
@@ -71,9 +71,9 @@ pub(crate) fn finish_with<T>(
     let overflowed = builder.overflowed;
     let groups = groups(recording, &prepared.scan.samples_by_event);
     let mut profile = builder.profile;
-    profile.events = events(recording, &prepared, &profile);
+    profile.events = events(recording, prepared, &profile);
     profile.groups = groups;
-    crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
+    crate::describe::describe(&mut profile, recording, prepared, &sums, stops);
     if overflowed {
         let text = "the periods of an event add up to more than 64 bits hold: shares are wrong \
                     (a corrupt recording?)";

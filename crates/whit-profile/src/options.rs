@@ -33,6 +33,9 @@ pub struct LoadOptions {
     pub facets: WantedFacets,
     /// The unit of the rows' weights.
     pub count: Counted,
+    /// Take of each sample only the place that was executing, which is all that the weights of instructions need: call
+    /// chains are neither read nor unwound.
+    pub leaves: bool,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
     /// Keep the time of samples, which is that of each one or of a stretch that it lies in.
@@ -68,6 +71,7 @@ impl LoadOptions {
             threads: threads.max(1),
             facets: WantedFacets::default(),
             count: Counted::Samples,
+            leaves: false,
             blocks: false,
             singles: None,
             examples: 0,

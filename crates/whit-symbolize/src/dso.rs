@@ -127,6 +127,11 @@ impl DsoSymbols {
         )
     }
 
+    /// The function alone.
+    pub fn resolve_plainly(&self, address: Svma) -> Resolution {
+        self.resolve_with(address, Detail { inlines: false, lines: false })
+    }
+
     /// The same with inlined functions and lines, whether or not they are on.
     pub fn resolve_in_full(&self, address: Svma) -> Resolution {
         self.resolve_with(address, Detail { inlines: true, lines: true })
