@@ -87,7 +87,8 @@ impl Weights<'_> {
         found
     }
 
-    /// Functions that an inlined function of this name is part of, in samples.
+    /// Functions that an inlined function of this name is part of, in samples. Debug information may have its name
+    /// without those of its namespaces.
     pub fn inlined_into(&self, name: &str, code: &impl Code) -> Vec<OutsideText> {
         let mut places: Vec<&Place> = self.places.iter().collect();
         places.sort_by_key(|place| {
@@ -95,7 +96,10 @@ impl Weights<'_> {
         });
         let is_in = |place: &&&Place| {
             let source = code.source_of(place.dso, place.address);
-            source.inlined.iter().any(|(inlined, _)| &**inlined == name)
+            source
+                .inlined
+                .iter()
+                .any(|(inlined, _)| ends_with(name, inlined) || ends_with(inlined, name))
         };
         let mut found: Vec<OutsideText> = Vec::new();
         for place in places.iter().take(MAX_SEARCHED_PLACES).filter(is_in) {
@@ -180,4 +184,10 @@ impl Weights<'_> {
         });
         found
     }
+}
+
+/// True where both are one name, as far as the shorter one goes.
+fn ends_with(name: &str, last: &str) -> bool {
+    let rest = name.strip_suffix(last).filter(|_| !last.is_empty());
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
 }

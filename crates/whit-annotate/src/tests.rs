@@ -149,6 +149,8 @@ fn inlined_functions_name_those_around_them() {
     let profile = profile(&[(0, 0x20, "f", 1, 10), (0, 0x39, "g", 1, 10)]);
     let weights = Weights::new(&profile);
     assert_eq!(weights.inlined_into("inner", &ALL), ["g"]);
+    assert_eq!(weights.inlined_into("space::inner", &ALL), ["g"]);
+    assert!(weights.inlined_into("dinner", &ALL).is_empty());
     assert!(weights.inlined_into("f", &ALL).is_empty());
 }
 

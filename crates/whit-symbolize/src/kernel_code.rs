@@ -13,17 +13,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use whit_elf::ElfImage;
-use whit_types::{Avma, BuildId, InstructionSet, Svma};
+use whit_types::{Avma, BuildId, InstructionSet};
 use whit_unwind::{Bias, Bytes};
 
 use crate::config::SymbolizerConfig;
 use crate::dso::{DsoSymbols, Source};
 use crate::dso_spec::{DsoKind, DsoSpec};
-use crate::kernel::{address_of, from_running_list, running_build_id};
+use crate::kernel::{running_address, running_build_id, stated_address};
 use crate::kernel_config::KernelConfig;
 use crate::reason::Reason;
 use crate::resolution::Resolution;
-use crate::symbol_table::SymbolTable;
 
 const CORE: &str = "/proc/kcore";
 /// The headers of `/proc/kcore` stand in its first bytes.
@@ -104,8 +103,7 @@ impl KernelCode {
 
     fn of_image(config: &Arc<SymbolizerConfig>, image: ElfImage) -> KernelCode {
         let stated = |(name, actual): &(String, Avma)| {
-            let table = SymbolTable::from_elf(&image, &image);
-            Some(Bias::between(*actual, address_of(&table, name)?))
+            Some(Bias::between(*actual, stated_address(&image, name)?))
         };
         let bias = config.kernel.reference.as_ref().and_then(stated).unwrap_or_default();
         let spec = DsoSpec::new(DsoKind::Elf, image.path().to_path_buf());
@@ -176,13 +174,10 @@ fn check_running(kernel: &KernelConfig) -> Result<(), NoKernelCode> {
     if running_build_id() != Some(recorded) {
         return Err(other);
     }
-    match from_running_list(kernel) {
-        Source::Table(table, _) => match address_of(&table, name) {
-            Some(Svma(address)) if address == actual.0 => Ok(()),
-            _ => Err(NoKernelCode::Moved),
-        },
-        Source::Absent(reason) => Err(NoKernelCode::Image(reason)),
-        _ => Err(other),
+    match running_address(kernel, name) {
+        Ok(address) if address == Some(*actual) => Ok(()),
+        Ok(_) => Err(NoKernelCode::Moved),
+        Err(reason) => Err(NoKernelCode::Image(reason)),
     }
 }
 
@@ -234,6 +229,27 @@ mod tests {
         assert_eq!((bytes(2, 5), bytes(4, 4 + 1)), (None, None));
         assert_eq!(code.bytes(Avma(START - 2)..Avma(START + 1)), None);
         assert_eq!(code.bytes(Avma(START + 2)..Avma(START)), None);
+    }
+
+    /// A program stands for the image of a kernel: its function `burn` lay elsewhere in memory.
+    #[test]
+    fn an_image_is_read_where_the_kernel_lay() {
+        let path = Path::new("../../tests/recordings/golden/root/opt/whit-golden/spin");
+        let mut config = SymbolizerConfig::new(crate::DebugDirs::none());
+        config.kernel.vmlinux = Some(path.to_path_buf());
+        config.kernel.reference = Some(("burn".to_owned(), Avma(START)));
+        let config = Arc::new(config);
+        let code = KernelCode::find(&config, None).ok().unwrap();
+        let image = ElfImage::open(path).unwrap();
+        let burn = stated_address(&image, "burn").unwrap();
+        let expected = image.code_at(burn, 8).unwrap();
+        assert_eq!(code.bytes(Avma(START)..Avma(START + 8)).unwrap(), *expected);
+        assert_eq!(code.bytes(Avma(START - 0x10_0000)..Avma(START)), None);
+        let recorded = BuildId::new(&[7; 20]);
+        let Err(other) = KernelCode::find(&config, recorded) else {
+            panic!("another image is used")
+        };
+        assert!(matches!(other, NoKernelCode::Image(Reason::BuildIdDiffers { .. })), "{other}");
     }
 
     #[test]
