@@ -20,7 +20,7 @@ pub(crate) fn disassemble(bytes: &[u8], start: Svma) -> Vec<Instruction> {
 fn one(decoder: &InstDecoder, word: &[u8], address: Svma) -> Instruction {
     let size_bytes = word.len() as u8;
     let Ok(decoded) = decoder.decode(&mut U8Reader::new(word)) else {
-        // Of an extension that the decoder does not know, or data between functions.
+        // An instruction that the decoder does not know, or data between functions.
         let text = match word.first_chunk() {
             Some(word) => format!(".inst  {:#010x}", u32::from_le_bytes(*word)),
             None => Instruction::BAD.to_owned(),

@@ -61,7 +61,7 @@ impl EventWeights {
 pub(crate) struct Place {
     pub(crate) dso: DsoId,
     pub(crate) address: Svma,
-    /// The function that owns the code, whatever was inlined there.
+    /// The function that owns the code, and no inlined one.
     pub(crate) function: FunctionId,
     pub(crate) kernel: bool,
     pub(crate) weights: EventWeights,

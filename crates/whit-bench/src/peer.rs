@@ -25,9 +25,16 @@ pub enum PeerKind {
     WhitSwitches,
     /// `perf sched timehist`, which prints each switch of `sched:sched_switch`.
     PerfSchedTimehist,
+    /// `whit annotate` of the workload's hottest function.
+    WhitAnnotate,
+    /// `perf annotate --stdio` of that function, which objdump disassembles.
+    PerfAnnotate,
     /// `whit export` into a file.
     WhitExport(ExportFormat),
 }
+
+/// The hottest function of the workload `deep`.
+const HOTTEST: &str = "kernels::hash_block";
 
 /// A format of `whit export`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,6 +66,9 @@ impl PeerKind {
     /// Those that need context switches in it.
     pub const OF_SWITCHES: [PeerKind; 2] = [PeerKind::WhitSwitches, PeerKind::PerfSchedTimehist];
 
+    /// Those that show the instructions of [`HOTTEST`].
+    pub const OF_CODE: [PeerKind; 2] = [PeerKind::WhitAnnotate, PeerKind::PerfAnnotate];
+
     /// `whit report`, and `whit export` in each format.
     pub const EXPORTS: [PeerKind; 7] = [
         PeerKind::Whit,
@@ -72,13 +82,25 @@ impl PeerKind {
 
     /// Every peer that whit is compared with.
     pub fn all() -> impl Iterator<Item = PeerKind> {
-        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::EXPORTS.into_iter().skip(1));
+        let exports = PeerKind::EXPORTS.into_iter().skip(1);
+        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::OF_CODE).chain(exports);
         PeerKind::READERS.into_iter().chain(others)
     }
 
     /// Whether it is whit.
     pub fn is_whit(self) -> bool {
-        matches!(self, PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_))
+        match self {
+            PeerKind::Whit
+            | PeerKind::WhitSwitches
+            | PeerKind::WhitAnnotate
+            | PeerKind::WhitExport(_) => true,
+            PeerKind::PerfReport
+            | PeerKind::PerfScript
+            | PeerKind::PerfScriptNoInline
+            | PeerKind::PerfSchedTimehist
+            | PeerKind::PerfAnnotate
+            | PeerKind::Samply => false,
+        }
     }
 
     /// Its name on the command line and in the table.
@@ -91,6 +113,8 @@ impl PeerKind {
             PeerKind::Whit => "whit",
             PeerKind::WhitSwitches => "whit-switches",
             PeerKind::PerfSchedTimehist => "perf-sched-timehist",
+            PeerKind::WhitAnnotate => "whit-annotate",
+            PeerKind::PerfAnnotate => "perf-annotate",
             PeerKind::WhitExport(ExportFormat::Pprof) => "whit-export-pprof",
             PeerKind::WhitExport(ExportFormat::Firefox) => "whit-export-firefox",
             PeerKind::WhitExport(ExportFormat::Perfetto) => "whit-export-perfetto",
@@ -118,6 +142,10 @@ impl PeerKind {
             PeerKind::PerfSchedTimehist => {
                 vec![Text("sched"), Text("timehist"), Text("-i"), Recording]
             }
+            PeerKind::WhitAnnotate | PeerKind::PerfAnnotate => {
+                let option = [Text("annotate"), Text("--stdio"), Text("-s"), Text(HOTTEST)];
+                option.into_iter().chain([Text("-i"), Recording]).collect()
+            }
             PeerKind::WhitExport(format) => vec![
                 Text("export"),
                 Text("-f"),
@@ -136,9 +164,13 @@ impl PeerKind {
             PeerKind::PerfReport
             | PeerKind::PerfScript
             | PeerKind::PerfScriptNoInline
-            | PeerKind::PerfSchedTimehist => perf(),
+            | PeerKind::PerfSchedTimehist
+            | PeerKind::PerfAnnotate => perf(),
             PeerKind::Samply => "samply".into(),
-            PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_) => whit.to_owned(),
+            PeerKind::Whit
+            | PeerKind::WhitSwitches
+            | PeerKind::WhitAnnotate
+            | PeerKind::WhitExport(_) => whit.to_owned(),
         }
     }
 }

@@ -27,9 +27,20 @@ const DEFAULT_LIMIT: usize = 3;
 /// Names and files that a message lists.
 const MAX_LISTED: usize = 5;
 
+/// An example for each group of options.
+const EXAMPLES: &str = "\
+Examples:
+  Filter    whit annotate find_product -d shop --event cycles
+  Output    whit annotate find_product --json
+  Rows      whit annotate --percent-type global-period --show-nr-samples
+  Code      whit annotate find_product -l -M intel --prefix src
+  Symbols   whit annotate do_syscall_64 --vmlinux vmlinux
+  General   whit annotate find_product --no-pager";
+
 /// Arguments of `whit annotate`.
 #[derive(clap::Args, Debug)]
-#[command(mut_arg("max_stack", |arg| arg.hide(true)))]
+// Call chains do not count here.
+#[command(mut_arg("max_stack", |arg| arg.hide(true)), after_help = EXAMPLES)]
 pub(crate) struct AnnotateArgs {
     /// Function, by its name or by an address in it such as 0x1234 [default: the functions with the largest
     /// shares]

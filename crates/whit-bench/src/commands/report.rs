@@ -20,7 +20,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReportArgs {
     /// Peers to compare, separated by commas; on recordings of context switches also whit-switches and
-    /// perf-sched-timehist
+    /// perf-sched-timehist; on those of the workload deep also whit-annotate and perf-annotate
     #[arg(long, value_name = "PEERS", value_delimiter = ',', default_values_t = PeerKind::READERS,
           help_heading = heading::COMPARED)]
     peers: Vec<PeerKind>,

@@ -12,20 +12,20 @@ use crate::hists::{ShareInterval, block_totals, lost_samples, rows_of};
 /// The intervals of one part; absent where too few blocks of time have weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PartIntervals {
-    /// Of its share of the function.
+    /// That of its share of the function.
     pub(super) local: Option<ShareInterval>,
-    /// Of its share of the event.
+    /// That of its share of the event.
     pub(super) global: Option<ShareInterval>,
 }
 
 /// The intervals of a function for one event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FunctionIntervals {
-    /// Of the whole function.
+    /// That of the whole function.
     pub(super) own: Option<ShareInterval>,
     /// By instruction, by its address.
     rows: FxHashMap<Svma, PartIntervals>,
-    /// By line.
+    /// Those of the sums of instructions.
     lines: FxHashMap<Option<SourceLine>, PartIntervals>,
 }
 
@@ -60,7 +60,7 @@ impl FunctionIntervals {
 
 /// The weights of a function's addresses in blocks of time.
 struct Sums {
-    /// Of each block.
+    /// The weights of each block.
     blocks: Vec<Vec<(Svma, f64)>>,
     /// The event's blocks, and the function's.
     global: Option<Parts>,

@@ -79,7 +79,7 @@ struct Function<'a> {
     instruction_set: Option<&'static str>,
     /// Why there is no code; `instructions` are then the addresses of samples alone.
     problem: Option<String>,
-    /// Of each event that has samples here.
+    /// One for each event that has samples here.
     weights: Vec<Share>,
     /// By address.
     instructions: Vec<Instruction<'a>>,
@@ -129,7 +129,7 @@ struct Instruction<'a> {
     line: Option<LineOf<'a>>,
     /// Inlined functions that it belongs to, the outermost first.
     inlined: Vec<Inlined<'a>>,
-    /// Of each event that has samples here.
+    /// One for each event that has samples here.
     weights: Vec<Share>,
 }
 
@@ -212,7 +212,7 @@ struct Maker<'a, 'o> {
     annotated: Annotated<'a>,
     function: &'a AnnotatedFunction,
     options: &'o AnnotateOptions,
-    /// Of each event that has samples in the function.
+    /// One for each event that has samples in the function.
     intervals: Vec<(EventId, FunctionIntervals)>,
 }
 

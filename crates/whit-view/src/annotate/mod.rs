@@ -76,7 +76,7 @@ impl PercentType {
 /// How to print annotated functions.
 #[derive(Clone, Debug, Default)]
 pub struct AnnotateOptions {
-    /// Of text.
+    /// Text has percentages of this type; JSON has those of the function and of the event.
     pub percent_type: PercentType,
     /// Print how far shares can be trusted, from a profile that has blocks of time.
     pub intervals: bool,

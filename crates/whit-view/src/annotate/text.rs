@@ -328,7 +328,10 @@ fn append_raw(row: &AnnotatedRow, code: &Annotation, start: u64, text: &mut Stri
 
 fn append_instruction(row: &AnnotatedRow, text: &mut String) {
     text.push_str(&row.instruction.text);
-    if let Some(Target::Data(to)) = row.instruction.target {
+    // Instructions of x86 have the distance alone.
+    if let Some(Target::Data(to)) = row.instruction.target
+        && !row.instruction.text.contains(&format!("{to:#x}"))
+    {
         let _ = write!(text, "  # {to:#x}");
     }
     if let Some((name, offset)) = &row.target_name {
