@@ -36,12 +36,13 @@ pub(crate) fn describe(
     prepared: &Prepared,
     sums: &Aggregate,
     stops: &StopCounts,
+    names_kernel: bool,
 ) {
     profile.ledger = recording.features.ledger();
     profile.stats = stats(prepared, stops);
     profile.losses = losses(profile, prepared, sums);
     profile.recording = info(recording, sums);
-    let warnings = warnings(profile, recording, prepared, sums, stops);
+    let warnings = warnings(profile, recording, prepared, sums, stops, names_kernel);
     profile.warnings = warnings.into_iter().map(OutsideText::from).collect();
 }
 
@@ -149,6 +150,7 @@ fn warnings(
     prepared: &Prepared,
     sums: &Aggregate,
     stops: &StopCounts,
+    names_kernel: bool,
 ) -> Vec<String> {
     let mut warnings = scan_warnings(recording, prepared);
     let mut counted = |count: u64, text: &str| {
@@ -170,7 +172,7 @@ fn warnings(
         ));
     }
     warnings.extend(prepared.tracepoints.problems.iter().cloned());
-    warnings.extend(missing_symbols(profile, prepared, sums));
+    warnings.extend(missing_symbols(profile, prepared, sums, names_kernel));
     warnings
 }
 
@@ -228,8 +230,14 @@ fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<String> {
 }
 
 /// Binaries that have samples and no symbols, each with the reason.
-fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> Vec<String> {
-    let used: BTreeSet<_> = sums.places.values.iter().map(|place| place.dso).collect();
+fn missing_symbols(
+    profile: &Profile,
+    prepared: &Prepared,
+    sums: &Aggregate,
+    names_kernel: bool,
+) -> Vec<String> {
+    let places = sums.places.values.iter().filter(|place| names_kernel || !place.kernel);
+    let used: BTreeSet<_> = places.map(|place| place.dso).collect();
     let mut missing = Vec::new();
     for dso in used {
         let kind = prepared.dsos.get(dso).kind;

@@ -16,6 +16,7 @@ use sources::{Place, Sources};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use whit_annotate::{AnnotatedFunction, Chosen, Syntax, Wanted, Weights, annotate};
+use whit_perfdata::reader::Recording;
 use whit_profile::CodeFinder;
 use whit_profile::model::{EventId, Profile};
 use whit_types::OutsideText;
@@ -145,25 +146,58 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<u8> {
         bail_usage!("--percent-limit takes a share between 0 and 100");
     }
     let recording = args.input.open()?;
-    let mut options = args.load.options(&recording)?;
-    options.blocks = args.wants_intervals();
-    let progress = LoadProgress::new("reading", args.quiet);
-    let update = |done, total| progress.update(done, total);
-    let loaded = whit_profile::load_code(&recording, &options, &update);
-    progress.finish();
-    let (profile, finder) = loaded?;
-    let wanted = Wanted { dsos: args.dsos.clone(), event: args.event(&profile)? };
-    let weights = Weights::new(&profile);
-    let chosen = args.choose(&profile, &weights, &wanted, &finder)?;
-    let functions: Vec<_> = chosen.into_iter().map(|one| args.take_apart(one, &finder)).collect();
-    let annotated = Annotated { profile: &profile, weights: &weights, functions: &functions };
-    let mut sources = Sources::new(args.source_place());
-    args.print(&annotated, wanted.event, &mut sources)?;
-    args.tell_missing(&sources);
-    args.tell_problems(&annotated)
+    if !args.may_be_of_kernel()
+        && let Some(code) = args.annotated(&recording, false)?
+    {
+        return Ok(code);
+    }
+    let code = args.annotated(&recording, true)?;
+    // With the kernel's names, an absent function is an error.
+    Ok(code.unwrap_or(0))
 }
 
 impl AnnotateArgs {
+    /// Annotates and prints; gives the exit code. `None` where nothing is found, and the kernel's code has no names.
+    fn annotated(&self, recording: &Recording, names_kernel: bool) -> Result<Option<u8>> {
+        let mut options = self.load.options(recording)?;
+        (options.blocks, options.names_kernel) = (self.wants_intervals(), names_kernel);
+        let progress = LoadProgress::new("reading", self.quiet);
+        let update = |done, total| progress.update(done, total);
+        let loaded = whit_profile::load_code(recording, &options, &update);
+        progress.finish();
+        let (profile, finder) = loaded?;
+        let wanted = Wanted { dsos: self.dsos.clone(), event: self.event(&profile)? };
+        let weights = Weights::new(&profile);
+        let found = self.find(&profile, &weights, &wanted, &finder)?;
+        if found.is_empty() && !names_kernel {
+            return Ok(None);
+        }
+        let chosen = match (found.is_empty(), self.name()) {
+            (true, Some(name)) => {
+                return Err(self.not_found(name, &profile, &weights, &wanted, &finder));
+            }
+            _ => found,
+        };
+        let functions: Vec<_> =
+            chosen.into_iter().map(|one| self.take_apart(one, &finder)).collect();
+        let annotated = Annotated { profile: &profile, weights: &weights, functions: &functions };
+        let mut sources = Sources::new(self.source_place());
+        self.print(&annotated, wanted.event, &mut sources)?;
+        self.tell_missing(&sources);
+        self.tell_problems(&annotated).map(Some)
+    }
+
+    /// False for a name that only a program's function can have, and for chosen binaries that are none of the kernel's.
+    /// The kernel makes its list of symbols anew for each reader, and that takes longer than all else.
+    fn may_be_of_kernel(&self) -> bool {
+        let is_programs = |name: &str| name.contains("::") || name.contains(['<', '(', '@', ' ']);
+        let is_kernels = |dso: &String| dso.starts_with('[') || !dso.contains('/');
+        match self.name() {
+            Some(name) if is_programs(name) => false,
+            _ => self.dsos.is_empty() || self.dsos.iter().any(is_kernels),
+        }
+    }
+
     fn name(&self) -> Option<&str> {
         self.function.as_deref().or(self.symbol.as_deref())
     }
@@ -185,7 +219,7 @@ impl AnnotateArgs {
         }
     }
 
-    fn choose(
+    fn find(
         &self,
         profile: &Profile,
         weights: &Weights<'_>,
@@ -207,11 +241,7 @@ impl AnnotateArgs {
             }
             return Ok(found);
         };
-        let found = weights.find(name, wanted, finder);
-        match found.is_empty() {
-            true => Err(self.not_found(name, profile, weights, wanted, finder)),
-            false => Ok(found),
-        }
+        Ok(weights.find(name, wanted, finder))
     }
 
     /// The options that leave functions out, for messages.
