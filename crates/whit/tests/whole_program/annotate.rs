@@ -277,3 +277,37 @@ fn source_lines_come_from_where_they_lie_now() {
         Ok(())
     });
 }
+
+#[test]
+fn code_of_the_kernel_is_shown_or_refused_with_the_way_out() {
+    check("annotate::code_of_the_kernel_is_shown_or_refused_with_the_way_out", || {
+        let directory = tempfile::tempdir().expect("make a directory");
+        let path = directory.path().join("perf.data");
+        let mut recorder = perf()?;
+        recorder
+            .args(["record", "--no-buildid-cache", "-F", "1999", "-e", "cpu-clock", "-o"])
+            .arg(&path);
+        let copy = ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1000000"];
+        record(recorder.args(copy))?;
+        let hottest = report(&path)
+            .into_iter()
+            .filter(|((name, dso), _)| dso == "[kernel.kallsyms]" && !name.starts_with("0x"))
+            .max_by_key(|(_, sums)| sums.values().map(|(samples, _)| *samples).max());
+        let Some(((name, _), sums)) = hottest else {
+            return Err(Skip("the kernel's functions have no names for this user".to_owned()));
+        };
+        let output = annotate(&path, &["--json", &name]).output().expect("run whit");
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let function = &list(&json, "functions")[0];
+        assert_eq!(sums_of(list(function, "instructions")), sums, "{name}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        if std::fs::File::open("/proc/kcore").is_ok() {
+            assert!(output.status.success() && function["problem"].is_null(), "{said}");
+            assert!(list(function, "instructions").iter().all(|row| row["text"] != "(bad)"));
+        } else {
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("/proc/kcore") && said.contains("--vmlinux FILE"), "{said}");
+        }
+        Ok(())
+    });
+}
