@@ -1,6 +1,6 @@
 //! Which functions to annotate.
 
-use crate::annotation::Code;
+use crate::code::Code;
 use crate::weights::{EventWeights, Place, Weights};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

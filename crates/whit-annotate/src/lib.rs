@@ -28,14 +28,18 @@
 mod annotation;
 mod arm64;
 mod choice;
+mod code;
+mod disassemble;
 mod instruction;
 mod jumps;
 mod weights;
 mod x86;
 
-pub use annotation::{AnnotatedFunction, AnnotatedLine, AnnotatedRow, Annotation, Code, annotate};
+pub use annotation::{AnnotatedFunction, AnnotatedLine, AnnotatedRow, Annotation, annotate};
 pub use choice::{Chosen, Wanted};
-pub use instruction::{Instruction, Syntax, Target, disassemble};
+pub use code::Code;
+pub use disassemble::disassemble;
+pub use instruction::{Instruction, Syntax, Target};
 pub use jumps::{Jumps, MAX_LANES};
 pub use weights::{EventWeights, Weight, Weights};
 

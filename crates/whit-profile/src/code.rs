@@ -29,7 +29,7 @@ pub enum NoCode {
     NotInFile,
     /// Nothing says where the function begins, and instructions cannot be told apart from the middle on.
     NoBounds,
-    /// The function is larger than [`MAX_FUNCTION_BYTES`].
+    /// The function has so many bytes, which are more than are read.
     TooLarge(u64),
     /// The instructions are those of another machine than whit can read.
     OtherMachine,

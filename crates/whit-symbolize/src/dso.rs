@@ -118,7 +118,7 @@ impl DsoSymbols {
         }
     }
 
-    /// Meaning of `address`; see [`DsoKind`] for which kind of address that is. For a return
+    /// Meaning of `address`; see [`DsoKind`](crate::DsoKind) for which kind of address that is. For a return
     /// address ask for the address before it.
     pub fn resolve(&self, address: Svma) -> Resolution {
         self.resolve_with(
