@@ -95,7 +95,13 @@ mod tests {
         let program = directory.join(kind.name());
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Peer { kind, program, version: "1".into(), command: "script".into() }
+        Peer {
+            kind,
+            program,
+            version: "1".into(),
+            command: "script".into(),
+            function: String::new(),
+        }
     }
 
     #[test]

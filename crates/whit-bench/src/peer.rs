@@ -25,9 +25,16 @@ pub enum PeerKind {
     WhitSwitches,
     /// `perf sched timehist`, which prints each switch of `sched:sched_switch`.
     PerfSchedTimehist,
+    /// `whit annotate` of one function.
+    WhitAnnotate,
+    /// `perf annotate --stdio` of that function, which objdump disassembles.
+    PerfAnnotate,
     /// `whit export` into a file.
     WhitExport(ExportFormat),
 }
+
+/// The hottest function of the workload `deep`.
+pub const HOTTEST: &str = "kernels::hash_block";
 
 /// A format of `whit export`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,6 +66,9 @@ impl PeerKind {
     /// Those that need context switches in it.
     pub const OF_SWITCHES: [PeerKind; 2] = [PeerKind::WhitSwitches, PeerKind::PerfSchedTimehist];
 
+    /// Those that show the instructions of a function.
+    pub const OF_CODE: [PeerKind; 2] = [PeerKind::WhitAnnotate, PeerKind::PerfAnnotate];
+
     /// `whit report`, and `whit export` in each format.
     pub const EXPORTS: [PeerKind; 7] = [
         PeerKind::Whit,
@@ -72,13 +82,25 @@ impl PeerKind {
 
     /// Every peer that whit is compared with.
     pub fn all() -> impl Iterator<Item = PeerKind> {
-        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::EXPORTS.into_iter().skip(1));
+        let exports = PeerKind::EXPORTS.into_iter().skip(1);
+        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::OF_CODE).chain(exports);
         PeerKind::READERS.into_iter().chain(others)
     }
 
     /// Whether it is whit.
     pub fn is_whit(self) -> bool {
-        matches!(self, PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_))
+        match self {
+            PeerKind::Whit
+            | PeerKind::WhitSwitches
+            | PeerKind::WhitAnnotate
+            | PeerKind::WhitExport(_) => true,
+            PeerKind::PerfReport
+            | PeerKind::PerfScript
+            | PeerKind::PerfScriptNoInline
+            | PeerKind::PerfSchedTimehist
+            | PeerKind::PerfAnnotate
+            | PeerKind::Samply => false,
+        }
     }
 
     /// Its name on the command line and in the table.
@@ -91,6 +113,8 @@ impl PeerKind {
             PeerKind::Whit => "whit",
             PeerKind::WhitSwitches => "whit-switches",
             PeerKind::PerfSchedTimehist => "perf-sched-timehist",
+            PeerKind::WhitAnnotate => "whit-annotate",
+            PeerKind::PerfAnnotate => "perf-annotate",
             PeerKind::WhitExport(ExportFormat::Pprof) => "whit-export-pprof",
             PeerKind::WhitExport(ExportFormat::Firefox) => "whit-export-firefox",
             PeerKind::WhitExport(ExportFormat::Perfetto) => "whit-export-perfetto",
@@ -101,7 +125,7 @@ impl PeerKind {
     }
 
     fn arguments(self) -> Vec<Argument> {
-        use Argument::{Output, Recording, Text};
+        use Argument::{Function, Output, Recording, Text};
         match self {
             PeerKind::PerfReport => {
                 vec![Text("report"), Text("--stdio"), Text("--no-inline"), Text("-i"), Recording]
@@ -117,6 +141,10 @@ impl PeerKind {
             PeerKind::WhitSwitches => vec![Text("switches"), Text("-i"), Recording],
             PeerKind::PerfSchedTimehist => {
                 vec![Text("sched"), Text("timehist"), Text("-i"), Recording]
+            }
+            PeerKind::WhitAnnotate | PeerKind::PerfAnnotate => {
+                let words = [Text("annotate"), Text("--stdio"), Text("-s"), Function];
+                words.into_iter().chain([Text("-i"), Recording]).collect()
             }
             PeerKind::WhitExport(format) => vec![
                 Text("export"),
@@ -136,9 +164,13 @@ impl PeerKind {
             PeerKind::PerfReport
             | PeerKind::PerfScript
             | PeerKind::PerfScriptNoInline
-            | PeerKind::PerfSchedTimehist => perf(),
+            | PeerKind::PerfSchedTimehist
+            | PeerKind::PerfAnnotate => perf(),
             PeerKind::Samply => "samply".into(),
-            PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_) => whit.to_owned(),
+            PeerKind::Whit
+            | PeerKind::WhitSwitches
+            | PeerKind::WhitAnnotate
+            | PeerKind::WhitExport(_) => whit.to_owned(),
         }
     }
 }
@@ -168,6 +200,7 @@ enum Argument {
     Text(&'static str),
     Recording,
     Output,
+    Function,
 }
 
 /// A peer that is installed here.
@@ -181,6 +214,9 @@ pub struct Peer {
     pub version: String,
     /// The command line, for people.
     pub command: String,
+    /// The function that peers of [`PeerKind::OF_CODE`] show.
+    #[serde(skip)]
+    pub function: String,
 }
 
 /// A peer that is not installed here.
@@ -194,12 +230,13 @@ pub struct AbsentPeer {
 
 impl Peer {
     /// Looks for the program and asks for its version. `whit` is the whit to compare.
-    pub fn detect(kind: PeerKind, whit: &Path) -> Result<Peer, AbsentPeer> {
+    pub fn detect(kind: PeerKind, whit: &Path, function: &str) -> Result<Peer, AbsentPeer> {
         let program = kind.program(whit);
         let version = version(&program).map_err(|reason| AbsentPeer { kind, reason })?;
-        let words = fill(kind, Path::new("FILE"), Path::new("OUT"));
+        let words = fill(kind, function, Path::new("FILE"), Path::new("OUT"));
+        let function = function.to_owned();
         let name = program.file_name().map_or(program.clone(), PathBuf::from);
-        Ok(Peer { kind, command: command_line(&name, &words), program, version })
+        Ok(Peer { kind, command: command_line(&name, &words), program, version, function })
     }
 
     /// The command that reads `recording`; an output file goes to `output`.
@@ -208,18 +245,19 @@ impl Peer {
     pub fn command(&self, recording: &Path, output: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(fill(self.kind, recording, output))
+            .args(fill(self.kind, &self.function, recording, output))
             .env("DEBUGINFOD_URLS", "")
             .env("PERF_CONFIG", "/dev/null");
         command
     }
 }
 
-fn fill(kind: PeerKind, recording: &Path, output: &Path) -> Vec<String> {
+fn fill(kind: PeerKind, function: &str, recording: &Path, output: &Path) -> Vec<String> {
     let word = |argument| match argument {
         Argument::Text(text) => text.to_owned(),
         Argument::Recording => recording.display().to_string(),
         Argument::Output => output.display().to_string(),
+        Argument::Function => function.to_owned(),
     };
     kind.arguments().into_iter().map(word).collect()
 }
@@ -254,21 +292,22 @@ mod tests {
     #[test]
     fn every_command_reads_the_recording_once() {
         for kind in PeerKind::all() {
-            let words = fill(kind, Path::new("FILE"), Path::new("OUT"));
+            let words = fill(kind, HOTTEST, Path::new("FILE"), Path::new("OUT"));
             assert_eq!(words.iter().filter(|w| *w == "FILE").count(), 1, "{words:?}");
         }
     }
 
     #[test]
     fn a_missing_program_is_an_absent_peer() {
-        let absent = Peer::detect(PeerKind::Whit, Path::new("/nonexistent/whit")).unwrap_err();
+        let absent =
+            Peer::detect(PeerKind::Whit, Path::new("/nonexistent/whit"), HOTTEST).unwrap_err();
         assert!(absent.reason.contains("/nonexistent/whit"), "{absent:?}");
     }
 
     #[test]
     fn a_present_program_has_a_version_and_a_short_command() {
         // Any program that knows --version stands in for whit here.
-        let peer = Peer::detect(PeerKind::Whit, Path::new("/bin/bash")).unwrap();
+        let peer = Peer::detect(PeerKind::Whit, Path::new("/bin/bash"), HOTTEST).unwrap();
         assert!(peer.version.contains("bash"), "{peer:?}");
         assert_eq!(peer.command, "bash report --stdio -i FILE");
     }

@@ -129,6 +129,7 @@ mod tests {
                 program: "whit".into(),
                 version: "whit 0.1.0".into(),
                 command: "whit report -i FILE".into(),
+                function: String::new(),
             }],
             absent: vec![AbsentPeer { kind: PeerKind::PerfScriptNoInline, reason: "gone".into() }],
             files: vec![FileResult { recording, results }],

@@ -36,6 +36,8 @@ pub struct Options {
     pub recorder: Recorder,
     /// Peers, in the order of the table.
     pub peers: Vec<PeerKind>,
+    /// The function that some of them show.
+    pub function: String,
     /// Runs of each peer on each file, and how long each may take.
     pub rounds: usize,
     /// Limit for one run.
@@ -125,7 +127,7 @@ impl TooSlow {
 fn detect(options: &Options, say: &mut dyn FnMut(&str)) -> (Vec<Peer>, Vec<AbsentPeer>) {
     let (mut peers, mut absent) = (Vec::new(), Vec::new());
     for kind in &options.peers {
-        match Peer::detect(*kind, &options.recorder.whit) {
+        match Peer::detect(*kind, &options.recorder.whit, &options.function) {
             Ok(peer) => peers.push(peer),
             Err(missing) => {
                 say(&format!("{} does not take part: {}", missing.kind, missing.reason));
@@ -201,6 +203,7 @@ mod tests {
             cache: root.join("cache"),
             recorder: Recorder { kind: RecorderKind::Perf, whit, event: None },
             peers: vec![PeerKind::Whit],
+            function: String::new(),
             rounds: 2,
             limit: Duration::from_secs(600),
         }

@@ -11,7 +11,7 @@ use object::read::elf::{
 };
 use whit_sys::process_files::open_regular;
 use whit_sys::{Errno, MappedFile};
-use whit_types::{Arch, BuildId, FileOffset, Svma};
+use whit_types::{Arch, BuildId, FileOffset, InstructionSet, Svma};
 use whit_unwind::Bytes;
 
 use crate::error::ElfError;
@@ -186,6 +186,36 @@ impl ElfImage {
             elf::EM_AARCH64 => Some(Arch::Aarch64),
             _ => None,
         }
+    }
+
+    /// The encoding of its instructions, if whit can read it.
+    pub fn instruction_set(&self) -> Option<InstructionSet> {
+        match self.parts.machine {
+            // In files of either class: x32 has 64-bit code.
+            elf::EM_X86_64 => Some(InstructionSet::X86_64),
+            elf::EM_386 => Some(InstructionSet::X86_32),
+            elf::EM_AARCH64 => Some(InstructionSet::Aarch64),
+            _ => None,
+        }
+    }
+
+    /// The bytes that are loaded at `start`, as far as one segment and section have them. A file of debug information
+    /// alone has none.
+    pub fn code_at(&self, start: Svma, size_bytes: u64) -> Option<Bytes> {
+        let is_absent = |section: &SectionHeader| {
+            let distance = start.0.checked_sub(section.svma);
+            section.allocated && !section.in_file && distance.is_some_and(|at| at < section.size)
+        };
+        if self.sections().iter().any(is_absent) {
+            return None;
+        }
+        let segments = self.segments().iter();
+        let (segment, at) = segments
+            .filter_map(|segment| Some((segment, start.0.checked_sub(segment.svma.0)?)))
+            .find(|(segment, at)| *at < segment.file_size_bytes)?;
+        let size_bytes = size_bytes.min(segment.file_size_bytes - at);
+        let offset = segment.offset.0.checked_add(at)?;
+        self.bytes.slice(offset..offset.checked_add(size_bytes)?)
     }
 
     /// True for the 64-bit format.

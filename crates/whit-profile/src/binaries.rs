@@ -7,7 +7,9 @@ use crate::machine::RecordedMachine;
 use crate::process::ProcessModel;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
-use whit_symbolize::{DsoKind, DsoSpec, DsoSymbols, FileIdentity, Reason, Symbolizer};
+use whit_symbolize::{
+    DsoKind, DsoSpec, DsoSymbols, FileIdentity, KernelCode, NoKernelCode, Reason, Symbolizer,
+};
 use whit_types::{Arch, Avma, FileOffset, Pid, TimestampNs};
 use whit_unwind::{Bias, ModuleUnwindInfo};
 
@@ -51,6 +53,11 @@ impl Binaries {
             symbols: self.symbolizer.open(spec),
             unwind: OnceLock::new(),
         }))
+    }
+
+    /// The code of the recorded kernel.
+    pub(crate) fn kernel_code(&self) -> Result<KernelCode, NoKernelCode> {
+        self.symbolizer.kernel_code()
     }
 
     /// True for processes that wrote a jitdump file.

@@ -44,6 +44,15 @@ pub(crate) struct Chain {
     pub is_continued: bool,
 }
 
+impl Chain {
+    /// The place that was executing, alone.
+    pub(crate) fn set_leaf(&mut self, ip: Avma, cpu_mode: u16) {
+        *self = Chain { entries: std::mem::take(&mut self.entries), ..Chain::default() };
+        self.entries.clear();
+        self.entries.push(ChainEntry::exact(ip, side_of(cpu_mode)));
+    }
+}
+
 /// Where code lies: a binary and a place in it. The place is an offset into the file for files, a
 /// stated address for the vdso, and an address in memory for everything else.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -25,12 +25,13 @@ pub(crate) fn describe(
     prepared: &Prepared,
     sums: &Aggregate,
     stops: &StopCounts,
+    names_kernel: bool,
 ) {
     profile.ledger = recording.features.ledger();
     profile.stats = stats(prepared, stops);
     profile.losses = losses(profile, prepared, sums);
     profile.recording = info(recording, sums);
-    profile.warnings = warnings(profile, recording, prepared, sums, stops);
+    profile.warnings = warnings(profile, recording, prepared, sums, stops, names_kernel);
 }
 
 fn stats(prepared: &Prepared, stops: &StopCounts) -> RecordStats {
@@ -137,6 +138,7 @@ fn warnings(
     prepared: &Prepared,
     sums: &Aggregate,
     stops: &StopCounts,
+    names_kernel: bool,
 ) -> Vec<Warning> {
     let mut warnings = scan_warnings(recording, prepared);
     warnings.extend(stops.warnings());
@@ -147,7 +149,7 @@ fn warnings(
         warnings.push(Warning::FacetsMerged { samples, max_facets: MAX_FACETS });
     }
     warnings.extend(prepared.tracepoints.problems.iter().cloned().map(Warning::TraceFormats));
-    warnings.extend(missing_symbols(profile, prepared, sums));
+    warnings.extend(missing_symbols(profile, prepared, sums, names_kernel));
     warnings
 }
 
@@ -194,8 +196,14 @@ fn unsplit_groups(recording: &Recording, scan: &Scan) -> Option<Warning> {
 }
 
 /// Binaries that have samples and no symbols, each with the reason.
-fn missing_symbols(profile: &Profile, prepared: &Prepared, sums: &Aggregate) -> Vec<Warning> {
-    let used: BTreeSet<_> = sums.places.values.iter().map(|place| place.dso).collect();
+fn missing_symbols(
+    profile: &Profile,
+    prepared: &Prepared,
+    sums: &Aggregate,
+    names_kernel: bool,
+) -> Vec<Warning> {
+    let places = sums.places.values.iter().filter(|place| names_kernel || !place.kernel);
+    let used: BTreeSet<_> = places.map(|place| place.dso).collect();
     let mut missing = Vec::new();
     for dso in used {
         let kind = prepared.dsos.get(dso).kind;

@@ -38,7 +38,7 @@ const NO_NAME: &str = "{anon_group}";
 pub(crate) fn finish(
     recording: &Recording,
     options: &LoadOptions,
-    prepared: Prepared,
+    prepared: &Prepared,
     sums: Aggregate,
     stops: &StopCounts,
 ) -> Profile {
@@ -49,13 +49,13 @@ pub(crate) fn finish(
 pub(crate) fn finish_with<T>(
     recording: &Recording,
     options: &LoadOptions,
-    prepared: Prepared,
+    prepared: &Prepared,
     mut sums: Aggregate,
     stops: &StopCounts,
     more: impl FnOnce(&mut Builder) -> T,
 ) -> (Profile, T) {
-    let named = name_places(&prepared, &sums.places.values, options.threads);
-    let mut builder = Builder::new(&prepared);
+    let named = name_places(prepared, &sums.places.values, options);
+    let mut builder = Builder::new(prepared);
     builder.keeps_singles = sums.singles.is_some();
     builder.add_frames(&sums.places.values, named);
     builder.add_nodes(&sums);
@@ -73,9 +73,16 @@ pub(crate) fn finish_with<T>(
     let overflowed = builder.overflowed;
     let groups = groups(recording, &prepared.scan.samples_by_event);
     let mut profile = builder.profile;
-    profile.events = events(recording, &prepared, &profile);
+    profile.events = events(recording, prepared, &profile);
     profile.groups = groups;
-    crate::describe::describe(&mut profile, recording, &prepared, &sums, stops);
+    crate::describe::describe(
+        &mut profile,
+        recording,
+        prepared,
+        &sums,
+        stops,
+        options.names_kernel,
+    );
     if overflowed {
         profile.warnings.push(Warning::PeriodOverflow);
     }
@@ -124,7 +131,7 @@ fn groups(recording: &Recording, samples_by_event: &[u64]) -> Vec<RecordedGroup>
 }
 
 /// Names all places, several threads at once; neighbours in a binary go to the same thread.
-fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec<NamedCode> {
+fn name_places(prepared: &Prepared, places: &[CodePlace], options: &LoadOptions) -> Vec<NamedCode> {
     let mut order: Vec<u32> = (0..places.len() as u32).collect();
     order.sort_unstable_by_key(|index| {
         let place = places[*index as usize];
@@ -136,16 +143,22 @@ fn name_places(prepared: &Prepared, places: &[CodePlace], threads: usize) -> Vec
     let tasks: Vec<_> =
         order.chunk_by(same_dso).flat_map(|part| part.chunks(PLACES_PER_TASK)).collect();
     let next = AtomicUsize::new(0);
+    let name = |namer: &PlaceNamer<'_>, place: &CodePlace| {
+        if place.kernel && !options.names_kernel {
+            return NamedCode { address: Svma(place.place), ..NamedCode::default() };
+        }
+        namer.name(place)
+    };
     let worker = || {
         let namer = PlaceNamer::new(&prepared.dsos, &prepared.binaries);
         let mut done = Vec::new();
         while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.extend(task.iter().map(|i| (*i, namer.name(&places[*i as usize]))));
+            done.extend(task.iter().map(|i| (*i, name(&namer, &places[*i as usize]))));
         }
         done
     };
     let mut named = vec![NamedCode::default(); places.len()];
-    let workers = threads.min(tasks.len()).max(1);
+    let workers = options.threads.min(tasks.len()).max(1);
     let (own, others) = prepared.kernel_load.run_beside(workers, worker);
     // A namer that panicked leaves its places without names; they show as addresses.
     let others = others.into_iter().filter_map(Result::ok).flatten();

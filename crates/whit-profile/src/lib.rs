@@ -46,6 +46,7 @@ mod cgroups;
 mod chain;
 mod chain_entry;
 mod change;
+mod code;
 mod counts;
 mod cut_maps;
 mod deferred;
@@ -98,13 +99,14 @@ pub mod wall;
 pub mod warning;
 mod work;
 
+pub use code::{CodeBytes, CodeFinder, NoCode, SourceLine, SourceOf};
 pub use describe::header_of;
 pub use error::LoadError;
 pub use examples::{ExampleSample, keep as keep_example};
 pub use facets::{
     BranchFacet, DataPlace, Facets, WantedBranches, WantedData, WantedFacets, WantedTrace,
 };
-pub use load::load;
+pub use load::{load, load_code};
 pub use machine::ThisMachine;
 pub use merge::merge;
 pub use options::{Counted, LoadOptions, MAX_SINGLES, SinglesWanted};

@@ -1,6 +1,7 @@
 //! Loading a recording: first pass, process model, second pass, symbols.
 
 use crate::aggregate::Aggregate;
+use crate::code::CodeFinder;
 use crate::deferred::ChainedBlock;
 use crate::error::LoadError;
 use crate::finish::finish;
@@ -27,22 +28,54 @@ pub fn load(
     options: &LoadOptions,
     report_progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Profile, LoadError> {
-    let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
-    let progress = Progress::new(2 * stream_bytes, report_progress);
+    let progress = progress_of(recording, report_progress);
     if let Some(of) = options.parallelism {
         return parallelism::load(recording, options, of, &progress);
     }
+    load_prepared(recording, options, &progress).map(|(profile, _)| profile)
+}
+
+/// The same, with the code that the profile's addresses lie in. Rows have no call chains.
+///
+/// # Errors
+/// The recording changed while it was read.
+pub fn load_code(
+    recording: &Recording,
+    options: &LoadOptions,
+    report_progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<(Profile, CodeFinder), LoadError> {
+    let progress = progress_of(recording, report_progress);
+    let mut options = LoadOptions { leaves: true, ..options.clone() };
+    // The finder looks lines up, of the code that is shown.
+    (options.symbols.inlines, options.symbols.lines) = (false, false);
+    let (profile, prepared) = load_prepared(recording, &options, &progress)?;
+    Ok((profile, CodeFinder::new(prepared)))
+}
+
+fn progress_of<'a>(
+    recording: &Recording,
+    report_progress: &'a (dyn Fn(u64, u64) + Sync),
+) -> Progress<'a> {
+    let stream_bytes: u64 = recording.streams.iter().map(|stream| stream.size_bytes()).sum();
+    Progress::new(2 * stream_bytes, report_progress)
+}
+
+fn load_prepared(
+    recording: &Recording,
+    options: &LoadOptions,
+    progress: &Progress<'_>,
+) -> Result<(Profile, Prepared), LoadError> {
     let takes = if options.singles.is_some() { BlockTimes::NoteSwitches } else { BlockTimes::Skip };
-    let mut prepared = prepare(recording, options, takes, &progress)?;
+    let mut prepared = prepare(recording, options, takes, progress)?;
     let options = &*singles::decide(options, &prepared);
     if options.singles.is_some() {
         let losses = all_losses(recording, &mut prepared.scan.ring_losses);
         prepared.loss_windows = Losses::new(&losses).windows().to_vec();
     }
-    let Found { sums, stops, phases } = second_pass(recording, options, &prepared, &progress)?;
-    let mut profile = finish(recording, options, prepared, sums, &stops);
+    let Found { sums, stops, phases } = second_pass(recording, options, &prepared, progress)?;
+    let mut profile = finish(recording, options, &prepared, sums, &stops);
     profile.warnings.extend(phases.warning());
-    Ok(profile)
+    Ok((profile, prepared))
 }
 
 fn second_pass(

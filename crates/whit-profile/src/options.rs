@@ -46,6 +46,12 @@ pub struct LoadOptions {
     pub facets: WantedFacets,
     /// The unit of the rows' weights.
     pub count: Counted,
+    /// Take of each sample only the place that was executing, which is all that the weights of instructions need: call
+    /// chains are neither read nor unwound.
+    pub leaves: bool,
+    /// Name the kernel's code. Its list of symbols takes longer than reading a small recording; without it, that code
+    /// goes by addresses.
+    pub names_kernel: bool,
     /// Keep the weights of blocks of time too, from which the errors of shares come.
     pub blocks: bool,
     /// Keep the time of samples, which is that of each one or of a stretch that it lies in.
@@ -81,6 +87,8 @@ impl LoadOptions {
             threads: threads.max(1),
             facets: WantedFacets::default(),
             count: Counted::Samples,
+            leaves: false,
+            names_kernel: true,
             blocks: false,
             singles: None,
             examples: 0,

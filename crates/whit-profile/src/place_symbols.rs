@@ -59,7 +59,7 @@ impl<'a> PlaceNamer<'a> {
         let recorded = self.dsos.get(dso);
         let (kind, start) = match recorded.kind {
             RecordedKind::File | RecordedKind::Vdso => {
-                ("fun", self.binaries.get(dso)?.symbols.unnamed_function(address)?.0)
+                ("fun", self.binaries.get(dso)?.symbols.unnamed_function(address)?.start.0)
             }
             RecordedKind::Anonymous(_) => ("jit", self.dsos.code_region(dso, Avma(address.0))?.0),
             _ => return None,

@@ -97,7 +97,8 @@ pub(crate) fn prepare(
     config.kernel.reference = kernel_reference(recording);
     config.kernel.build_id = kernel_build_id(&recording.features).or(config.kernel.build_id);
     let symbolizer = Arc::new(Symbolizer::new(config));
-    let kernel_load = if options.threads > 1 && has_kernel_samples(recording) {
+    let wants_names = options.names_kernel && has_kernel_samples(recording);
+    let kernel_load = if options.threads > 1 && wants_names {
         KernelLoad::start(symbolizer.clone())
     } else {
         Arc::default()

@@ -426,7 +426,10 @@ impl<'a> SampleSums<'a> {
         let time = deferred.and_then(|chain| chain.time).unwrap_or(time);
         let epoch = self.prepared.model.space_at(parsed.pid, time);
         let ParsedSample { sample, cpu_mode, .. } = parsed;
-        self.maker.make(sample, *cpu_mode, attr, epoch, deferred, &mut self.chain);
+        match sample.ip.filter(|_| self.options.leaves) {
+            Some(ip) => self.chain.set_leaf(ip, *cpu_mode),
+            None => self.maker.make(sample, *cpu_mode, attr, epoch, deferred, &mut self.chain),
+        }
         ChainPlace { attr, epoch, time }
     }
 

@@ -1,5 +1,6 @@
 //! The symbols of one binary, or of a substitute for one.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use whit_types::{Avma, FileOffset, Svma, TimestampNs};
@@ -31,11 +32,18 @@ enum Debug {
     Loaded(Box<DebugInfo>),
 }
 
+/// How much of an address is looked up.
+#[derive(Clone, Copy)]
+struct Detail {
+    inlines: bool,
+    lines: bool,
+}
+
 /// The symbols of one binary. Shared among threads; costly parts are loaded at their first use.
 pub struct DsoSymbols {
     spec: DsoSpec,
     config: Arc<SymbolizerConfig>,
-    source: Source,
+    pub(crate) source: Source,
     table: OnceLock<SymbolTable>,
     /// Only for binaries with functions that have no symbols.
     unwind: OnceLock<Option<ModuleUnwindInfo>>,
@@ -91,15 +99,15 @@ impl DsoSymbols {
         Some(ModuleUnwindInfo::new(self.elf()?.unwind_sections()?))
     }
 
-    /// The start of the function at an address that no symbol covers, as call frame information has it. Nothing
+    /// The range of the function at an address that no symbol covers, as call frame information has it. Nothing
     /// where code is named otherwise, and for linkage tables, which are one entry for many functions.
-    pub fn unnamed_function(&self, address: Svma) -> Option<Svma> {
+    pub fn unnamed_function(&self, address: Svma) -> Option<Range<Svma>> {
         let image = self.elf()?;
         let is_plt = image.plt_sections().any(|section| {
             address.0.checked_sub(section.svma).is_some_and(|offset| offset < section.size)
         });
         let unwind = self.unwind.get_or_init(|| self.unwind_info()).as_ref()?;
-        (!is_plt).then(|| unwind.function_range(address)).flatten().map(|range| range.start)
+        (!is_plt).then(|| unwind.function_range(address)).flatten()
     }
 
     /// Where in the jitdump file the code stands that was at `avma` at `time`.
@@ -113,8 +121,25 @@ impl DsoSymbols {
     /// Meaning of `address`; see [`DsoKind`](crate::DsoKind) for which kind of address that is. For a return
     /// address ask for the address before it.
     pub fn resolve(&self, address: Svma) -> Resolution {
+        self.resolve_with(
+            address,
+            Detail { inlines: self.config.inlines, lines: self.config.lines },
+        )
+    }
+
+    /// The function alone.
+    pub fn resolve_plainly(&self, address: Svma) -> Resolution {
+        self.resolve_with(address, Detail { inlines: false, lines: false })
+    }
+
+    /// The same with inlined functions and lines, whether or not they are on.
+    pub fn resolve_in_full(&self, address: Svma) -> Resolution {
+        self.resolve_with(address, Detail { inlines: true, lines: true })
+    }
+
+    fn resolve_with(&self, address: Svma, detail: Detail) -> Resolution {
         match &self.source {
-            Source::Elf(image) => self.resolve_in_elf(image, address),
+            Source::Elf(image) => self.resolve_in_elf(image, address, detail),
             Source::Table(table, bias) => {
                 let stated = bias.to_svma(Avma(address.0));
                 match table.find(stated) {
@@ -126,12 +151,12 @@ impl DsoSymbols {
                     None => Resolution::absent(Reason::OutsideSymbols),
                 }
             }
-            Source::JitDump(dump) => self.resolve_in_jitdump(dump, address),
+            Source::JitDump(dump) => self.resolve_in_jitdump(dump, address, detail),
             Source::Absent(reason) => Resolution::absent(reason.clone()),
         }
     }
 
-    fn resolve_in_elf(&self, image: &ElfImage, address: Svma) -> Resolution {
+    fn resolve_in_elf(&self, image: &ElfImage, address: Svma, detail: Detail) -> Resolution {
         let table = self.symbol_table_of(image);
         let mut resolution = match table.find(address) {
             Some(found) => {
@@ -143,17 +168,17 @@ impl DsoSymbols {
             }
             None => Resolution::absent(Reason::OutsideSymbols),
         };
-        if self.config.inlines || self.config.lines {
-            self.add_frames(&mut resolution, self.debug_frames(image, address));
+        if detail.inlines || detail.lines {
+            self.add_frames(&mut resolution, self.debug_frames(image, address), detail);
         }
         resolution
     }
 
-    fn resolve_in_jitdump(&self, dump: &JitDump, address: Svma) -> Resolution {
+    fn resolve_in_jitdump(&self, dump: &JitDump, address: Svma, detail: Detail) -> Resolution {
         let Some(symbol) = dump.resolve(FileOffset(address.0)) else {
             return Resolution::absent(Reason::OutsideSymbols);
         };
-        let location = symbol.line.filter(|_| self.config.lines);
+        let location = symbol.line.filter(|_| detail.lines);
         let name: Arc<str> = Arc::from(symbol.name);
         Resolution {
             function: Some(SymbolRef {
@@ -219,16 +244,16 @@ impl DsoSymbols {
         *self.debug.lock().unwrap_or_else(PoisonError::into_inner) = Debug::Unloaded;
     }
 
-    fn add_frames(&self, resolution: &mut Resolution, frames: Vec<DwarfFrame>) {
+    fn add_frames(&self, resolution: &mut Resolution, frames: Vec<DwarfFrame>, detail: Detail) {
         let mut frames = frames.into_iter();
         let Some(outermost) = frames.next() else { return };
         let mut call_site = outermost.location;
-        if self.config.lines {
+        if detail.lines {
             resolution.location = call_site.clone();
         }
-        if !self.config.inlines {
+        if !detail.inlines {
             // The line is that of the address, wherever the code came from.
-            if let (true, Some(innermost)) = (self.config.lines, frames.next_back()) {
+            if let (true, Some(innermost)) = (detail.lines, frames.next_back()) {
                 resolution.location = innermost.location;
             }
             return;
@@ -236,7 +261,7 @@ impl DsoSymbols {
         for frame in frames {
             let location = frame.location.clone();
             let (name, raw) = self.names(frame.raw_name.as_deref().unwrap_or("??").as_bytes());
-            let kept = |location: Option<SourceLocation>| location.filter(|_| self.config.lines);
+            let kept = |location: Option<SourceLocation>| location.filter(|_| detail.lines);
             resolution.inlined.push(InlinedFrame {
                 name,
                 raw,

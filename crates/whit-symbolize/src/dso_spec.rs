@@ -20,7 +20,7 @@ pub enum DsoKind {
     /// Memory that a JIT compiler of process `pid` may have named in a perf-map. Addresses are actual
     /// ones.
     PerfMap,
-    /// A jitdump file. Addresses are offsets in the file, as [`DsoSymbols::locate_jit`](crate::DsoSymbols::locate_jit) gives them.
+    /// A jitdump file. Addresses are offsets in the file, as [`locate_jit`](crate::DsoSymbols::locate_jit) gives them.
     JitDump,
     /// Memory without a file: heap, stack, anonymous.
     Unknown,

@@ -226,6 +226,14 @@ impl JitDump {
         })
     }
 
+    /// The bytes of the code at `offset`; none beyond its piece.
+    pub(crate) fn code_at(&self, offset: FileOffset, size_bytes: u64) -> Option<Bytes> {
+        let after = self.codes.partition_point(|code| code.offset <= offset.0);
+        let code = &self.codes[after.checked_sub(1)?];
+        let left = code.size.checked_sub(offset.0 - code.offset).filter(|left| *left > 0)?;
+        self.bytes.slice(offset.0..offset.0.checked_add(size_bytes.min(left))?)
+    }
+
     /// Number of pieces of code.
     pub fn len(&self) -> usize {
         self.codes.len()
@@ -367,6 +375,16 @@ mod tests {
         assert_eq!(name(&dump, 0x9_0040, 30), None);
         assert_eq!(name(&dump, 0x5_0000, 99), None);
         assert_eq!(dump.len(), 2);
+    }
+
+    #[test]
+    fn code_ends_with_its_piece() {
+        let dump = parse([header(), load(1, 0x1000, 1, "f", 0x30)].concat());
+        let start = dump.locate(Avma(0x1000), TimestampNs(1)).unwrap();
+        assert_eq!(&*dump.code_at(start, 4).unwrap(), [0x90; 4]);
+        assert_eq!(dump.code_at(FileOffset(start.0 + 0x2f), 9).unwrap().len(), 1);
+        assert!(dump.code_at(FileOffset(start.0 + 0x30), 1).is_none());
+        assert!(dump.code_at(FileOffset(0), 1).is_none());
     }
 
     #[test]

@@ -1,18 +1,17 @@
 //! The kernel's own list of symbols, `/proc/kallsyms`, and copies of it.
 
 use std::fs::File;
-use std::io::Seek;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use whit_unwind::Bytes;
 
-use crate::read_file::{read_limited, read_open};
+use crate::read_file::{read_limited, read_reopened};
 use crate::reason::Reason;
 use crate::symbol_table::{Binding, Names, Symbol, SymbolSource, SymbolTable};
 
 /// Largest list that is read; a kernel with every driver loaded has about 20 MiB.
-const MAX_LIST_BYTES: u64 = 256 << 20;
+pub(crate) const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// A line of the running kernel's has 44 bytes; room for symbols is made as if all were shorter.
 const USUAL_LINE_BYTES: usize = 40;
@@ -29,11 +28,7 @@ impl SymbolTable {
 
     /// The same of a list that is open already, from its beginning. `path` is its name.
     pub fn from_open_kallsyms(path: &Path, file: &File) -> Result<SymbolTable, Reason> {
-        let failed = |error| Reason::from_io(path, &error);
-        // A clone shares the position with the file that it was made of.
-        let mut file = file.try_clone().map_err(failed)?;
-        file.rewind().map_err(failed)?;
-        SymbolTable::list_at(path, read_open(path, file, MAX_LIST_BYTES)?)
+        SymbolTable::list_at(path, read_reopened(path, file, MAX_LIST_BYTES)?)
     }
 
     fn list_at(path: &Path, text: Vec<u8>) -> Result<SymbolTable, Reason> {
@@ -68,6 +63,22 @@ impl SymbolTable {
         table.merge(symbols);
         Some(table)
     }
+}
+
+/// The address of a symbol in the text of a list. A table of symbols has one name for each address.
+pub(crate) fn address_in_list(mut text: &[u8], name: &str) -> Option<u64> {
+    while !text.is_empty() {
+        let (entry, line_size) = parse_line(text);
+        let is_it = |entry: &Entry<'_>| {
+            let rest = text[entry.name_offset..].strip_prefix(name.as_bytes());
+            rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+        };
+        if let Some(entry) = entry.filter(|entry| entry.module.is_none() && is_it(entry)) {
+            return Some(entry.address);
+        }
+        text = &text[line_size..];
+    }
+    None
 }
 
 struct Entry<'a> {
@@ -205,6 +216,15 @@ mod tests {
     use whit_types::Svma;
 
     use super::*;
+
+    #[test]
+    fn each_name_has_its_address_whichever_others_lie_there() {
+        let at = |name| address_in_list(LIST.as_bytes(), name);
+        let start = Some(0xffff_ffff_8100_0000);
+        assert_eq!((at("_text"), at("_stext"), at("srso_alias")), (start, start, start));
+        assert_eq!((at("_tex"), at("_textt"), at("absent")), (None, None, None));
+        assert_eq!(address_in_list(b"0000000000000000 T _text", "_text"), Some(0));
+    }
 
     const LIST: &str = "\
 0000000000000000 A fixed_percpu_data

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use whit_types::{BuildId, Svma};
+use whit_types::{Avma, BuildId, Svma};
 use whit_unwind::Bias;
 
 use crate::companion::DebugDirs;
 use crate::dso::Source;
 use crate::dso_spec::{DsoKind, DsoSpec};
+use crate::kallsyms::{MAX_LIST_BYTES, address_in_list};
 use crate::kernel_config::{KernelConfig, RunningList};
-use crate::read_file::read_limited;
+use crate::read_file::{read_limited, read_reopened};
 use crate::reason::Reason;
 use crate::symbol_table::SymbolTable;
-use whit_elf::ElfImage;
+use whit_elf::{ElfImage, TableKind};
 
 /// Largest `/sys/kernel/notes` that is read.
 const MAX_NOTES_BYTES: u64 = 1 << 20;
@@ -102,21 +103,40 @@ fn from_opened_image(image: &ElfImage, config: &KernelConfig) -> Source {
     if table.is_empty() {
         return Source::Absent(Reason::NoSymbols { path: image.path().clone() });
     }
-    let bias = config.reference.as_ref().and_then(|(name, actual)| {
-        let stated = address_of(&table, name)?;
-        Some(Bias::between(*actual, stated))
-    });
+    let bias = config
+        .reference
+        .as_ref()
+        .and_then(|(name, actual)| Some(Bias::between(*actual, stated_address(image, name)?)));
     Source::Table(Arc::new(table), bias.unwrap_or_default())
 }
 
-/// `_text` and `_stext` lie at the same address, so only one of them is left in a table.
-fn address_of(table: &SymbolTable, name: &str) -> Option<Svma> {
-    let aliases: &[&str] =
-        if matches!(name, "_text" | "_stext") { &["_text", "_stext"] } else { &[] };
-    let matches = |found: &[u8]| {
-        found == name.as_bytes() || aliases.iter().any(|alias| found == alias.as_bytes())
+/// The address of a symbol as the image states it. A table of symbols has one name for each address, and other symbols
+/// lie where the kernel begins.
+pub(crate) fn stated_address(image: &ElfImage, name: &str) -> Option<Svma> {
+    let names = image.string_table(TableKind::Symtab)?;
+    let mut found = None;
+    image.for_each_symbol(TableKind::Symtab, |symbol| {
+        let text =
+            names.get(symbol.name as usize..).and_then(|text| text.strip_prefix(name.as_bytes()));
+        if found.is_none() && text.is_some_and(|rest| rest.first() == Some(&0)) {
+            found = Some(Svma(symbol.value));
+        }
+    });
+    found
+}
+
+/// The address of a symbol in the running kernel's list.
+pub(crate) fn running_address(config: &KernelConfig, name: &str) -> Result<Option<Avma>, Reason> {
+    let path = Path::new(RunningList::PATH);
+    let text = match &config.running_list {
+        Some(RunningList(file)) => read_reopened(path, file, MAX_LIST_BYTES)?,
+        None => read_limited(path, MAX_LIST_BYTES)?,
     };
-    table.iter().find(|symbol| matches(symbol.name)).map(|symbol| symbol.start)
+    match address_in_list(&text, name) {
+        // The kernel hides its addresses so.
+        Some(0) => Err(Reason::KallsymsHidden { path: path.into() }),
+        found => Ok(found.map(Avma)),
+    }
 }
 
 /// The build id of the running kernel, from the notes in `/sys/kernel/notes`.

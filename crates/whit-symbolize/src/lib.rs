@@ -46,6 +46,7 @@
 //! [resolve]: DsoSymbols::resolve
 #![forbid(unsafe_code)]
 
+mod code;
 mod companion;
 mod config;
 mod debug_sections;
@@ -58,6 +59,7 @@ mod file_identity;
 mod jitdump;
 mod kallsyms;
 mod kernel;
+mod kernel_code;
 mod kernel_config;
 mod perf_map;
 mod plt;
@@ -79,6 +81,7 @@ pub use dwarf::SourceLocation;
 pub use file_identity::FileIdentity;
 pub use jitdump::{JitDump, JitLine, JitSymbol};
 pub use kernel::running_build_id;
+pub use kernel_code::{KernelCode, NoKernelCode};
 pub use kernel_config::{KernelConfig, RunningList};
 pub use reason::Reason;
 pub use resolution::{InlinedFrame, Resolution, SymbolRef};

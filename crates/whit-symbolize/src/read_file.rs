@@ -1,7 +1,7 @@
 //! Reading whole files of bounded size.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use whit_sys::Errno;
@@ -37,4 +37,13 @@ pub(crate) fn read_open(path: &Path, file: File, limit_bytes: u64) -> Result<Vec
         return Err(Reason::Unreadable { path: path.into(), error: error.into() });
     }
     Ok(bytes)
+}
+
+/// The same of a file that is open already, from its beginning.
+pub(crate) fn read_reopened(path: &Path, file: &File, limit_bytes: u64) -> Result<Vec<u8>, Reason> {
+    let failed = |error: std::io::Error| Reason::from_io(path, &error);
+    // A clone shares the position with the file that it was made of.
+    let mut file = file.try_clone().map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    read_open(path, file, limit_bytes)
 }

@@ -14,6 +14,7 @@ use crate::dso::{DsoSymbols, Source};
 use crate::dso_spec::{DsoKind, DsoSpec};
 use crate::jitdump::JitDump;
 use crate::kernel;
+use crate::kernel_code::{KernelCode, NoKernelCode};
 use crate::kernel_config::KernelConfig;
 use crate::perf_map;
 use crate::reason::Reason;
@@ -48,6 +49,14 @@ impl Symbolizer {
             Arc::new(DsoSymbols::new(spec.clone(), self.config.clone(), source))
         };
         slot.get_or_init(load).clone()
+    }
+
+    /// The code of the recorded kernel.
+    ///
+    /// # Errors
+    /// It is not at hand.
+    pub fn kernel_code(&self) -> Result<KernelCode, NoKernelCode> {
+        KernelCode::find(&self.config, self.config.kernel.build_id)
     }
 
     /// The kernel and its modules share one list; a path means the same file in all processes but

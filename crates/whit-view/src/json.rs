@@ -73,7 +73,7 @@ struct Report<'a> {
 /// The recording and the machine that it comes from.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Recording<'a> {
+pub(crate) struct Recording<'a> {
     path: &'a str,
     size_bytes: u64,
     hostname: &'a str,
@@ -178,7 +178,7 @@ struct MemberShare {
 /// The distance between a sample and the counted event.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct EventPrecision {
+pub(crate) struct EventPrecision {
     /// `timer` (where the timer's interrupt came), `exact` (at the event itself) or `pmu`; `null` where nothing is known.
     kind: Option<&'static str>,
     /// `precise_ip`, of events of a PMU.
@@ -192,7 +192,7 @@ struct EventPrecision {
 }
 
 impl EventPrecision {
-    fn of(precision: Precision) -> EventPrecision {
+    pub(crate) fn of(precision: Precision) -> EventPrecision {
         let (precise_ip, timer) = match precision {
             Precision::Pmu(level) => (Some(level), None),
             Precision::Timer { period_ns, redraws } => (None, Some((period_ns, redraws))),
@@ -324,7 +324,7 @@ struct Weight {
 /// A binary.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Dso<'a> {
+pub(crate) struct Dso<'a> {
     name: &'a str,
     path: &'a str,
     build_id: Option<String>,
@@ -365,7 +365,7 @@ struct Function<'a> {
 /// Records and time that the recording lacks.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Losses {
+pub(crate) struct Losses {
     lost_records: u64,
     /// How often records were lost.
     lost_chunks: u64,
@@ -426,7 +426,7 @@ impl ParallelismTimes {
 }
 
 impl<'a> Recording<'a> {
-    fn of(info: &'a RecordingInfo) -> Recording<'a> {
+    pub(crate) fn of(info: &'a RecordingInfo) -> Recording<'a> {
         Recording {
             path: info.path.exact(),
             size_bytes: info.size_bytes,
@@ -449,7 +449,7 @@ impl<'a> Recording<'a> {
 }
 
 impl Losses {
-    fn of(losses: &LossReport) -> Losses {
+    pub(crate) fn of(losses: &LossReport) -> Losses {
         Losses {
             lost_records: losses.lost_records,
             lost_chunks: losses.lost_chunks,
@@ -671,7 +671,7 @@ fn members_of(hists: &Hists, row: &HistRow) -> Vec<MemberShare> {
 }
 
 impl<'a> Dso<'a> {
-    fn of(profile: &'a Profile, id: DsoId) -> Dso<'a> {
+    pub(crate) fn of(profile: &'a Profile, id: DsoId) -> Dso<'a> {
         let dso = &profile.dsos[id.index()];
         Dso {
             name: dso.short_name.exact(),

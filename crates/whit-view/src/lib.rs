@@ -41,6 +41,7 @@
 //! is printed with the loss beside it.
 #![forbid(unsafe_code)]
 
+pub mod annotate;
 pub mod cgroup_tree;
 pub mod cycle_blocks;
 pub mod diff;

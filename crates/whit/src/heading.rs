@@ -11,5 +11,6 @@ pub(crate) const AGGREGATION: &str = "Aggregation";
 pub(crate) const ROWS: &str = "Rows";
 pub(crate) const FILTER: &str = "Filter";
 pub(crate) const SYMBOLS: &str = "Symbols";
+pub(crate) const CODE: &str = "Code";
 pub(crate) const OUTPUT: &str = "Output";
 pub(crate) const GENERAL: &str = "General";

@@ -7,6 +7,7 @@
 // Printed names come from others too: messages go through `message`, results through `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod annotate;
 mod bench;
 mod completion;
 mod diff;
@@ -67,6 +68,8 @@ enum Command {
     Stat(Box<stat::StatArgs>),
     /// Report the functions and call chains that took the time of a recording
     Report(Box<report::ReportArgs>),
+    /// Show the instructions and source lines of functions, each with its own share
+    Annotate(Box<annotate::AnnotateArgs>),
     /// Compare recordings: which functions became faster or slower
     Diff(Box<diff::DiffArgs>),
     /// Print the samples of a recording one by one
@@ -140,6 +143,7 @@ fn run() -> Result<u8> {
         Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Annotate(args) => annotate::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Switches(args) => switches::run(&args),

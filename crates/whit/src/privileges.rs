@@ -22,6 +22,7 @@ fn needed(command: &Command) -> &'static [Capability] {
     match command {
         Command::Record(_) | Command::Stat(_) | Command::Doctor(_) | Command::List(_) => RECORDING,
         Command::Report(_)
+        | Command::Annotate(_)
         | Command::Diff(_)
         | Command::Script(_)
         | Command::Switches(_)
@@ -38,6 +39,7 @@ fn needed(command: &Command) -> &'static [Capability] {
 fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
     match command {
         Command::Report(args) => Some(&mut args.load),
+        Command::Annotate(args) => Some(&mut args.load),
         Command::Diff(args) => Some(&mut args.load),
         Command::Script(args) => Some(&mut args.load),
         Command::Switches(args) => Some(&mut args.load),

@@ -4,9 +4,11 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::marker::PhantomData;
 
+mod annotate;
 mod report;
 mod script;
 
+pub(crate) use annotate::OfAnnotate;
 pub(crate) use report::OfReport;
 pub(crate) use script::OfScript;
 
@@ -81,6 +83,7 @@ mod tests {
         each_is_refused::<OfRecord>();
         each_is_refused::<OfStat>();
         each_is_refused::<OfReport>();
+        each_is_refused::<OfAnnotate>();
         each_is_refused::<OfScript>();
     }
 }

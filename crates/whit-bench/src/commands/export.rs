@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use whit_bench::peer::PeerKind;
+use whit_bench::peer::{HOTTEST, PeerKind};
 use whit_types::ByteSize;
 
 use super::readers::ReaderArgs;
@@ -24,5 +24,5 @@ pub(super) struct ExportArgs {
 
 /// Runs the command; the exit code is 1 where whit itself did not get through.
 pub(super) fn run(args: &ExportArgs) -> Result<i32> {
-    args.readers.run(&SIZES, &PeerKind::EXPORTS)
+    args.readers.run(&SIZES, &PeerKind::EXPORTS, HOTTEST)
 }

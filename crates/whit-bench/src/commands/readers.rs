@@ -62,15 +62,25 @@ pub(super) struct ReaderArgs {
 
 impl ReaderArgs {
     /// Runs the comparison; the exit code is 1 where whit itself did not get through.
-    pub(super) fn run(&self, default_sizes: &[ByteSize], peers: &[PeerKind]) -> Result<i32> {
-        let options = options(self, default_sizes, peers)?;
+    pub(super) fn run(
+        &self,
+        default_sizes: &[ByteSize],
+        peers: &[PeerKind],
+        function: &str,
+    ) -> Result<i32> {
+        let options = options(self, default_sizes, peers, function)?;
         let comparison = compare(&options, &mut |text| eprintln!("{text}"))?;
         self.results.publish(&whit_bench::render::markdown(&comparison), &comparison)?;
         Ok(if comparison.whit_succeeded() { 0 } else { 1 })
     }
 }
 
-fn options(args: &ReaderArgs, default_sizes: &[ByteSize], peers: &[PeerKind]) -> Result<Options> {
+fn options(
+    args: &ReaderArgs,
+    default_sizes: &[ByteSize],
+    peers: &[PeerKind],
+    function: &str,
+) -> Result<Options> {
     let whit = args.whit.clone().map_or_else(installed_whit, Ok)?;
     let sizes = match &args.sizes {
         Some(sizes) => sizes.clone(),
@@ -91,6 +101,7 @@ fn options(args: &ReaderArgs, default_sizes: &[ByteSize], peers: &[PeerKind]) ->
         cache: args.cache.clone().map_or_else(default_cache, Ok)?,
         recorder: Recorder { kind: args.recorder, whit, event: args.event.clone() },
         peers: peers.to_vec(),
+        function: function.to_owned(),
         rounds: args.rounds as usize,
         limit: Duration::from_secs(args.timeout),
     })

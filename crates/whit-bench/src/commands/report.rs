@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use whit_bench::peer::PeerKind;
+use whit_bench::peer::{HOTTEST, PeerKind};
 use whit_types::ByteSize;
 
 use super::heading;
@@ -20,10 +20,14 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReportArgs {
     /// Peers to compare, separated by commas; on recordings of context switches also whit-switches and
-    /// perf-sched-timehist
+    /// perf-sched-timehist; for a single function also whit-annotate and perf-annotate
     #[arg(long, value_name = "PEERS", value_delimiter = ',', default_values_t = PeerKind::READERS,
           help_heading = heading::COMPARED)]
     peers: Vec<PeerKind>,
+
+    /// Function that whit-annotate and perf-annotate show
+    #[arg(long, value_name = "NAME", default_value = HOTTEST, help_heading = heading::COMPARED)]
+    function: String,
 
     #[command(flatten)]
     readers: ReaderArgs,
@@ -31,5 +35,5 @@ pub(super) struct ReportArgs {
 
 /// Runs the command; the exit code is 1 where whit itself did not get through.
 pub(super) fn run(args: &ReportArgs) -> Result<i32> {
-    args.readers.run(&SIZES, &args.peers)
+    args.readers.run(&SIZES, &args.peers, &args.function)
 }

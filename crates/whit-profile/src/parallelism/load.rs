@@ -78,7 +78,7 @@ pub(crate) fn load(
         _ = sums.merge(part);
         stops.add(&part_stops);
     }
-    let mut profile = finish(recording, options, prepared, sums, &stops);
+    let mut profile = finish(recording, options, &prepared, sums, &stops);
     profile.parallelism = source.map(|_| info);
     if source == Some(Source::Tracepoint) {
         profile.warnings.extend(roles.warnings.iter().cloned());

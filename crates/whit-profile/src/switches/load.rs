@@ -114,7 +114,7 @@ pub fn load(
         super::finish::name(raw, &node, wanted.max_spans, builder, &mut switches);
     };
     let (mut profile, ()) =
-        crate::finish::finish_with(recording, options, prepared, sums, &stops, name);
+        crate::finish::finish_with(recording, options, &prepared, sums, &stops, name);
     facts.cgroups.enter(&profile.threads, &paths, &mut switches);
     if let Some(told) = &facts.told {
         thread_cgroups::keep_told(told, &profile.threads, &mut switches);

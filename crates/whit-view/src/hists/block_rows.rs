@@ -44,7 +44,7 @@ impl ShareInterval {
         (self.high - self.low) / 2.0
     }
 
-    fn of(estimate: Estimate, samples: u64, loss: &Loss) -> ShareInterval {
+    pub(crate) fn of(estimate: Estimate, samples: u64, loss: &Loss) -> ShareInterval {
         let (low, high) = loss.widen(estimate.share_interval(samples as f64));
         ShareInterval { low: 100.0 * low, high: 100.0 * high }
     }
@@ -126,7 +126,11 @@ pub(super) fn row_sums(
 }
 
 /// A block's weights as rows of samples. Blocks do not count samples: each of these stands for one or more.
-fn rows_of(blocks: &Blocks, block: usize, event: EventId) -> impl Iterator<Item = SampleRow> {
+pub(crate) fn rows_of(
+    blocks: &Blocks,
+    block: usize,
+    event: EventId,
+) -> impl Iterator<Item = SampleRow> {
     blocks.weights[block].iter().filter_map(move |weight| {
         let context = blocks.contexts[weight.context as usize];
         (context.event == event).then_some(SampleRow {

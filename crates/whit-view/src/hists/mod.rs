@@ -45,6 +45,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use block_rows::rows_of;
 pub use block_rows::{RowIntervals, RowSums, ShareInterval, block_totals, loss, lost_samples};
 pub use build::{hists, hists_by_block};
 pub use chain_tree::{ChainEntry, ChainNode, ChainTree};

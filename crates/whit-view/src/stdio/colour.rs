@@ -27,7 +27,7 @@ impl Colour {
     }
 
     /// `text`, coloured for `percent`.
-    pub(super) fn percent<T: Display>(self, percent: f64, text: T) -> Painted<T> {
+    pub(crate) fn percent<T: Display>(self, percent: f64, text: T) -> Painted<T> {
         let style = match self {
             Colour::Never => Style::new(),
             Colour::Ansi if percent >= RED_FROM_PERCENT => AnsiColor::Red.on_default(),
@@ -39,7 +39,7 @@ impl Colour {
 }
 
 /// Text in a style.
-pub(super) struct Painted<T> {
+pub(crate) struct Painted<T> {
     style: Style,
     text: T,
 }

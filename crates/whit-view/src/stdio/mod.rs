@@ -138,6 +138,12 @@ fn write_preamble(
     if let Some(info) = &profile.parallelism {
         latency::write_times(out, info, options.hists.shares)?;
     }
+    write_ledger_and_warnings(out, profile)?;
+    writeln!(out, "#")
+}
+
+/// The cost of the recording in a line, and the problems of reading it.
+pub(crate) fn write_ledger_and_warnings(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     if let Some(ledger) = &profile.ledger {
         writeln!(out, "# {}", ledger_line(ledger))?;
     }
@@ -147,10 +153,10 @@ fn write_preamble(
     if let more @ 1.. = profile.warnings.len().saturating_sub(MAX_WARNINGS) {
         writeln!(out, "# and {} more", units::counted(more as u64, "warning"))?;
     }
-    writeln!(out, "#")
+    Ok(())
 }
 
-fn write_loss(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
+pub(crate) fn write_loss(out: &mut impl Write, profile: &Profile) -> io::Result<()> {
     match loss_line(&profile.losses) {
         Some(line) => writeln!(out, "# {line}"),
         None => Ok(()),
@@ -218,7 +224,7 @@ fn write_event(
     out.write_all(b"\n\n")
 }
 
-fn write_losses_of_events(
+pub(crate) fn write_losses_of_events(
     out: &mut impl Write,
     profile: &Profile,
     group: &EventGroup,

@@ -4,7 +4,8 @@ use super::Unsupported;
 
 const BRANCHES: &str =
     "make rows of branches with --branch-stack, or print them with: whit script -F brstack";
-const SOURCE: &str = "show source lines with -s srcline, or disassemble with: perf annotate";
+const SOURCE: &str =
+    "show source lines with -s srcline, or instructions with: whit annotate FUNCTION";
 const TRACE: &str =
     "print single records of tracepoints with: whit script -F comm,tid,time,event,trace";
 const TABLE: &str = "choose the columns with --fields and their widths with --column-widths, or read --json from a program";

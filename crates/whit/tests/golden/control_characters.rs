@@ -28,7 +28,7 @@ const HOSTILE: [&[u8]; 8] = [
 
 /// Every form of text, and JSON. Most recordings lack data that one or the other form needs; the error
 /// message is checked, too.
-const FACES: [&[&str]; 9] = [
+const FACES: [&[&str]; 11] = [
     &["report", "--header", "--stats", "--ledger"],
     &["report", "--stdio", "-n", "--sort", "comm,dso,symbol,srcline,tid,cpu"],
     &["report", "--stdio", "--no-children", "-g", "folded", "--sort", "tgid,srcfile"],
@@ -36,6 +36,8 @@ const FACES: [&[&str]; 9] = [
     &["script", "-F", "+symoff,+srcline"],
     &["script", "-F", "comm,event,trace,brstack,brstacksym,addr,dso"],
     &["switches", "--tree", "--flat", "--per-thread", "--worst", "--wakers"],
+    &["annotate", "--limit", "20", "-l", "--asm-raw", "--group"],
+    &["annotate", "--limit", "20", "--json"],
     &["report", "--json"],
     &["switches", "--json"],
 ];

@@ -126,6 +126,9 @@ fn a_hostile_process_is_shown_in_letters() {
             |row: &serde_json::Value| row["symbol"]["name"] == FUNCTION && row["comm"] == THREAD;
         let rows = json["events"][0]["rows"].as_array().expect("rows");
         assert!(rows.iter().any(name), "{rows:?}");
+        let annotated = shown(&["annotate", "-P", "-l", FUNCTION]);
+        assert!(annotated.contains(&format!("<{SHOWN_FUNCTION}>:")), "{annotated}");
+        shown(&["annotate", "--json"]);
         shown(&["switches", "--json"]);
         let export = directory.path().join("exported");
         let (said, _) =

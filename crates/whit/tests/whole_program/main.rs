@@ -5,6 +5,7 @@
 //! says so by name on standard error, and in the file that `WHIT_SKIP_LOG` names.
 //! `WHIT=program` tests another whit than the one just built, `PERF=program` another perf.
 
+mod annotate;
 mod augmented;
 mod auto_engine;
 mod bench_pmu;

@@ -1,0 +1,40 @@
+//! Code itself: where functions begin and end, and the bytes of their instructions.
+
+use std::ops::Range;
+
+use whit_types::{Avma, FileOffset, Svma};
+use whit_unwind::Bytes;
+
+use crate::dso::{DsoSymbols, Source};
+
+impl DsoSymbols {
+    /// The range of the function at an address, as its symbol or else the call frame information has it.
+    pub fn function_range(&self, address: Svma) -> Option<Range<Svma>> {
+        let range =
+            |start: u64, size_bytes: u64| Svma(start)..Svma(start.saturating_add(size_bytes));
+        match &self.source {
+            Source::Elf(_) => match self.symbol_table()?.find(address) {
+                Some(found) => Some(range(found.start.0, found.size_bytes)),
+                None => self.unnamed_function(address),
+            },
+            Source::Table(table, bias) => {
+                let found = table.find(bias.to_svma(Avma(address.0)))?;
+                Some(range(bias.to_avma(found.start).0, found.size_bytes))
+            }
+            Source::JitDump(dump) => {
+                let found = dump.resolve(FileOffset(address.0))?;
+                Some(range(found.start.0, found.size_bytes))
+            }
+            Source::Absent(_) => None,
+        }
+    }
+
+    /// The bytes of code from an address on, where the binary has them: tables of names have none.
+    pub fn code_at(&self, start: Svma, size_bytes: u64) -> Option<Bytes> {
+        match &self.source {
+            Source::Elf(image) => image.code_at(start, size_bytes),
+            Source::JitDump(dump) => dump.code_at(FileOffset(start.0), size_bytes),
+            Source::Table(..) | Source::Absent(_) => None,
+        }
+    }
+}
