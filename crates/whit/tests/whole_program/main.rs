@@ -35,6 +35,7 @@ mod perf_rows;
 mod pools;
 mod precision;
 mod probes;
+mod query;
 mod rebuilt_files;
 mod recorded;
 mod recorded_time;
