@@ -27,6 +27,19 @@ pub enum PeerKind {
     PerfSchedTimehist,
     /// `whit export` into a file.
     WhitExport(ExportFormat),
+    /// One statement of SQL over the recording.
+    WhitQuery(Question),
+}
+
+/// A statement of `whit query`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Question {
+    /// Functions with self and total weights, as `whit report` has them.
+    Functions,
+    /// Weights by command and event, which need no call chains.
+    Commands,
+    /// Waits by kind.
+    Waits,
 }
 
 /// A format of `whit export`.
@@ -70,15 +83,31 @@ impl PeerKind {
         PeerKind::WhitExport(ExportFormat::Folded),
     ];
 
+    /// `whit report`, and `whit query` with each statement.
+    pub const QUERIES: [PeerKind; 4] = [
+        PeerKind::Whit,
+        PeerKind::WhitQuery(Question::Functions),
+        PeerKind::WhitQuery(Question::Commands),
+        PeerKind::WhitQuery(Question::Waits),
+    ];
+
     /// Every peer that whit is compared with.
     pub fn all() -> impl Iterator<Item = PeerKind> {
-        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::EXPORTS.into_iter().skip(1));
+        let exports = PeerKind::EXPORTS.into_iter().skip(1);
+        let queries = PeerKind::QUERIES.into_iter().skip(1);
+        let others = PeerKind::OF_SWITCHES.into_iter().chain(exports).chain(queries);
         PeerKind::READERS.into_iter().chain(others)
     }
 
     /// Whether it is whit.
     pub fn is_whit(self) -> bool {
-        matches!(self, PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_))
+        matches!(
+            self,
+            PeerKind::Whit
+                | PeerKind::WhitSwitches
+                | PeerKind::WhitExport(_)
+                | PeerKind::WhitQuery(_)
+        )
     }
 
     /// Its name on the command line and in the table.
@@ -97,6 +126,9 @@ impl PeerKind {
             PeerKind::WhitExport(ExportFormat::Speedscope) => "whit-export-speedscope",
             PeerKind::WhitExport(ExportFormat::Otlp) => "whit-export-otlp",
             PeerKind::WhitExport(ExportFormat::Folded) => "whit-export-folded",
+            PeerKind::WhitQuery(Question::Functions) => "whit-query-functions",
+            PeerKind::WhitQuery(Question::Commands) => "whit-query-commands",
+            PeerKind::WhitQuery(Question::Waits) => "whit-query-waits",
         }
     }
 
@@ -128,6 +160,9 @@ impl PeerKind {
                 Text("-o"),
                 Output,
             ],
+            PeerKind::WhitQuery(question) => {
+                vec![Text("query"), Text("-i"), Recording, Text("-c"), Text(question.sql())]
+            }
         }
     }
 
@@ -138,7 +173,20 @@ impl PeerKind {
             | PeerKind::PerfScriptNoInline
             | PeerKind::PerfSchedTimehist => perf(),
             PeerKind::Samply => "samply".into(),
-            PeerKind::Whit | PeerKind::WhitSwitches | PeerKind::WhitExport(_) => whit.to_owned(),
+            PeerKind::Whit
+            | PeerKind::WhitSwitches
+            | PeerKind::WhitExport(_)
+            | PeerKind::WhitQuery(_) => whit.to_owned(),
+        }
+    }
+}
+
+impl Question {
+    fn sql(self) -> &'static str {
+        match self {
+            Question::Functions => "SELECT * FROM top_functions ORDER BY self_weight DESC",
+            Question::Commands => "SELECT event, comm, SUM(weight) FROM sample GROUP BY 1, 2",
+            Question::Waits => "SELECT kind, COUNT(*), SUM(dur) FROM wait GROUP BY 1",
         }
     }
 }
