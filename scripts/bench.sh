@@ -3,7 +3,7 @@
 #
 #   SIZES=50M,500M,2G   sizes of the recordings that readers are compared on; none: not at all
 #   TABLES=loss,futex   tables of recorders; all by default, none: not at all
-#   MORE=export,cgroup,switches,stat,vpmu   other comparisons; all by default, none: not at all
+#   MORE=export,query,cgroup,switches,stat,vpmu   other comparisons; all by default, none: not at all
 #   ROUNDS=N            runs of each (default 5)
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -25,7 +25,7 @@ if [ "${TABLES:-}" != none ]; then
     target/release/whit bench record ${TABLES:+--tables "$TABLES"} --rounds "$ROUNDS" \
         --workloads target/workloads --dir "$OUT" --json "$OUT/record.json" || status=$?
 fi
-MORE=${MORE:-export,cgroup,switches,stat,vpmu}
+MORE=${MORE:-export,query,cgroup,switches,stat,vpmu}
 for comparison in ${MORE//,/ }; do
     [ "$comparison" != none ] || continue
     target/release/whit bench "$comparison" --json "$OUT/$comparison.json" || status=$?

@@ -67,6 +67,8 @@ try() {
             'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'
         inside "$root" "$whit" report -i /tmp/whit.data --no-children -q >"$OUT/report.txt"
         grep -q ' sh ' "$OUT/report.txt" || fail "the report in $root has no row of sh ($OUT/report.txt)"
+        inside "$root" "$whit" query -i /tmp/whit.data -c "SELECT COUNT(*) FROM sample WHERE comm = 'sh'" --csv >"$OUT/query.txt"
+        tail -n 1 "$OUT/query.txt" | grep -q '[1-9]' || fail "the query in $root finds no sample of sh ($OUT/query.txt)"
         say "recorded and reported by the $engine engine"
     done
 }
@@ -104,10 +106,11 @@ tarball() {
     rm -rf "$tree"
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
         cargo_build --profile dist --locked -p whit --target "$TARGET"
-    install -D -m 755 "target/$TARGET/dist/whit" "$tree/bin/whit"
-    split "$tree/bin/whit" "$OUT/$name-debug"
-    whit=$tree/bin/whit
-    if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
+    for whit in "$tree"/bin/whit-query "$tree"/bin/whit; do
+        install -D -m 755 "target/$TARGET/dist/$(basename "$whit")" "$whit"
+        split "$whit" "$OUT/$name-debug"
+        if readelf -d "$whit" | grep -q NEEDED; then fail "$whit is not static"; fi
+    done
     share "$tree/share" "$whit"
     tar -C "$OUT" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
         -czf "$OUT/$name.tar.gz" "$name"
@@ -141,6 +144,7 @@ cargo_install() {
     "$root/bin/whit" --version
     "$root/bin/whit" record -q -e cpu-clock -o "$OUT/cargo.data" -- true
     "$root/bin/whit" report -i "$OUT/cargo.data" --stats >/dev/null
+    "$root/bin/whit" query -i "$OUT/cargo.data" -c "SELECT * FROM recording" >/dev/null
 }
 
 for goal in "${goals[@]}"; do

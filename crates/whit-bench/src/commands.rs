@@ -6,6 +6,7 @@ mod diff;
 mod export;
 mod heading;
 mod pmu;
+mod query;
 mod readers;
 mod record;
 mod report;
@@ -44,6 +45,8 @@ enum What {
     Diff(diff::DiffArgs),
     /// Compare `whit export` in each format with `whit report`: time and memory
     Export(export::ExportArgs),
+    /// Compare `whit query` with `whit report`: time and memory
+    Query(query::QueryArgs),
     /// Compare policies for branch records over context switches, on simulated hardware
     Lbr(pmu::LbrArgs),
     /// Compare protocols of PMU interrupts, on simulated hardware or on this machine (--host)
@@ -83,6 +86,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<i32> {
         What::Cgroup(args) => cgroup::run(args),
         What::Diff(args) => diff::run(args),
         What::Export(args) => export::run(args),
+        What::Query(args) => query::run(args),
         What::Lbr(args) => pmu::lbr(args),
         What::Pmi(args) => pmu::pmi(args),
         What::Record(args) => record::run(args),

@@ -31,6 +31,19 @@ pub enum PeerKind {
     PerfAnnotate,
     /// `whit export` into a file.
     WhitExport(ExportFormat),
+    /// One statement of SQL over the recording.
+    WhitQuery(Question),
+}
+
+/// A statement of `whit query`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Question {
+    /// Functions with self and total weights, as `whit report` has them.
+    Functions,
+    /// Weights by command and event, which need no call chains.
+    Commands,
+    /// Waits by kind.
+    Waits,
 }
 
 /// The hottest function of the workload `deep`.
@@ -80,10 +93,20 @@ impl PeerKind {
         PeerKind::WhitExport(ExportFormat::Folded),
     ];
 
+    /// `whit report`, and `whit query` with each statement.
+    pub const QUERIES: [PeerKind; 4] = [
+        PeerKind::Whit,
+        PeerKind::WhitQuery(Question::Functions),
+        PeerKind::WhitQuery(Question::Commands),
+        PeerKind::WhitQuery(Question::Waits),
+    ];
+
     /// Every peer that whit is compared with.
     pub fn all() -> impl Iterator<Item = PeerKind> {
         let exports = PeerKind::EXPORTS.into_iter().skip(1);
-        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::OF_CODE).chain(exports);
+        let queries = PeerKind::QUERIES.into_iter().skip(1);
+        let others = PeerKind::OF_SWITCHES.into_iter().chain(PeerKind::OF_CODE);
+        let others = others.chain(exports).chain(queries);
         PeerKind::READERS.into_iter().chain(others)
     }
 
@@ -93,7 +116,8 @@ impl PeerKind {
             PeerKind::Whit
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
-            | PeerKind::WhitExport(_) => true,
+            | PeerKind::WhitExport(_)
+            | PeerKind::WhitQuery(_) => true,
             PeerKind::PerfReport
             | PeerKind::PerfScript
             | PeerKind::PerfScriptNoInline
@@ -121,6 +145,9 @@ impl PeerKind {
             PeerKind::WhitExport(ExportFormat::Speedscope) => "whit-export-speedscope",
             PeerKind::WhitExport(ExportFormat::Otlp) => "whit-export-otlp",
             PeerKind::WhitExport(ExportFormat::Folded) => "whit-export-folded",
+            PeerKind::WhitQuery(Question::Functions) => "whit-query-functions",
+            PeerKind::WhitQuery(Question::Commands) => "whit-query-commands",
+            PeerKind::WhitQuery(Question::Waits) => "whit-query-waits",
         }
     }
 
@@ -156,6 +183,9 @@ impl PeerKind {
                 Text("-o"),
                 Output,
             ],
+            PeerKind::WhitQuery(question) => {
+                vec![Text("query"), Text("-i"), Recording, Text("-c"), Text(question.sql())]
+            }
         }
     }
 
@@ -170,7 +200,18 @@ impl PeerKind {
             PeerKind::Whit
             | PeerKind::WhitSwitches
             | PeerKind::WhitAnnotate
-            | PeerKind::WhitExport(_) => whit.to_owned(),
+            | PeerKind::WhitExport(_)
+            | PeerKind::WhitQuery(_) => whit.to_owned(),
+        }
+    }
+}
+
+impl Question {
+    fn sql(self) -> &'static str {
+        match self {
+            Question::Functions => "SELECT * FROM top_functions ORDER BY self_weight DESC",
+            Question::Commands => "SELECT event, comm, SUM(weight) FROM sample GROUP BY 1, 2",
+            Question::Waits => "SELECT kind, COUNT(*), SUM(dur) FROM wait GROUP BY 1",
         }
     }
 }

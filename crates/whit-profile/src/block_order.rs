@@ -5,7 +5,8 @@
 
 use crate::error::LoadError;
 use crate::progress::Progress;
-use crate::stream_plan::StreamPlan;
+use crate::stream_plan::{PlannedBlock, StreamPlan};
+use crate::time_filter::TimeRange;
 use crate::work::Run;
 use std::collections::VecDeque;
 use whit_perfdata::stream::{BlockRange, ReadAhead, Stream};
@@ -21,6 +22,8 @@ pub(crate) struct BlockOrder<'p> {
     planned: VecDeque<Planned>,
     /// Those of them that can be read on their own.
     ahead: ReadAhead,
+    /// Blocks that lie outside are left out, where they can be read on their own.
+    range: Option<TimeRange>,
     progress: &'p Progress<'p>,
 }
 
@@ -70,9 +73,21 @@ impl<'p> Source<'p> {
     }
 }
 
+/// Whether a block has samples that lie in a range.
+fn is_wanted(block: &PlannedBlock, range: Option<TimeRange>) -> bool {
+    let is_outside = |range: TimeRange, (first, last)| last < range.from || first > range.to;
+    let outside = range.zip(block.times).is_some_and(|(range, times)| is_outside(range, times));
+    block.has_samples && !outside
+}
+
 impl<'p> BlockOrder<'p> {
     /// Decompresses with up to so many threads.
-    pub(crate) fn new(plans: &'p [StreamPlan], threads: usize, progress: &'p Progress<'p>) -> Self {
+    pub(crate) fn new(
+        plans: &'p [StreamPlan],
+        threads: usize,
+        range: Option<TimeRange>,
+        progress: &'p Progress<'p>,
+    ) -> Self {
         let mut ranges = plans.iter().flat_map(StreamPlan::ranges);
         let is_compressed = ranges.any(|(range, _)| range.compressed);
         BlockOrder {
@@ -80,6 +95,7 @@ impl<'p> BlockOrder<'p> {
             planned: VecDeque::new(),
             // Plain blocks are only copied, which is as fast without handing them over.
             ahead: ReadAhead::new(if is_compressed { threads } else { 1 }),
+            range,
             progress,
         }
     }
@@ -106,7 +122,7 @@ impl<'p> BlockOrder<'p> {
         };
         self.progress.advance(u64::from(range.size_bytes));
         let planned = &source.plan.blocks[block];
-        if !planned.has_samples {
+        if !is_wanted(planned, self.range) {
             return Ok(None);
         }
         match self.ahead.next(out) {
@@ -129,11 +145,39 @@ impl<'p> BlockOrder<'p> {
             let block = source.planned;
             source.planned += 1;
             if let Some((stream, range)) = source.range(block)
-                && source.plan.blocks[block].has_samples
+                && is_wanted(&source.plan.blocks[block], self.range)
             {
                 self.ahead.push(stream, range);
             }
             self.planned.push_back(Planned { earliest, source: index, block });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use whit_perfdata::stream::BlockInfo;
+
+    proptest! {
+        /// Both ends of a block and of a range belong to them.
+        #[test]
+        fn blocks_that_share_a_moment_with_the_range_are_read(
+            (first, length) in (0u64..12, 0u64..6),
+            (from, range_length) in (0u64..12, 0u64..6),
+            has_samples: bool,
+        ) {
+            let times = Some((TimestampNs(first), TimestampNs(first + length)));
+            let info = BlockInfo { position: 0, start: 0, range: None };
+            let block = PlannedBlock { info, times, has_samples };
+            let to = from + range_length;
+            let range = TimeRange { from: TimestampNs(from), to: TimestampNs(to) };
+            let shares = (first..=first + length).any(|moment| (from..=to).contains(&moment));
+            prop_assert_eq!(is_wanted(&block, Some(range)), has_samples && shares);
+            prop_assert_eq!(is_wanted(&block, None), has_samples);
+            let untimed = PlannedBlock { times: None, ..block };
+            prop_assert_eq!(is_wanted(&untimed, Some(range)), has_samples);
         }
     }
 }

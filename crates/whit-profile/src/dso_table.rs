@@ -210,6 +210,11 @@ impl DsoTable {
         (0u32..).map(DsoIndex).zip(&self.dsos)
     }
 
+    /// The binary with a number that may be none.
+    pub(crate) fn find(&self, number: u32) -> Option<&RecordedDso> {
+        self.dsos.get(number as usize)
+    }
+
     /// One binary.
     pub(crate) fn get(&self, index: DsoIndex) -> &RecordedDso {
         &self.dsos[index.index()]

@@ -472,8 +472,9 @@ fn facets_id(ids: &[FacetsId], found: u32) -> FacetsId {
     ids.get(found as usize).copied().unwrap_or(FacetsId(0))
 }
 
-fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo {
-    let kind = match dso.kind {
+/// The kind of code that a binary shows as.
+pub(crate) fn kind_of(kind: RecordedKind) -> DsoKind {
+    match kind {
         RecordedKind::Unknown => DsoKind::Unknown,
         RecordedKind::Kernel => DsoKind::Kernel,
         RecordedKind::KernelModule => DsoKind::KernelModule,
@@ -482,7 +483,11 @@ fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo 
         RecordedKind::Anonymous(_) | RecordedKind::JitDump | RecordedKind::KernelSymbol(_) => {
             DsoKind::Jit
         }
-    };
+    }
+}
+
+fn dso_info(prepared: &Prepared, index: DsoIndex, dso: &RecordedDso) -> DsoInfo {
+    let kind = kind_of(dso.kind);
     debug_assert_eq!(prepared.dsos.get(index), dso);
     let path = OutsideText::from(&dso.path);
     let short_name = match path.exact().starts_with('[') {

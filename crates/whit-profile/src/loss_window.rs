@@ -19,4 +19,18 @@ pub(crate) struct RingLoss {
     /// The only thread with missing records, where it is known: its switch-in was noticed late.
     pub(crate) thread: Option<Tid>,
     pub(crate) window: LossWindow,
+    /// Records or samples that are missing, as far as they were counted.
+    pub(crate) records: u64,
+}
+
+impl RingLoss {
+    /// A loss of any thread's records.
+    pub(crate) fn of_ring(
+        cpu: Option<CpuId>,
+        from: TimestampNs,
+        to: TimestampNs,
+        records: u64,
+    ) -> RingLoss {
+        RingLoss { cpu, thread: None, window: LossWindow { from, to }, records }
+    }
 }

@@ -15,6 +15,7 @@ use crate::prepare::Prepared;
 use crate::progress::Progress;
 use crate::stated_time::stated_time;
 use crate::stream_plan::BlockTimes;
+use crate::time_filter::TimeRange;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -159,6 +160,8 @@ impl Pending {
 pub(crate) struct OrderedSamples<'p> {
     prepared: &'p Prepared,
     takes: BlockTimes,
+    /// Records of context switches are given out whatever their time.
+    range: Option<TimeRange>,
     blocks: BlockOrder<'p>,
     pending: Pending,
     order: u64,
@@ -181,7 +184,8 @@ impl<'p> OrderedSamples<'p> {
         OrderedSamples {
             prepared,
             takes,
-            blocks: BlockOrder::new(&prepared.scan.plans, threads, progress),
+            range: prepared.time,
+            blocks: BlockOrder::new(&prepared.scan.plans, threads, None, progress),
             pending: Pending::default(),
             order: 0,
             held: Arc::default(),
@@ -189,6 +193,18 @@ impl<'p> OrderedSamples<'p> {
             last_time: TimestampNs(0),
             disordered: 0,
         }
+    }
+
+    /// The samples in a range of time; blocks without any are not read.
+    pub(crate) fn within(
+        prepared: &'p Prepared,
+        range: Option<TimeRange>,
+        threads: usize,
+        progress: &'p Progress<'p>,
+    ) -> Self {
+        let blocks = BlockOrder::new(&prepared.scan.plans, threads, range, progress);
+        let all = OrderedSamples::new(prepared, BlockTimes::Note, threads, progress);
+        OrderedSamples { range, blocks, ..all }
     }
 
     /// Samples that were given out behind later ones because memory did not suffice.
@@ -254,7 +270,7 @@ impl<'p> OrderedSamples<'p> {
                 let all = self.takes == BlockTimes::NoteSwitches
                     || (lists_records && kind != record_type::SAMPLE);
                 if let Some(time) = time
-                    && (all || self.prepared.time.is_none_or(|range| range.contains(time)))
+                    && (all || self.range.is_none_or(|range| range.contains(time)))
                 {
                     self.order += 1;
                     samples.push(PendingSample {

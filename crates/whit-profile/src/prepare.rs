@@ -87,6 +87,17 @@ pub(crate) fn prepare(
     block_times: BlockTimes,
     progress: &Progress<'_>,
 ) -> Result<Prepared, LoadError> {
+    prepare_with(recording, options, block_times, false, progress)
+}
+
+/// The same, with a census of the threads, CPUs and cgroups where it is wanted.
+pub(crate) fn prepare_with(
+    recording: &Recording,
+    options: &LoadOptions,
+    block_times: BlockTimes,
+    census: bool,
+    progress: &Progress<'_>,
+) -> Result<Prepared, LoadError> {
     let events = EventTable::new(&recording.events);
     let wants_data = matches!(block_times, BlockTimes::Note | BlockTimes::NoteRecords(_))
         || options.facets.data != WantedData::Nothing;
@@ -106,7 +117,7 @@ pub(crate) fn prepare(
     let bounds = (options.threads, options.max_stack);
     let first_seen =
         options.parallelism.map(|of| FirstSeen::new(recording, of == ParallelismOf::Cgroup));
-    let wanted = ScanWanted { block_times, first_seen };
+    let wanted = ScanWanted { block_times, first_seen, census };
     let mut scan = scan(recording, &events, wanted, bounds, progress)?;
     let recorded_chains = scan.counts.of(record_type::CALLCHAIN_DEFERRED);
     let awaited = scan.awaited_chains.take();

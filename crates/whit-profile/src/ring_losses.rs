@@ -70,6 +70,7 @@ struct LossAtEnd {
     since: Option<TimestampNs>,
     /// The ring; without one it may be any.
     ring: Option<RingKey>,
+    records: u64,
 }
 
 /// Follows the rings of one stream: by the CPU that each record names, or else by its event.
@@ -178,7 +179,9 @@ impl<'e> RingLosses<'e> {
         };
         let before = || Some(self.seen.get(&ring?)?.last);
         let from = since.or_else(before).unwrap_or(START);
-        self.push(cpu_of(ring), self.late_thread(record, since), from.min(to), to);
+        let window = LossWindow { from: from.min(to), to };
+        let (cpu, thread) = (cpu_of(ring), self.late_thread(record, since));
+        self.push(RingLoss { cpu, thread, window, records: lost_in(record) });
         self.note(ring, to, false);
     }
 
@@ -196,10 +199,8 @@ impl<'e> RingLosses<'e> {
         ring: Option<RingKey>,
         since: Option<TimestampNs>,
     ) {
-        let is_none = matches!(
-            SideBand::parse(record),
-            Some(SideBand::Lost { lost: 0, .. } | SideBand::LostSamples { lost: 0 })
-        );
+        let records = lost_in(record);
+        let is_none = SideBand::parse(record).is_some() && records == 0;
         if is_none && since.is_none() {
             return;
         }
@@ -207,23 +208,21 @@ impl<'e> RingLosses<'e> {
         let ring = ring.filter(|_| since.is_some() || !self.by_cpu);
         let since = since.filter(|since| *since > START);
         match self.at_end.get_mut(MAX_RINGS - 1) {
-            None => self.at_end.push(LossAtEnd { since, ring }),
-            Some(last) => *last = LossAtEnd { since: Some(START), ring: None },
+            None => self.at_end.push(LossAtEnd { since, ring, records }),
+            Some(last) => {
+                let records = last.records.saturating_add(records);
+                *last = LossAtEnd { since: Some(START), ring: None, records };
+            }
         }
     }
 
-    fn push(
-        &mut self,
-        cpu: Option<CpuId>,
-        thread: Option<Tid>,
-        from: TimestampNs,
-        to: TimestampNs,
-    ) {
+    fn push(&mut self, loss: RingLoss) {
         if self.losses.len() < MAX_LOSSES {
-            self.losses.push(RingLoss { cpu, thread, window: LossWindow { from, to } });
+            self.losses.push(loss);
         } else if let Some(last) = self.losses.last_mut() {
-            let window = LossWindow { from: last.window.from.min(from), to: END };
-            *last = RingLoss { cpu: None, thread: None, window };
+            let window = LossWindow { from: last.window.from.min(loss.window.from), to: END };
+            let records = last.records.saturating_add(loss.records);
+            *last = RingLoss { cpu: None, thread: None, window, records };
         }
     }
 
@@ -240,23 +239,31 @@ impl<'e> RingLosses<'e> {
     pub(crate) fn finish(mut self, is_cut: bool) -> Vec<RingLoss> {
         let seen = std::mem::take(&mut self.seen);
         for (ring, first) in std::mem::take(&mut self.begins) {
-            self.push(cpu_of(ring), None, START, first);
+            self.push(RingLoss::of_ring(cpu_of(ring), START, first, 0));
         }
         let first_end = seen.values().map(|seen| seen.last).min().unwrap_or(START);
-        for LossAtEnd { since, ring } in std::mem::take(&mut self.at_end) {
+        for LossAtEnd { since, ring, records } in std::mem::take(&mut self.at_end) {
             let before = match ring {
                 Some(ring) => seen.get(&ring).map_or(START, |seen| seen.last),
                 None => first_end,
             };
-            self.push(cpu_of(ring), None, since.unwrap_or(before), END);
+            self.push(RingLoss::of_ring(cpu_of(ring), since.unwrap_or(before), END, records));
         }
         if is_cut {
             // Nothing behind the last record of any ring is sure. Some events write seldom; but what a ring
             // held at the end of a round has been read.
             let from = if self.by_cpu { first_end } else { first_end.max(self.rounds[0]) };
-            self.push(None, None, from, END);
+            self.push(RingLoss::of_ring(None, from, END, 0));
         }
         self.losses
+    }
+}
+
+/// The number of missing records that a record states.
+fn lost_in(record: RawRecord<'_>) -> u64 {
+    match SideBand::parse(record) {
+        Some(SideBand::Lost { lost, .. } | SideBand::LostSamples { lost }) => lost,
+        _ => 0,
     }
 }
 
@@ -403,10 +410,11 @@ mod tests {
             losses.finish(false)
         };
         let window = LossWindow { from: TimestampNs(150), to: TimestampNs(200) };
-        let loss = |thread| vec![RingLoss { cpu: Some(CpuId(3)), thread, window }];
-        assert_eq!(of(0, 7 << 32 | 5), loss(Some(Tid(7))));
-        assert_eq!(of(0, 0), loss(None));
-        assert_eq!(of(1, 7 << 32 | 5), loss(None));
+        let cpu = Some(CpuId(3));
+        let loss = |thread, records| vec![RingLoss { cpu, thread, window, records }];
+        assert_eq!(of(0, 7 << 32 | 5), loss(Some(Tid(7)), 0));
+        assert_eq!(of(0, 0), loss(None, 0));
+        assert_eq!(of(1, 7 << 32 | 5), loss(None, 1));
     }
 
     /// However long ago the ring was full, and however many rounds others were read in meanwhile.

@@ -96,6 +96,13 @@ impl<'r> ParsedSample<'r> {
     }
 }
 
+/// The count that a sample stands for: its own, or that of its event.
+#[inline]
+fn period_of(attr: &Attr, sample: &Sample<'_>) -> u64 {
+    let is_fixed = !attr.has(AttrFlags::FREQ);
+    sample.period.unwrap_or(if is_fixed { attr.sample_period_or_freq } else { 1 })
+}
+
 /// Where the addresses of a sample's call chain stand.
 struct ChainPlace<'a> {
     attr: &'a Attr,
@@ -217,10 +224,7 @@ impl<'a> SampleSums<'a> {
         let period = match self.options.count {
             Counted::Branches | Counted::Blocks => 1,
             Counted::Weights => sample.weight.filter(|weight| *weight > 0).unwrap_or(1),
-            Counted::Samples => {
-                let is_fixed = !attr.has(AttrFlags::FREQ);
-                sample.period.unwrap_or(if is_fixed { attr.sample_period_or_freq } else { 1 })
-            }
+            Counted::Samples => period_of(attr, sample),
         };
         SampleFacts {
             event: event as u32,
@@ -431,6 +435,26 @@ impl<'a> SampleSums<'a> {
             None => self.maker.make(sample, *cpu_mode, attr, epoch, deferred, &mut self.chain),
         }
         ChainPlace { attr, epoch, time }
+    }
+
+    /// The call chain that was made last.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The sums so far.
+    pub(crate) fn sums(&self) -> &Aggregate {
+        &self.sums
+    }
+
+    /// The count that a sample stands for.
+    pub(crate) fn period(&self, parsed: &ParsedSample<'_>) -> u64 {
+        period_of(&self.recording.events[parsed.event].attr, &parsed.sample)
+    }
+
+    /// Samples that are shorter than their fields say.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.stops.unreadable_samples
     }
 
     /// The sums, and why unwinding ended.

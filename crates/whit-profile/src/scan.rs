@@ -3,6 +3,7 @@
 //! Samples are stepped over here. Memory grows with the number of processes, mappings and command
 //! names, not with the number of samples.
 
+use crate::census::Census;
 use crate::change::{Change, TimedChange};
 use crate::counts::{Skipped, TypeCounts};
 use crate::cut_maps::CutMaps;
@@ -60,6 +61,8 @@ pub(crate) struct Scan {
     pub(crate) recorded_cpus: RecordedCpus,
     /// The first record of each CPU, where it was asked for.
     pub(crate) first_seen: Option<FirstSeen>,
+    /// The threads, CPUs and cgroups of records, where they were asked for.
+    pub(crate) census: Option<Census>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -69,6 +72,7 @@ pub(crate) struct ScanWanted {
     pub(crate) block_times: BlockTimes,
     /// Filled where it is there.
     pub(crate) first_seen: Option<FirstSeen>,
+    pub(crate) census: bool,
 }
 
 /// Reads all streams once; several streams in parallel, and several blocks of a stream where there
@@ -80,7 +84,7 @@ pub(crate) fn scan(
     (threads, max_stack): (usize, usize),
     progress: &Progress<'_>,
 ) -> Result<Scan, LoadError> {
-    let ScanWanted { block_times, first_seen } = wanted;
+    let ScanWanted { block_times, first_seen, census } = wanted;
     let next = std::sync::atomic::AtomicUsize::new(0);
     let workers = threads.min(recording.streams.len()).max(1);
     let threads_per_stream = threads.div_ceil(workers);
@@ -106,6 +110,7 @@ pub(crate) fn scan(
             scanner.ring_losses = ring_losses();
             scanner.first_seen.clone_from(&first_seen);
             scanner.awaited_chains = awaited_chains();
+            scanner.census = census.then(Census::default);
             scanner.is_cut = recording.is_cut;
             done.push((index, scanner.run(threads_per_stream, progress)));
         }
@@ -138,6 +143,7 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
         ring_losses: Vec::new(),
         recorded_cpus: RecordedCpus::Only(FxHashSet::default()),
         first_seen: None,
+        census: None,
         warnings: Vec::new(),
     };
     for part in parts {
@@ -164,6 +170,9 @@ fn merge(parts: impl Iterator<Item = StreamScan>, events: usize) -> Scan {
             (Some(seen), Some(more)) => seen.add(more),
             (seen @ None, more) => *seen = more,
             (Some(_), None) => {}
+        }
+        if let Some(census) = part.census {
+            scan.census.get_or_insert_default().merge(census);
         }
         match (&mut scan.awaited_chains, part.awaited_chains) {
             (Some(all), Some(new)) => all.add(new),
@@ -198,6 +207,7 @@ struct StreamScan {
     recorded_cpus: RecordedCpus,
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
+    census: Option<Census>,
     warnings: Vec<Warning>,
 }
 
@@ -225,6 +235,7 @@ struct StreamScanner<'e> {
     ring_losses: Option<RingLosses<'e>>,
     first_seen: Option<FirstSeen>,
     awaited_chains: Option<AwaitedChains>,
+    census: Option<Census>,
     is_first_stream: bool,
     /// The end of the recording is missing, wherever that is.
     is_cut: bool,
@@ -261,6 +272,7 @@ impl<'e> StreamScanner<'e> {
             ring_losses: None,
             first_seen: None,
             awaited_chains: None,
+            census: None,
             is_first_stream,
             is_cut: false,
         }
@@ -316,6 +328,7 @@ impl<'e> StreamScanner<'e> {
             recorded_cpus,
             first_seen: self.first_seen,
             awaited_chains: self.awaited_chains,
+            census: self.census,
             warnings: self.warnings,
         }
     }
@@ -335,6 +348,9 @@ impl<'e> StreamScanner<'e> {
             }
             if let Some(first_seen) = &mut self.first_seen {
                 first_seen.see(self.events, record);
+            }
+            if let Some(census) = &mut self.census {
+                census.see(self.events, record);
             }
             let position = info.position + (block.len() - rest.len()) as u64;
             match record.header.kind {

@@ -90,6 +90,13 @@ pub enum Warning {
         /// Nodes of the tree.
         max_nodes: usize,
     },
+    /// Call chains were cut since the table of call sites was full.
+    ChainsCutAtCallsites {
+        /// Their number.
+        chains: u64,
+        /// Call sites of the table.
+        max_callsites: usize,
+    },
     /// Samples stand in rows that some sort keys do not tell apart.
     FacetsMerged {
         /// Their number.

@@ -56,6 +56,9 @@ fn line(warning: &Warning) -> String {
         Warning::ChainsCut { chains, max_nodes } => {
             format!("{chains} call chains were cut: the call tree has reached {max_nodes} nodes")
         }
+        Warning::ChainsCutAtCallsites { chains, max_callsites } => format!(
+            "{chains} call chains are cut at their inner end: there are more than {max_callsites} call sites"
+        ),
         Warning::FacetsMerged { samples, max_facets } => format!(
             "{samples} samples stand in rows that some sort keys do not tell apart: there were {max_facets} distinct \
              values; sort by fewer keys, or choose a part with --time, --pid or --cpu"

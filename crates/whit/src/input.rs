@@ -34,6 +34,22 @@ impl InputArgs {
         self.input.iter().map(|path| open(path)).collect()
     }
 
+    /// Opens all that are named, where standard input has something else.
+    ///
+    /// # Errors
+    /// As `open_all`, and for standard input.
+    pub(crate) fn open_all_files(&self) -> Result<Vec<Recording>> {
+        if self.input.iter().any(|path| path == Path::new("-")) {
+            bail_usage!(
+                "standard input has the statements: name the recording with -i FILE, or give the statements with -c"
+            );
+        }
+        match &self.input[..] {
+            [] => Ok(vec![open(Path::new(DEFAULT_INPUT))?]),
+            paths => paths.iter().map(|path| open(path)).collect(),
+        }
+    }
+
     /// Opens the only one.
     pub(crate) fn open(&self) -> Result<Recording> {
         match &self.input[..] {

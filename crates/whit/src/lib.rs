@@ -9,6 +9,7 @@
 
 mod annotate;
 mod bench;
+mod beside;
 mod completion;
 mod diff;
 mod doctor;
@@ -27,6 +28,7 @@ mod output;
 mod page;
 mod privileges;
 mod progress;
+mod query;
 mod record;
 mod report;
 mod row_args;
@@ -80,6 +82,8 @@ enum Command {
     Locks(locks::LocksArgs),
     /// Write a recording in the form that other tools read
     Export(export::ExportArgs),
+    /// Ask for samples, waits and costs of recordings in SQL
+    Query(query::QueryArgs),
     /// List the events for -e, and check which of them open on this machine
     List(list::ListArgs),
     /// Check what this machine can record, and name the remedy for each refusal
@@ -122,7 +126,16 @@ pub fn command() -> clap::Command {
 
 /// Runs `whit`; gives its exit code.
 pub fn main() -> ExitCode {
-    match run() {
+    ended(run())
+}
+
+/// Runs `whit-query`, the program that `whit query` becomes; gives its exit code.
+pub fn query_main() -> ExitCode {
+    ended(query::Program::try_parse().map_err(Into::into).and_then(|program| program.run()))
+}
+
+fn ended(result: Result<u8>) -> ExitCode {
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(failure::report(&error)),
@@ -149,6 +162,7 @@ fn run() -> Result<u8> {
         Command::Switches(args) => switches::run(&args),
         Command::Locks(args) => locks::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Query(args) => query::start(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(&args),

@@ -1,7 +1,7 @@
 //! The capabilities of the program's file that each subcommand keeps.
 
 use crate::Command;
-use crate::symbol_args::LoadArgs;
+use crate::symbol_args::SymbolArgs;
 use anyhow::Result;
 use whit_symbolize::RunningList;
 use whit_sys::capability::Capability;
@@ -28,6 +28,7 @@ fn needed(command: &Command) -> &'static [Capability] {
         | Command::Switches(_)
         | Command::Locks(_)
         | Command::Export(_)
+        | Command::Query(_)
         | Command::Bench(_)
         | Command::Completions(_)
         | Command::Help(_)
@@ -36,19 +37,20 @@ fn needed(command: &Command) -> &'static [Capability] {
 }
 
 /// The options of subcommands that name kernel code.
-fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
+fn symbol_args(command: &mut Command) -> Option<&mut SymbolArgs> {
     match command {
-        Command::Report(args) => Some(&mut args.load),
-        Command::Annotate(args) => Some(&mut args.load),
-        Command::Diff(args) => Some(&mut args.load),
-        Command::Script(args) => Some(&mut args.load),
-        Command::Switches(args) => Some(&mut args.load),
-        Command::Locks(args) => Some(&mut args.load),
-        Command::Export(args) => Some(&mut args.load),
+        Command::Report(args) => Some(&mut args.load.symbols),
+        Command::Annotate(args) => Some(&mut args.load.symbols),
+        Command::Diff(args) => Some(&mut args.load.symbols),
+        Command::Script(args) => Some(&mut args.load.symbols),
+        Command::Switches(args) => Some(&mut args.load.symbols),
+        Command::Locks(args) => Some(&mut args.load.symbols),
+        Command::Export(args) => Some(&mut args.load.symbols),
         Command::Record(_)
         | Command::Stat(_)
         | Command::Doctor(_)
         | Command::List(_)
+        | Command::Query(_)
         | Command::Bench(_)
         | Command::Completions(_)
         | Command::Help(_)
@@ -60,11 +62,11 @@ fn load_args(command: &mut Command) -> Option<&mut LoadArgs> {
 /// before: it is read later without capabilities.
 pub(crate) fn settle(privileges: Privileges, command: &mut Command) -> Result<()> {
     if privileges.is_borrowing()
-        && let Some(load) = load_args(command)
+        && let Some(symbols) = symbol_args(command)
     {
         let _in_force = privilege::raise(&[Capability::Syslog]);
         // Where there is none, the look-up says so when a name of the kernel's is wanted.
-        load.running_list = RunningList::open().ok();
+        symbols.running_list = RunningList::open().ok();
     }
     Ok(privileges.keep(needed(command))?)
 }

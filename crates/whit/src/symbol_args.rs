@@ -29,6 +29,13 @@ pub(crate) struct LoadArgs {
     /// Use only this part of the recorded time: START,STOP in seconds, 10%-20%, or 10%/2
     #[arg(long, value_name = "RANGE", value_parser = TimeFilter::parse, allow_hyphen_values = true, help_heading = heading::FILTER)]
     time: Option<TimeFilter>,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+}
+
+/// How call chains are made and named.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SymbolArgs {
     /// Cut call chains after N frames
     #[arg(long, value_name = "FRAMES", default_value_t = 127, help_heading = heading::SYMBOLS)]
     max_stack: usize,
@@ -81,9 +88,14 @@ fn cpu_list(text: &str) -> Result<CpuList, CpuListError> {
 }
 
 impl LoadArgs {
-    /// True unless switched off.
+    /// True unless inlined functions are switched off.
     pub(crate) fn inline(&self) -> bool {
-        !self.no_inline
+        self.symbols.inline()
+    }
+
+    /// Threads that read the recording.
+    pub(crate) fn threads(&self) -> usize {
+        self.symbols.threads()
     }
 
     /// True where samples are chosen by their CPU.
@@ -104,10 +116,25 @@ impl LoadArgs {
         if !self.cgroup.is_empty() {
             needs_cgroups(recording, "--cgroup")?;
         }
-        Ok(self.load_options(recording))
+        Ok(LoadOptions {
+            time: self.time.clone(),
+            pids: self.pid.iter().copied().map(Pid).collect(),
+            tids: self.tid.iter().copied().map(Tid).collect(),
+            cpus: self.cpu.clone().map_or_else(Vec::new, |list| list.0),
+            cgroups: self.cgroup.clone(),
+            ..self.symbols.options(recording)
+        })
+    }
+}
+
+impl SymbolArgs {
+    /// True unless switched off.
+    pub(crate) fn inline(&self) -> bool {
+        !self.no_inline
     }
 
-    fn load_options(&self, recording: &Recording) -> LoadOptions {
+    /// As the loader takes them: all samples.
+    pub(crate) fn options(&self, recording: &Recording) -> LoadOptions {
         let home = std::env::home_dir();
         let mut debug_dirs = DebugDirs::standard(home.as_deref());
         debug_dirs.symfs.clone_from(&self.symfs);
@@ -128,11 +155,6 @@ impl LoadArgs {
         }
         let machine = ThisMachine { hostname: whit_sys::system::uname().hostname };
         LoadOptions {
-            time: self.time.clone(),
-            pids: self.pid.iter().copied().map(Pid).collect(),
-            tids: self.tid.iter().copied().map(Tid).collect(),
-            cpus: self.cpu.clone().map_or_else(Vec::new, |list| list.0),
-            cgroups: self.cgroup.clone(),
             max_stack: self.max_stack,
             machine: Some(machine),
             ..LoadOptions::new(self.threads(), symbols)

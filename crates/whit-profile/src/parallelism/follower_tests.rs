@@ -87,6 +87,7 @@ impl Bytes {
         let losses = losses.iter().map(|(cpu, from, to)| RingLoss {
             cpu: Some(CpuId(*cpu)),
             thread: None,
+            records: 0,
             window: window(*from, *to),
         });
         let known = Known {

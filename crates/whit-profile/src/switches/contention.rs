@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn waits_with_a_loss_or_without_an_end_are_uncertain() {
         let window = LossWindow { from: TimestampNs(100), to: TimestampNs(110) };
-        let losses = Losses::new(&[RingLoss { cpu: None, thread: None, window }]);
+        let losses = Losses::new(&[RingLoss { cpu: None, thread: None, records: 1, window }]);
         let mut totals = ContentionTotals::default();
         for time in [10, 95, 200, 300] {
             totals.begin(&at(time, 1, 0xa), key(1, 0xa));

@@ -437,7 +437,7 @@ fn a_new_thread_waits_for_its_first_run() {
 #[test]
 fn a_first_run_whose_beginning_is_missing() {
     let loss = LossWindow { from: TimestampNs(15), to: TimestampNs(16) };
-    let losses = [RingLoss { cpu: Some(CpuId(3)), thread: None, window: loss }];
+    let losses = [RingLoss { cpu: Some(CpuId(3)), thread: None, window: loss, records: 0 }];
     let (kept, inconsistencies) = tell(
         &losses,
         &[
@@ -685,11 +685,11 @@ proptest! {
                 // A ring knows the records around a loss, a channel the lost ones.
                 if is_exact && lost[i] {
                     let window = LossWindow { from: time, to: time };
-                    losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window });
+                    losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window, records: 0 });
                 } else if !is_exact {
                     if !lost[i] {
                         let window = LossWindow { from, to: time };
-                        losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window }));
+                        losses.extend(is_losing.then_some(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window, records: 0 }));
                         from = time;
                     }
                     is_losing = lost[i];
@@ -697,7 +697,7 @@ proptest! {
             }
             if is_losing {
                 let window = LossWindow { from, to: TimestampNs(u64::MAX) };
-                losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window });
+                losses.push(RingLoss { cpu: Some(CpuId(cpu)), thread: None, window, records: 0 });
             }
         }
         let left = told.iter().zip(&lost).filter(|(_, lost)| !**lost);
@@ -788,7 +788,7 @@ fn a_thread_that_is_blocked_at_both_ends_waits_throughout() {
     ];
     // Lost records do not matter: it has left no CPU since.
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
-    for losses in [&[][..], &[RingLoss { cpu: None, thread: None, window }]] {
+    for losses in [&[][..], &[RingLoss { cpu: None, thread: None, window, records: 0 }]] {
         let (kept, inconsistencies, _) = tell_in(losses, &statements, true, Some(&[(10, 100)]));
         let [wait] = kept.switches[..] else { panic!("{:?}", kept.switches) };
         assert_eq!((wait.out, wait.kind, wait.stack), (TimestampNs(10), WaitKind::Sync, stack(3)));
@@ -818,7 +818,7 @@ fn a_thread_that_is_blocked_at_first_has_waited_since_recording_began() {
     assert_eq!(inconsistencies, Inconsistencies::default());
     let [(7, Some(0), 50, 60, ..)] = kept.runs[..] else { panic!("{:?}", kept.runs) };
     let window = LossWindow { from: TimestampNs(30), to: TimestampNs(40) };
-    let losses = [RingLoss { cpu: None, thread: None, window }];
+    let losses = [RingLoss { cpu: None, thread: None, window, records: 0 }];
     let (kept, ..) = tell_in(&losses, &statements, true, Some(&[(10, 100)]));
     assert_eq!(kept.switches[0].end, ended(50, Trust::Lossy));
 }

@@ -165,7 +165,7 @@ pub(crate) fn all_losses(recording: &Recording, of_rings: &mut Vec<RingLoss>) ->
     let mut losses = std::mem::take(of_rings);
     if recording.features.ledger().is_some_and(|ledger| ledger.unwritten_records > 0) {
         let window = LossWindow { from: TimestampNs(0), to: TimestampNs(u64::MAX) };
-        losses.push(RingLoss { cpu: None, thread: None, window });
+        losses.push(RingLoss::of_ring(None, window.from, window.to, 0));
     }
     losses
 }

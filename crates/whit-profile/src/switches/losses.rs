@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn loss(cpu: Option<u32>, from: u64, to: u64) -> RingLoss {
-        RingLoss { cpu: cpu.map(CpuId), thread: None, window: window(from, to) }
+        RingLoss { cpu: cpu.map(CpuId), thread: None, window: window(from, to), records: 0 }
     }
 
     const TID: Tid = Tid(7);

@@ -130,6 +130,19 @@ fn a_hostile_process_is_shown_in_letters() {
         assert!(annotated.contains(&format!("<{SHOWN_FUNCTION}>:")), "{annotated}");
         shown(&["annotate", "--json"]);
         shown(&["switches", "--json"]);
+        let sql = "SELECT s.comm, f.name, m.name FROM sample s JOIN callsite c ON c.id = s.callsite_id
+            JOIN frame f ON f.id = c.frame_id JOIN mapping m ON m.id = f.mapping WHERE m.name LIKE '%\u{9b}am'
+            GROUP BY 1, 2, 3";
+        for form in [&[][..], &["--csv"]] {
+            let rows = shown(&[&["query", "-c", sql], form].concat());
+            for name in [SHOWN_THREAD, SHOWN_PROGRAM, SHOWN_FUNCTION] {
+                assert!(rows.contains(name), "{name} in {rows}");
+            }
+        }
+        let rows = succeed(whit().args(["query", "--json", "-c", sql, "-i"]).arg(&data));
+        let rows: serde_json::Value = serde_json::from_slice(&rows).expect("JSON");
+        let rows = rows.as_array().expect("rows");
+        assert!(rows.iter().any(|row| row["comm"] == THREAD), "{rows:?}");
         let export = directory.path().join("exported");
         let (said, _) =
             plain(whit().args(["export", "--perf", "-i"]).arg(&data).arg("-o").arg(export));

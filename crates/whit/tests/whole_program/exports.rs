@@ -4,10 +4,10 @@
 //! sums of each function compared. A consumer that is not installed is skipped by name (`scripts/setup.sh test`
 //! installs them).
 
-mod consumers;
+pub(crate) mod consumers;
 mod files;
 mod firefox;
 mod pprof;
 mod readers;
-mod recordings;
-mod sums;
+pub(crate) mod recordings;
+pub(crate) mod sums;

@@ -37,6 +37,7 @@ mod perf_rows;
 mod pools;
 mod precision;
 mod probes;
+mod query;
 mod rebuilt_files;
 mod recorded;
 mod recorded_time;

@@ -20,7 +20,7 @@ pub(super) fn pprof() -> Result<Command, Skip> {
 }
 
 /// A Python program of `tests/whole_program/exports` with the packages of other tools.
-pub(super) fn python(script: &str) -> Result<Command, Skip> {
+pub(crate) fn python(script: &str) -> Result<Command, Skip> {
     let python = installed("python/bin/python");
     if !python.exists() {
         return Err(Skip("the Python packages of other tools are not installed here".to_owned()));

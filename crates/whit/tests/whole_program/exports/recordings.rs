@@ -9,28 +9,28 @@ use crate::support::tools::{repository, whit, workload};
 use crate::support::{Skip, check, record};
 
 /// A recording that is exported.
-pub(super) struct Example {
-    pub(super) name: &'static str,
-    pub(super) path: PathBuf,
+pub(crate) struct Example {
+    pub(crate) name: &'static str,
+    pub(crate) path: PathBuf,
     /// Options that both `whit report` and `whit export` get.
-    pub(super) options: Vec<String>,
+    pub(crate) options: Vec<String>,
 }
 
 impl Example {
     /// The command with this recording as its input.
-    pub(super) fn whit(&self, subcommand: &str) -> Command {
+    pub(crate) fn whit(&self, subcommand: &str) -> Command {
         let mut whit = whit();
         whit.arg(subcommand).arg("-i").arg(&self.path).args(&self.options);
         whit
     }
 
     /// The recording in a format.
-    pub(super) fn export(&self, format: &str, folder: &Path) -> PathBuf {
+    pub(crate) fn export(&self, format: &str, folder: &Path) -> PathBuf {
         self.export_with(format, folder, &[])
     }
 
     /// The same with further options.
-    pub(super) fn export_with(&self, format: &str, folder: &Path, options: &[&str]) -> PathBuf {
+    pub(crate) fn export_with(&self, format: &str, folder: &Path, options: &[&str]) -> PathBuf {
         let out = folder.join(format!("{}{}.{format}", self.name, options.concat()));
         let mut export = self.whit("export");
         export.args(["--format", format, "-o"]).arg(&out).args(options);
@@ -49,7 +49,7 @@ fn golden(name: &'static str) -> Example {
     Example { name, path, options: vec!["--symfs".to_owned(), root] }
 }
 
-fn recorded(
+pub(crate) fn recorded(
     name: &'static str,
     folder: &Path,
     options: &[&str],
@@ -64,7 +64,7 @@ fn recorded(
 }
 
 /// All five; those that this machine cannot record are skipped by name.
-pub(super) fn all(folder: &TempDir) -> Vec<Example> {
+pub(crate) fn all(folder: &TempDir) -> Vec<Example> {
     let mut examples = vec![golden("perf-cgroups"), golden("losses")];
     let place = folder.path();
     let dumps = ["-F", "997", "--call-graph", "dwarf,8192"];

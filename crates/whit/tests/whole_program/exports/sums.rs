@@ -8,10 +8,10 @@ use super::recordings::Example;
 use crate::support::tools::text;
 
 /// Sums of the functions of one event: own samples and own periods.
-pub(super) type Sums = BTreeMap<String, (u64, u64)>;
+pub(crate) type Sums = BTreeMap<String, (u64, u64)>;
 
 /// whit's report of its main event: the one with the most samples.
-pub(super) fn of_report(example: &Example) -> (String, Sums) {
+pub(crate) fn of_report(example: &Example) -> (String, Sums) {
     let events = events(example);
     let samples = |event: &&Value| event["samples"].as_u64().unwrap();
     let event = events.iter().rev().max_by_key(samples).expect("an event");
@@ -19,7 +19,7 @@ pub(super) fn of_report(example: &Example) -> (String, Sums) {
 }
 
 /// All events with samples.
-pub(super) fn events(example: &Example) -> Vec<Value> {
+pub(crate) fn events(example: &Example) -> Vec<Value> {
     let mut report = example.whit("report");
     let json = text(report.args(["--json", "--no-intervals", "--percent-limit", "0"]));
     let json: Value = serde_json::from_str(&json).expect("JSON");
@@ -29,7 +29,7 @@ pub(super) fn events(example: &Example) -> Vec<Value> {
 }
 
 /// The functions of an event that have samples of their own.
-pub(super) fn of_event(event: &Value) -> Sums {
+pub(crate) fn of_event(event: &Value) -> Sums {
     let mut sums = Sums::new();
     for row in event["rows"].as_array().unwrap() {
         let number = |field: &str| row["self"][field].as_u64().unwrap();
@@ -43,6 +43,6 @@ pub(super) fn of_event(event: &Value) -> Sums {
 }
 
 /// One figure of each function.
-pub(super) fn column(sums: &Sums, which: impl Fn(&(u64, u64)) -> u64) -> BTreeMap<String, u64> {
+pub(crate) fn column(sums: &Sums, which: impl Fn(&(u64, u64)) -> u64) -> BTreeMap<String, u64> {
     sums.iter().map(|(name, sum)| (name.clone(), which(sum))).filter(|(_, sum)| *sum > 0).collect()
 }

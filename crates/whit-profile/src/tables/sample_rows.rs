@@ -1,0 +1,209 @@
+//! Samples as a stream, in order of time.
+
+use super::{StreamEnd, TableSource};
+use crate::ordered::{OrderedSamples, PendingSample};
+use crate::ordered_pool::{self, in_turn};
+use crate::progress::Progress;
+use crate::sample_sums::SampleSums;
+use crate::stack_table::{NewNode, NodeTold};
+use crate::stops::StopCounts;
+use crate::time_filter::TimeRange;
+use std::sync::atomic::Ordering;
+use whit_types::{CpuId, Pid, Tid, TimestampNs};
+use whit_unwind::StopReason;
+
+/// Which samples, and how much of them.
+#[derive(Clone, Debug, Default)]
+pub struct SampleWanted {
+    /// Only those in a range of time; blocks without any are not read.
+    pub time: Option<TimeRange>,
+    /// Only those of a thread, by its number.
+    pub thread: Option<u32>,
+    /// Only those of a process, by its number.
+    pub process: Option<u32>,
+    /// Only those in a cgroup, by its number.
+    pub cgroup: Option<u32>,
+    /// Make call chains. Without them, `callsite` and `unwind_end` are absent.
+    pub stacks: bool,
+}
+
+impl SampleWanted {
+    fn is_everything(&self) -> bool {
+        self.time.is_none()
+            && self.thread.is_none()
+            && self.process.is_none()
+            && self.cgroup.is_none()
+    }
+}
+
+/// The moment at which an event's period ended, as far as tables show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleEntry {
+    /// By the clock of the recording; its position in the recording where it has none.
+    pub time: TimestampNs,
+    /// Number of the event.
+    pub event: u32,
+    /// Number of the thread; absent where the sample does not say.
+    pub thread: Option<u32>,
+    /// Number of the thread's process.
+    pub process: Option<u32>,
+    /// Process and thread as recorded, for names.
+    pub task: (Pid, Tid),
+    /// Where the sample was taken.
+    pub cpu: Option<CpuId>,
+    /// `PERF_RECORD_MISC_CPUMODE_*`.
+    pub cpu_mode: u16,
+    /// The count that the sample stands for.
+    pub weight: u64,
+    /// Number of the cgroup.
+    pub cgroup: Option<u32>,
+    /// Innermost call site.
+    pub callsite: Option<u32>,
+    /// Why unwinding ended, where a stack was unwound.
+    pub unwind_end: Option<StopReason>,
+}
+
+#[derive(Default)]
+struct Job {
+    samples: Vec<PendingSample>,
+    rows: Vec<SampleEntry>,
+    new_nodes: Vec<NewNode>,
+    worker: usize,
+    unreadable: u64,
+    foreign_stacks: u64,
+    cut_chains: u64,
+}
+
+struct Worker<'a> {
+    number: usize,
+    source: &'a TableSource,
+    wanted: &'a SampleWanted,
+    sums: SampleSums<'a>,
+    told: NodeTold<'a>,
+    foreign_stacks: u64,
+}
+
+impl ordered_pool::Worker for Worker<'_> {
+    type Job = Job;
+    type Rest = ();
+
+    fn run(&mut self, job: &mut Job) {
+        job.rows.clear();
+        for pending in &job.samples {
+            job.rows.extend(self.row(pending));
+        }
+        self.told.tell(self.sums.sums(), &mut job.new_nodes);
+        job.worker = self.number;
+        job.unreadable = self.sums.unreadable();
+        job.foreign_stacks = self.foreign_stacks;
+        job.cut_chains = self.sums.sums().cut_chains;
+        // The blocks that the samples stand in are free again.
+        job.samples.clear();
+    }
+
+    fn end(self) {}
+}
+
+impl Worker<'_> {
+    fn row(&mut self, pending: &PendingSample) -> Option<SampleEntry> {
+        let parsed = self.sums.parse(pending.record(), pending.block()).ok()?;
+        let (source, wanted, time) = (self.source, self.wanted, pending.time);
+        let dimensions = &source.dimensions;
+        let thread = dimensions.thread(parsed.pid, parsed.tid);
+        let process = dimensions.process(parsed.pid);
+        let cgroups = &source.prepared.cgroups;
+        let cgroup =
+            parsed.sample.cgroup.and_then(|number| dimensions.cgroup(cgroups, number, time));
+        let is = |wanted: Option<u32>, value: Option<u32>| wanted.is_none() || wanted == value;
+        let passes = is(wanted.thread, thread)
+            && is(wanted.process, process)
+            && is(wanted.cgroup, cgroup)
+            && source.options.wants(parsed.pid, parsed.tid);
+        if !passes {
+            return None;
+        }
+        let node = wanted.stacks.then(|| self.sums.node_of(&parsed, time));
+        let chain = self.sums.chain();
+        if wanted.stacks {
+            self.foreign_stacks += u64::from(chain.is_foreign);
+        }
+        Some(SampleEntry {
+            time,
+            event: parsed.event as u32,
+            thread,
+            process,
+            task: (parsed.pid, parsed.tid),
+            cpu: parsed.sample.cpu,
+            cpu_mode: parsed.cpu_mode,
+            weight: self.sums.period(&parsed),
+            cgroup,
+            callsite: node,
+            unwind_end: chain.stop.filter(|_| wanted.stacks),
+        })
+    }
+}
+
+impl TableSource {
+    /// Hands batches of samples to `take`, in order of time, until it says no.
+    ///
+    /// # Errors
+    /// The recording changed, or `take` said no.
+    pub fn samples(
+        &self,
+        wanted: &SampleWanted,
+        take: &mut dyn FnMut(&mut Vec<SampleEntry>) -> bool,
+    ) -> Result<(), StreamEnd> {
+        let (recording, options, prepared) = (&self.recording, &self.options, &self.prepared);
+        let progress = Progress::new(0, &|_, _| ());
+        let mut samples = OrderedSamples::within(prepared, wanted.time, options.threads, &progress);
+        let make = |number| Worker {
+            number,
+            source: self,
+            wanted,
+            sums: SampleSums::new(recording, options, prepared),
+            told: NodeTold::new(prepared, &self.stacks),
+            foreign_stacks: 0,
+        };
+        let fill = |job: &mut Job| {
+            samples.next_batch(&mut job.samples)?;
+            Ok(!job.samples.is_empty())
+        };
+        let workers = options.threads.max(1);
+        let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); workers];
+        let mut sums = vec![(0, 0, 0); workers];
+        let mut stops = StopCounts::default();
+        let take_job = |job: &mut Job| {
+            let numbers = &mut numbers[job.worker];
+            self.stacks.adopt(numbers, &mut job.new_nodes);
+            for row in &mut job.rows {
+                row.callsite = row.callsite.and_then(|node| numbers.get(node as usize).copied());
+                stops.count(row.unwind_end);
+            }
+            sums[job.worker] = (job.unreadable, job.foreign_stacks, job.cut_chains);
+            if job.rows.is_empty() || take(&mut job.rows) {
+                Ok(())
+            } else {
+                Err(StreamEnd::Stopped)
+            }
+        };
+        in_turn(workers, make, fill, take_job)?;
+        let unreadable = sums.iter().map(|sums| sums.0).sum();
+        self.troubles.unreadable.fetch_max(unreadable, Ordering::Relaxed);
+        let foreign_stacks = sums.iter().map(|sums| sums.1).sum();
+        self.troubles.foreign_stacks.fetch_max(foreign_stacks, Ordering::Relaxed);
+        self.troubles.disordered.fetch_max(samples.disordered(), Ordering::Relaxed);
+        self.stacks.note_cut(sums.iter().map(|sums| sums.2).sum());
+        if wanted.stacks
+            && wanted.is_everything()
+            && let Ok(mut ends) = self.unwind_ends.lock()
+        {
+            *ends = Some(stops.iter().collect());
+        }
+        Ok(())
+    }
+
+    /// The name that a sample's thread had at the time.
+    pub fn comm_of(&self, sample: &SampleEntry) -> Option<std::sync::Arc<str>> {
+        self.comm(sample.task.0, sample.task.1, sample.time)
+    }
+}

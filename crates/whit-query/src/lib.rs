@@ -1,0 +1,28 @@
+//! SQL over recordings: SQLite with virtual tables over the tables of `whit-tables`.
+//!
+//! A [`Session`] has the recordings, the views of `sql/*.sql` and the function `percentile`. [`run`] runs statements
+//! and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
+//!
+//! Invariants:
+//! - SQLite's memory stays below [`Options::memory_bytes`]. Sorts and temporary tables go to files; a query that needs
+//!   more all the same fails, and the error says so.
+//! - [`Interrupter::interrupt`] ends a query from another thread, also while a recording is read.
+//! - A name out of a recording is escaped, except in JSON.
+//! - Unsafe code is in `virtual_table` alone, where SQLite's interface for tables asks for it.
+#![deny(unsafe_code)]
+
+mod error;
+mod names;
+mod output;
+mod percentile;
+mod plan;
+mod session;
+pub mod shell;
+mod views;
+mod virtual_table;
+
+pub use error::QueryError;
+pub use names::Names;
+pub use output::OutputForm;
+pub use session::{Interrupter, MIN_MEMORY_BYTES, Options, Session, run};
+pub use views::{VIEWS, View};

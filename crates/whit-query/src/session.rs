@@ -1,0 +1,162 @@
+//! A connection with all tables, and the running of statements.
+
+use crate::error::QueryError;
+use crate::names::Names;
+use crate::output::{OutputForm, Writer};
+use crate::views::VIEWS;
+use crate::{percentile, virtual_table};
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::{Batch, Connection, InterruptHandle, Statement};
+use std::io::Write;
+use whit_profile::warning::Warning;
+use whit_tables::{Cancel, Database};
+
+/// Less memory than this holds no query.
+pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
+
+/// Parts of the memory that a cache of pages may take; a sort takes as much before it writes to a file.
+const CACHE_SHARE: u64 = 8;
+
+/// How queries run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Most memory of SQLite, and of the values of `percentile` again.
+    pub memory_bytes: u64,
+}
+
+/// Recordings that queries are run over.
+pub struct Session {
+    connection: Connection,
+    database: Database,
+    options: Options,
+}
+
+/// Ends the query of a session from another thread.
+pub struct Interrupter {
+    handle: InterruptHandle,
+    cancel: Cancel,
+}
+
+impl Interrupter {
+    /// Ends the query that runs.
+    pub fn interrupt(&self) {
+        self.cancel.cancel();
+        self.handle.interrupt();
+    }
+}
+
+impl Session {
+    /// Makes tables, views and functions.
+    ///
+    /// # Errors
+    /// SQLite refuses.
+    pub fn new(database: Database, options: Options) -> Result<Session, QueryError> {
+        let error = |error: rusqlite::Error| QueryError::Failed(error.to_string());
+        // A temporary database in a file: tables that statements make need not fit into memory.
+        let connection = Connection::open("").map_err(error)?;
+        let session = Session { connection, database, options };
+        session.set_up().map_err(error)?;
+        Ok(session)
+    }
+
+    fn set_up(&self) -> rusqlite::Result<()> {
+        let connection = &self.connection;
+        let memory = self.options.memory_bytes;
+        let cache_kib = (memory / CACHE_SHARE) >> 10;
+        connection.execute_batch(&format!(
+            "PRAGMA hard_heap_limit = {memory}; PRAGMA temp_store = FILE; PRAGMA cache_size = -{cache_kib};
+             PRAGMA temp.cache_size = -{cache_kib}; PRAGMA synchronous = OFF;"
+        ))?;
+        virtual_table::register(connection, &self.database)?;
+        percentile::register(connection, usize::try_from(memory).unwrap_or(usize::MAX))?;
+        VIEWS.iter().try_for_each(|view| connection.execute_batch(view.sql))
+    }
+
+    /// For another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        let cancel = self.database.cancel().clone();
+        Interrupter { handle: self.connection.get_interrupt_handle(), cancel }
+    }
+
+    /// All names, for completion.
+    pub fn names(&self) -> Names {
+        Names::of(&self.connection)
+    }
+
+    /// Defects of the recordings that were read so far.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.database.warnings()
+    }
+
+    /// Lets queries run again that an [`Interrupter`] has ended.
+    pub fn resume(&self) {
+        self.database.cancel().reset();
+    }
+
+    fn wrong(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
+        QueryError::wrong(error, sql, &self.names(), self.options.memory_bytes)
+    }
+
+    fn error(&self, error: &rusqlite::Error, sql: &str) -> QueryError {
+        if self.database.cancel().is_cancelled() {
+            return QueryError::Interrupted;
+        }
+        QueryError::of(error, sql, &self.names(), self.options.memory_bytes)
+    }
+}
+
+/// Runs all statements of a text, and writes the rows of those that have any.
+///
+/// # Errors
+/// A statement is wrong, needs too much memory, or was interrupted; or `out` takes no more.
+pub fn run(
+    session: &Session,
+    sql: &str,
+    form: OutputForm,
+    out: &mut dyn Write,
+) -> Result<(), QueryError> {
+    let mut statements = Batch::new(&session.connection, sql);
+    let mut results = 0;
+    loop {
+        let statement = statements.next().map_err(|error| session.wrong(&error, sql))?;
+        let Some(mut statement) = statement else { return Ok(()) };
+        if statement.column_count() == 0 {
+            statement.execute([]).map_err(|error| session.error(&error, sql))?;
+            continue;
+        }
+        if results > 0 {
+            writeln!(out)?;
+        }
+        results += 1;
+        write_rows(session, &mut statement, sql, form, out)?;
+        // The next statement may take long.
+        out.flush()?;
+    }
+}
+
+fn write_rows(
+    session: &Session,
+    statement: &mut Statement<'_>,
+    sql: &str,
+    form: OutputForm,
+    out: &mut dyn Write,
+) -> Result<(), QueryError> {
+    let names = statement.column_names().map(str::to_owned).collect();
+    let mut writer = Writer::new(form, names, out);
+    let mut rows = statement.query([]).map_err(|error| session.error(&error, sql))?;
+    let columns = writer.width();
+    let mut rows_of = || -> Result<(), QueryError> {
+        while let Some(row) = rows.next().map_err(|error| session.error(&error, sql))? {
+            let mut cells = Vec::with_capacity(columns);
+            for column in 0..columns {
+                cells.push(row.get_ref(column).map_err(|error| session.error(&error, sql))?);
+            }
+            writer.row(&cells)?;
+        }
+        Ok(())
+    };
+    let read = rows_of();
+    // Rows before an error are shown; JSON stays a whole document.
+    writer.finish()?;
+    read
+}

@@ -1,0 +1,37 @@
+//! The views of `sql/*.sql`.
+
+/// A view: its name, its meaning, and the statement that makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Name in SQL.
+    pub name: &'static str,
+    /// Its rows, in a sentence without its end.
+    pub meaning: &'static str,
+    /// `CREATE VIEW`.
+    pub sql: &'static str,
+}
+
+macro_rules! views {
+    ($(($name:literal, $meaning:literal)),+ $(,)?) => {
+        [$(View {
+            name: $name,
+            meaning: $meaning,
+            sql: include_str!(concat!("../../../sql/", $name, ".sql")),
+        }),+]
+    };
+}
+
+/// All views, in an order in which each finds those that it uses.
+pub const VIEWS: [View; 11] = views![
+    ("perf_sample", "Samples under the names of Perfetto"),
+    ("stack_profile_mapping", "Binaries under the names of Perfetto"),
+    ("stack_profile_frame", "Frames under the names of Perfetto"),
+    ("stack_profile_callsite", "Call sites under the names of Perfetto"),
+    ("callsite_weight", "Weight and samples of each call site, itself alone"),
+    ("summary_tree", "The call tree with self and total weights"),
+    ("top_functions", "Functions with self and total weights, for each event"),
+    ("scheduler_latency", "How long each thread was runnable before it ran"),
+    ("thread_level_parallelism", "For how long how many threads ran at once"),
+    ("cgroup_share", "Share of each cgroup in the weight of an event"),
+    ("waits_by_kind", "Waits of each thread by kind and state"),
+];

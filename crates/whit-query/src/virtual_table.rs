@@ -1,0 +1,181 @@
+//! The tables as SQLite's virtual tables.
+//!
+//! SQLite reaches a table and a cursor through pointers to their first member, which the traits of `rusqlite` are unsafe
+//! for. The only unsafe code is the promise that the members stand so.
+#![allow(unsafe_code)]
+
+use crate::plan::{Comparison, Constraint, plan, wanted};
+use rusqlite::types::ValueRef;
+use rusqlite::vtab::{
+    Context, Filters, IndexConstraintOp, IndexFlags, IndexInfo, Module, VTab, VTabConfig,
+    VTabConnection, VTabCursor, sqlite3_vtab, sqlite3_vtab_cursor,
+};
+use rusqlite::{Connection, Error, Result, ffi};
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_int};
+use whit_tables::{AnyTable, Cursor, Database, TABLES, TableError, Value};
+
+/// A table, and where its rows come from.
+pub(crate) struct Source {
+    table: &'static dyn AnyTable,
+    database: Database,
+}
+
+/// A table of a connection.
+#[repr(C)]
+struct SqlTable {
+    base: sqlite3_vtab,
+    table: &'static dyn AnyTable,
+    database: Database,
+}
+
+/// A scan.
+#[repr(C)]
+struct SqlCursor {
+    base: sqlite3_vtab_cursor,
+    table: &'static dyn AnyTable,
+    database: Database,
+    cursor: Option<Box<dyn Cursor>>,
+    is_at_end: bool,
+    row: i64,
+}
+
+/// Gives a connection all tables.
+pub(crate) fn register(connection: &Connection, database: &Database) -> Result<()> {
+    TABLES.into_iter().try_for_each(|table| {
+        let source = Source { table, database: database.clone() };
+        let module = const { &Module::<SqlTable>::eponymous_only_module() };
+        connection.create_module(table.name(), module, Some(source))
+    })
+}
+
+fn failure(text: impl Into<String>) -> Error {
+    Error::ModuleError(text.into())
+}
+
+fn of_reader(error: &TableError) -> Error {
+    match error {
+        TableError::Cancelled => Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None),
+        error => failure(error.to_string()),
+    }
+}
+
+fn declaration(table: &dyn AnyTable) -> Result<CString> {
+    let columns = table.columns().into_iter();
+    let columns = columns.map(|column| format!("{} {}", column.name, column.kind.name()));
+    let sql = format!("CREATE TABLE x({})", columns.collect::<Vec<_>>().join(", "));
+    CString::new(sql).map_err(|error| failure(error.to_string()))
+}
+
+// SAFETY: the struct is `repr(C)`, and its first member is the one that SQLite asks for.
+unsafe impl VTab<'_> for SqlTable {
+    type Aux = Source;
+    type Cursor = SqlCursor;
+
+    fn connect(
+        db: &mut VTabConnection,
+        aux: Option<&Source>,
+        _: &[u8],
+        _: &[u8],
+        _: &[u8],
+        _: &[&[u8]],
+    ) -> Result<(Cow<'static, CStr>, SqlTable)> {
+        let Source { table, database } = aux.ok_or_else(|| failure("a table without a source"))?;
+        db.config(VTabConfig::Innocuous)?;
+        let (base, database) = (sqlite3_vtab::default(), database.clone());
+        Ok((declaration(*table)?.into(), SqlTable { base, table: *table, database }))
+    }
+
+    fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
+        let mut constraints = Vec::new();
+        for (place, constraint) in info.constraints().enumerate() {
+            let Some(comparison) = comparison(&constraint.operator()) else { continue };
+            let Ok(column) = usize::try_from(constraint.column()) else { continue };
+            if constraint.is_usable() {
+                constraints.push((place, Constraint { column, comparison }));
+            }
+        }
+        // A list of values would be a scan for each: SQLite looks for them in one.
+        let is_list = |(place, _): &(usize, Constraint)| info.is_in_constraint(*place);
+        let mut single = Vec::new();
+        for constraint in constraints {
+            let is_streamed = self.table.size() == whit_tables::Size::Streamed;
+            if !(is_streamed && is_list(&constraint)?) {
+                single.push(constraint);
+            }
+        }
+        let plan = plan(self.table, &single, info.col_used());
+        for (number, used) in plan.used.iter().enumerate() {
+            info.constraint_usage(used.constraint).set_argv_index(number as c_int + 1);
+        }
+        info.set_idx_str(&plan.text());
+        info.set_estimated_cost(plan.cost);
+        info.set_estimated_rows(plan.rows);
+        if plan.is_unique {
+            info.set_idx_flags(IndexFlags::SQLITE_INDEX_SCAN_UNIQUE);
+        }
+        Ok(true)
+    }
+
+    fn open(&mut self) -> Result<SqlCursor> {
+        Ok(SqlCursor {
+            base: sqlite3_vtab_cursor::default(),
+            table: self.table,
+            database: self.database.clone(),
+            cursor: None,
+            is_at_end: true,
+            row: 0,
+        })
+    }
+}
+
+fn comparison(operator: &IndexConstraintOp) -> Option<Comparison> {
+    Some(match operator {
+        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Comparison::Equal,
+        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE => Comparison::AtLeast,
+        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => Comparison::Above,
+        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LE => Comparison::AtMost,
+        IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_LT => Comparison::Below,
+        _ => return None,
+    })
+}
+
+// SAFETY: the struct is `repr(C)`, and its first member is the one that SQLite asks for.
+unsafe impl VTabCursor for SqlCursor {
+    fn filter(&mut self, _: c_int, text: Option<&str>, args: &Filters<'_>) -> Result<()> {
+        let values: Vec<ValueRef<'_>> = args.iter().collect();
+        let whole = |place: usize| match values.get(place) {
+            Some(ValueRef::Integer(value)) => Some(*value),
+            _ => None,
+        };
+        let wanted = wanted(text.unwrap_or_default(), whole);
+        self.cursor = Some(self.table.open(&self.database, &wanted));
+        self.row = 0;
+        self.next()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        let advanced = self.cursor.as_mut().map_or(Ok(false), |cursor| cursor.advance());
+        self.is_at_end = !advanced.map_err(|error| of_reader(&error))?;
+        self.row += 1;
+        Ok(())
+    }
+
+    fn eof(&self) -> bool {
+        self.is_at_end
+    }
+
+    fn column(&self, context: &mut Context, column: c_int) -> Result<()> {
+        let Some(cursor) = &self.cursor else { return context.set_result(rusqlite::types::Null) };
+        match cursor.value(column as usize) {
+            Value::Null => context.set_result(rusqlite::types::Null),
+            Value::Int(number) => context.set_result(number),
+            Value::Name(name) => context.set_result(name),
+            Value::Text(text) => context.set_result(&*text),
+        }
+    }
+
+    fn rowid(&self) -> Result<i64> {
+        Ok(self.row)
+    }
+}

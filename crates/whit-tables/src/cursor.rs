@@ -1,0 +1,90 @@
+//! Reading a table.
+
+use crate::database::TableError;
+use crate::value::Value;
+use std::sync::Arc;
+use whit_profile::tables::TableSource;
+
+/// Bits of a recording's number in those of its rows.
+const ROW_BITS: u32 = 32;
+
+/// Constraints that leave rows out, as far as a table can use them.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Number of the only recording.
+    pub recording: Option<i64>,
+    /// Number of the only row.
+    pub key: Option<i64>,
+    /// First moment.
+    pub from: Option<i64>,
+    /// Last moment.
+    pub to: Option<i64>,
+    /// Number of the only thread.
+    pub thread: Option<i64>,
+    /// Number of the only process.
+    pub process: Option<i64>,
+    /// Number of the only cgroup.
+    pub cgroup: Option<i64>,
+    /// Columns that nobody looks at may be absent: a bit for each, the last one for all from the 64th on.
+    pub columns: u64,
+}
+
+impl Wanted {
+    /// Everything of all rows.
+    pub fn everything() -> Wanted {
+        Wanted { columns: u64::MAX, ..Wanted::default() }
+    }
+
+    pub(crate) fn uses(&self, column: usize) -> bool {
+        self.columns & 1 << column.min(63) != 0
+    }
+
+    /// Whether rows of a recording may be wanted.
+    pub(crate) fn has_recording(&self, number: usize) -> bool {
+        let is = |id: i64| id >> ROW_BITS == number as i64;
+        let rows = [self.key, self.thread, self.process, self.cgroup];
+        self.recording.is_none_or(|recording| recording == number as i64)
+            && rows.into_iter().flatten().all(is)
+    }
+
+    /// The number of a row within its recording.
+    pub(crate) fn local(id: Option<i64>) -> Option<u32> {
+        id.map(|id| id as u32)
+    }
+}
+
+/// Gives rows one after the other.
+pub trait Cursor: Send {
+    /// Goes to the next row; false behind the last one.
+    ///
+    /// # Errors
+    /// The recording cannot be read, or the reader was cancelled.
+    fn advance(&mut self) -> Result<bool, TableError>;
+
+    /// A value of the current row.
+    fn value(&self, column: usize) -> Value;
+}
+
+/// The recording that a row belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a TableSource,
+    pub(crate) recording: usize,
+    /// Names of events.
+    pub(crate) events: &'a [Arc<str>],
+}
+
+impl Context<'_> {
+    /// The number of a row over all recordings.
+    pub(crate) fn id(&self, row: u32) -> Value {
+        Value::Int((self.recording as i64) << ROW_BITS | i64::from(row))
+    }
+
+    pub(crate) fn some_id(&self, row: Option<u32>) -> Value {
+        Value::or_null(row, |row| self.id(row))
+    }
+
+    pub(crate) fn recording(&self) -> Value {
+        Value::Int(self.recording as i64)
+    }
+}

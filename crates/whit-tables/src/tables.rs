@@ -1,0 +1,31 @@
+//! All tables.
+
+use crate::table::AnyTable;
+use crate::{dimension_tables, interval_tables, recording_tables, sample_table};
+
+/// Version of the tables. It grows with each column that changes its meaning or goes.
+pub const SCHEMA: u32 = 1;
+
+/// The tables, in the order of the documents.
+pub static TABLES: [&dyn AnyTable; 15] = [
+    &recording_tables::RECORDING,
+    &dimension_tables::PROCESS,
+    &dimension_tables::THREAD,
+    &dimension_tables::CPU,
+    &dimension_tables::CGROUP,
+    &dimension_tables::MAPPING,
+    &dimension_tables::FRAME,
+    &dimension_tables::CALLSITE,
+    &sample_table::SAMPLE,
+    &interval_tables::SCHED,
+    &interval_tables::THREAD_STATE,
+    &interval_tables::WAIT,
+    &recording_tables::LOSS,
+    &recording_tables::LEDGER,
+    &recording_tables::UNWIND_END,
+];
+
+/// The table of a name.
+pub fn find(name: &str) -> Option<&'static dyn AnyTable> {
+    TABLES.into_iter().find(|table| table.name() == name)
+}

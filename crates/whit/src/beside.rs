@@ -1,0 +1,17 @@
+//! Programs of their own that lie beside this one.
+
+use anyhow::{Context, Result, anyhow};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Becomes the program; comes back only where that fails. `advice` says how to get it.
+pub(crate) fn run(name: &str, arguments: &[OsString], advice: &str) -> Result<u8> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = own.with_file_name(name);
+    let error = Command::new(&program).args(arguments).exec();
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return Err(anyhow!("there is no {}: {advice}", program.display()));
+    }
+    Err(error).with_context(|| format!("cannot run {}", program.display()))
+}
