@@ -9,6 +9,7 @@ set -euo pipefail
 LOGS=target/test
 # Lines that a failed step shows of its log.
 SHOWN_LINES=200
+SHOWN_COLUMNS=600
 # The oldest node whose test runner knows the options that web/test/run.sh gives.
 NODE_MAJOR_MIN=18
 # Tests append `name: reason` here when this machine lacks something that they need.
@@ -46,6 +47,11 @@ count() {
     return 0
 }
 
+# The output of failed tests, which may stand far above the end of a log.
+failures() {
+    sed -n '/^---- .* stdout ----$/,/^stack backtrace:$/p' "$1" | cut -c "1-$SHOWN_COLUMNS" | head -n "$SHOWN_LINES"
+}
+
 # step NAME COMMAND...
 step() {
     local name=$1 log status=0 start=$SECONDS
@@ -59,6 +65,7 @@ step() {
     if [ "$status" != 0 ]; then
         failed_steps+=("$name")
         printf -- '--- %s, exit code %s: %s\n' "$log" "$status" "$*"
+        failures "$log"
         tail -n "$SHOWN_LINES" "$log"
         printf -- '---\n'
     fi

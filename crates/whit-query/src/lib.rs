@@ -3,6 +3,28 @@
 //! A [`Session`] has the recordings, the views of `sql/*.sql` and the function `percentile`. [`run`] runs statements
 //! and writes their rows in an [`OutputForm`]; [`shell`] asks for them.
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_perfdata::reader::Recording;
+//! use whit_profile::LoadOptions;
+//! use whit_query::{Options, OutputForm, Session, run};
+//! use whit_symbolize::{DebugDirs, SymbolizerConfig};
+//! use whit_tables::{Cancel, Database};
+//!
+//! let golden = Path::new("../../tests/recordings/golden");
+//! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
+//! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
+//! let options = LoadOptions::new(2, SymbolizerConfig::new(dirs));
+//!
+//! let database = Database::new(vec![(recording, options)], Cancel::default());
+//! let session = Session::new(database, Options { memory_bytes: 64 << 20 })?;
+//! let sql = "SELECT name FROM top_functions ORDER BY self_weight DESC LIMIT 1";
+//! let mut out = Vec::new();
+//! run(&session, sql, OutputForm::Csv, &mut out)?;
+//! assert_eq!(String::from_utf8(out)?.lines().last(), Some("burn"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Invariants:
 //! - SQLite's memory stays below [`Options::memory_bytes`]. Sorts and temporary tables go to files; a query that needs
 //!   more all the same fails, and the error says so.

@@ -5,6 +5,31 @@
 //! Numbers of rows (`id`, `utid`, `upid`) are unique over all recordings of a database: those of the recording with
 //! number *n* begin at *n* × 2³².
 //!
+//! ```
+//! use std::path::Path;
+//! use whit_perfdata::reader::Recording;
+//! use whit_profile::LoadOptions;
+//! use whit_symbolize::{DebugDirs, SymbolizerConfig};
+//! use whit_tables::{Cancel, Database, Value, Wanted, find};
+//!
+//! let golden = Path::new("../../tests/recordings/golden");
+//! let recording = Recording::open(&golden.join("perf-fp/recording.data"))?;
+//! let dirs = DebugDirs { symfs: Some(golden.join("root")), ..DebugDirs::none() };
+//! let options = LoadOptions::new(2, SymbolizerConfig::new(dirs));
+//! let database = Database::new(vec![(recording, options)], Cancel::default());
+//!
+//! let table = find("sample").expect("a table");
+//! let weight = table.columns().iter().position(|column| column.name == "weight").expect("a column");
+//! let (mut rows, mut sum) = (table.open(&database, &Wanted::everything()), 0);
+//! while rows.advance()? {
+//!     if let Value::Int(value) = rows.value(weight) {
+//!         sum += value;
+//!     }
+//! }
+//! assert_eq!(sum, 12_000_000, "six samples of 2 ms");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Invariants:
 //! - Rows of `sample`, `sched`, `thread_state` and `wait` come as a stream: memory does not grow with them.
 //! - Constraints ([`Wanted`]) leave rows out where that saves work; a reader has to check them all the same.
