@@ -150,7 +150,11 @@ impl Shell<'_> {
         Ok(())
     }
 
-    fn command(&mut self, command: &str) -> io::Result<bool> {
+    /// Runs a command without its dot; gives false to leave.
+    ///
+    /// # Errors
+    /// Standard output takes no more.
+    pub fn command(&mut self, command: &str) -> io::Result<bool> {
         let (name, argument) = command.split_once(' ').unwrap_or((command, ""));
         let argument = argument.trim();
         match (name, argument) {

@@ -279,11 +279,13 @@ impl AnnotateArgs {
         let nearest = || whit_events::nearest(name, names.iter().map(OutsideText::exact));
         let advice = match (&alike[..], nearest()) {
             ([], None) => String::new(),
-            ([], Some(nearest)) => format!("did you mean '{nearest}'? "),
-            (alike, _) => format!("did you mean {}? ", list(alike.iter().copied())),
+            ([], Some(nearest)) => format!("did you mean '{nearest}'? To choose another one, "),
+            (alike, _) => {
+                format!("did you mean {}? To choose another one, ", list(alike.iter().copied()))
+            }
         };
         usage(anyhow::anyhow!(
-            "no sample{limits} is in a function named {name}: {advice}List the functions with `whit report \
+            "no sample{limits} is in a function named {name}: {advice}list the functions with `whit report \
              --no-children -s dso,symbol`{}",
             no_symbols(profile)
         ))

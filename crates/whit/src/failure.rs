@@ -20,7 +20,7 @@ use whit_stat::error::StatError;
 use whit_sys::{Errno, WorkloadError};
 
 const FAILED: u8 = 1;
-const WRONG_USAGE: u8 = 2;
+pub(crate) const WRONG_USAGE: u8 = 2;
 const NOT_EXECUTABLE: u8 = 126;
 const NO_SUCH_COMMAND: u8 = 127;
 

@@ -1,13 +1,14 @@
 //! `whit query`, which starts `whit-query`: a program of its own, so that the recorder carries no SQL engine.
 
 use crate::beside;
-use crate::failure::{bail_usage, usage};
+use crate::failure::{WRONG_USAGE, bail_usage, usage};
 use crate::heading;
 use crate::input::InputArgs;
 use crate::message;
 use crate::output;
 use crate::symbol_args::SymbolArgs;
 use anyhow::{Context, Result};
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use whit_query::shell::Shell;
@@ -142,6 +143,10 @@ impl QueryArgs {
     }
 
     fn run_statements(&self, session: &Session, sql: &str) -> Result<u8> {
+        let command = sql.trim().strip_prefix('.').filter(|command| !command.contains('\n'));
+        if let Some(command) = command {
+            return self.run_command(session, command);
+        }
         let mut out = output::stdout();
         let ran = whit_query::run(session, sql, self.form(), &mut out);
         out.flush()?;
@@ -154,6 +159,17 @@ impl QueryArgs {
             Err(error @ QueryError::Wrong(_)) => Err(usage(error)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Runs a command of the shell, which `sqlite3` also takes in place of a statement.
+    fn run_command(&self, session: &Session, command: &str) -> Result<u8> {
+        let is_wrong = Cell::new(false);
+        let say = |text: &str| {
+            is_wrong.set(true);
+            message::error(text);
+        };
+        Shell { session, form: self.form(), history: None, say: &say }.command(command)?;
+        Ok(if is_wrong.get() { WRONG_USAGE } else { 0 })
     }
 
     fn ask(&self, session: &Session) -> Result<u8> {

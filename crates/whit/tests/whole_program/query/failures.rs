@@ -28,6 +28,22 @@ fn a_wrong_name_has_the_nearest_one() {
 }
 
 #[test]
+fn commands_of_the_shell_stand_in_place_of_a_statement() {
+    let output = query(&golden("losses"), &["-c", ".tables"]);
+    let tables = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && tables.contains("\nsample "), "{tables}");
+    let output = query(&golden("losses"), &["-c", ".schema loss"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("records "), "{output:?}");
+    for (command, answer) in
+        [(".schema los", "the nearest is loss"), (".tabels", "there is no command .tabels")]
+    {
+        let (code, said) = failed(&["-c", command]);
+        assert_eq!(code, Some(2), "{command}: {said}");
+        assert!(said.contains(answer), "{command}: {said}");
+    }
+}
+
+#[test]
 fn names_in_messages_are_escaped() {
     let (code, said) = failed(&["-c", "SELECT \"\x1b[2J\" FROM \"\x1b[31m\""]);
     assert_eq!(code, Some(2));
