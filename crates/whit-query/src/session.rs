@@ -17,6 +17,9 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 /// Parts of the memory that a cache of pages may take; a sort takes as much before it writes to a file.
 const CACHE_SHARE: u64 = 8;
 
+/// Steps of SQLite's machine between two looks at the sign to end: about a millisecond.
+const STEPS_BETWEEN_LOOKS: i32 = 100_000;
+
 /// How queries run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -53,7 +56,11 @@ impl Session {
     pub fn new(database: Database, options: Options) -> Result<Session, QueryError> {
         let error = |error: rusqlite::Error| QueryError::Failed(error.to_string());
         // A temporary database in a file: tables that statements make need not fit into memory.
-        let connection = Connection::open("").map_err(error)?;
+        let mut connection = Connection::open("").map_err(error)?;
+        // SQLite forgets an interrupt that comes between two statements.
+        let cancel = database.cancel().clone();
+        let is_cancelled = move || cancel.is_cancelled();
+        connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_cancelled)).map_err(error)?;
         let session = Session { connection, database, options };
         session.set_up().map_err(error)?;
         Ok(session)

@@ -141,6 +141,8 @@ impl Shell<'_> {
         self.session.resume();
         let mut out = io::BufWriter::new(io::stdout().lock());
         let ran = run(self.session, sql, self.form, &mut out);
+        // The names for completion are a query, too.
+        self.session.resume();
         out.flush()?;
         match ran {
             Err(QueryError::Write(error)) => return Err(error),
