@@ -81,7 +81,7 @@ impl Jumps {
         if self.lanes == 0 { 0 } else { 2 * self.lanes + 1 }
     }
 
-    /// Jumps for which there was no room.
+    /// Jumps that are not drawn, because all lanes are taken.
     pub fn undrawn(&self) -> usize {
         self.undrawn
     }

@@ -1,4 +1,4 @@
-//! Changes of the process model, as records tell them.
+//! Changes of the process model: mappings, names, forks.
 
 use whit_perfdata::record::Task;
 use whit_types::{Avma, BuildId, FileId, Pid, Tid, TimestampNs};

@@ -104,7 +104,7 @@ impl StackTable {
         }
     }
 
-    /// Samples whose chain a worker had no room for.
+    /// Samples whose chain is cut, because a worker's table was full.
     pub(crate) fn note_cut(&self, chains: u64) {
         let mut stacks = self.write();
         stacks.cut_chains = stacks.cut_chains.max(chains);

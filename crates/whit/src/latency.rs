@@ -93,7 +93,7 @@ pub(crate) fn needs_parallelism(recording: &Recording, of: ParallelismOf) -> Res
 /// The recording has no context switches.
 pub(crate) fn no_switches(recording: &Recording) -> Error {
     anyhow!(
-        "latency and parallelism need the context switches, and {} tells of none: record again with \
+        "latency and parallelism need the context switches, and {} has none: record again with \
          --switch-events",
         recording.path.display()
     )

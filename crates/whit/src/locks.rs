@@ -66,7 +66,7 @@ pub(crate) fn run(args: &LocksArgs) -> Result<u8> {
     }
     if options.by == By::Holder && !switches.sources.wakeups {
         bail!(
-            "{} tells nothing of holders, since it has no wake-ups: record with whit record --engine=bpf --wakeups",
+            "{} has no wake-ups, and so no holders: record with whit record --engine=bpf --wakeups",
             profile.recording.path
         );
     }

@@ -142,7 +142,7 @@ impl StackFilterArgs {
 pub(crate) fn needs_switches(profile: &Profile, switches: &Switches) -> Result<()> {
     if !switches.sources.tells_switches() {
         bail!(
-            "{} tells of no context switches: record with --switch-events (and \
+            "{} has no context switches: record with --switch-events (and \
              -e software/period=1,name=cs,config=0x3/Duk -g for the call stacks, or \
              --engine=bpf --wakeups), or with -e sched:sched_switch",
             profile.recording.path

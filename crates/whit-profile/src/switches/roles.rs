@@ -130,7 +130,7 @@ impl WakeFields {
     }
 }
 
-/// Where `lock:contention_begin` and `lock:contention_end` have what.
+/// Offsets of the fields of `lock:contention_begin` and `lock:contention_end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ContentionFields {
     address: Number,

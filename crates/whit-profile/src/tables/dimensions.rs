@@ -155,7 +155,7 @@ fn unnamed_cgroups(census: Option<&Census>, named: &Cgroups) -> Vec<u64> {
 }
 
 impl TableSource {
-    /// Threads so far. Behind the reading of waits there may be more: such that only others' records name.
+    /// Threads so far. Reading waits may add threads that only the records of others name.
     pub fn nr_threads(&self) -> usize {
         let late = self.dimensions.late.lock().map_or(0, |late| late.len());
         self.dimensions.threads.len() + late

@@ -14,7 +14,7 @@ use crate::hists::{self, EventGroup};
 use crate::stdio;
 use crate::units;
 
-/// Bytes of instructions that `--asm-raw` has room for, as objdump.
+/// Bytes of an instruction that `--asm-raw` prints in one line, as objdump.
 const RAW_BYTES: usize = 7;
 /// Columns for each inlined function around a line.
 const INDENT: usize = 2;

@@ -5,7 +5,7 @@ use whit_profile::model::{CommId, FunctionId, Profile, ThreadId};
 use whit_profile::switches::{LockKind, LockSite, LockWait};
 use whit_types::OutsideText;
 
-/// A lock, as well as the recording tells it from others.
+/// A lock, by its address where recorded, or by the function that wants it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum LockKey {
     /// A word in the data of a binary: the path, the symbol, and the distance to its start.

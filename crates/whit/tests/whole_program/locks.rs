@@ -207,7 +207,7 @@ fn recordings_without_addresses_stacks_or_wakers_are_explained() {
             }
         };
         recorded(&data, dir.path(), &["-e", "cpu-clock"])?;
-        refused(&[], &["tells of no context switches", "--engine=bpf --wakeups"]);
+        refused(&[], &["has no context switches", "--engine=bpf --wakeups"]);
         recorded(&data, dir.path(), &["--switch-events", "-e", "cpu-clock"])?;
         refused(&[], &["no call stacks of switches", "whit record --engine=bpf --wakeups"]);
         let cs = "cpu-clock,software/period=1,name=cs,config=0x3/Duk";
