@@ -30,6 +30,18 @@ mod measured {
         });
     }
 
+    /// A busy machine delays and drops samples of a timer; 5 % are 50 samples of a second.
+    #[test]
+    fn recordings_of_perf_have_latency_too() {
+        check("recordings of perf have latency too", || {
+            for per_thread in [false, true] {
+                let what = format!("latency by perf, per thread: {per_thread}");
+                assert_median_at_most(&what, 0.05, || difference_in_perfs_recording(per_thread))?;
+            }
+            Ok(())
+        });
+    }
+
     #[test]
     fn latency_of_the_bpf_engine_is_the_time_of_the_switches() {
         check("latency of the bpf engine is the time of the switches", || {
@@ -262,36 +274,21 @@ fn compare_whole_machine() -> Result<f64, Skip> {
     Ok(surplus as f64 / (all_samples as f64 / 200.0))
 }
 
-#[test]
-fn recordings_of_perf_have_latency_too() {
-    check("recordings of perf have latency too", || {
-        let (phases, folder) = (workload("phases")?, tempfile::tempdir().expect("a folder"));
-        for per_thread in [false, true] {
-            let path = folder.path().join("perf.data");
-            let mut recorder = perf()?;
-            recorder.args([
-                "record",
-                "-q",
-                "-e",
-                "cpu-clock",
-                "-F",
-                "1000",
-                "-T",
-                "--switch-events",
-            ]);
-            if per_thread {
-                recorder.arg("--per-thread");
-            }
-            record(
-                recorder.arg("-o").arg(&path).arg("--").arg(&phases).args(["--iterations", "20"]),
-            )?;
-            let report = json(&path, &["--latency", "-s", "comm", "--no-children"]);
-            let latency = report["events"][0]["latency"].as_f64().expect("a latency");
-            let ran_ns = report["parallelism"]["ran_ns"].as_f64().expect("a time");
-            assert!(ran_ns > 0.0 && (latency / ran_ns - 1.0).abs() < 0.05, "{latency} {ran_ns}");
-        }
-        Ok(())
-    });
+/// The difference of the sampled latency of a recording by perf from the time of its switches, in parts of the latter.
+fn difference_in_perfs_recording(per_thread: bool) -> Result<f64, Skip> {
+    let (phases, folder) = (workload("phases")?, tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("perf.data");
+    let mut recorder = perf()?;
+    recorder.args(["record", "-q", "-e", "cpu-clock", "-F", "1000", "-T", "--switch-events"]);
+    if per_thread {
+        recorder.arg("--per-thread");
+    }
+    record(recorder.arg("-o").arg(&path).arg("--").arg(&phases).args(["--iterations", "20"]))?;
+    let report = json(&path, &["--latency", "-s", "comm", "--no-children"]);
+    let latency = report["events"][0]["latency"].as_f64().expect("a latency");
+    let ran_ns = report["parallelism"]["ran_ns"].as_f64().expect("a time");
+    assert!(ran_ns > 0.0 && latency > 0.0, "{latency} {ran_ns}");
+    Ok((latency / ran_ns - 1.0).abs())
 }
 
 #[test]
