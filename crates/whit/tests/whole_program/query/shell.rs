@@ -22,7 +22,8 @@ struct Terminal {
 impl Terminal {
     fn start(arguments: &str, home: &std::path::Path) -> Result<Terminal, Skip> {
         let whit = env!("CARGO_BIN_EXE_whit");
-        let line = format!("{whit} query -i {} {arguments}", golden("losses").display());
+        // A shell that stays has Ctrl-C too, and gives it as its own exit code (dash does).
+        let line = format!("exec {whit} query -i {} {arguments}", golden("losses").display());
         // Nothing on the screen is a failure, and no wait for ever.
         let mut script = command("timeout");
         script
