@@ -1,6 +1,6 @@
 //! Which event a record belongs to.
 
-use crate::attr::SampleType;
+use crate::attr::{SampleType, pmu_type};
 use crate::bytes::u64_at;
 use crate::feature::EventDesc;
 use crate::loss;
@@ -18,6 +18,25 @@ pub struct EventTable {
     /// Where samples carry their event's id, if all events agree on it.
     id_offset: Option<usize>,
     ids_at_end: bool,
+    /// The event of samples with the id of another recorder's event.
+    shared: Option<usize>,
+}
+
+/// Software events that the kernel counts at their place in its code, in a loop over the events of all recorders
+/// (`do_perf_sw_event()`, at least up to 6.18). The events of the loop share one sample, which keeps the id of the
+/// first one.
+fn shares_samples(event: &EventDesc) -> bool {
+    /// `PERF_COUNT_SW_CPU_CLOCK`, `TASK_CLOCK`, `DUMMY` and `BPF_OUTPUT`: clocks and BPF programs make samples of
+    /// their own, and a dummy makes none.
+    const OTHERS: [u64; 4] = [0, 1, 9, 10];
+    event.attr.pmu_type == pmu_type::SOFTWARE && !OTHERS.contains(&event.attr.config)
+}
+
+/// The only event with a property.
+fn only(events: &[EventDesc], is_meant: impl Fn(&EventDesc) -> bool) -> Option<usize> {
+    let mut meant = events.iter().enumerate().filter(|(_, event)| is_meant(event));
+    let first = meant.next()?.0;
+    meant.next().is_none().then_some(first)
 }
 
 impl EventTable {
@@ -39,6 +58,7 @@ impl EventTable {
             by_id: by_id.into_iter().collect(),
             id_offset: id_offset.filter(|_| agreed),
             ids_at_end,
+            shared: only(events, shares_samples),
         }
     }
 
@@ -57,15 +77,15 @@ impl EventTable {
         self.layouts.get(event)
     }
 
-    /// The event of a sample. A recording of one event needs no ids; an id that nobody
-    /// announced belongs to no event.
+    /// The event of a sample. A recording of one event needs no ids. An unknown id belongs to the only software event
+    /// of the recording whose samples may have it from another recorder, or else to no event.
     #[inline]
     pub fn event_of_sample(&self, body: &[u8]) -> Option<usize> {
         if self.layouts.len() <= 1 {
             return (!self.layouts.is_empty()).then_some(0);
         }
         let id = u64_at(body, self.id_offset?)?;
-        self.event_of_id(id)
+        self.event_of_id(id).or(self.shared)
     }
 
     /// The event with this id. Synthesized records carry id 0: the first event.
@@ -95,5 +115,39 @@ impl EventTable {
         };
         let event = if self.ids_at_end { by_identifier().unwrap_or(0) } else { 0 };
         self.layouts.get(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::Attr;
+
+    const CYCLES: (u32, u64) = (pmu_type::HARDWARE, 0);
+    const CPU_CLOCK: (u32, u64) = (pmu_type::SOFTWARE, 0);
+    const PAGE_FAULTS: (u32, u64) = (pmu_type::SOFTWARE, 2);
+    const CONTEXT_SWITCHES: (u32, u64) = (pmu_type::SOFTWARE, 3);
+    const DUMMY: (u32, u64) = (pmu_type::SOFTWARE, 9);
+
+    /// The event of a sample with an id, among events with the ids 1, 2 and so on.
+    fn event_of(id: u64, kinds: &[(u32, u64)]) -> Option<usize> {
+        let event = |(&(pmu_type, config), id): (&(u32, u64), u64)| EventDesc {
+            attr: Attr { pmu_type, config, sample_type: SampleType::IDENTIFIER, ..Attr::default() },
+            ids: vec![id],
+            name: "event".to_owned(),
+        };
+        let events: Vec<_> = kinds.iter().zip(1..).map(event).collect();
+        EventTable::new(&events).event_of_sample(&id.to_le_bytes())
+    }
+
+    #[test]
+    fn a_sample_with_a_foreign_id_is_of_the_only_event_that_shares_samples() {
+        let kinds = [CPU_CLOCK, CONTEXT_SWITCHES, DUMMY];
+        assert_eq!([1, 2, 3].map(|id| event_of(id, &kinds)), [Some(0), Some(1), Some(2)]);
+        assert_eq!(event_of(77, &kinds), Some(1));
+        assert_eq!(event_of(77, &[CPU_CLOCK, DUMMY]), None);
+        assert_eq!(event_of(77, &[CYCLES, CPU_CLOCK]), None);
+        // Either may have sampled.
+        assert_eq!(event_of(77, &[PAGE_FAULTS, CONTEXT_SWITCHES]), None);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use whit_testing::run::{output, stderr};
@@ -16,6 +17,17 @@ mod kernel;
 mod measured;
 
 const ROUNDS: u64 = 50;
+
+/// The ring engine takes stacks of switches with an event of its own.
+const SAMPLED_SWITCHES: [&str; 7] = [
+    "-m",
+    "16M",
+    "--switch-events",
+    "--call-graph",
+    "dwarf,1024",
+    "-e",
+    "cpu-clock,software/period=1,name=cs,config=0x3/Duk",
+];
 
 /// The program's own figures of one lock.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +61,18 @@ fn recorded(
     cache: &Path,
     arguments: &[&str],
 ) -> Result<BTreeMap<String, Counted>, Skip> {
+    recorded_under(whit(), data, cache, arguments)
+}
+
+/// The same with a recorder that the end of another command starts.
+fn recorded_under(
+    mut recorder: Command,
+    data: &Path,
+    cache: &Path,
+    arguments: &[&str],
+) -> Result<BTreeMap<String, Counted>, Skip> {
     let mut program = command(workload("mutexes")?);
     let program = program.args(["--rounds", &ROUNDS.to_string()]);
-    let mut recorder = whit();
     recorder.args(["record", "-q", "-o"]).arg(data).args(arguments).env("XDG_CACHE_HOME", cache);
     recorder.arg("--").arg(program.get_program()).args(program.get_args());
     let said = record(&mut recorder)?;
@@ -179,12 +200,12 @@ fn views_have_the_same_waits(data: &Path, by_lock: &Value) {
         assert_eq!(switched, total(&locks(data, length)), "{length:?}");
         assert!(switched.0 > 0, "{length:?}");
     }
-    let named = text(whit().args(["locks", "-g", "--limit", "1", "-i"]).arg(data));
-    for words in
-        ["slow_lock (mutexes)", "ended by hold_slow <- hold_often", "[1 more row: --limit]"]
-    {
+    let named = text(whit().args(["locks", "-g", "-i"]).arg(data));
+    for words in ["slow_lock (mutexes)", "ended by hold_slow <- hold_often"] {
         assert!(named.contains(words), "{words}: {named}");
     }
+    let first = text(whit().args(["locks", "--limit", "1", "-i"]).arg(data));
+    assert!(first.contains("[1 more row: --limit]"), "{first}");
 }
 
 /// The C library's functions have versions behind their names.
@@ -210,9 +231,7 @@ fn recordings_without_addresses_stacks_or_wakers_are_explained() {
         refused(&[], &["has no context switches", "--engine=bpf --wakeups"]);
         recorded(&data, dir.path(), &["--switch-events", "-e", "cpu-clock"])?;
         refused(&[], &["no call stacks of switches", "whit record --engine=bpf --wakeups"]);
-        let cs = "cpu-clock,software/period=1,name=cs,config=0x3/Duk";
-        let arguments = ["-m", "16M", "--switch-events", "--call-graph", "dwarf,1024", "-e", cs];
-        let all = recorded(&data, dir.path(), &arguments)?;
+        let all = recorded(&data, dir.path(), &SAMPLED_SWITCHES)?;
         refused(&["--by", "holder"], &["no wake-ups", "whit record --engine=bpf --wakeups"]);
         let table = text(whit().args(["locks", "-i"]).arg(&data));
         for words in [
@@ -222,17 +241,37 @@ fn recordings_without_addresses_stacks_or_wakers_are_explained() {
         ] {
             assert!(table.contains(words), "{words}: {table}");
         }
-        let json = locks(&data, &["--by", "callsite"]);
-        let rows = json["rows"].as_array().expect("rows").iter();
-        let by_site: BTreeMap<_, _> = rows
-            .map(|row| (function(&json, &row["function"]), number(&row["sums"], "contended")))
-            .collect();
-        // The kernel throttles samples of switches, which have the stacks.
-        for (site, lock) in [("take_slow", "slow_lock"), ("take_fast", "table")] {
-            let most = all[lock].waits;
-            let count = by_site.get(site).copied().unwrap_or(0);
-            assert!((1..=most).contains(&count), "{site} {most} {by_site:?}");
-        }
+        assert_sites(&data, &all);
         Ok(())
     });
+}
+
+/// A task's pinned event comes behind the other recorder's in the kernel's loop, and its samples have that one's id.
+#[test]
+fn another_recorder_takes_no_samples_away() {
+    check("another_recorder_takes_no_samples_away", || {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("perf.data");
+        let mut other = whit();
+        other.args(["record", "-q", "-a", "-m", "16M", "-e", "cs", "-c", "1", "-o"]);
+        other.arg(dir.path().join("other.data")).arg("--").arg(whit().get_program());
+        let all = recorded_under(other, &data, dir.path(), &SAMPLED_SWITCHES)?;
+        assert_sites(&data, &all);
+        Ok(())
+    });
+}
+
+/// The waits of both locks were seen.
+fn assert_sites(data: &Path, all: &BTreeMap<String, Counted>) {
+    let json = locks(data, &["--by", "callsite"]);
+    let rows = json["rows"].as_array().expect("rows").iter();
+    let by_site: BTreeMap<_, _> = rows
+        .map(|row| (function(&json, &row["function"]), number(&row["sums"], "contended")))
+        .collect();
+    // The kernel throttles samples of switches, which have the stacks.
+    for (site, lock) in [("take_slow", "slow_lock"), ("take_fast", "table")] {
+        let most = all[lock].waits;
+        let count = by_site.get(site).copied().unwrap_or(0);
+        assert!((1..=most).contains(&count), "{site} {most} {by_site:?}");
+    }
 }

@@ -15,7 +15,6 @@ use crate::support::{Skip, check};
 const CS: &str = "software/period=1,name=cs,config=0x3/Duk";
 
 mod measured;
-mod wall;
 
 /// `/proc/stat` counts in these, and rounds down.
 const NS_PER_TICK: u64 = 10_000_000;

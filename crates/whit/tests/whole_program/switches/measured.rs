@@ -19,6 +19,7 @@ const SWITCH_NS: u64 = 50_000;
 const STOLEN_MAX_NS: u64 = 200_000_000;
 
 mod stopped;
+mod wall;
 
 /// How far times may be apart.
 pub(super) fn tolerance_ns(counted: &Counted) -> u64 {

@@ -13,7 +13,8 @@ use serde_json::Value;
 use whit_testing::probe;
 use whit_testing::wait::{Load, wait_until};
 
-use super::super::{seconds_between, wall};
+use super::super::seconds_between;
+use super::wall;
 use super::{CS, Counted, assert_times_agree, bpf_record, charged, whit_record};
 use crate::support::tools::{command, workload};
 use crate::support::{Skip, check};

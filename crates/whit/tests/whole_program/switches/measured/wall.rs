@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::measured::{assert_times_agree, bpf_record, record_charged_waits, tolerance_ns};
-use super::{CS, Counted, seconds_between, whit_record};
+use super::super::{CS, Counted, seconds_between, whit_record};
+use super::{assert_times_agree, bpf_record, record_charged_waits, tolerance_ns};
 use crate::support::check;
 use crate::support::tools::{record, text, whit};
 
