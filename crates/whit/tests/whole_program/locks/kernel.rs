@@ -32,6 +32,13 @@ fn of_perf(text: &str) -> ByType {
     all
 }
 
+/// perf prints the line only where there are any.
+fn bad_sequences(printed: &str) -> u64 {
+    let line = printed.lines().find_map(|line| line.strip_prefix("bad: "));
+    let number = line.and_then(|rest| rest.split(',').next());
+    number.map_or(0, |number| number.trim().parse().expect("a number"))
+}
+
 fn of_whit(json: &Value) -> ByType {
     let mut all = ByType::new();
     for row in json["kernel_rows"].as_array().expect("rows") {
@@ -57,16 +64,21 @@ fn locks_of_the_kernel_are_those_of_perf() {
         // It prints at most so many rows, to standard error.
         report.args(["lock", "contention", "-E", "100000", "-i"]).arg(&data);
         let said = output(&mut report);
-        let wanted = of_perf(&String::from_utf8_lossy(&said.stderr));
+        let printed = String::from_utf8_lossy(&said.stderr);
+        let wanted = of_perf(&printed);
+        // perf has one thread 0 on all CPUs, and drops waits of idle CPUs for one lock that overlap. It counts them as
+        // bad sequences.
+        let bad = bad_sequences(&printed);
         assert!(!wanted.is_empty(), "perf lock contention: {said:?}");
         for by in ["lock", "callsite"] {
             let ours = of_whit(&locks(&data, &["--by", by]));
             assert_eq!(ours.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
             for (kind, (count, ns)) in &ours {
                 let (of_perf, perf_ns) = wanted[kind];
-                assert_eq!(*count, of_perf, "{kind}: {ours:?} {wanted:?}");
+                assert!((of_perf..=of_perf + bad).contains(count), "{kind}: {ours:?} {printed}");
                 // perf rounds each row.
-                assert!((ns - perf_ns).abs() <= 0.01 * perf_ns, "{kind}: {ours:?} {wanted:?}");
+                let is_near = (ns - perf_ns).abs() <= 0.01 * perf_ns;
+                assert!(is_near || (bad > 0 && *ns > perf_ns), "{kind}: {ours:?} {printed}");
             }
         }
         Ok(())
